@@ -1,0 +1,93 @@
+"""mbdnode: learn, simulate and control constrained multibody systems.
+
+Names are loaded when first used, so that `import mbdnode` and the command line start at once.
+"""
+
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mbdnode import experiments, integrators, mechanisms, testing
+    from mbdnode.data import sample_accelerations, write
+    from mbdnode.evaluation import energy, reactions
+    from mbdnode.multibody import (
+        AbstractMechanism,
+        AccelerationFunction,
+        Coordinate,
+        Input,
+        Parameter,
+        angle,
+        consistent_state,
+        length,
+        nonnegative,
+        positive,
+    )
+    from mbdnode.simulation import simulate
+    from mbdnode.trajectory import State, Trajectory
+
+__version__ = "0.1.0"
+
+# Arrays that a user makes between `import mbdnode` and the first use must be float64 already.
+if "jax" in sys.modules:
+    sys.modules["jax"].config.update("jax_enable_x64", True)
+else:
+    os.environ.setdefault("JAX_ENABLE_X64", "true")
+
+_HOMES = {
+    "AbstractMechanism": "mbdnode.multibody",
+    "AccelerationFunction": "mbdnode.multibody",
+    "Coordinate": "mbdnode.multibody",
+    "Input": "mbdnode.multibody",
+    "Parameter": "mbdnode.multibody",
+    "State": "mbdnode.trajectory",
+    "Trajectory": "mbdnode.trajectory",
+    "angle": "mbdnode.multibody",
+    "consistent_state": "mbdnode.multibody",
+    "energy": "mbdnode.evaluation",
+    "length": "mbdnode.multibody",
+    "nonnegative": "mbdnode.multibody",
+    "positive": "mbdnode.multibody",
+    "reactions": "mbdnode.evaluation",
+    "sample_accelerations": "mbdnode.data",
+    "simulate": "mbdnode.simulation",
+    "write": "mbdnode.data",
+}
+_ROOMS = ("experiments", "integrators", "mechanisms", "testing")
+
+__all__ = [
+    "AbstractMechanism",
+    "AccelerationFunction",
+    "Coordinate",
+    "Input",
+    "Parameter",
+    "State",
+    "Trajectory",
+    "angle",
+    "consistent_state",
+    "energy",
+    "experiments",
+    "integrators",
+    "length",
+    "mechanisms",
+    "nonnegative",
+    "positive",
+    "reactions",
+    "sample_accelerations",
+    "simulate",
+    "testing",
+    "write",
+]
+
+
+def __getattr__(name: str):
+    if name in _ROOMS:
+        return importlib.import_module(f"mbdnode.{name}")
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'mbdnode' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,45 @@
+"""Energy along a trajectory, `v.M(q).v/2 + V(q)`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float
+
+from mbdnode.multibody import AbstractMechanism, resolve_parameters
+from mbdnode.trajectory import Trajectory
+
+
+def energy(
+    mechanism: AbstractMechanism,
+    trajectory: Trajectory,
+    parameters: Mapping[str, Any] | None = None,
+) -> Float[Array, " n"]:
+    """The energy at every time of a trajectory.
+
+    **Arguments:**
+
+    - `mechanism`: which defines the masses and the potential.
+    - `trajectory`: its states.
+    - `parameters`: those of the rollout, if not the defaults.
+
+    **Returns:**
+
+    One value for each time. Raises `ValueError` for a mechanism without a potential.
+    """
+    trajectory.require_single("energy")
+    mu = resolve_parameters(mechanism, parameters)
+    if mechanism.potential_energy(trajectory.q[0], mu) is None:
+        raise ValueError(
+            f"{type(mechanism).__name__} defines no potential energy; add `potential_energy`."
+        )
+    return _energy(mechanism, trajectory.q, trajectory.v, mu)
+
+
+@eqx.filter_jit
+def _energy(mechanism, q, v, mu):
+    def one(x, w):
+        return 0.5 * w @ mechanism.mass(x, mu) @ w + mechanism.potential_energy(x, mu)
+
+    return jax.vmap(one)(q, v)

@@ -1,0 +1,73 @@
+"""Multipliers and constraint forces along a trajectory."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float
+
+from mbdnode.multibody import (
+    AbstractMechanism,
+    accelerations,
+    choose_partition,
+    resolve_parameters,
+    velocity_constraints,
+)
+from mbdnode.trajectory import Trajectory
+
+
+class Reactions(eqx.Module):
+    """What the joints carry.
+
+    **Arguments:**
+
+    - `accelerations`: of every coordinate.
+    - `multipliers`: one for each constraint, holonomic ones first; zero for redundant ones.
+    - `forces`: the constraints' generalized force on each coordinate, `-C^T lambda`.
+    """
+
+    accelerations: Float[Array, "*n nq"]
+    multipliers: Float[Array, "*n nc"]
+    forces: Float[Array, "*n nq"]
+
+
+def reactions(
+    mechanism: AbstractMechanism,
+    trajectory: Trajectory,
+    parameters: Mapping[str, Any] | None = None,
+) -> Reactions:
+    """Accelerations, multipliers and constraint forces at every time of a trajectory.
+
+    **Arguments:**
+
+    - `mechanism`: which made the trajectory.
+    - `trajectory`: its states and inputs.
+    - `parameters`: those of the rollout, if not the defaults.
+
+    **Returns:**
+
+    A `Reactions` with a row for each time.
+    """
+    trajectory.require_single("reactions")
+    mu = resolve_parameters(mechanism, parameters)
+    # The multipliers do not depend on which columns are called dependent, so any good choice
+    # serves; the traced one is made anew at every state and cannot become singular.
+    redundant = choose_partition(mechanism, trajectory.t[0], trajectory.q[0], mu).redundant
+    if redundant:
+        raise ValueError(
+            f"Constraints {', '.join(map(str, redundant))} are redundant, so the reactions are not "
+            "unique. Remove them to ask for reactions."
+        )
+    return _reactions(mechanism, trajectory.t, trajectory.q, trajectory.v, trajectory.u, mu)
+
+
+@eqx.filter_jit
+def _reactions(mechanism, t, q, v, u, mu):
+    def one(time, x, w, load):
+        split = choose_partition(mechanism, time, x, mu, assume_full_rank=True).velocity
+        a, multipliers = accelerations(mechanism, split, time, x, w, load, mu)
+        jacobian, _ = velocity_constraints(mechanism, time, x, mu)
+        return Reactions(a, multipliers, -jacobian.T @ multipliers)
+
+    return jax.vmap(one)(t, q, v, u)

@@ -1,0 +1,58 @@
+"""One interface for every integrator.
+
+A state `y` is a pair `(x, w)`: positions with velocities, or positions with momenta. The
+right-hand side is one function `rate(t, y) -> (x', w')`. A step returns the new pair and whether
+its own equations, if it has any, were solved.
+"""
+
+import abc
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Bool, Float, PyTree
+
+Pair = PyTree[Float[Array, " _"]]
+Rate = Callable[[Float[Array, ""], Pair], Pair]
+
+
+class AbstractIntegrator(eqx.Module):
+    """Advances a state by one step.
+
+    **Attributes:**
+
+    - `order`: of convergence, when the step is fixed.
+    - `needs_separable`: whether `x'` must depend on `w` alone and `w'` on `x` alone.
+    - `symplectic`: whether it keeps the phase-space area of a Hamiltonian system.
+    """
+
+    # As in AbstractSystem: the type checker reads an AbstractVar as a constructor's argument.
+    if TYPE_CHECKING:
+        order: ClassVar[int]
+    else:
+        order: eqx.AbstractVar[int]
+    needs_separable: ClassVar[bool] = False
+    symplectic: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def step(
+        self, rate: Rate, t: Float[Array, ""], dt: Float[Array, ""], y: Pair
+    ) -> tuple[Pair, Bool[Array, ""]]:
+        """Advance `y` from `t` to `t + dt`.
+
+        **Arguments:**
+
+        - `rate`: the right-hand side.
+        - `t`, `dt`: where the step starts and how long it is.
+        - `y`: the pair at `t`.
+
+        **Returns:**
+
+        The pair at `t + dt`, and whether the step was solved.
+        """
+
+
+def add(y: Pair, factor, k: Pair) -> Pair:
+    """`y + factor k`, leaf by leaf."""
+    return jax.tree.map(lambda a, b: a + factor * b, y, k)

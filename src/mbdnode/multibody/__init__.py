@@ -1,0 +1,75 @@
+"""What a constrained multibody system is, and how all of it follows from a part."""
+
+from mbdnode.multibody.assembly import check_state, consistent_state
+from mbdnode.multibody.completion import complete, complete_position, tangent_at
+from mbdnode.multibody.kinematics import (
+    constraint_counts,
+    gamma,
+    position_jacobian,
+    position_residual,
+    position_time_derivative,
+    velocity_constraints,
+    velocity_residual,
+)
+from mbdnode.multibody.mechanism import AbstractMechanism, accelerations, kkt
+from mbdnode.multibody.partition import Partition, choose_partition, exchange, exchange_gain
+from mbdnode.multibody.quantities import (
+    Coordinate,
+    Input,
+    Parameter,
+    angle,
+    length,
+    nonnegative,
+    positive,
+)
+from mbdnode.multibody.system import (
+    AbstractSystem,
+    AccelerationFunction,
+    Coords,
+    Inputs,
+    Params,
+    Time,
+    is_traced,
+    resolve_parameters,
+)
+from mbdnode.multibody.tangent import Split, Tangent, tangent_from
+
+__all__ = [
+    "AbstractMechanism",
+    "AbstractSystem",
+    "AccelerationFunction",
+    "Coordinate",
+    "Coords",
+    "Input",
+    "Inputs",
+    "Parameter",
+    "Params",
+    "Partition",
+    "Split",
+    "Tangent",
+    "Time",
+    "accelerations",
+    "angle",
+    "check_state",
+    "choose_partition",
+    "complete",
+    "complete_position",
+    "consistent_state",
+    "constraint_counts",
+    "exchange",
+    "exchange_gain",
+    "gamma",
+    "is_traced",
+    "kkt",
+    "length",
+    "nonnegative",
+    "position_jacobian",
+    "position_residual",
+    "position_time_derivative",
+    "positive",
+    "resolve_parameters",
+    "tangent_at",
+    "tangent_from",
+    "velocity_constraints",
+    "velocity_residual",
+]

@@ -1,0 +1,195 @@
+"""Consistent states: the user gives what is known, the rest is completed or the request refused.
+
+Known coordinates are held; the unknown ones move from their guess to the nearest configuration
+(in the least-squares sense of each step) with `Phi(t, q) = 0`. Velocities solve the linear
+constraints `C v = c`, the unknown ones with least norm, so that what nothing drives stands still.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
+
+from mbdnode.multibody.kinematics import (
+    position_jacobian,
+    position_residual,
+    velocity_constraints,
+    velocity_residual,
+)
+from mbdnode.multibody.partition import coordinate_scale
+from mbdnode.multibody.system import AbstractSystem, Params, is_traced, resolve_parameters
+from mbdnode.naming import unknown_name
+from mbdnode.trajectory import State
+
+# A completed state is accepted at round-off, relative to the mechanism's size.
+_ROUND_OFF = 1e-10
+# A given state further off than this is a mistake of the caller's, not rounding in a file.
+_OFF_MANIFOLD = 1e-6
+
+
+def consistent_state(
+    system: AbstractSystem,
+    known: Mapping[str, float],
+    *,
+    guess: Mapping[str, float] | None = None,
+    t: float = 0.0,
+    parameters: Mapping[str, Any] | None = None,
+) -> State:
+    """Complete a partly known state.
+
+    **Arguments:**
+
+    - `system`: whose state.
+    - `known`: coordinates and velocities by name, such as `{"theta1": 1.0, "theta1_dot": 1.0}`.
+    - `guess`: where to look for the other coordinates; the system's `reference` by default. It
+        decides between the branches of a mechanism that can be assembled in several ways.
+    - `t`: the time, for constraints that depend on it.
+    - `parameters`: values other than the defaults.
+
+    **Returns:**
+
+    A `State` on the constraint manifold. Raises `ValueError` if there is none with those values.
+    """
+    names, rates = system.coordinate_names, system.rate_names
+    guess = {**system.reference, **(guess or {})}
+    for name, value in [*known.items(), *guess.items()]:
+        if name not in (*names, *rates):
+            raise unknown_name("coordinate", name, (*names, *rates))
+        if not np.isfinite(value):
+            raise ValueError(f"Initial value of {name!r} is {value}; it must be a finite number.")
+    mu = resolve_parameters(system, parameters)
+    time = jnp.asarray(t, float)
+    start = np.array([float(known.get(n, guess.get(n, 0.0))) for n in names])
+    free = np.array([n not in known for n in names])
+    q = _assemble(system, time, start, free, mu)
+    v = np.array([float(known.get(r, guess.get(r, 0.0))) for r in rates])
+    v = _set_moving(system, time, q, v, np.array([r not in known for r in rates]), mu)
+    return State(jnp.asarray(q), jnp.asarray(v))
+
+
+def _assemble(system, t, start: np.ndarray, free: np.ndarray, mu: Params) -> np.ndarray:
+    residual = lambda q: np.asarray(position_residual(system, t, jnp.asarray(q), mu))  # noqa: E731
+    jacobian = lambda q: np.asarray(position_jacobian(system, t, jnp.asarray(q), mu))  # noqa: E731
+    q = start.copy()
+    scale = np.asarray(coordinate_scale(system, t, jnp.asarray(q), mu))
+    error = residual(q)
+    if error.size == 0:
+        return q
+    if free.any() and np.max(np.abs(error)) > 0:
+        unknown = lambda x: np.where(free, _placed(x, free), q)  # noqa: E731
+        found = scipy.optimize.least_squares(
+            lambda x: residual(unknown(x)),
+            q[free],
+            jac=lambda x: jacobian(unknown(x))[:, free],  # pyright: ignore[reportArgumentType]
+            x_scale=scale[free],
+            xtol=1e-15,
+            ftol=1e-15,
+            gtol=1e-15,
+        )
+        q = unknown(found.x)
+        for _ in range(5):  # Least-norm Newton steps take it from small to round-off.
+            trial = q.copy()
+            trial[free] -= np.linalg.lstsq(jacobian(q)[:, free], residual(q), rcond=1e-12)[0]
+            if not np.linalg.norm(residual(trial)) < np.linalg.norm(residual(q)):
+                break
+            q = trial
+        error = residual(q)
+    if not np.all(np.abs(error) <= _allowed(_ROUND_OFF, jacobian(q), _reach(system, q), scale)):
+        raise _impossible(system, "position", error, jacobian(q), q, ~free, system.coordinate_names)
+    return q
+
+
+def _set_moving(system, t, q, given: np.ndarray, free: np.ndarray, mu: Params) -> np.ndarray:
+    jacobian, right = map(np.asarray, velocity_constraints(system, t, jnp.asarray(q), mu))
+    if right.size == 0:
+        return given
+    v = given.copy()
+    v[free] += np.linalg.lstsq(jacobian[:, free], right - jacobian @ given, rcond=1e-12)[0]
+    error = jacobian @ v - right
+    scale = np.asarray(coordinate_scale(system, t, jnp.asarray(q), mu))
+    if not np.all(np.abs(error) <= _allowed(_ROUND_OFF, jacobian, np.abs(v), scale)):
+        raise _impossible(system, "velocity", error, jacobian, v, ~free, system.rate_names)
+    return v
+
+
+def _allowed(
+    tolerance: float, jacobian: np.ndarray, values: np.ndarray, scale: np.ndarray
+) -> np.ndarray:
+    """What each constraint may read: a part of what its values would make it, plus round-off."""
+    return np.abs(jacobian) @ (tolerance * values + 1e3 * np.finfo(float).eps * scale)
+
+
+def _reach(system: AbstractSystem, q: np.ndarray) -> np.ndarray:
+    """The largest length for each length, the largest angle for each angle."""
+    is_angle = np.array([c.is_angle for c in system.coordinates])
+    most = lambda mask: np.max(np.abs(q[mask]), initial=0.0)  # noqa: E731
+    return np.where(is_angle, most(is_angle), most(~is_angle))
+
+
+def _placed(values: np.ndarray, where: np.ndarray) -> np.ndarray:
+    full = np.zeros(where.shape)
+    full[where] = values
+    return full
+
+
+def _impossible(system, level, error, jacobian, values, known, names) -> ValueError:
+    """Name the worst constraint, and the given values that stand in the way.
+
+    The unknown values have done what they can, so the slope of the squared residual along the
+    given ones says which of those would have to change.
+    """
+    worst = int(np.nanargmax(np.abs(error))) if np.any(np.isfinite(error)) else 0
+    pull = np.abs(np.nan_to_num(jacobian.T @ error)) * known
+    blamed = [names[i] for i in np.argsort(-pull) if pull[i] > 1e-6 * np.max(pull)]
+    blamed = blamed or [name for name, is_known in zip(names, known, strict=True) if is_known]
+    given = ", ".join(f"{n} = {values[names.index(n)]:g}" for n in blamed)
+    who = f"The given {given} cannot be met" if given else "The constraints cannot be met"
+    return ValueError(
+        f"{who}: {level} constraint {worst} (counted from 0) of {type(system).__name__} is left "
+        f"with a residual of {error[worst]:.3g}. Give fewer values and let the rest be completed, "
+        "change them, or give a guess nearer to the configuration that is meant."
+    )
+
+
+def check_state(system: AbstractSystem, t, q, v, mu: Params) -> None:
+    """Raise `ValueError` unless a state has the right size and is finite and consistent.
+
+    Of traced values only the shapes can be checked.
+    """
+    count = len(system.coordinates)
+    for label, values, names in (("q", q, system.coordinate_names), ("v", v, system.rate_names)):
+        if jnp.shape(values) != (count,):
+            raise ValueError(
+                f"Initial {label} has shape {jnp.shape(values)}; {type(system).__name__} has "
+                f"{count} coordinate(s), so it must have shape ({count},): {', '.join(names)}."
+            )
+        if is_traced(values):
+            continue
+        values = np.asarray(values)
+        if not np.all(np.isfinite(values)):
+            index = int(np.argmin(np.isfinite(values)))
+            raise ValueError(
+                f"Initial value of {names[index]!r} is {values[index]}; it must be a finite number."
+            )
+    if is_traced(system, t, q, v, mu):
+        return
+    scale = np.asarray(coordinate_scale(system, t, q, mu))
+    jacobian = np.asarray(velocity_constraints(system, t, q, mu)[0])
+    position = np.asarray(position_residual(system, t, q, mu))
+    velocity = np.asarray(velocity_residual(system, t, q, v, mu))
+    reach = _reach(system, np.asarray(q))
+    speed = np.maximum(reach, np.abs(np.asarray(v)))
+    checks = (
+        ("position", position, _allowed(_OFF_MANIFOLD, jacobian[: position.size], reach, scale)),
+        ("velocity", velocity, _allowed(_OFF_MANIFOLD, jacobian, speed, scale)),
+    )
+    for level, error, allowed in checks:
+        if not np.all(np.abs(error) <= allowed):
+            worst = int(np.argmax(np.abs(error)))
+            raise ValueError(
+                f"The initial state is off the constraint manifold: {level} constraint {worst} "
+                f"(counted from 0) has a residual of {error[worst]:.3g}. Use consistent_state to "
+                "complete the state from the values that are known."
+            )

@@ -1,0 +1,119 @@
+"""From the independent coordinates to the whole state, to round-off.
+
+Positions solve `Phi(t, q_d; q_i) = 0` by Newton's method from a guess near by; velocities follow
+from the tangent by one linear solve. The position solve is differentiated implicitly: at a root,
+
+    Phi_qd dq_d = -(Phi_qi dq_i + Phi_t dt + Phi_mu dmu),
+
+so gradients flow through it at the price of one linear solve, however many iterations it took.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from mbdnode.multibody.kinematics import position_residual, velocity_constraints
+from mbdnode.multibody.partition import Partition
+from mbdnode.multibody.system import AbstractSystem, Coords, Params, Time
+from mbdnode.multibody.tangent import Split, Tangent, tangent_from
+
+_MOST_ITERATIONS = 25
+
+
+def complete_position(
+    system: AbstractSystem,
+    split: Split,
+    t: Time,
+    independent: Float[Array, " ni"],
+    guess: Coords,
+    scale: Coords,
+    mu: Params,
+) -> tuple[Coords, Bool[Array, ""]]:
+    """Solve the holonomic constraints for the dependent coordinates.
+
+    **Arguments:**
+
+    - `system`, `split`, `t`, `mu`: what is solved, for which coordinates.
+    - `independent`: the values that are given.
+    - `guess`: a configuration near by; only its dependent coordinates are used. It decides the
+        branch when there are several.
+    - `scale`: the coordinates' sizes, which bound what counts as round-off.
+
+    **Returns:**
+
+    All coordinates, and whether the solve converged.
+    """
+    if split.dependent.shape[0] == 0:
+        return independent, jnp.array(True)
+
+    def residual(dependent):
+        q = split.merge(dependent, independent)
+        return position_residual(system, t, q, mu)[split.rows]
+
+    eps = jnp.finfo(independent.dtype).eps
+    size = scale[split.dependent]
+
+    def newton(function, start):
+        def improve(carry):
+            x, last, _, count = carry
+            update = jnp.linalg.solve(jax.jacfwd(function)(x), -function(x))
+            x = x + update
+            now = jnp.max(jnp.abs(update) / size)
+            # Newton squares the error, so two updates in a row predict the next one. Enough is
+            # what it would not change; or an update at round-off that no longer shrinks.
+            reach = jnp.max(jnp.abs(x) / size)
+            enough = now * (now / last) ** 2 <= eps * reach
+            stalled = (now >= 0.5 * last) & (now <= 1e4 * eps * jnp.maximum(1.0, reach))
+            return x, now, enough | stalled | (now == 0), count + 1
+
+        def unfinished(carry):
+            _, now, done, count = carry
+            return ~done & (count < _MOST_ITERATIONS) & ~jnp.isnan(now)
+
+        # No update before the first, so nothing is predicted from it.
+        first = (start, jnp.zeros((), start.dtype), jnp.array(False), 0)
+        x, _, done, _ = jax.lax.while_loop(unfinished, improve, first)
+        return x, done.astype(x.dtype)
+
+    def tangent_solve(linear, right):
+        return jnp.linalg.solve(jax.jacfwd(linear)(jnp.zeros_like(right)), right)
+
+    start = jax.lax.stop_gradient(guess[split.dependent])
+    dependent, done = jax.lax.custom_root(residual, start, newton, tangent_solve, has_aux=True)
+    return split.merge(dependent, independent), jax.lax.stop_gradient(done) > 0
+
+
+def tangent_at(system: AbstractSystem, split: Split, t: Time, q: Coords, mu: Params) -> Tangent:
+    """The factored velocity constraints at a configuration."""
+    jacobian, right = velocity_constraints(system, t, q, mu)
+    return tangent_from(jacobian, right, split)
+
+
+def complete(
+    system: AbstractSystem,
+    partition: Partition,
+    t: Time,
+    positions: Float[Array, " nz"],
+    velocities: Float[Array, " ns"],
+    guess: Coords,
+    mu: Params,
+) -> tuple[Coords, Coords, Tangent, Bool[Array, ""]]:
+    """The whole state from the independent positions and velocities.
+
+    **Arguments:**
+
+    - `system`, `partition`, `t`, `mu`: what is solved, for which coordinates.
+    - `positions`, `velocities`: of the independent coordinates.
+    - `guess`: a configuration near by.
+
+    **Returns:**
+
+    `q`, `v`, the tangent at `q`, and whether the position solve converged. Where it did not, `q`
+    is not a number, so that no step can go on from it unnoticed.
+    """
+    q, solved = complete_position(
+        system, partition.position, t, positions, guess, partition.scale, mu
+    )
+    q = jnp.where(solved, q, jnp.nan)
+    tangent = tangent_at(system, partition.velocity, t, q, mu)
+    return q, tangent.velocity(velocities), tangent, solved

@@ -1,0 +1,146 @@
+"""A constrained multibody system: mass, forces, constraints; the rest follows by autodiff.
+
+The equations of motion are the paper's first equation,
+
+    [ M   C^T ] [  a     ]   [ F_e   ]
+    [ C   0   ] [ lambda ] = [ gamma ],
+
+where `C` stacks `Phi_q` and the nonholonomic rows, and `F_e` holds applied forces and quadratic
+velocity terms. Substituting `a = T a_i + s` (see `tangent`) removes the multipliers:
+
+    (T^T M T) a_i = T^T (F_e - M s),
+
+a system as small as the number of degrees of freedom, and regular when constraints are redundant.
+"""
+
+import abc
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbdnode.multibody.completion import tangent_at
+from mbdnode.multibody.kinematics import gamma, vector, velocity_constraints
+from mbdnode.multibody.system import AbstractSystem, Coords, Inputs, Params, Time
+from mbdnode.multibody.tangent import Split, Tangent
+
+
+class AbstractMechanism(AbstractSystem):
+    """A multibody system in redundant or minimal coordinates.
+
+    A subclass names its coordinates and says what its mass and forces are; constraints, inputs,
+    parameters and a potential energy where it has them. `docs/extend.md` shows one in full.
+    """
+
+    # Whether energy is constant when the inputs are zero.
+    conservative: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def mass_matrix(self, q: Coords, mu: Params) -> Any:
+        """`M(q)`, symmetric; a vector is read as a diagonal."""
+
+    @abc.abstractmethod
+    def force(self, t: Time, q: Coords, v: Coords, u: Inputs, mu: Params) -> Any:
+        """`F_e`: applied forces and quadratic velocity terms."""
+
+    def potential_energy(self, q: Coords, mu: Params) -> Float[Array, ""] | None:
+        """`V(q)`, or None for a mechanism that has no energy to speak of."""
+        return None
+
+    def solution(
+        self, elapsed: Time, q: Coords, v: Coords, mu: Params
+    ) -> tuple[Coords, Coords] | None:
+        """The unforced motion in closed form, a time `elapsed` after `(q, v)`, or None."""
+        return None
+
+    def mass(self, q: Coords, mu: Params) -> Float[Array, "nq nq"]:
+        """`M(q)` as a full matrix."""
+        given = self._given_mass(q, mu)
+        return jnp.diag(given) if given.ndim == 1 else given
+
+    def _given_mass(self, q: Coords, mu: Params) -> Float[Array, "nq *nq"]:
+        given = self.mass_matrix(q, mu)
+        if isinstance(given, (tuple, list)):
+            nested = isinstance(given[0], (tuple, list))
+            return jnp.stack([vector(row) for row in given]) if nested else vector(given)
+        return given
+
+    def quadratic_velocity_force(self, q: Coords, v: Coords, mu: Params) -> Coords:
+        """Centrifugal and Coriolis terms of a configuration-dependent mass matrix.
+
+        With kinetic energy `T = v.M(q).v/2` they are `dT/dq - (dM/dt) v`. A mechanism whose `M`
+        depends on `q` adds them to its forces.
+        """
+        momentum = lambda x: self.mass(x, mu) @ v  # noqa: E731
+        kinetic = lambda x: 0.5 * v @ self.mass(x, mu) @ v  # noqa: E731
+        return jax.grad(kinetic)(q) - jax.jvp(momentum, (q,), (v,))[1]
+
+    def independent_acceleration(self, t, q, v, u, mu, tangent):
+        """Solve the reduced equations of motion."""
+        force = vector(self.force(t, q, v, u, mu))
+        if tangent.split.dependent.shape[0] == 0:
+            given = self._given_mass(q, mu)
+            return force / given if given.ndim == 1 else _solve(given, force)
+        mass = self.mass(q, mu)
+        offset = tangent.acceleration(
+            jnp.zeros(tangent.slope.shape[1], v.dtype), gamma(self, t, q, v, mu)
+        )
+        half = tangent.reduce(mass)
+        reduced = tangent.reduce(half.T)
+        return _solve(reduced, tangent.reduce(force - mass @ offset))
+
+
+def _solve(matrix: Float[Array, "n n"], right: Float[Array, " n"]) -> Float[Array, " n"]:
+    if matrix.shape[0] < 2:
+        return right / jnp.diag(matrix)
+    return jnp.linalg.solve(matrix, right)
+
+
+def kkt(
+    mechanism: AbstractMechanism, t: Time, q: Coords, v: Coords, u: Inputs, mu: Params
+) -> tuple[Float[Array, "n n"], Float[Array, " n"]]:
+    """The matrix and the right-hand side of the paper's first equation."""
+    jacobian, _ = velocity_constraints(mechanism, t, q, mu)
+    count = jacobian.shape[0]
+    matrix = jnp.block([[mechanism.mass(q, mu), jacobian.T], [jacobian, jnp.zeros((count, count))]])
+    right = [vector(mechanism.force(t, q, v, u, mu)), gamma(mechanism, t, q, v, mu)]
+    return matrix, jnp.concatenate(right)
+
+
+def accelerations(
+    mechanism: AbstractMechanism,
+    split: Split,
+    t: Time,
+    q: Coords,
+    v: Coords,
+    u: Inputs,
+    mu: Params,
+) -> tuple[Coords, Float[Array, " nc"]]:
+    """Accelerations and multipliers at a consistent state.
+
+    **Arguments:**
+
+    - `mechanism`, `t`, `q`, `v`, `u`, `mu`: what, where, under which inputs.
+    - `split`: the partition's split of the velocities.
+
+    **Returns:**
+
+    `a` and `lambda`, with one multiplier for each constraint in the order holonomic then
+    nonholonomic, zero for redundant ones. The force of the constraints on the coordinates is
+    `-C^T lambda`.
+    """
+    tangent = tangent_at(mechanism, split, t, q, mu)
+    independent = mechanism.independent_acceleration(t, q, v, u, mu, tangent)
+    right = gamma(mechanism, t, q, v, mu)
+    a = tangent.acceleration(independent, right)
+    return a, _multipliers(mechanism, tangent, right.shape[0], t, q, v, u, mu, a)
+
+
+def _multipliers(mechanism, tangent: Tangent, count: int, t, q, v, u, mu, a):
+    if tangent.split.dependent.shape[0] == 0:
+        return jnp.zeros(count)
+    load = vector(mechanism.force(t, q, v, u, mu)) - mechanism.mass(q, mu) @ a
+    # C^T lambda = F_e - M a; its dependent rows are C_d^T lambda, square and regular.
+    solved = tangent.solve_transposed(load[tangent.split.dependent])
+    return jnp.zeros(count, solved.dtype).at[tangent.split.rows].set(solved)

@@ -1,0 +1,273 @@
+"""Coordinate partitioning: which coordinates to integrate, and when to choose again.
+
+Positions and velocities are split separately, because nonholonomic constraints remove velocities
+but no positions. A good split has a well-conditioned `C_d`. The first is found by QR with column
+pivoting of `C`, which also reveals the rank, or is named by the user.
+
+Along a motion a good split can turn bad: an elbow stretches, a rocker reaches its dead point.
+Exchanging dependent coordinate i for independent coordinate j multiplies `|det C_d|` by exactly
+`|S_ij|`, where `S = -C_d^-1 C_i` is already at hand as the slope of the tangent. So the rule is:
+when the largest entry of `S` passes a limit, exchange that pair. The full state is carried
+unchanged, so the motion does not notice.
+"""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.scipy.linalg as jsl
+import numpy as np
+import scipy.linalg as sl
+from jaxtyping import Array, Float
+
+from mbdnode.multibody.kinematics import (
+    compiled,
+    constraint_counts,
+    position_jacobian,
+    velocity_constraints,
+)
+from mbdnode.multibody.system import AbstractSystem, Coords, Params, Time, is_traced
+from mbdnode.multibody.tangent import Split
+from mbdnode.naming import unknown_name
+
+# Rank is decided on rows of unit length in scaled coordinates: below this, a row is a repetition.
+_RANK_TOLERANCE = 1e-10
+# A pair is exchanged when the dependent coordinate moves this many times faster, in scaled
+# coordinates. One would chase the fastest coordinate. At 1.5 a coordinate that follows a circle is
+# left 34 degrees before its dead point: a step of half a radian cannot jump over that, and a low
+# order integrator does not lose digits on the steep slope.
+EXCHANGE_LIMIT = 1.5
+
+
+class Partition(eqx.Module):
+    """The splits of positions and velocities.
+
+    **Arguments:**
+
+    - `position`: from the holonomic constraints alone.
+    - `velocity`: from all constraints.
+    - `scale`: the size of each coordinate: one radian, or the longest length of the mechanism.
+    - `redundant`: constraints that repeat others, by index.
+    """
+
+    position: Split
+    velocity: Split
+    scale: Float[Array, " nq"]
+    redundant: tuple[int, ...] = eqx.field(static=True, default=())
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """How many velocities are independent."""
+        return self.velocity.independent.shape[0]
+
+
+def choose_partition(
+    system: AbstractSystem,
+    t: Time,
+    q: Coords,
+    mu: Params,
+    independent: Sequence[str] | str | None = None,
+    *,
+    assume_full_rank: bool = False,
+) -> Partition:
+    """Split the coordinates at a configuration.
+
+    **Arguments:**
+
+    - `system`, `t`, `q`, `mu`: the system and where it is; `q` may be traced.
+    - `independent`: names to integrate; `system.independent` by default, and if that is None, the
+        choice of a pivoted QR factorisation.
+    - `assume_full_rank`: do not ask whether constraints are redundant when `q` is traced.
+
+    **Returns:**
+
+    A `Partition`. Raises `ValueError` if the named coordinates do not determine the others, or
+    if constraints are redundant and the system does not allow it.
+    """
+    holonomic, nonholonomic = constraint_counts(system, mu)
+    named = _names(system, independent)
+    scale = coordinate_scale(system, t, q, mu)
+    jacobian, _ = velocity_constraints(system, t, q, mu)
+    scaled = jacobian * scale[None, :]
+    size = jnp.linalg.norm(scaled, axis=1, keepdims=True)
+    scaled = scaled / jnp.where(size > 0, size, 1.0)
+    traced = is_traced(system, q, t, mu)
+    if traced and system.allow_redundant and not assume_full_rank:
+        raise ValueError(
+            f"{type(system).__name__} allows redundant constraints, whose number cannot be known "
+            "from traced values. Call choose_partition outside of jit, vmap or grad and pass its "
+            "result to simulate as `independent`."
+        )
+    choose = _choose_traced if traced else _choose_concrete
+    velocity, redundant = choose(system, scaled, named)
+    if nonholonomic == 0:
+        return Partition(velocity, velocity, scale, redundant)
+    # Nonholonomic rows take no positions, so those are split by the holonomic rows alone.
+    position, _ = choose(system, scaled[:holonomic], None)
+    return Partition(position, velocity, scale, redundant)
+
+
+def _names(
+    system: AbstractSystem, independent: Sequence[str] | str | None
+) -> tuple[str, ...] | None:
+    """The named coordinates, checked."""
+    if independent is None:
+        return system.independent
+    named = (independent,) if isinstance(independent, str) else tuple(independent)
+    for name in named:
+        if name not in system.coordinate_names:
+            raise unknown_name("coordinate", name, system.coordinate_names)
+        if named.count(name) > 1:
+            raise ValueError(f"Independent coordinate {name!r} is named twice; name each once.")
+    return named
+
+
+@compiled
+def coordinate_scale(system: AbstractSystem, t: Time, q: Coords, mu: Params) -> Float[Array, " nq"]:
+    """The size of each coordinate: one radian for angles, a length of the mechanism for lengths.
+
+    The length is read off the constraints, not off the state, which may stand at the origin: it
+    is what turns a radian into a displacement (a row's angle entries over its length entries) or,
+    where there are only lengths, the radius of curvature (first over second derivatives).
+    """
+    is_angle = jnp.array([c.is_angle for c in system.coordinates])
+    jacobian = jnp.abs(velocity_constraints(system, t, q, mu)[0])
+    curvature = jnp.abs(jax.jacfwd(position_jacobian, argnums=2)(system, t, q, mu))
+    curvature = jnp.concatenate(
+        [curvature, jnp.zeros((jacobian.shape[0] - curvature.shape[0], *curvature.shape[1:]))]
+    )
+    both = is_angle[:, None] & is_angle[None, :]
+    neither = ~is_angle[:, None] & ~is_angle[None, :]
+
+    def most(values, mask):
+        axes = tuple(range(1, values.ndim))
+        return jnp.max(jnp.where(mask[None], values, 0.0), axis=axes, initial=0.0)
+
+    by_length, by_angle = most(jacobian, ~is_angle), most(jacobian, is_angle)
+    lever = _ratio(jnp.maximum(by_angle, most(curvature, both)), by_length)
+    radius = _ratio(by_length, most(curvature, neither))
+    found = jnp.max(jnp.concatenate([lever, radius]), initial=0.0)
+    farthest = jnp.max(jnp.where(is_angle, 0.0, jnp.abs(q)), initial=0.0)
+    guess = jnp.where(farthest > 0, farthest, 1.0)
+    return jnp.where(is_angle, 1.0, jnp.where(found > 0, found, guess))
+
+
+def _ratio(above: Float[Array, " n"], below: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Zero where there is nothing to divide by."""
+    tiny = jnp.finfo(above.dtype).eps * jnp.maximum(above, 1.0)
+    return jnp.where(below > tiny, above / jnp.where(below > tiny, below, 1.0), 0.0)
+
+
+def _choose_concrete(system, jacobian, named) -> tuple[Split, tuple[int, ...]]:
+    matrix = np.asarray(jacobian)
+    rank, columns = _rank_and_pivots(matrix)
+    _, row_order = _rank_and_pivots(matrix.T)
+    redundant = tuple(sorted(int(r) for r in row_order[rank:]))
+    if redundant and not system.allow_redundant:
+        several = len(redundant) > 1
+        which = f"constraint{'s' if several else ''} {', '.join(map(str, redundant))}"
+        raise ValueError(
+            f"The {matrix.shape[0]} constraints have rank {rank} at this configuration: {which} "
+            f"(counted from 0) repeat{'' if several else 's'} others, or the mechanism stands at a "
+            "singular point. Remove them, start elsewhere, or set `allow_redundant = True` on the "
+            "mechanism to solve with the others (the multipliers of the redundant ones are then "
+            "zero)."
+        )
+    if named is not None:
+        names = system.coordinate_names
+        free = [names.index(n) for n in named]
+        columns = np.array([c for c in range(len(names)) if c not in free], dtype=int)
+        _check_named(matrix, rank, columns, named, names)
+    dependent = columns[:rank]
+    row_order = _rank_and_pivots(matrix[:, dependent].T)[1] if rank else row_order
+    rest = np.array([c for c in range(matrix.shape[1]) if c not in dependent], dtype=int)
+    return Split(
+        jnp.asarray(np.sort(row_order[:rank])), jnp.asarray(dependent), jnp.asarray(rest)
+    ), redundant
+
+
+def _check_named(matrix, rank, columns, named, names) -> None:
+    count = len(names) - rank
+    if len(named) != count:
+        raise _wrong_count(named, count)
+    values = np.linalg.svd(matrix[:, columns], compute_uv=False)[:rank]
+    if rank and values[-1] <= _RANK_TOLERANCE:
+        others = ", ".join(names[c] for c in columns)
+        raise ValueError(
+            f"({', '.join(named)}) do not determine ({others}) at this configuration: the "
+            f"smallest singular value of that block is {values[-1]:.1e}. Name other coordinates, "
+            "or none to let the program choose."
+        )
+
+
+def _rank_and_pivots(matrix: np.ndarray) -> tuple[int, np.ndarray]:
+    if 0 in matrix.shape:
+        return 0, np.arange(matrix.shape[1])
+    r, pivots = sl.qr(matrix, mode="r", pivoting=True)  # pyright: ignore
+    diagonal = np.abs(np.diag(r))
+    return int(np.sum(diagonal > _RANK_TOLERANCE)), pivots.astype(int)
+
+
+def _choose_traced(system, jacobian, named) -> tuple[Split, tuple[int, ...]]:
+    """The same choice on traced values: the rank cannot be looked at, so it is taken as full."""
+    rank, size = jacobian.shape
+    if named is not None:
+        names = system.coordinate_names
+        if len(named) != size - rank:
+            raise _wrong_count(named, size - rank)
+        free = jnp.array([names.index(n) for n in named], int)
+        bound = jnp.array([c for c in range(size) if names[c] not in named], int)
+        return Split(jnp.arange(rank), bound, free), ()
+    if rank == 0:
+        return Split(jnp.arange(0), jnp.arange(0), jnp.arange(size)), ()
+    pivots = jsl.qr(jacobian, mode="r", pivoting=True)[-1].astype(int)
+    return Split(jnp.arange(rank), pivots[:rank], jnp.sort(pivots[rank:])), ()
+
+
+def _wrong_count(named, freedoms: int) -> ValueError:
+    return ValueError(
+        f"{len(named)} independent coordinate(s) named ({', '.join(named) or 'none'}), but the "
+        f"system has {freedoms} degree(s) of freedom. Name {freedoms}, or none to let the program "
+        "choose."
+    )
+
+
+def exchange_gain(
+    split: Split, slope: Float[Array, "nd ni"], scale: Float[Array, " nq"]
+) -> Float[Array, "nd ni"]:
+    """By what factor `|det C_d|` grows, in scaled coordinates, if a pair is exchanged."""
+    return jnp.abs(slope) * scale[split.independent][None, :] / scale[split.dependent][:, None]
+
+
+def exchange(
+    split: Split,
+    slope: Float[Array, "nd ni"],
+    scale: Float[Array, " nq"],
+    limit: float = EXCHANGE_LIMIT,
+) -> Split:
+    """Swap the pair whose exchange improves the conditioning most, if it improves it by `limit`.
+
+    **Arguments:**
+
+    - `split`: the present choice.
+    - `slope`: `S` at the present configuration.
+    - `scale`: the coordinates' sizes.
+    - `limit`: least factor that `|det C_d|` must gain.
+
+    **Returns:**
+
+    A `Split` of the same shape.
+    """
+    if 0 in slope.shape:
+        return split
+    gain = exchange_gain(split, slope, scale)
+    best = jnp.argmax(gain)
+    i, j = best // gain.shape[1], best % gain.shape[1]
+    swap = gain[i, j] > limit
+    leaving, entering = split.dependent[i], split.independent[j]
+    return Split(
+        split.rows,
+        split.dependent.at[i].set(jnp.where(swap, entering, leaving)),
+        split.independent.at[j].set(jnp.where(swap, leaving, entering)),
+    )

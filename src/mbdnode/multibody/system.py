@@ -1,0 +1,158 @@
+"""What `simulate` can run: named coordinates, constraints, and an answer to one question.
+
+The question is "what is the acceleration of the independent coordinates here?". A mechanism
+answers it from mass and forces, a learned model from its network; everything else (completion,
+integration, plotting, control) asks through this class and does not know which of the two it has.
+"""
+
+import abc
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Float
+
+import mbdnode.numerics  # noqa: F401  (float64 before the first array)
+from mbdnode.multibody.quantities import Coordinate, Input, Parameter
+from mbdnode.multibody.tangent import Tangent
+from mbdnode.naming import unknown_name
+
+Time = Float[Array, ""]
+Coords = Float[Array, " nq"]
+Inputs = Float[Array, " nu"]
+Params = dict[str, Float[Array, ""]]
+# What a constraint may return: an array, or simply a list of scalars.
+Rows = Float[Array, " nc"] | Sequence[Any]
+
+
+class AbstractSystem(eqx.Module):
+    """Named coordinates, kinematic constraints, and accelerations.
+
+    A subclass sets `coordinates`, and where it has them `inputs` and `parameters`, and answers
+    `independent_acceleration`. Constraints are optional.
+    """
+
+    # A class attribute for a mechanism, a field for a system made at run time; the type checker
+    # reads an AbstractVar as an argument of every constructor.
+    if TYPE_CHECKING:
+        coordinates: ClassVar[tuple[Coordinate, ...]]
+    else:
+        coordinates: eqx.AbstractVar[tuple[Coordinate, ...]]
+    inputs: ClassVar[tuple[Input, ...]] = ()
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+
+    # Names of the coordinates to integrate; None lets a rank-revealing factorisation choose.
+    independent: ClassVar[tuple[str, ...] | None] = None
+    # Near which configuration the mechanism is assembled, by name; zero where nothing is said.
+    reference: ClassVar[Mapping[str, float]] = {}
+    # Whether `q'` depends on the velocities alone and `v'` on the positions alone, which is what
+    # a symplectic composition needs.
+    separable: ClassVar[bool] = False
+    # Whether constraints that repeat others are dropped; refused otherwise.
+    allow_redundant: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def independent_acceleration(
+        self, t: Time, q: Coords, v: Coords, u: Inputs, mu: Params, tangent: Tangent
+    ) -> Float[Array, " ni"]:
+        """Accelerations of the coordinates that `tangent` holds independent."""
+
+    def constraint(self, t: Time, q: Coords, mu: Params) -> Rows:
+        """Holonomic residual `Phi(t, q)`, zero on the manifold. None by default."""
+        return ()
+
+    def nonholonomic(self, t: Time, q: Coords, mu: Params) -> tuple[Any, Any]:
+        """`(A, b)` of the velocity constraint `A(t, q) v = b(t, q)`. None by default."""
+        return (), ()
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """The coordinates' names."""
+        return tuple(c.name for c in self.coordinates)
+
+    @property
+    def rate_names(self) -> tuple[str, ...]:
+        """The velocities' names."""
+        return tuple(c.rate for c in self.coordinates)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The inputs' names."""
+        return tuple(i.name for i in self.inputs)
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """The parameters' names."""
+        return tuple(p.name for p in self.parameters)
+
+
+class AccelerationFunction(AbstractSystem):
+    """A bare function `a(t, q, v, u, mu)` as an unconstrained system.
+
+    **Arguments:**
+
+    - `function`: returns the accelerations, one for each coordinate.
+    - `coordinates`, `inputs`, `parameters`: its named quantities.
+    - `separable`: whether `a` ignores `v`, so that a symplectic integrator may be used.
+    """
+
+    function: Callable = eqx.field(static=True)
+    coordinates: tuple[Coordinate, ...] = eqx.field(static=True)
+    inputs: tuple[Input, ...] = eqx.field(static=True, default=(), kw_only=True)
+    parameters: tuple[Parameter, ...] = eqx.field(static=True, default=(), kw_only=True)
+    separable: bool = eqx.field(static=True, default=False, kw_only=True)
+
+    def independent_acceleration(self, t, q, v, u, mu, tangent):
+        """The function's own value: every coordinate is independent."""
+        a = jnp.asarray(self.function(t, q, v, u, mu))
+        if a.shape != q.shape:
+            raise ValueError(
+                f"The acceleration function returned shape {a.shape} for {q.shape[0]} "
+                f"coordinates; return one acceleration for each, shape {q.shape}."
+            )
+        return a
+
+
+def is_traced(*values: Any) -> bool:
+    """Whether any leaf is a tracer, so that its value cannot be looked at."""
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(values))
+
+
+def resolve_parameters(system: AbstractSystem, given: Mapping[str, Any] | None = None) -> Params:
+    """Every parameter of `system` as an array: the given values, defaults for the rest.
+
+    **Arguments:**
+
+    - `system`: whose parameters.
+    - `given`: values by name; traced values are taken as they are, others are checked.
+
+    **Returns:**
+
+    A dictionary with one scalar for each of the system's parameters.
+    """
+    given = dict(given or {})
+    for name in given:
+        if name not in system.parameter_names:
+            raise unknown_name("parameter", name, system.parameter_names)
+    mu = {}
+    for parameter in system.parameters:
+        value = given.get(parameter.name, parameter.default)
+        if not is_traced(value):
+            if np.ndim(value) != 0:
+                raise ValueError(
+                    f"Parameter {parameter.name!r} has shape {np.shape(value)}; it must be one "
+                    "number. Use jax.vmap over simulate to run many values."
+                )
+            try:
+                number = float(value)
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"Parameter {parameter.name!r} is {value!r}; it must be a number."
+                ) from error
+            parameter.check(number)
+        mu[parameter.name] = jnp.asarray(value, float)
+    return mu

@@ -1,0 +1,6 @@
+"""`simulate`: truth and learned models alike."""
+
+from mbdnode.simulation.signals import Interpolation
+from mbdnode.simulation.simulate import simulate
+
+__all__ = ["Interpolation", "simulate"]

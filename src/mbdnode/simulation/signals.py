@@ -1,0 +1,157 @@
+"""Inputs between their samples: constant, linear or cubic on each interval, or a function of time.
+
+The three interpolations are one thing: on the interval that starts at `t_k` the input is a
+polynomial in `t - t_k`, of degree zero, one or three. Evaluating it by interval, and not by time,
+keeps a held input at its own value up to the very end of its step.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbdnode.multibody import AbstractSystem, is_traced
+from mbdnode.naming import unknown_name
+
+Interpolation = Literal["constant", "linear", "cubic"]
+INTERPOLATIONS: tuple[Interpolation, ...] = ("constant", "linear", "cubic")
+
+
+class Signal(eqx.Module):
+    """The inputs over a rollout.
+
+    **Arguments:**
+
+    - `samples`: the values at the output times.
+    - `coefficients`: of the polynomial on each interval, lowest degree first; None for a function.
+    - `function`: `u(t)`; None for sampled inputs.
+    """
+
+    samples: Float[Array, "n nu"]
+    coefficients: Float[Array, "intervals degree nu"] | None
+    function: Callable | None = eqx.field(static=True, default=None)
+
+    def at(
+        self, t: Float[Array, ""], start: Float[Array, ""], coefficients: Array | None
+    ) -> Float[Array, " nu"]:
+        """The value at `t` in the interval that begins at `start` and has these coefficients."""
+        if self.function is not None:
+            return _as_inputs(self.function(t), self.samples.shape[1])
+        assert coefficients is not None
+        value = coefficients[-1]
+        for lower in coefficients[-2::-1]:
+            value = value * (t - start) + lower
+        return value
+
+
+def make_signal(
+    system: AbstractSystem, t: Float[Array, " n"], inputs: Any, interpolation: str
+) -> Signal:
+    """Turn what the caller gave into a `Signal`.
+
+    **Arguments:**
+
+    - `system`: whose inputs.
+    - `t`: the output times, where sampled inputs have their samples.
+    - `inputs`: None for zero; a function of time; an array with one row for each time or, when
+        held constant, for each step; a vector is read as a column if there is one input.
+    - `interpolation`: between samples.
+
+    **Returns:**
+
+    A `Signal`.
+    """
+    count, names = len(system.inputs), system.input_names
+    if interpolation not in INTERPOLATIONS:
+        raise unknown_name("interpolation", interpolation, INTERPOLATIONS)
+    if inputs is None:
+        return Signal(jnp.zeros((t.shape[0], count)), jnp.zeros((t.shape[0] - 1, 1, count)))
+    if count == 0:
+        raise ValueError(
+            f"{type(system).__name__} has no inputs; leave `inputs` out, or name its inputs (a "
+            'bare function does so as AccelerationFunction(f, coordinates, inputs=(Input("u"),))).'
+        )
+    if callable(inputs):
+        return Signal(jax.vmap(lambda s: _as_inputs(inputs(s), count))(t), None, inputs)
+    try:
+        values = jnp.asarray(inputs, float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Inputs are a {type(inputs).__name__} that is no array of numbers; give an array with "
+            f"a row for each time and the columns {', '.join(names)}, or a function of time."
+        ) from error
+    if values.ndim == 1 and count == 1:
+        values = values[:, None]
+    per_step = interpolation == "constant" and values.shape[:1] == (t.shape[0] - 1,)
+    if values.ndim != 2 or values.shape[1] != count or not (per_step or len(values) == len(t)):
+        steps = f"{len(t)} rows (one for each time)"
+        if interpolation == "constant":
+            steps += f" or {len(t) - 1} (one for each step)"
+        raise ValueError(
+            f"Inputs have shape {values.shape}; there must be {steps} and {count} column(s): "
+            f"{', '.join(names)}."
+        )
+    if not is_traced(values) and not np.all(np.isfinite(np.asarray(values))):
+        row, column = np.argwhere(~np.isfinite(np.asarray(values)))[0]
+        raise ValueError(
+            f"Input {names[column]!r} is {float(values[row, column])} in row {row}; inputs must "
+            "be finite. Fill or cut those rows."
+        )
+    samples = jnp.concatenate([values, values[-1:]]) if per_step else values
+    return Signal(samples, _POLYNOMIALS[interpolation](t, samples))
+
+
+def _as_inputs(value: Any, count: int) -> Float[Array, " nu"]:
+    value = jnp.atleast_1d(jnp.asarray(value, float))
+    if value.shape != (count,):
+        raise ValueError(
+            f"The input function returned shape {value.shape}; it must return {count} value(s)."
+        )
+    return value
+
+
+def _constant(t, values):
+    return values[:-1, None, :]
+
+
+def _linear(t, values):
+    slope = jnp.diff(values, axis=0) / jnp.diff(t)[:, None]
+    return jnp.stack([values[:-1], slope], axis=1)
+
+
+def _cubic(t, values):
+    """The spline with two continuous derivatives, and a third at the second and last-but-one."""
+    if t.shape[0] < 4:
+        raise ValueError(
+            f"Cubic interpolation needs at least 4 samples, but there are {t.shape[0]}. Use "
+            "interpolation='linear'."
+        )
+    h = jnp.diff(t)
+    slope = jnp.diff(values, axis=0) / h[:, None]
+    # Second derivatives m_1 ... m_(n-2) solve a tridiagonal system; the not-a-knot ends
+    # m_0 = (1 + h_0/h_1) m_1 - (h_0/h_1) m_2, and their mirror, are substituted into it.
+    first, last = h[0] / h[1], h[-1] / h[-2]
+    main = (2 * (h[:-1] + h[1:])).at[0].add(h[0] * (1 + first)).at[-1].add(h[-1] * (1 + last))
+    upper = h[1:].at[0].add(-h[0] * first).at[-1].set(0.0)
+    lower = h[:-1].at[-1].add(-h[-1] * last).at[0].set(0.0)
+    inner = jax.lax.linalg.tridiagonal_solve(lower, main, upper, 6 * jnp.diff(slope, axis=0))
+    start = (1 + first) * inner[0] - first * inner[1]
+    end = (1 + last) * inner[-1] - last * inner[-2]
+    second = jnp.concatenate([start[None], inner, end[None]])
+    width = h[:, None]
+    return jnp.stack(
+        [
+            values[:-1],
+            slope - width * (2 * second[:-1] + second[1:]) / 6,
+            second[:-1] / 2,
+            jnp.diff(second, axis=0) / (6 * width),
+        ],
+        axis=1,
+    )
+
+
+_POLYNOMIALS = {"constant": _constant, "linear": _linear, "cubic": _cubic}

@@ -1,0 +1,137 @@
+"""`simulate`: one verb for everything that gives accelerations."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mbdnode.integrators import get_integrator
+from mbdnode.multibody import (
+    AbstractSystem,
+    AccelerationFunction,
+    Coordinate,
+    Partition,
+    check_state,
+    choose_partition,
+    consistent_state,
+    is_traced,
+    resolve_parameters,
+)
+from mbdnode.simulation.analytic import closed_form
+from mbdnode.simulation.rollout import rollout
+from mbdnode.simulation.signals import make_signal
+from mbdnode.trajectory import State, Trajectory, check_times
+
+# In place of an integrator's name: the closed form.
+ANALYTIC = "analytic"
+
+
+def simulate(
+    system: Any,
+    t: Any,
+    initial: Any,
+    *,
+    inputs: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    integrator: Any = "rk4",
+    interpolation: str = "constant",
+    independent: Sequence[str] | str | Partition | None = None,
+    repartition: bool = True,
+) -> Trajectory:
+    """Run a mechanism, a learned model, or a bare acceleration function.
+
+    The rollout is compiled once for each system, integrator and shape, and reused. It can be
+    vmapped over `initial` (as a `State`), `inputs` and `parameters`.
+
+    **Arguments:**
+
+    - `system`: a mechanism, a model, or a function `a(t, q, v, u, mu)`.
+    - `t`: increasing times, uniform or not; the first is the start.
+    - `initial`: a `State`, or what is known of it by name; the rest is completed.
+    - `inputs`: None for zero, an array with a row for each time (or each step), or `u(t)`.
+    - `parameters`: values by name; defaults for the rest.
+    - `integrator`: a name such as "rk4" or "dopri8", or an integrator; "analytic" for the
+        closed form of a system that has one.
+    - `interpolation`: of sampled inputs: "constant" over each step, "linear" or "cubic".
+    - `independent`: names of the coordinates to integrate, or a `Partition`, if the system's
+        choice is not wanted.
+    - `repartition`: whether to choose them again where they become ill-conditioned; without it a
+        rollout ends at a dead point. This is done
+        at the times `t`, so with an adaptive integrator keep them close enough that the mechanism
+        does not turn over between two of them.
+
+    **Returns:**
+
+    A `Trajectory` at the times `t`. It never raises for what happens on the way: a rollout that
+    cannot go on ends in `trajectory.status`, and what came before is kept.
+    """
+    start = None
+    if not is_traced(t):
+        check_times(t)
+        start = float(np.asarray(t)[0])
+    t = jnp.asarray(t, float)
+    if not isinstance(system, AbstractSystem):
+        system = _as_system(system, initial)
+    closed = isinstance(integrator, str) and integrator.lower() == ANALYTIC
+    integrator = get_integrator("rk4" if closed else integrator)
+    if integrator.needs_separable and not system.separable:
+        raise ValueError(
+            f"{type(system).__name__} is not declared separable (velocities alone drive positions, "
+            "positions alone drive velocities), which lf2, ys4 and fk6 need. Use 'rk4', or "
+            "'implicit-midpoint', which is symplectic for any system. If it is separable, say so: "
+            "`separable = True` on the class, or AccelerationFunction(..., separable=True)."
+        )
+    mu = resolve_parameters(system, parameters)
+    initial = _as_state(system, initial, start, parameters)
+    check_state(system, t[0], initial.q, initial.v, mu)
+    signal = make_signal(system, t, inputs, interpolation)
+    if closed:
+        if inputs is not None:
+            raise ValueError(
+                "The closed form is for zero inputs; leave `inputs` out, or use 'dopri8'."
+            )
+        return closed_form(system, t, initial, signal, mu)
+    if not isinstance(independent, Partition):
+        independent = choose_partition(system, t[0], initial.q, mu, independent)
+    return rollout(system, integrator, t, initial, signal, mu, independent, repartition)
+
+
+def _as_state(system: AbstractSystem, initial: Any, start: float | None, parameters: Any) -> State:
+    """A `State` of arrays from a `State` or from what is known by name."""
+    if isinstance(initial, State):
+        return State(jnp.asarray(initial.q, float), jnp.asarray(initial.v, float))
+    if not isinstance(initial, Mapping):
+        raise TypeError(
+            f"The initial state is a {type(initial).__name__}; give a State(q, v), or values by "
+            f"name such as {{{system.coordinate_names[0]!r}: 1.0}}."
+        )
+    if start is None or is_traced(system, initial, parameters):
+        raise ValueError(
+            "An initial state by name needs plain numbers, but something it depends on is traced "
+            "(inside jit, vmap or grad). Complete it outside with consistent_state, and pass the "
+            "State."
+        )
+    # Under an outer jit the known values are still plain numbers, and so is what follows from them.
+    with jax.ensure_compile_time_eval():
+        return consistent_state(system, initial, t=start, parameters=parameters)
+
+
+def _as_system(function: Any, initial: Any) -> AccelerationFunction:
+    """Wrap a bare function; its coordinates are named after the initial state."""
+    if isinstance(function, type):
+        raise TypeError(
+            f"simulate was given the class {function.__name__}; give an instance of it, "
+            f"{function.__name__}()."
+        )
+    if not callable(function):
+        raise TypeError(
+            f"simulate was given a {type(function).__name__}; it takes a mechanism, a model, or a "
+            "function a(t, q, v, u, mu)."
+        )
+    if isinstance(initial, State):
+        names = [f"q{i + 1}" for i in range(initial.q.shape[-1])]
+    else:
+        names = list(dict.fromkeys(name.removesuffix("_dot") for name in initial))
+    return AccelerationFunction(function, tuple(Coordinate(name, unit="") for name in names))

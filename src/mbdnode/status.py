@@ -1,0 +1,91 @@
+"""How a rollout ended: as numbers while it is traced, as a sentence when it is read.
+
+Inside a compiled rollout nothing can be raised, so each step leaves one of the `Outcome` codes
+and the first that is not `COMPLETED` is kept, with the step, the time and the coordinate at
+which it happened. Under `jax.vmap` every field gains the batch's leading axis.
+"""
+
+import enum
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+import mbdnode.numerics  # noqa: F401  (float64 before the first array)
+
+
+class Outcome(enum.IntEnum):
+    """What can happen to a rollout."""
+
+    COMPLETED = 0
+    NOT_FINITE = 1
+    CONSTRAINTS_UNSOLVED = 2
+    STEP_UNSOLVED = 3
+    START_UNSOLVED = 4
+
+
+_SENTENCES = {
+    Outcome.NOT_FINITE: (
+        "left the finite numbers",
+        "take a smaller step, or check forces and start",
+    ),
+    Outcome.CONSTRAINTS_UNSOLVED: (
+        "could not close the constraints",
+        "take a smaller step, or name other independent coordinates",
+    ),
+    Outcome.STEP_UNSOLVED: (
+        "could not solve the step's own equations",
+        "take a smaller step, or looser tolerances",
+    ),
+}
+
+
+class Status(eqx.Module):
+    """The end of a rollout.
+
+    **Arguments:**
+
+    - `code`: an `Outcome`.
+    - `step`: the index of the last good state, which is the last one if all went well.
+    - `t`: the time of that state.
+    - `coordinate`: index into the coordinates of the first offender; -1 if there is none.
+    - `names`: the coordinates' names.
+    """
+
+    code: Int[Array, "*batch"]
+    step: Int[Array, "*batch"]
+    t: Float[Array, "*batch"]
+    coordinate: Int[Array, "*batch"]
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    @property
+    def ok(self) -> Bool[Array, "*batch"]:
+        """Whether the rollout reached its last time."""
+        return self.code == Outcome.COMPLETED.value
+
+    def __str__(self) -> str:
+        code = np.asarray(self.code)
+        if code.ndim:
+            failed = int(np.count_nonzero(code))
+            return f"{code.size - failed} of {code.size} rollouts completed"
+        if code == Outcome.COMPLETED:
+            return f"completed at t = {float(self.t):g} s (step {int(self.step)})"
+        if code == Outcome.START_UNSOLVED:
+            return (
+                "the start does not meet the constraints with these independent coordinates: the "
+                "constraints may be redundant or singular there; complete it with "
+                "consistent_state, or name other independent coordinates"
+            )
+        what, advice = _SENTENCES[Outcome(int(code))]
+        where = f", first in {self.names[int(self.coordinate)]!r}" if self.coordinate >= 0 else ""
+        return (
+            f"the rollout {what} in the step after t = {float(self.t):g} s "
+            f"(step {int(self.step)}){where}; what came before is kept: {advice}"
+        )
+
+
+def completed(t: Float[Array, ""], step: Int[Array, ""], names: tuple[str, ...]) -> Status:
+    """The status of a rollout that has gone well so far."""
+    zero = jnp.zeros((), int)
+    return Status(zero, step, t, zero - 1, names)

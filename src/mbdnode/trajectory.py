@@ -1,0 +1,122 @@
+"""State, Samples and Trajectory: all that crosses a border between rooms."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbdnode.status import Status
+
+
+class State(eqx.Module):
+    """All coordinates and velocities at one time."""
+
+    q: Float[Array, "*batch nq"]
+    v: Float[Array, "*batch nq"]
+
+
+class Samples(eqx.Module):
+    """States, inputs and the accelerations there, in no order in time."""
+
+    q: Float[Array, "n nq"]
+    v: Float[Array, "n nq"]
+    u: Float[Array, "n nu"]
+    a: Float[Array, "n nq"]
+
+    def __len__(self) -> int:
+        return self.q.shape[0]
+
+
+class Trajectory(eqx.Module):
+    """States at given times, with what drove them and how well they keep the constraints.
+
+    Rows after a failure are not numbers, so shapes do not depend on values and `jax.vmap` gives a
+    trajectory whose arrays have a leading batch axis; `kept` cuts those rows off.
+
+    **Arguments:**
+
+    - `t`: times, increasing.
+    - `q`, `v`, `u`: coordinates, velocities and inputs at those times.
+    - `position_residual`, `velocity_residual`: largest entry of `Phi` and of `C v - c`.
+    - `status`: how the rollout ended.
+    - `coordinates`, `rates`, `inputs`: the columns' names.
+    """
+
+    t: Float[Array, "*batch n"]
+    q: Float[Array, "*batch n nq"]
+    v: Float[Array, "*batch n nq"]
+    u: Float[Array, "*batch n nu"]
+    position_residual: Float[Array, "*batch n"]
+    velocity_residual: Float[Array, "*batch n"]
+    status: Status
+    coordinates: tuple[str, ...] = eqx.field(static=True)
+    rates: tuple[str, ...] = eqx.field(static=True)
+    inputs: tuple[str, ...] = eqx.field(static=True)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of `t`, coordinates, velocities and inputs, in the order of a file."""
+        return ("t", *self.coordinates, *self.rates, *self.inputs)
+
+    @property
+    def table(self) -> Float[Array, "*batch n columns"]:
+        """All columns side by side."""
+        return jnp.concatenate([self.t[..., None], self.q, self.v, self.u], axis=-1)
+
+    def __getitem__(self, name: str) -> Float[Array, "*batch n"]:
+        """One column by name."""
+        if name not in self.columns:
+            raise KeyError(f"No column {name!r}; there are {', '.join(self.columns)}.")
+        return self.table[..., self.columns.index(name)]
+
+    def __len__(self) -> int:
+        return self.t.shape[-1]
+
+    def require_single(self, what: str) -> None:
+        """Raise `ValueError` if this is a batch of trajectories and `what` needs a single one."""
+        if self.t.ndim != 1:
+            raise ValueError(
+                f"{what} takes a single trajectory, but this is a batch of shape "
+                f"{self.t.shape[:-1]}. Use jax.vmap, or take one with "
+                "jax.tree.map(lambda x: x[i], trajectory)."
+            )
+
+    @property
+    def kept(self) -> "Trajectory":
+        """The rows up to the last good state, for a single (not batched) trajectory."""
+        self.require_single("kept")
+        count = int(self.status.step) + 1
+        return jax.tree.map(lambda x: x[:count] if x.ndim else x, self)
+
+    @property
+    def final(self) -> State:
+        """The last good state of a single trajectory."""
+        self.require_single("final")
+        last = int(self.status.step)
+        return State(self.q[last], self.v[last])
+
+
+def check_times(t: Any) -> None:
+    """Raise `ValueError` unless `t` is a finite, increasing vector of at least two times."""
+    try:
+        values = np.asarray(t, float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Times must be numbers, but they are {t!r}.") from error
+    if values.ndim != 1 or values.shape[0] < 2:
+        raise ValueError(
+            f"Times have shape {values.shape}; give a vector of at least two times, "
+            "the first of which is the start."
+        )
+    if not np.all(np.isfinite(values)):
+        index = int(np.argmin(np.isfinite(values)))
+        raise ValueError(f"Time number {index} is {values[index]}; times must be finite.")
+    steps = np.diff(values)
+    if np.any(steps <= 0):
+        index = int(np.argmax(steps <= 0))
+        raise ValueError(
+            f"Times must increase, but t[{index + 1}] = {values[index + 1]:g} follows "
+            f"t[{index}] = {values[index]:g}. Sort them and drop repetitions."
+        )
