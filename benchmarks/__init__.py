@@ -1,0 +1,1 @@
+"""Speed and quality, outside the test run."""

@@ -1,0 +1,226 @@
+"""Uniform samples of a mechanism's accelerations, streamed in blocks of bounded size.
+
+The paper trains the slider-crank on independent draws of `(theta1, theta1', F, T)`. Each draw is
+completed to a whole state by Newton's method, from the nearest of a few hundred anchors: states
+spread over the range, each reached from the reference configuration in small steps. A mechanism
+that can be assembled in several ways must stay in one of them: the ways are separated by
+configurations where `det C_d` vanishes, so a draw is accepted when `det C_d` has its anchor's
+sign, and is otherwise followed from the reference in small steps too.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbdnode.multibody import (
+    AbstractMechanism,
+    Params,
+    Partition,
+    choose_partition,
+    complete,
+    complete_position,
+    consistent_state,
+    gamma,
+    position_jacobian,
+    resolve_parameters,
+    tangent_from,
+)
+from mbdnode.naming import unknown_name
+from mbdnode.trajectory import Samples, State
+
+_BLOCK = 4_096
+_PATH_STEPS = 64
+# Anchors, and draws that are followed, come in blocks of this many.
+_PATH_BLOCK = 256
+
+
+class _Anchors(eqx.Module):
+    """Configurations to start Newton's method from, and the tangent there."""
+
+    positions: Float[Array, "k nz"]
+    q: Float[Array, "k nq"]
+    slope: Float[Array, "k nq nz"]
+    orientation: Float[Array, " k"]
+
+
+def sample_accelerations(
+    mechanism: AbstractMechanism,
+    ranges: Mapping[str, tuple[float, float]],
+    count: int,
+    *,
+    seed: int = 0,
+    block: int = _BLOCK,
+    guess: Mapping[str, float] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> Iterator[Samples]:
+    """Draw states and inputs uniformly, and compute the accelerations there.
+
+    The draws depend on the seed alone, not on the size of the blocks.
+
+    **Arguments:**
+
+    - `mechanism`: whose accelerations; its constraints must not depend on time.
+    - `ranges`: least and greatest value, by name, of every independent coordinate, of its rate,
+        and of every input.
+    - `count`: how many samples in all.
+    - `seed`: of the draws.
+    - `block`: how many at a time; memory is a few blocks, whatever the count.
+    - `guess`: of the reference configuration, where the mechanism can be assembled in two ways.
+    - `parameters`: values other than the defaults.
+
+    **Returns:**
+
+    An iterator over `Samples`, in order; the last block may be shorter.
+    """
+    if count < 1 or block < 1:
+        raise ValueError(f"count is {count} and block is {block}; both must be at least 1.")
+    mu = resolve_parameters(mechanism, parameters)
+    reference = consistent_state(mechanism, {}, guess=guess, parameters=parameters)
+    partition = choose_partition(mechanism, jnp.zeros(()), reference.q, mu)
+    low, high = _bounds(mechanism, partition, ranges)
+    return _stream(mechanism, partition, reference, mu, low, high, count, seed, block)
+
+
+def _bounds(mechanism, partition: Partition, ranges) -> tuple[np.ndarray, np.ndarray]:
+    positions = [mechanism.coordinate_names[i] for i in partition.position.independent]
+    rates = [mechanism.rate_names[i] for i in partition.velocity.independent]
+    names = [*positions, *rates, *mechanism.input_names]
+    for name in ranges:
+        if name not in names:
+            raise unknown_name("independent coordinate, rate or input", name, names)
+    for name in names:
+        if name not in ranges:
+            raise ValueError(f"No range for {name!r}; give one for each of {', '.join(names)}.")
+        low, high = ranges[name]
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            raise ValueError(
+                f"The range of {name!r} is ({low}, {high}); give two finite numbers, least first."
+            )
+    bounds = np.array([ranges[name] for name in names], float)
+    return bounds[:, 0], bounds[:, 1]
+
+
+def _stream(
+    mechanism, partition, reference, mu, low, high, count, seed, block
+) -> Iterator[Samples]:
+    random = np.random.default_rng(seed)
+    spread = np.random.default_rng(0).uniform(low, high, (_PATH_BLOCK, low.shape[0]))
+    anchors = _anchors(mechanism, partition, reference, mu, jnp.asarray(spread))
+    block = min(block, count)
+    for first in range(0, count, block):
+        size = min(block, count - first)
+        drawn = random.uniform(low, high, (size, low.shape[0]))
+        # One shape for every block, so that the last one is not compiled anew.
+        padded = jnp.asarray(np.resize(drawn, (block, drawn.shape[1])))
+        samples, accepted = _evaluate(mechanism, partition, anchors, mu, padded)
+        lost = np.flatnonzero(~np.asarray(accepted)[:size])
+        if lost.size:
+            samples = _follow(mechanism, partition, reference, mu, drawn, samples, lost)
+        yield jax.tree.map(lambda x: x[:size], samples) if size < block else samples  # noqa: B023
+
+
+@eqx.filter_jit
+def _anchors(mechanism, partition: Partition, reference: State, mu: Params, drawn) -> _Anchors:
+    """Follow paths to the drawn positions; those that cannot be reached fall back to the start."""
+    t = jnp.zeros(())
+
+    def one(row):
+        z, _, _ = _parts(partition, row)
+        near, good = _path(mechanism, partition, reference, mu, z)
+        q = jnp.where(good, near, reference.q)
+        jacobian = position_jacobian(mechanism, t, q, mu)
+        tangent = tangent_from(jacobian, jnp.zeros(jacobian.shape[0]), partition.position)
+        slope = jax.vmap(tangent.velocity, in_axes=1, out_axes=1)(jnp.eye(z.shape[0]))
+        position = partition.position.take_independent(q)
+        return _Anchors(position, q, slope, tangent.orientation)
+
+    return jax.vmap(one)(drawn)
+
+
+@eqx.filter_jit
+def _evaluate(mechanism, partition: Partition, anchors: _Anchors, mu: Params, drawn):
+    """Complete every draw from its nearest anchor, and say which may be accepted."""
+    t = jnp.zeros(())
+    width = jnp.std(anchors.positions, axis=0)
+    width = jnp.where(width > 0, width, 1.0)
+
+    def one(row):
+        z, s, u = _parts(partition, row)
+        away = (z[None, :] - anchors.positions) / width[None, :]
+        nearest = jnp.argmin(jnp.sum(away**2, axis=1))
+        start = anchors.q[nearest] + anchors.slope[nearest] @ (z - anchors.positions[nearest])
+        q, v, tangent, solved = complete(mechanism, partition, t, z, s, start, mu)
+        jacobian = position_jacobian(mechanism, t, q, mu)
+        side = tangent.orientation
+        if partition.position.rows.shape != partition.velocity.rows.shape:
+            none = jnp.zeros(jacobian.shape[0])
+            side = tangent_from(jacobian, none, partition.position).orientation
+        same = side == anchors.orientation[nearest]
+        return _sample(mechanism, t, q, v, u, tangent, mu), solved & same
+
+    return jax.vmap(one)(drawn)
+
+
+def _sample(mechanism, t, q, v, u, tangent, mu) -> Samples:
+    independent = mechanism.independent_acceleration(t, q, v, u, mu, tangent)
+    return Samples(q, v, u, tangent.acceleration(independent, gamma(mechanism, t, q, v, mu)))
+
+
+def _parts(partition: Partition, row):
+    nz = partition.position.independent.shape[0]
+    ns = partition.velocity.independent.shape[0]
+    return row[:nz], row[nz : nz + ns], row[nz + ns :]
+
+
+def _follow(mechanism, partition, reference, mu, drawn, samples: Samples, lost) -> Samples:
+    """Complete the draws that a single Newton solve did not, by following a path to them."""
+    for first in range(0, lost.size, _PATH_BLOCK):
+        rows = lost[first : first + _PATH_BLOCK]
+        padded = np.resize(drawn[rows], (_PATH_BLOCK, drawn.shape[1]))
+        found, solved = _evaluate_path(mechanism, partition, reference, mu, jnp.asarray(padded))
+        if not np.all(np.asarray(solved)[: rows.size]):
+            bad = padded[int(np.argmin(np.asarray(solved)[: rows.size]))]
+            names = [mechanism.coordinate_names[i] for i in partition.position.independent]
+            where = ", ".join(f"{n} = {x:g}" for n, x in zip(names, bad, strict=False))
+            raise ValueError(
+                f"The mechanism cannot be moved from its reference configuration to {where}. "
+                "Narrow that range, or give a guess nearer to it."
+            )
+        put = lambda a, b: a.at[rows].set(b[: rows.size])  # noqa: B023, E731
+        samples = jax.tree.map(put, samples, found)
+    return samples
+
+
+@eqx.filter_jit
+def _evaluate_path(mechanism, partition: Partition, reference: State, mu: Params, drawn):
+    """Complete every draw by following a path from the reference."""
+    t = jnp.zeros(())
+
+    def one(row):
+        z, s, u = _parts(partition, row)
+        near, good = _path(mechanism, partition, reference, mu, z)
+        q, v, tangent, solved = complete(mechanism, partition, t, z, s, near, mu)
+        return _sample(mechanism, t, q, v, u, tangent, mu), solved & good
+
+    return jax.vmap(one)(drawn)
+
+
+def _path(mechanism, partition: Partition, reference: State, mu: Params, z):
+    """The configuration at independent positions `z`, reached in small steps."""
+    split = partition.position
+    z0 = split.take_independent(reference.q)
+
+    def onward(carry, fraction):
+        q, good = carry
+        target = z0 + fraction * (z - z0)
+        t = jnp.zeros(())
+        q, solved = complete_position(mechanism, split, t, target, q, partition.scale, mu)
+        return (q, good & solved), None
+
+    fractions = jnp.arange(1, _PATH_STEPS + 1) / _PATH_STEPS
+    return jax.lax.scan(onward, (reference.q, jnp.array(True)), fractions)[0]
