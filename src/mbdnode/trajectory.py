@@ -1,5 +1,6 @@
-"""State, Samples and Trajectory: all that crosses a border between rooms."""
+"""State, Samples, Trajectory and Dataset: all that crosses a border between rooms."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbdnode.status import Status
+from mbdnode.status import Status, completed
 
 
 class State(eqx.Module):
@@ -67,13 +68,26 @@ class Trajectory(eqx.Module):
         return jnp.concatenate([self.t[..., None], self.q, self.v, self.u], axis=-1)
 
     def __getitem__(self, name: str) -> Float[Array, "*batch n"]:
-        """One column by name."""
+        """One column by name; `rows` gives a piece of the trajectory."""
         if name not in self.columns:
             raise KeyError(f"No column {name!r}; there are {', '.join(self.columns)}.")
         return self.table[..., self.columns.index(name)]
 
     def __len__(self) -> int:
         return self.t.shape[-1]
+
+    def rows(self, first: int, last: int) -> "Trajectory":
+        """The piece from row `first` to row `last`, both included, of a single trajectory."""
+        self.require_single("rows")
+        if not 0 <= first < last < len(self):
+            raise ValueError(
+                f"Rows {first} to {last} were asked for; the trajectory has rows 0 to "
+                f"{len(self) - 1}, and a piece needs at least two."
+            )
+        piece = jax.tree.map(lambda x: x[first : last + 1] if x.ndim else x, self)
+        end = jnp.minimum(self.status.step, last) - first
+        status = completed(piece.t[end], end, self.coordinates)
+        return eqx.tree_at(lambda p: p.status, piece, status)
 
     def require_single(self, what: str) -> None:
         """Raise `ValueError` if this is a batch of trajectories and `what` needs a single one."""
@@ -97,6 +111,54 @@ class Trajectory(eqx.Module):
         self.require_single("final")
         last = int(self.status.step)
         return State(self.q[last], self.v[last])
+
+
+class Dataset(eqx.Module):
+    """Trajectories to learn from, each with the parameters of its run.
+
+    **Arguments:**
+
+    - `trajectories`: one or several, with the same coordinates and inputs; each may be a batch of
+        equal lengths, as `jax.vmap` over `simulate` gives it.
+    - `parameters`: values by name for each of them, if they differ from the defaults; arrays for
+        a batch.
+    """
+
+    trajectories: tuple[Trajectory, ...]
+    parameters: tuple[Mapping[str, Any], ...]
+
+    def __init__(
+        self,
+        trajectories: Trajectory | Sequence[Trajectory],
+        parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    ):
+        runs = (trajectories,) if isinstance(trajectories, Trajectory) else tuple(trajectories)
+        if not runs:
+            raise ValueError("A dataset needs at least one trajectory.")
+        for number, run in enumerate(runs):
+            if run.t.ndim > 2:
+                raise ValueError(
+                    f"Trajectory {number} is a batch of shape {run.t.shape[:-1]}; a batch may have "
+                    "one axis. Flatten it."
+                )
+            if (run.coordinates, run.inputs) != (runs[0].coordinates, runs[0].inputs):
+                raise ValueError(
+                    f"Trajectory {number} has columns {', '.join(run.columns)}, but the first has "
+                    f"{', '.join(runs[0].columns)}. Learn from one system at a time."
+                )
+            if not bool(jnp.all(jnp.isfinite(run.table))):
+                raise ValueError(
+                    f"Trajectory {number} has values that are not finite. Cut them off first, for "
+                    "instance with `trajectory.kept`."
+                )
+        if parameters is None or isinstance(parameters, Mapping):
+            parameters = [dict(parameters or {})] * len(runs)
+        if len(parameters) != len(runs):
+            raise ValueError(
+                f"{len(parameters)} sets of parameters for {len(runs)} trajectories; give one for "
+                "each, or one for all."
+            )
+        self.trajectories, self.parameters = runs, tuple(dict(p) for p in parameters)
 
 
 def check_times(t: Any) -> None:

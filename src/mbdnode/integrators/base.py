@@ -52,6 +52,15 @@ class AbstractIntegrator(eqx.Module):
         The pair at `t + dt`, and whether the step was solved.
         """
 
+    def step_towards(
+        self, rate: Rate, t: Float[Array, ""], dt: Float[Array, ""], y: Pair, known: Pair
+    ) -> Pair:
+        """The step as training takes it, where the pair at `t + dt` is already known.
+
+        An implicit method puts the known pair into its own equation and so needs no solve.
+        """
+        return self.step(rate, t, dt, y)[0]
+
 
 def add(y: Pair, factor, k: Pair) -> Pair:
     """`y + factor k`, leaf by leaf."""

@@ -5,6 +5,7 @@ symplectic for every Hamiltonian system, separable or not.
 """
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import optimistix as optx
 from jax.flatten_util import ravel_pytree
@@ -19,6 +20,11 @@ class ImplicitOneStage(AbstractIntegrator):
     order: int = eqx.field(static=True)
     symplectic: bool = eqx.field(static=True, kw_only=True)
     tolerance: float = eqx.field(static=True, default=1e-12)
+
+    def step_towards(self, rate, t, dt, y, known):
+        """One evaluation, between the two known states."""
+        inside = jax.tree.map(lambda a, b: a + self.stage * (b - a), y, known)
+        return add(y, dt, rate(t + self.stage * dt, inside))
 
     def step(self, rate, t, dt, y):
         """Newton's method from the explicit Euler guess."""

@@ -2,6 +2,7 @@
 
 from mbdnode.multibody.assembly import check_state, consistent_state
 from mbdnode.multibody.completion import complete, complete_position, tangent_at
+from mbdnode.multibody.definition import check_definition
 from mbdnode.multibody.kinematics import (
     constraint_counts,
     gamma,
@@ -50,6 +51,7 @@ __all__ = [
     "Time",
     "accelerations",
     "angle",
+    "check_definition",
     "check_state",
     "choose_partition",
     "complete",

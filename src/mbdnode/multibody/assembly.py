@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 
+from mbdnode.multibody.definition import check_definition
 from mbdnode.multibody.kinematics import (
     position_jacobian,
     position_residual,
@@ -31,9 +32,9 @@ _OFF_MANIFOLD = 1e-6
 
 def consistent_state(
     system: AbstractSystem,
-    known: Mapping[str, float],
+    known: Mapping[str, Any],
     *,
-    guess: Mapping[str, float] | None = None,
+    guess: Mapping[str, Any] | None = None,
     t: float = 0.0,
     parameters: Mapping[str, Any] | None = None,
 ) -> State:
@@ -52,13 +53,14 @@ def consistent_state(
 
     A `State` on the constraint manifold. Raises `ValueError` if there is none with those values.
     """
+    check_definition(system)
     names, rates = system.coordinate_names, system.rate_names
     guess = {**system.reference, **(guess or {})}
     for name, value in [*known.items(), *guess.items()]:
         if name not in (*names, *rates):
             raise unknown_name("coordinate", name, (*names, *rates))
-        if not np.isfinite(value):
-            raise ValueError(f"Initial value of {name!r} is {value}; it must be a finite number.")
+        if np.ndim(value) != 0 or not _is_finite(value):
+            raise ValueError(f"Initial value of {name!r} is {value!r}; it must be a finite number.")
     mu = resolve_parameters(system, parameters)
     time = jnp.asarray(t, float)
     start = np.array([float(known.get(n, guess.get(n, 0.0))) for n in names])
@@ -112,6 +114,13 @@ def _set_moving(system, t, q, given: np.ndarray, free: np.ndarray, mu: Params) -
     if not np.all(np.abs(error) <= _allowed(_ROUND_OFF, jacobian, np.abs(v), scale)):
         raise _impossible(system, "velocity", error, jacobian, v, ~free, system.rate_names)
     return v
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(value)))
+    except (TypeError, ValueError):
+        return False
 
 
 def _allowed(

@@ -30,9 +30,14 @@ def compiled(function: _Function) -> _Function:
 
 def vector(values) -> Float[Array, " n"]:
     """An array from what a user may return: an array, or a sequence of scalars."""
-    if isinstance(values, (tuple, list)):
-        return jnp.stack([jnp.asarray(v, float) for v in values]) if values else jnp.zeros(0)
-    return jnp.asarray(values)
+    if not isinstance(values, (tuple, list)):
+        values = jnp.asarray(values)
+        return values if jnp.issubdtype(values.dtype, jnp.floating) else values.astype(float)
+    if not values:
+        return jnp.zeros(0)
+    kind = jnp.result_type(*values)
+    kind = kind if jnp.issubdtype(kind, jnp.floating) else float
+    return jnp.stack([jnp.asarray(value, kind) for value in values])
 
 
 @compiled

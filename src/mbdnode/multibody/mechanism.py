@@ -64,7 +64,7 @@ class AbstractMechanism(AbstractSystem):
         if isinstance(given, (tuple, list)):
             nested = isinstance(given[0], (tuple, list))
             return jnp.stack([vector(row) for row in given]) if nested else vector(given)
-        return given
+        return jnp.asarray(given)
 
     def quadratic_velocity_force(self, q: Coords, v: Coords, mu: Params) -> Coords:
         """Centrifugal and Coriolis terms of a configuration-dependent mass matrix.

@@ -216,7 +216,7 @@ def _choose_traced(system, jacobian, named) -> tuple[Split, tuple[int, ...]]:
         names = system.coordinate_names
         if len(named) != size - rank:
             raise _wrong_count(named, size - rank)
-        free = jnp.array([names.index(n) for n in named], int)
+        free = jnp.array(sorted(names.index(n) for n in named), int)
         bound = jnp.array([c for c in range(size) if names[c] not in named], int)
         return Split(jnp.arange(rank), bound, free), ()
     if rank == 0:

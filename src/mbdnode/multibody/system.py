@@ -52,6 +52,9 @@ class AbstractSystem(eqx.Module):
     # Whether `q'` depends on the velocities alone and `v'` on the positions alone, which is what
     # a symplectic composition needs.
     separable: ClassVar[bool] = False
+    # Whether `minimal_rates` gives the rates from the independent coordinates alone. Those then
+    # never change, and a step completes the others once and not at every stage.
+    closed_on_minimal: ClassVar[bool] = False
     # Whether constraints that repeat others are dropped; refused otherwise.
     allow_redundant: ClassVar[bool] = False
 
@@ -60,6 +63,12 @@ class AbstractSystem(eqx.Module):
         self, t: Time, q: Coords, v: Coords, u: Inputs, mu: Params, tangent: Tangent
     ) -> Float[Array, " ni"]:
         """Accelerations of the coordinates that `tangent` holds independent."""
+
+    def minimal_rates(
+        self, t: Time, z: Float[Array, " nz"], s: Float[Array, " ns"], u: Inputs, mu: Params
+    ) -> tuple[Float[Array, " nz"], Float[Array, " ns"]]:
+        """The rates of independent positions and velocities, where `closed_on_minimal` is set."""
+        raise TypeError(f"{type(self).__name__} needs a whole state to give its accelerations.")
 
     def constraint(self, t: Time, q: Coords, mu: Params) -> Rows:
         """Holonomic residual `Phi(t, q)`, zero on the manifold. None by default."""

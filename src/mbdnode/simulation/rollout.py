@@ -31,9 +31,10 @@ from mbdnode.simulation.signals import Signal
 from mbdnode.status import Outcome, Status
 from mbdnode.trajectory import State, Trajectory
 
-# Where an independent coordinate moves this many times slower than a dependent one it is at its dead
-# point, and a step cannot tell on which side it comes out. Exchanging coordinates keeps far from
-# such points, but for those where every choice is bad (a change point), which are passed at speed.
+# Where an independent coordinate moves this many times slower than a dependent one, it is at its
+# dead point, and a step cannot tell on which side it comes out. Exchanging coordinates keeps far
+# from such points, but for those where every choice is bad (a change point): these are passed at
+# speed.
 _STEEPEST = 50.0
 
 
@@ -143,6 +144,8 @@ def _step(system, integrator, carry: _Carry, start, dt, inputs, mu, repartition)
 
     def rate(time, y):
         z, s = y
+        if system.closed_on_minimal:
+            return system.minimal_rates(time, z, s, inputs(time), mu)
         q, v, tangent, _ = complete(system, partition, time, z, s, ahead(time), mu)
         a = system.independent_acceleration(time, q, v, inputs(time), mu, tangent)
         return partition.position.take_independent(v), a

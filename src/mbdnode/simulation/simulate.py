@@ -13,6 +13,7 @@ from mbdnode.multibody import (
     AccelerationFunction,
     Coordinate,
     Partition,
+    check_definition,
     check_state,
     choose_partition,
     consistent_state,
@@ -74,6 +75,7 @@ def simulate(
     t = jnp.asarray(t, float)
     if not isinstance(system, AbstractSystem):
         system = _as_system(system, initial)
+    check_definition(system)
     closed = isinstance(integrator, str) and integrator.lower() == ANALYTIC
     integrator = get_integrator("rk4" if closed else integrator)
     if integrator.needs_separable and not system.separable:
@@ -95,6 +97,7 @@ def simulate(
         return closed_form(system, t, initial, signal, mu)
     if not isinstance(independent, Partition):
         independent = choose_partition(system, t[0], initial.q, mu, independent)
+    repartition = repartition and not system.closed_on_minimal
     return rollout(system, integrator, t, initial, signal, mu, independent, repartition)
 
 
