@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mbdnode import experiments, integrators, mechanisms, testing
-    from mbdnode.data import sample_accelerations, write
-    from mbdnode.evaluation import energy, reactions
+    from mbdnode.data import sample_accelerations, sample_steps, write
+    from mbdnode.evaluation import energy, evaluate, reactions
+    from mbdnode.models import MBDNODE, load, save
     from mbdnode.multibody import (
         AbstractMechanism,
         AccelerationFunction,
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
         positive,
     )
     from mbdnode.simulation import simulate
-    from mbdnode.trajectory import State, Trajectory
+    from mbdnode.training import TrainingConfig, fit
+    from mbdnode.trajectory import Dataset, State, Trajectory
 
 __version__ = "0.1.0"
 
@@ -39,42 +41,58 @@ _HOMES = {
     "AbstractMechanism": "mbdnode.multibody",
     "AccelerationFunction": "mbdnode.multibody",
     "Coordinate": "mbdnode.multibody",
+    "Dataset": "mbdnode.trajectory",
     "Input": "mbdnode.multibody",
+    "MBDNODE": "mbdnode.models",
     "Parameter": "mbdnode.multibody",
     "State": "mbdnode.trajectory",
+    "TrainingConfig": "mbdnode.training",
     "Trajectory": "mbdnode.trajectory",
     "angle": "mbdnode.multibody",
     "consistent_state": "mbdnode.multibody",
     "energy": "mbdnode.evaluation",
+    "evaluate": "mbdnode.evaluation",
+    "fit": "mbdnode.training",
     "length": "mbdnode.multibody",
+    "load": "mbdnode.models",
     "nonnegative": "mbdnode.multibody",
     "positive": "mbdnode.multibody",
     "reactions": "mbdnode.evaluation",
     "sample_accelerations": "mbdnode.data",
+    "sample_steps": "mbdnode.data",
+    "save": "mbdnode.models",
     "simulate": "mbdnode.simulation",
     "write": "mbdnode.data",
 }
 _ROOMS = ("experiments", "integrators", "mechanisms", "testing")
 
 __all__ = [
+    "MBDNODE",
     "AbstractMechanism",
     "AccelerationFunction",
     "Coordinate",
+    "Dataset",
     "Input",
     "Parameter",
     "State",
+    "TrainingConfig",
     "Trajectory",
     "angle",
     "consistent_state",
     "energy",
+    "evaluate",
     "experiments",
+    "fit",
     "integrators",
     "length",
+    "load",
     "mechanisms",
     "nonnegative",
     "positive",
     "reactions",
     "sample_accelerations",
+    "sample_steps",
+    "save",
     "simulate",
     "testing",
     "write",

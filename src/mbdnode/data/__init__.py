@@ -1,6 +1,6 @@
-"""Trajectories in files, and samples of what a system does."""
+"""Data in and out: files, and samples of a mechanism."""
 
 from mbdnode.data.files import check_destination, write
-from mbdnode.data.sampling import sample_accelerations
+from mbdnode.data.sampling import sample_accelerations, sample_steps
 
-__all__ = ["check_destination", "sample_accelerations", "write"]
+__all__ = ["check_destination", "sample_accelerations", "sample_steps", "write"]

@@ -1,13 +1,6 @@
-"""Writing a trajectory to CSV or Parquet: all of it or nothing.
-
-The rows go to a temporary file in the destination's own directory, which then takes the
-destination's name in one step of the file system. A reader, or a crash, sees the old file or the
-new one and never a part.
-"""
+"""Writing a trajectory to CSV or Parquet: all of it or nothing."""
 
 import os
-import secrets
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +9,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from mbdnode.data.atomic import replace_file
 from mbdnode.trajectory import Trajectory
 
 
@@ -39,7 +33,7 @@ def write(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
         )
     table = np.asarray(trajectory.kept.table)
     columns = pa.table(list(table.T.copy()), names=list(trajectory.columns))
-    _replace(destination, lambda file: _WRITERS[destination.suffix.lower()](columns, file))
+    replace_file(destination, lambda file: _WRITERS[destination.suffix.lower()](columns, file))
 
 
 def check_destination(path: str | os.PathLike[str]) -> Path:
@@ -82,28 +76,6 @@ def check_destination(path: str | os.PathLike[str]) -> Path:
             "permissions."
         )
     return path.resolve()
-
-
-def _replace(destination: Path, fill: Callable[[pa.NativeFile], None]) -> None:
-    """Let `fill` write a temporary file beside the destination, then rename it."""
-    temporary = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}.part")
-    try:
-        try:
-            with open(temporary, "xb") as file:
-                fill(file)
-                file.flush()
-                os.fsync(file.fileno())
-            if destination.exists():
-                shutil.copymode(destination, temporary)
-            os.replace(temporary, destination)
-        finally:
-            # Also on an interrupt from the keyboard. After the rename there is nothing to remove.
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise OSError(
-            f"Writing '{destination}' failed: {error.strerror or error}. Nothing was changed; "
-            "check the disk's free space and the directory's permissions, or choose another place."
-        ) from error
 
 
 def _write_csv(columns: pa.Table, file) -> None:

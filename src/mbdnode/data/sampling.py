@@ -31,7 +31,8 @@ from mbdnode.multibody import (
     tangent_from,
 )
 from mbdnode.naming import unknown_name
-from mbdnode.trajectory import Samples, State
+from mbdnode.simulation import simulate
+from mbdnode.trajectory import Samples, State, Trajectory
 
 _BLOCK = 4_096
 _PATH_STEPS = 64
@@ -224,3 +225,51 @@ def _path(mechanism, partition: Partition, reference: State, mu: Params, z):
 
     fractions = jnp.arange(1, _PATH_STEPS + 1) / _PATH_STEPS
     return jax.lax.scan(onward, (reference.q, jnp.array(True)), fractions)[0]
+
+
+def sample_steps(
+    mechanism: AbstractMechanism,
+    ranges: Mapping[str, tuple[float, float]],
+    count: int,
+    dt_s: float,
+    *,
+    integrator: str = "rk4",
+    seed: int = 0,
+    parameters: Mapping[str, Any] | None = None,
+) -> Trajectory:
+    """Draw states and inputs uniformly, and take one step from each.
+
+    **Arguments:**
+
+    - `mechanism`, `ranges`, `count`, `seed`, `parameters`: as for `sample_accelerations`.
+    - `dt_s`: the step, over which the inputs are held.
+    - `integrator`: which takes it.
+
+    **Returns:**
+
+    A batch of `count` trajectories of two rows each, as training takes it.
+    """
+    times = np.array([0.0, dt_s])
+    partition = choose_partition(
+        mechanism,
+        jnp.zeros(()),
+        consistent_state(mechanism, {}, parameters=parameters).q,
+        resolve_parameters(mechanism, parameters),
+    )
+
+    @jax.jit
+    @jax.vmap
+    def step(q, v, u):
+        return simulate(
+            mechanism,
+            times,
+            State(q, v),
+            inputs=u[None] if u.shape[0] else None,
+            parameters=parameters,
+            integrator=integrator,
+            independent=partition,
+        )
+
+    blocks = sample_accelerations(mechanism, ranges, count, seed=seed, parameters=parameters)
+    runs = [jax.tree.map(np.asarray, step(b.q, b.v, b.u)) for b in blocks]
+    return jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *runs)

@@ -1,0 +1,58 @@
+# Everything runs in .venv, which is made with the versions of constraints.txt on first use and
+# brought up to date when they or pyproject.toml change.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PINS := pyproject.toml constraints.txt
+# Compiling is most of the work of the tests. A file's tests share what they compile, so they stay
+# in one process.
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench clean
+
+help: ## Say what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.stamp-run ## Install the package
+
+demo: $(VENV)/.stamp-run ## Simulate every case, print a table, write figures to demo/
+	$(BIN)/mbdnode demo --out demo
+
+test: $(VENV)/.stamp-test ## Run the tests
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(PYTEST)
+
+lint: $(VENV)/.stamp-dev ## Check style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports --no-logo
+
+bench: $(VENV)/.stamp-test ## Measure speed, beside SciPy and MuJoCo
+	$(BIN)/python -m benchmarks.run
+
+clean: ## Remove the environment, figures and caches
+	rm -rf $(VENV) demo dist .pytest_cache .ruff_cache .import_linter_cache
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "error: $$($(PYTHON) --version) is too old; mbdnode needs Python 3.11 or newer. Name one with make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.stamp-run: $(PINS) | $(BIN)/python
+	@echo "Installing into $(VENV)"
+	@$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.stamp-test: $(VENV)/.stamp-run
+	@echo "Installing what the tests need"
+	@$(PIP) install --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
+$(VENV)/.stamp-dev: $(VENV)/.stamp-test
+	@echo "Installing the checkers"
+	@$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,54 @@
+"""Arguments of the form name=value."""
+
+import re
+from collections.abc import Sequence
+
+# Options that take name=value, once each or several after one another.
+ASSIGNING = ("--initial", "--set")
+_ASSIGNMENT = re.compile(r"[^\W\d]\w*=")
+
+
+def spread(arguments: Sequence[str]) -> list[str]:
+    """Write `--initial a=1 b=2` as `--initial a=1 --initial b=2`, which Typer understands."""
+    result: list[str] = []
+    option, has_value = "", False
+    for argument in arguments:
+        head, equals, _ = argument.partition("=")
+        if head in ASSIGNING:
+            option, has_value = head, bool(equals)
+        elif option and not has_value:
+            has_value = True
+        elif option and _ASSIGNMENT.match(argument):
+            result.append(option)
+        else:
+            option = ""
+        result.append(argument)
+    return result
+
+
+def parse_assignments(option: str, pairs: Sequence[str]) -> dict[str, float]:
+    """Numbers by name.
+
+    **Arguments:**
+
+    - `option`: where they were given, for messages.
+    - `pairs`: such as `["theta1=1.0"]`.
+
+    **Returns:**
+
+    A dictionary. Raises `ValueError` for what is not `name=number`, or given twice.
+    """
+    values: dict[str, float] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not (name and equals):
+            raise ValueError(f"{option} {pair!r} is not name=value, such as {option} theta=0.5.")
+        if name in values:
+            raise ValueError(f"{option} gives {name!r} twice. Give it once.")
+        try:
+            values[name] = float(text)
+        except ValueError:
+            raise ValueError(
+                f"{option} {name}={text}: {text!r} is not a number. Write it like {name}=0.5."
+            ) from None
+    return values

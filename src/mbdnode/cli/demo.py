@@ -1,0 +1,48 @@
+"""`mbdnode demo`: every case, as a table and as pictures."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def demo(
+    out: Annotated[
+        Path, typer.Option("--out", help="Directory for the figures.", metavar="DIR")
+    ] = Path("demo"),
+) -> None:
+    """Simulate every case, print a table and draw figures."""
+    if out.exists() and not out.is_dir():
+        raise NotADirectoryError(f"'{out}' is a file, but figures need a directory. Name another.")
+    out.mkdir(parents=True, exist_ok=True)
+
+    from mbdnode.cli.exhibits import HEADINGS, NUMBERS, exhibit
+    from mbdnode.cli.tables import new_console, new_table
+    from mbdnode.experiments import CASES
+    from mbdnode.report import draw_case, draw_overview, save
+
+    console = new_console()
+    table = new_table(console, *HEADINGS, numbers=NUMBERS, folding="case")
+    scenes, failures = [], []
+    with console.status("Starting") as progress:
+        for case in CASES.values():
+            progress.update(f"Simulating {case.name}")
+            shown = exhibit(case)
+            table.add_row(*shown.row)
+            if shown.failure is not None:
+                failures.append(shown.failure)
+                continue
+            progress.update(f"Drawing {case.name}")
+            save(draw_case(shown.scene), out / f"{case.name.replace(':', '-')}.png")
+            scenes.append(shown.scene)
+        progress.update("Drawing the overview")
+        save(draw_overview(scenes), out / "overview.png")
+    console.print(table)
+    typer.echo()
+    typer.echo("Residuals and energy drift are the largest of the whole motion; '-' where there")
+    typer.echo("are no constraints, or where energy is not constant by nature (dampers, inputs).")
+    typer.echo(f"Figures: {out / 'overview.png'}, and one for each case beside it.")
+    for failure in failures:
+        typer.echo(f"error: {failure}", err=True)
+    if failures:
+        raise typer.Exit(1)

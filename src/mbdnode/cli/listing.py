@@ -1,0 +1,62 @@
+"""Cases as a table for people and as plain data for programs."""
+
+from typing import Any
+
+from mbdnode.cli.tables import new_console, new_table
+from mbdnode.experiments import Case
+from mbdnode.multibody import constraint_counts, resolve_parameters
+
+
+def print_table(cases: list[Case]) -> None:
+    """Print one row for each case."""
+    console = new_console()
+    table = new_table(
+        console,
+        *("case\nmechanism", "coordinates", "free", "inputs"),
+        *("dt [s]", "steps", "train", "integrator"),
+        numbers=("free", "dt [s]", "steps", "train"),
+        folding="coordinates",
+    )
+    for case in cases:
+        system = case.mechanism
+        constraints = sum(constraint_counts(system, resolve_parameters(system, case.parameters)))
+        table.add_row(
+            f"{case.name}\n[not bold dim]{type(system).__name__}[/]",
+            " ".join(system.coordinate_names),
+            str(len(system.coordinates) - constraints),
+            " ".join(system.input_names) or "-",
+            f"{case.dt_s:.4g}",
+            f"{case.steps:,}",
+            f"{case.train_steps:,}" if case.train_steps else "-",
+            case.integrator,
+        )
+    console.print(table)
+
+
+def describe(case: Case) -> dict[str, Any]:
+    """Everything about a case, in types that JSON knows."""
+    system = case.mechanism
+    return {
+        "name": case.name,
+        "title": case.title,
+        "coordinates": [
+            {"name": c.name, "unit": c.unit, "is_angle": c.is_angle} for c in system.coordinates
+        ],
+        "rates": [{"name": c.rate, "unit": f"{c.unit}/s"} for c in system.coordinates],
+        "inputs": [{"name": i.name, "unit": i.unit} for i in system.inputs],
+        "parameters": [
+            {
+                "name": p.name,
+                "default": float(case.parameters.get(p.name, p.default)),
+                "unit": p.unit,
+                "meaning": p.meaning,
+            }
+            for p in system.parameters
+        ],
+        "initial": {name: float(value) for name, value in case.initial.items()},
+        "dt_s": case.dt_s,
+        "steps": case.steps,
+        "train_steps": case.train_steps,
+        "integrator": case.integrator,
+        "source": case.source,
+    }

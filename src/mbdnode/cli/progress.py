@@ -1,0 +1,64 @@
+"""Progress of a training: a bar in a terminal, a line now and then elsewhere."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import typer
+
+_QUIET_S = 5.0
+
+
+@contextmanager
+def training_progress(epochs: int) -> Iterator[Callable[[dict[str, float], int], None]]:
+    """A function for `fit` to call after every epoch.
+
+    **Arguments:**
+
+    - `epochs`: how many there will be.
+    """
+    if not sys.stderr.isatty():
+        yield _plain()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = (
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("loss {task.fields[loss]:.2e}  rate {task.fields[rate]:.1e}"),
+        Remaining(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("training", total=epochs, loss=float("nan"), rate=float("nan"))
+
+        def report(row: dict[str, float], total: int) -> None:
+            done = int(row["epoch"]) + 1
+            bar.update(task, completed=done, loss=row["loss"], rate=row["learning_rate"])
+
+        yield report
+
+
+def _plain() -> Callable[[dict[str, float], int], None]:
+    last = time.perf_counter()
+    start: tuple[float, int] | None = None
+
+    def report(row: dict[str, float], total: int) -> None:
+        nonlocal last, start
+        now, done = time.perf_counter(), int(row["epoch"]) + 1
+        if start is None:  # The first epoch took the compilation, which says nothing of the rest.
+            start = (now, done)
+        if now - last < _QUIET_S and done < total:
+            return
+        last = now
+        left = (now - start[0]) / max(done - start[1], 1) * (total - done)
+        typer.echo(
+            f"epoch {done:,} of {total:,}, loss {row['loss']:.3e}, rate "
+            f"{row['learning_rate']:.2e}, {left:.0f} s left",
+            err=True,
+        )
+
+    return report

@@ -1,0 +1,99 @@
+"""`mbdnode run`: train a model on a case and measure it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def run(
+    case: Annotated[
+        str | None, typer.Argument(help="A name from `mbdnode cases`.", show_default=False)
+    ] = None,
+    model: Annotated[str, typer.Option(help="mbd-node, sonode or node.", metavar="NAME")] = (
+        "mbd-node"
+    ),
+    recipe: Annotated[str, typer.Option(help="How to train.", metavar="NAME")] = "paper",
+    integrator: Annotated[
+        str | None, typer.Option(help="Inside loss and rollout.", metavar="NAME")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of weights, draws and order.", metavar="N")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The run's folder, runs/... if not given.", metavar="DIR"),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Any field of the run's configuration, such as epochs, width, window, batch_size, "
+            "constraints, loss, samples.",
+            metavar="KEY=VALUE ...",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Repeat the run of this config.json.", metavar="FILE")
+    ] = None,
+    resume: Annotated[bool, typer.Option(help="Go on where the run was stopped.")] = False,
+) -> None:
+    """Train a model on a case, roll it out, and write what came of it to a folder.
+
+    Everything is checked before anything is computed.
+    """
+    if (case is None) == (config is None):
+        raise ValueError("Name a case, or give --config FILE to repeat a run.")
+
+    from mbdnode.experiments.folder import open_folder, read_config, write_result
+    from mbdnode.experiments.run import configure, with_changes
+    from mbdnode.experiments.run import run as carry_out
+
+    if config is not None:
+        chosen = read_config(config)
+    else:
+        assert case is not None
+        chosen = configure(case, model=model, recipe=recipe, integrator=integrator, seed=seed)
+    chosen = with_changes(chosen, _pairs(changes or ()))
+    folder = out or Path("runs") / f"{chosen.case}-{chosen.model}-{chosen.recipe}-{chosen.seed}"
+    checkpoint = open_folder(folder, chosen, resume=resume)
+
+    from mbdnode.cli.progress import training_progress
+
+    with training_progress(chosen.training.epochs) as report:
+        result = carry_out(chosen, report=report, checkpoint=checkpoint, resume=resume)
+    write_result(folder, result)
+    _print(result, folder)
+    if result.fit.outcome == "interrupted":
+        typer.echo(
+            f"Go on with: mbdnode run --config {folder / 'config.json'} --out {folder} --resume",
+            err=True,
+        )
+        raise typer.Exit(1)
+    checkpoint.unlink(missing_ok=True)
+    if result.fit.outcome == "diverged" or not result.prediction.status.ok:
+        raise typer.Exit(1)
+
+
+def _pairs(changes) -> dict[str, str]:
+    pairs = {}
+    for change in changes:
+        key, equals, value = change.partition("=")
+        if not (key and equals):
+            raise ValueError(f"--set {change!r} is not key=value, such as --set epochs=100.")
+        if key in pairs:
+            raise ValueError(f"--set gives {key!r} twice. Give it once.")
+        pairs[key] = value
+    return pairs
+
+
+def _print(result, folder: Path) -> None:
+    summary = result.summary()
+    typer.echo(f"Wrote {folder}")
+    for key in ("mse", "mse_id", "mse_ood", "mse_sum", "position_residual", "velocity_residual"):
+        value = summary[key]
+        typer.echo(f"  {key:<18} {'-' if value is None else f'{value:.3e}'}")
+    typer.echo(
+        f"  {'training':<18} {summary['updates']:,} updates in {summary['train_seconds']:.1f} s, "
+        f"compiled in {summary['compile_seconds']:.1f} s"
+    )
+    typer.echo(f"  {'status':<18} {summary['status']}")
+    typer.echo(f"  {'rollout':<18} {summary['rollout']}")

@@ -1,0 +1,70 @@
+"""`mbdnode simulate`: one case, as it is or changed, into a file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def simulate(
+    case: Annotated[str, typer.Argument(help="A name from `mbdnode cases`.")],
+    out: Annotated[
+        Path, typer.Option("--out", help="Where to write, .csv or .parquet.", metavar="FILE")
+    ],
+    steps: Annotated[int | None, typer.Option(help="How many steps.", metavar="N")] = None,
+    dt: Annotated[float | None, typer.Option(help="The step in seconds.", metavar="S")] = None,
+    integrator: Annotated[
+        str | None, typer.Option(help="Such as rk4, dopri8 or analytic.", metavar="NAME")
+    ] = None,
+    initial: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Where to start: coordinates and velocities. What is left out is the case's, or "
+            "follows from the constraints.",
+            metavar="NAME=VALUE ...",
+        ),
+    ] = None,
+    parameters: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Parameters of the mechanism.", metavar="NAME=VALUE ..."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Of random inputs, 0 if not given.", metavar="N")
+    ] = None,
+) -> None:
+    """Simulate a case and write its trajectory.
+
+    What is not given is as in the case. Everything is checked before anything is computed.
+    """
+    from mbdnode.cli.arguments import parse_assignments
+
+    start = parse_assignments("--initial", initial or ())
+    changes = parse_assignments("--set", parameters or ())
+
+    from mbdnode.data import check_destination, write
+
+    check_destination(out)
+
+    from mbdnode.cli.running import prepare
+    from mbdnode.experiments import get_case
+    from mbdnode.report import summarise
+
+    run = prepare(
+        get_case(case),
+        steps=steps,
+        dt_s=dt,
+        integrator=integrator,
+        initial=start,
+        parameters=changes,
+        seed=seed,
+    )
+    trajectory, seconds = run()
+    write(trajectory, out)
+    summary = summarise(run.case.mechanism, trajectory, run.parameters)
+    typer.echo(f"Wrote {summary.rows:,} rows to {out}")
+    for label, value in [*summary.lines(), ("compile and run", f"{seconds:.2f} s")]:
+        typer.echo(f"  {label:<18} {value}")
+    if not trajectory.status.ok:
+        typer.echo(f"error: {trajectory.status}", err=True)
+        raise typer.Exit(1)
+    typer.echo(f"  {'status':<18} {trajectory.status}")

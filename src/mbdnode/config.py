@@ -1,0 +1,119 @@
+"""Configurations are data: frozen dataclasses, to and from JSON, unknown keys refused.
+
+A run is repeated from its saved configuration alone, so what cannot be read back exactly must not
+be read at all.
+"""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from mbdnode.naming import unknown_name
+
+_Config = TypeVar("_Config")
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """A configuration as plain dictionaries, lists, strings and numbers."""
+    return {f.name: _plain(getattr(config, f.name)) for f in dataclasses.fields(config)}
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return to_dict(value)
+    if isinstance(value, (tuple, list)):
+        return [_plain(v) for v in value]
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return value
+
+
+def from_dict(kind: type[_Config], values: Mapping[str, Any]) -> _Config:
+    """A configuration of type `kind` from plain values.
+
+    **Arguments:**
+
+    - `kind`: a dataclass.
+    - `values`: by field name; fields that are left out keep their defaults.
+
+    **Returns:**
+
+    The configuration. Raises `ValueError` for an unknown key or a value of the wrong type.
+    """
+    hints = typing.get_type_hints(kind)
+    names = [f.name for f in dataclasses.fields(kind)]  # pyright: ignore[reportArgumentType]
+    for key in values:
+        if key not in names:
+            raise unknown_name(f"key of {kind.__name__}", key, names)
+    return kind(**{key: _typed(key, value, hints[key]) for key, value in values.items()})
+
+
+def replace(config: _Config, changes: Mapping[str, str]) -> _Config:
+    """The configuration with some values given as text, as on a command line."""
+    hints = typing.get_type_hints(type(config))
+    for key in changes:
+        if key not in hints:
+            raise unknown_name("setting", key, hints)
+    parsed = {key: _parsed(key, text, hints[key]) for key, text in changes.items()}
+    return dataclasses.replace(config, **parsed)  # pyright: ignore[reportArgumentType]
+
+
+def _typed(key: str, value: Any, hint: Any) -> Any:
+    """Check one value against its annotation, and give it the type that it had when saved."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        if value is None and type(None) in typing.get_args(hint):
+            return None
+        errors = []
+        for option in typing.get_args(hint):
+            try:
+                return _typed(key, value, option)
+            except ValueError as error:
+                errors.append(error)
+        raise errors[0]
+    if typing.get_origin(hint) is typing.Literal:
+        if value not in typing.get_args(hint):
+            raise unknown_name(key, str(value), [str(o) for o in typing.get_args(hint)])
+        return value
+    if typing.get_origin(hint) is tuple and isinstance(value, (list, tuple)):
+        return tuple(_typed(key, v, typing.get_args(hint)[0]) for v in value)
+    if typing.get_origin(hint) in (dict, Mapping) and isinstance(value, Mapping):
+        inner = typing.get_args(hint)[1]
+        return {k: _typed(f"{key}.{k}", v, inner) for k, v in value.items()}
+    if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
+        return from_dict(hint, value)  # pyright: ignore[reportArgumentType]
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(hint, type) and type(value) is hint:
+        return value
+    wanted = getattr(hint, "__name__", str(hint))
+    raise ValueError(f"{key} is {value!r}; it must be of type {wanted}.")
+
+
+def _parsed(key: str, text: str, hint: Any) -> Any:
+    """Read one value from text, by its annotation."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        if text.lower() == "none" and type(None) in typing.get_args(hint):
+            return None
+        options = [o for o in typing.get_args(hint) if o is not type(None)]
+        for option in options:
+            try:
+                return _parsed(key, text, option)
+            except ValueError:
+                continue
+        return _parsed(key, text, options[0])
+    if hint is bool:
+        known = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+        if text.lower() not in known:
+            raise ValueError(f"{key} is {text!r}; give true or false.")
+        return known[text.lower()]
+    if hint in (int, float):
+        try:
+            return hint(text)
+        except ValueError as error:
+            raise ValueError(f"{key} is {text!r}; it must be a number.") from error
+    if typing.get_origin(hint) is tuple:
+        inner = typing.get_args(hint)[0]
+        return tuple(_parsed(key, part, inner) for part in text.split(",") if part)
+    return _typed(key, text, hint)

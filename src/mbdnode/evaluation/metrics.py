@@ -1,0 +1,128 @@
+"""The paper's error and its companions.
+
+The printed formula sums the squared error over the state's components and averages over samples;
+the paper's table gives the mean over components as well, over the whole rollout, training range
+included. We call the latter `mse` and print both.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mbdnode.evaluation.energy import energy
+from mbdnode.multibody import (
+    AbstractMechanism,
+    AbstractSystem,
+    position_residual,
+    resolve_parameters,
+    velocity_residual,
+)
+from mbdnode.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """How far a rollout is from the truth.
+
+    **Arguments:**
+
+    - `mse`: mean squared error over components and times, as in the paper's table.
+    - `mse_id`: over the training range only; None if there is none.
+    - `mse_ood`: over the times after it only; None if there are none.
+    - `mse_sum`: summed over components, averaged over times: the paper's printed formula.
+    - `position_residual`, `velocity_residual`: largest constraint violation of the prediction.
+    - `energy_drift`: largest change of the prediction's energy; None for systems without.
+    """
+
+    mse: float
+    mse_id: float | None
+    mse_ood: float | None
+    mse_sum: float
+    position_residual: float
+    velocity_residual: float
+    energy_drift: float | None
+
+    def as_dict(self) -> dict[str, float | None]:
+        """By name."""
+        return asdict(self)
+
+
+def evaluate(
+    prediction: Trajectory,
+    truth: Trajectory,
+    *,
+    train_steps: int | None = None,
+    system: AbstractSystem | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> Metrics:
+    """Compare a rollout with the truth.
+
+    **Arguments:**
+
+    - `prediction`, `truth`: single trajectories at the same times, of the same coordinates.
+    - `train_steps`: how many steps were for training; splits the error into `id` and `ood`.
+    - `system`: whose constraints and energy are looked at. Without it the residuals are the
+        prediction's own, which are zero for a model that knows no constraints.
+    - `parameters`: of the system, if not the defaults.
+
+    **Returns:**
+
+    `Metrics`. Where the prediction ended early, the errors are not a number.
+    """
+    for run in (prediction, truth):
+        run.require_single("evaluate")
+    if prediction.coordinates != truth.coordinates or len(prediction) != len(truth):
+        raise ValueError(
+            f"The prediction has {len(prediction)} rows of {', '.join(prediction.coordinates)}, "
+            f"the truth {len(truth)} of {', '.join(truth.coordinates)}. Compare like with like."
+        )
+    if not np.allclose(prediction.t, truth.t, rtol=0, atol=1e-9 * float(truth.t[-1] - truth.t[0])):
+        raise ValueError("Prediction and truth have different times. Simulate both at the same.")
+    squares = np.concatenate(
+        [np.asarray(prediction.q - truth.q) ** 2, np.asarray(prediction.v - truth.v) ** 2], axis=1
+    )
+    inside, outside = _split(squares, train_steps)
+    position, velocity = _residuals(prediction, system, parameters)
+    return Metrics(
+        mse=float(np.mean(squares)),
+        mse_id=None if inside is None else float(np.mean(inside)),
+        mse_ood=None if outside is None else float(np.mean(outside)),
+        mse_sum=float(np.mean(np.sum(squares, axis=1))),
+        position_residual=position,
+        velocity_residual=velocity,
+        energy_drift=_drift(prediction, system, parameters),
+    )
+
+
+def _split(squares: np.ndarray, train_steps: int | None):
+    if train_steps is None or train_steps <= 0:
+        return None, squares
+    if train_steps + 1 >= len(squares):
+        return squares, None
+    return squares[: train_steps + 1], squares[train_steps + 1 :]
+
+
+def _residuals(run: Trajectory, system, parameters) -> tuple[float, float]:
+    if system is None:
+        return float(np.max(run.position_residual)), float(np.max(run.velocity_residual))
+    mu = resolve_parameters(system, parameters)
+    largest = lambda x: jnp.max(jnp.abs(x), initial=0.0)  # noqa: E731
+    position = jax.vmap(lambda t, q: largest(position_residual(system, t, q, mu)))
+    velocity = jax.vmap(lambda t, q, v: largest(velocity_residual(system, t, q, v, mu)))
+    return (
+        float(jnp.max(position(run.t, run.q))),
+        float(jnp.max(velocity(run.t, run.q, run.v))),
+    )
+
+
+def _drift(run: Trajectory, system, parameters) -> float | None:
+    if not isinstance(system, AbstractMechanism):
+        return None
+    if system.potential_energy(run.q[0], resolve_parameters(system, parameters)) is None:
+        return None
+    stored = energy(system, run, parameters)
+    return float(jnp.max(jnp.abs(stored - stored[0])))

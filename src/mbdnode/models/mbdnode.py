@@ -1,0 +1,243 @@
+"""MBD-NODE: the rates of the minimal coordinates as a network of state, inputs, time, parameters.
+
+    d/dt (z, z') = (z', f(z, z', u, t, mu))
+
+With `order="first"` the network gives both rates (a NODE); with "second" the accelerations (a
+SONODE). Parameters among its inputs make it a PNODE. External forces enter as inputs of the
+network, or, for a system without constraints, as the acceleration `M^-1 (F_e(u) - F_e(0))` added
+to the network's own, so that a model trained without forces can be run with them.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbdnode.models.base import AbstractModel
+from mbdnode.models.network import Activation, Initialization, Network, make_network
+from mbdnode.multibody import (
+    AbstractMechanism,
+    AbstractSystem,
+    Coordinate,
+    Input,
+    Parameter,
+    choose_partition,
+    consistent_state,
+    resolve_parameters,
+)
+from mbdnode.naming import unknown_name
+
+Constraints = Literal["hard", "penalty", "augmented", "none"]
+
+
+@dataclass(frozen=True)
+class MBDNODEConfig:
+    """The shape of an MBD-NODE; the defaults are the paper's network.
+
+    **Arguments:**
+
+    - `order`: "second" learns accelerations, "first" all rates of `(z, z')`.
+    - `width`, `hidden_layers`, `activation`, `initialization`: of the network.
+    - `forces`: "inputs" feeds them to the network, "added" adds their known acceleration,
+        "none" leaves them out.
+    - `use_velocity`, `use_time`: whether the network reads velocities and time.
+    - `use_parameters`: which parameters it reads, by name.
+    - `angle_features`: read sine and cosine of the coordinates that are angles.
+    - `scaling`: shift and scale what goes in and comes out, by the training data's own mean and
+        spread.
+    - `constraints`: "hard" by partition; "penalty", "augmented" and "none" learn every coordinate
+        and meet the constraints by training, or not at all.
+    - `divisor`: the network's accelerations are divided by these (the paper divides by the mass).
+    """
+
+    order: Literal["first", "second"] = "second"
+    width: int = 256
+    hidden_layers: int = 2
+    activation: Activation = "tanh"
+    initialization: Initialization = "xavier"
+    forces: Literal["inputs", "added", "none"] = "inputs"
+    use_velocity: bool = True
+    use_time: bool = False
+    use_parameters: tuple[str, ...] = ()
+    angle_features: bool = False
+    scaling: bool = False
+    constraints: Constraints = "hard"
+    divisor: tuple[float, ...] = ()
+
+    def __post_init__(self):
+        for name in ("width", "hidden_layers"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+        if any(not d > 0 for d in self.divisor):
+            raise ValueError(f"divisor is {self.divisor}; every entry must be above zero.")
+
+
+class MBDNODE(AbstractModel):
+    """The paper's model, on the kinematics of a system.
+
+    Make one with `MBDNODE.for_system`.
+    """
+
+    network: Network
+    center: Float[Array, " in"]
+    spread: Float[Array, " in"]
+    out_center: Float[Array, " out"]
+    out_spread: Float[Array, " out"]
+    body: AbstractSystem
+    settings: MBDNODEConfig = eqx.field(static=True)
+    minimal: tuple[int, ...] = eqx.field(static=True)
+    coordinates: tuple[Coordinate, ...] = eqx.field(static=True, kw_only=True)
+    inputs: tuple[Input, ...] = eqx.field(static=True, kw_only=True)
+    parameters: tuple[Parameter, ...] = eqx.field(static=True, kw_only=True)
+
+    @classmethod
+    def for_system(cls, system: AbstractSystem, *, seed: int = 0, **settings) -> "MBDNODE":
+        """An untrained model of a system.
+
+        **Arguments:**
+
+        - `system`: gives the names and the constraints; nothing else of it is used, unless
+            `forces="added"`, which uses its mass matrix and its input map.
+        - `seed`: of the network's first weights.
+        - `settings`: fields of `MBDNODEConfig`.
+
+        **Returns:**
+
+        An `MBDNODE`.
+        """
+        known = MBDNODEConfig.__dataclass_fields__
+        for key in settings:
+            if key not in known:
+                raise unknown_name("setting of MBDNODE", key, known)
+        config = MBDNODEConfig(**settings)
+        minimal = _minimal_coordinates(system, config)
+        _check(system, config, minimal)
+        count_in = _feature_count(system, config, minimal)
+        count_out = len(minimal) * (2 if config.order == "first" else 1)
+        sizes = (count_in, *[config.width] * config.hidden_layers, count_out)
+        return cls(
+            make_network(sizes, config.activation, config.initialization, seed),
+            jnp.zeros(count_in),
+            jnp.ones(count_in),
+            jnp.zeros(count_out),
+            jnp.ones(count_out),
+            system,
+            config,
+            minimal,
+            coordinates=system.coordinates,
+            inputs=system.inputs,
+            parameters=system.parameters,
+        )
+
+    @property
+    def config(self) -> MBDNODEConfig:
+        """The model's settings."""
+        return self.settings
+
+    @property
+    def independent(self) -> tuple[str, ...]:
+        """The minimal coordinates, by name."""
+        return tuple(self.coordinates[i].name for i in self.minimal)
+
+    @property
+    def separable(self) -> bool:
+        """Whether the acceleration depends on positions alone."""
+        return not self.settings.use_velocity and self.settings.order == "second"
+
+    def constraint(self, t, q, mu):
+        """Those of the system, if they are kept by partition."""
+        return self.body.constraint(t, q, mu) if self.settings.constraints == "hard" else ()
+
+    def minimal_rates(self, t, z, s, u, mu):
+        """Evaluate the network."""
+        features = self.features(t, z, s, u, mu)
+        center, spread = map(jax.lax.stop_gradient, (self.center, self.spread))
+        raw = self.network((features - center) / spread)
+        out_center, out_spread = map(jax.lax.stop_gradient, (self.out_center, self.out_spread))
+        raw = out_center + out_spread * raw
+        if self.settings.order == "first":
+            return raw[: z.shape[0]], raw[z.shape[0] :]
+        if self.settings.divisor:
+            raw = raw / jnp.asarray(self.settings.divisor, raw.dtype)
+        if self.settings.forces == "added":
+            raw = raw + self._external(t, z, s, u, mu)
+        return s, raw
+
+    def independent_acceleration(self, t, q, v, u, mu, tangent):
+        """The minimal coordinates' accelerations, from a whole state."""
+        index = np.array(self.minimal)
+        return self.minimal_rates(t, q[index], v[index], u, mu)[1]
+
+    def features(self, t, z, s, u, mu) -> Float[Array, " in"]:
+        """What the network reads, before scaling."""
+        parts = []
+        for position, index in enumerate(self.minimal):
+            if self.settings.angle_features and self.coordinates[index].is_angle:
+                parts += [jnp.sin(z[position]), jnp.cos(z[position])]
+            else:
+                parts.append(z[position])
+        if self.settings.use_velocity:
+            parts += list(s)
+        if self.settings.forces == "inputs":
+            parts += list(u)
+        parts += [mu[name].astype(z.dtype) for name in self.settings.use_parameters]
+        if self.settings.use_time:
+            parts.append(t.astype(z.dtype))
+        return jnp.stack(parts)
+
+    def _external(self, t, z, s, u, mu):
+        """The acceleration that the inputs cause in the mechanism's own mass."""
+        body = self.body
+        assert isinstance(body, AbstractMechanism)
+        force = lambda load: jnp.asarray(body.force(t, z, s, load, mu))  # noqa: E731
+        caused = force(u) - force(jnp.zeros_like(u))
+        return jnp.linalg.solve(body.mass(z, mu), caused).astype(z.dtype)
+
+
+def _minimal_coordinates(system: AbstractSystem, config: MBDNODEConfig) -> tuple[int, ...]:
+    """The coordinates that the network advances, by index."""
+    everything = tuple(range(len(system.coordinates)))
+    if config.constraints != "hard":
+        return everything
+    mu = resolve_parameters(system)
+    state = consistent_state(system, {})
+    partition = choose_partition(system, jnp.zeros(()), state.q, mu)
+    split = partition.velocity
+    if partition.position.rows.shape != split.rows.shape:
+        raise ValueError(
+            f"{type(system).__name__} has nonholonomic constraints, which an MBD-NODE cannot keep "
+            "by partition of the positions. Use constraints='penalty' or 'augmented'."
+        )
+    return tuple(int(i) for i in split.independent)
+
+
+def _check(system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ...]) -> None:
+    names = system.parameter_names
+    for name in config.use_parameters:
+        if name not in names:
+            raise unknown_name("parameter", name, names)
+    if not minimal:
+        raise ValueError(f"{type(system).__name__} has no freedom, so there is nothing to learn.")
+    if config.divisor and len(config.divisor) != len(minimal):
+        raise ValueError(
+            f"divisor has {len(config.divisor)} entries; there must be one for each of the "
+            f"{len(minimal)} minimal coordinate(s), or none."
+        )
+    if config.forces == "added":
+        constrained = len(minimal) < len(system.coordinates)
+        if constrained or not isinstance(system, AbstractMechanism):
+            raise ValueError(
+                "forces='added' needs a mechanism without constraints, whose mass turns a force "
+                "into an acceleration. Use forces='inputs'."
+            )
+
+
+def _feature_count(system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ...]) -> int:
+    angles = sum(system.coordinates[i].is_angle for i in minimal) if config.angle_features else 0
+    count = len(minimal) * (2 if config.use_velocity else 1) + angles
+    count += len(system.inputs) if config.forces == "inputs" else 0
+    return count + len(config.use_parameters) + config.use_time

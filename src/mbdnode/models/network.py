@@ -1,0 +1,71 @@
+"""The paper's network: affine layers with an activation between them.
+
+Weights start as Xavier (variance `2/(in + out)`) or Kaiming (variance `2/in`), biases at zero.
+"""
+
+import itertools
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+Activation = Literal["tanh", "relu", "softplus", "silu", "gelu", "sin"]
+Initialization = Literal["xavier", "kaiming"]
+
+ACTIVATIONS = {
+    "tanh": jnp.tanh,
+    "relu": jax.nn.relu,
+    "softplus": jax.nn.softplus,
+    "silu": jax.nn.silu,
+    "gelu": jax.nn.gelu,
+    "sin": jnp.sin,
+}
+
+
+class Network(eqx.Module):
+    """A fully connected network.
+
+    **Arguments:**
+
+    - `weights`, `biases`: of each layer; a weight has shape (out, in).
+    - `activation`: between layers.
+    """
+
+    weights: tuple[Float[Array, "out in"], ...]
+    biases: tuple[Float[Array, " out"], ...]
+    activation: str = eqx.field(static=True)
+
+    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
+        """The value, computed in the precision of the weights and returned in that of `x`."""
+        act = ACTIVATIONS[self.activation]
+        y = x.astype(self.weights[0].dtype)
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            y = act(weight @ y + bias)
+        return (self.weights[-1] @ y + self.biases[-1]).astype(x.dtype)
+
+
+def make_network(
+    sizes: tuple[int, ...], activation: Activation, initialization: Initialization, seed: int
+) -> Network:
+    """Draw a network.
+
+    **Arguments:**
+
+    - `sizes`: of the input, of each hidden layer, and of the output.
+    - `activation`, `initialization`: by name.
+    - `seed`: of the draw; NumPy draws, so the weights are the same on every device.
+
+    **Returns:**
+
+    A `Network` in float64.
+    """
+    random = np.random.default_rng(seed)
+    weights = []
+    for before, after in itertools.pairwise(sizes):
+        variance = 2 / (before + after) if initialization == "xavier" else 2 / max(before, 1)
+        weights.append(jnp.asarray(random.normal(size=(after, before)) * np.sqrt(variance)))
+    biases = tuple(jnp.zeros(n) for n in sizes[1:])
+    return Network(tuple(weights), biases, activation)

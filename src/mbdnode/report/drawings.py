@@ -1,0 +1,211 @@
+"""How each mechanism looks in a given configuration, and what its moving points trace.
+
+A new mechanism gets a picture by one entry in `DRAWINGS`; without one, its figure has none.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mbdnode.mechanisms import (
+    CartPole,
+    DoublePendulum,
+    SingleMassSpring,
+    SingleMassSpringDamper,
+    SinglePendulum,
+    SliderCrank,
+    TripleMassSpringDamper,
+)
+from mbdnode.multibody import AbstractMechanism
+from mbdnode.report.shapes import Block, Bob, Damper, Ground, Joint, Rod, Shape, Spring, TimeArrow
+from mbdnode.report.style import COLOURS
+
+BLUE, ORANGE, GREEN = COLOURS[:3]
+Parameters = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A way to draw one mechanism.
+
+    **Arguments:**
+
+    - `parts`: what moves, from the coordinates `q` and the parameters.
+    - `ground`: what does not, from the coordinates `(n, nq)` of the whole motion.
+    - `traces`: the paths `(n, 2)` of the moving points, from `t` and `(n, nq)`.
+    - `colours`: one for each path.
+    - `poses`: how many earlier poses to show as ghosts.
+    """
+
+    parts: Callable[[np.ndarray, Parameters], Sequence[Shape]]
+    ground: Callable[[np.ndarray, Parameters], Sequence[Shape]]
+    traces: Callable[[np.ndarray, np.ndarray, Parameters], Sequence[np.ndarray]]
+    colours: tuple[str, ...]
+    poses: int = 0
+
+
+def find_drawing(mechanism: AbstractMechanism) -> Drawing | None:
+    """The drawing of a mechanism, or None if nobody has made one."""
+    return DRAWINGS.get(type(mechanism))
+
+
+def _down(angle, length):
+    """From a pivot along a rod that hangs at an angle from the downward vertical."""
+    return np.stack([length * np.sin(angle), -length * np.cos(angle)], axis=-1)
+
+
+def _point(values: np.ndarray) -> tuple[float, float]:
+    return float(values[0]), float(values[1])
+
+
+def _ceiling(size: float) -> list[Shape]:
+    return [
+        Ground((0.28 * size, 0.0), (-0.28 * size, 0.0), 0.07 * size),
+        Joint((0.0, 0.0), 0.035 * size, fixed=True),
+    ]
+
+
+def _single_pendulum(q: np.ndarray, mu: Parameters) -> list[Shape]:
+    bob = _point(_down(q[0], mu["L"]))
+    return [Rod((0.0, 0.0), bob), Bob(bob, 0.09 * mu["L"], BLUE)]
+
+
+def _double_pendulum(q: np.ndarray, mu: Parameters) -> list[Shape]:
+    size = mu["l1"] + mu["l2"]
+    upper = _down(q[0], mu["l1"])
+    first, second = _point(upper), _point(upper + _down(q[1], mu["l2"]))
+    return [
+        Rod((0.0, 0.0), first),
+        Rod(first, second),
+        Bob(first, 0.05 * size, BLUE),
+        Bob(second, 0.05 * size, ORANGE),
+    ]
+
+
+def _double_pendulum_traces(t: np.ndarray, q: np.ndarray, mu: Parameters) -> list[np.ndarray]:
+    upper = _down(q[:, 0], mu["l1"])
+    return [upper, upper + _down(q[:, 1], mu["l2"])]
+
+
+def _cart_pole(q: np.ndarray, mu: Parameters) -> list[Shape]:
+    size, x = mu["l"], float(q[1])
+    tip = (x + size * float(np.sin(q[0])), size * float(np.cos(q[0])))
+    wheel = 0.11 * size
+    return [
+        Bob((x - 0.24 * size, -0.28 * size), wheel, GREEN),
+        Bob((x + 0.24 * size, -0.28 * size), wheel, GREEN),
+        Block((x, -0.1 * size), 0.86 * size, 0.32 * size, GREEN),
+        Rod((x, 0.0), tip),
+        Joint((x, 0.0), 0.05 * size),
+        Bob(tip, 0.1 * size, ORANGE),
+    ]
+
+
+def _cart_pole_ground(q: np.ndarray, mu: Parameters) -> list[Shape]:
+    size = mu["l"]
+    left, right = float(np.min(q[:, 1])), float(np.max(q[:, 1]))
+    floor = -0.39 * size
+    return [Ground((left - 0.9 * size, floor), (right + 0.9 * size, floor), 0.1 * size)]
+
+
+def _cart_pole_traces(t: np.ndarray, q: np.ndarray, mu: Parameters) -> list[np.ndarray]:
+    tip = np.stack([np.sin(q[:, 0]), np.cos(q[:, 0])], axis=-1)
+    return [np.stack([q[:, 1], np.zeros(len(q))], axis=-1) + mu["l"] * tip]
+
+
+def _slider_crank(q: np.ndarray, mu: Parameters) -> list[Shape]:
+    size = mu["l"]
+    pin = (size * float(np.cos(q[2])), size * float(np.sin(q[2])))
+    slider = (float(q[6]), float(q[7]))
+    return [
+        Block(slider, 0.62 * size, 0.4 * size, GREEN),
+        Rod((0.0, 0.0), pin, colour=BLUE, width=4.0),
+        Rod(pin, slider, colour=ORANGE, width=3.0),
+        Joint(pin, 0.07 * size),
+        Joint(slider, 0.07 * size),
+    ]
+
+
+def _slider_crank_ground(q: np.ndarray, mu: Parameters) -> list[Shape]:
+    size, floor = mu["l"], -0.2 * mu["l"]
+    left, right = mu["r"] - mu["l"], mu["r"] + mu["l"]
+    return [
+        Ground((left - 0.45 * size, floor), (right + 0.45 * size, floor), 0.12 * size),
+        Joint((0.0, 0.0), 0.09 * size, fixed=True),
+    ]
+
+
+def _slider_crank_traces(t: np.ndarray, q: np.ndarray, mu: Parameters) -> list[np.ndarray]:
+    pin = mu["l"] * np.stack([np.cos(q[:, 2]), np.sin(q[:, 2])], axis=-1)
+    return [pin, q[:, 3:5]]
+
+
+def _mass_row(masses: tuple[str, ...], relaxed: float, track: float, damped: bool) -> Drawing:
+    """Masses in a row from a wall on the left; their tracks run downwards with time.
+
+    Springs have no length in the equations: `relaxed` is the one that they get in the drawing.
+    `track` is how far down the tracks run, as on the paper of a chart recorder.
+    """
+
+    def layout(mu: Parameters) -> tuple[np.ndarray, np.ndarray]:
+        heaviest = max(mu[name] for name in masses)
+        widths = np.array([1.3 * (mu[name] / heaviest) ** 0.15 for name in masses])
+        return np.cumsum(widths + relaxed) - widths / 2, widths
+
+    def parts(q: np.ndarray, mu: Parameters) -> list[Shape]:
+        centres, widths = layout(mu)
+        low = float(np.min(widths))
+        shapes: list[Shape] = []
+        left = 0.0
+        for place, width, colour in zip(centres + q, widths, COLOURS, strict=False):
+            right = float(place - width / 2)
+            level = 0.7 * low if damped else 0.5 * low
+            shapes.append(Spring((left, level), (right, level), 0.36 * low))
+            if damped:
+                shapes.append(Damper((left, 0.25 * low), (right, 0.25 * low), 0.3 * low))
+            middle = (float(place), float(width / 2))
+            shapes.append(Block(middle, float(width), float(width), colour))
+            left = float(place + width / 2)
+        return shapes
+
+    def ground(q: np.ndarray, mu: Parameters) -> list[Shape]:
+        centres, widths = layout(mu)
+        far = float(centres[-1] + widths[-1] / 2) + max(0.0, float(np.max(q[:, -1]))) + 0.2
+        return [
+            Ground((0.0, 0.0), (far, 0.0), 0.2),
+            Ground((0.0, 1.6), (0.0, 0.0), 0.2),
+            TimeArrow((0.0, -0.45), track),
+        ]
+
+    def traces(t: np.ndarray, q: np.ndarray, mu: Parameters) -> list[np.ndarray]:
+        centres, _ = layout(mu)
+        down = -0.45 - track * (t - t[0]) / (t[-1] - t[0])
+        return [np.stack([x, down], axis=-1) for x in (centres + q).T]
+
+    return Drawing(parts, ground, traces, COLOURS[: len(masses)])
+
+
+DRAWINGS: dict[type[AbstractMechanism], Drawing] = {
+    SingleMassSpring: _mass_row(("m",), 2.4, 3.4, damped=False),
+    SingleMassSpringDamper: _mass_row(("m",), 2.4, 3.4, damped=True),
+    TripleMassSpringDamper: _mass_row(("m1", "m2", "m3"), 1.8, 5.2, damped=True),
+    SinglePendulum: Drawing(
+        _single_pendulum,
+        lambda q, mu: _ceiling(mu["L"]),
+        lambda t, q, mu: [_down(q[:, 0], mu["L"])],
+        (BLUE,),
+        poses=6,
+    ),
+    DoublePendulum: Drawing(
+        _double_pendulum,
+        lambda q, mu: _ceiling(mu["l1"] + mu["l2"]),
+        _double_pendulum_traces,
+        (BLUE, ORANGE),
+        poses=5,
+    ),
+    CartPole: Drawing(_cart_pole, _cart_pole_ground, _cart_pole_traces, (ORANGE,), poses=5),
+    SliderCrank: Drawing(
+        _slider_crank, _slider_crank_ground, _slider_crank_traces, (BLUE, ORANGE), poses=3
+    ),
+}

@@ -1,0 +1,208 @@
+"""The figure of one case: its drawing, its motion, its phase portrait, what it keeps."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mbdnode.evaluation import energy
+from mbdnode.multibody import AbstractMechanism, Coordinate, constraint_counts, resolve_parameters
+from mbdnode.report.drawings import find_drawing
+from mbdnode.report.scenery import draw_scenery
+from mbdnode.report.style import INK, MUTED, SHADE, new_figure, styled, symbol
+from mbdnode.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a figure shows.
+
+    **Arguments:**
+
+    - `name`, `title`: of the case.
+    - `mechanism`, `trajectory`, `parameters`: what moved, how, with which values.
+    - `train_end_s`: where the training range ends; zero if there is none.
+    """
+
+    name: str
+    title: str
+    mechanism: AbstractMechanism
+    trajectory: Trajectory
+    parameters: Mapping[str, Any]
+    train_end_s: float = 0.0
+
+
+Panel = Callable[[Axes], None]
+
+
+@styled()
+def draw_case(scene: Scene) -> Figure:
+    """Coordinates and velocities over time, phase portraits, energy, residuals and a drawing.
+
+    **Arguments:**
+
+    - `scene`: what to show.
+
+    **Returns:**
+
+    A figure, for `save`.
+    """
+    columns = [(1.0, _drawing(scene)), (1.5, _motion(scene)), (1.0, _character(scene))]
+    widths, shown = zip(*((width, panels) for width, panels in columns if panels), strict=True)
+    figure = new_figure(13.0, max(5.4, 2.0 + 1.5 * max(map(len, shown))))
+    figure.suptitle(scene.title, fontsize=13)
+    parts = figure.subfigures(1, len(shown), squeeze=False, width_ratios=widths, wspace=0.03)
+    for part, panels in zip(parts[0], shown, strict=True):
+        places = part.subplots(len(panels), 1, squeeze=False)[:, 0]
+        for axes, panel in zip(places, panels, strict=True):
+            panel(axes)
+        part.align_ylabels(places)
+    return figure
+
+
+def _drawing(scene: Scene) -> list[Panel]:
+    if find_drawing(scene.mechanism) is None:
+        return []
+    return [lambda axes: draw_scenery(axes, scene.mechanism, scene.trajectory, values(scene))]
+
+
+def _motion(scene: Scene) -> list[Panel]:
+    groups = _groups(scene)
+    positions = [_over_time(scene, unit, members, rates=False) for unit, members in groups.items()]
+    velocities = [_over_time(scene, unit, members, rates=True) for unit, members in groups.items()]
+    return [*positions, *velocities]
+
+
+def _character(scene: Scene) -> list[Panel]:
+    panels = [_portrait(scene, unit, members) for unit, members in _groups(scene).items()]
+    mu = resolve_parameters(scene.mechanism, scene.parameters)
+    if scene.mechanism.potential_energy(scene.trajectory.q[0], mu) is not None:
+        panels.append(lambda axes: _plot_energy(axes, scene))
+    if sum(constraint_counts(scene.mechanism, mu)):
+        panels.append(lambda axes: _plot_residuals(axes, scene))
+    return panels
+
+
+def _groups(scene: Scene) -> dict[str, list[Coordinate]]:
+    """The coordinates that move, by unit."""
+    groups: dict[str, list[Coordinate]] = {}
+    for index, coordinate in enumerate(scene.mechanism.coordinates):
+        if np.ptp(np.asarray(scene.trajectory.kept.q[:, index])) > 1e-9:
+            groups.setdefault(coordinate.unit, []).append(coordinate)
+    return groups
+
+
+def _over_time(scene: Scene, unit: str, members: Sequence[Coordinate], *, rates: bool) -> Panel:
+    def panel(axes: Axes) -> None:
+        kept = scene.trajectory.kept
+        names = [coordinate.rate if rates else coordinate.name for coordinate in members]
+        for name in names:
+            width = 1.4 if len(kept) < 5_000 else 0.7
+            axes.plot(kept.t, kept[name], label=symbol(name), linewidth=width)
+        axes.set_ylabel(_labelled(names, f"{unit}/s" if rates else unit))
+        _time_axis(axes, scene)
+        _legend(axes)
+
+    return panel
+
+
+def _portrait(scene: Scene, unit: str, members: Sequence[Coordinate]) -> Panel:
+    def panel(axes: Axes) -> None:
+        kept = scene.trajectory.kept
+        for coordinate in members:
+            q, v = np.asarray(kept[coordinate.name]), np.asarray(kept[coordinate.rate])
+            q, v = _wrapped(q, v) if coordinate.is_angle else (q, v)
+            (line,) = axes.plot(q, v, label=symbol(coordinate.name), linewidth=0.9)
+            axes.plot(q[:1], v[:1], "o", color=line.get_color(), markersize=4)
+        axes.set_xlabel(_labelled([c.name for c in members], unit, "position"))
+        axes.set_ylabel(_labelled([c.rate for c in members], f"{unit}/s", "velocity"))
+        _legend(axes)
+
+    return panel
+
+
+def _labelled(names: Sequence[str], unit: str, several: str = "") -> str:
+    """The one name, or a word for several, with the unit."""
+    word = symbol(names[0]) if len(names) == 1 else several
+    return f"{word} [{unit}]".lstrip()
+
+
+def _wrapped(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Angles folded into one turn, with the line broken where it leaves the picture."""
+    if np.max(np.abs(q)) <= np.pi:
+        return q, v
+    folded = np.mod(q + np.pi, 2 * np.pi) - np.pi
+    breaks = np.flatnonzero(np.abs(np.diff(folded)) > np.pi) + 1
+    return np.insert(folded, breaks, np.nan), np.insert(v, breaks, np.nan)
+
+
+def _plot_energy(axes: Axes, scene: Scene) -> None:
+    kept = scene.trajectory.kept
+    joules = np.asarray(energy(scene.mechanism, kept, scene.parameters))
+    label, unit = "energy", "J"
+    if scene.mechanism.conservative and not np.any(kept.u):
+        label = "energy change"
+        joules, unit = _magnified(joules - joules[0], unit)
+    axes.plot(kept.t, joules, color=INK, linewidth=0.9)
+    axes.set_ylabel(f"{label} [{unit}]")
+    _time_axis(axes, scene)
+
+
+def _plot_residuals(axes: Axes, scene: Scene) -> None:
+    """The largest of every hundredth part, since thousands of round-off errors are only noise."""
+    kept = scene.trajectory.kept
+    edges = np.unique(np.linspace(0, len(kept), 101).astype(int))[:-1]
+    both = np.stack([np.asarray(kept.position_residual), np.asarray(kept.velocity_residual)])
+    largest, unit = _magnified(np.maximum.reduceat(both, edges, axis=1), "")
+    for label, residual in zip(("position", "velocity"), largest, strict=True):
+        axes.step(np.asarray(kept.t)[edges], residual, linewidth=1.0, label=label, where="post")
+    axes.set_ylabel(f"residual [{unit}]" if unit else "residual")
+    axes.set_ylim(bottom=0.0)
+    _time_axis(axes, scene)
+    _legend(axes)
+
+
+def _magnified(values: np.ndarray, unit: str) -> tuple[np.ndarray, str]:
+    """Small values as multiples of a power of ten, which goes into the unit."""
+    largest = float(np.max(np.abs(values)))
+    if largest == 0.0 or largest > 0.1:
+        return values, unit
+    exponent = math.floor(math.log10(largest))
+    return values / 10.0**exponent, rf"$10^{{{exponent}}}$ {unit}".strip()
+
+
+def _time_axis(axes: Axes, scene: Scene) -> None:
+    kept = scene.trajectory.kept
+    axes.set_xlabel("t [s]")
+    axes.set_xlim(float(kept.t[0]), float(kept.t[-1]))
+    if scene.train_end_s > 0:
+        start, end = float(kept.t[0]), scene.train_end_s
+        wide = end - start > 0.3 * float(kept.t[-1] - kept.t[0])
+        axes.axvspan(start, end, color=SHADE, zorder=0)
+        axes.annotate(
+            "training range",
+            (end if wide else start, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="right" if wide else "left",
+            va="bottom",
+            fontsize=7.5,
+            color=MUTED,
+        )
+
+
+def _legend(axes: Axes) -> None:
+    """Above the axes, where it hides nothing; a single line is named by the axis."""
+    if len(axes.get_legend_handles_labels()[1]) > 1:
+        axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=8, borderaxespad=0.1)
+
+
+def values(scene: Scene) -> dict[str, float]:
+    """Every parameter's value."""
+    mu = resolve_parameters(scene.mechanism, scene.parameters)
+    return {name: float(value) for name, value in mu.items()}

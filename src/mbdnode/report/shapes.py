@@ -1,0 +1,203 @@
+"""The parts of a mechanism's drawing: rods, bobs, blocks, springs, dampers, joints, ground.
+
+Every part draws itself in metres on axes of equal aspect. `alpha` below one makes it a ghost, and
+`level` says what it covers: a higher level lies on top.
+"""
+
+import abc
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Circle, FancyBboxPatch
+
+from mbdnode.report.style import INK, MUTED
+
+Point = tuple[float, float]
+
+
+class Shape(abc.ABC):
+    """One part of a drawing."""
+
+    @abc.abstractmethod
+    def draw(self, axes: Axes, alpha: float, level: int) -> None:
+        """Add it to the axes."""
+
+
+@dataclass(frozen=True)
+class Rod(Shape):
+    """A straight link."""
+
+    start: Point
+    end: Point
+    colour: str = INK
+    width: float = 2.6
+
+    def draw(self, axes: Axes, alpha: float, level: int) -> None:
+        """A thick line."""
+        xs, ys = zip(self.start, self.end, strict=True)
+        axes.plot(xs, ys, color=self.colour, linewidth=self.width, alpha=alpha, zorder=level)
+
+
+@dataclass(frozen=True)
+class Bob(Shape):
+    """A point mass."""
+
+    at: Point
+    radius: float
+    colour: str
+
+    def draw(self, axes: Axes, alpha: float, level: int) -> None:
+        """A filled circle."""
+        circle = Circle(
+            self.at, self.radius, facecolor=self.colour, edgecolor="white", linewidth=0.8
+        )
+        circle.set(alpha=alpha, zorder=level)
+        axes.add_patch(circle)
+
+
+@dataclass(frozen=True)
+class Block(Shape):
+    """A body drawn as a box, by its centre."""
+
+    at: Point
+    width: float
+    height: float
+    colour: str
+
+    def draw(self, axes: Axes, alpha: float, level: int) -> None:
+        """A box with round corners."""
+        corner = (self.at[0] - self.width / 2, self.at[1] - self.height / 2)
+        rounding = 0.12 * min(self.width, self.height)
+        box = FancyBboxPatch(
+            (corner[0] + rounding, corner[1] + rounding),
+            self.width - 2 * rounding,
+            self.height - 2 * rounding,
+            boxstyle=f"round,pad={rounding}",
+            facecolor=self.colour,
+            edgecolor="white",
+            linewidth=0.8,
+        )
+        box.set(alpha=alpha, zorder=level)
+        axes.add_patch(box)
+
+
+@dataclass(frozen=True)
+class Spring(Shape):
+    """A zigzag between two points."""
+
+    start: Point
+    end: Point
+    width: float
+    teeth: int = 7
+
+    def draw(self, axes: Axes, alpha: float, level: int) -> None:
+        """Straight ends, teeth between."""
+        along = np.concatenate([[0.0], np.linspace(0.12, 0.88, 2 * self.teeth), [1.0]])
+        across = np.zeros(along.shape)
+        across[2:-2] = self.width / 2 * (-1.0) ** np.arange(2 * self.teeth - 2)
+        origin, vector = np.array(self.start), np.subtract(self.end, self.start)
+        normal = np.array([-vector[1], vector[0]]) / max(float(np.hypot(*vector)), 1e-9)
+        points = origin + along[:, None] * vector + across[:, None] * normal
+        axes.plot(*points.T, color=MUTED, linewidth=1.1, alpha=alpha, zorder=level)
+
+
+@dataclass(frozen=True)
+class Damper(Shape):
+    """A dashpot along the horizontal."""
+
+    start: Point
+    end: Point
+    width: float
+
+    def draw(self, axes: Axes, alpha: float, level: int) -> None:
+        """A cup on one rod, a piston on the other."""
+        (x0, y), (x1, _) = self.start, self.end
+        cup, half = x0 + 0.38 * (x1 - x0), self.width / 2
+        deep, piston = cup + 0.3 * (x1 - x0), cup + 0.14 * (x1 - x0)
+        lines = (
+            ([x0, cup], [y, y]),
+            ([deep, cup, cup, deep], [y + half, y + half, y - half, y - half]),
+            ([piston, piston], [y + 0.7 * half, y - 0.7 * half]),
+            ([piston, x1], [y, y]),
+        )
+        for xs, ys in lines:
+            axes.plot(xs, ys, color=MUTED, linewidth=1.1, alpha=alpha, zorder=level)
+
+
+@dataclass(frozen=True)
+class Joint(Shape):
+    """A pin; filled when it is fixed to the ground."""
+
+    at: Point
+    radius: float
+    fixed: bool = False
+
+    def draw(self, axes: Axes, alpha: float, level: int) -> None:
+        """A small circle."""
+        circle = Circle(
+            self.at, self.radius, facecolor=INK if self.fixed else "white", edgecolor=INK
+        )
+        circle.set(linewidth=1.2, alpha=alpha, zorder=level)
+        axes.add_patch(circle)
+
+
+@dataclass(frozen=True)
+class Ground(Shape):
+    """A line that does not move, hatched on its right-hand side from start to end."""
+
+    start: Point
+    end: Point
+    depth: float
+
+    def draw(self, axes: Axes, alpha: float, level: int) -> None:
+        """A line and its hatching."""
+        origin, vector = np.array(self.start), np.subtract(self.end, self.start)
+        size = float(np.hypot(*vector))
+        along = vector / size
+        right = np.array([along[1], -along[0]])
+        for distance in np.arange(self.depth, size + 1e-9, 0.9 * self.depth):
+            tip = origin + distance * along
+            tail = tip + self.depth * (right - along)
+            axes.plot(
+                *zip(tip, tail, strict=True),
+                color=MUTED,
+                linewidth=0.7,
+                alpha=alpha,
+                zorder=level,
+            )
+        ends = zip(self.start, self.end, strict=True)
+        axes.plot(*ends, color=INK, linewidth=1.2, alpha=alpha, zorder=level)
+
+
+@dataclass(frozen=True)
+class TimeArrow(Shape):
+    """The axis of a chart recorder: time runs downwards."""
+
+    top: Point
+    length: float
+
+    def draw(self, axes: Axes, alpha: float, level: int) -> None:
+        """A thin arrow with its name."""
+        x, y = self.top
+        axes.annotate(
+            "",
+            (x, y - self.length),
+            xytext=self.top,
+            arrowprops={"arrowstyle": "->", "color": MUTED, "linewidth": 0.8, "shrinkA": 0},
+            zorder=level,
+        )
+        middle = (x, y - self.length / 2)
+        axes.annotate(
+            "time",
+            middle,
+            xytext=(-4, 0),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            rotation=90,
+            fontsize=8,
+            color=MUTED,
+            alpha=alpha,
+            zorder=level,
+        )

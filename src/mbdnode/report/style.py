@@ -1,0 +1,100 @@
+"""One quiet look for every figure.
+
+Figures are built on the Agg canvas without pyplot, so drawing one leaves no state behind and
+needs no display.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.rcsetup import cycler
+
+INK = "#1f2d3a"
+MUTED = "#7b8794"
+FAINT = "#d9dfe5"
+SHADE = "#eef3f8"
+# Distinguishable with any kind of colour vision, and in print by their lightness.
+COLOURS = ("#24618e", "#d9772b", "#3b9a78", "#a54a7d", "#c2a033", "#6c6fb5")
+
+_SETTINGS: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.labelsize": 9.0,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.edgecolor": MUTED,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.prop_cycle": cycler("color", COLOURS),
+    "axes.formatter.useoffset": False,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.5,
+    "lines.linewidth": 1.4,
+    "lines.solid_capstyle": "round",
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "legend.frameon": False,
+    "legend.fontsize": 9.0,
+    "legend.handlelength": 1.4,
+    "legend.columnspacing": 1.4,
+    "text.color": INK,
+    "figure.facecolor": "white",
+    "agg.path.chunksize": 10_000,
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """The house style inside a `with`, or as a decorator."""
+    with matplotlib.rc_context(_SETTINGS):
+        yield
+
+
+def new_figure(width_in: float, height_in: float) -> Figure:
+    """An empty figure of that size, on its own canvas."""
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save(figure: Figure, path: str | Path, dpi: int = 120) -> None:
+    """Write a figure as PNG.
+
+    **Arguments:**
+
+    - `figure`: what `draw_case` or `draw_overview` returned.
+    - `path`: where to; an existing file is overwritten.
+    - `dpi`: pixels for each inch.
+    """
+    with styled():
+        figure.savefig(path, dpi=dpi)
+
+
+_LETTERS = {"theta": r"\theta", "omega": r"\omega", "phi": r"\varphi", "alpha": r"\alpha"}
+
+
+def symbol(name: str) -> str:
+    """A name as mathematics: `theta1_dot` becomes a dotted theta with an index."""
+    stem, dotted = (name.removesuffix("_dot"), name.endswith("_dot"))
+    match = re.fullmatch(r"([A-Za-z]+?)(\d*)", stem)
+    if match is None or (len(match[1]) > 1 and match[1] not in _LETTERS):
+        return name
+    letter = _LETTERS.get(match[1], match[1])
+    letter = rf"\dot{{{letter}}}" if dotted else letter
+    return f"${letter}_{{{match[2]}}}$" if match[2] else f"${letter}$"

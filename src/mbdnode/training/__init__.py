@@ -1,0 +1,7 @@
+"""Training: losses, the compiled engine, recipes, fit."""
+
+from mbdnode.training.checkpoint import Checkpoint
+from mbdnode.training.config import RECIPES, TrainingConfig, get_recipe
+from mbdnode.training.fit import Fit, fit
+
+__all__ = ["RECIPES", "Checkpoint", "Fit", "TrainingConfig", "fit", "get_recipe"]

@@ -1,0 +1,65 @@
+"""Checkpoints: training can be killed at any moment and go on to the same bits.
+
+A checkpoint holds weights, optimiser moments and multipliers exactly, the number of finished
+epochs and the history. The order of the windows depends on seed and epoch alone. So the epochs
+after a checkpoint compute what they would have computed without it.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mbdnode.models.files import filled, named_arrays, read_arrays, write_arrays
+from mbdnode.training.engine import Progress
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where and how often to write.
+
+    **Arguments:**
+
+    - `path`: the file; it is replaced whole or not at all.
+    - `interval_s`: least time between two writings.
+    - `resume`: go on from the file if it is there.
+    """
+
+    path: Path
+    interval_s: float = 10.0
+    resume: bool = False
+
+
+def write_checkpoint(
+    path: str | os.PathLike, progress: Progress, history: list[dict[str, float]], identity: Any
+) -> None:
+    """Write where training stands; `identity` is what must be the same to go on from here."""
+    header = {"version": 1, "kind": "checkpoint", "history": history, "identity": identity}
+    write_arrays(path, named_arrays(progress), header)
+
+
+def read_checkpoint(
+    path: str | os.PathLike, blank: Progress, identity: Any
+) -> tuple[Progress, list[dict[str, float]]]:
+    """Read it back into the shape of `blank`.
+
+    **Arguments:**
+
+    - `path`: the file.
+    - `blank`: the state before the first update.
+    - `identity`: of the run that wants to go on.
+
+    **Returns:**
+
+    The progress and the history. Raises `ValueError` for a file of another run.
+    """
+    arrays, header = read_arrays(path)
+    if header.get("kind") != "checkpoint" or header.get("version") != 1:
+        raise ValueError(f"{path} is not a checkpoint that this program can read.")
+    if header["identity"] != identity:
+        different = [k for k in identity if header["identity"].get(k) != identity[k]]
+        raise ValueError(
+            f"{path} belongs to another run: {', '.join(different)} differ. Start anew in another "
+            "folder, or resume with the settings of that run."
+        )
+    return filled(blank, arrays, path), header["history"]

@@ -1,0 +1,72 @@
+"""How a model is trained, as data."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from mbdnode.naming import unknown_name
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """One training run; the defaults are the paper's algorithm.
+
+    **Arguments:**
+
+    - `integrator`: the one inside the loss.
+    - `epochs`: passes over the data.
+    - `learning_rate`, `decay`: Adam's rate, and the factor on it after each epoch.
+    - `batch_size`: windows in one update; None takes all of them.
+    - `shuffle`: draw the windows in a new order each epoch, instead of in time order.
+    - `window`: steps in a sub-trajectory, the paper's w; None takes whole trajectories.
+    - `loss`: "minimal" compares the independent coordinates (the paper's algorithm 3), "full"
+        completes the state and compares all of them (algorithm 2).
+    - `gradient`: "backprop" through the integrator's steps, or Diffrax's "adjoint".
+    - `penalty`: weight of the squared constraint residual, for models with soft constraints.
+    - `patience`: stop when the loss has not fallen for so many epochs; None never does.
+    - `precision`: of weights and data while training.
+    """
+
+    integrator: str = "rk4"
+    epochs: int = 400
+    learning_rate: float = 1e-3
+    decay: float = 0.98
+    batch_size: int | None = 1
+    shuffle: bool = False
+    window: int | None = 1
+    loss: Literal["minimal", "full"] = "minimal"
+    gradient: Literal["backprop", "adjoint"] = "backprop"
+    penalty: float = 1.0
+    patience: int | None = None
+    precision: Literal["float32", "float64"] = "float32"
+
+    def __post_init__(self):
+        for name in ("epochs", "batch_size", "window", "patience"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}; it must be at least 1.")
+        for name in ("learning_rate", "decay", "penalty"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise ValueError(f"{name} is {value}; it must be above zero and finite.")
+
+
+RECIPES: dict[str, TrainingConfig] = {"paper": TrainingConfig()}
+
+
+def get_recipe(recipe: str | TrainingConfig) -> TrainingConfig:
+    """A recipe by name, or the configuration given.
+
+    **Arguments:**
+
+    - `recipe`: a key of `RECIPES`, or a `TrainingConfig`.
+
+    **Returns:**
+
+    A `TrainingConfig`.
+    """
+    if isinstance(recipe, TrainingConfig):
+        return recipe
+    if recipe not in RECIPES:
+        raise unknown_name("recipe", recipe, RECIPES)
+    return RECIPES[recipe]

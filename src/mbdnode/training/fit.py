@@ -1,0 +1,233 @@
+"""`fit`: train a model on data, and say how it went."""
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mbdnode.config import to_dict
+from mbdnode.integrators import get_integrator
+from mbdnode.models import MBDNODE
+from mbdnode.multibody import AccelerationFunction, choose_partition, resolve_parameters
+from mbdnode.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from mbdnode.training.config import TrainingConfig, get_recipe
+from mbdnode.training.engine import Progress, Task, batches, begin, raise_multipliers, run_epoch
+from mbdnode.training.interrupt import Interrupt, noted_interrupts
+from mbdnode.training.scaling import with_scaling
+from mbdnode.training.windows import Windows, cut
+from mbdnode.trajectory import Dataset, Trajectory
+
+Report = Callable[[dict[str, float], int], None]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A trained model and how it came about.
+
+    **Arguments:**
+
+    - `model`: with the last good weights.
+    - `history`: for each epoch its number, mean loss, learning rate and seconds.
+    - `status`: how training ended, as a sentence.
+    - `outcome`: the same as a word: completed, stopped, interrupted, or diverged.
+    - `updates`: how many were made, in all.
+    - `train_seconds`, `compile_seconds`: apart from each other.
+    """
+
+    model: MBDNODE
+    history: list[dict[str, float]]
+    status: str
+    outcome: str
+    updates: int
+    train_seconds: float
+    compile_seconds: float
+
+
+def fit(
+    model: MBDNODE,
+    data: Dataset | Trajectory,
+    recipe: str | TrainingConfig = "paper",
+    *,
+    seed: int = 0,
+    report: Report | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Fit:
+    """Train a model.
+
+    **Arguments:**
+
+    - `model`: with its first weights; it is not changed.
+    - `data`: what to learn from; nothing outside of it is ever seen.
+    - `recipe`: a name, or a `TrainingConfig`.
+    - `seed`: of the order of the windows, where that is drawn.
+    - `report`: called after every epoch with its row of the history and the number of epochs.
+    - `checkpoint`: where to keep the state, so that a killed run can go on.
+
+    **Returns:**
+
+    A `Fit`. Ctrl-C ends training after the running epoch, with what has been learned so far; a
+    loss that is not finite ends it with the weights before that update.
+    """
+    config = get_recipe(recipe)
+    data = data if isinstance(data, Dataset) else Dataset(data)
+    _check(model, data)
+    windows = cut(model, data, config.window, config.precision)
+    if model.settings.scaling:
+        model = with_scaling(model, windows)
+    model = _cast(model, config.precision)
+    integrator = get_integrator(config.integrator)
+    _check_integrator(model, integrator, config)
+    partition = _cast(_partition(model, windows), config.precision)
+    task = Task(windows, integrator, config, partition)
+    progress, history = begin(model, windows), []
+    identity = _identity(model, windows, config, seed)
+    if checkpoint is not None and checkpoint.resume and checkpoint.path.is_file():
+        progress, history = read_checkpoint(checkpoint.path, progress, identity)
+    return _train(task, progress, history, seed, report, checkpoint, identity)
+
+
+def _train(task: Task, progress: Progress, history, seed, report, checkpoint, identity) -> Fit:
+    config = task.config
+    compile_s, last_written = 0.0, time.perf_counter()
+    ending: tuple[str, str] | None = None
+
+    def keep():
+        if checkpoint is not None and history:
+            write_checkpoint(checkpoint.path, progress, history, identity)
+
+    with noted_interrupts() as interrupt:
+        for epoch in range(len(history), config.epochs):
+            table = jnp.asarray(batches(len(task.windows), config, seed, epoch))
+            rate = config.learning_rate * config.decay**epoch
+            start = time.perf_counter()
+            progress, losses, compiled_s = _epoch(task, progress, table, rate, first=not compile_s)
+            compile_s += compiled_s
+            if not bool(progress.alive):
+                ending = _diverged(np.asarray(losses), epoch)
+                break
+            row = {
+                "epoch": epoch,
+                "loss": float(jnp.mean(losses)),
+                "learning_rate": rate,
+                "seconds": time.perf_counter() - start - compiled_s,
+            }
+            history.append(row)
+            if report is not None:
+                report(row, config.epochs)
+            ending = _ending(history, config, interrupt)
+            late = checkpoint and time.perf_counter() - last_written >= checkpoint.interval_s
+            if late or ending is not None or epoch + 1 == config.epochs:
+                keep()
+                last_written = time.perf_counter()
+            if ending is not None:
+                break
+    outcome, status = ending or ("completed", f"completed {config.epochs} epochs")
+    if outcome == "interrupted" and checkpoint is not None:
+        status += f"; the state is in {checkpoint.path}"
+    return Fit(
+        model=progress.model,
+        history=history,
+        status=status,
+        outcome=outcome,
+        updates=int(progress.moments.count),  # pyright: ignore[reportAttributeAccessIssue]
+        train_seconds=sum(row["seconds"] for row in history),
+        compile_seconds=compile_s,
+    )
+
+
+def _diverged(losses: np.ndarray, epoch: int) -> tuple[str, str]:
+    """An update whose loss is still finite but whose slope is not is the one before."""
+    finite = np.isfinite(losses)
+    first = int(np.argmin(finite)) if not finite.all() else len(losses) - 1
+    return "diverged", (
+        f"the loss or its gradient was not finite at update {epoch * len(losses) + first} (epoch "
+        f"{epoch}); the weights before it are kept. Lower the learning rate, shorten the window, "
+        "or use precision=float64."
+    )
+
+
+def _ending(history, config: TrainingConfig, interrupt: Interrupt) -> tuple[str, str] | None:
+    done = f"after {len(history)} of {config.epochs} epochs"
+    if interrupt.requested:
+        return "interrupted", f"interrupted {done}"
+    if config.patience is None or len(history) <= config.patience:
+        return None
+    losses = [row["loss"] for row in history]
+    if min(losses[-config.patience :]) < min(losses[: -config.patience]):
+        return None
+    return "stopped", f"stopped {done}: the loss had not fallen for {config.patience}"
+
+
+def _epoch(task: Task, progress: Progress, table, rate: float, first: bool):
+    """One epoch; the seconds that its compilation took are told apart."""
+    kept = (task, table, jnp.asarray(rate, task.windows.q.dtype))
+    compiled_s = 0.0
+    if first:
+        start = time.perf_counter()
+        run_epoch.lower(kept, progress).compile()  # pyright: ignore[reportFunctionMemberAccess]
+        compiled_s = time.perf_counter() - start
+    progress, losses = run_epoch(kept, progress)
+    if progress.model.settings.constraints == "augmented":
+        progress = raise_multipliers(task, progress)
+    jax.block_until_ready(losses)
+    return progress, losses, compiled_s
+
+
+def _cast(tree: Any, precision: str) -> Any:
+    dtype = jnp.dtype(precision)
+    arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
+    return eqx.combine(jax.tree.map(lambda x: x.astype(dtype), arrays), rest)
+
+
+def _partition(model: MBDNODE, windows: Windows):
+    """The model's own split; its minimal coordinates are named, so any configuration serves."""
+    mu = resolve_parameters(model)
+    return choose_partition(model, jnp.zeros(()), jnp.asarray(windows.q[0, 0], float), mu)
+
+
+def _check(model: MBDNODE, data: Dataset) -> None:
+    if isinstance(model, AccelerationFunction) or not isinstance(model, MBDNODE):
+        raise TypeError(
+            f"fit was given a {type(model).__name__}; it trains a model, such as "
+            "MBDNODE.for_system(mechanism)."
+        )
+    first = data.trajectories[0]
+    if first.coordinates != model.coordinate_names or first.inputs != model.input_names:
+        ours = ", ".join((*model.coordinate_names, *model.input_names))
+        theirs = ", ".join((*first.coordinates, *first.inputs))
+        raise ValueError(
+            f"The model has coordinates and inputs {ours}, but the data has {theirs}. Make the "
+            "model for the system that made the data."
+        )
+
+
+def _check_integrator(model: MBDNODE, integrator, config: TrainingConfig) -> None:
+    if integrator.needs_separable and not model.separable:
+        raise ValueError(
+            f"The integrator {config.integrator!r} needs accelerations that depend on positions "
+            "alone; make the model with use_velocity=False, or use 'rk4'."
+        )
+
+
+def _identity(model: MBDNODE, windows: Windows, config: TrainingConfig, seed: int) -> Any:
+    """What two runs must share for one to go on from the other's checkpoint."""
+
+    def digest(tree) -> str:
+        parts = [
+            np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(eqx.filter(tree, eqx.is_array))
+        ]
+        return hashlib.sha256(b"".join(parts)).hexdigest()
+
+    return {
+        "model": to_dict(model.config),
+        "training": to_dict(config),
+        "seed": seed,
+        "first weights": digest(model),
+        "data": digest(windows),
+    }

@@ -1,0 +1,134 @@
+"""The paper's losses on one window: integrate from its first state, compare with the others.
+
+    L = mean over steps and components of (Z_hat - Z)^2
+
+on the minimal coordinates, or on the whole state completed from them. A model with soft
+constraints adds `g(phi)`, with `phi` the residuals of position and velocity at the predicted
+states: `penalty * phi^2`, and for the augmented Lagrangian `lambda phi` as well.
+"""
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbdnode.integrators import AbstractIntegrator, Adaptive
+from mbdnode.models import MBDNODE
+from mbdnode.multibody import Partition, complete, position_residual, velocity_residual
+from mbdnode.training.config import TrainingConfig
+from mbdnode.training.windows import Windows
+
+
+def predict(
+    model: MBDNODE, integrator: AbstractIntegrator, config: TrainingConfig, window: Windows
+) -> tuple[Float[Array, "w nz"], Float[Array, "w ns"]]:
+    """The minimal coordinates and their rates after each step of the window."""
+    index = np.array(model.minimal)
+    z, s = window.q[:, index], window.v[:, index]
+    if config.gradient == "adjoint":
+        return _predict_by_adjoint(model, integrator, window, z[0], s[0])
+
+    def advance(y, step):
+        t, dt, u, known = step
+        rate = lambda time, x: model.minimal_rates(time, x[0], x[1], u, window.mu)  # noqa: E731
+        y = integrator.step_towards(rate, t, dt, y, known)
+        return y, y
+
+    steps = (window.t[:-1], jnp.diff(window.t), window.u[:-1], (z[1:], s[1:]))
+    if window.t.shape[0] == 2:
+        only = advance((z[0], s[0]), jax.tree.map(lambda x: x[0], steps))[1]
+        return only[0][None], only[1][None]
+    return jax.lax.scan(advance, (z[0], s[0]), steps)[1]
+
+
+def _predict_by_adjoint(model, integrator, window: Windows, z, s):
+    """One solve over the whole window, differentiated by solving backwards: memory stays flat."""
+    if not isinstance(integrator, Adaptive):
+        raise ValueError(
+            "gradient='adjoint' solves with Diffrax; use one of its integrators, such as 'dopri5'."
+        )
+    # Diffrax differentiates what it is given as arguments, so the weights must be among them.
+    weights, shape = eqx.partition((model, window.mu), eqx.is_array)
+
+    def field(t, y, args):
+        model, mu = eqx.combine(args[0], shape)
+        interval = jnp.clip(jnp.searchsorted(window_t, t, side="right") - 1, 0, len(window_t) - 2)
+        return model.minimal_rates(t, y[0], y[1], args[1][interval], mu)
+
+    window_t = jax.lax.stop_gradient(window.t)
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(field),
+        integrator.solver,
+        window.t[0],
+        window.t[-1],
+        window.t[1] - window.t[0],
+        (z, s),
+        (weights, window.u),
+        saveat=diffrax.SaveAt(ts=window.t[1:]),
+        stepsize_controller=diffrax.StepTo(window.t)
+        if integrator.rtol is None or integrator.atol is None
+        else diffrax.PIDController(integrator.rtol, integrator.atol),
+        adjoint=diffrax.BacksolveAdjoint(),
+        max_steps=None,
+    )
+    assert solution.ys is not None
+    return solution.ys[0], solution.ys[1]
+
+
+def window_loss(
+    model: MBDNODE,
+    integrator: AbstractIntegrator,
+    config: TrainingConfig,
+    partition: Partition,
+    window: Windows,
+    multipliers: Float[Array, " k"],
+) -> Float[Array, ""]:
+    """The loss of one window.
+
+    **Arguments:**
+
+    - `model`, `integrator`, `config`: what is trained, and how.
+    - `partition`: of the model's coordinates.
+    - `window`: the data.
+    - `multipliers`: of this window's constraint residuals, for an augmented Lagrangian.
+
+    **Returns:**
+
+    The mean squared error, with what soft constraints add.
+    """
+    z, s = predict(model, integrator, config, window)
+    index = np.array(model.minimal)
+    if config.loss == "full" and len(index) < len(model.coordinates):
+        q, v = complete_window(model, partition, window, z, s)
+        error = jnp.mean((q - window.q[1:]) ** 2 + (v - window.v[1:]) ** 2) / 2
+    else:
+        error = jnp.mean((z - window.q[1:, index]) ** 2 + (s - window.v[1:, index]) ** 2) / 2
+    if model.settings.constraints in ("penalty", "augmented"):
+        residual = soft_residual(model, window, z, s)
+        error = error + config.penalty * jnp.mean(residual**2)
+        if model.settings.constraints == "augmented":
+            error = error + jnp.mean(multipliers * residual)
+    return error
+
+
+def complete_window(model, partition: Partition, window: Windows, z, s):
+    """The whole predicted states; the true ones are the guess, so Newton needs few steps."""
+
+    def one(t, positions, rates, near):
+        q, v, _, _ = complete(model, partition, t, positions, rates, near, window.mu)
+        return q, v
+
+    return jax.vmap(one)(window.t[1:], z, s, jax.lax.stop_gradient(window.q[1:]))
+
+
+def soft_residual(model: MBDNODE, window: Windows, q, v) -> Float[Array, " k"]:
+    """Residuals of position and velocity at every predicted state, in one vector."""
+    body = model.body
+
+    def one(t, x, w):
+        position = position_residual(body, t, x, window.mu)
+        return jnp.concatenate([position, velocity_residual(body, t, x, w, window.mu)])
+
+    return jax.vmap(one)(window.t[1:], q, v).reshape(-1)

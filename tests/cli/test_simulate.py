@@ -1,0 +1,126 @@
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+# The closed form of this case compiles nothing, so the tests that need any case use it.
+QUICK = "single-mass-spring"
+
+
+def read(path):
+    header = path.read_text().splitlines()[0].split(",")
+    return dict(zip(header, np.loadtxt(path, delimiter=",", skiprows=1).T, strict=True))
+
+
+def test_case_is_written_as_it_is(run, tmp_path):
+    result = run("simulate", QUICK, "--out", tmp_path / "run.csv")
+    assert result.code == 0
+    data = read(tmp_path / "run.csv")
+    assert list(data) == ["t", "x", "x_dot"]
+    assert len(data["t"]) == 3_001
+    # x = cos(w t) with w^2 = k/m = 5; a few units in the last place of w t, which reaches 67.
+    w = np.sqrt(5.0)
+    np.testing.assert_allclose(data["x"], np.cos(w * data["t"]), atol=1e-13)
+    np.testing.assert_allclose(data["x_dot"], -w * np.sin(w * data["t"]), atol=1e-13)
+
+
+def test_summary_says_what_was_written(run, tmp_path):
+    result = run("simulate", QUICK, "--steps", 50, "--out", tmp_path / "run.csv")
+    assert result.err == ""
+    assert "51 rows" in result.out
+    assert str(tmp_path / "run.csv") in result.out
+    assert "0 to 0.5 s" in result.out
+    assert "completed" in result.out
+    assert "energy drift" in result.out
+    assert "residual" not in result.out  # it has no constraints
+
+
+def test_requests_change_the_run(run, tmp_path):
+    result = run(
+        *("simulate", QUICK, "--steps", 40, "--dt", 0.025, "--integrator", "LF2"),
+        *("--initial", "x=0", "x_dot=-2", "--set", "m=2", "k=8", "--out", tmp_path / "run.csv"),
+    )
+    assert result.code == 0
+    data = read(tmp_path / "run.csv")
+    np.testing.assert_allclose(data["t"], 0.025 * np.arange(41), rtol=1e-15)
+    # Drift, kick, drift from x = 0 is x_n = v/w cos(b) sin(2 b n) with sin(b) = w h/2, in exact
+    # arithmetic; with w = 2 that is 4e-4 away from the true motion.
+    b = np.arcsin(2 * 0.025 / 2)
+    np.testing.assert_allclose(data["x"], -np.cos(b) * np.sin(2 * b * np.arange(41)), atol=1e-14)
+
+
+def test_parquet_holds_the_same_numbers_as_csv(run, tmp_path):
+    for name in ("run.csv", "run.parquet"):
+        assert run("simulate", QUICK, "--steps", 9, "--out", tmp_path / name).code == 0
+    table = pyarrow.parquet.read_table(tmp_path / "run.parquet")
+    for name, values in read(tmp_path / "run.csv").items():
+        np.testing.assert_array_equal(table[name].to_numpy(), values)
+
+
+@pytest.fixture(scope="module")
+def crank_files(tmp_path_factory):
+    from mbdnode.cli import main
+
+    folder = tmp_path_factory.mktemp("crank")
+    common = ["simulate", "slider-crank", "--steps", "20"]
+    for name, seed in (("a", []), ("b", ["--seed", "0"]), ("c", ["--seed", "1"])):
+        assert main([*common, *seed, "--out", str(folder / f"{name}.csv")]) == 0
+    return {name: read(folder / f"{name}.csv") for name in "abc"}
+
+
+def test_constrained_case_has_coordinates_velocities_and_inputs(crank_files):
+    bodies = [f"{c}{i}" for i in (1, 2, 3) for c in ("x", "y", "theta")]
+    assert list(crank_files["a"]) == ["t", *bodies, *(f"{b}_dot" for b in bodies), "F", "T"]
+
+
+def test_seed_decides_the_random_inputs(crank_files):
+    for name in ("F", "T", "theta1"):
+        np.testing.assert_array_equal(crank_files["a"][name], crank_files["b"][name])
+        assert np.any(crank_files["a"][name] != crank_files["c"][name])
+
+
+# x3 = 2 cos(theta1) + 4 cos(theta2) with sin(theta2) = -sin(theta1)/2: at x3 = 6 the mechanism is
+# stretched, at x3 = 5 the law of cosines gives cos(theta1) = (4 + 25 - 16)/(2 2 5) = 13/20.
+def test_other_coordinates_replace_the_cases_own(run, tmp_path):
+    out = tmp_path / "run.csv"
+    result = run("simulate", "slider-crank", "--steps", 20, "--initial", "x3=5", "--out", out)
+    assert result.code == 0, result.err
+    assert "position residual" in result.out
+    data = read(out)
+    assert data["x3"][0] == pytest.approx(5.0, abs=1e-12)
+    assert np.cos(data["theta1"][0]) == pytest.approx(13 / 20, abs=1e-12)
+    assert data["theta1_dot"][0] == 1.0  # the case's own, which contradicts nothing
+
+
+def test_other_velocities_replace_the_cases_own(run, tmp_path):
+    out = tmp_path / "run.csv"
+    result = run("simulate", "slider-crank", "--steps", 20, "--initial", "x1_dot=0.3", "--out", out)
+    assert result.code == 0, result.err
+    data = read(out)
+    assert data["theta1"][0] == 1.0
+    # x1 = cos(theta1), so x1' = -sin(theta1) theta1'.
+    assert data["theta1_dot"][0] == pytest.approx(-0.3 / np.sin(1.0), abs=1e-12)
+
+
+def test_rollout_that_ends_early_keeps_the_good_rows(run, tmp_path):
+    out = tmp_path / "run.csv"
+    result = run(
+        *("simulate", "double-pendulum", "--steps", 60, "--integrator", "fe1", "--dt", 3),
+        *("--out", out),
+    )
+    assert result.code == 1
+    assert "error: the rollout left the finite numbers" in result.err
+    data = np.column_stack(list(read(out).values()))
+    assert 1 <= len(data) < 61
+    assert np.all(np.isfinite(data))
+    assert f"{len(data)} rows" in result.out
+
+
+def test_interrupt_leaves_no_file(run, tmp_path, monkeypatch):
+    import pyarrow.csv
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pyarrow.csv, "write_csv", interrupt)
+    assert run("simulate", QUICK, "--steps", 9, "--out", tmp_path / "run.csv").code == 130
+    assert list(tmp_path.iterdir()) == []

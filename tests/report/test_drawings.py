@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+
+from mbdnode.experiments import CASES
+from mbdnode.mechanisms import (
+    CartPole,
+    DoublePendulum,
+    FourBar,
+    SingleMassSpring,
+    SinglePendulum,
+    SliderCrank,
+)
+from mbdnode.report.drawings import find_drawing
+from mbdnode.report.shapes import Block, Bob, Joint, Rod
+
+
+def values(mechanism, **changes):
+    return {p.name: changes.get(p.name, p.default) for p in mechanism.parameters}
+
+
+def shapes(mechanism, q, kind, **changes):
+    parts = find_drawing(mechanism).parts(np.asarray(q, float), values(mechanism, **changes))
+    return [part for part in parts if isinstance(part, kind)]
+
+
+def test_every_case_has_a_drawing():
+    assert all(find_drawing(case.mechanism) is not None for case in CASES.values())
+
+
+def test_mechanism_without_a_drawing_is_told_apart():
+    assert find_drawing(FourBar()) is None
+
+
+def test_pendulum_hangs_straight_down_at_rest_and_right_for_positive_angles():
+    (bob,) = shapes(SinglePendulum(), [0.0], Bob, L=2.0)
+    np.testing.assert_allclose(bob.at, (0.0, -2.0), atol=1e-15)
+    (bob,) = shapes(SinglePendulum(), [np.pi / 2], Bob, L=2.0)
+    np.testing.assert_allclose(bob.at, (2.0, 0.0), atol=1e-15)
+
+
+def test_second_bob_hangs_from_the_first():
+    first, second = shapes(DoublePendulum(), [np.pi / 2, 0.0], Bob, l1=1.5, l2=0.5)
+    np.testing.assert_allclose(first.at, (1.5, 0.0), atol=1e-15)
+    np.testing.assert_allclose(second.at, (1.5, -0.5), atol=1e-15)
+
+
+def test_pole_stands_upright_on_its_cart_at_angle_zero():
+    (cart,) = shapes(CartPole(), [0.0, 3.0], Block)
+    (pole,) = shapes(CartPole(), [0.0, 3.0], Rod)
+    assert cart.at[0] == 3.0
+    np.testing.assert_allclose(pole.end, (3.0, 0.5), atol=1e-15)
+
+
+def test_rod_of_the_slider_crank_has_its_length():
+    theta = 0.7
+    tilt = -np.arcsin(np.sin(theta) / 2)
+    q = np.zeros(9)
+    q[2], q[5], q[6] = theta, tilt, 2 * np.cos(theta) + 4 * np.cos(tilt)
+    crank, rod = shapes(SliderCrank(), q, Rod)
+    assert np.hypot(*np.subtract(crank.end, crank.start)) == pytest.approx(2.0)
+    assert np.hypot(*np.subtract(rod.end, rod.start)) == pytest.approx(4.0)
+    pin, slider = shapes(SliderCrank(), q, Joint)
+    assert (pin.at, slider.at) == (crank.end, rod.end)
+
+
+def test_mass_moves_by_its_displacement_and_its_track_runs_downwards():
+    at = [shapes(SingleMassSpring(), [x], Block)[0].at[0] for x in (0.0, 0.4)]
+    assert at[1] - at[0] == pytest.approx(0.4)
+    t, q = np.array([0.0, 1.0, 2.0]), np.array([[0.0], [0.4], [-0.2]])
+    (track,) = find_drawing(SingleMassSpring()).traces(t, q, values(SingleMassSpring()))
+    np.testing.assert_allclose(track[:, 0] - at[0], q[:, 0], atol=1e-15)
+    np.testing.assert_allclose(np.diff(track[:, 1], 2), 0.0, atol=1e-15)
+    assert np.all(np.diff(track[:, 1]) < 0)
+
+
+# The tracks of masses on springs run on paper below them; all others start on the mechanism.
+@pytest.mark.parametrize(
+    "name", [name for name in CASES if not name.endswith(("spring", "damper"))]
+)
+def test_trace_ends_at_the_end_of_a_drawn_rod(name):
+    mechanism = CASES[name].mechanism
+    drawing, mu = find_drawing(mechanism), values(mechanism)
+    q = np.random.default_rng(0).uniform(-1, 1, (2, len(mechanism.coordinates)))
+    first, *_ = drawing.traces(np.arange(2.0), q, mu)
+    ends = [part.end for part in drawing.parts(q[-1], mu) if isinstance(part, Rod)]
+    assert min(np.hypot(*np.subtract(first[-1], end)) for end in ends) < 1e-12
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_trace_has_its_colour(name):
+    mechanism = CASES[name].mechanism
+    drawing = find_drawing(mechanism)
+    q = np.zeros((2, len(mechanism.coordinates)))
+    traces = drawing.traces(np.arange(2.0), q, values(mechanism))
+    assert len(traces) == len(drawing.colours)
+    assert all(trace.shape == (2, 2) for trace in traces)

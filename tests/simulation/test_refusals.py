@@ -1,0 +1,206 @@
+"""Bad requests are refused with the rule, the value and the way out, before anything runs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from toys import Oscillator, Pendulum, TurningBlade
+
+from mbdnode.integrators import RungeKutta4
+from mbdnode.mechanisms.single_mass_spring import SingleMassSpring
+from mbdnode.multibody import consistent_state
+from mbdnode.simulation import simulate
+from mbdnode.trajectory import State
+
+TIMES = np.linspace(0.0, 1.0, 11)
+
+
+def spring(t, q, v, u, mu):
+    return -q
+
+
+def hole(values, index):
+    values = np.array(values, float)
+    values[index] = np.nan
+    return values
+
+
+@pytest.mark.parametrize(
+    ("t", "message"),
+    [
+        ([0.0, 1.0, 1.0], r"increase, but t\[2\] = 1 follows t\[1\] = 1\. Sort"),
+        ([0.0, 0.2, 0.1], r"increase, but t\[2\] = 0\.1 follows t\[1\] = 0\.2\. Sort"),
+        ([0.0], r"shape \(1,\); give a vector of at least two times"),
+        ([], r"shape \(0,\); give a vector of at least two times"),
+        (5.0, r"shape \(\); give a vector of at least two times"),
+        ([[0.0, 1.0]], r"shape \(1, 2\); give a vector"),
+        (hole(TIMES, 3), r"3 is nan; times must be finite"),
+        ([0.0, np.inf], r"1 is inf; times must be finite"),
+        (["now", "then"], r"Times must be numbers.*'now'"),
+        (None, r"[Tt]imes"),
+    ],
+)
+def test_bad_times_are_refused(t, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(Oscillator(), t, {"x": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("inputs", "kind", "message"),
+    [
+        (np.ones(9), "constant", r"\(9, 1\).* 11 rows .*or 10 .*1 column.*: u"),
+        (np.ones(10), "linear", r"\(10, 1\).* 11 rows \(one for each time\) and 1 column"),
+        (np.ones((11, 2)), "constant", r"\(11, 2\).*1 column.*: u"),
+        (np.ones((1, 11)), "constant", r"\(1, 11\).* 11 rows"),
+        (np.ones((11, 1, 1)), "constant", r"\(11, 1, 1\).* 11 rows"),
+        (1.0, "constant", r"\(\).* 11 rows"),
+        (hole(np.ones(11), 4), "constant", r"'u' is nan in row 4.*Fill or cut"),
+        ({"u": np.ones(11)}, "constant", r"array|function"),
+        (lambda t: jnp.ones(2), "constant", r"returned shape \(2,\); it must return 1 value"),
+        (np.ones(11), "quadratic", r"'quadratic'.*Known: constant, linear, cubic"),
+        (np.ones(11), "linaer", r"'linaer'.*Did you mean 'linear'"),
+        (None, "linaer", r"'linaer'.*Did you mean 'linear'"),
+    ],
+)
+def test_bad_inputs_are_refused(inputs, kind, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        simulate(Oscillator(), TIMES, {"x": 1.0}, inputs=inputs, interpolation=kind)
+
+
+def test_inputs_for_a_system_without_any_are_refused():
+    with pytest.raises(ValueError, match=r"Pendulum has no inputs; leave `inputs` out"):
+        simulate(Pendulum(), TIMES, {"x": 0.1}, inputs=np.ones(11))
+    with pytest.raises(ValueError, match=r"no inputs.*AccelerationFunction\(.*inputs="):
+        simulate(spring, TIMES, {"x": 0.1}, inputs=np.ones(11))
+
+
+@pytest.mark.parametrize(
+    ("initial", "message"),
+    [
+        ({"x": np.nan}, r"'x' is nan; it must be a finite number"),
+        ({"X": 1.0}, r"'X'.*Did you mean 'x'"),
+        ({"xdot": 1.0}, r"'xdot'.*Did you mean 'x_dot'"),
+        ({"x": 2.0}, r"x = 2 .*residual of 1\.75.*Give fewer"),
+        (State(jnp.ones(3), jnp.ones(3)), r"q has shape \(3,\).*\(2,\): x, y"),
+        (State(jnp.array([0.9, np.nan]), jnp.zeros(2)), r"'y' is nan"),
+        (State(jnp.array([0.9, -1.2]), jnp.array([np.inf, 0.0])), r"'x_dot' is inf"),
+        (
+            State(jnp.ones(2), jnp.zeros(2)),
+            r"off the constraint manifold.*-0\.25.*consistent_state",
+        ),
+        (None, r"NoneType.*State.*by name"),
+        (np.ones(4), r"ndarray.*State.*by name"),
+        ((jnp.ones(2), jnp.ones(2)), r"tuple.*State.*by name"),
+    ],
+)
+def test_bad_starts_are_refused(initial, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        simulate(Pendulum(), TIMES, initial)
+
+
+def test_bad_starts_in_a_batch_are_refused_by_their_shape():
+    batch = State(jnp.ones((4, 3)), jnp.ones((4, 3)))
+    with pytest.raises(ValueError, match=r"q has shape \(3,\).*\(2,\): x, y"):
+        jax.vmap(lambda s: simulate(Pendulum(), TIMES, s))(batch)
+    with pytest.raises(ValueError, match=r"q has shape \(4, 2\).*\(2,\): x, y"):
+        simulate(Pendulum(), TIMES, State(jnp.ones((4, 2)), jnp.ones((4, 2))))
+
+
+def test_traced_values_by_name_are_refused_with_the_way_out():
+    with pytest.raises(ValueError, match=r"by name needs plain numbers.*consistent_state"):
+        jax.vmap(lambda x: simulate(Pendulum(), TIMES, {"x": x}).q)(jnp.ones(2))
+    with pytest.raises(ValueError, match=r"by name needs plain numbers.*consistent_state"):
+        jax.vmap(lambda m: simulate(Pendulum(), TIMES, {"x": 0.9}, parameters={"L": m}).q)(
+            jnp.ones(2)
+        )
+    with pytest.raises(ValueError, match=r"by name needs plain numbers.*consistent_state"):
+        jax.vmap(lambda h: simulate(Pendulum(), h * jnp.arange(3.0), {"x": 0.9}).q)(jnp.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"m": 0.0}, r"'m' is 0 kg; it must be above 0"),
+        ({"m": -2.0}, r"'m' is -2 kg; it must be above 0"),
+        ({"m": np.nan}, r"'m' is nan"),
+        ({"mass": 1.0}, r"Unknown parameter 'mass'.*Known: m, L, g"),
+        ({"m": np.ones(2)}, r"'m' has shape \(2,\).*jax\.vmap"),
+    ],
+)
+def test_bad_parameters_are_refused_whatever_the_start(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(Pendulum(), TIMES, {"x": 0.9}, parameters=parameters)
+    start = State(jnp.array([0.9, -1.2]), jnp.zeros(2))
+    with pytest.raises(ValueError, match=message):
+        simulate(Pendulum(), TIMES, start, parameters=parameters)
+
+
+@pytest.mark.parametrize(
+    ("integrator", "message"),
+    [
+        ("rk5", r"Unknown integrator 'rk5'.*Did you mean 'rk4'.*Known: fe1"),
+        ("symplectic", r"Unknown integrator 'symplectic'.*Known: fe1"),
+        (RungeKutta4, r"RungeKutta4\(\)"),
+        (4, r"integrator"),
+    ],
+)
+def test_unknown_integrators_are_refused(integrator, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        simulate(Oscillator(), TIMES, {"x": 1.0}, integrator=integrator)
+
+
+@pytest.mark.parametrize("integrator", ["lf2", "ys4", "FK6"])
+def test_symplectic_composition_on_a_system_that_is_not_separable_is_refused(integrator):
+    for system in (Pendulum(), TurningBlade(), spring):
+        with pytest.raises(ValueError, match=r"not .*separable.*'implicit-midpoint'"):
+            simulate(system, TIMES, {"x": 0.9}, integrator=integrator)
+
+
+def test_closed_form_is_given_only_where_there_is_one():
+    run = simulate(SingleMassSpring(), TIMES + 3, {"x": 1.0, "x_dot": 2.0}, integrator="Analytic")
+    w = np.sqrt(5.0)
+    np.testing.assert_allclose(run["x"], np.cos(w * TIMES) + 2 / w * np.sin(w * TIMES), atol=1e-14)
+    assert bool(run.status.ok)
+    for system in (Pendulum(), spring):
+        with pytest.raises(ValueError, match=r"no closed-form solution.*'dopri8'"):
+            simulate(system, TIMES, {"x": 0.9}, integrator="analytic")
+
+
+class Solved(Oscillator):
+    def solution(self, elapsed, q, v, mu):
+        return q * jnp.cos(2 * elapsed), -2 * q * jnp.sin(2 * elapsed)
+
+
+def test_closed_form_does_not_ignore_inputs_in_silence():
+    with pytest.raises(ValueError, match=r"closed form is for zero inputs.*'dopri8'"):
+        simulate(Solved(), TIMES, {"x": 1.0}, inputs=np.ones(11), integrator="analytic")
+
+
+@pytest.mark.parametrize(
+    ("system", "message"),
+    [
+        ("pendulum", r"given a str.*mechanism"),
+        (Pendulum, r"class Pendulum.*Pendulum\(\)"),
+        (3, "int"),
+    ],
+)
+def test_things_that_give_no_accelerations_are_refused(system, message):
+    with pytest.raises(TypeError, match=message):
+        simulate(system, TIMES, {"x": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [(lambda t, q, v, u, mu: jnp.ones(2), r"\(2,\)"), (lambda t, q, v, u, mu: -q[0], r"\(\)")],
+)
+def test_bare_function_of_the_wrong_shape_is_refused(function, shape):
+    with pytest.raises(ValueError, match=rf"returned shape {shape} for 1 coordinates.*\(1,\)"):
+        simulate(function, TIMES, {"x": 1.0})
+
+
+def test_refused_names_of_independent_coordinates_reach_the_user():
+    start = consistent_state(Pendulum(), {"x": 0.9})
+    with pytest.raises(ValueError, match=r"'z'.*Known: x, y"):
+        simulate(Pendulum(), TIMES, start, independent="z")
+    with pytest.raises(ValueError, match=r"2 independent .*\(x, y\).* 1 degree.*Name 1"):
+        simulate(Pendulum(), TIMES, start, independent=("x", "y"))

@@ -1,0 +1,165 @@
+"""Inputs between their samples, against SciPy's interpolants and exact integrals."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.interpolate import CubicSpline, PPoly, interp1d
+from toys import Oscillator
+
+from mbdnode.simulation import simulate
+from mbdnode.simulation.signals import make_signal
+
+UNIFORM = np.linspace(0.5, 2.5, 9)
+UNEVEN = np.array([0.5, 0.6, 0.9, 1.0, 1.7, 1.75, 2.2, 2.4, 2.5])
+FREE_MASS = {"k": 0.0}
+grids = pytest.mark.parametrize("t", [UNIFORM, UNEVEN], ids=["uniform", "uneven"])
+
+
+def samples(t):
+    return np.sin(3 * t) + 0.5 * t**2
+
+
+def reference(kind, t, values):
+    """The same interpolant as a piecewise polynomial of SciPy's."""
+    if kind == "cubic":
+        return CubicSpline(t, values, bc_type="not-a-knot")
+    if kind == "linear":
+        return PPoly(np.stack([np.diff(values) / np.diff(t), values[:-1]]), t)
+    return PPoly(values[None, :-1], t)
+
+
+kinds = pytest.mark.parametrize("kind", ["constant", "linear", "cubic"])
+
+
+@kinds
+@grids
+def test_interpolation_matches_scipy_inside_every_interval(kind, t):
+    values = samples(t)
+    signal = make_signal(Oscillator(), jnp.asarray(t), values, kind)
+    expected = reference(kind, t, values)
+    for index, (start, end) in enumerate(itertools.pairwise(t)):
+        for fraction in (0.0, 0.3, 0.999):
+            now = start + fraction * (end - start)
+            found = signal.at(jnp.array(now), jnp.array(start), signal.coefficients[index])
+            # Solving for the spline costs a few digits on the uneven grid.
+            np.testing.assert_allclose(found, [expected(now)], atol=1e-13)
+
+
+@pytest.mark.parametrize("count", [4, 5])
+def test_shortest_cubic_reproduces_a_cubic(count):
+    t = np.array([0.0, 0.4, 0.5, 1.3, 2.0])[:count]
+    cubic = np.poly1d([1.0, -2.0, 0.5, 3.0])
+    signal = make_signal(Oscillator(), jnp.asarray(t), cubic(t), "cubic")
+    middle = (t[:-1] + t[1:]) / 2
+    found = jax.vmap(signal.at)(jnp.asarray(middle), jnp.asarray(t[:-1]), signal.coefficients)
+    np.testing.assert_allclose(found[:, 0], cubic(middle), atol=1e-14)
+
+
+def test_cubic_needs_four_samples():
+    with pytest.raises(ValueError, match=r"at least 4 samples.*3.*interpolation='linear'"):
+        make_signal(Oscillator(), jnp.arange(3.0), np.ones(3), "cubic")
+
+
+@kinds
+@grids
+def test_free_mass_moves_as_the_exact_integral_of_its_force(kind, t):
+    values = samples(t)
+    run = simulate(
+        Oscillator(),
+        t,
+        {"x": 0.3, "x_dot": -0.2},
+        inputs=values,
+        interpolation=kind,
+        parameters=FREE_MASS,
+        integrator="dopri8",
+    )
+    force = reference(kind, t, values)
+    once, twice = force.antiderivative(1), force.antiderivative(2)
+    v = -0.2 + once(t) - once(t[0])
+    x = 0.3 - 0.2 * (t - t[0]) + twice(t) - twice(t[0]) - once(t[0]) * (t - t[0])
+    # The solver is exact for polynomials of this degree, and its tolerance is 1e-13.
+    np.testing.assert_allclose(run["x_dot"], v, atol=1e-12)
+    np.testing.assert_allclose(run["x"], x, atol=1e-12)
+    np.testing.assert_array_equal(run["u"], values)
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "backward-euler", "dopri5"])
+def test_held_input_keeps_its_value_to_the_very_end_of_its_step(integrator):
+    # Backward Euler looks at the end of the step only, where the next value begins.
+    t, held = np.linspace(0.0, 1.0, 11), np.random.default_rng(0).normal(size=10)
+    run = simulate(
+        Oscillator(), t, {"x": 0.0}, inputs=held, parameters=FREE_MASS, integrator=integrator
+    )
+    speed = np.concatenate([[0.0], np.cumsum(0.1 * held)])
+    np.testing.assert_allclose(run["x_dot"], speed, atol=1e-14)
+    np.testing.assert_array_equal(run["u"], [*held, held[-1]])
+
+
+def test_row_for_each_step_equals_a_row_for_each_time():
+    t, held = np.linspace(0.0, 1.0, 11), np.random.default_rng(0).normal(size=11)
+    by_time = simulate(Oscillator(), t, {"x": 1.0}, inputs=held)
+    by_step = simulate(Oscillator(), t, {"x": 1.0}, inputs=held[:, None][:-1])
+    np.testing.assert_array_equal(by_time.q, by_step.q)
+    np.testing.assert_array_equal(by_time.v, by_step.v)
+
+
+def test_function_of_time_drives_the_closed_form_resonance():
+    # x'' + 4 x = cos(2 t) from rest: x = t sin(2 t)/4.
+    t = np.linspace(0.0, 3.0, 31)
+    run = simulate(
+        Oscillator(), t, {"x": 0.0}, inputs=lambda s: jnp.cos(2 * s), integrator="dopri8"
+    )
+    np.testing.assert_allclose(run["x"], t * np.sin(2 * t) / 4, atol=1e-12)
+    np.testing.assert_allclose(run["u"], np.cos(2 * t), atol=1e-15)
+
+
+def test_no_inputs_mean_zero():
+    t = np.linspace(0.0, 1.0, 11)
+    none = simulate(Oscillator(), t, {"x": 1.0})
+    zero = simulate(Oscillator(), t, {"x": 1.0}, inputs=np.zeros(11))
+    np.testing.assert_array_equal(none.q, zero.q)
+    np.testing.assert_array_equal(none.u, np.zeros((11, 1)))
+
+
+@kinds
+def test_motion_is_differentiable_by_its_inputs(kind):
+    t = jnp.asarray(UNEVEN)
+    direction = jnp.cos(5 * t)
+
+    @jax.jit
+    def end(size):
+        force = jnp.asarray(samples(UNEVEN)) + size * direction
+        return simulate(Oscillator(), t, {"x": 0.3}, inputs=force, interpolation=kind)["x"][-1]
+
+    h = 1e-4
+    # The motion is linear in the input, so the difference has no truncation error.
+    expected = (end(h) - end(-h)) / (2 * h)
+    np.testing.assert_allclose(jax.grad(end)(0.0), expected, rtol=1e-9)
+
+
+def test_linear_interpolation_matches_scipy_interp1d_in_a_motion():
+    values = samples(UNEVEN)
+    run = simulate(
+        Oscillator(),
+        UNEVEN,
+        {"x": 0.3},
+        inputs=values,
+        interpolation="linear",
+        integrator="dopri8",
+    )
+    as_function = interp1d(UNEVEN, values)
+    fine = np.unique(np.concatenate([UNEVEN, np.linspace(0.5, 2.5, 400)]))
+    # The same force sampled on a grid that contains the first one.
+    again = simulate(
+        Oscillator(),
+        fine,
+        {"x": 0.3},
+        inputs=as_function(fine),
+        interpolation="linear",
+        integrator="dopri8",
+    )
+    at = np.searchsorted(fine, UNEVEN)
+    np.testing.assert_allclose(again["x"][at], run["x"], atol=1e-12)

@@ -1,0 +1,84 @@
+"""The examples and the code in the documentation run, and say what is true."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES, DOCS = ROOT / "examples", ROOT / "docs"
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_ladder_leaves_the_wall_at_two_thirds_of_its_first_height(capsys):
+    height = load("own_mechanism").main(steps=250)
+    # The height is that of the first of 250 steps over 1 s after the moment, and it falls by less
+    # than 1.2 of itself a second there.
+    assert 2 / 3 - 1.2 / 250 < height <= 2 / 3
+    assert "leaves the wall" in capsys.readouterr().out
+
+
+def test_many_rollouts_differ_as_their_starts_and_parameters_do():
+    spread, turns = load("simulate_many").main(count=3)
+    assert spread[0] == pytest.approx(1e-6, rel=1e-6)
+    assert spread[-1] > 100 * spread[0]
+    assert np.all(np.isfinite(turns))
+    assert len(set(turns)) == 3
+
+
+def test_guide_carries_a_part_of_what_the_wrist_pin_carries():
+    largest = load("reactions").main(steps=50)
+    # Across the guide the slider has no acceleration and no other force than the pin's.
+    assert 0 < largest["guide"] <= largest["wrist pin"]
+    assert largest["crank bearing"] > 0
+    assert largest["crank pin"] > 0
+
+
+def test_every_example_is_tested():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {
+        "own_mechanism",
+        "simulate_many",
+        "reactions",
+    }
+
+
+PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in sorted(DOCS.glob("*.md")))]
+
+
+def blocks(page):
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_on_the_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": page}
+    assert blocks(page)
+    for number, block in enumerate(blocks(page), 1):
+        exec(compile(block, f"{page}, block {number}", "exec"), names)
+
+
+def test_page_on_extending_shows_the_class_of_the_example():
+    script = (EXAMPLES / "own_mechanism.py").read_text()
+    shown = next(block for block in blocks("docs/extend.md") if "class Ladder" in block)
+    assert shown[shown.index("class Ladder") :].strip() in script
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_on_the_page_lead_somewhere(page):
+    home = (ROOT / page).parent
+    for target in re.findall(r"\]\(([^)]+)\)", (ROOT / page).read_text()):
+        path, _, anchor = target.partition("#")
+        assert (home / path).exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", (home / path).read_text(), re.MULTILINE)
+            slugs = [re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings]
+            assert anchor in slugs, target

@@ -1,0 +1,33 @@
+"""The public names: they are all there, and asking for none of them costs nothing."""
+
+import subprocess
+import sys
+
+import pytest
+
+import mbdnode
+
+
+@pytest.mark.parametrize("name", mbdnode.__all__)
+def test_public_name_is_there_and_says_what_it_is_for(name):
+    value = getattr(mbdnode, name)
+    assert value.__doc__
+    assert name in dir(mbdnode)
+
+
+def test_names_are_sorted_and_unique():
+    assert sorted(set(mbdnode.__all__)) == list(mbdnode.__all__)
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="simulat'"):
+        _ = mbdnode.simulat
+
+
+def test_importing_the_package_does_not_import_jax():
+    heavy = "{'jax', 'numpy', 'scipy', 'diffrax', 'equinox', 'matplotlib'}"
+    check = f"import sys, mbdnode; print(sorted({heavy} & set(sys.modules)))"
+    found = subprocess.run(
+        [sys.executable, "-c", check], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == "[]"
