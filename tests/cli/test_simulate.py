@@ -1,3 +1,10 @@
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pyarrow.parquet
 import pytest
@@ -115,12 +122,47 @@ def test_rollout_that_ends_early_keeps_the_good_rows(run, tmp_path):
     assert f"{len(data)} rows" in result.out
 
 
-def test_interrupt_leaves_no_file(run, tmp_path, monkeypatch):
+def test_interrupt_while_writing_leaves_no_file(run, tmp_path, monkeypatch):
     import pyarrow.csv
 
     def interrupt(*arguments):
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(pyarrow.csv, "write_csv", interrupt)
     assert run("simulate", QUICK, "--steps", 9, "--out", tmp_path / "run.csv").code == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_interrupt_while_computing_ends_the_process_at_once(run, tmp_path, monkeypatch):
+    class ProcessEnded(BaseException):
+        pass
+
+    def interrupt(*arguments, **options):
+        signal.raise_signal(signal.SIGINT)
+
+    def end(code):
+        raise ProcessEnded(code)
+
+    module = importlib.import_module("mbdnode.simulation.simulate")
+    monkeypatch.setattr(module, "rollout", interrupt)
+    monkeypatch.setattr(os, "_exit", end)
+    with pytest.raises(ProcessEnded, match="130"):
+        run("simulate", "cart-pole", "--steps", 9, "--out", tmp_path / "run.csv")
+    assert list(tmp_path.iterdir()) == []
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+# Where the interrupt lands is a matter of luck; wherever it does, the end must be the same.
+@pytest.mark.parametrize("after_s", [2.0, 4.0])
+def test_interrupted_process_says_so_and_leaves_nothing(tmp_path, after_s):
+    script = "import sys; from mbdnode.cli import main; sys.exit(main(sys.argv[1:]))"
+    request = ["simulate", "slider-crank", "--steps", "10000000", "--out", str(tmp_path / "r.csv")]
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *request], stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(after_s)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
     assert list(tmp_path.iterdir()) == []

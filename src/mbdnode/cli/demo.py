@@ -17,6 +17,7 @@ def demo(
     out.mkdir(parents=True, exist_ok=True)
 
     from mbdnode.cli.exhibits import HEADINGS, NUMBERS, exhibit
+    from mbdnode.cli.interrupts import leaving_at_once
     from mbdnode.cli.tables import new_console, new_table
     from mbdnode.experiments import CASES
     from mbdnode.report import draw_case, draw_overview, save
@@ -26,14 +27,15 @@ def demo(
     scenes, failures = [], []
     with console.status("Starting") as progress:
         for case in CASES.values():
-            progress.update(f"Simulating {case.name}")
-            shown = exhibit(case)
+            progress.update(f"Simulating and drawing {case.name}")
+            with leaving_at_once():
+                shown = exhibit(case)
+                figure = draw_case(shown.scene) if shown.failure is None else None
             table.add_row(*shown.row)
-            if shown.failure is not None:
+            if figure is None:
                 failures.append(shown.failure)
                 continue
-            progress.update(f"Drawing {case.name}")
-            save(draw_case(shown.scene), out / f"{case.name.replace(':', '-')}.png")
+            save(figure, out / f"{case.name.replace(':', '-')}.png")
             scenes.append(shown.scene)
         progress.update("Drawing the overview")
         save(draw_overview(scenes), out / "overview.png")

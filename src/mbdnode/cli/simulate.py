@@ -45,22 +45,24 @@ def simulate(
 
     check_destination(out)
 
+    from mbdnode.cli.interrupts import leaving_at_once
     from mbdnode.cli.running import prepare
     from mbdnode.experiments import get_case
     from mbdnode.report import summarise
 
-    run = prepare(
-        get_case(case),
-        steps=steps,
-        dt_s=dt,
-        integrator=integrator,
-        initial=start,
-        parameters=changes,
-        seed=seed,
-    )
-    trajectory, seconds = run()
+    with leaving_at_once():
+        run = prepare(
+            get_case(case),
+            steps=steps,
+            dt_s=dt,
+            integrator=integrator,
+            initial=start,
+            parameters=changes,
+            seed=seed,
+        )
+        trajectory, seconds = run()
+        summary = summarise(run.case.mechanism, trajectory, run.parameters)
     write(trajectory, out)
-    summary = summarise(run.case.mechanism, trajectory, run.parameters)
     typer.echo(f"Wrote {summary.rows:,} rows to {out}")
     for label, value in [*summary.lines(), ("compile and run", f"{seconds:.2f} s")]:
         typer.echo(f"  {label:<18} {value}")

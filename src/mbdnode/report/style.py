@@ -4,6 +4,7 @@ Figures are built on the Agg canvas without pyplot, so drawing one leaves no sta
 needs no display.
 """
 
+import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,8 +83,11 @@ def save(figure: Figure, path: str | Path, dpi: int = 120) -> None:
     - `path`: where to; an existing file is overwritten.
     - `dpi`: pixels for each inch.
     """
+    drawn = io.BytesIO()
     with styled():
-        figure.savefig(path, dpi=dpi)
+        figure.savefig(drawn, format="png", dpi=dpi)
+    # At once, so that an interrupt while drawing leaves no part of a picture.
+    Path(path).write_bytes(drawn.getvalue())
 
 
 _LETTERS = {"theta": r"\theta", "omega": r"\omega", "phi": r"\varphi", "alpha": r"\alpha"}

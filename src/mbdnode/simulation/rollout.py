@@ -72,25 +72,22 @@ def rollout(
 
     def advance(carry: _Carry, interval):
         number, start, dt, coefficients = interval
-
-        def attempt():
-            state, partition, code, coordinate = _step(
-                system,
-                integrator,
-                carry,
-                start,
-                dt,
-                lambda s: signal.at(s, start, coefficients),
-                mu,
-                repartition,
-            )
-            return state, partition, code, coordinate
-
-        def give_up():
-            return carry.state, carry.partition, carry.code, carry.coordinate
-
-        good_so_far = carry.code == Outcome.COMPLETED.value
-        state, partition, code, coordinate = jax.lax.cond(good_so_far, attempt, give_up)
+        going = carry.code == Outcome.COMPLETED.value
+        # After a failure the steps have no length, so that they cost little and change nothing. A
+        # `cond` would skip them, but under vmap it would copy a model's weights for every lane.
+        state, partition, code, coordinate = _step(
+            system,
+            integrator,
+            carry,
+            start,
+            jnp.where(going, dt, 0.0),
+            lambda s: signal.at(s, start, coefficients),
+            mu,
+            repartition,
+        )
+        state, partition = _select(going, (state, partition), (carry.state, carry.partition))
+        code = jnp.where(going, code, carry.code)
+        coordinate = jnp.where(going, coordinate, carry.coordinate)
         good = code == Outcome.COMPLETED.value
         step = jnp.where(good, number + 1, carry.step)
         row = _row(system, start + dt, state, mu)
