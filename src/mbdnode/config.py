@@ -42,12 +42,34 @@ def from_dict(kind: type[_Config], values: Mapping[str, Any]) -> _Config:
 
     The configuration. Raises `ValueError` for an unknown key or a value of the wrong type.
     """
+    if not isinstance(values, Mapping):
+        raise ValueError(f"A {kind.__name__} is read from names and values, not from {values!r}.")
     hints = typing.get_type_hints(kind)
-    names = [f.name for f in dataclasses.fields(kind)]  # pyright: ignore[reportArgumentType]
+    fields = dataclasses.fields(kind)  # pyright: ignore[reportArgumentType]
+    names = [f.name for f in fields]
     for key in values:
         if key not in names:
             raise unknown_name(f"key of {kind.__name__}", key, names)
+    blank = dataclasses.MISSING
+    for f in fields:
+        if f.name not in values and f.default is blank and f.default_factory is blank:
+            raise ValueError(f"{kind.__name__} lacks {f.name!r}; it must be given.")
     return kind(**{key: _typed(key, value, hints[key]) for key, value in values.items()})
+
+
+def check_types(config: Any) -> None:
+    """Raise `ValueError` unless every field has the type that it is annotated with.
+
+    For `__post_init__`. Lists become tuples, whole numbers become floats where those are meant.
+
+    **Arguments:**
+
+    - `config`: a frozen dataclass under construction.
+    """
+    hints = typing.get_type_hints(type(config))
+    for f in dataclasses.fields(config):
+        value = _typed(f.name, getattr(config, f.name), hints[f.name])
+        object.__setattr__(config, f.name, value)
 
 
 def replace(config: _Config, changes: Mapping[str, str]) -> _Config:
@@ -87,6 +109,8 @@ def _typed(key: str, value: Any, hint: Any) -> Any:
         return float(value)
     if isinstance(hint, type) and type(value) is hint:
         return value
+    if dataclasses.is_dataclass(hint) and isinstance(value, hint):  # pyright: ignore
+        return value
     wanted = getattr(hint, "__name__", str(hint))
     raise ValueError(f"{key} is {value!r}; it must be of type {wanted}.")
 
@@ -112,7 +136,8 @@ def _parsed(key: str, text: str, hint: Any) -> Any:
         try:
             return hint(text)
         except ValueError as error:
-            raise ValueError(f"{key} is {text!r}; it must be a number.") from error
+            kind = "a whole number" if hint is int else "a number"
+            raise ValueError(f"{key} is {text!r}; it must be {kind}.") from error
     if typing.get_origin(hint) is tuple:
         inner = typing.get_args(hint)[0]
         return tuple(_parsed(key, part, inner) for part in text.split(",") if part)

@@ -84,9 +84,13 @@ class Trajectory(eqx.Module):
                 f"Rows {first} to {last} were asked for; the trajectory has rows 0 to "
                 f"{len(self) - 1}, and a piece needs at least two."
             )
+        if last > int(self.status.step):
+            raise ValueError(
+                f"Rows {first} to {last} were asked for, but the rollout ended after row "
+                f"{int(self.status.step)}: {self.status}."
+            )
         piece = jax.tree.map(lambda x: x[first : last + 1] if x.ndim else x, self)
-        end = jnp.minimum(self.status.step, last) - first
-        status = completed(piece.t[end], end, self.coordinates)
+        status = completed(piece.t[-1], jnp.array(last - first), self.coordinates)
         return eqx.tree_at(lambda p: p.status, piece, status)
 
     def require_single(self, what: str) -> None:

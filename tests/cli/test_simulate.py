@@ -164,5 +164,6 @@ def test_interrupted_process_says_so_and_leaves_nothing(tmp_path, after_s):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 130, said
+    assert "interrupted" in said
     assert "Traceback" not in said
     assert list(tmp_path.iterdir()) == []

@@ -53,11 +53,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     **Returns:**
 
-    The exit code: 0, 1 for a rollout that ended early, 2 for a request that cannot be met.
+    The exit code: 0, 1 for a rollout that ended early, 2 for a request that cannot be met, 130
+    for an interrupt.
     """
     try:
         app(spread(sys.argv[1:] if arguments is None else arguments), prog_name="mbdnode")
     except SystemExit as stop:
+        if stop.code == 130:
+            typer.echo("interrupted", err=True)
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except (ValueError, OSError, MemoryError) as error:
         return _refuse(error)

@@ -10,14 +10,18 @@ def run(
     case: Annotated[
         str | None, typer.Argument(help="A name from `mbdnode cases`.", show_default=False)
     ] = None,
-    model: Annotated[str, typer.Option(help="mbd-node, sonode or node.", metavar="NAME")] = (
-        "mbd-node"
-    ),
-    recipe: Annotated[str, typer.Option(help="How to train.", metavar="NAME")] = "paper",
+    model: Annotated[
+        str | None, typer.Option(help="mbd-node (if not given), sonode or node.", metavar="NAME")
+    ] = None,
+    recipe: Annotated[
+        str | None, typer.Option(help="How to train; paper if not given.", metavar="NAME")
+    ] = None,
     integrator: Annotated[
         str | None, typer.Option(help="Inside loss and rollout.", metavar="NAME")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of weights, draws and order.", metavar="N")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Of weights, draws and order, 0 if not given.", metavar="N")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="The run's folder, runs/... if not given.", metavar="DIR"),
@@ -42,17 +46,25 @@ def run(
     """
     if (case is None) == (config is None):
         raise ValueError("Name a case, or give --config FILE to repeat a run.")
+    options = {"model": model, "recipe": recipe, "integrator": integrator, "seed": seed}
+    given = {name: value for name, value in options.items() if value is not None}
+    if config is not None and given:
+        raise ValueError(
+            f"--config repeats a run as it was, so it cannot take --{', --'.join(given)}. Leave "
+            "them out, or name the case instead; --set can change single fields."
+        )
 
     from mbdnode.experiments.folder import open_folder, read_config, write_result
-    from mbdnode.experiments.run import configure, with_changes
+    from mbdnode.experiments.run import check, configure, with_changes
     from mbdnode.experiments.run import run as carry_out
 
     if config is not None:
         chosen = read_config(config)
     else:
         assert case is not None
-        chosen = configure(case, model=model, recipe=recipe, integrator=integrator, seed=seed)
+        chosen = configure(case, **given)
     chosen = with_changes(chosen, _pairs(changes or ()))
+    check(chosen)
     folder = out or Path("runs") / f"{chosen.case}-{chosen.model}-{chosen.recipe}-{chosen.seed}"
     checkpoint = open_folder(folder, chosen, resume=resume)
 

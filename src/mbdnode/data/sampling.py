@@ -235,13 +235,15 @@ def sample_steps(
     *,
     integrator: str = "rk4",
     seed: int = 0,
+    guess: Mapping[str, float] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Trajectory:
     """Draw states and inputs uniformly, and take one step from each.
 
     **Arguments:**
 
-    - `mechanism`, `ranges`, `count`, `seed`, `parameters`: as for `sample_accelerations`.
+    - `mechanism`, `ranges`, `count`, `seed`, `guess`, `parameters`: as for
+        `sample_accelerations`.
     - `dt_s`: the step, over which the inputs are held.
     - `integrator`: which takes it.
 
@@ -253,7 +255,7 @@ def sample_steps(
     partition = choose_partition(
         mechanism,
         jnp.zeros(()),
-        consistent_state(mechanism, {}, parameters=parameters).q,
+        consistent_state(mechanism, {}, guess=guess, parameters=parameters).q,
         resolve_parameters(mechanism, parameters),
     )
 
@@ -270,6 +272,8 @@ def sample_steps(
             independent=partition,
         )
 
-    blocks = sample_accelerations(mechanism, ranges, count, seed=seed, parameters=parameters)
+    blocks = sample_accelerations(
+        mechanism, ranges, count, seed=seed, guess=guess, parameters=parameters
+    )
     runs = [jax.tree.map(np.asarray, step(b.q, b.v, b.u)) for b in blocks]
     return jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *runs)

@@ -31,8 +31,8 @@ class Metrics:
     **Arguments:**
 
     - `mse`: mean squared error over components and times, as in the paper's table.
-    - `mse_id`: over the training range only; None if there is none.
-    - `mse_ood`: over the times after it only; None if there are none.
+    - `mse_id`: over the training range only; None if there is none, or none was named.
+    - `mse_ood`: over the times after it only; likewise.
     - `mse_sum`: summed over components, averaged over times: the paper's printed formula.
     - `position_residual`, `velocity_residual`: largest constraint violation of the prediction.
     - `energy_drift`: largest change of the prediction's energy; None for systems without.
@@ -64,7 +64,8 @@ def evaluate(
     **Arguments:**
 
     - `prediction`, `truth`: single trajectories at the same times, of the same coordinates.
-    - `train_steps`: how many steps were for training; splits the error into `id` and `ood`.
+    - `train_steps`: how many steps were for training; splits the error into `id` and `ood`. Zero
+        says that none were.
     - `system`: whose constraints and energy are looked at. Without it the residuals are the
         prediction's own, which are zero for a model that knows no constraints.
     - `parameters`: of the system, if not the defaults.
@@ -99,7 +100,11 @@ def evaluate(
 
 
 def _split(squares: np.ndarray, train_steps: int | None):
-    if train_steps is None or train_steps <= 0:
+    if train_steps is None:
+        return None, None
+    if train_steps < 0:
+        raise ValueError(f"train_steps is {train_steps}; it must not be negative.")
+    if train_steps == 0:
         return None, squares
     if train_steps + 1 >= len(squares):
         return squares, None

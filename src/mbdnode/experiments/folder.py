@@ -12,6 +12,7 @@ checkpoint.safetensors, only while training is not finished
 import csv
 import io
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from mbdnode.models import save
 from mbdnode.report.comparison import Comparison, draw_comparison
 from mbdnode.report.style import save as save_figure
 
-CONFIG, CHECKPOINT = "config.json", "checkpoint.safetensors"
+CONFIG, METRICS, CHECKPOINT = "config.json", "metrics.json", "checkpoint.safetensors"
 
 
 def open_folder(path: Path, config: RunConfig, *, resume: bool) -> Path:
@@ -45,6 +46,8 @@ def open_folder(path: Path, config: RunConfig, *, resume: bool) -> Path:
     existing = path / CONFIG
     if resume and not existing.is_file():
         raise ValueError(f"There is no {CONFIG} in '{path}', so there is nothing to resume there.")
+    if resume and (path / METRICS).is_file() and not (path / CHECKPOINT).is_file():
+        raise ValueError(f"The run in '{path}' is finished; there is nothing to resume.")
     if existing.is_file() and read_config(existing) != config:
         raise ValueError(
             f"'{path}' holds another run (its {CONFIG} differs). Choose another --out, or remove "
@@ -67,7 +70,7 @@ def read_config(path: Path) -> RunConfig:
 
 def write_result(path: Path, result: RunResult) -> None:
     """Write all files of a finished run, each of them whole."""
-    _write_json(path / "metrics.json", result.summary())
+    _write_json(path / METRICS, result.summary())
     _write_history(path / "history.csv", result.fit.history)
     save(result.fit.model, path / "model.safetensors")
     write(result.truth, path / "truth.csv")
@@ -88,8 +91,15 @@ def write_result(path: Path, result: RunResult) -> None:
 
 
 def _write_json(path: Path, values: Any) -> None:
-    text = json.dumps(values, indent=2) + "\n"
+    text = json.dumps(_without_nan(values), indent=2, allow_nan=False) + "\n"
     replace_file(path, lambda file: file.write(text.encode()))
+
+
+def _without_nan(values: Any) -> Any:
+    """JSON has no NaN: what is not a number is null."""
+    if isinstance(values, dict):
+        return {key: _without_nan(value) for key, value in values.items()}
+    return None if isinstance(values, float) and not math.isfinite(values) else values
 
 
 def _write_history(path: Path, history: list[dict[str, float]]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from mbdnode.config import check_types
 from mbdnode.config import replace as replace_text
 from mbdnode.data.sampling import sample_steps
 from mbdnode.evaluation import Metrics, evaluate
@@ -15,7 +16,7 @@ from mbdnode.models import MBDNODE, MBDNODEConfig
 from mbdnode.multibody import consistent_state
 from mbdnode.naming import unknown_name
 from mbdnode.simulation import simulate
-from mbdnode.training import RECIPES, Checkpoint, Fit, TrainingConfig, fit
+from mbdnode.training import RECIPES, Checkpoint, Fit, TrainingConfig, check_training, fit
 from mbdnode.trajectory import Dataset, Trajectory
 
 MODELS: dict[str, dict] = {
@@ -46,6 +47,9 @@ class RunConfig:
     samples: int = 10_000
 
     def __post_init__(self):
+        check_types(self)
+        if self.seed < 0:
+            raise ValueError(f"The seed is {self.seed}; it must not be negative.")
         if self.samples < 1:
             raise ValueError(f"samples is {self.samples}; it must be at least 1.")
 
@@ -103,17 +107,19 @@ def configure(
         raise unknown_name("model", model, MODELS)
     if recipe not in RECIPES:
         raise unknown_name("recipe", recipe, RECIPES)
-    if seed < 0:
-        raise ValueError(f"The seed is {seed}; it must not be negative.")
+    order = MODELS[model].get("order", "second")
     if integrator is not None:
         integrator = integrator.lower()
+    elif (
+        order == "first" and get_integrator(paper_hyperparameters(case).integrator).needs_separable
+    ):
+        integrator = "rk4"  # A first-order model is never separable.
     hyper = paper_hyperparameters(chosen.name, integrator)
-    symplectic = get_integrator(hyper.integrator).needs_separable
-    order = MODELS[model].get("order", "second")
+    symplectic = _is_symplectic(hyper.integrator)
     settings = MBDNODEConfig(
         **MODELS[model],
         divisor=hyper.divisor if order == "second" else (),
-        use_velocity=not symplectic,
+        use_velocity=not symplectic or order == "first",
     )
     training = replace(
         RECIPES[recipe],
@@ -126,6 +132,10 @@ def configure(
         # Draws have no order in time, and one update a draw would take days.
         training = replace(training, batch_size=256, shuffle=True)
     return RunConfig(chosen.name, model, recipe, seed, settings, training)
+
+
+def _is_symplectic(integrator: str) -> bool:
+    return get_integrator(integrator).needs_separable
 
 
 def with_changes(config: RunConfig, changes: Mapping[str, str]) -> RunConfig:
@@ -158,6 +168,34 @@ def with_changes(config: RunConfig, changes: Mapping[str, str]) -> RunConfig:
     )
 
 
+def check(config: RunConfig) -> MBDNODE:
+    """Raise `ValueError` for a run that could not be carried out, before anything is computed.
+
+    **Arguments:**
+
+    - `config`: of the run.
+
+    **Returns:**
+
+    The untrained model.
+    """
+    case = get_case(config.case)
+    if config.model not in MODELS:
+        raise unknown_name("model", config.model, MODELS)
+    if config.recipe not in RECIPES:
+        raise unknown_name("recipe", config.recipe, RECIPES)
+    settings = {name: getattr(config.settings, name) for name in MBDNODEConfig.__dataclass_fields__}
+    model = MBDNODE.for_system(case.mechanism, seed=config.seed, **settings)
+    check_training(model, config.training)
+    longest = case.train_steps or 1
+    if config.training.window is not None and config.training.window > longest:
+        raise ValueError(
+            f"The window is {config.training.window} steps, but the training data of "
+            f"{case.name!r} has {longest}. Shorten the window."
+        )
+    return model
+
+
 def run(
     config: RunConfig,
     *,
@@ -178,12 +216,8 @@ def run(
 
     A `RunResult`.
     """
-    case = get_case(config.case)
+    case, model = get_case(config.case), check(config)
     truth = simulate_truth(case, config.seed)
-    settings = {
-        name: getattr(config.settings, name) for name in config.settings.__dataclass_fields__
-    }
-    model = MBDNODE.for_system(case.mechanism, seed=config.seed, **settings)
     keeper = None if checkpoint is None else Checkpoint(checkpoint, resume=resume)
     trained = fit(
         model,

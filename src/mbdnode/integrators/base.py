@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 Pair = PyTree[Float[Array, " _"]]
@@ -57,9 +58,11 @@ class AbstractIntegrator(eqx.Module):
     ) -> Pair:
         """The step as training takes it, where the pair at `t + dt` is already known.
 
-        An implicit method puts the known pair into its own equation and so needs no solve.
+        An implicit method puts the known pair into its own equation and so needs no solve. A step
+        that was not solved is not a number, so that training cannot go on from it unnoticed.
         """
-        return self.step(rate, t, dt, y)[0]
+        new, solved = self.step(rate, t, dt, y)
+        return jax.tree.map(lambda x: jnp.where(solved, x, jnp.nan), new)
 
 
 def add(y: Pair, factor, k: Pair) -> Pair:

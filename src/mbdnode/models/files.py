@@ -60,16 +60,37 @@ def load(path: str | os.PathLike, system: AbstractSystem | None = None) -> Abstr
         raise ValueError(
             f"{path} holds a model of kind {header.get('kind')!r}, which is not known."
         )
+    config = from_dict(MBDNODEConfig, header.get("config"))  # pyright: ignore[reportArgumentType]
+    _check_sizes(config, arrays, path)
     if system is None:
-        if header.get("mechanism") is None:
+        if header.get("mechanism") not in MECHANISMS:
             raise ValueError(
                 f"{path} was made for the mechanism {header.get('class')!r}, which is not in the "
                 "catalogue. Pass it as load(path, system=...)."
             )
         system = get_mechanism(header["mechanism"])
-    config = from_dict(MBDNODEConfig, header["config"])
-    blank = MBDNODE.for_system(system, **{k: getattr(config, k) for k in header["config"]})
+    fields = {name: getattr(config, name) for name in MBDNODEConfig.__dataclass_fields__}
+    blank = MBDNODE.for_system(system, **fields)
+    for key, ours in _names(blank).items():
+        if header.get(key) != ours:
+            raise ValueError(
+                f"{path} was made for {header.get('class')!r} with {key} {header.get(key)}, but "
+                f"{type(system).__name__} has {ours}. Load it with the mechanism it was made for."
+            )
     return filled(blank, arrays, path)
+
+
+def _check_sizes(config: MBDNODEConfig, arrays: dict[str, np.ndarray], path) -> None:
+    """Before a network of the configuration's size is made: it may ask for any size."""
+    layers = [name for name in arrays if name.startswith("network/weights/")]
+    first = arrays.get("network/weights/0")
+    if first is None or first.ndim != 2 or len(layers) != config.hidden_layers + 1:
+        raise ValueError(f"{path} does not hold the layers of its own configuration.")
+    if first.shape[0] != config.width:
+        raise ValueError(
+            f"In {path} the array 'network/weights/0' has shape {first.shape}; its own "
+            f"configuration asks for a width of {config.width}."
+        )
 
 
 def describe(model: AbstractModel) -> dict[str, Any]:
@@ -82,6 +103,17 @@ def describe(model: AbstractModel) -> dict[str, Any]:
         "config": to_dict(model.config),
         "mechanism": names.get(type(model.body)),
         "class": type(model.body).__name__,
+        **_names(model),
+    }
+
+
+def _names(model: MBDNODE) -> dict[str, list[str]]:
+    """The names that a file and a mechanism must share."""
+    return {
+        "coordinates": list(model.coordinate_names),
+        "inputs": list(model.input_names),
+        "parameters": list(model.parameter_names),
+        "minimal": list(model.independent),
     }
 
 
@@ -102,6 +134,11 @@ def filled(tree: Any, arrays: dict[str, np.ndarray], path: str | os.PathLike) ->
                 f"In {path} the array {name!r} has shape {arrays[name].shape}; its own "
                 f"configuration asks for {expected[name].shape}."
             )
+        if arrays[name].dtype not in _floats(expected[name].dtype):
+            raise ValueError(
+                f"In {path} the array {name!r} is of type {arrays[name].dtype}; it must be "
+                f"{expected[name].dtype}."
+            )
     for name in arrays:
         if name not in expected:
             raise ValueError(f"{path} has an array {name!r} that its configuration does not know.")
@@ -110,6 +147,12 @@ def filled(tree: Any, arrays: dict[str, np.ndarray], path: str | os.PathLike) ->
         lambda where, _: jnp.asarray(arrays[_name(where)]), dynamic
     )
     return eqx.combine(leaves, static)
+
+
+def _floats(kind: np.dtype) -> tuple[np.dtype, ...]:
+    """Weights may be of either precision; all else is of the type that it was."""
+    either = (np.dtype("float32"), np.dtype("float64"))
+    return either if kind in either else (kind,)
 
 
 def _name(path: Any) -> str:
@@ -140,6 +183,9 @@ def read_arrays(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[st
     if _KEY not in metadata:
         raise ValueError(f"{path} is a safetensors file, but mbdnode did not write it.")
     try:
-        return arrays, json.loads(metadata[_KEY])
+        header = json.loads(metadata[_KEY])
     except json.JSONDecodeError as error:
         raise ValueError(f"The header of {path} is damaged ({error}).") from error
+    if not isinstance(header, dict):
+        raise ValueError(f"The header of {path} is damaged (it is not an object).")
+    return arrays, header

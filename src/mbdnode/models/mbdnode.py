@@ -8,6 +8,7 @@ network, or, for a system without constraints, as the acceleration `M^-1 (F_e(u)
 to the network's own, so that a model trained without forces can be run with them.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbdnode.config import check_types
 from mbdnode.models.base import AbstractModel
 from mbdnode.models.network import Activation, Initialization, Network, make_network
 from mbdnode.multibody import (
@@ -27,6 +29,7 @@ from mbdnode.multibody import (
     Parameter,
     choose_partition,
     consistent_state,
+    constraint_counts,
     resolve_parameters,
 )
 from mbdnode.naming import unknown_name
@@ -69,11 +72,14 @@ class MBDNODEConfig:
     divisor: tuple[float, ...] = ()
 
     def __post_init__(self):
+        check_types(self)
         for name in ("width", "hidden_layers"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
-        if any(not d > 0 for d in self.divisor):
+        if any(not (d > 0 and np.isfinite(d)) for d in self.divisor):
             raise ValueError(f"divisor is {self.divisor}; every entry must be above zero.")
+        if len(set(self.use_parameters)) < len(self.use_parameters):
+            raise ValueError(f"use_parameters is {self.use_parameters}; name each once.")
 
 
 class MBDNODE(AbstractModel):
@@ -144,6 +150,16 @@ class MBDNODE(AbstractModel):
         return tuple(self.coordinates[i].name for i in self.minimal)
 
     @property
+    def reference(self) -> Mapping[str, float]:
+        """Where the system is assembled."""
+        return self.body.reference
+
+    @property
+    def allow_redundant(self) -> bool:
+        """Whether the system drops constraints that repeat others."""
+        return self.body.allow_redundant
+
+    @property
     def separable(self) -> bool:
         """Whether the acceleration depends on positions alone."""
         return not self.settings.use_velocity and self.settings.order == "second"
@@ -154,11 +170,15 @@ class MBDNODE(AbstractModel):
 
     def minimal_rates(self, t, z, s, u, mu):
         """Evaluate the network."""
-        features = self.features(t, z, s, u, mu)
-        center, spread = map(jax.lax.stop_gradient, (self.center, self.spread))
-        raw = self.network((features - center) / spread)
-        out_center, out_spread = map(jax.lax.stop_gradient, (self.out_center, self.out_spread))
-        raw = out_center + out_spread * raw
+        # The whole of it in the precision of the weights, in which it was trained.
+        kind = self.network.weights[0].dtype
+        center, spread, out_center, out_spread = (
+            jax.lax.stop_gradient(x).astype(kind)
+            for x in (self.center, self.spread, self.out_center, self.out_spread)
+        )
+        features = self.features(t, z, s, u, mu).astype(kind)
+        raw = out_center + out_spread * self.network((features - center) / spread)
+        raw = raw.astype(z.dtype)
         if self.settings.order == "first":
             return raw[: z.shape[0]], raw[z.shape[0] :]
         if self.settings.divisor:
@@ -228,7 +248,7 @@ def _check(system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ..
             f"{len(minimal)} minimal coordinate(s), or none."
         )
     if config.forces == "added":
-        constrained = len(minimal) < len(system.coordinates)
+        constrained = sum(constraint_counts(system, resolve_parameters(system))) > 0
         if constrained or not isinstance(system, AbstractMechanism):
             raise ValueError(
                 "forces='added' needs a mechanism without constraints, whose mass turns a force "

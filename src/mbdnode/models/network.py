@@ -39,12 +39,11 @@ class Network(eqx.Module):
     activation: str = eqx.field(static=True)
 
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
-        """The value, computed in the precision of the weights and returned in that of `x`."""
+        """The network's value."""
         act = ACTIVATIONS[self.activation]
-        y = x.astype(self.weights[0].dtype)
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            y = act(weight @ y + bias)
-        return (self.weights[-1] @ y + self.biases[-1]).astype(x.dtype)
+            x = act(weight @ x + bias)
+        return self.weights[-1] @ x + self.biases[-1]
 
 
 def make_network(

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from mbdnode.config import check_types
 from mbdnode.naming import unknown_name
 
 
@@ -41,6 +42,7 @@ class TrainingConfig:
     precision: Literal["float32", "float64"] = "float32"
 
     def __post_init__(self):
+        check_types(self)
         for name in ("epochs", "batch_size", "window", "patience"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -49,6 +51,8 @@ class TrainingConfig:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise ValueError(f"{name} is {value}; it must be above zero and finite.")
+        if self.decay > 1:
+            raise ValueError(f"decay is {self.decay}; it must be at most 1.")
 
 
 RECIPES: dict[str, TrainingConfig] = {"paper": TrainingConfig()}

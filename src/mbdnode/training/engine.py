@@ -12,7 +12,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int
 
 from mbdnode.integrators import AbstractIntegrator
-from mbdnode.models import MBDNODE
+from mbdnode.models import MBDNODE, Network
 from mbdnode.multibody import Partition
 from mbdnode.training.config import TrainingConfig
 from mbdnode.training.losses import predict, soft_residual, window_loss
@@ -24,22 +24,25 @@ _ADAM = optax.scale_by_adam()
 class Progress(eqx.Module):
     """All that training carries from epoch to epoch, and a checkpoint holds."""
 
-    model: MBDNODE
+    network: Network
     moments: optax.OptState
     multipliers: Float[Array, "n k"]
     alive: Bool[Array, ""]
+    updates: Int[Array, ""]
 
 
 def begin(model: MBDNODE, windows: Windows) -> Progress:
-    """The state before the first update."""
-    moments = _ADAM.init(eqx.filter(model, eqx.is_inexact_array))
+    """The state before the first update; its arrays are copies, since an epoch reuses them."""
+    network = jax.tree.map(lambda x: jnp.array(x, copy=True), model.network)
+    moments = _ADAM.init(eqx.filter(network, eqx.is_inexact_array))
     count = len(windows) if model.settings.constraints == "augmented" else 0
     size = 0
     if count:
         first = jax.tree.map(lambda x: x[0], windows)
         states = first.q[1:], first.v[1:]
         size = jax.eval_shape(lambda: soft_residual(model, first, *states)).shape[0]
-    return Progress(model, moments, jnp.zeros((count, size), windows.q.dtype), jnp.array(True))
+    multipliers = jnp.zeros((count, size), windows.q.dtype)
+    return Progress(network, moments, multipliers, jnp.array(True), jnp.array(0))
 
 
 def batches(count: int, config: TrainingConfig, seed: int, epoch: int) -> Int[np.ndarray, "k b"]:
@@ -54,18 +57,23 @@ def batches(count: int, config: TrainingConfig, seed: int, epoch: int) -> Int[np
 
 
 class Task(eqx.Module):
-    """What stays the same from epoch to epoch."""
+    """What stays the same from epoch to epoch; of the model, all but its network."""
 
+    model: MBDNODE
     windows: Windows
     integrator: AbstractIntegrator
     config: TrainingConfig = eqx.field(static=True)
     partition: Partition
 
+    def with_network(self, network: Network) -> MBDNODE:
+        """The model as it is after some training."""
+        return eqx.tree_at(lambda m: m.network, self.model, network)
+
 
 @eqx.filter_jit(donate="all-except-first")
 def run_epoch(
     kept: tuple[Task, Int[Array, "k b"], Float[Array, ""]], progress: Progress
-) -> tuple[Progress, Float[Array, " k"]]:
+) -> tuple[Progress, Float[Array, " k"], Bool[Array, " k"]]:
     """One pass over the windows.
 
     **Arguments:**
@@ -75,13 +83,14 @@ def run_epoch(
 
     **Returns:**
 
-    The new progress, and the loss at every update. An update whose loss or gradient is not finite
-    changes no weight, and neither do those after it.
+    The new progress, the loss at every update, and whether the update was made. One whose loss or
+    gradient is not finite changes no weight, and neither do those after it.
     """
     task, table, rate = kept
     windows = task.windows
 
-    def batch_loss(model, row, multipliers):
+    def batch_loss(network, row, multipliers):
+        model = task.with_network(network)
         one = lambda i, lam: window_loss(  # noqa: E731
             model,
             task.integrator,
@@ -91,41 +100,47 @@ def run_epoch(
             lam,
         )
         picked = jnp.maximum(row, 0)
-        lam = multipliers[picked] if multipliers.shape[0] else jnp.zeros((row.shape[0], 0))
+        none = jnp.zeros((row.shape[0], 0), multipliers.dtype)
+        lam = multipliers[picked] if multipliers.shape[0] else none
         if row.shape[0] == 1:
             return one(picked[0], lam[0])
         present = row >= 0
-        return jnp.sum(jnp.where(present, jax.vmap(one)(picked, lam), 0.0)) / jnp.sum(present)
+        losses = jnp.where(present, jax.vmap(one)(picked, lam), 0.0)
+        return jnp.sum(losses) / jnp.sum(present).astype(losses.dtype)
 
     def update(carry: Progress, row):
-        loss, slope = eqx.filter_value_and_grad(batch_loss)(carry.model, row, carry.multipliers)
+        loss, slope = eqx.filter_value_and_grad(batch_loss)(carry.network, row, carry.multipliers)
         alive = carry.alive & jnp.isfinite(loss) & _is_finite(slope)
         slope = jax.tree.map(lambda g: jnp.where(alive, g, 0.0), slope)
         step, moments = _ADAM.update(slope, carry.moments)
         size = jnp.where(alive, -rate, 0.0)
-        model = eqx.apply_updates(carry.model, jax.tree.map(lambda x: size * x, step))
-        return Progress(model, moments, carry.multipliers, alive), loss
+        network = eqx.apply_updates(carry.network, jax.tree.map(lambda x: size * x, step))
+        made = carry.updates + alive
+        return Progress(network, moments, carry.multipliers, alive, made), (loss, alive)
 
     arrays, static = eqx.partition(progress, eqx.is_array)
 
     def body(arrays, row):
-        progress, loss = update(eqx.combine(arrays, static), row)
-        return eqx.filter(progress, eqx.is_array), loss
+        progress, told = update(eqx.combine(arrays, static), row)
+        return eqx.filter(progress, eqx.is_array), told
 
-    arrays, losses = jax.lax.scan(body, arrays, table)
-    return eqx.combine(arrays, static), losses
+    arrays, (losses, alive) = jax.lax.scan(body, arrays, table)
+    return eqx.combine(arrays, static), losses, alive
 
 
-def _is_finite(slope: MBDNODE) -> Bool[Array, ""]:
-    """Every path back to the inputs passes the first layer, so its slopes tell for all."""
-    first, bias = slope.network.weights[0], slope.network.biases[0]
-    return jnp.all(jnp.isfinite(first)) & jnp.all(jnp.isfinite(bias))
+def _is_finite(slope: Network) -> Bool[Array, ""]:
+    """Whether the slopes of the first layer and of every bias are finite.
+
+    Each path from the loss to a weight passes a bias of the same layer, so these few tell for all.
+    """
+    few = (slope.weights[0], *slope.biases)
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in few]))
 
 
 @eqx.filter_jit
 def raise_multipliers(task: Task, progress: Progress) -> Progress:
     """The augmented Lagrangian's update, `lambda += 2 penalty phi`, after an epoch."""
-    model = progress.model
+    model = task.with_network(progress.network)
 
     def residual(window):
         return soft_residual(model, window, *predict(model, task.integrator, task.config, window))

@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.config import to_dict
-from mbdnode.integrators import get_integrator
+from mbdnode.integrators import AbstractIntegrator, Adaptive, get_integrator
 from mbdnode.models import MBDNODE
 from mbdnode.multibody import AccelerationFunction, choose_partition, resolve_parameters
 from mbdnode.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
@@ -77,19 +77,20 @@ def fit(
     config = get_recipe(recipe)
     data = data if isinstance(data, Dataset) else Dataset(data)
     _check(model, data)
-    windows = cut(model, data, config.window, config.precision)
+    integrator = check_training(model, config)
+    windows = cut(model, data, config.window)
     if model.settings.scaling:
         model = with_scaling(model, windows)
-    model = _cast(model, config.precision)
-    integrator = get_integrator(config.integrator)
-    _check_integrator(model, integrator, config)
-    partition = _cast(_partition(model, windows), config.precision)
-    task = Task(windows, integrator, config, partition)
-    progress, history = begin(model, windows), []
-    identity = _identity(model, windows, config, seed)
+    partition = own_partition(model, windows)
+    in_precision, windows, partition = _cast((model, windows, partition), config.precision)
+    task = Task(in_precision, windows, integrator, config, partition)
+    progress, history = begin(in_precision, windows), []
+    identity = _identity(in_precision, windows, config, seed)
     if checkpoint is not None and checkpoint.resume and checkpoint.path.is_file():
         progress, history = read_checkpoint(checkpoint.path, progress, identity)
-    return _train(task, progress, history, seed, report, checkpoint, identity)
+    fit = _train(task, progress, history, seed, report, checkpoint, identity)
+    # All but the network is as it was given: training must not round a mechanism's own numbers.
+    return replace(fit, model=eqx.tree_at(lambda m: m.network, model, fit.model.network))
 
 
 def _train(task: Task, progress: Progress, history, seed, report, checkpoint, identity) -> Fit:
@@ -106,10 +107,12 @@ def _train(task: Task, progress: Progress, history, seed, report, checkpoint, id
             table = jnp.asarray(batches(len(task.windows), config, seed, epoch))
             rate = config.learning_rate * config.decay**epoch
             start = time.perf_counter()
-            progress, losses, compiled_s = _epoch(task, progress, table, rate, first=not compile_s)
+            progress, losses, made, compiled_s = _epoch(
+                task, progress, table, rate, first=not compile_s
+            )
             compile_s += compiled_s
             if not bool(progress.alive):
-                ending = _diverged(np.asarray(losses), epoch)
+                ending = _diverged(int(np.argmin(made)), table.shape[0], epoch)
                 break
             row = {
                 "epoch": epoch,
@@ -131,22 +134,19 @@ def _train(task: Task, progress: Progress, history, seed, report, checkpoint, id
     if outcome == "interrupted" and checkpoint is not None:
         status += f"; the state is in {checkpoint.path}"
     return Fit(
-        model=progress.model,
+        model=task.with_network(progress.network),
         history=history,
         status=status,
         outcome=outcome,
-        updates=int(progress.moments.count),  # pyright: ignore[reportAttributeAccessIssue]
+        updates=int(progress.updates),
         train_seconds=sum(row["seconds"] for row in history),
         compile_seconds=compile_s,
     )
 
 
-def _diverged(losses: np.ndarray, epoch: int) -> tuple[str, str]:
-    """An update whose loss is still finite but whose slope is not is the one before."""
-    finite = np.isfinite(losses)
-    first = int(np.argmin(finite)) if not finite.all() else len(losses) - 1
+def _diverged(first: int, length: int, epoch: int) -> tuple[str, str]:
     return "diverged", (
-        f"the loss or its gradient was not finite at update {epoch * len(losses) + first} (epoch "
+        f"the loss or its gradient was not finite at update {epoch * length + first} (epoch "
         f"{epoch}); the weights before it are kept. Lower the learning rate, shorten the window, "
         "or use precision=float64."
     )
@@ -172,11 +172,11 @@ def _epoch(task: Task, progress: Progress, table, rate: float, first: bool):
         start = time.perf_counter()
         run_epoch.lower(kept, progress).compile()  # pyright: ignore[reportFunctionMemberAccess]
         compiled_s = time.perf_counter() - start
-    progress, losses = run_epoch(kept, progress)
-    if progress.model.settings.constraints == "augmented":
+    progress, losses, made = run_epoch(kept, progress)
+    if task.model.settings.constraints == "augmented":
         progress = raise_multipliers(task, progress)
     jax.block_until_ready(losses)
-    return progress, losses, compiled_s
+    return progress, losses, np.asarray(made), compiled_s
 
 
 def _cast(tree: Any, precision: str) -> Any:
@@ -185,7 +185,7 @@ def _cast(tree: Any, precision: str) -> Any:
     return eqx.combine(jax.tree.map(lambda x: x.astype(dtype), arrays), rest)
 
 
-def _partition(model: MBDNODE, windows: Windows):
+def own_partition(model: MBDNODE, windows: Windows):
     """The model's own split; its minimal coordinates are named, so any configuration serves."""
     mu = resolve_parameters(model)
     return choose_partition(model, jnp.zeros(()), jnp.asarray(windows.q[0, 0], float), mu)
@@ -207,12 +207,35 @@ def _check(model: MBDNODE, data: Dataset) -> None:
         )
 
 
-def _check_integrator(model: MBDNODE, integrator, config: TrainingConfig) -> None:
+def check_training(model: MBDNODE, config: TrainingConfig) -> AbstractIntegrator:
+    """Raise `ValueError` unless this model can be trained like this.
+
+    **Arguments:**
+
+    - `model`, `config`: what, and how.
+
+    **Returns:**
+
+    The integrator inside the loss.
+    """
+    integrator = get_integrator(config.integrator)
     if integrator.needs_separable and not model.separable:
         raise ValueError(
             f"The integrator {config.integrator!r} needs accelerations that depend on positions "
             "alone; make the model with use_velocity=False, or use 'rk4'."
         )
+    if config.gradient == "adjoint" and not isinstance(integrator, Adaptive):
+        raise ValueError(
+            f"gradient='adjoint' solves with Diffrax, which has no {config.integrator!r}; use one "
+            "of its integrators, such as 'dopri5'."
+        )
+    finest = float(jnp.finfo(config.precision).eps)
+    if isinstance(integrator, Adaptive) and integrator.rtol and integrator.rtol < finest:
+        raise ValueError(
+            f"The integrator {config.integrator!r} asks for a tolerance of {integrator.rtol:g}, "
+            f"but {config.precision} resolves {finest:.1g}. Use precision='float64'."
+        )
+    return integrator
 
 
 def _identity(model: MBDNODE, windows: Windows, config: TrainingConfig, seed: int) -> Any:

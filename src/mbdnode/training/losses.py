@@ -36,7 +36,7 @@ def predict(
         y = integrator.step_towards(rate, t, dt, y, known)
         return y, y
 
-    steps = (window.t[:-1], jnp.diff(window.t), window.u[:-1], (z[1:], s[1:]))
+    steps = (window.t[:-1], window.dt, window.u[:-1], (z[1:], s[1:]))
     if window.t.shape[0] == 2:
         only = advance((z[0], s[0]), jax.tree.map(lambda x: x[0], steps))[1]
         return only[0][None], only[1][None]
@@ -45,27 +45,24 @@ def predict(
 
 def _predict_by_adjoint(model, integrator, window: Windows, z, s):
     """One solve over the whole window, differentiated by solving backwards: memory stays flat."""
-    if not isinstance(integrator, Adaptive):
-        raise ValueError(
-            "gradient='adjoint' solves with Diffrax; use one of its integrators, such as 'dopri5'."
-        )
-    # Diffrax differentiates what it is given as arguments, so the weights must be among them.
+    assert isinstance(integrator, Adaptive)
+    # Diffrax differentiates what it is given as arguments, so all that varies must be among them.
     weights, shape = eqx.partition((model, window.mu), eqx.is_array)
 
     def field(t, y, args):
-        model, mu = eqx.combine(args[0], shape)
-        interval = jnp.clip(jnp.searchsorted(window_t, t, side="right") - 1, 0, len(window_t) - 2)
-        return model.minimal_rates(t, y[0], y[1], args[1][interval], mu)
+        arrays, inputs, times = args
+        model, mu = eqx.combine(arrays, shape)
+        interval = jnp.clip(jnp.searchsorted(times, t, side="right") - 1, 0, len(times) - 2)
+        return model.minimal_rates(t, y[0], y[1], inputs[interval], mu)
 
-    window_t = jax.lax.stop_gradient(window.t)
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(field),
         integrator.solver,
         window.t[0],
         window.t[-1],
-        window.t[1] - window.t[0],
+        window.dt[0],
         (z, s),
-        (weights, window.u),
+        (weights, window.u, window.t),
         saveat=diffrax.SaveAt(ts=window.t[1:]),
         stepsize_controller=diffrax.StepTo(window.t)
         if integrator.rtol is None or integrator.atol is None

@@ -28,9 +28,9 @@ def with_scaling(model: MBDNODE, windows: Windows) -> MBDNODE:
 
     over_time = jax.vmap(row, in_axes=(0, 0, 0, 0, None))
     features = jax.vmap(over_time)(windows.t, windows.q, windows.v, windows.u, windows.mu)
-    slopes = jnp.diff(windows.v[..., index], axis=1) / jnp.diff(windows.t, axis=1)[..., None]
+    slopes = jnp.diff(windows.v[..., index], axis=1) / windows.dt[..., None]
     if model.settings.order == "first":
-        rates = jnp.diff(windows.q[..., index], axis=1) / jnp.diff(windows.t, axis=1)[..., None]
+        rates = jnp.diff(windows.q[..., index], axis=1) / windows.dt[..., None]
         slopes = jnp.concatenate([rates, slopes], axis=-1)
     elif model.settings.divisor:
         slopes = slopes * jnp.asarray(model.settings.divisor, slopes.dtype)

@@ -22,6 +22,8 @@ class Windows(eqx.Module):
     """Pieces of trajectories, stacked; a single window has the same arrays without `n`."""
 
     t: Float[Array, "*n steps"]
+    # The steps' lengths, taken before times are rounded to float32.
+    dt: Float[Array, "*n w"]
     q: Float[Array, "*n steps nq"]
     v: Float[Array, "*n steps nq"]
     u: Float[Array, "*n steps nu"]
@@ -31,7 +33,7 @@ class Windows(eqx.Module):
         return self.t.shape[0]
 
 
-def cut(system: AbstractSystem, data: Dataset, window: int | None, precision: str) -> Windows:
+def cut(system: AbstractSystem, data: Dataset, window: int | None) -> Windows:
     """Cut a dataset.
 
     **Arguments:**
@@ -39,7 +41,6 @@ def cut(system: AbstractSystem, data: Dataset, window: int | None, precision: st
     - `system`: whose parameters complete those of the runs.
     - `data`: the trajectories.
     - `window`: steps in each piece; None for whole trajectories.
-    - `precision`: of the arrays.
 
     **Returns:**
 
@@ -62,8 +63,7 @@ def cut(system: AbstractSystem, data: Dataset, window: int | None, precision: st
         _pieces(system, run, values, steps)
         for run, values in zip(data.trajectories, data.parameters, strict=True)
     ]
-    dtype = jnp.dtype(precision)
-    joined = jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x), dtype), *pieces)
+    joined = jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *pieces)
     return Windows(**joined)
 
 
@@ -81,6 +81,7 @@ def _pieces(system, run, values, steps: int) -> dict[str, Any]:
     def spread(value):
         return np.repeat(np.broadcast_to(np.asarray(value, float), (runs,)), len(starts))
 
+    rules = {parameter.name: parameter for parameter in system.parameters}
     singles = {name: value for name, value in values.items() if np.ndim(value) == 0}
     mu = {name: spread(value) for name, value in resolve_parameters(system, singles).items()}
     for name, value in values.items():
@@ -92,5 +93,8 @@ def _pieces(system, run, values, steps: int) -> dict[str, Any]:
                 f"of the {runs} runs."
             )
         mu[name] = spread(value)
+        for extreme in (np.min(mu[name]), np.max(mu[name])):
+            rules[name].check(float(extreme))
     q, v, u = (take(x, x.shape[-1:]) for x in (run.q, run.v, run.u))
-    return {"t": take(run.t, ()), "q": q, "v": v, "u": u, "mu": mu}
+    t = take(run.t, ())
+    return {"t": t, "dt": np.diff(t, axis=1), "q": q, "v": v, "u": u, "mu": mu}
