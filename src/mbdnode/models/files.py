@@ -51,7 +51,7 @@ def load(path: str | os.PathLike, system: AbstractSystem | None = None) -> Abstr
     The model, with the same numbers. Raises `ValueError` for a file that is not whole or not ours.
     """
     arrays, header = read_arrays(path)
-    if header.get("version") != VERSION:
+    if type(header.get("version")) is not int or header["version"] != VERSION:
         raise ValueError(
             f"{path} has model format {header.get('version')!r}; this program reads {VERSION}. "
             "Read it with the program that wrote it, or train the model again."
@@ -61,6 +61,9 @@ def load(path: str | os.PathLike, system: AbstractSystem | None = None) -> Abstr
             f"{path} holds a model of kind {header.get('kind')!r}, which is not known."
         )
     config = from_dict(MBDNODEConfig, header.get("config"))  # pyright: ignore[reportArgumentType]
+    for name in MBDNODEConfig.__dataclass_fields__:
+        if name not in header["config"]:
+            raise ValueError(f"The configuration in {path} lacks {name!r}; it is not whole.")
     _check_sizes(config, arrays, path)
     if system is None:
         if header.get("mechanism") not in MECHANISMS:
@@ -184,7 +187,7 @@ def read_arrays(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[st
         raise ValueError(f"{path} is a safetensors file, but mbdnode did not write it.")
     try:
         header = json.loads(metadata[_KEY])
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"The header of {path} is damaged ({error}).") from error
     if not isinstance(header, dict):
         raise ValueError(f"The header of {path} is damaged (it is not an object).")
