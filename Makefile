@@ -30,8 +30,8 @@ lint: $(VENV)/.stamp-dev ## Check style, types and the direction of imports
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-logo
 
-bench: $(VENV)/.stamp-test ## Measure speed, beside SciPy and MuJoCo
-	$(BIN)/python -m benchmarks.run
+bench: $(VENV)/.stamp-bench ## Measure speed, beside SciPy, MuJoCo and PyTorch (ONLY=name for one)
+	$(BIN)/python -m benchmarks.run $(ONLY)
 
 clean: ## Remove the environment, figures and caches
 	rm -rf $(VENV) demo dist .pytest_cache .ruff_cache .import_linter_cache
@@ -50,6 +50,11 @@ $(VENV)/.stamp-run: $(PINS) | $(BIN)/python
 $(VENV)/.stamp-test: $(VENV)/.stamp-run
 	@echo "Installing what the tests need"
 	@$(PIP) install --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
+$(VENV)/.stamp-bench: $(VENV)/.stamp-test
+	@echo "Installing what is measured beside us"
+	@$(PIP) install --constraint constraints.txt --editable '.[bench]'
 	@touch $@
 
 $(VENV)/.stamp-dev: $(VENV)/.stamp-test

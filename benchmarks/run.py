@@ -1,15 +1,21 @@
-"""`make bench`: every benchmark, one after the other."""
+"""`make bench`: every benchmark, one after the other.
+
+Each runs in a process of its own, so that none inherits another's compiled programs, memory or
+pinned core.
+"""
 
 import platform
+import subprocess
+import sys
 
-import jax
-from rich.console import Console
-
-from benchmarks import slider_crank_speed
+BENCHMARKS = ("slider_crank_speed", "training_speed", "memory", "constraint_study")
 
 if __name__ == "__main__":
-    console = Console(width=110)
-    console.print(
-        f"Python {platform.python_version()}, JAX {jax.__version__}, {platform.machine()}"
-    )
-    slider_crank_speed.main(console)
+    print(f"Python {platform.python_version()} on {platform.machine()}", flush=True)
+    wanted = sys.argv[1:] or BENCHMARKS
+    for name in wanted:
+        if name not in BENCHMARKS:
+            sys.exit(f"error: no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
+    for name in wanted:
+        print(f"\n{name}", flush=True)
+        subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=True)
