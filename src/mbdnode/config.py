@@ -30,7 +30,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def from_dict(kind: type[_Config], values: Mapping[str, Any]) -> _Config:
+def from_dict(kind: type[_Config], values: Any) -> _Config:
     """A configuration of type `kind` from plain values.
 
     **Arguments:**

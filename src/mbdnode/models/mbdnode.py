@@ -10,7 +10,7 @@ to the network's own, so that a model trained without forces can be run with the
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbdnode.config import check_types
+from mbdnode.config import check_types, from_dict
 from mbdnode.models.base import AbstractModel
 from mbdnode.models.network import Activation, Initialization, Network, make_network
 from mbdnode.multibody import (
@@ -101,7 +101,7 @@ class MBDNODE(AbstractModel):
     parameters: tuple[Parameter, ...] = eqx.field(static=True, kw_only=True)
 
     @classmethod
-    def for_system(cls, system: AbstractSystem, *, seed: int = 0, **settings) -> "MBDNODE":
+    def for_system(cls, system: AbstractSystem, *, seed: Any = 0, **settings: Any) -> "MBDNODE":
         """An untrained model of a system.
 
         **Arguments:**
@@ -115,11 +115,7 @@ class MBDNODE(AbstractModel):
 
         An `MBDNODE`.
         """
-        known = MBDNODEConfig.__dataclass_fields__
-        for key in settings:
-            if key not in known:
-                raise unknown_name("setting of MBDNODE", key, known)
-        config = MBDNODEConfig(**settings)
+        config = from_dict(MBDNODEConfig, settings)
         minimal = _minimal_coordinates(system, config)
         _check(system, config, minimal)
         count_in = _feature_count(system, config, minimal)

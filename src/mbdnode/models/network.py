@@ -4,7 +4,7 @@ Weights start as Xavier (variance `2/(in + out)`) or Kaiming (variance `2/in`), 
 """
 
 import itertools
-from typing import Literal
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -47,7 +47,7 @@ class Network(eqx.Module):
 
 
 def make_network(
-    sizes: tuple[int, ...], activation: Activation, initialization: Initialization, seed: int
+    sizes: tuple[int, ...], activation: Activation, initialization: Initialization, seed: Any
 ) -> Network:
     """Draw a network.
 
@@ -61,6 +61,8 @@ def make_network(
 
     A `Network` in float64.
     """
+    if not isinstance(seed, int) or seed < 0:
+        raise ValueError(f"seed is {seed!r}; it must be a whole number, not negative.")
     random = np.random.default_rng(seed)
     weights = []
     for before, after in itertools.pairwise(sizes):
