@@ -66,7 +66,7 @@ def load(path: str | os.PathLike, system: AbstractSystem | None = None) -> Abstr
             raise ValueError(f"The configuration in {path} lacks {name!r}; it is not whole.")
     _check_sizes(config, arrays, path)
     if system is None:
-        if header.get("mechanism") not in MECHANISMS:
+        if header.get("mechanism") not in list(MECHANISMS):
             raise ValueError(
                 f"{path} was made for the mechanism {header.get('class')!r}, which is not in the "
                 "catalogue. Pass it as load(path, system=...)."
@@ -85,6 +85,9 @@ def load(path: str | os.PathLike, system: AbstractSystem | None = None) -> Abstr
 
 def _check_sizes(config: MBDNODEConfig, arrays: dict[str, np.ndarray], path) -> None:
     """Before a network of the configuration's size is made: it may ask for any size."""
+    kinds = {str(array.dtype) for name, array in arrays.items() if name.startswith("network/")}
+    if len(kinds) > 1:
+        raise ValueError(f"The network in {path} mixes {', '.join(sorted(kinds))}; it must be one.")
     layers = [name for name in arrays if name.startswith("network/weights/")]
     first = arrays.get("network/weights/0")
     if first is None or first.ndim != 2 or len(layers) != config.hidden_layers + 1:

@@ -94,7 +94,7 @@ class Tangent(eqx.Module):
     def orientation(self) -> Float[Array, ""]:
         """The sign of `det C_d`, which changes only where the split becomes singular."""
         lu, pivots = self.factor
-        swaps = jnp.sum(pivots != jnp.arange(pivots.shape[0]))
+        swaps = jnp.sum(pivots != jnp.arange(pivots.shape[0], dtype=pivots.dtype))
         return jnp.prod(jnp.sign(jnp.diag(lu))) * jnp.where(swaps % 2 == 0, 1.0, -1.0)
 
     @property
