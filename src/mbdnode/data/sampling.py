@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from scipy.stats.qmc import Halton
 
 from mbdnode.multibody import (
     AbstractMechanism,
@@ -110,7 +111,8 @@ def _stream(
     mechanism, partition, reference, mu, low, high, count, seed, block
 ) -> Iterator[Samples]:
     random = np.random.default_rng(seed)
-    spread = np.random.default_rng(0).uniform(low, high, (_PATH_BLOCK, low.shape[0]))
+    # Evenly spread, since the farthest draw from its anchor sets the pace of all.
+    spread = low + (high - low) * Halton(low.shape[0], scramble=False).random(_PATH_BLOCK)
     anchors = _anchors(mechanism, partition, reference, mu, jnp.asarray(spread))
     block = min(block, count)
     for first in range(0, count, block):

@@ -62,7 +62,7 @@ def complete_position(
             # Newton squares the error, so two updates in a row predict the next one. Enough is
             # what it would not change; or an update at round-off that no longer shrinks.
             reach = jnp.max(jnp.abs(x) / size)
-            enough = now * (now / last) ** 2 <= eps * reach
+            enough = now * (now / last) ** 2 <= 8 * eps * reach
             stalled = (now >= 0.5 * last) & (now <= 1e4 * eps * jnp.maximum(1.0, reach))
             return x, now, enough | stalled | (now == 0), count + 1
 
