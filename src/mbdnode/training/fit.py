@@ -96,14 +96,14 @@ def fit(
 def _train(task: Task, progress: Progress, history, seed, report, checkpoint, identity) -> Fit:
     config = task.config
     compile_s, last_written = 0.0, time.perf_counter()
-    ending: tuple[str, str] | None = None
+    ending = _ending(history, config, Interrupt())
 
     def keep():
         if checkpoint is not None and history:
             write_checkpoint(checkpoint.path, progress, history, identity)
 
     with noted_interrupts() as interrupt:
-        for epoch in range(len(history), config.epochs):
+        for epoch in range(len(history), config.epochs if ending is None else 0):
             table = jnp.asarray(batches(len(task.windows), config, seed, epoch))
             rate = config.learning_rate * config.decay**epoch
             start = time.perf_counter()

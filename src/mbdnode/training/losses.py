@@ -68,10 +68,13 @@ def _predict_by_adjoint(model, integrator, window: Windows, z, s):
         if integrator.rtol is None or integrator.atol is None
         else diffrax.PIDController(integrator.rtol, integrator.atol),
         adjoint=diffrax.BacksolveAdjoint(),
-        max_steps=None,
+        max_steps=integrator.max_steps * (window.t.shape[0] - 1),
+        throw=False,
     )
     assert solution.ys is not None
-    return solution.ys[0], solution.ys[1]
+    solved = solution.result == diffrax.RESULTS.successful
+    z, s = (jnp.where(solved, y, jnp.nan) for y in solution.ys)
+    return z, s
 
 
 def window_loss(
