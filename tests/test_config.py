@@ -130,7 +130,7 @@ def test_text_is_read_by_the_type_of_its_field(key, text, value):
 
 def test_text_is_one_of_the_words_that_a_field_allows():
     assert replace(Engine(), {"fuel": "diesel"}).fuel == "diesel"
-    with pytest.raises(ValueError, match="'deisel'.*Did you mean 'diesel'"):
+    with pytest.raises(ValueError, match=r"'deisel'.*Did you mean 'diesel'"):
         replace(Engine(), {"fuel": "deisel"})
 
 
@@ -162,7 +162,7 @@ def test_types_are_checked_when_a_configuration_is_made_in_code():
     made = Checked(2, sizes=[1, 2.5])
     assert made.sizes == (1.0, 2.5)
     assert hash(made) == hash(Checked(2, (1.0, 2.5)))
-    with pytest.raises(ValueError, match="count is 2.0.*int"):
+    with pytest.raises(ValueError, match=r"count is 2.0.*int"):
         Checked(2.0)
-    with pytest.raises(ValueError, match="'rond'.*Did you mean 'round'"):
+    with pytest.raises(ValueError, match=r"'rond'.*Did you mean 'round'"):
         Checked(kind="rond")

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import typer
 
@@ -11,7 +12,7 @@ _QUIET_S = 5.0
 
 
 @contextmanager
-def training_progress(epochs: int) -> Iterator[Callable[[dict[str, float], int], None]]:
+def training_progress(epochs: int) -> Iterator[Callable[[dict[str, Any], int], None]]:
     """A function for `fit` to call after every epoch.
 
     **Arguments:**
@@ -35,18 +36,18 @@ def training_progress(epochs: int) -> Iterator[Callable[[dict[str, float], int],
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("training", total=epochs, loss=float("nan"), rate=float("nan"))
 
-        def report(row: dict[str, float], total: int) -> None:
+        def report(row: dict[str, Any], total: int) -> None:
             done = int(row["epoch"]) + 1
             bar.update(task, completed=done, loss=row["loss"], rate=row["learning_rate"])
 
         yield report
 
 
-def _plain() -> Callable[[dict[str, float], int], None]:
+def _plain() -> Callable[[dict[str, Any], int], None]:
     last = time.perf_counter()
     start: tuple[float, int] | None = None
 
-    def report(row: dict[str, float], total: int) -> None:
+    def report(row: dict[str, Any], total: int) -> None:
         nonlocal last, start
         now, done = time.perf_counter(), int(row["epoch"]) + 1
         if start is None:  # The first epoch took the compilation, which says nothing of the rest.

@@ -102,7 +102,7 @@ def _without_nan(values: Any) -> Any:
     return None if isinstance(values, float) and not math.isfinite(values) else values
 
 
-def _write_history(path: Path, history: list[dict[str, float]]) -> None:
+def _write_history(path: Path, history: list[dict[str, Any]]) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, ["epoch", "loss", "learning_rate", "seconds"])
     writer.writeheader()

@@ -45,7 +45,7 @@ def position_residual(
     system: AbstractSystem, t: Time, q: Coords, mu: Params
 ) -> Float[Array, " nh"]:
     """`Phi(t, q)`."""
-    return vector(system.constraint(t, q, mu))
+    return vector(system.constraint(t, q, mu)).astype(q.dtype)
 
 
 def _nonholonomic(system, t, q, mu) -> tuple[Float[Array, "nn nq"], Float[Array, " nn"]]:
@@ -53,7 +53,7 @@ def _nonholonomic(system, t, q, mu) -> tuple[Float[Array, "nn nq"], Float[Array,
     if isinstance(matrix, (tuple, list)):
         rows = [vector(row) for row in matrix]
         matrix = jnp.stack(rows) if rows else jnp.zeros((0, q.shape[0]))
-    return jnp.asarray(matrix), vector(right)
+    return jnp.asarray(matrix).astype(q.dtype), vector(right).astype(q.dtype)
 
 
 @compiled

@@ -31,7 +31,7 @@ class Checkpoint:
 
 
 def write_checkpoint(
-    path: str | os.PathLike, progress: Progress, history: list[dict[str, float]], identity: Any
+    path: str | os.PathLike, progress: Progress, history: list[dict[str, Any]], identity: Any
 ) -> None:
     """Write where training stands; `identity` is what must be the same to go on from here."""
     header = {"version": 1, "kind": "checkpoint", "history": history, "identity": identity}
@@ -40,7 +40,7 @@ def write_checkpoint(
 
 def read_checkpoint(
     path: str | os.PathLike, blank: Progress, identity: Any
-) -> tuple[Progress, list[dict[str, float]]]:
+) -> tuple[Progress, list[dict[str, Any]]]:
     """Read it back into the shape of `blank`.
 
     **Arguments:**

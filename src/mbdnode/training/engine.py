@@ -112,10 +112,12 @@ def run_epoch(
         loss, slope = eqx.filter_value_and_grad(batch_loss)(carry.network, row, carry.multipliers)
         alive = carry.alive & jnp.isfinite(loss) & _is_finite(slope)
         slope = jax.tree.map(lambda g: jnp.where(alive, g, 0.0), slope)
-        step, moments = _ADAM.update(slope, carry.moments)
+        # Optax raises a float to an integer power, which strict promotion would refuse.
+        with jax.numpy_dtype_promotion("standard"):
+            step, moments = _ADAM.update(slope, carry.moments)
         size = jnp.where(alive, -rate, 0.0)
         network = eqx.apply_updates(carry.network, jax.tree.map(lambda x: size * x, step))
-        made = carry.updates + alive
+        made = carry.updates + alive.astype(carry.updates.dtype)
         return Progress(network, moments, carry.multipliers, alive, made), (loss, alive)
 
     arrays, static = eqx.partition(progress, eqx.is_array)

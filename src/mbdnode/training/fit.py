@@ -23,7 +23,7 @@ from mbdnode.training.scaling import with_scaling
 from mbdnode.training.windows import Windows, cut
 from mbdnode.trajectory import Dataset, Trajectory
 
-Report = Callable[[dict[str, float], int], None]
+Report = Callable[[dict[str, Any], int], None]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Fit:
     """
 
     model: MBDNODE
-    history: list[dict[str, float]]
+    history: list[dict[str, Any]]
     status: str
     outcome: str
     updates: int

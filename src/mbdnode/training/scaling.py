@@ -33,7 +33,8 @@ def with_scaling(model: MBDNODE, windows: Windows) -> MBDNODE:
         rates = jnp.diff(windows.q[..., index], axis=1) / windows.dt[..., None]
         slopes = jnp.concatenate([rates, slopes], axis=-1)
     elif model.settings.divisor:
-        slopes = slopes * jnp.asarray(model.settings.divisor, slopes.dtype)
+        divisor = jnp.asarray(model.settings.divisor, slopes.dtype)
+        slopes = slopes * jnp.broadcast_to(divisor, slopes.shape)
     center, spread = _mean_and_spread(features)
     out_center, out_spread = _mean_and_spread(slopes)
     return eqx.tree_at(

@@ -1,0 +1,115 @@
+"""`mbdnode run`: what it writes, what it repeats, what it refuses."""
+
+import json
+
+import pytest
+
+from mbdnode.models import load
+
+SMALL = ["--set", "width=8", "epochs=2"]
+FILES = {
+    "config.json",
+    "metrics.json",
+    "history.csv",
+    "model.safetensors",
+    "truth.csv",
+    "prediction.csv",
+    "figure.png",
+}
+KEYS = {
+    "case",
+    "model",
+    "recipe",
+    "integrator",
+    "seed",
+    "mse",
+    "mse_id",
+    "mse_ood",
+    "mse_sum",
+    "train_seconds",
+    "compile_seconds",
+    "updates",
+    "position_residual",
+    "velocity_residual",
+    "status",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    from mbdnode.cli import main
+
+    place = tmp_path_factory.mktemp("runs") / "damper"
+    assert main(["run", "single-mass-spring-damper", *SMALL, "--out", str(place)]) == 0
+    return place
+
+
+def test_run_writes_its_folder(folder):
+    assert {path.name for path in folder.iterdir()} == FILES
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert set(metrics) >= KEYS
+    assert metrics["updates"] == 2 * 300
+    assert metrics["status"] == "completed 2 epochs"
+    assert (folder / "history.csv").read_text().count("\n") == 3
+    assert load(folder / "model.safetensors").settings.width == 8
+
+
+def test_run_is_repeated_from_its_configuration_to_the_same_bits(folder, run, tmp_path):
+    again = tmp_path / "again"
+    code, *_ = run("run", "--config", folder / "config.json", "--out", again)
+    assert code == 0
+    for name in ("model.safetensors", "prediction.csv", "config.json"):
+        assert (again / name).read_bytes() == (folder / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["single-pendulm"], "'single-pendulum'"),
+        ([], "Name a case"),
+        (["single-pendulum", "--model", "mbdnode"], "'mbd-node'"),
+        (["single-pendulum", "--recipe", "papr"], "'paper'"),
+        (["single-pendulum", "--integrator", "rk5"], "'rk4'"),
+        (["single-pendulum", "--integrator", "lf2", "--set", "use_velocity=true"], "use_velocity"),
+        (["single-pendulum", "--seed", "-1"], "negative"),
+        (["single-pendulum", "--set", "epoch=3"], "'epochs'"),
+        (["single-pendulum", "--set", "epochs=three"], "whole number"),
+        (["single-pendulum", "--set", "epochs=0"], "at least 1"),
+        (["single-pendulum", "--set", "learning_rate=-1"], "above zero"),
+        (["single-pendulum", "--set", "activation=tan"], "'tanh'"),
+        (["single-pendulum", "--set", "window=1000"], "Shorten the window"),
+        (["single-pendulum", "--set", "gradient=adjoint"], "dopri5"),
+        (["slider-crank", "--set", "forces=added"], "forces='inputs'"),
+        (["single-pendulum", "--set", "epochs"], "key=value"),
+        (["single-pendulum", "--resume"], "nothing to resume"),
+        (["--config", "nowhere.json"], "nowhere.json"),
+    ],
+)
+def test_wrong_requests_are_refused_before_anything_is_written(run, tmp_path, arguments, message):
+    out = tmp_path / "out"
+    code, _, err = run("run", *arguments, "--out", out)
+    assert code == 2
+    assert message in err
+    assert not out.exists()
+
+
+def test_folder_of_another_run_is_left_alone(folder, run):
+    before = (folder / "metrics.json").read_bytes()
+    code, _, err = run("run", "single-pendulum", *SMALL, "--out", folder)
+    assert code == 2
+    assert "another run" in err
+    assert (folder / "metrics.json").read_bytes() == before
+
+
+def test_finished_run_is_not_resumed(folder, run):
+    code, _, err = run("run", "--config", folder / "config.json", "--out", folder, "--resume")
+    assert code == 2
+    assert "finished" in err
+
+
+def test_options_beside_a_configuration_are_refused(folder, run, tmp_path):
+    code, _, err = run(
+        "run", "--config", folder / "config.json", "--seed", "3", "--out", tmp_path / "out"
+    )
+    assert code == 2
+    assert "--seed" in err

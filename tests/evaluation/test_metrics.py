@@ -1,0 +1,141 @@
+"""The errors by hand on small arrays, and residuals that a soft model cannot hide."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from toys import TIMES, Pendulum
+
+from mbdnode.evaluation import evaluate
+from mbdnode.mechanisms import SingleMassSpring, SingleMassSpringDamper, SliderCrank
+from mbdnode.models import MBDNODE
+from mbdnode.multibody import consistent_state
+from mbdnode.simulation import simulate
+from mbdnode.status import completed
+from mbdnode.trajectory import Trajectory
+
+
+def made(q, v, t=None, names=("x", "y")):
+    q, v = jnp.asarray(q, float), jnp.asarray(v, float)
+    t = jnp.arange(float(len(q))) if t is None else jnp.asarray(t)
+    none = jnp.zeros(len(q))
+    return Trajectory(
+        t=t,
+        q=q,
+        v=v,
+        u=jnp.zeros((len(q), 0)),
+        position_residual=none,
+        velocity_residual=none,
+        status=completed(t[-1], jnp.asarray(len(q) - 1), names),
+        coordinates=names,
+        rates=tuple(f"{name}_dot" for name in names),
+        inputs=(),
+    )
+
+
+TRUTH = made(np.zeros((4, 2)), np.zeros((4, 2)))
+# Squared errors of the rows, summed over four components: 0, 1 + 4, 9, 4 + 16.
+OFF = made([[0, 0], [1, 0], [0, 3], [2, 0]], [[0, 0], [0, 2], [0, 0], [0, -4]])
+
+
+def test_errors_are_means_over_components_and_times():
+    found = evaluate(OFF, TRUTH)
+    assert found.mse == (0 + 5 + 9 + 20) / 16
+    assert found.mse_sum == (0 + 5 + 9 + 20) / 4
+
+
+@pytest.mark.parametrize(
+    ("train_steps", "inside", "outside"),
+    [
+        (None, None, None),
+        (0, None, 34 / 16),
+        (1, 5 / 8, 29 / 8),
+        (2, 14 / 12, 20 / 4),
+        (3, 34 / 16, None),
+        (300, 34 / 16, None),
+    ],
+)
+def test_error_is_split_after_the_last_state_of_training(train_steps, inside, outside):
+    found = evaluate(OFF, TRUTH, train_steps=train_steps)
+    assert (found.mse_id, found.mse_ood) == (inside, outside)
+    assert found.mse == 34 / 16
+
+
+def test_perfect_rollout_has_no_error():
+    found = evaluate(OFF, OFF, train_steps=2)
+    assert (found.mse, found.mse_id, found.mse_ood, found.mse_sum) == (0, 0, 0, 0)
+
+
+def test_rollout_that_ended_early_has_no_error_to_report():
+    short = made([[0, 0], [1, 0], [0, 3], [np.nan] * 2], np.zeros((4, 2)))
+    found = evaluate(short, TRUTH, train_steps=2)
+    assert np.isnan(found.mse)
+    assert np.isnan(found.mse_ood)
+    assert found.mse_id == 10 / 12
+
+
+def test_metrics_by_name_hold_every_number():
+    found = evaluate(OFF, TRUTH, train_steps=1)
+    names = {field.name for field in dataclasses.fields(found)}
+    assert set(found.as_dict()) == names
+    assert found.as_dict()["mse_sum"] == found.mse_sum
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (made(np.zeros((3, 2)), np.zeros((3, 2))), "4 rows.*3 of x, y"),
+        (made(np.zeros((4, 2)), np.zeros((4, 2)), names=("x", "z")), "x, y.*x, z"),
+        (made(np.zeros((4, 2)), np.zeros((4, 2)), t=[0.0, 1.0, 2.0, 3.1]), "different times"),
+    ],
+)
+def test_unlike_trajectories_are_refused(other, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(OFF, other)
+
+
+def test_batch_and_negative_range_are_refused():
+    batch = jax.tree.map(lambda x: jnp.stack([x, x]), OFF)
+    with pytest.raises(ValueError, match="single trajectory"):
+        evaluate(batch, TRUTH)
+    with pytest.raises(ValueError, match="train_steps is -1"):
+        evaluate(OFF, TRUTH, train_steps=-1)
+
+
+def test_residuals_of_a_soft_model_are_those_of_the_mechanism():
+    model = MBDNODE.for_system(Pendulum(), width=4, constraints="none")
+    start = consistent_state(Pendulum(), {"x": 0.5})
+    run = simulate(model, TIMES, start)
+    own = evaluate(run, run)
+    assert (own.position_residual, own.velocity_residual) == (0, 0)
+    found = evaluate(run, run, system=Pendulum(), parameters={"L": 1.2})
+    x, y, v, w = (np.asarray(run[name]) for name in ("x", "y", "x_dot", "y_dot"))
+    assert found.position_residual == pytest.approx(np.max(np.abs(x**2 + y**2 - 1.44)), rel=1e-12)
+    assert found.velocity_residual == pytest.approx(np.max(np.abs(2 * (x * v + y * w))), rel=1e-12)
+    assert found.velocity_residual > 1e-3
+
+
+def test_energy_drift_is_the_largest_change_of_the_stored_energy():
+    run = made([[1.0], [0.0], [1.0]], [[0.0], [2.0], [1.0]], names=("x",))
+    # k = 50, m = 10: 25 J at first, then 20 J, then 30 J.
+    found = evaluate(run, run, system=SingleMassSpring())
+    assert found.energy_drift == pytest.approx(5.0)
+    assert evaluate(run, run).energy_drift is None
+    heavy = evaluate(run, run, system=SingleMassSpringDamper(), parameters={"m": 20.0})
+    assert heavy.energy_drift == pytest.approx(15.0)
+
+
+def test_drift_and_residual_of_a_mechanism_with_constraints():
+    crank = SliderCrank()
+    state = consistent_state(crank, {"theta1": 1.0, "theta1_dot": 1.0})
+    rows = jnp.stack([state.q, state.q.at[7].add(0.25)])
+    run = made(rows, jnp.stack([state.v, 2 * state.v]), names=crank.coordinate_names)
+    found = evaluate(run, run, system=crank)
+    # y3 = 0 and y2 + ... = y3 are both off by what was added; doubling v leaves four times T.
+    assert found.position_residual == pytest.approx(0.25)
+    masses = np.array([3, 3, 4, 6, 6, 32, 1, 1, 1])
+    assert found.energy_drift == pytest.approx(
+        1.5 * float(np.sum(masses * np.asarray(state.v) ** 2))
+    )

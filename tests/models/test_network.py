@@ -1,0 +1,78 @@
+"""The network against plain NumPy, and the variance of its first weights."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import erf
+
+from mbdnode.models import Network, make_network
+from mbdnode.models.network import ACTIVATIONS
+
+FORMULAS = {
+    "tanh": np.tanh,
+    "relu": lambda x: np.maximum(x, 0),
+    "softplus": lambda x: np.log(1 + np.exp(x)),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "gelu": lambda x: x * (1 + erf(x / np.sqrt(2))) / 2,
+    "sin": np.sin,
+}
+# The usual approximation of gelu by a tanh is good to 5e-4; the others are exact.
+TOLERANCES = {"gelu": 2e-3}
+
+
+def by_hand(network, x, activation=np.tanh):
+    for weight, bias in zip(network.weights[:-1], network.biases[:-1], strict=True):
+        x = activation(np.asarray(weight) @ x + np.asarray(bias))
+    return np.asarray(network.weights[-1]) @ x + np.asarray(network.biases[-1])
+
+
+def with_biases(network):
+    """Zero biases would hide a bias that is left out."""
+    shifted = tuple(b + jnp.linspace(-0.5, 0.7, b.shape[0]) for b in network.biases)
+    return Network(network.weights, shifted, network.activation)
+
+
+@pytest.mark.parametrize("activation", FORMULAS)
+def test_value_is_that_of_the_layers_one_after_the_other(activation):
+    network = with_biases(make_network((3, 7, 5, 2), activation, "xavier", seed=1))
+    x = np.array([0.3, -1.1, 0.8])
+    found = network(jnp.asarray(x))
+    tolerance = TOLERANCES.get(activation, 1e-14)
+    np.testing.assert_allclose(found, by_hand(network, x, FORMULAS[activation]), atol=tolerance)
+
+
+def test_every_activation_has_a_formula_here():
+    assert set(FORMULAS) == set(ACTIVATIONS)
+
+
+@pytest.mark.parametrize(
+    ("initialization", "variance"),
+    [("xavier", lambda into, out: 2 / (into + out)), ("kaiming", lambda into, out: 2 / into)],
+)
+def test_first_weights_have_the_variance_of_their_rule(initialization, variance):
+    sizes = (100, 400, 300)
+    network = make_network(sizes, "tanh", initialization, seed=3)
+    for weight, into, out in zip(network.weights, sizes, sizes[1:], strict=False):
+        assert weight.shape == (out, into)
+        expected = variance(into, out)
+        # The variance of n draws is known to sqrt(2/n), 0.7 % here; the mean to 1/sqrt(n).
+        assert np.var(weight) == pytest.approx(expected, rel=0.03)
+        assert abs(np.mean(weight)) < 4 * np.sqrt(expected / weight.size)
+    assert all(not np.any(bias) for bias in network.biases)
+
+
+def test_weights_follow_from_the_seed_alone():
+    first, again, other = (make_network((2, 4, 1), "tanh", "xavier", seed=s) for s in (5, 5, 6))
+    assert all(np.array_equal(a, b) for a, b in zip(first.weights, again.weights, strict=True))
+    assert not np.array_equal(first.weights[0], other.weights[0])
+
+
+def test_float32_network_computes_in_float32():
+    double = with_biases(make_network((3, 8, 8, 1), "tanh", "xavier", seed=2))
+    single = jax.tree.map(lambda x: x.astype(jnp.float32), double)
+    x = np.array([0.3, -1.1, 0.8], np.float32)
+    found = single(jnp.asarray(x))
+    assert found.dtype == jnp.float32
+    # A few units in the last place of float32 for another order of summation.
+    np.testing.assert_allclose(found, by_hand(single, x), rtol=1e-6)

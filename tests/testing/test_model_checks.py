@@ -1,0 +1,61 @@
+"""`check_model` over every kind of model, and over some that break the contract."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import pytest
+
+from mbdnode.experiments.run import MODELS
+from mbdnode.mechanisms import SingleMassSpring, SinglePendulum, SliderCrank
+from mbdnode.models import MBDNODE
+from mbdnode.testing import check_model
+
+
+@pytest.mark.parametrize("kind", list(MODELS))
+def test_every_kind_of_model_keeps_the_contract(kind):
+    check_model(MBDNODE.for_system(SinglePendulum(), width=8, **MODELS[kind]))
+
+
+@pytest.mark.parametrize("constraints", ["hard", "penalty", "augmented", "none"])
+def test_every_way_to_keep_constraints_keeps_the_contract(constraints):
+    check_model(MBDNODE.for_system(SliderCrank(), width=8, constraints=constraints))
+
+
+def test_symplectic_float32_model_keeps_the_contract():
+    model = MBDNODE.for_system(SingleMassSpring(), width=8, use_velocity=False)
+    single = eqx.tree_at(
+        lambda n: (n.weights, n.biases),
+        model.network,
+        (
+            tuple(w.astype(jnp.float32) for w in model.network.weights),
+            tuple(b.astype(jnp.float32) for b in model.network.biases),
+        ),
+    )
+    check_model(eqx.tree_at(lambda m: m.network, model, single))
+
+
+def broken(**methods):
+    kind = type("Broken", (MBDNODE,), methods)
+    return kind.for_system(SinglePendulum(), width=8)
+
+
+def test_model_that_declares_itself_separable_but_reads_velocities_is_refused():
+    with pytest.raises(AssertionError, match="separable"):
+        check_model(broken(separable=True))
+
+
+def test_model_with_too_few_rates_is_refused():
+    rates = lambda self, t, z, s, u, mu: (s, jnp.zeros(2))  # noqa: E731
+    with pytest.raises(AssertionError, match=r"\(2,\) rates of \(1,\) minimal velocities"):
+        check_model(broken(minimal_rates=rates))
+
+
+def test_model_that_ignores_its_network_is_refused():
+    rates = lambda self, t, z, s, u, mu: (s, -z)  # noqa: E731
+    with pytest.raises(AssertionError, match="No weight changes"):
+        check_model(broken(minimal_rates=rates))
+
+
+def test_model_that_is_not_finite_is_refused():
+    rates = lambda self, t, z, s, u, mu: (s, jnp.log(z - 10.0))  # noqa: E731
+    with pytest.raises(AssertionError, match="not finite"):
+        check_model(broken(minimal_rates=rates))
