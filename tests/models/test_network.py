@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import erf
 
-from mbdnode.models import Network, make_network
+from mbdnode.models import make_network
 from mbdnode.models.network import ACTIVATIONS
 
 FORMULAS = {
@@ -27,15 +27,9 @@ def by_hand(network, x, activation=np.tanh):
     return np.asarray(network.weights[-1]) @ x + np.asarray(network.biases[-1])
 
 
-def with_biases(network):
-    """Zero biases would hide a bias that is left out."""
-    shifted = tuple(b + jnp.linspace(-0.5, 0.7, b.shape[0]) for b in network.biases)
-    return Network(network.weights, shifted, network.activation)
-
-
 @pytest.mark.parametrize("activation", FORMULAS)
 def test_value_is_that_of_the_layers_one_after_the_other(activation):
-    network = with_biases(make_network((3, 7, 5, 2), activation, "xavier", seed=1))
+    network = make_network((3, 7, 5, 2), activation, "xavier", seed=1)
     x = np.array([0.3, -1.1, 0.8])
     found = network(jnp.asarray(x))
     tolerance = TOLERANCES.get(activation, 1e-14)
@@ -53,13 +47,16 @@ def test_every_activation_has_a_formula_here():
 def test_first_weights_have_the_variance_of_their_rule(initialization, variance):
     sizes = (100, 400, 300)
     network = make_network(sizes, "tanh", initialization, seed=3)
-    for weight, into, out in zip(network.weights, sizes, sizes[1:], strict=False):
+    layers = zip(network.weights, network.biases, sizes, sizes[1:], strict=False)
+    for weight, bias, into, out in layers:
         assert weight.shape == (out, into)
         expected = variance(into, out)
         # The variance of n draws is known to sqrt(2/n), 0.7 % here; the mean to 1/sqrt(n).
         assert np.var(weight) == pytest.approx(expected, rel=0.03)
         assert abs(np.mean(weight)) < 4 * np.sqrt(expected / weight.size)
-    assert all(not np.any(bias) for bias in network.biases)
+        assert np.max(np.abs(bias)) <= 1 / np.sqrt(into)
+        # A uniform draw within b has variance b^2/3, known from n of them to 0.9/sqrt(n).
+        assert np.var(bias) == pytest.approx(1 / (3 * into), rel=0.2)
 
 
 def test_weights_follow_from_the_seed_alone():
@@ -69,7 +66,7 @@ def test_weights_follow_from_the_seed_alone():
 
 
 def test_float32_network_computes_in_float32():
-    double = with_biases(make_network((3, 8, 8, 1), "tanh", "xavier", seed=2))
+    double = make_network((3, 8, 8, 1), "tanh", "xavier", seed=2)
     single = jax.tree.map(lambda x: x.astype(jnp.float32), double)
     x = np.array([0.3, -1.1, 0.8], np.float32)
     found = single(jnp.asarray(x))

@@ -96,10 +96,12 @@ def test_loss_that_is_not_finite_stops_with_the_update_and_the_last_good_weights
 
 
 def test_slope_that_is_not_finite_stops_even_if_the_loss_is(swing, monkeypatch):
-    # A finite value with an infinite slope at zero, which is where zero biases put the first row.
+    # A finite value with an infinite slope at zero, which is where no bias puts the first row.
     monkeypatch.setitem(ACTIVATIONS, "sin", lambda x: jnp.sqrt(jnp.abs(x)))
     still = jax.tree.map(lambda x: x.at[0].set(0.0) if x.ndim > 1 else x, swing)
     model = MBDNODE.for_system(SinglePendulum(), width=4, activation="sin")
+    biases = jax.tree.map(jnp.zeros_like, model.network.biases)
+    model = eqx.tree_at(lambda m: m.network.biases, model, biases)
     result = fit(model, still, TrainingConfig(integrator="fe1", epochs=2))
     assert result.outcome == "diverged"
     assert "at update 0 (epoch 0)" in result.status

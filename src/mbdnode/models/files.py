@@ -171,7 +171,7 @@ def write_arrays(
     """Write arrays and a JSON header; the file is replaced whole or not at all."""
     metadata = {_KEY: json.dumps(header, sort_keys=True)}
     content = safetensors.numpy.save(
-        {name: np.ascontiguousarray(value) for name, value in arrays.items()}, metadata=metadata
+        {name: np.asarray(value, order="C") for name, value in arrays.items()}, metadata=metadata
     )
     replace_file(Path(path), lambda file: file.write(content))
 

@@ -42,7 +42,7 @@ def begin(model: MBDNODE, windows: Windows) -> Progress:
         states = first.q[1:], first.v[1:]
         size = jax.eval_shape(lambda: soft_residual(model, first, *states)).shape[0]
     multipliers = jnp.zeros((count, size), windows.q.dtype)
-    return Progress(network, moments, multipliers, jnp.array(True), jnp.array(0))
+    return Progress(network, moments, multipliers, jnp.array(True), jnp.zeros((), int))
 
 
 def batches(count: int, config: TrainingConfig, seed: int, epoch: int) -> Int[np.ndarray, "k b"]:

@@ -139,7 +139,7 @@ def _train(task: Task, progress: Progress, history, seed, report, checkpoint, id
         status=status,
         outcome=outcome,
         updates=int(progress.updates),
-        train_seconds=sum(row["seconds"] for row in history),
+        train_seconds=float(sum(row["seconds"] for row in history)),
         compile_seconds=compile_s,
     )
 
