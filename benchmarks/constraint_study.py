@@ -21,7 +21,7 @@ WAYS = (
 )
 
 
-def main(console: Console, samples: int = 4_000, epochs: int = 100, width: int = 128) -> None:
+def main(console: Console, samples: int = 1_000, epochs: int = 300, width: int = 128) -> None:
     """Train, roll out and print."""
     table = Table(
         title=f"Slider-crank, {samples:,} draws, {epochs} epochs, 2 x {width}, one seed; "

@@ -22,10 +22,10 @@ class State(eqx.Module):
 class Samples(eqx.Module):
     """States, inputs and the accelerations there, in no order in time."""
 
-    q: Float[Array, "n nq"]
-    v: Float[Array, "n nq"]
-    u: Float[Array, "n nu"]
-    a: Float[Array, "n nq"]
+    q: Float[Array, "*n nq"]
+    v: Float[Array, "*n nq"]
+    u: Float[Array, "*n nu"]
+    a: Float[Array, "*n nq"]
 
     def __len__(self) -> int:
         return self.q.shape[0]

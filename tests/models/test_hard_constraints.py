@@ -45,7 +45,7 @@ def test_dependent_coordinates_are_those_of_the_rod_kinematics(crank_run):
 
 def test_untrained_double_pendulum_keeps_its_rods():
     pendulum = DoublePendulumCartesian()
-    start = consistent_state(pendulum, {"x1": 0.3, "x2": 0.5})
+    start = consistent_state(pendulum, {"x1": 0.3, "x2": 0.5, "x1_dot": 0.2, "x2_dot": -0.3})
     run = simulate(MBDNODE.for_system(pendulum, width=8), TIMES[:51], start)
     assert bool(run.status.ok)
     x1, y1, x2, y2 = (np.asarray(run[name]) for name in ("x1", "y1", "x2", "y2"))

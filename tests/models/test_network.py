@@ -72,4 +72,4 @@ def test_float32_network_computes_in_float32():
     found = single(jnp.asarray(x))
     assert found.dtype == jnp.float32
     # A few units in the last place of float32 for another order of summation.
-    np.testing.assert_allclose(found, by_hand(single, x), rtol=1e-6)
+    np.testing.assert_allclose(found, by_hand(single, x), atol=1e-6)

@@ -35,7 +35,9 @@ from mbdnode.naming import unknown_name
 from mbdnode.simulation import simulate
 from mbdnode.trajectory import Samples, State, Trajectory
 
-_BLOCK = 4_096
+# XLA spreads a larger batch of small solves over its pool, and on two cores such a batch inside a
+# loop has been seen to wait for itself for ever. A thousand at once is as fast.
+_BLOCK = 1_024
 _PATH_STEPS = 64
 # Anchors, and draws that are followed, come in blocks of this many.
 _PATH_BLOCK = 256
@@ -44,10 +46,10 @@ _PATH_BLOCK = 256
 class _Anchors(eqx.Module):
     """Configurations to start Newton's method from, and the tangent there."""
 
-    positions: Float[Array, "k nz"]
-    q: Float[Array, "k nq"]
-    slope: Float[Array, "k nq nz"]
-    orientation: Float[Array, " k"]
+    positions: Float[Array, "*k nz"]
+    q: Float[Array, "*k nq"]
+    slope: Float[Array, "*k nq nz"]
+    orientation: Float[Array, "*k"]
 
 
 def sample_accelerations(

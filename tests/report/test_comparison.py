@@ -1,0 +1,72 @@
+"""The figure of truth and prediction, also for a prediction that went wrong."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mbdnode.multibody import angle, length
+from mbdnode.report.comparison import Comparison, draw_comparison
+from mbdnode.status import completed
+from mbdnode.trajectory import Trajectory
+
+T = np.linspace(0.0, 2.0, 21)
+
+
+def made(theta, x):
+    q, zero = jnp.stack([jnp.asarray(theta), jnp.asarray(x)], axis=1), jnp.zeros(len(T))
+    return Trajectory(
+        t=jnp.asarray(T),
+        q=q,
+        v=2 * q,
+        u=jnp.zeros((len(T), 0)),
+        position_residual=zero,
+        velocity_residual=zero,
+        status=completed(jnp.asarray(2.0), jnp.asarray(20), ("theta", "x")),
+        coordinates=("theta", "x"),
+        rates=("theta_dot", "x_dot"),
+        inputs=(),
+    )
+
+
+def draw(prediction, history=(1.0, 0.1), train_end_s=1.0):
+    names = (angle("theta"), length("x"))
+    truth = made(np.sin(T), np.full(21, 3.0))
+    return draw_comparison(Comparison("A run", names, truth, prediction, train_end_s, history))
+
+
+def lines(figure, style):
+    first = figure.axes[0]
+    return [line for line in first.get_lines() if line.get_linestyle() == style]
+
+
+def test_prediction_is_dashed_while_training_and_dotted_after_it():
+    figure = draw(made(np.cos(T), np.full(21, 3.0)))
+    (inside,), (outside,) = lines(figure, "--"), lines(figure, ":")
+    assert np.array_equal(inside.get_xdata(), T[T <= 1.0])
+    assert np.array_equal(outside.get_xdata(), T[T > 1.0])
+    assert np.array_equal(inside.get_ydata(), np.cos(T)[T <= 1.0])
+
+
+def test_only_what_moves_is_shown():
+    # A row for theta, one for error and loss; x stands still.
+    assert len(draw(made(np.cos(T), np.full(21, 3.0))).axes) == 6
+
+
+def test_without_a_training_range_all_is_dotted():
+    figure = draw(made(np.cos(T), np.full(21, 3.0)), train_end_s=0.0)
+    assert np.array_equal(
+        np.sort(np.concatenate([x.get_xdata() for x in lines(figure, ":")])), T[1:]
+    )
+
+
+@pytest.mark.parametrize("history", [(), (1.0,), (1.0, 0.5)])
+def test_prediction_that_ended_early_can_be_drawn(history, tmp_path):
+    broken = np.where(T < 0.5, np.cos(T), np.nan)
+    draw(made(broken, np.full(21, np.nan)), history).savefig(tmp_path / "f.png")
+    assert (tmp_path / "f.png").stat().st_size > 0
+
+
+def test_wild_prediction_does_not_squeeze_the_truth():
+    figure = draw(made(1e6 * np.cos(T), np.full(21, 3.0)))
+    low, high = figure.axes[0].get_ylim()
+    assert -1 < low < high < 2
