@@ -59,10 +59,12 @@ def complete_position(
             update = jnp.linalg.solve(jax.jacfwd(function)(x), -function(x))
             x = x + update
             now = jnp.max(jnp.abs(update) / size)
-            # Newton squares the error, so two updates in a row predict the next one. Enough is
-            # what it would not change; or an update at round-off that no longer shrinks.
+            # Newton squares the error, by a factor that two updates in a row measure and that is
+            # not taken below one, since a large first update says nothing. Enough is what the next
+            # update would not change; or an update at round-off that no longer shrinks.
             reach = jnp.max(jnp.abs(x) / size)
-            enough = now * (now / last) ** 2 <= 8 * eps * reach
+            curvature = jnp.maximum(1.0, now / last**2)
+            enough = curvature * now**2 <= 8 * eps * reach
             stalled = (now >= 0.5 * last) & (now <= 1e4 * eps * jnp.maximum(1.0, reach))
             return x, now, enough | stalled | (now == 0), count + 1
 
