@@ -129,4 +129,4 @@ def _sampling(console: Console, count: int = 10_000_000) -> None:
 
 
 if __name__ == "__main__":
-    main(Console())
+    main(Console(width=110))
