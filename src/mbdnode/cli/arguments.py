@@ -26,6 +26,30 @@ def spread(arguments: Sequence[str]) -> list[str]:
     return result
 
 
+def split_assignments(option: str, pairs: Sequence[str], form: str, example: str) -> dict[str, str]:
+    """Text by name.
+
+    **Arguments:**
+
+    - `option`: where they were given, for messages.
+    - `pairs`: such as `["theta1=1.0"]`.
+    - `form`, `example`: what a pair should look like, for messages.
+
+    **Returns:**
+
+    A dictionary. Raises `ValueError` for what has no name or no value, or is given twice.
+    """
+    values: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not (name and equals):
+            raise ValueError(f"{option} {pair!r} is not {form}, such as {option} {example}.")
+        if name in values:
+            raise ValueError(f"{option} gives {name!r} twice. Give it once.")
+        values[name] = text
+    return values
+
+
 def parse_assignments(option: str, pairs: Sequence[str]) -> dict[str, float]:
     """Numbers by name.
 
@@ -39,12 +63,7 @@ def parse_assignments(option: str, pairs: Sequence[str]) -> dict[str, float]:
     A dictionary. Raises `ValueError` for what is not `name=number`, or given twice.
     """
     values: dict[str, float] = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not (name and equals):
-            raise ValueError(f"{option} {pair!r} is not name=value, such as {option} theta=0.5.")
-        if name in values:
-            raise ValueError(f"{option} gives {name!r} twice. Give it once.")
+    for name, text in split_assignments(option, pairs, "name=value", "theta=0.5").items():
         try:
             values[name] = float(text)
         except ValueError:

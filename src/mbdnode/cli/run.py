@@ -54,6 +54,7 @@ def run(
             "them out, or name the case instead; --set can change single fields."
         )
 
+    from mbdnode.cli.arguments import split_assignments
     from mbdnode.experiments.folder import open_folder, read_config, write_result
     from mbdnode.experiments.run import check, configure, with_changes
     from mbdnode.experiments.run import run as carry_out
@@ -63,7 +64,8 @@ def run(
     else:
         assert case is not None
         chosen = configure(case, **given)
-    chosen = with_changes(chosen, _pairs(changes or ()))
+    texts = split_assignments("--set", changes or (), "key=value", "epochs=100")
+    chosen = with_changes(chosen, texts)
     check(chosen)
     folder = out or Path("runs") / f"{chosen.case}-{chosen.model}-{chosen.recipe}-{chosen.seed}"
     checkpoint = open_folder(folder, chosen, resume=resume)
@@ -83,18 +85,6 @@ def run(
     checkpoint.unlink(missing_ok=True)
     if result.fit.outcome == "diverged" or not result.prediction.status.ok:
         raise typer.Exit(1)
-
-
-def _pairs(changes) -> dict[str, str]:
-    pairs = {}
-    for change in changes:
-        key, equals, value = change.partition("=")
-        if not (key and equals):
-            raise ValueError(f"--set {change!r} is not key=value, such as --set epochs=100.")
-        if key in pairs:
-            raise ValueError(f"--set gives {key!r} twice. Give it once.")
-        pairs[key] = value
-    return pairs
 
 
 def _print(result, folder: Path) -> None:
