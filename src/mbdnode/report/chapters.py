@@ -1,0 +1,141 @@
+"""What the report is made of: a chapter for each case, an entry for each model in it.
+
+Everything here is plain data, read from the folders of finished runs, so the report can be made
+again without running anything.
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mbdnode.evaluation.verdict import Reference
+from mbdnode.multibody import AbstractMechanism
+from mbdnode.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """One of the paper's figures, and how ours is drawn.
+
+    **Arguments:**
+
+    - `label`: the paper's own, such as "fig:smsd_xvt".
+    - `kind`: a key of `DRAWERS` in `report.exhibits`.
+    - `caption`: what it shows.
+    - `columns`: the coordinates that it shows, by name; all that move if none is named.
+    """
+
+    label: str
+    kind: str
+    caption: str
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A trained model on a motion that it has not seen.
+
+    **Arguments:**
+
+    - `name`, `title`: for files and for people.
+    - `truth`, `prediction`: at the same times.
+    - `mse`: between them.
+    """
+
+    name: str
+    title: str
+    truth: Trajectory
+    prediction: Trajectory
+    mse: float | None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model, integrator and recipe on one case, over all seeds.
+
+    **Arguments:**
+
+    - `model`, `integrator`, `recipe`: by name; "-" for a model without an integrator.
+    - `rows`: the metrics of every seed, as in metrics.json; a failed run has "outcome" "failed"
+        and the reason as "status".
+    - `truth`, `prediction`: of the seed whose error is the median; None if every run failed.
+    - `history`: the loss of each of its epochs.
+    - `probes`: of the same seed.
+    """
+
+    model: str
+    integrator: str
+    recipe: str
+    rows: tuple[Mapping[str, Any], ...]
+    truth: Trajectory | None = None
+    prediction: Trajectory | None = None
+    history: Sequence[float] = ()
+    probes: tuple[Probe, ...] = ()
+
+    def values(self, quantity: str = "mse") -> list[float]:
+        """A quantity of every seed that has it."""
+        found = [row.get(quantity) for row in self.rows]
+        return [float(value) for value in found if value is not None]
+
+    def median(self, quantity: str = "mse") -> float | None:
+        """Its median over the seeds; None if there is none."""
+        found = self.values(quantity)
+        return statistics.median(found) if found else None
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One case.
+
+    **Arguments:**
+
+    - `name`, `title`, `source`: of the case.
+    - `mechanism`, `parameters`: what moves.
+    - `train_end_s`: where the training range ends; zero if there is none.
+    - `references`: the paper's numbers.
+    - `hyperparameters`: the columns of its table: name to value, "model" among the names.
+    - `hyperparameter_label`: the table's label in the paper.
+    - `exhibits`: its figures.
+    - `entries`: what was run.
+    - `notes`: sentences that a reader needs to judge the numbers.
+    """
+
+    name: str
+    title: str
+    source: str
+    mechanism: AbstractMechanism
+    parameters: Mapping[str, float]
+    train_end_s: float
+    references: tuple[Reference, ...]
+    hyperparameters: tuple[Mapping[str, Any], ...]
+    hyperparameter_label: str
+    exhibits: tuple[Exhibit, ...]
+    entries: tuple[Entry, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """All chapters, and how they came about.
+
+    **Arguments:**
+
+    - `chapters`: in the paper's order.
+    - `command`: what made it.
+    - `quick`: whether the settings were shortened, so that numbers are not the recipe's.
+    - `seeds`: how many.
+    - `seconds`: what the runs took, added up.
+    - `versions`: of the packages that matter, by name.
+    - `machine`: processor, cores, system.
+    - `date`: when the report was written.
+    """
+
+    chapters: tuple[Chapter, ...]
+    command: str
+    quick: bool
+    seeds: int
+    seconds: float
+    versions: Mapping[str, str] = field(default_factory=dict)
+    machine: str = ""
+    date: str = ""
