@@ -1,15 +1,33 @@
 """Learned models: drop-in replacements for a mechanism."""
 
-from mbdnode.models.base import AbstractModel
+from mbdnode.models.base import AbstractModel, AbstractRateModel
+from mbdnode.models.capabilities import Capability, check_capable
+from mbdnode.models.catalogue import KINDS
+from mbdnode.models.fcnn import FCNN, FCNNConfig
 from mbdnode.models.files import load, save
+from mbdnode.models.hnn import HNN, HNNConfig
+from mbdnode.models.lnn import LNN, LNNConfig
+from mbdnode.models.lstm import LSTM, LSTMConfig
 from mbdnode.models.mbdnode import MBDNODE, MBDNODEConfig
 from mbdnode.models.network import Network, make_network
 
 __all__ = [
+    "FCNN",
+    "HNN",
+    "KINDS",
+    "LNN",
+    "LSTM",
     "MBDNODE",
     "AbstractModel",
+    "AbstractRateModel",
+    "Capability",
+    "FCNNConfig",
+    "HNNConfig",
+    "LNNConfig",
+    "LSTMConfig",
     "MBDNODEConfig",
     "Network",
+    "check_capable",
     "load",
     "make_network",
     "save",

@@ -4,6 +4,7 @@ A file holds numbers and names, and nothing in it is ever executed: the mechanis
 the model keeps is looked up by its name in our own catalogue, or given by the caller.
 """
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -20,8 +21,8 @@ from mbdnode.config import from_dict, to_dict
 from mbdnode.data.atomic import replace_file
 from mbdnode.mechanisms import MECHANISMS, get_mechanism
 from mbdnode.models.base import AbstractModel
-from mbdnode.models.mbdnode import MBDNODE, MBDNODEConfig
-from mbdnode.multibody import AbstractSystem
+from mbdnode.models.catalogue import KINDS
+from mbdnode.multibody import AbstractNamed
 
 VERSION = 1
 _KEY = "mbdnode"
@@ -38,7 +39,7 @@ def save(model: AbstractModel, path: str | os.PathLike) -> None:
     write_arrays(path, named_arrays(model), describe(model))
 
 
-def load(path: str | os.PathLike, system: AbstractSystem | None = None) -> AbstractModel:
+def load(path: str | os.PathLike, system: AbstractNamed | None = None) -> AbstractModel:
     """Read a model.
 
     **Arguments:**
@@ -56,12 +57,14 @@ def load(path: str | os.PathLike, system: AbstractSystem | None = None) -> Abstr
             f"{path} has model format {header.get('version')!r}; this program reads {VERSION}. "
             "Read it with the program that wrote it, or train the model again."
         )
-    if header.get("kind") != "mbd-node":
+    if header.get("kind") not in list(KINDS):
         raise ValueError(
             f"{path} holds a model of kind {header.get('kind')!r}, which is not known."
         )
-    config = from_dict(MBDNODEConfig, header.get("config"))  # pyright: ignore[reportArgumentType]
-    for name in MBDNODEConfig.__dataclass_fields__:
+    kind = KINDS[header["kind"]]
+    config = from_dict(kind.settings_type, header.get("config"))
+    names = [field.name for field in dataclasses.fields(kind.settings_type)]
+    for name in names:
         if name not in header["config"]:
             raise ValueError(f"The configuration in {path} lacks {name!r}; it is not whole.")
     _check_sizes(config, arrays, path)
@@ -72,8 +75,7 @@ def load(path: str | os.PathLike, system: AbstractSystem | None = None) -> Abstr
                 "catalogue. Pass it as load(path, system=...)."
             )
         system = get_mechanism(header["mechanism"])
-    fields = {name: getattr(config, name) for name in MBDNODEConfig.__dataclass_fields__}
-    blank = MBDNODE.for_system(system, **fields)
+    blank = kind.for_system(system, **{name: getattr(config, name) for name in names})
     for key, ours in _names(blank).items():
         if header.get(key) != ours:
             raise ValueError(
@@ -83,29 +85,33 @@ def load(path: str | os.PathLike, system: AbstractSystem | None = None) -> Abstr
     return filled(blank, arrays, path)
 
 
-def _check_sizes(config: MBDNODEConfig, arrays: dict[str, np.ndarray], path) -> None:
+def _check_sizes(config: Any, arrays: dict[str, np.ndarray], path) -> None:
     """Before a network of the configuration's size is made: it may ask for any size."""
-    kinds = {str(array.dtype) for name, array in arrays.items() if name.startswith("network/")}
+    layers = {name: array for name, array in arrays.items() if name.startswith("network/")}
+    kinds = {str(array.dtype) for array in layers.values()}
     if len(kinds) > 1:
         raise ValueError(f"The network in {path} mixes {', '.join(sorted(kinds))}; it must be one.")
-    layers = [name for name in arrays if name.startswith("network/weights/")]
-    first = arrays.get("network/weights/0")
-    if first is None or first.ndim != 2 or len(layers) != config.hidden_layers + 1:
+    # A fully connected layer has `width` rows; a recurrent one `width` columns.
+    group, axis, count = "network/weights", 0, getattr(config, "hidden_layers", 0) + 1
+    if hasattr(config, "layers"):
+        group, axis, count = "network/hidden", 1, config.layers
+    first = f"{group}/0"
+    found = sum(name.startswith(f"{group}/") for name in layers)
+    if first not in layers or layers[first].ndim != 2 or found != count:
         raise ValueError(f"{path} does not hold the layers of its own configuration.")
-    if first.shape[0] != config.width:
+    if layers[first].shape[axis] != config.width:
         raise ValueError(
-            f"In {path} the array 'network/weights/0' has shape {first.shape}; its own "
+            f"In {path} the array {first!r} has shape {layers[first].shape}; its own "
             f"configuration asks for a width of {config.width}."
         )
 
 
 def describe(model: AbstractModel) -> dict[str, Any]:
     """What a file's header says of a model."""
-    assert isinstance(model, MBDNODE)
     names: dict[type, str] = {kind: name for name, kind in MECHANISMS.items()}
     return {
         "version": VERSION,
-        "kind": "mbd-node",
+        "kind": model.kind,
         "config": to_dict(model.config),
         "mechanism": names.get(type(model.body)),
         "class": type(model.body).__name__,
@@ -113,13 +119,13 @@ def describe(model: AbstractModel) -> dict[str, Any]:
     }
 
 
-def _names(model: MBDNODE) -> dict[str, list[str]]:
+def _names(model: AbstractModel) -> dict[str, list[str]]:
     """The names that a file and a mechanism must share."""
     return {
         "coordinates": list(model.coordinate_names),
         "inputs": list(model.input_names),
         "parameters": list(model.parameter_names),
-        "minimal": list(model.independent),
+        "minimal": list(getattr(model, "independent", model.coordinate_names)),
     }
 
 

@@ -10,7 +10,7 @@ to the network's own, so that a model trained without forces can be run with the
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -19,7 +19,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.config import check_types, from_dict
-from mbdnode.models.base import AbstractModel
+from mbdnode.models.base import AbstractRateModel
+from mbdnode.models.capabilities import Capability
 from mbdnode.models.network import Activation, Initialization, Network, make_network
 from mbdnode.multibody import (
     AbstractMechanism,
@@ -82,11 +83,15 @@ class MBDNODEConfig:
             raise ValueError(f"use_parameters is {self.use_parameters}; name each once.")
 
 
-class MBDNODE(AbstractModel):
+class MBDNODE(AbstractRateModel):
     """The paper's model, on the kinematics of a system.
 
     Make one with `MBDNODE.for_system`.
     """
+
+    kind: ClassVar[str] = "mbd-node"
+    settings_type: ClassVar[type] = MBDNODEConfig
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability)
 
     network: Network
     center: Float[Array, " in"]
@@ -134,16 +139,6 @@ class MBDNODE(AbstractModel):
             inputs=system.inputs,
             parameters=system.parameters,
         )
-
-    @property
-    def config(self) -> MBDNODEConfig:
-        """The model's settings."""
-        return self.settings
-
-    @property
-    def independent(self) -> tuple[str, ...]:
-        """The minimal coordinates, by name."""
-        return tuple(self.coordinates[i].name for i in self.minimal)
 
     @property
     def reference(self) -> Mapping[str, float]:

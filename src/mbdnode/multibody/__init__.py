@@ -3,6 +3,7 @@
 from mbdnode.multibody.assembly import check_state, consistent_state
 from mbdnode.multibody.completion import complete, complete_position, tangent_at
 from mbdnode.multibody.definition import check_definition
+from mbdnode.multibody.forecaster import AbstractForecaster
 from mbdnode.multibody.kinematics import (
     constraint_counts,
     gamma,
@@ -24,6 +25,7 @@ from mbdnode.multibody.quantities import (
     positive,
 )
 from mbdnode.multibody.system import (
+    AbstractNamed,
     AbstractSystem,
     AccelerationFunction,
     Coords,
@@ -36,7 +38,9 @@ from mbdnode.multibody.system import (
 from mbdnode.multibody.tangent import Split, Tangent, tangent_from
 
 __all__ = [
+    "AbstractForecaster",
     "AbstractMechanism",
+    "AbstractNamed",
     "AbstractSystem",
     "AccelerationFunction",
     "Coordinate",

@@ -29,12 +29,8 @@ Params = dict[str, Float[Array, ""]]
 Rows = Float[Array, " nc"] | Sequence[Any]
 
 
-class AbstractSystem(eqx.Module):
-    """Named coordinates, kinematic constraints, and accelerations.
-
-    A subclass sets `coordinates`, and where it has them `inputs` and `parameters`, and answers
-    `independent_acceleration`. Constraints are optional.
-    """
+class AbstractNamed(eqx.Module):
+    """Named coordinates, inputs and parameters."""
 
     # A class attribute for a mechanism, a field for a system made at run time; the type checker
     # reads an AbstractVar as an argument of every constructor.
@@ -44,6 +40,34 @@ class AbstractSystem(eqx.Module):
         coordinates: eqx.AbstractVar[tuple[Coordinate, ...]]
     inputs: ClassVar[tuple[Input, ...]] = ()
     parameters: ClassVar[tuple[Parameter, ...]] = ()
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """The coordinates' names."""
+        return tuple(c.name for c in self.coordinates)
+
+    @property
+    def rate_names(self) -> tuple[str, ...]:
+        """The velocities' names."""
+        return tuple(c.rate for c in self.coordinates)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The inputs' names."""
+        return tuple(i.name for i in self.inputs)
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """The parameters' names."""
+        return tuple(p.name for p in self.parameters)
+
+
+class AbstractSystem(AbstractNamed):
+    """Named coordinates, kinematic constraints, and accelerations.
+
+    A subclass sets `coordinates`, and where it has them `inputs` and `parameters`, and answers
+    `independent_acceleration`. Constraints are optional.
+    """
 
     # Names of the coordinates to integrate; None lets a rank-revealing factorisation choose.
     independent: ClassVar[tuple[str, ...] | None] = None
@@ -78,26 +102,6 @@ class AbstractSystem(eqx.Module):
         """`(A, b)` of the velocity constraint `A(t, q) v = b(t, q)`. None by default."""
         return (), ()
 
-    @property
-    def coordinate_names(self) -> tuple[str, ...]:
-        """The coordinates' names."""
-        return tuple(c.name for c in self.coordinates)
-
-    @property
-    def rate_names(self) -> tuple[str, ...]:
-        """The velocities' names."""
-        return tuple(c.rate for c in self.coordinates)
-
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """The inputs' names."""
-        return tuple(i.name for i in self.inputs)
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """The parameters' names."""
-        return tuple(p.name for p in self.parameters)
-
 
 class AccelerationFunction(AbstractSystem):
     """A bare function `a(t, q, v, u, mu)` as an unconstrained system.
@@ -131,7 +135,7 @@ def is_traced(*values: Any) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(values))
 
 
-def resolve_parameters(system: AbstractSystem, given: Mapping[str, Any] | None = None) -> Params:
+def resolve_parameters(system: AbstractNamed, given: Mapping[str, Any] | None = None) -> Params:
     """Every parameter of `system` as an array: the given values, defaults for the rest.
 
     **Arguments:**

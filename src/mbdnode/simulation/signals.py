@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbdnode.multibody import AbstractSystem, is_traced
+from mbdnode.multibody import AbstractNamed, is_traced
 from mbdnode.naming import unknown_name
 
 Interpolation = Literal["constant", "linear", "cubic"]
@@ -49,7 +49,7 @@ class Signal(eqx.Module):
 
 
 def make_signal(
-    system: AbstractSystem, t: Float[Array, " n"], inputs: Any, interpolation: str
+    system: AbstractNamed, t: Float[Array, " n"], inputs: Any, interpolation: str
 ) -> Signal:
     """Turn what the caller gave into a `Signal`.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from mbdnode.integrators import get_integrator
 from mbdnode.multibody import (
+    AbstractForecaster,
     AbstractSystem,
     AccelerationFunction,
     Coordinate,
@@ -21,6 +22,7 @@ from mbdnode.multibody import (
     resolve_parameters,
 )
 from mbdnode.simulation.analytic import closed_form
+from mbdnode.simulation.forecast import forecast
 from mbdnode.simulation.rollout import rollout
 from mbdnode.simulation.signals import make_signal
 from mbdnode.trajectory import State, Trajectory, check_times
@@ -48,9 +50,11 @@ def simulate(
 
     **Arguments:**
 
-    - `system`: a mechanism, a model, or a function `a(t, q, v, u, mu)`.
+    - `system`: a mechanism, a model, or a function `a(t, q, v, u, mu)`. A model that gives states
+        directly (FCNN, LSTM) has no use for `integrator` and what follows it.
     - `t`: increasing times, uniform or not; the first is the start.
-    - `initial`: a `State`, or what is known of it by name; the rest is completed.
+    - `initial`: a `State`, or what is known of it by name; the rest is completed. An LSTM goes on
+        from a `Trajectory` of its first rows.
     - `inputs`: None for zero, an array with a row for each time (or each step), or `u(t)`.
     - `parameters`: values by name; defaults for the rest.
     - `integrator`: a name such as "rk4" or "dopri8", or an integrator; "analytic" for the
@@ -73,6 +77,8 @@ def simulate(
         check_times(t)
         start = float(np.asarray(t)[0])
     t = jnp.asarray(t, float)
+    if isinstance(system, AbstractForecaster):
+        return forecast(system, t, initial, make_signal(system, t, inputs, interpolation))
     if not isinstance(system, AbstractSystem):
         system = _as_system(system, initial)
     check_definition(system)

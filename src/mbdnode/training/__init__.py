@@ -2,6 +2,7 @@
 
 from mbdnode.training.checkpoint import Checkpoint
 from mbdnode.training.config import RECIPES, TrainingConfig, get_recipe
-from mbdnode.training.fit import Fit, check_training, fit
+from mbdnode.training.fit import Fit, fit
+from mbdnode.training.objectives import check_training
 
 __all__ = ["RECIPES", "Checkpoint", "Fit", "TrainingConfig", "check_training", "fit", "get_recipe"]

@@ -23,6 +23,7 @@ class TrainingConfig:
     - `loss`: "minimal" compares the independent coordinates (the paper's algorithm 3), "full"
         completes the state and compares all of them (algorithm 2).
     - `gradient`: "backprop" through the integrator's steps, or Diffrax's "adjoint".
+    - `weight_decay`: this many times every weight is added to its gradient.
     - `penalty`: weight of the squared constraint residual, for models with soft constraints.
     - `patience`: stop when the loss has not fallen for so many epochs; None never does.
     - `precision`: of weights and data while training.
@@ -37,6 +38,7 @@ class TrainingConfig:
     window: int | None = 1
     loss: Literal["minimal", "full"] = "minimal"
     gradient: Literal["backprop", "adjoint"] = "backprop"
+    weight_decay: float = 0.0
     penalty: float = 1.0
     patience: int | None = None
     precision: Literal["float32", "float64"] = "float32"
@@ -51,6 +53,8 @@ class TrainingConfig:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise ValueError(f"{name} is {value}; it must be above zero and finite.")
+        if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
+            raise ValueError(f"weight_decay is {self.weight_decay}; it must not be negative.")
         if self.decay > 1:
             raise ValueError(f"decay is {self.decay}; it must be at most 1.")
 

@@ -1,8 +1,10 @@
 """The compiled engine: one scan an epoch, one optimiser update a batch.
 
 The paper's algorithm (one Adam update for each pair of neighbouring states, in time order), mini
-batches and full batches on many trajectories are the same scan over rows of a table of windows.
+batches and full batches on many trajectories are the same scan over rows of a table of examples.
 """
+
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,12 +13,9 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
-from mbdnode.integrators import AbstractIntegrator
-from mbdnode.models import MBDNODE, Network
-from mbdnode.multibody import Partition
+from mbdnode.models import AbstractModel, Network
 from mbdnode.training.config import TrainingConfig
-from mbdnode.training.losses import predict, soft_residual, window_loss
-from mbdnode.training.windows import Windows
+from mbdnode.training.objectives import AbstractObjective
 
 _ADAM = optax.scale_by_adam()
 
@@ -24,29 +23,23 @@ _ADAM = optax.scale_by_adam()
 class Progress(eqx.Module):
     """All that training carries from epoch to epoch, and a checkpoint holds."""
 
-    network: Network
+    network: Any
     moments: optax.OptState
     multipliers: Float[Array, "n k"]
     alive: Bool[Array, ""]
     updates: Int[Array, ""]
 
 
-def begin(model: MBDNODE, windows: Windows) -> Progress:
+def begin(model: AbstractModel, objective: AbstractObjective) -> Progress:
     """The state before the first update; its arrays are copies, since an epoch reuses them."""
     network = jax.tree.map(lambda x: jnp.array(x, copy=True), model.network)
     moments = _ADAM.init(eqx.filter(network, eqx.is_inexact_array))
-    count = len(windows) if model.settings.constraints == "augmented" else 0
-    size = 0
-    if count:
-        first = jax.tree.map(lambda x: x[0], windows)
-        states = first.q[1:], first.v[1:]
-        size = jax.eval_shape(lambda: soft_residual(model, first, *states)).shape[0]
-    multipliers = jnp.zeros((count, size), windows.q.dtype)
+    multipliers = objective.first_multipliers(model)
     return Progress(network, moments, multipliers, jnp.array(True), jnp.zeros((), int))
 
 
 def batches(count: int, config: TrainingConfig, seed: int, epoch: int) -> Int[np.ndarray, "k b"]:
-    """Which windows each update of an epoch sees; -1 fills up the last one."""
+    """Which examples each update of an epoch sees; -1 fills up the last one."""
     order = np.arange(count)
     if config.shuffle:
         order = np.random.default_rng([seed, epoch]).permutation(count)
@@ -59,13 +52,11 @@ def batches(count: int, config: TrainingConfig, seed: int, epoch: int) -> Int[np
 class Task(eqx.Module):
     """What stays the same from epoch to epoch; of the model, all but its network."""
 
-    model: MBDNODE
-    windows: Windows
-    integrator: AbstractIntegrator
+    model: AbstractModel
+    objective: AbstractObjective
     config: TrainingConfig = eqx.field(static=True)
-    partition: Partition
 
-    def with_network(self, network: Network) -> MBDNODE:
+    def with_network(self, network: Any) -> Any:
         """The model as it is after some training."""
         return eqx.tree_at(lambda m: m.network, self.model, network)
 
@@ -74,11 +65,11 @@ class Task(eqx.Module):
 def run_epoch(
     kept: tuple[Task, Int[Array, "k b"], Float[Array, ""]], progress: Progress
 ) -> tuple[Progress, Float[Array, " k"], Bool[Array, " k"]]:
-    """One pass over the windows.
+    """One pass over the examples.
 
     **Arguments:**
 
-    - `kept`: the task, the table of each update's windows, and the learning rate.
+    - `kept`: the task, the table of each update's examples, and the learning rate.
     - `progress`: where training stands; its memory is reused.
 
     **Returns:**
@@ -87,17 +78,12 @@ def run_epoch(
     gradient is not finite changes no weight, and neither do those after it.
     """
     task, table, rate = kept
-    windows = task.windows
+    objective = task.objective
 
     def batch_loss(network, row, multipliers):
         model = task.with_network(network)
-        one = lambda i, lam: window_loss(  # noqa: E731
-            model,
-            task.integrator,
-            task.config,
-            task.partition,
-            jax.tree.map(lambda x: x[i], windows),
-            lam,
+        one = lambda i, lam: objective.loss(  # noqa: E731
+            model, jax.tree.map(lambda x: x[i], objective.examples), lam
         )
         picked = jnp.maximum(row, 0)
         none = jnp.zeros((row.shape[0], 0), multipliers.dtype)
@@ -111,7 +97,11 @@ def run_epoch(
     def update(carry: Progress, row):
         loss, slope = eqx.filter_value_and_grad(batch_loss)(carry.network, row, carry.multipliers)
         alive = carry.alive & jnp.isfinite(loss) & _is_finite(slope)
-        slope = jax.tree.map(lambda g: jnp.where(alive, g, 0.0), slope)
+        slope = jax.tree.map(
+            lambda g, w: jnp.where(alive, g + task.config.weight_decay * w, 0.0),
+            slope,
+            carry.network,
+        )
         # Optax raises a float to an integer power, which strict promotion would refuse.
         with jax.numpy_dtype_promotion("standard"):
             step, moments = _ADAM.update(slope, carry.moments)
@@ -130,22 +120,19 @@ def run_epoch(
     return eqx.combine(arrays, static), losses, alive
 
 
-def _is_finite(slope: Network) -> Bool[Array, ""]:
-    """Whether the slopes of the first layer and of every bias are finite.
+def _is_finite(slope: Any) -> Bool[Array, ""]:
+    """Whether all slopes are finite.
 
-    Each path from the loss to a weight passes a bias of the same layer, so these few tell for all.
+    In a fully connected network each path from the loss to a weight passes a bias of the same
+    layer, so the first layer's weights and the biases tell for all.
     """
-    few = (slope.weights[0], *slope.biases)
-    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in few]))
+    few = (slope.weights[0], *slope.biases) if isinstance(slope, Network) else slope
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(few)]))
 
 
 @eqx.filter_jit
 def raise_multipliers(task: Task, progress: Progress) -> Progress:
-    """The augmented Lagrangian's update, `lambda += 2 penalty phi`, after an epoch."""
+    """The augmented Lagrangian's update after an epoch."""
     model = task.with_network(progress.network)
-
-    def residual(window):
-        return soft_residual(model, window, *predict(model, task.integrator, task.config, window))
-
-    raised = progress.multipliers + 2 * task.config.penalty * jax.vmap(residual)(task.windows)
+    raised = task.objective.raised_multipliers(model, progress.multipliers)
     return eqx.tree_at(lambda p: p.multipliers, progress, raised)

@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import equinox as eqx
@@ -12,15 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.config import to_dict
-from mbdnode.integrators import AbstractIntegrator, Adaptive, get_integrator
-from mbdnode.models import MBDNODE
-from mbdnode.multibody import AccelerationFunction, choose_partition, resolve_parameters
+from mbdnode.models import AbstractModel
 from mbdnode.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from mbdnode.training.config import TrainingConfig, get_recipe
 from mbdnode.training.engine import Progress, Task, batches, begin, raise_multipliers, run_epoch
 from mbdnode.training.interrupt import Interrupt, noted_interrupts
-from mbdnode.training.scaling import with_scaling
-from mbdnode.training.windows import Windows, cut
+from mbdnode.training.objectives import AbstractObjective, check_training, prepare
 from mbdnode.trajectory import Dataset, Trajectory
 
 Report = Callable[[dict[str, Any], int], None]
@@ -38,19 +35,21 @@ class Fit:
     - `outcome`: the same as a word: completed, stopped, interrupted, or diverged.
     - `updates`: how many were made, in all.
     - `train_seconds`, `compile_seconds`: apart from each other.
+    - `diagnostics`: what a user should know of the trained model, by name.
     """
 
-    model: MBDNODE
+    model: Any
     history: list[dict[str, Any]]
     status: str
     outcome: str
     updates: int
     train_seconds: float
     compile_seconds: float
+    diagnostics: dict[str, float] = field(default_factory=dict)
 
 
 def fit(
-    model: MBDNODE,
+    model: Any,
     data: Dataset | Trajectory,
     recipe: str | TrainingConfig = "paper",
     *,
@@ -76,21 +75,19 @@ def fit(
     """
     config = get_recipe(recipe)
     data = data if isinstance(data, Dataset) else Dataset(data)
-    _check(model, data)
-    integrator = check_training(model, config)
-    windows = cut(model, data, config.window)
-    if model.settings.scaling:
-        model = with_scaling(model, windows)
-    partition = own_partition(model, windows)
-    in_precision, windows, partition = _cast((model, windows, partition), config.precision)
-    task = Task(in_precision, windows, integrator, config, partition)
-    progress, history = begin(in_precision, windows), []
-    identity = _identity(in_precision, windows, config, seed)
+    check_training(model, config)
+    _check_names(model, data)
+    model, objective = prepare(model, data, config)
+    in_precision, objective = _cast((model, objective), config.precision)
+    task = Task(in_precision, objective, config)
+    progress, history = begin(in_precision, objective), []
+    identity = _identity(in_precision, objective, config, seed)
     if checkpoint is not None and checkpoint.resume and checkpoint.path.is_file():
         progress, history = read_checkpoint(checkpoint.path, progress, identity)
     fit = _train(task, progress, history, seed, report, checkpoint, identity)
     # All but the network is as it was given: training must not round a mechanism's own numbers.
-    return replace(fit, model=eqx.tree_at(lambda m: m.network, model, fit.model.network))
+    trained = eqx.tree_at(lambda m: m.network, model, fit.model.network)
+    return replace(fit, model=trained, diagnostics=objective.diagnose(trained))
 
 
 def _train(task: Task, progress: Progress, history, seed, report, checkpoint, identity) -> Fit:
@@ -104,7 +101,7 @@ def _train(task: Task, progress: Progress, history, seed, report, checkpoint, id
 
     with noted_interrupts() as interrupt:
         for epoch in range(len(history), config.epochs if ending is None else 0):
-            table = jnp.asarray(batches(len(task.windows), config, seed, epoch))
+            table = jnp.asarray(batches(len(task.objective), config, seed, epoch))
             rate = config.learning_rate * config.decay**epoch
             start = time.perf_counter()
             progress, losses, made, compiled_s = _epoch(
@@ -166,14 +163,14 @@ def _ending(history, config: TrainingConfig, interrupt: Interrupt) -> tuple[str,
 
 def _epoch(task: Task, progress: Progress, table, rate: float, first: bool):
     """One epoch; the seconds that its compilation took are told apart."""
-    kept = (task, table, jnp.asarray(rate, task.windows.q.dtype))
+    kept = (task, table, jnp.asarray(rate, task.config.precision))
     compiled_s = 0.0
     if first:
         start = time.perf_counter()
         run_epoch.lower(kept, progress).compile()  # pyright: ignore[reportFunctionMemberAccess]
         compiled_s = time.perf_counter() - start
     progress, losses, made = run_epoch(kept, progress)
-    if task.model.settings.constraints == "augmented":
+    if progress.multipliers.size:
         progress = raise_multipliers(task, progress)
     jax.block_until_ready(losses)
     return progress, losses, np.asarray(made), compiled_s
@@ -185,18 +182,7 @@ def _cast(tree: Any, precision: str) -> Any:
     return eqx.combine(jax.tree.map(lambda x: x.astype(dtype), arrays), rest)
 
 
-def own_partition(model: MBDNODE, windows: Windows):
-    """The model's own split; its minimal coordinates are named, so any configuration serves."""
-    mu = resolve_parameters(model)
-    return choose_partition(model, jnp.zeros(()), jnp.asarray(windows.q[0, 0], float), mu)
-
-
-def _check(model: MBDNODE, data: Dataset) -> None:
-    if isinstance(model, AccelerationFunction) or not isinstance(model, MBDNODE):
-        raise TypeError(
-            f"fit was given a {type(model).__name__}; it trains a model, such as "
-            "MBDNODE.for_system(mechanism)."
-        )
+def _check_names(model: AbstractModel, data: Dataset) -> None:
     first = data.trajectories[0]
     if first.coordinates != model.coordinate_names or first.inputs != model.input_names:
         ours = ", ".join((*model.coordinate_names, *model.input_names))
@@ -207,38 +193,9 @@ def _check(model: MBDNODE, data: Dataset) -> None:
         )
 
 
-def check_training(model: MBDNODE, config: TrainingConfig) -> AbstractIntegrator:
-    """Raise `ValueError` unless this model can be trained like this.
-
-    **Arguments:**
-
-    - `model`, `config`: what, and how.
-
-    **Returns:**
-
-    The integrator inside the loss.
-    """
-    integrator = get_integrator(config.integrator)
-    if integrator.needs_separable and not model.separable:
-        raise ValueError(
-            f"The integrator {config.integrator!r} needs accelerations that depend on positions "
-            "alone; make the model with use_velocity=False, or use 'rk4'."
-        )
-    if config.gradient == "adjoint" and not isinstance(integrator, Adaptive):
-        raise ValueError(
-            f"gradient='adjoint' solves with Diffrax, which has no {config.integrator!r}; use one "
-            "of its integrators, such as 'dopri5'."
-        )
-    finest = float(jnp.finfo(config.precision).eps)
-    if isinstance(integrator, Adaptive) and integrator.rtol and integrator.rtol < finest:
-        raise ValueError(
-            f"The integrator {config.integrator!r} asks for a tolerance of {integrator.rtol:g}, "
-            f"but {config.precision} resolves {finest:.1g}. Use precision='float64'."
-        )
-    return integrator
-
-
-def _identity(model: MBDNODE, windows: Windows, config: TrainingConfig, seed: int) -> Any:
+def _identity(
+    model: AbstractModel, objective: AbstractObjective, config: TrainingConfig, seed: int
+) -> Any:
     """What two runs must share for one to go on from the other's checkpoint."""
 
     def digest(tree) -> str:
@@ -252,5 +209,5 @@ def _identity(model: MBDNODE, windows: Windows, config: TrainingConfig, seed: in
         "training": to_dict(config),
         "seed": seed,
         "first weights": digest(model),
-        "data": digest(windows),
+        "data": digest(objective.examples),
     }

@@ -1,5 +1,7 @@
 """Shift and scale of what a network reads and gives, from the training data alone."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -35,8 +37,8 @@ def with_scaling(model: MBDNODE, windows: Windows) -> MBDNODE:
     elif model.settings.divisor:
         divisor = jnp.asarray(model.settings.divisor, slopes.dtype)
         slopes = slopes * jnp.broadcast_to(divisor, slopes.shape)
-    center, spread = _mean_and_spread(features)
-    out_center, out_spread = _mean_and_spread(slopes)
+    center, spread = mean_and_spread(features)
+    out_center, out_spread = mean_and_spread(slopes)
     return eqx.tree_at(
         lambda m: (m.center, m.spread, m.out_center, m.out_spread),
         model,
@@ -44,7 +46,8 @@ def with_scaling(model: MBDNODE, windows: Windows) -> MBDNODE:
     )
 
 
-def _mean_and_spread(values):
+def mean_and_spread(values: Any) -> tuple[Any, Any]:
+    """Of every column; one that never changes has spread one, so that it is only shifted."""
     flat = values.reshape(-1, values.shape[-1])
     mean, spread = jnp.mean(flat, axis=0), jnp.std(flat, axis=0)
     still = spread <= jnp.sqrt(jnp.finfo(spread.dtype).eps) * jnp.maximum(jnp.abs(mean), 1e-30)

@@ -1,0 +1,138 @@
+"""LNN: a learned Lagrangian, and its equations of motion.
+
+    d/dt (dL/dv) = dL/dq    gives    (d2L/dv2) a = dL/dq - (d2L/dq dv) v
+
+The network gives one number, L(q, v), in any coordinates; accelerations follow by autodiff and one
+small solve. The matrix `d2L/dv2` plays the part of the mass. Nothing keeps it regular, so it is
+solved with a little of the identity added, in proportion to its size, and its condition number
+over the training data is reported.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbdnode.config import check_types, from_dict
+from mbdnode.models.base import AbstractRateModel
+from mbdnode.models.capabilities import Capability, check_capable
+from mbdnode.models.network import Activation, Initialization, Network, make_network
+from mbdnode.multibody import AbstractNamed, Coordinate, Input, Parameter
+
+
+@dataclass(frozen=True)
+class LNNConfig:
+    """The shape of an LNN; the defaults are the paper's.
+
+    **Arguments:**
+
+    - `width`, `hidden_layers`, `activation`, `initialization`: of the network.
+    - `scaling`: positions and velocities are shifted and scaled by the training range's own mean
+        and spread, and the errors of the accelerations by their spread.
+    - `ridge`: how much of the identity is added to `d2L/dv2`, relative to its mean diagonal.
+    """
+
+    width: int = 256
+    hidden_layers: int = 2
+    activation: Activation = "softplus"
+    initialization: Initialization = "xavier"
+    scaling: bool = True
+    ridge: float = 1e-6
+
+    def __post_init__(self):
+        check_types(self)
+        for name in ("width", "hidden_layers"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+        if not 0 <= self.ridge < 1:
+            raise ValueError(f"ridge is {self.ridge}; it must be at least 0 and below 1.")
+
+
+class LNN(AbstractRateModel):
+    """A Lagrangian as a network. Make one with `LNN.for_system`."""
+
+    kind: ClassVar[str] = "lnn"
+    settings_type: ClassVar[type] = LNNConfig
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(
+        {
+            Capability.ENERGY,
+            Capability.COORDINATES,
+            Capability.LONG,
+            Capability.CONTINUOUS,
+            Capability.STARTS,
+        }
+    )
+
+    network: Network
+    # Of positions, then of velocities.
+    center: Float[Array, " states"]
+    spread: Float[Array, " states"]
+    body: AbstractNamed
+    settings: LNNConfig = eqx.field(static=True)
+    minimal: tuple[int, ...] = eqx.field(static=True)
+    coordinates: tuple[Coordinate, ...] = eqx.field(static=True, kw_only=True)
+    inputs: tuple[Input, ...] = eqx.field(static=True, kw_only=True)
+    parameters: tuple[Parameter, ...] = eqx.field(static=True, kw_only=True)
+
+    @classmethod
+    def for_system(cls, system: AbstractNamed, *, seed: Any = 0, **settings: Any) -> "LNN":
+        """An untrained model of a system.
+
+        **Arguments:**
+
+        - `system`: gives the names; it must be conservative and without constraints.
+        - `seed`: of the network's first weights.
+        - `settings`: fields of `LNNConfig`.
+
+        **Returns:**
+
+        An `LNN`.
+        """
+        check_capable(cls.kind, cls.capabilities, system)
+        config = from_dict(LNNConfig, settings)
+        count = len(system.coordinates)
+        sizes = (2 * count, *[config.width] * config.hidden_layers, 1)
+        return cls(
+            make_network(sizes, config.activation, config.initialization, seed),
+            jnp.zeros(2 * count),
+            jnp.ones(2 * count),
+            system,
+            config,
+            tuple(range(count)),
+            coordinates=system.coordinates,
+            inputs=system.inputs,
+            parameters=system.parameters,
+        )
+
+    def lagrangian(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, ""]:
+        """The learned Lagrangian, up to a factor and a total derivative."""
+        kind = self.network.weights[0].dtype
+        fixed = (self.center, self.spread)
+        center, spread = (jax.lax.stop_gradient(x).astype(kind) for x in fixed)
+        return self.network((jnp.concatenate([q, v]).astype(kind) - center) / spread)[0]
+
+    def mass(self, q, v) -> Float[Array, "n n"]:
+        """`d2L/dv2`, as the network has it."""
+        return jax.hessian(self.lagrangian, argnums=1)(q, v)
+
+    def acceleration(self, q, v) -> Float[Array, " n"]:
+        """Solve the Euler-Lagrange equations."""
+        mass = self.mass(q, v)
+        force = jax.grad(self.lagrangian)(q, v)
+        _, turned = jax.jvp(lambda x: jax.grad(self.lagrangian, argnums=1)(x, v), (q,), (v,))
+        count = q.shape[0]
+        size = jnp.mean(jnp.abs(jnp.diagonal(mass)))
+        ridge = jnp.sign(jnp.trace(mass)) * self.settings.ridge * size
+        right = (force - turned).astype(mass.dtype)
+        return jnp.linalg.solve(mass + ridge * jnp.eye(count, dtype=mass.dtype), right)
+
+    def minimal_rates(self, t, z, s, u, mu):
+        """The rates of positions and velocities."""
+        return s, self.acceleration(z, s).astype(s.dtype)
+
+    def independent_acceleration(self, t, q, v, u, mu, tangent):
+        """Every coordinate is independent."""
+        return self.acceleration(q, v).astype(v.dtype)

@@ -1,0 +1,68 @@
+"""What each kind of model makes small: one file an objective, one line to register it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from mbdnode.models import FCNN, HNN, LNN, LSTM, MBDNODE, AbstractModel
+from mbdnode.training.config import TrainingConfig
+from mbdnode.training.objectives.base import AbstractObjective
+from mbdnode.training.objectives.rates import check_rates, prepare_rates
+from mbdnode.training.objectives.sequences import check_sequences, prepare_sequences
+from mbdnode.training.objectives.states import check_states, prepare_states
+from mbdnode.training.objectives.steps import check_steps, prepare_steps
+from mbdnode.trajectory import Dataset
+
+_CHECKS: dict[type, Callable[[Any, TrainingConfig], None]] = {
+    MBDNODE: check_steps,
+    FCNN: check_states,
+    LSTM: check_sequences,
+    HNN: check_rates,
+    LNN: check_rates,
+}
+_PREPARES: dict[type, Callable[..., tuple[Any, AbstractObjective]]] = {
+    MBDNODE: prepare_steps,
+    FCNN: prepare_states,
+    LSTM: prepare_sequences,
+    HNN: prepare_rates,
+    LNN: prepare_rates,
+}
+
+
+def check_training(model: Any, config: TrainingConfig) -> None:
+    """Raise `ValueError` unless this model can be trained like this.
+
+    **Arguments:**
+
+    - `model`, `config`: what, and how.
+    """
+    _find(_CHECKS, model)(model, config)
+
+
+def prepare(
+    model: AbstractModel, data: Dataset, config: TrainingConfig
+) -> tuple[AbstractModel, AbstractObjective]:
+    """The model scaled to the data, and what is to be made small.
+
+    **Arguments:**
+
+    - `model`: with its first weights.
+    - `data`: what to learn from.
+    - `config`: how.
+
+    **Returns:**
+
+    The model, in whose network nothing has changed, and the objective.
+    """
+    return _find(_PREPARES, model)(model, data, config)
+
+
+def _find(registry: dict[type, Any], model: Any) -> Any:
+    if type(model) not in registry:
+        raise TypeError(
+            f"fit was given a {type(model).__name__}; it trains a model, such as "
+            "MBDNODE.for_system(mechanism)."
+        )
+    return registry[type(model)]
+
+
+__all__ = ["AbstractObjective", "check_training", "prepare"]

@@ -1,0 +1,76 @@
+"""An objective: examples, and the loss of one of them."""
+
+import abc
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbdnode.models import AbstractModel, Capability, check_capable
+from mbdnode.training.config import TrainingConfig
+from mbdnode.trajectory import Dataset
+
+
+class AbstractObjective(eqx.Module):
+    """What training makes small: the mean loss over the examples."""
+
+    if TYPE_CHECKING:
+        examples: Any
+    else:
+        # Arrays with a leading axis of equal length.
+        examples: eqx.AbstractVar[Any]
+
+    def __len__(self) -> int:
+        return jax.tree.leaves(self.examples)[0].shape[0]
+
+    @abc.abstractmethod
+    def loss(self, model: Any, example: Any, multipliers: Float[Array, " k"]) -> Float[Array, ""]:
+        """The loss of one example."""
+
+    def first_multipliers(self, model: Any) -> Float[Array, "n k"]:
+        """Multipliers of an augmented Lagrangian, for each example; none by default."""
+        return jnp.zeros((0, 0), jax.tree.leaves(self.examples)[0].dtype)
+
+    def raised_multipliers(self, model: Any, multipliers: Float[Array, "n k"]):
+        """Their values after an epoch."""
+        return multipliers
+
+    def diagnose(self, model: Any) -> dict[str, float]:
+        """What a user should know of the trained model, by name."""
+        return {}
+
+
+def refuse_unused(model: AbstractModel, config: TrainingConfig, unused: tuple[str, ...]) -> None:
+    """Raise `ValueError` if a field that would change nothing is not at its default."""
+    plain = TrainingConfig()
+    for f in fields(config):
+        if f.name in unused and getattr(config, f.name) != getattr(plain, f.name):
+            raise ValueError(
+                f"{f.name} is {getattr(config, f.name)!r}, but the training of {model.kind} does "
+                "not use it. Leave it out."
+            )
+
+
+def refuse_drive(model: AbstractModel, data: Dataset) -> None:
+    """Raise `ValueError` if inputs change with time and the model has no place for them."""
+    driven = any(np.any(np.ptp(np.asarray(run.u), axis=-2) > 0) for run in data.trajectories)
+    if driven and Capability.INPUTS not in model.capabilities:
+        check_capable(model.kind, model.capabilities, model.body, driven=True)
+
+
+def single_runs(data: Dataset) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, dict]]:
+    """Times, positions, velocities and parameters of every run, batches taken apart."""
+    runs = []
+    for run, values in zip(data.trajectories, data.parameters, strict=True):
+        t, q, v = (np.asarray(x) for x in (run.t, run.q, run.v))
+        if t.ndim == 1:
+            runs.append((t, q, v, dict(values)))
+            continue
+        for i in range(t.shape[0]):
+            own = {k: np.broadcast_to(np.asarray(x), t.shape[:1])[i] for k, x in values.items()}
+            runs.append((t[i], q[i], v[i], own))
+    return runs

@@ -1,0 +1,90 @@
+"""The paper's objective: integrate over a window, compare with the data."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from mbdnode.integrators import AbstractIntegrator, Adaptive, get_integrator
+from mbdnode.models import MBDNODE
+from mbdnode.multibody import Partition, choose_partition, resolve_parameters
+from mbdnode.training.config import TrainingConfig
+from mbdnode.training.losses import predict, soft_residual, window_loss
+from mbdnode.training.objectives.base import AbstractObjective
+from mbdnode.training.scaling import with_scaling
+from mbdnode.training.windows import Windows, cut
+from mbdnode.trajectory import Dataset
+
+
+class StepObjective(AbstractObjective):
+    """The loss of windows, through the integrator."""
+
+    examples: Windows
+    integrator: AbstractIntegrator
+    partition: Partition
+    config: TrainingConfig = eqx.field(static=True)
+
+    def loss(self, model: Any, example: Any, multipliers):
+        """The window's squared error, with what soft constraints add."""
+        return window_loss(
+            model, self.integrator, self.config, self.partition, example, multipliers
+        )
+
+    def first_multipliers(self, model: Any):
+        """One for each constraint residual of each window."""
+        if model.settings.constraints != "augmented":
+            return super().first_multipliers(model)
+        first = jax.tree.map(lambda x: x[0], self.examples)
+        states = first.q[1:], first.v[1:]
+        size = jax.eval_shape(lambda: soft_residual(model, first, *states)).shape[0]
+        return jnp.zeros((len(self), size), self.examples.q.dtype)
+
+    def raised_multipliers(self, model: Any, multipliers):
+        """The augmented Lagrangian's update, `lambda += 2 penalty phi`."""
+        if model.settings.constraints != "augmented":
+            return multipliers
+
+        def residual(window):
+            states = predict(model, self.integrator, self.config, window)
+            return soft_residual(model, window, *states)
+
+        return multipliers + 2 * self.config.penalty * jax.vmap(residual)(self.examples)
+
+
+def check_steps(model: MBDNODE, config: TrainingConfig) -> None:
+    """Raise `ValueError` for an integrator that does not suit model, gradient or precision."""
+    integrator = get_integrator(config.integrator)
+    if integrator.needs_separable and not model.separable:
+        raise ValueError(
+            f"The integrator {config.integrator!r} needs accelerations that depend on positions "
+            "alone; make the model with use_velocity=False, or use 'rk4'."
+        )
+    if config.gradient == "adjoint" and not isinstance(integrator, Adaptive):
+        raise ValueError(
+            f"gradient='adjoint' solves with Diffrax, which has no {config.integrator!r}; use one "
+            "of its integrators, such as 'dopri5'."
+        )
+    finest = float(jnp.finfo(config.precision).eps)
+    if isinstance(integrator, Adaptive) and integrator.rtol and integrator.rtol < finest:
+        raise ValueError(
+            f"The integrator {config.integrator!r} asks for a tolerance of {integrator.rtol:g}, "
+            f"but {config.precision} resolves {finest:.1g}. Use precision='float64'."
+        )
+
+
+def prepare_steps(
+    model: MBDNODE, data: Dataset, config: TrainingConfig
+) -> tuple[MBDNODE, StepObjective]:
+    """Cut the data into windows."""
+    windows = cut(model, data, config.window)
+    if model.settings.scaling:
+        model = with_scaling(model, windows)
+    integrator = get_integrator(config.integrator)
+    return model, StepObjective(windows, integrator, own_partition(model, windows), config)
+
+
+def own_partition(model: MBDNODE, windows: Windows) -> Partition:
+    """The model's own split; its minimal coordinates are named, so any configuration serves."""
+    mu = resolve_parameters(model)
+    return choose_partition(model, jnp.zeros(()), jnp.asarray(windows.q[0, 0], float), mu)
