@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mbdnode import experiments, integrators, mechanisms, testing
-    from mbdnode.data import sample_accelerations, sample_steps, write
+    from mbdnode.data import StepStream, sample_accelerations, write
     from mbdnode.evaluation import energy, evaluate, reactions
-    from mbdnode.models import MBDNODE, load, save
+    from mbdnode.models import FCNN, HNN, LNN, LSTM, MBDNODE, load, save
     from mbdnode.multibody import (
         AbstractMechanism,
         AccelerationFunction,
@@ -43,6 +43,10 @@ _HOMES = {
     "Coordinate": "mbdnode.multibody",
     "Dataset": "mbdnode.trajectory",
     "Input": "mbdnode.multibody",
+    "FCNN": "mbdnode.models",
+    "HNN": "mbdnode.models",
+    "LNN": "mbdnode.models",
+    "LSTM": "mbdnode.models",
     "MBDNODE": "mbdnode.models",
     "Parameter": "mbdnode.multibody",
     "State": "mbdnode.trajectory",
@@ -59,7 +63,7 @@ _HOMES = {
     "positive": "mbdnode.multibody",
     "reactions": "mbdnode.evaluation",
     "sample_accelerations": "mbdnode.data",
-    "sample_steps": "mbdnode.data",
+    "StepStream": "mbdnode.data",
     "save": "mbdnode.models",
     "simulate": "mbdnode.simulation",
     "write": "mbdnode.data",
@@ -67,6 +71,10 @@ _HOMES = {
 _ROOMS = ("experiments", "integrators", "mechanisms", "testing")
 
 __all__ = [
+    "FCNN",
+    "HNN",
+    "LNN",
+    "LSTM",
     "MBDNODE",
     "AbstractMechanism",
     "AccelerationFunction",
@@ -91,7 +99,7 @@ __all__ = [
     "positive",
     "reactions",
     "sample_accelerations",
-    "sample_steps",
+    "StepStream",
     "save",
     "simulate",
     "testing",

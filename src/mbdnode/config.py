@@ -84,6 +84,8 @@ def replace(config: _Config, changes: Mapping[str, str]) -> _Config:
 
 def _typed(key: str, value: Any, hint: Any) -> Any:
     """Check one value against its annotation, and give it the type that it had when saved."""
+    if hint is Any:
+        return value
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         if value is None and type(None) in typing.get_args(hint):
             return None

@@ -11,7 +11,11 @@ def run(
         str | None, typer.Argument(help="A name from `mbdnode cases`.", show_default=False)
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="mbd-node (if not given), sonode or node.", metavar="NAME")
+        str | None,
+        typer.Option(
+            help="mbd-node (if not given), sonode, node, hnn, lnn, lstm, fcnn or numerical.",
+            metavar="NAME",
+        ),
     ] = None,
     recipe: Annotated[
         str | None, typer.Option(help="How to train; paper if not given.", metavar="NAME")
@@ -55,9 +59,8 @@ def run(
         )
 
     from mbdnode.cli.arguments import split_assignments
-    from mbdnode.experiments.folder import open_folder, read_config, write_result
+    from mbdnode.experiments.folder import carry_out, open_folder, read_config
     from mbdnode.experiments.run import check, configure, with_changes
-    from mbdnode.experiments.run import run as carry_out
 
     if config is not None:
         chosen = read_config(config)
@@ -68,13 +71,12 @@ def run(
     chosen = with_changes(chosen, texts)
     check(chosen)
     folder = out or Path("runs") / f"{chosen.case}-{chosen.model}-{chosen.recipe}-{chosen.seed}"
-    checkpoint = open_folder(folder, chosen, resume=resume)
+    open_folder(folder, chosen, resume=resume)
 
     from mbdnode.cli.progress import training_progress
 
     with training_progress(chosen.training.epochs) as report:
-        result = carry_out(chosen, report=report, checkpoint=checkpoint, resume=resume)
-    write_result(folder, result)
+        result = carry_out(folder, chosen, report=report, resume=resume)
     _print(result, folder)
     if result.fit.outcome == "interrupted":
         typer.echo(
@@ -82,7 +84,6 @@ def run(
             err=True,
         )
         raise typer.Exit(1)
-    checkpoint.unlink(missing_ok=True)
     if result.fit.outcome == "diverged" or not result.prediction.status.ok:
         raise typer.Exit(1)
 

@@ -1,15 +1,18 @@
-"""Writing a trajectory to CSV or Parquet: all of it or nothing."""
+"""Writing a trajectory to CSV or Parquet, all of it or nothing; and reading it back."""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
 from mbdnode.data.atomic import replace_file
+from mbdnode.multibody import AbstractNamed
+from mbdnode.status import completed
 from mbdnode.trajectory import Trajectory
 
 
@@ -34,6 +37,45 @@ def write(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
     table = np.asarray(trajectory.kept.table)
     columns = pa.table(list(table.T.copy()), names=list(trajectory.columns))
     replace_file(destination, lambda file: _WRITERS[destination.suffix.lower()](columns, file))
+
+
+def read_back(path: str | os.PathLike[str], system: AbstractNamed) -> Trajectory:
+    """Read a CSV file that `write` wrote.
+
+    **Arguments:**
+
+    - `path`: the file.
+    - `system`: whose trajectory it is.
+
+    **Returns:**
+
+    The trajectory, bit for bit; residuals are not in the file and come back as zero.
+    """
+    try:
+        table = pyarrow.csv.read_csv(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise ValueError(f"'{path}' cannot be read: {error}") from error
+    names = ("t", *system.coordinate_names, *system.rate_names, *system.input_names)
+    if tuple(table.column_names) != names:
+        raise ValueError(
+            f"'{path}' has the columns {', '.join(table.column_names)}; "
+            f"{type(system).__name__} has {', '.join(names)}."
+        )
+    values = jnp.asarray(np.stack([np.asarray(c, float) for c in table.columns], axis=1))
+    count = len(system.coordinates)
+    t, none = values[:, 0], jnp.zeros(len(values))
+    return Trajectory(
+        t=t,
+        q=values[:, 1 : 1 + count],
+        v=values[:, 1 + count : 1 + 2 * count],
+        u=values[:, 1 + 2 * count :],
+        position_residual=none,
+        velocity_residual=none,
+        status=completed(t[-1], jnp.asarray(len(values) - 1), system.coordinate_names),
+        coordinates=system.coordinate_names,
+        rates=system.rate_names,
+        inputs=system.input_names,
+    )
 
 
 def check_destination(path: str | os.PathLike[str]) -> Path:

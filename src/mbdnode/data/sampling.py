@@ -32,8 +32,7 @@ from mbdnode.multibody import (
     tangent_from,
 )
 from mbdnode.naming import unknown_name
-from mbdnode.simulation import simulate
-from mbdnode.trajectory import Samples, State, Trajectory
+from mbdnode.trajectory import Samples, State
 
 # XLA spreads a larger batch of small solves over its pool, and on two cores such a batch inside a
 # loop has been seen to wait for itself for ever. A thousand at once is as fast.
@@ -57,7 +56,7 @@ def sample_accelerations(
     ranges: Mapping[str, tuple[float, float]],
     count: int,
     *,
-    seed: int = 0,
+    seed: Any = 0,
     block: int = _BLOCK,
     guess: Mapping[str, float] | None = None,
     parameters: Mapping[str, Any] | None = None,
@@ -72,7 +71,7 @@ def sample_accelerations(
     - `ranges`: least and greatest value, by name, of every independent coordinate, of its rate,
         and of every input.
     - `count`: how many samples in all.
-    - `seed`: of the draws.
+    - `seed`: of the draws, a number or several.
     - `block`: how many at a time; memory is a few blocks, whatever the count.
     - `guess`: of the reference configuration, where the mechanism can be assembled in two ways.
     - `parameters`: values other than the defaults.
@@ -229,55 +228,3 @@ def _path(mechanism, partition: Partition, reference: State, mu: Params, z):
 
     fractions = jnp.arange(1, _PATH_STEPS + 1) / _PATH_STEPS
     return jax.lax.scan(onward, (reference.q, jnp.array(True)), fractions)[0]
-
-
-def sample_steps(
-    mechanism: AbstractMechanism,
-    ranges: Mapping[str, tuple[float, float]],
-    count: int,
-    dt_s: float,
-    *,
-    integrator: str = "rk4",
-    seed: int = 0,
-    guess: Mapping[str, float] | None = None,
-    parameters: Mapping[str, Any] | None = None,
-) -> Trajectory:
-    """Draw states and inputs uniformly, and take one step from each.
-
-    **Arguments:**
-
-    - `mechanism`, `ranges`, `count`, `seed`, `guess`, `parameters`: as for
-        `sample_accelerations`.
-    - `dt_s`: the step, over which the inputs are held.
-    - `integrator`: which takes it.
-
-    **Returns:**
-
-    A batch of `count` trajectories of two rows each, as training takes it.
-    """
-    times = np.array([0.0, dt_s])
-    partition = choose_partition(
-        mechanism,
-        jnp.zeros(()),
-        consistent_state(mechanism, {}, guess=guess, parameters=parameters).q,
-        resolve_parameters(mechanism, parameters),
-    )
-
-    @jax.jit
-    @jax.vmap
-    def step(q, v, u):
-        return simulate(
-            mechanism,
-            times,
-            State(q, v),
-            inputs=u[None] if u.shape[0] else None,
-            parameters=parameters,
-            integrator=integrator,
-            independent=partition,
-        )
-
-    blocks = sample_accelerations(
-        mechanism, ranges, count, seed=seed, guess=guess, parameters=parameters
-    )
-    runs = [jax.tree.map(np.asarray, step(b.q, b.v, b.u)) for b in blocks]
-    return jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *runs)

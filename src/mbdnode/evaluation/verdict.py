@@ -8,9 +8,12 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 SAME = 3.0
+
+VerdictKind = Literal["reproduced", "better", "worse", "not comparable", "failed"]
+VERDICTS: tuple[VerdictKind, ...] = get_args(VerdictKind)
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,9 @@ class Reference:
     - `source`: where it is printed.
     - `quantity`: "mse" for an error, "train_seconds" for a time.
     - `incomparable`: why ours cannot be compared with it, if so.
+    - `tables`: the labels of the paper's tables that print it, if not the one that prints all
+        numbers of this kind.
+    - `setting`: what else the table says of it, such as its coordinate system.
     """
 
     model: str
@@ -32,6 +38,15 @@ class Reference:
     source: str
     quantity: Literal["mse", "train_seconds"] = "mse"
     incomparable: str = ""
+    tables: tuple[str, ...] = ()
+    setting: str = ""
+
+    def __post_init__(self):
+        if not (math.isfinite(self.value) and self.value > 0):
+            raise ValueError(
+                f"The paper's number for {self.model!r} is {self.value}; it must be above zero and "
+                "finite. Leave the reference out if the paper prints none."
+            )
 
 
 @dataclass(frozen=True)
@@ -44,7 +59,7 @@ class Verdict:
     - `sentence`: with the factor, or the reason.
     """
 
-    kind: Literal["reproduced", "better", "worse", "not comparable", "failed"]
+    kind: VerdictKind
     sentence: str
 
 
@@ -60,21 +75,58 @@ def judge(values: Sequence[float | None], reference: Reference) -> Verdict:
 
     A `Verdict`.
     """
-    found = [math.inf if v is None or math.isnan(v) else v for v in values]
-    if not found:
+    if not values:
         return Verdict("failed", "There is no finished run.")
-    median = statistics.median(found)
+    median = median_of_all(values)
+    if median is None:
+        return Verdict("failed", "Half of the runs or more failed or left the numbers.")
     if reference.incomparable:
         return Verdict("not comparable", reference.incomparable)
-    if math.isinf(median):
-        return Verdict("failed", "At least half of the runs failed or left the numbers.")
     ratio = median / reference.value
     if ratio > SAME:
         return Verdict("worse", f"{_factor(ratio)} times the printed value")
+    if ratio == 0:
+        return Verdict("better", "zero")
     if ratio < 1 / SAME:
         return Verdict("better", f"{_factor(1 / ratio)} times smaller than printed")
-    return Verdict("reproduced", f"{ratio:.2g} times the printed value")
+    return Verdict("reproduced", f"{_factor(ratio)} times the printed value")
+
+
+def median_of_all(values: Sequence[float | None]) -> float | None:
+    """The median over all seeds, where one that failed is worse than any number.
+
+    **Arguments:**
+
+    - `values`: one for each seed; None, or not a finite number, for a failure.
+
+    **Returns:**
+
+    The median, or None where it is a failure, or where there are no seeds.
+    """
+    found = [math.inf if v is None or not math.isfinite(v) else v for v in values]
+    median = statistics.median(found) if found else math.inf
+    return None if math.isinf(median) else median
+
+
+def as_printed(value: float, digits: int = 2) -> str:
+    """A number in the paper's notation, such as 1.3e-6.
+
+    **Arguments:**
+
+    - `value`: any number.
+    - `digits`: how many of its digits to keep.
+
+    **Returns:**
+
+    The text; "-" for what is not a finite number.
+    """
+    if not math.isfinite(value):
+        return "-"
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
 
 
 def _factor(ratio: float) -> str:
-    return f"{ratio:.2g}" if ratio < 100 else f"{ratio:.0e}"
+    if ratio < 1e5:
+        return f"{ratio:.2g}" if ratio < 10 else f"{float(f'{ratio:.2g}'):,.0f}"
+    return as_printed(ratio)

@@ -1,10 +1,11 @@
 """A run's folder: the configuration first, then what came of it.
 
 config.json         all that decides the result; `mbdnode run --config` repeats it
-metrics.json        errors, residuals, times, how it ended
+metrics.json        errors, residuals, times, how it ended; the last to be written
 history.csv         loss and learning rate of every epoch
 model.safetensors   the trained model
 truth.csv, prediction.csv
+probe-*.csv         the same for motions that were not trained on, where the case has some
 figure.png          truth and prediction
 checkpoint.safetensors, only while training is not finished
 """
@@ -13,17 +14,21 @@ import csv
 import io
 import json
 import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mbdnode.config import from_dict, to_dict
-from mbdnode.data import write
+from mbdnode.data import read_back, write
 from mbdnode.data.atomic import replace_file
 from mbdnode.experiments import get_case
-from mbdnode.experiments.run import RunConfig, RunResult
-from mbdnode.models import save
+from mbdnode.experiments.run import RunConfig, RunResult, check, run
+from mbdnode.models import AbstractModel, save
+from mbdnode.report.chapters import Probe
 from mbdnode.report.comparison import Comparison, draw_comparison
 from mbdnode.report.style import save as save_figure
+from mbdnode.trajectory import Trajectory
 
 CONFIG, METRICS, CHECKPOINT = "config.json", "metrics.json", "checkpoint.safetensors"
 
@@ -68,13 +73,52 @@ def read_config(path: Path) -> RunConfig:
         raise ValueError(f"'{path}' is not JSON ({error}).") from error
 
 
+def is_finished(path: Path, config: RunConfig) -> bool:
+    """Whether the folder holds this very run, carried out to its end."""
+    if not (path / METRICS).is_file() or (path / CHECKPOINT).is_file():
+        return False
+    try:
+        return read_config(path / CONFIG) == config
+    except ValueError:
+        return False
+
+
+def carry_out(
+    path: Path, config: RunConfig, *, report: Callable | None = None, resume: bool = False
+) -> RunResult:
+    """Run, and leave everything in a folder.
+
+    **Arguments:**
+
+    - `path`: the folder.
+    - `config`: of the run.
+    - `report`: called after every epoch, as by `fit`.
+    - `resume`: go on from the checkpoint in the folder.
+
+    **Returns:**
+
+    The result; after an interrupt the checkpoint stays, so that the run can go on.
+    """
+    check(config)
+    checkpoint = open_folder(path, config, resume=resume)
+    result = run(config, report=report, checkpoint=checkpoint, resume=resume)
+    if result.fit.outcome != "interrupted":
+        # First: metrics beside a checkpoint are those of a run that can go on.
+        checkpoint.unlink(missing_ok=True)
+    write_result(path, result)
+    return result
+
+
 def write_result(path: Path, result: RunResult) -> None:
     """Write all files of a finished run, each of them whole."""
-    _write_json(path / METRICS, result.summary())
     _write_history(path / "history.csv", result.fit.history)
-    save(result.fit.model, path / "model.safetensors")
+    if isinstance(result.fit.model, AbstractModel):
+        save(result.fit.model, path / "model.safetensors")
     write(result.truth, path / "truth.csv")
     write(result.prediction, path / "prediction.csv")
+    for probe in result.probes:
+        write(probe.truth, path / f"probe-{probe.name}-truth.csv")
+        write(probe.prediction, path / f"probe-{probe.name}-prediction.csv")
     case = get_case(result.config.case)
     figure = draw_comparison(
         Comparison(
@@ -88,6 +132,57 @@ def write_result(path: Path, result: RunResult) -> None:
         )
     )
     save_figure(figure, path / "figure.png")
+    _write_json(path / METRICS, result.summary())
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run as its folder holds it.
+
+    **Arguments:**
+
+    - `config`, `metrics`: of the run.
+    - `truth`, `prediction`: up to the last good state.
+    - `history`: the loss of every epoch.
+    - `probes`: the motions that were not trained on.
+    """
+
+    config: RunConfig
+    metrics: Mapping[str, Any]
+    truth: Trajectory
+    prediction: Trajectory
+    history: tuple[float, ...]
+    probes: tuple[Probe, ...]
+
+
+def read_run(path: Path) -> StoredRun:
+    """Read a finished run.
+
+    **Arguments:**
+
+    - `path`: its folder.
+
+    **Returns:**
+
+    A `StoredRun`. Raises `ValueError` for a folder that does not hold one.
+    """
+    config = read_config(path / CONFIG)
+    case = get_case(config.case)
+    try:
+        metrics = json.loads((path / METRICS).read_text())
+        with open(path / "history.csv", newline="") as file:
+            history = tuple(float(row["loss"]) for row in csv.DictReader(file))
+    except OSError as error:
+        raise ValueError(f"'{path}' is not a finished run: {error.strerror}.") from error
+    pair = lambda stem: tuple(  # noqa: E731
+        read_back(path / f"{stem}{which}.csv", case.mechanism) for which in ("truth", "prediction")
+    )
+    probes = tuple(
+        Probe(trial.name, trial.title, *pair(f"probe-{trial.name}-"), metrics["probes"][trial.name])
+        for trial in case.trials
+        if trial.name in metrics.get("probes", {})
+    )
+    return StoredRun(config, metrics, *pair(""), history, probes)
 
 
 def _write_json(path: Path, values: Any) -> None:
@@ -99,6 +194,8 @@ def _without_nan(values: Any) -> Any:
     """JSON has no NaN: what is not a number is null."""
     if isinstance(values, dict):
         return {key: _without_nan(value) for key, value in values.items()}
+    if isinstance(values, (list, tuple)):
+        return [_without_nan(value) for value in values]
     return None if isinstance(values, float) and not math.isfinite(values) else values
 
 

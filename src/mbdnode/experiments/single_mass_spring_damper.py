@@ -1,7 +1,10 @@
 """A damped mass on a spring: 3 s to learn from, 1 s more to predict."""
 
+from mbdnode.evaluation.verdict import Reference
 from mbdnode.experiments.case import Case
+from mbdnode.experiments.hyperparameters import fcnn, lstm, mbdnode
 from mbdnode.mechanisms.single_mass_spring_damper import SingleMassSpringDamper
+from mbdnode.report.chapters import Exhibit
 
 CASE = Case(
     name="single-mass-spring-damper",
@@ -13,4 +16,24 @@ CASE = Case(
     train_steps=300,
     integrator="rk4",
     source="paper, Section 'Single Mass-Spring-Damper System'",
+    hyperparameters=(
+        *mbdnode("rk4 mp2 fe1", 350, 1e-3, 0.98, "tab:hyper_smsd", divisor=(10.0,)),
+        lstm("tab:hyper_smsd"),
+        fcnn("tab:hyper_smsd"),
+    ),
+    references=(
+        Reference("mbd-node", "rk4", 8.6e-4, "tab: model_errors"),
+        Reference("lstm", "-", 1.8e-2, "tab: model_errors"),
+        Reference("fcnn", "-", 9.9e-2, "tab: model_errors"),
+        Reference("mbd-node", "fe1", 316.86, "tab:time_cost", "train_seconds"),
+        Reference("mbd-node", "mp2", 518.09, "tab:time_cost", "train_seconds"),
+        Reference("mbd-node", "rk4", 1254.13, "tab:time_cost", "train_seconds"),
+        Reference("fcnn", "-", 220.13, "tab:time_cost", "train_seconds"),
+        Reference("lstm", "-", 500.63, "tab:time_cost", "train_seconds"),
+    ),
+    exhibits=(
+        Exhibit("fig:smsd_figure", "system", "The single mass-spring-damper system."),
+        Exhibit("fig:smsd_xvt", "over-time", "Position and velocity over time."),
+        Exhibit("fig:smsd_phase", "phase", "Phase portraits."),
+    ),
 )

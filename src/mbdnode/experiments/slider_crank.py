@@ -1,7 +1,12 @@
 """The slider-crank under random force and torque, 10,000 steps."""
 
+import math
+
+from mbdnode.evaluation.verdict import Reference
 from mbdnode.experiments.case import Case
+from mbdnode.experiments.hyperparameters import mbdnode
 from mbdnode.mechanisms.slider_crank import SliderCrank
+from mbdnode.report.chapters import Exhibit
 
 CASE = Case(
     name="slider-crank",
@@ -15,4 +20,18 @@ CASE = Case(
     integrator="rk4",
     source="paper, Section 'Slider-Crank Mechanism'",
     inputs=lambda steps, random: random.uniform(-10.0, 10.0, (steps, 2)),
+    box={
+        "theta1": (0.0, 2 * math.pi),
+        "theta1_dot": (-4.0, 4.0),
+        "F": (-10.0, 10.0),
+        "T": (-10.0, 10.0),
+    },
+    hyperparameters=mbdnode("rk4", 500, 1e-3, 0.98, "tab:hyper_sc"),
+    references=(Reference("mbd-node", "rk4", 3.2e-2, "tab: model_errors"),),
+    exhibits=(
+        Exhibit("fig: MNODE_con", "forward-pass", "The forward pass with constraints."),
+        Exhibit("fig:slider_crank", "system", "The slider-crank mechanism."),
+        Exhibit("fig:slider_crank_dyanmics", "driven", "The crank under force and torque."),
+        Exhibit("fig:slider_crank_full", "dependent", "The dependent coordinates."),
+    ),
 )

@@ -3,9 +3,14 @@
     d/dt (dL/dv) = dL/dq    gives    (d2L/dv2) a = dL/dq - (d2L/dq dv) v
 
 The network gives one number, L(q, v), in any coordinates; accelerations follow by autodiff and one
-small solve. The matrix `d2L/dv2` plays the part of the mass. Nothing keeps it regular, so it is
-solved with a little of the identity added, in proportion to its size, and its condition number
-over the training data is reported.
+small solve. The matrix `d2L/dv2` plays the part of the mass. Nothing keeps a network's regular: at
+first it is near zero, and dividing by it makes training stiff. So the Lagrangian has a fixed
+kinetic part beside the network,
+
+    L(q, v) = prior/2 |v/spread|^2 + network(q, v),
+
+which adds a multiple of the identity to `d2L/dv2` in scaled velocities and nothing to the other
+terms. The condition number over the training data is reported.
 """
 
 from dataclasses import dataclass
@@ -14,6 +19,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.config import check_types, from_dict
@@ -32,7 +38,7 @@ class LNNConfig:
     - `width`, `hidden_layers`, `activation`, `initialization`: of the network.
     - `scaling`: positions and velocities are shifted and scaled by the training range's own mean
         and spread, and the errors of the accelerations by their spread.
-    - `ridge`: how much of the identity is added to `d2L/dv2`, relative to its mean diagonal.
+    - `prior`: the weight of the fixed kinetic part; zero leaves the network alone.
     """
 
     width: int = 256
@@ -40,15 +46,15 @@ class LNNConfig:
     activation: Activation = "softplus"
     initialization: Initialization = "xavier"
     scaling: bool = True
-    ridge: float = 1e-6
+    prior: float = 1.0
 
     def __post_init__(self):
         check_types(self)
         for name in ("width", "hidden_layers"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
-        if not 0 <= self.ridge < 1:
-            raise ValueError(f"ridge is {self.ridge}; it must be at least 0 and below 1.")
+        if not (np.isfinite(self.prior) and self.prior >= 0):
+            raise ValueError(f"prior is {self.prior}; it must be finite and not negative.")
 
 
 class LNN(AbstractRateModel):
@@ -112,7 +118,10 @@ class LNN(AbstractRateModel):
         kind = self.network.weights[0].dtype
         fixed = (self.center, self.spread)
         center, spread = (jax.lax.stop_gradient(x).astype(kind) for x in fixed)
-        return self.network((jnp.concatenate([q, v]).astype(kind) - center) / spread)[0]
+        scaled = (jnp.concatenate([q, v]).astype(kind) - center) / spread
+        # About zero velocity, not about the mean: a shift would only add a total derivative.
+        kinetic = jnp.sum((v.astype(kind) / spread[q.shape[0] :]) ** 2)
+        return 0.5 * self.settings.prior * kinetic + self.network(scaled)[0]
 
     def mass(self, q, v) -> Float[Array, "n n"]:
         """`d2L/dv2`, as the network has it."""
@@ -123,11 +132,7 @@ class LNN(AbstractRateModel):
         mass = self.mass(q, v)
         force = jax.grad(self.lagrangian)(q, v)
         _, turned = jax.jvp(lambda x: jax.grad(self.lagrangian, argnums=1)(x, v), (q,), (v,))
-        count = q.shape[0]
-        size = jnp.mean(jnp.abs(jnp.diagonal(mass)))
-        ridge = jnp.sign(jnp.trace(mass)) * self.settings.ridge * size
-        right = (force - turned).astype(mass.dtype)
-        return jnp.linalg.solve(mass + ridge * jnp.eye(count, dtype=mass.dtype), right)
+        return jnp.linalg.solve(mass, (force - turned).astype(mass.dtype))
 
     def minimal_rates(self, t, z, s, u, mu):
         """The rates of positions and velocities."""

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mbdnode.evaluation.verdict import Reference
+from mbdnode.evaluation.verdict import Reference, median_of_all
 from mbdnode.multibody import AbstractMechanism
+from mbdnode.report.methods import PAPER_MARKS
 from mbdnode.trajectory import Trajectory
 
 
@@ -78,10 +79,36 @@ class Entry:
         found = [row.get(quantity) for row in self.rows]
         return [float(value) for value in found if value is not None]
 
+    def every(self, quantity: str = "mse") -> list[float | None]:
+        """A quantity of every seed, None where a run failed to have it."""
+        found = [row.get(quantity) for row in self.rows]
+        return [None if value is None else float(value) for value in found]
+
     def median(self, quantity: str = "mse") -> float | None:
-        """Its median over the seeds; None if there is none."""
+        """Its median over the seeds; None if there is none.
+
+        A seed without an error counts as worse than any other, so that failures do not flatter;
+        a seed without a time does not count.
+        """
+        if quantity.startswith("mse"):
+            return median_of_all(self.every(quantity))
         found = self.values(quantity)
         return statistics.median(found) if found else None
+
+    @property
+    def failures(self) -> list[str]:
+        """What the runs that have no error say, a sentence for each seed."""
+        return [
+            f"seed {row.get('seed', '?')}: {_reason(row)}"
+            for row, error in zip(self.rows, self.every(), strict=True)
+            if error is None
+        ]
+
+
+def _reason(row: Mapping[str, Any]) -> str:
+    """Why a run has no error: training failed, or it went well and the rollout did not."""
+    failed = row.get("outcome") == "failed"
+    return str((None if failed else row.get("rollout")) or row.get("status") or "failed")
 
 
 @dataclass(frozen=True)
@@ -129,6 +156,10 @@ class Reproduction:
     - `versions`: of the packages that matter, by name.
     - `machine`: processor, cores, system.
     - `date`: when the report was written.
+    - `capabilities`: what each model can do according to the code, by model and then by the title
+        of the row.
+    - `paper_capabilities`: the same as the paper prints it.
+    - `capability_notes`: why the two differ, by "model: row title" or by row title.
     """
 
     chapters: tuple[Chapter, ...]
@@ -139,3 +170,8 @@ class Reproduction:
     versions: Mapping[str, str] = field(default_factory=dict)
     machine: str = ""
     date: str = ""
+    capabilities: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    paper_capabilities: Mapping[str, Mapping[str, bool]] = field(
+        default_factory=lambda: PAPER_MARKS
+    )
+    capability_notes: Mapping[str, str] = field(default_factory=dict)

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.config import to_dict
-from mbdnode.models import AbstractModel
+from mbdnode.data import AbstractStream
+from mbdnode.models import MBDNODE, AbstractModel
 from mbdnode.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from mbdnode.training.config import TrainingConfig, get_recipe
 from mbdnode.training.engine import Progress, Task, batches, begin, raise_multipliers, run_epoch
@@ -50,7 +51,7 @@ class Fit:
 
 def fit(
     model: Any,
-    data: Dataset | Trajectory,
+    data: Dataset | Trajectory | AbstractStream,
     recipe: str | TrainingConfig = "paper",
     *,
     seed: int = 0,
@@ -62,7 +63,8 @@ def fit(
     **Arguments:**
 
     - `model`: with its first weights; it is not changed.
-    - `data`: what to learn from; nothing outside of it is ever seen.
+    - `data`: what to learn from; nothing outside of it is ever seen. A stream gives new data for
+        every epoch, and none of it is kept.
     - `recipe`: a name, or a `TrainingConfig`.
     - `seed`: of the order of the windows, where that is drawn.
     - `report`: called after every epoch with its row of the history and the number of epochs.
@@ -74,23 +76,49 @@ def fit(
     loss that is not finite ends it with the weights before that update.
     """
     config = get_recipe(recipe)
-    data = data if isinstance(data, Dataset) else Dataset(data)
+    stream = data if isinstance(data, AbstractStream) else None
+    first = _as_dataset(data.chunk(0) if isinstance(data, AbstractStream) else data)
     check_training(model, config)
-    _check_names(model, data)
-    model, objective = prepare(model, data, config)
+    _check_names(model, first)
+    _check_stream(model, stream)
+    model, objective = prepare(model, first, config)
     in_precision, objective = _cast((model, objective), config.precision)
     task = Task(in_precision, objective, config)
     progress, history = begin(in_precision, objective), []
     identity = _identity(in_precision, objective, config, seed)
     if checkpoint is not None and checkpoint.resume and checkpoint.path.is_file():
         progress, history = read_checkpoint(checkpoint.path, progress, identity)
-    fit = _train(task, progress, history, seed, report, checkpoint, identity)
+
+    def task_of(epoch: int) -> Task:
+        """The same task with this epoch's data."""
+        if stream is None or epoch == 0:
+            return task
+        fresh = prepare(model, stream.chunk(epoch), config)[1].examples
+        fresh = _cast(fresh, config.precision)
+        return eqx.tree_at(lambda t: t.objective.examples, task, fresh)
+
+    fit = _train(task_of, task, progress, history, seed, report, checkpoint, identity)
     # All but the network is as it was given: training must not round a mechanism's own numbers.
     trained = eqx.tree_at(lambda m: m.network, model, fit.model.network)
     return replace(fit, model=trained, diagnostics=objective.diagnose(trained))
 
 
-def _train(task: Task, progress: Progress, history, seed, report, checkpoint, identity) -> Fit:
+def _as_dataset(data: Dataset | Trajectory) -> Dataset:
+    return data if isinstance(data, Dataset) else Dataset(data)
+
+
+def _check_stream(model: AbstractModel, stream: AbstractStream | None) -> None:
+    """Scales come from the first data that is seen, and other models scale every example."""
+    if stream is not None and not isinstance(model, MBDNODE):
+        raise ValueError(
+            f"{model.kind} learns from recorded motions, not from a stream of draws. Give it a "
+            "Dataset, or use MBDNODE."
+        )
+
+
+def _train(
+    task_of, task: Task, progress: Progress, history, seed, report, checkpoint, identity
+) -> Fit:
     config = task.config
     compile_s, last_written = 0.0, time.perf_counter()
     ending = _ending(history, config, Interrupt())
@@ -101,6 +129,7 @@ def _train(task: Task, progress: Progress, history, seed, report, checkpoint, id
 
     with noted_interrupts() as interrupt:
         for epoch in range(len(history), config.epochs if ending is None else 0):
+            task = task_of(epoch)
             table = jnp.asarray(batches(len(task.objective), config, seed, epoch))
             rate = config.learning_rate * config.decay**epoch
             start = time.perf_counter()
