@@ -39,7 +39,7 @@ class LSTMConfig:
     width: int = 256
     layers: int = 2
     past: int = 16
-    increments: bool = False
+    increments: bool = True
     scaling: bool = True
 
     def __post_init__(self):
