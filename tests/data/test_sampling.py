@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from problems import slider_crank, slider_crank_state
 
-from mbdnode.data import sample_accelerations, sample_steps
+from mbdnode.data import StepStream, sample_accelerations
 from mbdnode.mechanisms import SingleMassSpring, SliderCrank
 from mbdnode.simulation import simulate
 from mbdnode.trajectory import State
@@ -113,7 +113,7 @@ def test_nothing_to_draw_is_refused(sizes):
 
 
 def test_sampled_steps_are_those_of_simulate_one_by_one():
-    steps = sample_steps(SliderCrank(), BOX, 3, 0.02, seed=3)
+    steps = StepStream(SliderCrank(), BOX, 3, 0.02, seed=3).chunk(0).trajectories[0]
     assert steps.q.shape == (3, 2, 9)
     assert bool(np.all(steps.status.ok))
     for number in range(3):
@@ -127,10 +127,24 @@ def test_sampled_steps_are_those_of_simulate_one_by_one():
 
 def test_sampled_steps_of_a_spring_are_its_closed_form():
     ranges = {"x": (-1.0, 1.0), "x_dot": (-3.0, 3.0)}
-    steps = sample_steps(SingleMassSpring(), ranges, 5, 0.1, integrator="rk4")
+    steps = StepStream(SingleMassSpring(), ranges, 5, 0.1).chunk(0).trajectories[0]
     x, v, w = steps.q[:, 0, 0], steps.v[:, 0, 0], np.sqrt(5.0)
     assert steps.u.shape == (5, 2, 0)
     # One step of order four with w h = 0.22 is off by (w h)^5/120.
     exact = x * np.cos(w * 0.1) + v / w * np.sin(w * 0.1)
     np.testing.assert_allclose(steps.q[:, 1, 0], exact, atol=2e-5)
     assert not np.array_equal(steps.q[:, 1, 0], exact)
+
+
+def test_chunks_differ_and_come_back_the_same_by_number():
+    ranges = {"x": (-1.0, 1.0), "x_dot": (-3.0, 3.0)}
+    stream = StepStream(SingleMassSpring(), ranges, 5, 0.1, seed=1)
+    first, second = (np.asarray(stream.chunk(n).trajectories[0].q) for n in (0, 1))
+    again = StepStream(SingleMassSpring(), ranges, 5, 0.1, seed=1).chunk(1).trajectories[0].q
+    assert np.array_equal(second, again)
+    assert not np.any(np.isin(first, second))
+
+
+def test_empty_chunk_is_refused():
+    with pytest.raises(ValueError, match="at least one step"):
+        StepStream(SingleMassSpring(), {"x": (-1.0, 1.0), "x_dot": (-3.0, 3.0)}, 0, 0.1)

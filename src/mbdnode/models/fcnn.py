@@ -64,8 +64,8 @@ class FCNN(AbstractModel, AbstractForecaster):
 
     network: Network
     # Of time, then of the states; the start is not a number until there is training data.
-    center: Float[Array, " 1+states"]
-    spread: Float[Array, " 1+states"]
+    center: Float[Array, " columns"]
+    spread: Float[Array, " columns"]
     start: Float[Array, " states"]
     body: AbstractNamed
     settings: FCNNConfig = eqx.field(static=True)
@@ -74,7 +74,7 @@ class FCNN(AbstractModel, AbstractForecaster):
     parameters: tuple[Parameter, ...] = eqx.field(static=True, kw_only=True)
 
     @classmethod
-    def for_system(cls, system: AbstractNamed, *, seed: Any = 0, **settings: Any) -> "FCNN":
+    def for_system(cls, system: Any, *, seed: Any = 0, **settings: Any) -> "FCNN":
         """An untrained model of a system.
 
         **Arguments:**

@@ -68,7 +68,7 @@ class HNN(AbstractRateModel):
     parameters: tuple[Parameter, ...] = eqx.field(static=True, kw_only=True)
 
     @classmethod
-    def for_system(cls, system: AbstractMechanism, *, seed: Any = 0, **settings: Any) -> "HNN":
+    def for_system(cls, system: Any, *, seed: Any = 0, **settings: Any) -> "HNN":
         """An untrained model of a system.
 
         **Arguments:**

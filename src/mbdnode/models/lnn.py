@@ -84,7 +84,7 @@ class LNN(AbstractRateModel):
     parameters: tuple[Parameter, ...] = eqx.field(static=True, kw_only=True)
 
     @classmethod
-    def for_system(cls, system: AbstractNamed, *, seed: Any = 0, **settings: Any) -> "LNN":
+    def for_system(cls, system: Any, *, seed: Any = 0, **settings: Any) -> "LNN":
         """An untrained model of a system.
 
         **Arguments:**

@@ -132,7 +132,7 @@ class LSTM(AbstractModel, AbstractForecaster):
     parameters: tuple[Parameter, ...] = eqx.field(static=True, kw_only=True)
 
     @classmethod
-    def for_system(cls, system: AbstractNamed, *, seed: Any = 0, **settings: Any) -> "LSTM":
+    def for_system(cls, system: Any, *, seed: Any = 0, **settings: Any) -> "LSTM":
         """An untrained model of a system.
 
         **Arguments:**

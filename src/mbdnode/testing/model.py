@@ -8,35 +8,51 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.models import MBDNODE, load, save
+from mbdnode.models import AbstractModel, AbstractRateModel, load, save
 from mbdnode.multibody import consistent_state, resolve_parameters
 from mbdnode.simulation import simulate
 
 _ROUND_OFF = 1e-12
 
 
-def check_model(model: MBDNODE, *, steps: int = 20, dt_s: float = 0.01) -> None:
+def check_model(model: AbstractModel, *, steps: int = 20, dt_s: float = 0.01) -> None:
     """Raise `AssertionError` with the rule that is broken, if one is.
 
-    A model must give the rates of its minimal coordinates, under jit, vmap and grad; roll out from
-    its system's start; keep hard constraints to round-off; read velocities only if it is not
-    declared separable; and come back from a file with the same bits.
+    A model that gives rates must give those of its minimal coordinates, under jit, vmap and grad;
+    roll out from its system's start; keep hard constraints to round-off; and read velocities only
+    if it is not declared separable. One that gives states must give one for each time and begin
+    with those that it was given. Both must come back from a file with the same bits.
 
     **Arguments:**
 
     - `model`: trained or not.
     - `steps`, `dt_s`: of the rollout.
     """
-    mu = resolve_parameters(model)
-    state = consistent_state(model.body, {})
-    index = np.array(model.minimal)
-    z, s = state.q[index], state.v[index] + 0.1
-    u = jnp.zeros(len(model.inputs))
-    _check_rates(model, z, s, u, mu)
-    _check_slopes(model, z, s, u, mu)
-    _check_separable(model, z, s, u, mu)
-    _check_rollout(model, state, steps, dt_s)
+    if isinstance(model, AbstractRateModel):
+        mu = resolve_parameters(model)
+        state = consistent_state(model.body, {})
+        index = np.array(model.minimal)
+        z, s = state.q[index], state.v[index] + 0.1
+        u = jnp.zeros(len(model.inputs))
+        _check_rates(model, z, s, u, mu)
+        _check_slopes(model, z, s, u, mu)
+        _check_separable(model, z, s, u, mu)
+        _check_rollout(model, state, steps, dt_s)
+    else:
+        _check_forecast(model, steps, dt_s)
     _check_file(model)
+
+
+def _check_forecast(model, steps: int, dt_s: float) -> None:
+    past, count = model.history, len(model.coordinates)
+    t = np.arange(steps + past) * dt_s
+    rows = np.random.default_rng(0).normal(size=(past, 2 * count))
+    states = eqx.filter_jit(model.forecast)(jnp.asarray(t), jnp.asarray(rows))
+    wanted = (len(t), 2 * count)
+    assert states.shape == wanted, f"forecast gives {states.shape} states; there must be {wanted}."
+    assert bool(jnp.all(jnp.isfinite(states))), "A forecast is not finite."
+    if past > 1:
+        assert np.array_equal(states[:past], rows), "A forecast must begin with what it was given."
 
 
 def _check_rates(model, z, s, u, mu) -> None:
@@ -76,7 +92,7 @@ def _check_separable(model, z, s, u, mu) -> None:
 def _check_rollout(model, state, steps: int, dt_s: float) -> None:
     run = simulate(model, np.arange(steps + 1) * dt_s, state)
     assert bool(run.status.ok), f"The rollout did not reach its end: {run.status}"
-    if model.settings.constraints == "hard":
+    if getattr(model.settings, "constraints", "none") == "hard":
         worst = float(max(run.position_residual.max(), run.velocity_residual.max()))
         size = 1.0 + float(jnp.max(jnp.abs(run.q))) + float(jnp.max(jnp.abs(run.v)))
         assert worst <= _ROUND_OFF * size, f"Hard constraints are left by {worst:.1e}."
@@ -93,4 +109,4 @@ def _check_file(model) -> None:
         strict=True,
     ):
         assert before.dtype == after.dtype, "A file changes the precision."
-        assert np.array_equal(before, after), "A file changes the weights."
+        assert np.array_equal(before, after, equal_nan=True), "A file changes the weights."
