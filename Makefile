@@ -18,8 +18,9 @@ help: ## Say what can be made
 
 setup: $(VENV)/.stamp-run ## Install the package
 
-demo: $(VENV)/.stamp-run ## Simulate every case, print a table, write figures to demo/
-	$(BIN)/mbdnode demo --out demo
+# Goes on where it was interrupted; a finished one is only shown again.
+demo: $(VENV)/.stamp-run ## Learn and predict every case of the paper, quickly; demo/report.html
+	$(BIN)/mbdnode reproduce --quick --out demo $(if $(wildcard demo/plan.json),--resume)
 
 test: $(VENV)/.stamp-test ## Run the tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(PYTEST)

@@ -78,7 +78,8 @@ def is_finished(path: Path, config: RunConfig) -> bool:
     if not (path / METRICS).is_file() or (path / CHECKPOINT).is_file():
         return False
     try:
-        return read_config(path / CONFIG) == config
+        ended = json.loads((path / METRICS).read_text())["outcome"] != "interrupted"
+        return ended and read_config(path / CONFIG) == config
     except ValueError:
         return False
 

@@ -97,11 +97,14 @@ class Entry:
 
     @property
     def failures(self) -> list[str]:
-        """What the runs that have no error say, a sentence for each seed."""
+        """What the runs that have no error say, a sentence for each reason."""
+        seeds: dict[str, list[str]] = {}
+        for row, error in zip(self.rows, self.every(), strict=True):
+            if error is None:
+                seeds.setdefault(_reason(row), []).append(str(row.get("seed", "?")))
         return [
-            f"seed {row.get('seed', '?')}: {_reason(row)}"
-            for row, error in zip(self.rows, self.every(), strict=True)
-            if error is None
+            f"seed{'s' if len(found) > 1 else ''} {', '.join(found)}: {reason}"
+            for reason, found in seeds.items()
         ]
 
 

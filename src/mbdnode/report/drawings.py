@@ -36,6 +36,7 @@ class Drawing:
     - `traces`: the paths `(n, 2)` of the moving points, from `t` and `(n, nq)`.
     - `colours`: one for each path.
     - `poses`: how many earlier poses to show as ghosts.
+    - `recorded`: whether the paths are a record over time, all of which stays in view.
     """
 
     parts: Callable[[np.ndarray, Parameters], Sequence[Shape]]
@@ -43,6 +44,7 @@ class Drawing:
     traces: Callable[[np.ndarray, np.ndarray, Parameters], Sequence[np.ndarray]]
     colours: tuple[str, ...]
     poses: int = 0
+    recorded: bool = False
 
 
 def find_drawing(mechanism: AbstractMechanism) -> Drawing | None:
@@ -183,7 +185,7 @@ def _mass_row(masses: tuple[str, ...], relaxed: float, track: float, damped: boo
         down = -0.45 - track * (t - t[0]) / (t[-1] - t[0])
         return [np.stack([x, down], axis=-1) for x in (centres + q).T]
 
-    return Drawing(parts, ground, traces, COLOURS[: len(masses)])
+    return Drawing(parts, ground, traces, COLOURS[: len(masses)], recorded=True)
 
 
 DRAWINGS: dict[type[AbstractMechanism], Drawing] = {

@@ -1,11 +1,13 @@
 """The parts of a mechanism's drawing: rods, bobs, blocks, springs, dampers, joints, ground.
 
 Every part draws itself in metres on axes of equal aspect. `alpha` below one makes it a ghost, and
-`level` says what it covers: a higher level lies on top.
+`level` says what it covers: a higher level lies on top. The page draws the same parts in the
+browser, from their plain form.
 """
 
 import abc
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,8 +18,30 @@ from mbdnode.report.style import INK, MUTED
 Point = tuple[float, float]
 
 
+@dataclass(frozen=True)
+class Plain:
+    """A part as plain data.
+
+    **Arguments:**
+
+    - `look`: what stays the same while it moves: its kind, and colours and counts.
+    - `numbers`: where it is, in the order that the page's script reads them.
+    """
+
+    look: dict[str, Any]
+    numbers: tuple[float, ...]
+
+
 class Shape(abc.ABC):
     """One part of a drawing."""
+
+    @abc.abstractmethod
+    def plain(self) -> Plain:
+        """As data that a browser can draw."""
+
+    @abc.abstractmethod
+    def corners(self) -> tuple[Point, Point]:
+        """The lower left and the upper right of what it covers."""
 
     @abc.abstractmethod
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
@@ -33,6 +57,16 @@ class Rod(Shape):
     colour: str = INK
     width: float = 2.6
 
+    def plain(self) -> Plain:
+        """Its ends."""
+        return Plain(
+            {"kind": "rod", "colour": self.colour, "width": self.width}, (*self.start, *self.end)
+        )
+
+    def corners(self) -> tuple[Point, Point]:
+        """Around both ends."""
+        return _around((self.start, self.end), 0.0)
+
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
         """A thick line."""
         xs, ys = zip(self.start, self.end, strict=True)
@@ -46,6 +80,14 @@ class Bob(Shape):
     at: Point
     radius: float
     colour: str
+
+    def plain(self) -> Plain:
+        """Centre and radius."""
+        return Plain({"kind": "bob", "colour": self.colour}, (*self.at, self.radius))
+
+    def corners(self) -> tuple[Point, Point]:
+        """Its square."""
+        return _around((self.at,), self.radius)
 
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
         """A filled circle."""
@@ -64,6 +106,15 @@ class Block(Shape):
     width: float
     height: float
     colour: str
+
+    def plain(self) -> Plain:
+        """Centre and size."""
+        return Plain({"kind": "block", "colour": self.colour}, (*self.at, self.width, self.height))
+
+    def corners(self) -> tuple[Point, Point]:
+        """Itself."""
+        (x, y), across, up = self.at, self.width / 2, self.height / 2
+        return (x - across, y - up), (x + across, y + up)
 
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
         """A box with round corners."""
@@ -91,6 +142,17 @@ class Spring(Shape):
     width: float
     teeth: int = 7
 
+    def plain(self) -> Plain:
+        """Its ends and width."""
+        return Plain(
+            {"kind": "spring", "colour": MUTED, "teeth": self.teeth},
+            (*self.start, *self.end, self.width),
+        )
+
+    def corners(self) -> tuple[Point, Point]:
+        """Around both ends."""
+        return _around((self.start, self.end), self.width / 2)
+
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
         """Straight ends, teeth between."""
         along = np.concatenate([[0.0], np.linspace(0.12, 0.88, 2 * self.teeth), [1.0]])
@@ -109,6 +171,14 @@ class Damper(Shape):
     start: Point
     end: Point
     width: float
+
+    def plain(self) -> Plain:
+        """Its ends and width."""
+        return Plain({"kind": "damper", "colour": MUTED}, (*self.start, *self.end, self.width))
+
+    def corners(self) -> tuple[Point, Point]:
+        """Around both ends."""
+        return _around((self.start, self.end), self.width / 2)
 
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
         """A cup on one rod, a piston on the other."""
@@ -133,6 +203,14 @@ class Joint(Shape):
     radius: float
     fixed: bool = False
 
+    def plain(self) -> Plain:
+        """Centre and radius."""
+        return Plain({"kind": "joint", "colour": INK, "fixed": self.fixed}, (*self.at, self.radius))
+
+    def corners(self) -> tuple[Point, Point]:
+        """Its square."""
+        return _around((self.at,), self.radius)
+
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
         """A small circle."""
         circle = Circle(
@@ -149,6 +227,14 @@ class Ground(Shape):
     start: Point
     end: Point
     depth: float
+
+    def plain(self) -> Plain:
+        """Its ends and depth."""
+        return Plain({"kind": "ground", "colour": INK}, (*self.start, *self.end, self.depth))
+
+    def corners(self) -> tuple[Point, Point]:
+        """With the hatching."""
+        return _around((self.start, self.end), self.depth)
 
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
         """A line and its hatching."""
@@ -177,6 +263,15 @@ class TimeArrow(Shape):
     top: Point
     length: float
 
+    def plain(self) -> Plain:
+        """Its top and length."""
+        return Plain({"kind": "time", "colour": MUTED}, (*self.top, self.length))
+
+    def corners(self) -> tuple[Point, Point]:
+        """The arrow and its name."""
+        x, y = self.top
+        return (x - 0.08 * self.length, y - 1.1 * self.length), (x, y)
+
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
         """A thin arrow with its name."""
         x, y = self.top
@@ -201,3 +296,8 @@ class TimeArrow(Shape):
             alpha=alpha,
             zorder=level,
         )
+
+
+def _around(points: tuple[Point, ...], room: float) -> tuple[Point, Point]:
+    xs, ys = zip(*points, strict=True)
+    return (min(xs) - room, min(ys) - room), (max(xs) + room, max(ys) + room)

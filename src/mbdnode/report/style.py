@@ -6,6 +6,7 @@ needs no display.
 
 import io
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,10 +61,14 @@ _SETTINGS: Any = {
 }
 
 
+# Matplotlib's settings are global, and a worker may draw in several threads.
+_TURN = threading.RLock()
+
+
 @contextmanager
 def styled() -> Iterator[None]:
     """The house style inside a `with`, or as a decorator."""
-    with matplotlib.rc_context(_SETTINGS):
+    with _TURN, matplotlib.rc_context(_SETTINGS):
         yield
 
 

@@ -1,0 +1,254 @@
+"use strict";
+// Films of the mechanisms: the truth as a grey ghost, the prediction in colour on top of it.
+(() => {
+  const chapters = JSON.parse(document.getElementById("chapters-data").textContent);
+  const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const TAIL_S = 5, FINENESS = 3; // How long a path stays, and points of it for each frame.
+
+  const colour = (name) =>
+    getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+  function palette() {
+    return { ink: colour("ink"), muted: colour("muted"), ghost: colour("ghost"), back: colour("wash") };
+  }
+
+  // The value of a column at a moment between frames: a smooth curve through four of them.
+  function between(column, frame, part) {
+    if (!Array.isArray(column)) return column;
+    const last = column.length - 1;
+    const at = (i) => column[Math.min(Math.max(i, 0), last)];
+    const p1 = at(frame), p2 = at(frame + 1);
+    if (p1 === null || p2 === null) return part < 0.5 ? p1 : p2;
+    const p0 = at(frame - 1) ?? p1, p3 = at(frame + 2) ?? p2;
+    return p1 + 0.5 * part * (p2 - p0 + part * (2 * p0 - 5 * p1 + 4 * p2 - p3
+      + part * (3 * (p1 - p2) + p3 - p0)));
+  }
+
+  // Each part in the same lines as in the figures; lengths in metres, line widths in pixels.
+  const PARTS = {
+    rod(pen, [x0, y0, x1, y1], look) { pen.path([[x0, y0], [x1, y1]], look.colour, look.width); },
+    bob(pen, [x, y, r], look) { pen.disc(x, y, r, look.colour, pen.colours.back); },
+    joint(pen, [x, y, r], look) {
+      pen.disc(x, y, r, look.fixed ? look.colour : pen.colours.back, pen.shade(look.colour), 1.4);
+    },
+    block(pen, [x, y, w, h], look) { pen.box(x, y, w, h, look.colour); },
+    spring(pen, [x0, y0, x1, y1, width], look) {
+      const points = [[x0, y0]], count = 2 * look.teeth;
+      const dx = x1 - x0, dy = y1 - y0, size = Math.max(Math.hypot(dx, dy), 1e-9);
+      for (let i = 0; i < count; i++) {
+        const along = 0.12 + (0.76 * i) / (count - 1);
+        const across = i === 0 || i === count - 1 ? 0 : (width / 2) * (i % 2 ? 1 : -1);
+        points.push([x0 + along * dx - (across * dy) / size, y0 + along * dy + (across * dx) / size]);
+      }
+      points.push([x1, y1]);
+      pen.path(points, look.colour, 1.3);
+    },
+    damper(pen, [x0, y, x1, , width], look) {
+      const long = x1 - x0, cup = x0 + 0.38 * long, half = width / 2;
+      const deep = cup + 0.3 * long, piston = cup + 0.14 * long;
+      pen.path([[x0, y], [cup, y]], look.colour, 1.3);
+      pen.path([[deep, y + half], [cup, y + half], [cup, y - half], [deep, y - half]], look.colour, 1.3);
+      pen.path([[piston, y + 0.7 * half], [piston, y - 0.7 * half]], look.colour, 1.3);
+      pen.path([[piston, y], [x1, y]], look.colour, 1.3);
+    },
+    ground(pen, [x0, y0, x1, y1, depth], look) {
+      const size = Math.hypot(x1 - x0, y1 - y0), ax = (x1 - x0) / size, ay = (y1 - y0) / size;
+      for (let d = depth; d <= size + 1e-9; d += 0.9 * depth) {
+        const x = x0 + d * ax, y = y0 + d * ay;
+        pen.path([[x, y], [x + depth * (ay - ax), y - depth * (ax + ay)]], "muted", 0.8);
+      }
+      pen.path([[x0, y0], [x1, y1]], look.colour, 1.4);
+    },
+    time(pen, [x, y, length], look) {
+      pen.path([[x, y], [x, y - length]], look.colour, 0.9);
+      pen.label(x, y - length, "time", look.colour);
+    },
+  };
+
+  class Pen {
+    constructor(context, view, width, height, colours) {
+      Object.assign(this, { context, colours });
+      const [left, bottom, right, top] = view;
+      this.scale = Math.min(width / (right - left), height / (top - bottom));
+      this.x = width / 2 - (this.scale * (left + right)) / 2;
+      this.y = height / 2 + (this.scale * (bottom + top)) / 2;
+      this.ghost = false;
+    }
+    // A ghost has one colour for everything.
+    shade(name) { return this.ghost ? this.colours.ghost : this.colours[name] ?? name; }
+    place([x, y]) { return [this.x + this.scale * x, this.y - this.scale * y]; }
+    path(points, name, width) {
+      const c = this.context;
+      c.beginPath();
+      points.forEach((p, i) => (i ? c.lineTo(...this.place(p)) : c.moveTo(...this.place(p))));
+      c.strokeStyle = this.shade(name);
+      c.lineWidth = width;
+      c.lineCap = c.lineJoin = "round";
+      c.stroke();
+    }
+    disc(x, y, r, fill, edge, width = 1) {
+      const c = this.context;
+      c.beginPath();
+      c.arc(...this.place([x, y]), Math.max(r * this.scale, 2), 0, 2 * Math.PI);
+      c.fillStyle = fill === this.colours.back ? fill : this.shade(fill);
+      c.fill();
+      c.strokeStyle = edge;
+      c.lineWidth = width;
+      c.stroke();
+    }
+    box(x, y, w, h, name) {
+      const c = this.context, [px, py] = this.place([x - w / 2, y + h / 2]);
+      c.beginPath();
+      c.roundRect(px, py, w * this.scale, h * this.scale, 0.12 * Math.min(w, h) * this.scale);
+      c.fillStyle = this.shade(name);
+      c.fill();
+      c.strokeStyle = this.colours.back;
+      c.lineWidth = 1;
+      c.stroke();
+    }
+    label(x, y, text, name) {
+      const c = this.context, [px, py] = this.place([x, y]);
+      c.fillStyle = this.shade(name);
+      c.font = "12px system-ui, sans-serif";
+      c.textAlign = "center";
+      c.fillText(text, px, py + 13);
+    }
+  }
+
+  class Film {
+    constructor(root, film) {
+      Object.assign(this, { root, film, now: 0, playing: false, chosen: 0, seen: false });
+      this.canvas = root.querySelector("canvas");
+      this.length = film.t[film.t.length - 1] - film.t[0];
+      this.tail = (Math.min(TAIL_S, 0.2 * this.length) / this.length) * film.t.length;
+      this.button = root.querySelector(".play");
+      this.slider = root.querySelector(".time");
+      this.speed = root.querySelector(".speed");
+      this.state = root.querySelector(".state");
+      this.speed.value = this.length > 50 ? "5" : this.length > 15 ? "2" : "1";
+      this.stopped = calm.matches; // Nobody who asks for calm is shown motion unasked.
+      this.choose();
+      this.listen();
+      this.draw();
+    }
+    choose() {
+      const select = this.root.querySelector(".prediction");
+      this.film.predictions.forEach((p, i) => select.add(new Option(p.title, i)));
+      select.addEventListener("change", () => { this.chosen = Number(select.value); this.draw(); });
+    }
+    listen() {
+      this.button.addEventListener("click", () => {
+        this.stopped = this.playing;
+        this.play(!this.playing);
+      });
+      this.slider.addEventListener("input", () => {
+        this.stopped = true;
+        this.play(false);
+        this.now = (this.slider.value / 1000) * this.length;
+        this.draw();
+      });
+      new ResizeObserver(() => this.draw()).observe(this.canvas);
+      dark.addEventListener("change", () => this.draw());
+      new IntersectionObserver(([entry]) => this.play(entry.isIntersecting && !this.stopped), {
+        threshold: 0.35,
+      }).observe(this.canvas);
+    }
+    play(on) {
+      if (on === this.playing) return;
+      this.playing = on;
+      this.button.textContent = on ? "\u275a\u275a" : "\u25b6";
+      this.button.setAttribute("aria-label", on ? "Pause" : "Play");
+      this.before = null;
+      if (on) requestAnimationFrame((clock) => this.tick(clock));
+    }
+    tick(clock) {
+      if (!this.playing) return;
+      if (this.before !== null) {
+        // A tab that slept does not make the film jump.
+        const passed = Math.min((clock - this.before) / 1000, 0.1);
+        this.now = (this.now + passed * Number(this.speed.value)) % this.length;
+        this.draw();
+      }
+      this.before = clock;
+      requestAnimationFrame((next) => this.tick(next));
+    }
+    where() {
+      const { t } = this.film, time = t[0] + this.now;
+      let low = 0, high = t.length - 1;
+      while (high - low > 1) {
+        const middle = (low + high) >> 1;
+        if (t[middle] <= time) low = middle; else high = middle;
+      }
+      return [low, (time - t[low]) / (t[low + 1] - t[low])];
+    }
+    draw() {
+      const ratio = window.devicePixelRatio || 1;
+      const width = this.canvas.clientWidth, height = this.canvas.clientHeight;
+      if (!width || !height) return;
+      const w = Math.round(width * ratio), h = Math.round(height * ratio);
+      if (this.canvas.width !== w || this.canvas.height !== h) {
+        this.canvas.width = w;
+        this.canvas.height = h;
+      }
+      const context = this.canvas.getContext("2d");
+      context.setTransform(ratio, 0, 0, ratio, 0, 0);
+      context.clearRect(0, 0, width, height);
+      const pen = new Pen(context, this.film.view, width, height, palette());
+      const [frame, part] = this.where();
+      const prediction = this.film.predictions[this.chosen];
+      for (const shape of this.film.ground) PARTS[shape.kind](pen, shape.at, shape);
+      pen.ghost = true;
+      this.paths(pen, this.film.truth, frame, part, 2.6, 0.5);
+      context.globalAlpha = 0.6;
+      this.parts(pen, this.film.truth, frame, part);
+      context.globalAlpha = 1;
+      pen.ghost = false;
+      this.paths(pen, prediction, frame, part, 1.4, 0.95);
+      const there = this.parts(pen, prediction, frame, part);
+      this.tell(there);
+    }
+    parts(pen, motion, frame, part) {
+      let place = 0, all = true;
+      for (const look of this.film.looks) {
+        const numbers = motion.columns.slice(place, place + look.count)
+          .map((column) => between(column, frame, part));
+        place += look.count;
+        if (numbers.includes(null)) all = false; else PARTS[look.kind](pen, numbers, look);
+      }
+      return all;
+    }
+    // A record stays; the path of a point fades after a while.
+    paths(pen, motion, frame, part, width, strength) {
+      const { recorded, colours } = this.film, now = frame + part;
+      const first = recorded ? 0 : Math.max(0, now - this.tail);
+      const pieces = Math.max(1, Math.ceil((now - first) * (recorded ? 1 : FINENESS)));
+      motion.paths.forEach(([xs, ys], number) => {
+        let last = null;
+        for (let i = 0; i <= pieces; i++) {
+          const when = first + ((now - first) * i) / pieces, whole = Math.floor(when);
+          const point = [between(xs, whole, when - whole), between(ys, whole, when - whole)];
+          if (last && !last.includes(null) && !point.includes(null)) {
+            pen.context.globalAlpha = recorded ? strength : (strength * i) / pieces;
+            pen.path([last, point], colours[number], width);
+          }
+          last = point;
+        }
+      });
+      pen.context.globalAlpha = 1;
+    }
+    tell(there) {
+      const time = this.film.t[0] + this.now;
+      this.root.querySelector(".clock").textContent = `${time.toFixed(2)} s`;
+      this.slider.value = (this.now / this.length) * 1000;
+      this.canvas.dataset.time = this.now.toFixed(4);
+      const training = this.film.trainEnd > 0
+        ? (time <= this.film.trainEnd ? "inside the training range" : "after the training range") : "";
+      this.state.textContent = there ? training : "the prediction has ended";
+    }
+  }
+
+  document.querySelectorAll(".film").forEach((root) => {
+    new Film(root, chapters[Number(root.dataset.chapter)].film);
+  });
+})();

@@ -1,0 +1,223 @@
+"""The page: one HTML file that needs no network.
+
+What it is made of (template, style, scripts) lies beside this file in `page/`. Every text from
+outside goes through the template's escaping; the data of films and plots is JSON in which no tag
+can begin.
+"""
+
+import base64
+import io
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import resources
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+from PIL import Image
+
+from mbdnode.evaluation.verdict import VERDICTS, Verdict
+from mbdnode.report.chapters import Chapter, Exhibit, Reproduction
+from mbdnode.report.curves import make_curves
+from mbdnode.report.exhibits import full_caption
+from mbdnode.report.film import make_film
+from mbdnode.report.panels import predicted, shown_entries
+from mbdnode.report.paper_tables import ERRORS, error_table, failure_notes, judged
+from mbdnode.report.tables import Cell, Table, cell_text
+from mbdnode.report.titles import file_name, seconds_text
+
+# A sign beside each word, for whoever does not see its colour.
+_SIGNS = {
+    "reproduced": "\N{CHECK MARK}",
+    "better": "\N{BLACK UP-POINTING TRIANGLE}",
+    "worse": "\N{BLACK DOWN-POINTING TRIANGLE}",
+    "not comparable": "\N{WHITE CIRCLE}",
+    "failed": "\N{MULTIPLICATION X}",
+}
+_NUMBERS = re.compile(r"[-+]?[\d.,]+(e-?\d+)?( of \d+)?|-")
+
+
+@dataclass(frozen=True)
+class Material:
+    """What the page shows besides the numbers.
+
+    **Arguments:**
+
+    - `figures`: PNG by the chapter's name and the label.
+    - `chapter_tables`: the table of results and, where there is one, of hyper-parameters, by
+        chapter's name.
+    - `tables`: those of the whole.
+    """
+
+    figures: Mapping[tuple[str, str], bytes]
+    chapter_tables: Mapping[str, tuple[Table, Table | None]]
+    tables: tuple[Table, ...]
+
+
+def make_page(reproduction: Reproduction, material: Material) -> str:
+    """The whole page as text.
+
+    **Arguments:**
+
+    - `reproduction`: what was run.
+    - `material`: figures and tables, already made.
+
+    **Returns:**
+
+    HTML.
+    """
+    from plotly.offline import get_plotlyjs
+
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    template = environment.from_string(_asset("page.html.j2"))
+    names: list[str] = []
+    chapters = []
+    for chapter in reproduction.chapters:
+        names.append(file_name(chapter.name, names))
+        chapters.append(_chapter(chapter, f"case-{names[-1]}", material))
+    return template.render(
+        css=Markup(_asset("page.css")),
+        film_js=Markup(_asset("film.js")),
+        plots_js=Markup(_asset("plots.js")),
+        plotly=Markup(get_plotlyjs()),
+        data=Markup(_json([{key: c[key] for key in ("film", "curves")} for c in chapters])),
+        signs=_SIGNS,
+        quick=reproduction.quick,
+        tally=_tally(reproduction),
+        facts=_facts(reproduction),
+        errors=_table(error_table(reproduction)),
+        chapters=chapters,
+        tables=[_table(table) for table in material.tables],
+        command=reproduction.command,
+        versions=_table(_versions(reproduction)),
+    )
+
+
+def results_table(chapter: Chapter, reproduction: Reproduction) -> Table:
+    """The part of the error table that is about one chapter."""
+    whole = error_table(replace(reproduction, chapters=(chapter,)))
+    return Table(
+        ERRORS,
+        f"{chapter.title}: errors",
+        whole.headings[1:],
+        tuple(row[1:] for row in whole.rows),
+    )
+
+
+def _asset(name: str) -> str:
+    return resources.files("mbdnode.report").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _json(values: Any) -> str:
+    """JSON inside a script element: no `<`, so that no text can end the element."""
+    text = json.dumps(values, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _chapter(chapter: Chapter, name: str, material: Material) -> dict[str, Any]:
+    first = shown_entries(chapter)
+    titles = {one.title for one in first}
+    shown = [*first, *(one for one in predicted(chapter) if one.title not in titles)]
+    results, hyperparameters = material.chapter_tables[chapter.name]
+    return {
+        "id": name,
+        "title": chapter.title,
+        "source": chapter.source,
+        "notes": chapter.notes,
+        "failures": failure_notes(chapter),
+        "film": make_film(chapter, shown),
+        "curves": make_curves(chapter, shown),
+        "results": _table(results),
+        "hyperparameters": None if hyperparameters is None else _table(hyperparameters),
+        "figures": [_figure(e, material.figures[chapter.name, e.label]) for e in chapter.exhibits],
+    }
+
+
+def _figure(exhibit: Exhibit, png: bytes) -> dict[str, Any]:
+    """A figure for the page, in few colours: a quarter of the size, and nobody sees it."""
+    image = Image.open(io.BytesIO(png)).convert("RGB")
+    small = io.BytesIO()
+    few = image.quantize(96, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    few.save(small, format="png")
+    return {
+        "label": exhibit.label,
+        "caption": full_caption(exhibit),
+        "data": Markup(base64.b64encode(small.getvalue()).decode()),
+        # The figure's own size on a screen; its pixels are finer.
+        "width": round(image.width * 0.8),
+        "height": round(image.height * 0.8),
+    }
+
+
+def _tally(reproduction: Reproduction) -> list[tuple[str, int]]:
+    kinds = [verdict.kind for _, _, verdict in judged(reproduction)]
+    return [(kind, kinds.count(kind)) for kind in VERDICTS]
+
+
+def _facts(reproduction: Reproduction) -> list[tuple[str, str]]:
+    runs = sum(len(entry.rows) for chapter in reproduction.chapters for entry in chapter.entries)
+    facts = [
+        ("cases", str(len(reproduction.chapters))),
+        ("runs", str(runs)),
+        ("seeds", str(reproduction.seeds)),
+        ("time of all runs", seconds_text(reproduction.seconds)),
+        ("machine", reproduction.machine),
+        ("date", reproduction.date),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _versions(reproduction: Reproduction) -> Table:
+    rows: list[tuple[Cell, ...]] = [*reproduction.versions.items()]
+    rows += [
+        (name, value)
+        for name, value in _facts(reproduction)
+        if name in ("seeds", "machine", "date", "time of all runs")
+    ]
+    return Table("", "Versions, machine and time", ("what", "value"), tuple(rows))
+
+
+def _table(table: Table) -> dict[str, Any]:
+    """A table as the template wants it: groups of rows that share their first cell."""
+    numeric = [_is_numeric(table, place) for place in range(len(table.headings))]
+    groups: list[list[list[dict[str, Any]]]] = []
+    last: Cell = None
+    for row in table.rows:
+        cells = [_cell(cell, number) for cell, number in zip(row, numeric, strict=True)]
+        if groups and row[0] == last:
+            groups[-1][0][0]["span"] += 1
+            groups[-1].append(cells[1:])
+        else:
+            cells[0] |= {"head": True, "span": 1}
+            groups.append([cells])
+        last = row[0]
+    return {
+        "title": table.title,
+        "label": table.label,
+        "headings": [
+            {"text": text, "number": number}
+            for text, number in zip(table.headings, numeric, strict=True)
+        ],
+        "groups": groups,
+        "notes": table.notes,
+    }
+
+
+def _is_numeric(table: Table, place: int) -> bool:
+    column = [cell_text(row[place]) for row in table.rows]
+    found = [text for text in column if text != "-"]
+    return place > 0 and bool(found) and all(_NUMBERS.fullmatch(text) for text in found)
+
+
+def _cell(cell: Cell, number: bool) -> dict[str, Any]:
+    plain: dict[str, Any] = {"text": cell_text(cell), "kind": "text", "number": number}
+    plain |= {"head": False, "span": 1}
+    if isinstance(cell, Verdict):
+        return {**plain, "kind": "verdict", "verdict": cell.kind, "text": cell.sentence}
+    if isinstance(cell, str) and re.fullmatch(r"(yes|no)( \[\d+\])?", cell):
+        return {**plain, "kind": cell.split()[0]}
+    return plain

@@ -1,0 +1,131 @@
+"""The report's files: tables, figures and the page, each of them whole."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.figure import Figure
+from PIL import Image
+
+from mbdnode.data.atomic import replace_file
+from mbdnode.report.chapters import Chapter, Reproduction
+from mbdnode.report.exhibits import draw_exhibit
+from mbdnode.report.paper_tables import MASS_SPRING, error_table, mass_spring_table, time_table
+from mbdnode.report.setting_tables import (
+    architecture_table,
+    cases_table,
+    hyperparameter_table,
+    methods_table,
+)
+from mbdnode.report.style import styled
+from mbdnode.report.tables import Table, to_csv, to_markdown
+from mbdnode.report.titles import file_name
+from mbdnode.report.webpage import Material, make_page, results_table
+
+PAGE, TABLES, FIGURES = "report.html", "tables", "figures"
+_DPI = 120
+_MASS_SPRING_CASE = "single-mass-spring"
+
+
+def write_report(reproduction: Reproduction, directory: str | Path) -> Path:
+    """Write DIR/report.html, DIR/tables/*.md and *.csv, DIR/figures/*.png and *.pdf.
+
+    **Arguments:**
+
+    - `reproduction`: what was run and how.
+    - `directory`: where; made if it does not exist. Files of the same names are replaced.
+
+    **Returns:**
+
+    The path of the page.
+    """
+    directory = Path(directory)
+    for name in (TABLES, FIGURES):
+        (directory / name).mkdir(parents=True, exist_ok=True)
+    chapter_tables = {
+        chapter.name: (_results(chapter, reproduction), hyperparameter_table(chapter))
+        for chapter in reproduction.chapters
+    }
+    shared = (
+        time_table(reproduction),
+        cases_table(reproduction),
+        methods_table(reproduction),
+        architecture_table(reproduction),
+    )
+    _write_tables([error_table(reproduction), *_kept(chapter_tables), *shared], directory / TABLES)
+    figures = _write_figures(reproduction, directory / FIGURES)
+    page = make_page(reproduction, Material(figures, chapter_tables, shared))
+    _write(directory / PAGE, page.encode())
+    return directory / PAGE
+
+
+def _results(chapter: Chapter, reproduction: Reproduction) -> Table:
+    if chapter.name == _MASS_SPRING_CASE:
+        return mass_spring_table(chapter)
+    return results_table(chapter, reproduction)
+
+
+def _kept(chapter_tables: dict[str, tuple[Table, Table | None]]) -> Iterator[Table]:
+    """The tables of chapters that are tables of the paper, and not a part of another one."""
+    for results, hyperparameters in chapter_tables.values():
+        if results.label == MASS_SPRING:
+            yield results
+        if hyperparameters is not None:
+            yield hyperparameters
+
+
+def _write_tables(tables: list[Table], directory: Path) -> None:
+    taken: list[str] = []
+    for table in tables:
+        taken.append(_free_name(table.label, table.title.partition(":")[0], taken))
+        _write(directory / f"{taken[-1]}.md", to_markdown(table).encode())
+        _write(directory / f"{taken[-1]}.csv", to_csv(table).encode())
+
+
+def _write_figures(reproduction: Reproduction, directory: Path) -> dict[tuple[str, str], bytes]:
+    """Draw and write all figures; the PNG of each is kept for the page."""
+    made: dict[tuple[str, str], bytes] = {}
+    taken: list[str] = []
+    for chapter in reproduction.chapters:
+        for exhibit in chapter.exhibits:
+            taken.append(_free_name(exhibit.label, chapter.name, taken))
+            figure = draw_exhibit(chapter, exhibit)
+            png = made[chapter.name, exhibit.label] = _as_png(figure)
+            _write(directory / f"{taken[-1]}.png", png)
+            _write(directory / f"{taken[-1]}.pdf", _as_pdf(figure))
+    return made
+
+
+def _free_name(label: str, more: str, taken: list[str]) -> str:
+    """A label's file name; with more behind it where another case has the same label."""
+    name = file_name(label)
+    return file_name(f"{label} {more}", taken) if name in taken else file_name(label, taken)
+
+
+def _as_png(figure: Figure) -> bytes:
+    """Drawn once. `savefig` would do it twice, the first time only to find the size."""
+    figure.set_dpi(_DPI)
+    canvas = FigureCanvasAgg(figure)
+    content = io.BytesIO()
+    with styled():
+        canvas.draw()
+    Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").save(
+        content, format="png", dpi=(_DPI, _DPI)
+    )
+    return content.getvalue()
+
+
+def _as_pdf(figure: Figure) -> bytes:
+    """After `_as_png` has laid everything out, which is kept; no date, so that files repeat."""
+    figure.set_layout_engine("none")
+    content = io.BytesIO()
+    with styled():
+        FigureCanvasPdf(figure).print_pdf(content, metadata={"CreationDate": None})
+    return content.getvalue()
+
+
+def _write(path: Path, content: bytes) -> None:
+    replace_file(path, lambda file: file.write(content))

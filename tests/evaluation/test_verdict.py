@@ -1,0 +1,69 @@
+"""Verdicts follow the numbers: a factor of three either way, and failures count."""
+
+import math
+
+import pytest
+
+from mbdnode.evaluation.verdict import Reference, as_printed, judge, median_of_all
+
+PRINTED = Reference("mbd-node", "rk4", 1e-3, "a table")
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1e-3], "reproduced"),
+        ([2.9e-3], "reproduced"),
+        ([3.1e-3], "worse"),
+        ([3.4e-4], "reproduced"),
+        ([3.2e-4], "better"),
+        ([0.0], "better"),
+        ([1e-5, 1e-3, 1e-1], "reproduced"),
+        ([1e-5, 1e-1, 1e-1], "worse"),
+        ([], "failed"),
+        ([None], "failed"),
+        ([math.nan, 1e-3], "failed"),
+        ([1e-3, 1e-3, None], "reproduced"),
+        ([1e-3, None, None], "failed"),
+    ],
+)
+def test_kind_follows_the_median_of_the_seeds(values, kind):
+    assert judge(values, PRINTED).kind == kind
+
+
+def test_worse_number_changes_the_verdict_and_its_sentence():
+    assert judge([1e-3], PRINTED).sentence == "1 times the printed value"
+    assert judge([2e-1], PRINTED).sentence == "200 times the printed value"
+    assert judge([2e-5], PRINTED).sentence == "50 times smaller than printed"
+
+
+def test_factor_beyond_all_measure_is_a_power_of_ten():
+    assert judge([1e-12], PRINTED).sentence == "1.0e9 times smaller than printed"
+    assert judge([1.23e1], PRINTED).sentence == "12,000 times the printed value"
+
+
+def test_what_cannot_be_compared_says_why_unless_it_failed():
+    odd = Reference("mbd-node", "rk4", 1e-3, "a table", incomparable="Another start.")
+    verdict = judge([1e-3], odd)
+    assert (verdict.kind, verdict.sentence) == ("not comparable", "Another start.")
+    assert judge([None], odd).kind == "failed"
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
+def test_printed_number_must_be_above_zero_and_finite(value):
+    with pytest.raises(ValueError, match="above zero and finite"):
+        Reference("mbd-node", "rk4", value, "a table")
+
+
+def test_median_counts_failures_as_worse_than_any_number():
+    assert median_of_all([3.0, 1.0, None]) == 3.0
+    assert median_of_all([3.0, None]) is None
+    assert median_of_all([]) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1.3e-6, "1.3e-6"), (2.2, "2.2e0"), (12345.0, "1.2e4"), (0.0, "0.0e0"), (math.inf, "-")],
+)
+def test_numbers_are_written_as_the_paper_prints_them(value, text):
+    assert as_printed(value) == text

@@ -1,0 +1,160 @@
+"""Small reproductions to make reports of: three mechanisms, a few models, one that failed."""
+
+from dataclasses import replace
+from functools import cache
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from mbdnode.evaluation.verdict import Reference
+from mbdnode.mechanisms import SingleMassSpring, SinglePendulum, SliderCrank
+from mbdnode.report.chapters import Chapter, Entry, Exhibit, Probe, Reproduction
+from mbdnode.simulation import simulate
+
+STEPS = 60
+
+
+@cache
+def truth_of(name):
+    """A short motion of one of the three mechanisms."""
+    if name == "single-mass-spring":
+        return simulate(SingleMassSpring(), np.linspace(0.0, 6.0, STEPS + 1), {"x": 1.0})
+    if name == "single-pendulum":
+        t = np.linspace(0.0, 3.0, STEPS + 1)
+        force = np.random.default_rng(0).normal(0.0, 1.0, (STEPS + 1, 1))
+        return simulate(SinglePendulum(), t, {"theta": 1.0}, inputs=force)
+    forces = np.random.default_rng(0).uniform(-10.0, 10.0, (STEPS + 1, 2))
+    t = np.linspace(0.0, 6.0, STEPS + 1)
+    return simulate(SliderCrank(), t, {"theta1": 1.0, "theta1_dot": 1.0}, inputs=forces)
+
+
+def drifting(truth, rate):
+    """A prediction that goes astray: off by a share of the truth that grows with time."""
+    share = 1.0 + rate * truth.t[:, None]
+    return eqx.tree_at(lambda x: (x.q, x.v), truth, (truth.q * share, truth.v * share))
+
+
+def diverging(truth):
+    """A prediction that explodes, then is no number any more."""
+    t = np.asarray(truth.t)[:, None]
+    share = np.where(t < 0.6 * t[-1], np.exp(np.minimum(20 * t, 300)), np.nan)
+    q, v = jnp.asarray(np.asarray(truth.q) * share), jnp.asarray(np.asarray(truth.v) * share)
+    return eqx.tree_at(lambda x: (x.q, x.v), truth, (q, v))
+
+
+def row(seed, mse):
+    """The metrics of a finished run."""
+    return {
+        "seed": seed,
+        "mse": mse,
+        "train_seconds": 10.0 + seed,
+        "compile_seconds": 2.0,
+        "outcome": "completed",
+        "status": "completed 5 epochs",
+        "rollout": "completed at t = 3 s (step 60)",
+    }
+
+
+def entry(name, model="mbd-node", integrator="rk4", errors=(1e-3,), recipe="paper", rate=0.01):
+    """An entry whose seeds have these errors."""
+    truth = truth_of(name)
+    rows = tuple(row(seed, error) for seed, error in enumerate(errors))
+    shown = drifting(truth, rate)
+    return Entry(model, integrator, recipe, rows, truth, shown, (1.0, 0.1, 0.01))
+
+
+def failed_entry(model="fcnn", reason="the worker died twice"):
+    """An entry of which no run came to an end."""
+    rows = tuple({"seed": s, "outcome": "failed", "status": reason} for s in range(2))
+    return Entry(model, "-", "paper", rows)
+
+
+def chapter(name, entries, kinds=(), references=(), **changes):
+    """A chapter with one figure of each of these kinds."""
+    mechanisms = {
+        "single-mass-spring": SingleMassSpring(),
+        "single-pendulum": SinglePendulum(),
+        "slider-crank": SliderCrank(),
+    }
+    made = Chapter(
+        name=name,
+        title=name.replace("-", " ").capitalize(),
+        source="paper, a section",
+        mechanism=mechanisms[name],
+        parameters={},
+        train_end_s=0.0 if name == "slider-crank" else 2.0,
+        references=tuple(references),
+        hyperparameters=({"model": "mbd-node", "integrator": "rk4", "epochs": 350, "decay": 0.98},),
+        hyperparameter_label=f"tab:hyper_{name}",
+        exhibits=tuple(Exhibit(f"fig: {name} {k}", k, f"The {k} of it.") for k in kinds),
+        entries=tuple(entries),
+    )
+    return replace(made, **changes)
+
+
+def probes(truth):
+    """Two other starts and a random force."""
+    other = drifting(truth, 0.02)
+    return (
+        Probe("start-1", "from (1, 0)", truth, other, 1e-3),
+        Probe("start-2", "from (-1, 0)", truth, diverging(truth), None),
+        Probe("random-force", "under a random force", truth, other, 2e-3),
+    )
+
+
+def pendulum_chapter(errors=(1e-3, 2e-3, 4e-3)):
+    """With a model that reproduces, one that explodes and one that failed."""
+    name = "single-pendulum"
+    truth = truth_of(name)
+    good = replace(entry(name, errors=errors), probes=probes(truth))
+    rows = ({**row(0, None), "rollout": "left the finite numbers"},)
+    wild = Entry("lstm", "-", "paper", rows, truth, diverging(truth))
+    references = (
+        Reference("mbd-node", "rk4", 2e-3, "a table"),
+        Reference("lstm", "-", 3.4e-3, "a table"),
+        Reference("fcnn", "-", 8e-1, "a table"),
+        Reference("mbd-node", "rk4", 800.0, "another table", "train_seconds"),
+    )
+    kinds = ("over-time", "phase", "starts", "forced", "forward-pass-forces")
+    return chapter(name, (good, wild, failed_entry()), kinds, references)
+
+
+def mass_spring_chapter():
+    """With two integrators, one of them without a printed error."""
+    name = "single-mass-spring"
+    entries = (
+        entry(name, integrator="lf2", errors=(1e-7,)),
+        entry(name, integrator="ys4", errors=(1e-9,)),
+        entry(name, integrator="lf2", errors=(1e-12,), recipe="best", rate=1e-5),
+    )
+    both = ("tab: model_errors", "tab:sms_test")
+    references = (
+        Reference("mbd-node", "lf2", 1.3e-6, "a table", tables=both, setting="generalized"),
+        Reference("numerical", "rk4", 2e-3, "a table", tables=("tab:sms_test",)),
+    )
+    return chapter(name, entries, ("system", "phase-energy", "forward-pass"), references)
+
+
+def crank_chapter():
+    """Driven all the time, without a training range."""
+    name = "slider-crank"
+    references = (Reference("mbd-node", "rk4", 3.2e-2, "a table", incomparable="Another size."),)
+    return chapter(
+        name, (entry(name, errors=(5.0,)),), ("driven", "dependent"), references, notes=("A note.",)
+    )
+
+
+def reproduction(*chapters, **changes):
+    """All three chapters, unless others are given."""
+    made = Reproduction(
+        chapters=chapters or (mass_spring_chapter(), pendulum_chapter(), crank_chapter()),
+        command="mbdnode reproduce --seeds 3 --out somewhere",
+        quick=False,
+        seeds=3,
+        seconds=90.0,
+        versions={"mbdnode": "0.1.0"},
+        machine="a machine",
+        date="a day",
+    )
+    return replace(made, **changes)

@@ -1,0 +1,158 @@
+"""What the figures show: the right lines in the right style, also when predictions go wrong."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from report.samples import (
+    chapter,
+    crank_chapter,
+    entry,
+    failed_entry,
+    mass_spring_chapter,
+    pendulum_chapter,
+    truth_of,
+)
+
+from mbdnode.report.chapters import Exhibit
+from mbdnode.report.exhibits import draw_exhibit
+
+
+def drawn(made, kind, **more):
+    return draw_exhibit(made, Exhibit("fig:x", kind, "A caption.", **more))
+
+
+def titles(figure):
+    return [axes.get_title(loc="left") for axes in figure.axes]
+
+
+def test_each_entry_has_a_row_with_its_error_in_the_title():
+    made = chapter("single-pendulum", (entry("single-pendulum", rate=0.1),))
+    truth, figure = truth_of("single-pendulum"), drawn(made, "over-time")
+    states = np.concatenate([truth.q, truth.v], axis=1)
+    error = np.mean((0.1 * np.asarray(truth.t)[:, None] * states) ** 2)
+    mantissa, exponent = f"{error:.1e}".split("e")
+    expected = f"(a)  MBD-NODE RK4: mse {mantissa}e{int(exponent)}"
+    assert titles(figure) == [expected, "(b)"]
+
+
+def test_prediction_is_dashed_in_the_training_range_and_dotted_after_it():
+    made = chapter("single-pendulum", (entry("single-pendulum"),))
+    truth, *pieces = drawn(made, "over-time").axes[0].get_lines()
+    assert truth.get_linestyle() == "-"
+    assert [line.get_linestyle() for line in pieces] == ["--", ":"]
+    inside, after = (line.get_xdata() for line in pieces)
+    assert inside[-1] == after[0] == pytest.approx(2.0)
+    assert after[-1] == pytest.approx(3.0)
+
+
+def test_exploding_prediction_leaves_the_axes_to_the_truth():
+    figure = drawn(pendulum_chapter(), "over-time")
+    assert "LSTM: ended at t = " in titles(figure)[2]
+    low, high = figure.axes[2].get_ylim()
+    assert -2 < low < high < 2
+
+
+def test_failed_entries_have_no_row_but_do_not_stop_the_figure():
+    made = chapter("single-pendulum", (failed_entry(), entry("single-pendulum")))
+    assert len(drawn(made, "over-time").axes) == 2
+
+
+def test_integrators_that_are_only_timed_are_not_shown_but_better_recipes_are():
+    shown = titles(drawn(mass_spring_chapter(), "over-time"))[::2]
+    assert [title.split(":")[0] for title in shown] == [
+        "(a)  MBD-NODE LF2, paper",
+        "(c)  MBD-NODE LF2, best",
+    ]
+
+
+def test_portraits_of_one_coordinate_stand_side_by_side():
+    figure = drawn(pendulum_chapter(), "phase")
+    boxes = [axes.get_subplotspec().rowspan.start for axes in figure.axes]
+    assert boxes == [0, 0]
+
+
+def test_figure_without_a_finished_run_says_so():
+    figure = drawn(chapter("single-pendulum", (failed_entry(),)), "phase")
+    assert [text.get_text() for text in figure.texts] == [
+        "Single pendulum: no finished run to show."
+    ]
+
+
+def test_energy_of_the_mass_spring_stays_in_view():
+    figure = drawn(mass_spring_chapter(), "phase-energy")
+    # Half the stiffness of 50 N/m times a metre squared.
+    low, high = figure.axes[1].get_ylim()
+    assert low < 25 < high
+
+
+def test_starts_show_every_probe_but_the_force():
+    assert titles(drawn(pendulum_chapter(), "starts")) == [
+        "(a)  from (1, 0): mse 1.0e-3",
+        "(b)  from (-1, 0): mse no number",
+    ]
+
+
+def test_forced_motion_ends_with_the_force_itself():
+    figure = drawn(pendulum_chapter(), "forced")
+    labels = [axes.get_ylabel() for axes in figure.axes]
+    assert labels == [r"$\theta$ [rad]", r"$\dot{\theta}$ [rad/s]", "$F$ [N]"]
+    force = figure.axes[2].get_lines()[0].get_ydata()
+    assert np.array_equal(force, truth_of("single-pendulum").u[:, 0])
+
+
+def test_driven_shows_the_crank_and_its_loads_and_dependent_all_the_rest():
+    driven = [axes.get_ylabel() for axes in drawn(crank_chapter(), "driven").axes]
+    assert driven == [r"$\theta_{1}$ [rad]", r"$\dot{\theta}_{1}$ [rad/s]", "$F$ [N]", "$T$ [N m]"]
+    rest = [axes.get_ylabel() for axes in drawn(crank_chapter(), "dependent").axes]
+    # x1, y1, x2, y2, theta2, x3 with their rates; y3 and theta3 stand still.
+    assert len(rest) == 12
+    assert not any("theta}_{1}" in label or "theta_{1}" in label for label in rest)
+
+
+def test_named_columns_are_the_ones_shown():
+    figure = drawn(crank_chapter(), "phase", columns=("theta2", "x3"))
+    assert [axes.get_xlabel() for axes in figure.axes] == [r"$\theta_{2}$ [rad]", "$x_{3}$ [m]"]
+
+
+def test_unknown_column_is_named_with_those_there_are():
+    with pytest.raises(ValueError, match="names the column 'phi'; the coordinates of"):
+        drawn(pendulum_chapter(), "phase", columns=("phi",))
+
+
+def test_unknown_kind_of_figure_gets_a_hint():
+    with pytest.raises(ValueError, match="Did you mean 'phase'"):
+        drawn(pendulum_chapter(), "phases")
+
+
+def test_mechanism_at_rest_is_shown_at_rest():
+    made = chapter("single-pendulum", (entry("single-pendulum"),))
+    still = eqx.tree_at(
+        lambda x: (x.q, x.v), truth_of("single-pendulum"), replace_fn=jnp.zeros_like
+    )
+    made = replace(made, entries=(replace(made.entries[0], truth=still, prediction=still),))
+    assert titles(drawn(made, "over-time"))[0] == "(a)  MBD-NODE RK4: mse 0.0e0"
+
+
+def test_long_trajectory_is_thinned_for_drawing():
+    made = pendulum_chapter()
+    first = made.entries[0]
+    longer = jax.tree.map(lambda x: x.repeat(100, axis=0) if x.ndim else x, first.truth)
+    longer = eqx.tree_at(lambda x: x.status.step, longer, jnp.array(len(longer) - 1))
+    made = replace(made, entries=(replace(first, truth=longer, prediction=longer),))
+    assert len(drawn(made, "over-time").axes[0].get_lines()[0].get_xdata()) == 2000
+
+
+@pytest.mark.parametrize("made", [mass_spring_chapter, pendulum_chapter, crank_chapter])
+def test_system_is_drawn_with_the_names_of_its_parts(made):
+    figure = drawn(made(), "system")
+    words = {text.get_text() for text in figure.axes[0].texts}
+    expected = {
+        "single-mass-spring": {"$m$", "$k$", "$x$"},
+        "single-pendulum": {"$m$", "$L$", r"$\theta$"},
+        "slider-crank": {"$l$", "$r$", r"$\theta_1$", "$F$", "$T$"},
+    }[made().name]
+    assert expected <= words

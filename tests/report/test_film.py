@@ -1,0 +1,96 @@
+"""The films and curves as plain data: what the browser gets is what the mechanism did."""
+
+import json
+
+import numpy as np
+from report.samples import (
+    chapter,
+    crank_chapter,
+    failed_entry,
+    mass_spring_chapter,
+    pendulum_chapter,
+    truth_of,
+)
+
+from mbdnode.report.curves import make_curves
+from mbdnode.report.drawings import DRAWINGS
+from mbdnode.report.film import make_film
+from mbdnode.report.panels import predicted
+
+
+def film_of(made):
+    return make_film(made, predicted(made))
+
+
+def numbers_at(film, motion, look, frame):
+    """The numbers of the part of that place in the list of looks."""
+    start = sum(part["count"] for part in film["looks"][:look])
+    columns = motion["columns"][start : start + film["looks"][look]["count"]]
+    return [column[frame] if isinstance(column, list) else column for column in columns]
+
+
+def test_bob_of_the_film_is_where_the_pendulum_is():
+    film = film_of(pendulum_chapter())
+    theta = np.asarray(truth_of("single-pendulum").q[:, 0])
+    for frame in (0, 20, 60):
+        x, y, radius = numbers_at(film, film["truth"], 1, frame)
+        assert np.allclose([x, y], [np.sin(theta[frame]), -np.cos(theta[frame])], atol=1e-3)
+        assert radius == 0.09
+
+
+def test_part_that_stands_still_is_stored_once():
+    film = film_of(pendulum_chapter())
+    # The rod's end at the pivot, then its end at the bob.
+    assert film["truth"]["columns"][:2] == [0.0, 0.0]
+    assert len(film["truth"]["columns"][2]) == len(film["t"])
+
+
+def test_prediction_that_exploded_is_null_from_there_on():
+    film = film_of(pendulum_chapter())
+    ended = film["predictions"][1]["columns"][2]
+    assert ended[0] is not None
+    assert ended[-1] is None
+
+
+def test_truth_stays_inside_the_view():
+    for made in (pendulum_chapter(), mass_spring_chapter(), crank_chapter()):
+        film = film_of(made)
+        left, bottom, right, top = film["view"]
+        for xs, ys in film["truth"]["paths"]:
+            assert left <= np.min(xs) <= np.max(xs) <= right
+            assert bottom <= np.min(ys) <= np.max(ys) <= top
+
+
+def test_film_and_curves_are_json_without_what_json_lacks():
+    for made in (pendulum_chapter(), crank_chapter()):
+        json.dumps([film_of(made), make_curves(made, predicted(made))], allow_nan=False)
+
+
+def test_chapter_without_a_prediction_has_neither():
+    made = chapter("single-pendulum", (failed_entry(),))
+    assert film_of(made) is None
+    assert make_curves(made, predicted(made)) is None
+
+
+def test_curves_hold_the_motion_and_its_squared_error():
+    made = pendulum_chapter()
+    curves, truth = make_curves(made, predicted(made)), truth_of("single-pendulum")
+    assert curves is not None
+    assert np.allclose(curves["truth"]["theta"], truth.q[:, 0], rtol=1e-4)
+    off = 0.01 * np.asarray(truth.t)[:, None] * np.concatenate([truth.q, truth.v], axis=1)
+    squares = curves["entries"][0]["squares"]
+    assert squares[0] is None
+    assert np.allclose(squares[1:], np.mean(off[1:] ** 2, axis=1), rtol=1e-2)
+    assert curves["columns"]["theta_dot"] == {"title": "\u03b8\u0307", "unit": "rad/s"}
+
+
+def test_plain_form_of_every_part_has_its_kind_and_lies_within_its_corners():
+    for mechanism, drawing in DRAWINGS.items():
+        q = np.full(len(mechanism.coordinates), 0.3)
+        mu = {p.name: p.default for p in mechanism.parameters}
+        for shape in (*drawing.parts(q, mu), *drawing.ground(q[None], mu)):
+            plain, (low, high) = shape.plain(), shape.corners()
+            assert {"kind", "colour"} <= set(plain.look)
+            x, y = plain.numbers[:2]
+            assert low[0] <= x <= high[0]
+            assert low[1] <= y <= high[1]

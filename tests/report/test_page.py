@@ -1,0 +1,119 @@
+"""The page in a browser: it asks for nothing, complains of nothing, moves, and fits."""
+
+import pytest
+
+DESKTOP, PHONE = (1280, 900), (390, 844)
+
+
+@pytest.fixture
+def page(written):
+    return written / "report.html"
+
+
+# Everything that sticks out to the right of the screen, but for what scrolls in its own box.
+_STICKING_OUT = """
+    [...document.querySelectorAll('body *')]
+      .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
+      .filter((e) => !e.closest('.table-box, .picture-box, nav ul, .command, svg, .skip'))
+      .map((e) => e.outerHTML.slice(0, 100))
+"""
+
+
+def scroll_through(tab):
+    """Show every chapter, so that all plots are made."""
+    for number in range(tab.ask("document.querySelectorAll('.plots').length")):
+        tab.ask(f"document.querySelectorAll('.plots')[{number}].scrollIntoView()")
+        tab.wait_for(
+            f"document.querySelectorAll('.plots')[{number}]"
+            ".querySelectorAll('.js-plotly-plot').length === 4"
+        )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+def test_page_needs_no_network_has_no_errors_and_does_not_overflow(browser, page, size, scheme):
+    with browser.open(page, *size, prefers_color_scheme=scheme) as tab:
+        scroll_through(tab)
+        assert tab.problems == []
+        assert tab.requests == [page.as_uri()]
+        assert tab.ask("document.documentElement.scrollWidth <= innerWidth")
+        assert tab.ask(_STICKING_OUT) == []
+
+
+def test_film_plays_when_it_comes_into_view_and_stops_on_demand(browser, page):
+    with browser.open(page, *DESKTOP) as tab:
+        tab.show(".film canvas")
+        tab.wait_for("Number(document.querySelector('.film canvas').dataset.time) > 0.05")
+        first = tab.picture()
+        tab.wait_for("Number(document.querySelector('.film canvas').dataset.time) > 0.4")
+        assert tab.picture() != first
+        tab.ask("document.querySelector('.film .play').click()")
+        stopped = tab.ask("document.querySelector('.film canvas').dataset.time")
+        tab.ask("new Promise((resolve) => setTimeout(resolve, 200))")
+        assert tab.ask("document.querySelector('.film canvas').dataset.time") == stopped
+
+
+def test_film_draws_another_picture_at_another_time(browser, page):
+    with browser.open(page, *DESKTOP, prefers_reduced_motion="reduce") as tab:
+        tab.show(".film canvas")
+        drawn = "document.querySelector('.film canvas').toDataURL()"
+        first = tab.ask(drawn)
+        tab.ask("""{
+            const slider = document.querySelector('.film .time');
+            slider.value = 500;
+            slider.dispatchEvent(new Event('input'));
+        }""")
+        assert tab.ask(drawn) != first
+        assert tab.ask("Number(document.querySelector('.film canvas').dataset.time)") == 3.0
+
+
+def test_film_waits_for_whoever_asks_for_calm(browser, page):
+    with browser.open(page, *DESKTOP, prefers_reduced_motion="reduce") as tab:
+        tab.show(".film canvas")
+        tab.ask("new Promise((resolve) => setTimeout(resolve, 400))")
+        assert tab.ask("document.querySelector('.film canvas').dataset.time") == "0.0000"
+        tab.ask("document.querySelector('.film .play').click()")
+        tab.wait_for("Number(document.querySelector('.film canvas').dataset.time) > 0.05")
+
+
+def test_film_says_that_a_prediction_has_ended(browser, page):
+    with browser.open(page, *DESKTOP, prefers_reduced_motion="reduce") as tab:
+        tab.ask("""{
+            const film = document.querySelector('#case-single-pendulum .film');
+            film.querySelector('.prediction').value = '1';
+            film.querySelector('.prediction').dispatchEvent(new Event('change'));
+            film.querySelector('.time').value = 900;
+            film.querySelector('.time').dispatchEvent(new Event('input'));
+        }""")
+        state = "document.querySelector('#case-single-pendulum .film .state').textContent"
+        assert tab.ask(state) == "the prediction has ended"
+
+
+def test_model_can_be_taken_out_of_the_plots(browser, page):
+    with browser.open(page, *DESKTOP) as tab:
+        scroll_through(tab)
+        count = "document.querySelector('#case-single-pendulum [data-plot=time]').data.length"
+        before = tab.ask(count)
+        tab.ask("document.querySelector('#case-single-pendulum .chip').click()")
+        # Its two pieces: inside the training range and after it.
+        assert tab.ask(count) == before - 2
+
+
+def test_tables_banner_and_marks_are_there(browser, page):
+    with browser.open(page, *DESKTOP) as tab:
+        text = tab.ask("document.body.innerText")
+        assert "Quick settings." in text
+        assert "mbdnode reproduce --seeds 3 --out somewhere" in text
+        for title in ("Errors of all models on all cases", "Seconds of training"):
+            assert title in text
+        rows = "document.querySelectorAll('#summary tbody tr').length"
+        assert tab.ask(rows) == 7
+        assert tab.ask("document.querySelectorAll('img:not([alt])').length") == 0
+        assert tab.ask("[...document.images].every((i) => i.alt.length > 5)")
+
+
+def test_every_picture_of_the_page_can_be_shown(browser, page):
+    with browser.open(page, *DESKTOP) as tab:
+        tab.ask("document.querySelectorAll('img').forEach((i) => { i.loading = 'eager'; })")
+        tab.wait_for("[...document.images].every((i) => i.complete && i.naturalWidth > 300)")
+        assert tab.ask("document.images.length") == 10

@@ -1,0 +1,188 @@
+"""The tables as Markdown and CSV, with verdicts that follow the numbers."""
+
+import csv
+import io
+from dataclasses import replace
+
+import pytest
+from report.samples import (
+    chapter,
+    crank_chapter,
+    entry,
+    failed_entry,
+    mass_spring_chapter,
+    pendulum_chapter,
+    reproduction,
+)
+
+from mbdnode.evaluation.verdict import Reference, Verdict
+from mbdnode.report.paper_tables import error_table, judged, mass_spring_table, time_table
+from mbdnode.report.setting_tables import (
+    architecture_table,
+    cases_table,
+    hyperparameter_table,
+    methods_table,
+)
+from mbdnode.report.tables import Table, to_csv, to_markdown
+
+
+def records(table):
+    return list(csv.DictReader(io.StringIO(to_csv(table))))
+
+
+def test_numbers_are_short_in_markdown_and_whole_in_csv():
+    table = Table("tab:x", "A table", ("a", "b"), ((0.000123456, True), (None, "plain")))
+    assert "| 1.2e-4 | yes |" in to_markdown(table)
+    assert "| - | plain |" in to_markdown(table)
+    assert to_csv(table) == "a,b\n0.000123456,yes\n,plain\n"
+
+
+def test_text_cannot_break_a_row_of_markdown():
+    table = Table("tab:x", "A\ntitle", ("a",), (("one | two\nthree",),))
+    assert "| one \\| two three |" in to_markdown(table)
+    assert "# A title\n" in to_markdown(table)
+
+
+def test_row_of_the_wrong_length_is_refused():
+    with pytest.raises(ValueError, match="one for each heading"):
+        Table("tab:x", "A table", ("a", "b"), ((1.0,),))
+
+
+def test_error_table_has_median_least_and_greatest_of_the_seeds():
+    row = records(error_table(reproduction(pendulum_chapter((1e-3, 4e-3, 2e-3)))))[0]
+    assert [float(row[name]) for name in ("paper", "median", "least", "greatest")] == [
+        2e-3,
+        2e-3,
+        1e-3,
+        4e-3,
+    ]
+    assert (row["verdict"], row["seeds"]) == ("reproduced", "3")
+
+
+@pytest.mark.parametrize(
+    ("errors", "verdict"),
+    [
+        ((1e-3, 2e-3, 4e-3), "reproduced"),
+        ((1e-1, 2e-1, 4e-1), "worse"),
+        ((1e-6, 2e-6, 4e-6), "better"),
+        ((1e-3, None, None), "failed"),
+    ],
+)
+def test_verdict_follows_the_numbers(errors, verdict):
+    table = error_table(reproduction(pendulum_chapter(errors)))
+    assert records(table)[0]["verdict"] == verdict
+    assert f"| {verdict}: " in to_markdown(table).splitlines()[6]
+
+
+def test_failed_seed_counts_as_worse_than_any():
+    row = records(error_table(reproduction(pendulum_chapter((1e-3, 4e-3, None)))))[0]
+    assert float(row["median"]) == 4e-3
+    assert row["seeds"] == "2 of 3"
+
+
+def test_failed_runs_are_rows_that_say_so():
+    table = error_table(reproduction(pendulum_chapter()))
+    failed = next(row for row in records(table) if row["model"] == "FCNN")
+    assert (failed["verdict"], failed["median"], failed["seeds"]) == ("failed", "", "0 of 2")
+    assert "Single pendulum: FCNN, seeds 0, 1: the worker died twice" in table.notes
+    assert "Single pendulum: LSTM, seed 0: left the finite numbers" in table.notes
+
+
+def test_what_was_not_run_is_not_called_failed():
+    references = (Reference("hnn", "rk4", 1.9e-2, "a table"),)
+    table = error_table(reproduction(chapter("single-pendulum", (), (), references)))
+    assert [(row["recipe"], row["verdict"]) for row in records(table)] == [("not run", "")]
+
+
+def test_number_that_cannot_be_compared_says_why():
+    row = records(error_table(reproduction(crank_chapter())))[0]
+    assert (row["verdict"], row["verdict reason"]) == ("not comparable", "Another size.")
+
+
+def test_every_recipe_has_its_own_row_and_verdict():
+    rows = records(mass_spring_table(mass_spring_chapter()))
+    assert [(row["recipe"], row["verdict"]) for row in rows] == [
+        ("paper", "better"),
+        ("best", "better"),
+        ("not run", ""),
+    ]
+    assert rows[0]["coordinates"] == "generalized"
+
+
+def test_number_of_one_table_does_not_stand_in_another():
+    errors = records(error_table(reproduction(mass_spring_chapter())))
+    assert "Numerical" not in [row["model"] for row in errors]
+    # What the paper prints no error of is shown without a verdict.
+    assert [row["verdict"] for row in errors if row["integrator"] == "YS4"] == [
+        "the paper prints none"
+    ]
+
+
+def test_tally_counts_what_the_error_table_judges():
+    kinds = [verdict.kind for _, _, verdict in judged(reproduction())]
+    assert sorted(kinds) == ["better", "better", "failed", "failed", "not comparable", "reproduced"]
+
+
+def test_time_table_keeps_compiling_apart():
+    row = records(time_table(reproduction(pendulum_chapter())))[0]
+    assert row["paper [s]"] == "800"
+    assert (row["training [s]"], row["compiling [s]"]) == ("11", "2")
+    assert float(row["paper / training"]) == pytest.approx(800 / 11, rel=1e-2)
+
+
+def test_times_of_shortened_runs_are_not_passed_off_as_the_recipes():
+    whole, quick = (time_table(reproduction(pendulum_chapter(), quick=q)) for q in (False, True))
+    assert not any("shortened" in note for note in whole.notes)
+    assert any("shortened" in note for note in quick.notes)
+
+
+def test_cases_table_names_what_was_run():
+    row = records(cases_table(reproduction(pendulum_chapter())))[0]
+    assert row["models in the paper"] == "MBD-NODE, LSTM, FCNN"
+    assert row["run here"] == "MBD-NODE RK4, LSTM, FCNN"
+    assert row["runs"] == "6"
+
+
+def test_hyperparameters_stand_in_rows_with_the_papers_words():
+    made = replace(
+        pendulum_chapter(),
+        hyperparameters=(
+            {"model": "mbd-node", "epochs": 350, "training": {"batch_size": 1}, "source": "s"},
+            {"model": "lstm", "epochs": 400},
+        ),
+    )
+    table = hyperparameter_table(made)
+    assert table is not None
+    assert table.headings == ("hyper-parameter", "MBD-NODE", "LSTM")
+    assert table.rows == (("Max. epochs", "350", "400"), ("batch size", "1", None))
+    assert hyperparameter_table(replace(made, hyperparameters=())) is None
+
+
+def test_architecture_has_the_sizes_of_the_models_themselves():
+    table = architecture_table(reproduction(pendulum_chapter(), crank_chapter()))
+    sizes = {row[0]: row[1:] for row in table.rows}
+    # Angle, velocity and force; angle, velocity, force and torque; one acceleration each.
+    assert sizes["Single pendulum"] == ("3", "256", "256", "1")
+    assert sizes["Slider crank"] == ("4", "256", "256", "1")
+    assert sizes["activation"] == (None, "tanh", "tanh", None)
+
+
+def test_difference_to_the_papers_marks_has_a_footnote():
+    ours = {"hnn": {"Works with constraints": True, "Learn continuous dynamics": True}}
+    notes = {"hnn: Works with constraints": "It was taught."}
+    table = methods_table(reproduction(capabilities=ours, capability_notes=notes))
+    marks = dict(table.rows)
+    assert marks["Works with constraints"] == "yes [1]"
+    assert marks["Learn continuous dynamics"] == "yes"
+    assert table.notes[1] == "[1] HNN, works with constraints: the paper says no. It was taught."
+
+
+def test_verdict_is_a_verdict_and_no_text():
+    cells = [row[-1] for row in error_table(reproduction(pendulum_chapter())).rows]
+    assert all(isinstance(cell, Verdict) for cell in cells)
+
+
+def test_entries_of_failed_runs_have_no_median():
+    assert failed_entry().median() is None
+    assert failed_entry().median("train_seconds") is None
+    assert entry("single-pendulum", errors=(1.0, 3.0)).median() == 2.0

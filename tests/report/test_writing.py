@@ -1,0 +1,141 @@
+"""The files of a report: all there, whole, named safely, with nothing from outside run as code."""
+
+import base64
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+from report.samples import chapter, failed_entry, pendulum_chapter, reproduction
+
+from mbdnode.report import write_report
+from mbdnode.report.exhibits import DRAWERS
+from mbdnode.report.titles import file_name
+
+
+def test_every_kind_of_figure_is_drawn_as_png_and_pdf(written):
+    exhibits = [e for chapter in reproduction().chapters for e in chapter.exhibits]
+    assert {e.kind for e in exhibits} == set(DRAWERS)
+    for exhibit in exhibits:
+        stem = written / "figures" / file_name(exhibit.label)
+        pixels = np.asarray(Image.open(f"{stem}.png").convert("L"))
+        assert pixels.shape[1] > 400
+        # Something is drawn, on a white ground.
+        assert 0.005 < np.mean(pixels < 200) < 0.5
+        assert stem.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_tables_are_written_as_markdown_and_csv(written):
+    names = {path.name for path in (written / "tables").iterdir()}
+    expected = {
+        "tab-model_errors",
+        "tab-sms_test",
+        "tab-time_cost",
+        "tab-tests",
+        "tab-methods_comparison",
+        "tab-model_architecture",
+        "tab-hyper_single-pendulum",
+        "tab-hyper_single-mass-spring",
+        "tab-hyper_slider-crank",
+    }
+    assert names == {f"{name}.{kind}" for name in expected for kind in ("md", "csv")}
+
+
+def test_no_part_of_a_file_is_left_behind(written):
+    assert [path for path in written.rglob("*") if path.name.startswith(".")] == []
+
+
+def test_page_says_what_the_tables_say_when_a_number_gets_worse(tmp_path):
+    for errors, verdict in (((2e-3,), "reproduced"), ((2e1,), "worse")):
+        made = replace(pendulum_chapter(errors), exhibits=())
+        page = write_report(reproduction(made), tmp_path).read_text()
+        row = page[page.index("MBD-NODE</td>") :]
+        assert row.index(f'data-verdict="{verdict}"') < row.index("</tr>")
+        assert f"| {verdict}: " in (tmp_path / "tables" / "tab-model_errors.md").read_text()
+
+
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>'])
+def test_text_from_outside_is_never_code(tmp_path, text):
+    made = pendulum_chapter()
+    made = replace(
+        made,
+        title=text,
+        source=text,
+        notes=(text,),
+        exhibits=(replace(made.exhibits[0], caption=text, label=f"fig:{text}"),),
+        hyperparameters=({"model": text, text: text},),
+        entries=(replace(made.entries[0], recipe=text), failed_entry(text, text)),
+    )
+    page = write_report(
+        reproduction(made, command=text, machine=text, versions={text: text}), tmp_path
+    ).read_text()
+    assert text not in page
+    assert page.count("<script") == 4
+    (png,) = (tmp_path / "figures").glob("*.png")
+    assert png.stem.replace("-", "").isalnum()
+
+
+def test_page_tells_when_settings_were_shortened(written, tmp_path):
+    assert "Quick settings." in (written / "report.html").read_text()
+    made = reproduction(replace(pendulum_chapter(), exhibits=()))
+    assert "Quick settings." not in write_report(made, tmp_path).read_text()
+
+
+def test_chapter_in_which_everything_failed_still_has_its_place(tmp_path):
+    kinds = [kind for kind in DRAWERS if not kind.startswith("forward")]
+    made = chapter("single-pendulum", (failed_entry(),), kinds)
+    page = write_report(reproduction(made), tmp_path).read_text()
+    assert "the worker died twice" in page
+    assert '<div class="film"' not in page
+    assert len(list((tmp_path / "figures").glob("*.png"))) == len(kinds)
+
+
+def test_two_cases_with_the_same_label_keep_both_files(tmp_path):
+    made = pendulum_chapter()
+    made = replace(made, exhibits=made.exhibits[4:])
+    twin = replace(made, name="single-pendulum:twin", title="Twin")
+    write_report(reproduction(made, twin), tmp_path)
+    names = {path.stem for path in (tmp_path / "figures").glob("*.png")}
+    assert len(names) == 2
+    tables = {path.stem for path in (tmp_path / "tables").glob("tab-hyper*.md")}
+    assert tables == {"tab-hyper_single-pendulum", "tab-hyper_single-pendulum-Twin"}
+
+
+def test_same_data_gives_the_same_files(tmp_path):
+    made = pendulum_chapter()
+    made = reproduction(replace(made, exhibits=made.exhibits[:1]))
+    contents = []
+    for name in ("first", "second"):
+        write_report(made, tmp_path / name)
+        files = sorted(path for path in (tmp_path / name).rglob("*") if path.is_file())
+        contents.append([path.read_bytes() for path in files])
+    assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("fig: MNODE_con", "fig-MNODE_con"),
+        ("tab:sms_test", "tab-sms_test"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("..", "unnamed"),
+        ("", "unnamed"),
+    ],
+)
+def test_labels_become_safe_file_names(label, name):
+    assert file_name(label) == name
+
+
+def test_names_that_differ_only_in_capitals_are_kept_apart():
+    assert file_name("fig:A", ["fig-a"]) == "fig-A-2"
+
+
+def test_pictures_of_the_page_are_the_figures(written):
+    page = (written / "report.html").read_text()
+    first = page.split("data:image/png;base64,", 1)[1].split('"', 1)[0]
+    shown = Image.open(io.BytesIO(base64.b64decode(first))).convert("RGB")
+    file = Image.open(written / "figures" / "fig-single-mass-spring-system.png")
+    assert shown.size == file.size
+    difference = np.asarray(shown, int) - np.asarray(file.convert("RGB"), int)
+    assert np.mean(np.abs(difference)) < 3
