@@ -10,6 +10,7 @@ from mbdnode import __version__
 from mbdnode.cli.arguments import spread
 from mbdnode.cli.cases import cases
 from mbdnode.cli.demo import demo
+from mbdnode.cli.reproduce import reproduce
 from mbdnode.cli.run import run
 from mbdnode.cli.simulate import simulate
 
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.command()(cases)
 app.command()(simulate)
 app.command()(run)
+app.command()(reproduce)
 app.command()(demo)
 
 

@@ -1,0 +1,70 @@
+"""The results of a reproduction as a table for a terminal."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mbdnode.cli.tables import new_console, new_table
+from mbdnode.evaluation.verdict import Reference, as_printed, judge, median_of_all
+from mbdnode.experiments import CASES
+
+
+def is_good(row: Mapping[str, Any]) -> bool:
+    """Whether the run ended as it should: trained to its end, and rolled out within numbers."""
+    return row["outcome"] in ("completed", "stopped") and row["mse"] is not None
+
+
+def print_results(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print a line for each case, model and integrator, over all of its seeds."""
+    console = new_console()
+    table = new_table(
+        console,
+        *("case", "model", "integrator", "paper mse", "our mse", "verdict", "train [s]"),
+        numbers=("paper mse", "train [s]"),
+        folding="case",
+    )
+    groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["case"], row["model"], row["integrator"]), []).append(row)
+    last = ""
+    for (case, model, integrator), mine in groups.items():
+        printed = _reference(case, model, integrator)
+        errors = [row["mse"] for row in mine]
+        table.add_row(
+            case if case != last else "",
+            model,
+            integrator,
+            "-" if printed is None else as_printed(printed.value),
+            _spread(errors),
+            "-" if printed is None else judge(errors, printed).kind,
+            _seconds(mine),
+        )
+        last = case
+    console.print(table)
+    if any(row.get("quick") for row in rows):
+        console.print("Quick: shortened runs, so these are not the numbers of the recipe.")
+
+
+def _reference(case: str, model: str, integrator: str) -> Reference | None:
+    """The paper's error for this row, if it prints one."""
+    for reference in CASES[case].references:
+        names = (reference.model, reference.integrator, reference.quantity)
+        if names == (model, integrator, "mse"):
+            return reference
+    return None
+
+
+def _spread(errors: Sequence[float | None]) -> str:
+    """The median; with several seeds also the least and the greatest."""
+    median = median_of_all(errors)
+    found = [error for error in errors if error is not None]
+    text = "failed" if median is None else as_printed(median)
+    if len(errors) == 1 or not found:
+        return text
+    greatest = as_printed(max(found)) if len(found) == len(errors) else "failed"
+    return f"{text} \\[{as_printed(min(found))}, {greatest}]"
+
+
+def _seconds(rows: Sequence[Mapping[str, Any]]) -> str:
+    found = [row["train_seconds"] for row in rows if row.get("train_seconds") is not None]
+    return f"{statistics.median(found):.1f}" if found else "-"

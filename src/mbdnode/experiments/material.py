@@ -1,0 +1,174 @@
+"""From the folders of finished runs to what the report is made of."""
+
+import datetime
+import importlib.metadata
+import json
+import math
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mbdnode.experiments import CASES, Case
+from mbdnode.experiments.folder import METRICS, read_run
+from mbdnode.experiments.plan import Plan, PlannedRun
+from mbdnode.experiments.run import NUMERICAL, configure, integrator_of, printed, uses_integrator
+from mbdnode.models import KINDS, Capability
+from mbdnode.report.chapters import Chapter, Entry, Reproduction
+from mbdnode.report.methods import PAPER_MARKS
+
+_PACKAGES = ("mbdnode", "jax", "jaxlib", "equinox", "diffrax", "optax", "numpy", "scipy")
+# The rows of the paper's table of methods, and two that it lacks, as our models declare them.
+_ROWS = {
+    "Works on energy-conserving system": Capability.ENERGY,
+    "Works on general coordinates": Capability.COORDINATES,
+    "Works on dissipative systems": Capability.DISSIPATION,
+    "Works with constraints": Capability.CONSTRAINTS,
+    "No need for second-order derivatives": Capability.NO_ACCELERATIONS,
+    "Scalability for long time simulation": Capability.LONG,
+    "Learn continuous dynamics": Capability.CONTINUOUS,
+    "Takes forces that change with time": Capability.INPUTS,
+    "Starts from any state": Capability.STARTS,
+}
+
+
+def gather(
+    plan: Plan, failed: Mapping[str, Mapping[str, Any]], folder: Path, *, command: str
+) -> Reproduction:
+    """Read every run of a plan.
+
+    **Arguments:**
+
+    - `plan`: what was to be run.
+    - `failed`: the rows of the runs that have no result, by name.
+    - `folder`: the folder of the runs' folders.
+    - `command`: what made them.
+
+    **Returns:**
+
+    A `Reproduction`, with a row for each run of the plan.
+    """
+    quick = plan.request.quick
+    rows = {run.name: {**_row(run, failed, folder), "quick": quick} for run in plan.runs}
+    chapters = [_chapter(CASES[name], plan, rows, folder) for name in plan.request.cases]
+    return Reproduction(
+        chapters=tuple(chapter for chapter in chapters if chapter.entries),
+        command=command,
+        quick=quick,
+        seeds=plan.request.seeds,
+        seconds=sum(map(_seconds, rows.values()), 0.0),
+        versions={name: importlib.metadata.version(name) for name in _PACKAGES},
+        machine=describe_machine(),
+        date=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        capabilities=capability_marks(),
+    )
+
+
+def _row(run: PlannedRun, failed: Mapping[str, Mapping[str, Any]], folder: Path) -> dict[str, Any]:
+    if run.name in failed:
+        return dict(failed[run.name])
+    return json.loads((folder / run.name / METRICS).read_text())
+
+
+def _seconds(row: Mapping[str, Any]) -> float:
+    """What a run took; a failed one has no times."""
+    return float((row.get("train_seconds") or 0) + (row.get("compile_seconds") or 0))
+
+
+def _chapter(case: Case, plan: Plan, rows: Mapping[str, dict], folder: Path) -> Chapter:
+    groups: dict[tuple[str, str], list[PlannedRun]] = {}
+    for run in plan.runs:
+        if run.config.case == case.name:
+            names = (run.config.model, integrator_of(run.config))
+            groups.setdefault(names, []).append(run)
+    return Chapter(
+        name=case.name,
+        title=case.title,
+        source=case.source,
+        mechanism=case.mechanism,
+        parameters=case.parameters,
+        train_end_s=case.train_steps * case.dt_s,
+        references=case.references,
+        hyperparameters=_hyperparameters(case, plan.request.recipe),
+        hyperparameter_label=case.hyperparameters[0].source,
+        exhibits=case.exhibits,
+        entries=tuple(_entry(*names, runs, rows, folder) for names, runs in groups.items()),
+        notes=_notes(case, groups),
+    )
+
+
+def _entry(
+    model: str, integrator: str, runs: Sequence[PlannedRun], rows: Mapping[str, dict], folder: Path
+) -> Entry:
+    mine = tuple(rows[run.name] for run in runs)
+    recipe = "-" if model == NUMERICAL else runs[0].config.recipe
+    finished = [run for run in runs if rows[run.name]["outcome"] != "failed"]
+    if not finished:
+        return Entry(model, integrator, recipe, mine)
+    by_error = sorted(finished, key=lambda run: _error(rows[run.name]))
+    shown = read_run(folder / by_error[(len(by_error) - 1) // 2].name)
+    return Entry(
+        model=model,
+        integrator=integrator,
+        recipe=recipe,
+        rows=mine,
+        truth=shown.truth,
+        prediction=shown.prediction,
+        history=shown.history,
+        probes=shown.probes,
+    )
+
+
+def _error(row: Mapping[str, Any]) -> float:
+    return math.inf if row.get("mse") is None else row["mse"]
+
+
+def _hyperparameters(case: Case, recipe: str) -> tuple[dict[str, str], ...]:
+    """The columns of the case's table; what differs in its integrator alone is one column."""
+    merged: dict[tuple, list[str]] = {}
+    for column in case.hyperparameters:
+        if column.model == NUMERICAL:
+            continue
+        integrator = column.integrator if uses_integrator(column.model) else None
+        shown = printed(
+            configure(case.name, model=column.model, recipe=recipe, integrator=integrator)
+        )
+        name = shown.pop("integrator")
+        merged.setdefault(tuple(shown.items()), []).append(name)
+    return tuple(
+        {"model": dict(shown)["model"], "integrator": ", ".join(names), **dict(shown)}
+        for shown, names in merged.items()
+    )
+
+
+def _notes(case: Case, groups: Mapping[Any, Sequence[PlannedRun]]) -> tuple[str, ...]:
+    if not case.box:
+        return case.notes
+    sizes = {run.config.samples for runs in groups.values() for run in runs}
+    drawn = ", ".join(f"{size:,}" for size in sorted(sizes))
+    return (
+        *case.notes,
+        f"Trained on {drawn} draws from the state space; the paper used 10,000,000.",
+    )
+
+
+def capability_marks() -> dict[str, dict[str, bool]]:
+    """What each model of the paper's table of methods can do, as the code declares it."""
+    return {
+        model: {title: row in KINDS[model].capabilities for title, row in _ROWS.items()}
+        for model in PAPER_MARKS
+    }
+
+
+def describe_machine() -> str:
+    """Processor, cores and system, without the machine's name."""
+    processor = platform.processor() or platform.machine()
+    listing = Path("/proc/cpuinfo")
+    if listing.is_file():
+        lines = listing.read_text().splitlines()
+        models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        processor = models[0] if models else processor
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    python = platform.python_version()
+    return f"{processor}, {cores} cores, {platform.system()}, Python {python}"

@@ -1,0 +1,215 @@
+"""What to run: the paper's columns of the chosen cases and models, for every seed.
+
+A plan follows from its request alone, so the request is what is stored beside the results, and
+two calls with the same request mean the same runs.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from mbdnode.config import check_types
+from mbdnode.experiments import CASES, Case
+from mbdnode.experiments.run import (
+    MODELS,
+    NUMERICAL,
+    RunConfig,
+    check,
+    configure,
+    integrator_of,
+    uses_integrator,
+)
+from mbdnode.naming import unknown_name
+from mbdnode.training import RECIPES
+
+QUICK_MODELS = ("mbd-node",)
+# A quick run makes this part of the updates.
+QUICK_PART = 0.1
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for.
+
+    **Arguments:**
+
+    - `cases`, `models`: by name, in the order of the catalogues.
+    - `recipe`: how to train.
+    - `seeds`: how many; they are 0, 1, and so on.
+    - `quick`: shorten every run.
+    - `samples`: draws for the cases that are trained on draws; None for their own number.
+    """
+
+    cases: tuple[str, ...]
+    models: tuple[str, ...]
+    recipe: str = "paper"
+    seeds: int = 1
+    quick: bool = False
+    samples: int | None = None
+
+    def __post_init__(self):
+        check_types(self)
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run: the name of its folder, and all that decides its result."""
+
+    name: str
+    config: RunConfig
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A request and the runs that follow from it."""
+
+    request: Request
+    runs: tuple[PlannedRun, ...]
+
+
+def make_plan(
+    *,
+    cases: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+    recipe: str = "paper",
+    seeds: int = 1,
+    quick: bool = False,
+    samples: int | None = None,
+) -> Plan:
+    """The runs that a request asks for, each of them checked.
+
+    **Arguments:**
+
+    - `cases`: by name; all if None.
+    - `models`: by name; if None all that the paper has a column for, or the quick ones.
+    - `recipe`, `seeds`, `quick`, `samples`: as in `Request`.
+
+    **Returns:**
+
+    A `Plan`. Raises `ValueError` for what is not known, cannot be carried out, or asks for nothing.
+    """
+    if seeds < 1:
+        raise ValueError(f"The number of seeds is {seeds}; it must be at least 1.")
+    if recipe not in RECIPES:
+        raise unknown_name("recipe", recipe, RECIPES)
+    chosen_cases = _known("case", cases, CASES) or tuple(CASES)
+    request = Request(
+        cases=chosen_cases,
+        models=_known("model", models, MODELS) or default_models(chosen_cases, quick=quick),
+        recipe=recipe,
+        seeds=seeds,
+        quick=quick,
+        samples=samples,
+    )
+    _check_something_to_run(request, bool(cases), bool(models))
+    _check_samples(request)
+    runs = {run.name: run for case in request.cases for run in _runs(CASES[case], request)}
+    return Plan(request, tuple(runs.values()))
+
+
+def default_models(cases: Iterable[str], *, quick: bool) -> tuple[str, ...]:
+    """The models of a request that names none: those of the cases' columns, or the quick ones."""
+    found = {model for case in cases for model in _models_of(CASES[case])}
+    return tuple(m for m in MODELS if m in found and (not quick or m in QUICK_MODELS))
+
+
+def _known(kind: str, names: Sequence[str] | None, catalogue: Iterable[str]) -> tuple[str, ...]:
+    """The names in the catalogue's order; none of them unknown."""
+    catalogue = tuple(catalogue)
+    for name in names or ():
+        if name not in catalogue:
+            raise unknown_name(kind, name, catalogue)
+    return tuple(name for name in catalogue if name in (names or ()))
+
+
+def _models_of(case: Case) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(column.model for column in case.hyperparameters))
+
+
+def _check_something_to_run(request: Request, cases_named: bool, models_named: bool) -> None:
+    """What the user names must lead to runs; what was only filled in need not."""
+    cases = [CASES[name] for name in request.cases]
+    for case in cases:
+        if cases_named and not set(request.models) & set(_models_of(case)):
+            raise ValueError(
+                f"Nothing to run for {case.name!r} with {', '.join(request.models)}: the paper "
+                f"has only {', '.join(_models_of(case))} there. Leave out the case, or name one of "
+                "its models."
+            )
+    for model in request.models:
+        if models_named and not any(model in _models_of(case) for case in cases):
+            raise ValueError(
+                f"Nothing to run with the model {model!r}: the paper has no column for it in "
+                f"{', '.join(request.cases)}. `mbdnode run CASE --model {model}` runs it alone."
+            )
+
+
+def _check_samples(request: Request) -> None:
+    if request.samples is None:
+        return
+    if request.samples < 1:
+        raise ValueError(f"--samples is {request.samples}; it must be at least 1.")
+    if not any(CASES[name].box for name in request.cases):
+        drawn = ", ".join(name for name, case in CASES.items() if case.box)
+        raise ValueError(
+            f"--samples {request.samples} would change nothing: of the cases only {drawn} is "
+            "trained on draws. Leave it out, or add that case."
+        )
+
+
+def _runs(case: Case, request: Request) -> list[PlannedRun]:
+    found, seen = [], set()
+    for column in case.hyperparameters:
+        if column.model not in request.models or (request.quick and column.model in seen):
+            continue  # A quick plan takes a model's first column: the one of the error table.
+        seen.add(column.model)
+        first = _configured(case, column.model, column.integrator, request)
+        check(first)
+        # Nothing is drawn where nothing is trained.
+        seeds = 1 if column.model == NUMERICAL else request.seeds
+        configs = [replace(first, seed=seed) for seed in range(seeds)]
+        found += [PlannedRun(_folder_name(config), config) for config in configs]
+    return found
+
+
+def _configured(case: Case, model: str, integrator: str, request: Request) -> RunConfig:
+    config = configure(
+        case.name,
+        model=model,
+        recipe=request.recipe,
+        integrator=integrator if uses_integrator(model) else None,
+    )
+    config = quick(config) if request.quick else config
+    if request.samples is not None and case.box:
+        config = replace(config, samples=request.samples)
+    return config
+
+
+def quick(config: RunConfig) -> RunConfig:
+    """The same run with a tenth of the epochs, and of the draws where there are any.
+
+    The learning rate falls as far in them as it would have in all, so that the run is a short
+    one of its kind rather than the beginning of a long one.
+
+    **Arguments:**
+
+    - `config`: of the whole run.
+
+    **Returns:**
+
+    Another configuration.
+    """
+    training = config.training
+    epochs = max(1, round(training.epochs * QUICK_PART))
+    decay = training.decay ** (training.epochs / epochs)
+    return replace(
+        config,
+        training=replace(training, epochs=epochs, decay=decay),
+        samples=max(1, round(config.samples * QUICK_PART)),
+    )
+
+
+def _folder_name(config: RunConfig) -> str:
+    """Names that every file system takes."""
+    integrator = integrator_of(config).replace("-", "none")
+    parts = (config.case, config.model, integrator, config.recipe, str(config.seed))
+    return "-".join(part.replace(":", "-") for part in parts)
