@@ -8,6 +8,7 @@ configurations where `det C_d` vanishes, so a draw is accepted when `det C_d` ha
 sign, and is otherwise followed from the reference in small steps too.
 """
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -36,7 +37,7 @@ from mbdnode.trajectory import Samples, State
 
 # XLA spreads a larger batch of small solves over its pool, and on two cores such a batch inside a
 # loop has been seen to wait for itself for ever. A thousand at once is as fast.
-_BLOCK = 1_024
+BLOCK = 1_024
 _PATH_STEPS = 64
 # Anchors, and draws that are followed, come in blocks of this many.
 _PATH_BLOCK = 256
@@ -57,7 +58,7 @@ def sample_accelerations(
     count: int,
     *,
     seed: Any = 0,
-    block: int = _BLOCK,
+    block: int = BLOCK,
     guess: Mapping[str, float] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Iterator[Samples]:
@@ -82,11 +83,54 @@ def sample_accelerations(
     """
     if count < 1 or block < 1:
         raise ValueError(f"count is {count} and block is {block}; both must be at least 1.")
-    mu = resolve_parameters(mechanism, parameters)
-    reference = consistent_state(mechanism, {}, guess=guess, parameters=parameters)
-    partition = choose_partition(mechanism, jnp.zeros(()), reference.q, mu)
-    low, high = _bounds(mechanism, partition, ranges)
-    return _stream(mechanism, partition, reference, mu, low, high, count, seed, block)
+    return Sampler(mechanism, ranges, guess, parameters).draw(count, seed, block)
+
+
+class Sampler:
+    """What all draws from one box share: the partition and the anchors.
+
+    **Arguments:**
+
+    - `mechanism`, `ranges`, `guess`, `parameters`: as for `sample_accelerations`.
+    """
+
+    def __init__(
+        self,
+        mechanism: AbstractMechanism,
+        ranges: Mapping[str, tuple[float, float]],
+        guess: Mapping[str, float] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ):
+        self.mechanism = mechanism
+        self.mu = resolve_parameters(mechanism, parameters)
+        self.reference = consistent_state(mechanism, {}, guess=guess, parameters=parameters)
+        self.partition = choose_partition(mechanism, jnp.zeros(()), self.reference.q, self.mu)
+        self.low, self.high = _bounds(mechanism, self.partition, ranges)
+
+    @functools.cached_property
+    def anchors(self) -> _Anchors:
+        """Evenly spread, since the farthest draw from its anchor sets the pace of all."""
+        spread = Halton(self.low.shape[0], scramble=False).random(_PATH_BLOCK)
+        spread = jnp.asarray(self.low + (self.high - self.low) * spread)
+        return _anchors(self.mechanism, self.partition, self.reference, self.mu, spread)
+
+    def draw(self, count: int, seed: Any, block: int = BLOCK) -> Iterator[Samples]:
+        """As many samples, block by block."""
+        mechanism, partition, mu = self.mechanism, self.partition, self.mu
+        random = np.random.default_rng(seed)
+        block = min(block, count)
+        for first in range(0, count, block):
+            size = min(block, count - first)
+            drawn = random.uniform(self.low, self.high, (size, self.low.shape[0]))
+            # One shape for every block, so that the last one is not compiled anew.
+            padded = jnp.asarray(np.resize(drawn, (block, drawn.shape[1])))
+            samples, accepted = _evaluate(mechanism, partition, self.anchors, mu, padded)
+            lost = np.flatnonzero(~np.asarray(accepted)[:size])
+            if lost.size:
+                reference = self.reference
+                samples = _follow(mechanism, partition, reference, mu, drawn, samples, lost)
+            whole = size == block
+            yield samples if whole else jax.tree.map(lambda x: x[:size], samples)  # noqa: B023
 
 
 def _bounds(mechanism, partition: Partition, ranges) -> tuple[np.ndarray, np.ndarray]:
@@ -106,26 +150,6 @@ def _bounds(mechanism, partition: Partition, ranges) -> tuple[np.ndarray, np.nda
             )
     bounds = np.array([ranges[name] for name in names], float)
     return bounds[:, 0], bounds[:, 1]
-
-
-def _stream(
-    mechanism, partition, reference, mu, low, high, count, seed, block
-) -> Iterator[Samples]:
-    random = np.random.default_rng(seed)
-    # Evenly spread, since the farthest draw from its anchor sets the pace of all.
-    spread = low + (high - low) * Halton(low.shape[0], scramble=False).random(_PATH_BLOCK)
-    anchors = _anchors(mechanism, partition, reference, mu, jnp.asarray(spread))
-    block = min(block, count)
-    for first in range(0, count, block):
-        size = min(block, count - first)
-        drawn = random.uniform(low, high, (size, low.shape[0]))
-        # One shape for every block, so that the last one is not compiled anew.
-        padded = jnp.asarray(np.resize(drawn, (block, drawn.shape[1])))
-        samples, accepted = _evaluate(mechanism, partition, anchors, mu, padded)
-        lost = np.flatnonzero(~np.asarray(accepted)[:size])
-        if lost.size:
-            samples = _follow(mechanism, partition, reference, mu, drawn, samples, lost)
-        yield jax.tree.map(lambda x: x[:size], samples) if size < block else samples  # noqa: B023
 
 
 @eqx.filter_jit

@@ -12,13 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.data.sampling import sample_accelerations
-from mbdnode.multibody import (
-    AbstractMechanism,
-    choose_partition,
-    consistent_state,
-    resolve_parameters,
-)
+from mbdnode.data.sampling import BLOCK, Sampler
+from mbdnode.multibody import AbstractMechanism
 from mbdnode.simulation import simulate
 from mbdnode.trajectory import Dataset, State
 
@@ -57,17 +52,9 @@ class StepStream(AbstractStream):
     ):
         if size < 1:
             raise ValueError(f"size is {size}; a chunk needs at least one step.")
-        self._draw = dict(
-            mechanism=mechanism, ranges=ranges, count=size, guess=guess, parameters=parameters
-        )
-        self._seed, self._parameters = seed, dict(parameters or {})
-        times = np.array([0.0, dt_s])
-        partition = choose_partition(
-            mechanism,
-            jnp.zeros(()),
-            consistent_state(mechanism, {}, guess=guess, parameters=parameters).q,
-            resolve_parameters(mechanism, parameters),
-        )
+        self._sampler = Sampler(mechanism, ranges, guess, parameters)
+        self._size, self._seed, self._parameters = size, seed, dict(parameters or {})
+        times, partition = np.array([0.0, dt_s]), self._sampler.partition
 
         # Compiled once for all chunks.
         @jax.jit
@@ -87,7 +74,13 @@ class StepStream(AbstractStream):
 
     def chunk(self, number: int) -> Dataset:
         """A batch of `size` trajectories of two rows each, as training takes it."""
-        blocks = sample_accelerations(**self._draw, seed=[self._seed, number])
-        runs = [jax.tree.map(np.asarray, self._step(b.q, b.v, b.u)) for b in blocks]
+        # Blocks of equal size, so that the step is compiled for one shape.
+        block = -(-self._size // -(-self._size // BLOCK))
+        runs = []
+        for drawn in self._sampler.draw(self._size, [self._seed, number], block):
+            count = len(drawn)
+            full = jax.tree.map(lambda x: np.resize(x, (block, *x.shape[1:])), drawn)
+            taken = self._step(full.q, full.v, full.u)
+            runs.append(jax.tree.map(lambda x: np.asarray(x)[:count], taken))  # noqa: B023
         steps = jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *runs)
         return Dataset(steps, self._parameters)
