@@ -80,7 +80,7 @@ def test_samples_go_to_the_cases_that_are_drawn():
     [
         ({"cases": ["cart-pol"]}, r"case 'cart-pol'.*'cart-pole'"),
         ({"models": ["mbdnode"]}, r"model 'mbdnode'.*'mbd-node'"),
-        ({"recipe": "papr"}, r"recipe 'papr'.*'paper'"),
+        ({"recipes": ["papr"]}, r"recipe 'papr'.*'paper'"),
         ({"seeds": 0}, r"seeds is 0"),
         ({"cases": ["slider-crank"], "models": ["lstm"]}, r"Nothing to run for 'slider-crank'"),
         (

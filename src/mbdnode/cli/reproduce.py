@@ -19,7 +19,9 @@ def reproduce(
     models: Annotated[
         str | None, typer.Option(help="Some models only, such as m,n.", metavar="NAMES")
     ] = None,
-    recipe: Annotated[str, typer.Option(help="How to train.", metavar="NAME")] = "paper",
+    recipe: Annotated[
+        str, typer.Option(help="How to train, such as paper or paper,best.", metavar="NAMES")
+    ] = "paper",
     seeds: Annotated[int, typer.Option(help="Runs of each, from seed 0 on.", metavar="N")] = 1,
     quick: Annotated[
         bool, typer.Option("--quick", help="Short runs of MBD-NODE alone; not the paper's numbers.")
@@ -53,7 +55,7 @@ def reproduce(
     plan = make_plan(
         cases=names[0],
         models=names[1],
-        recipe=recipe,
+        recipes=_split(recipe),
         seeds=seeds,
         quick=quick,
         samples=samples,

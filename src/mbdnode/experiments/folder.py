@@ -22,7 +22,7 @@ from typing import Any
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data import read_back, write
 from mbdnode.data.atomic import replace_file
-from mbdnode.experiments import get_case
+from mbdnode.experiments import Case, get_case
 from mbdnode.experiments.run import RunConfig, RunResult, check, run
 from mbdnode.models import AbstractModel, save
 from mbdnode.report.chapters import Probe
@@ -175,15 +175,23 @@ def read_run(path: Path) -> StoredRun:
             history = tuple(float(row["loss"]) for row in csv.DictReader(file))
     except OSError as error:
         raise ValueError(f"'{path}' is not a finished run: {error.strerror}.") from error
-    pair = lambda stem: tuple(  # noqa: E731
-        read_back(path / f"{stem}{which}.csv", case.mechanism) for which in ("truth", "prediction")
-    )
-    probes = tuple(
-        Probe(trial.name, trial.title, *pair(f"probe-{trial.name}-"), metrics["probes"][trial.name])
-        for trial in case.trials
-        if trial.name in metrics.get("probes", {})
-    )
-    return StoredRun(config, metrics, *pair(""), history, probes)
+    truth, prediction = _pair(path, "", case)
+    return StoredRun(config, metrics, truth, prediction, history, _read_probes(path, case, metrics))
+
+
+def _pair(path: Path, stem: str, case: Case) -> tuple[Trajectory, Trajectory]:
+    truth = read_back(path / f"{stem}truth.csv", case.mechanism)
+    return truth, read_back(path / f"{stem}prediction.csv", case.mechanism)
+
+
+def _read_probes(path: Path, case: Case, metrics: Mapping[str, Any]) -> tuple[Probe, ...]:
+    found = []
+    for trial in case.trials:
+        if trial.name in metrics.get("probes", {}):
+            truth, prediction = _pair(path, f"probe-{trial.name}-", case)
+            mse = metrics["probes"][trial.name]
+            found.append(Probe(trial.name, trial.title, truth, prediction, mse))
+    return tuple(found)
 
 
 def _write_json(path: Path, values: Any) -> None:

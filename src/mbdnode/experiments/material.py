@@ -32,6 +32,13 @@ _ROWS = {
     "Starts from any state": Capability.STARTS,
 }
 
+_NEEDED = "No need for second-order derivatives"
+_REASONS = {
+    f"lnn: {_NEEDED}": "It is trained on accelerations, here differences of the data's velocities.",
+    f"lstm: {_NEEDED}": "It is trained on positions and velocities alone.",
+    f"fcnn: {_NEEDED}": "It is trained on positions and velocities alone.",
+}
+
 
 def gather(
     plan: Plan, failed: Mapping[str, Mapping[str, Any]], folder: Path, *, command: str
@@ -62,6 +69,7 @@ def gather(
         machine=describe_machine(),
         date=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         capabilities=capability_marks(),
+        capability_notes=_REASONS,
     )
 
 
@@ -77,10 +85,10 @@ def _seconds(row: Mapping[str, Any]) -> float:
 
 
 def _chapter(case: Case, plan: Plan, rows: Mapping[str, dict], folder: Path) -> Chapter:
-    groups: dict[tuple[str, str], list[PlannedRun]] = {}
+    groups: dict[tuple[str, str, str], list[PlannedRun]] = {}
     for run in plan.runs:
         if run.config.case == case.name:
-            names = (run.config.model, integrator_of(run.config))
+            names = (run.config.model, integrator_of(run.config), run.config.recipe)
             groups.setdefault(names, []).append(run)
     return Chapter(
         name=case.name,
@@ -90,7 +98,7 @@ def _chapter(case: Case, plan: Plan, rows: Mapping[str, dict], folder: Path) -> 
         parameters=case.parameters,
         train_end_s=case.train_steps * case.dt_s,
         references=case.references,
-        hyperparameters=_hyperparameters(case, plan.request.recipe),
+        hyperparameters=_hyperparameters(case),
         hyperparameter_label=case.hyperparameters[0].source,
         exhibits=case.exhibits,
         entries=tuple(_entry(*names, runs, rows, folder) for names, runs in groups.items()),
@@ -99,10 +107,15 @@ def _chapter(case: Case, plan: Plan, rows: Mapping[str, dict], folder: Path) -> 
 
 
 def _entry(
-    model: str, integrator: str, runs: Sequence[PlannedRun], rows: Mapping[str, dict], folder: Path
+    model: str,
+    integrator: str,
+    recipe: str,
+    runs: Sequence[PlannedRun],
+    rows: Mapping[str, dict],
+    folder: Path,
 ) -> Entry:
     mine = tuple(rows[run.name] for run in runs)
-    recipe = "-" if model == NUMERICAL else runs[0].config.recipe
+    recipe = "-" if model == NUMERICAL else recipe
     finished = [run for run in runs if rows[run.name]["outcome"] != "failed"]
     if not finished:
         return Entry(model, integrator, recipe, mine)
@@ -124,16 +137,14 @@ def _error(row: Mapping[str, Any]) -> float:
     return math.inf if row.get("mse") is None else row["mse"]
 
 
-def _hyperparameters(case: Case, recipe: str) -> tuple[dict[str, str], ...]:
+def _hyperparameters(case: Case) -> tuple[dict[str, str], ...]:
     """The columns of the case's table; what differs in its integrator alone is one column."""
     merged: dict[tuple, list[str]] = {}
     for column in case.hyperparameters:
         if column.model == NUMERICAL:
             continue
         integrator = column.integrator if uses_integrator(column.model) else None
-        shown = printed(
-            configure(case.name, model=column.model, recipe=recipe, integrator=integrator)
-        )
+        shown = printed(configure(case.name, model=column.model, integrator=integrator))
         name = shown.pop("integrator")
         merged.setdefault(tuple(shown.items()), []).append(name)
     return tuple(

@@ -33,7 +33,7 @@ class Request:
     **Arguments:**
 
     - `cases`, `models`: by name, in the order of the catalogues.
-    - `recipe`: how to train.
+    - `recipes`: how to train, each in turn.
     - `seeds`: how many; they are 0, 1, and so on.
     - `quick`: shorten every run.
     - `samples`: draws for the cases that are trained on draws; None for their own number.
@@ -41,7 +41,7 @@ class Request:
 
     cases: tuple[str, ...]
     models: tuple[str, ...]
-    recipe: str = "paper"
+    recipes: tuple[str, ...] = ("paper",)
     seeds: int = 1
     quick: bool = False
     samples: int | None = None
@@ -70,7 +70,7 @@ def make_plan(
     *,
     cases: Sequence[str] | None = None,
     models: Sequence[str] | None = None,
-    recipe: str = "paper",
+    recipes: Sequence[str] = ("paper",),
     seeds: int = 1,
     quick: bool = False,
     samples: int | None = None,
@@ -81,7 +81,7 @@ def make_plan(
 
     - `cases`: by name; all if None.
     - `models`: by name; if None all that the paper has a column for, or the quick ones.
-    - `recipe`, `seeds`, `quick`, `samples`: as in `Request`.
+    - `recipes`, `seeds`, `quick`, `samples`: as in `Request`.
 
     **Returns:**
 
@@ -89,13 +89,11 @@ def make_plan(
     """
     if seeds < 1:
         raise ValueError(f"The number of seeds is {seeds}; it must be at least 1.")
-    if recipe not in RECIPES:
-        raise unknown_name("recipe", recipe, RECIPES)
     chosen_cases = _known("case", cases, CASES) or tuple(CASES)
     request = Request(
         cases=chosen_cases,
         models=_known("model", models, MODELS) or default_models(chosen_cases, quick=quick),
-        recipe=recipe,
+        recipes=_known("recipe", recipes, RECIPES),
         seeds=seeds,
         quick=quick,
         samples=samples,
@@ -157,28 +155,32 @@ def _check_samples(request: Request) -> None:
 
 
 def _runs(case: Case, request: Request) -> list[PlannedRun]:
-    found, seen = [], set()
-    for column in case.hyperparameters:
-        if column.model not in request.models or (request.quick and column.model in seen):
-            continue  # A quick plan takes a model's first column: the one of the error table.
-        seen.add(column.model)
-        first = _configured(case, column.model, column.integrator, request)
-        check(first)
-        # Nothing is drawn where nothing is trained.
-        seeds = 1 if column.model == NUMERICAL else request.seeds
-        configs = [replace(first, seed=seed) for seed in range(seeds)]
-        found += [PlannedRun(_folder_name(config), config) for config in configs]
+    found = []
+    for recipe in request.recipes:
+        seen = set()
+        at_once = RECIPES[recipe].method != "gradient"
+        for column in case.hyperparameters:
+            if column.model not in request.models or (at_once and column.model != "mbd-node"):
+                continue
+            if (request.quick or at_once) and column.model in seen:
+                continue  # The first column of a model is the one of the error table.
+            seen.add(column.model)
+            first = _configured(case, column.model, column.integrator, recipe, request)
+            check(first)
+            # Nothing is drawn where nothing is trained.
+            seeds = 1 if column.model == NUMERICAL else request.seeds
+            configs = [replace(first, seed=seed) for seed in range(seeds)]
+            found += [PlannedRun(_folder_name(config), config) for config in configs]
     return found
 
 
-def _configured(case: Case, model: str, integrator: str, request: Request) -> RunConfig:
-    config = configure(
-        case.name,
-        model=model,
-        recipe=request.recipe,
-        integrator=integrator if uses_integrator(model) else None,
-    )
-    config = quick(config) if request.quick else config
+def _configured(
+    case: Case, model: str, integrator: str, recipe: str, request: Request
+) -> RunConfig:
+    at_once = RECIPES[recipe].method != "gradient"
+    named = None if at_once or not uses_integrator(model) else integrator
+    config = configure(case.name, model=model, recipe=recipe, integrator=named)
+    config = quick(config) if request.quick and not at_once else config
     if request.samples is not None and case.box:
         config = replace(config, samples=request.samples)
     return config

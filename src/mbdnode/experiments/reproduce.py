@@ -218,7 +218,7 @@ def command_line(request: Request, place: Place, out: Path, *, resume: bool = Fa
     words = ["mbdnode", "reproduce"]
     words += [] if request.cases == tuple(CASES) else ["--cases", ",".join(request.cases)]
     words += [] if request.models == usual_models else ["--models", ",".join(request.models)]
-    words += [] if request.recipe == "paper" else ["--recipe", request.recipe]
+    words += [] if request.recipes == ("paper",) else ["--recipe", ",".join(request.recipes)]
     words += [] if request.seeds == 1 else ["--seeds", str(request.seeds)]
     words += ["--quick"] if request.quick else []
     words += [] if request.samples is None else ["--samples", str(request.samples)]

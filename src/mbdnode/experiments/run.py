@@ -20,6 +20,7 @@ from mbdnode.multibody import AbstractForecaster, AbstractSystem
 from mbdnode.naming import unknown_name
 from mbdnode.report.chapters import Probe
 from mbdnode.simulation import simulate
+from mbdnode.simulation.simulate import ANALYTIC
 from mbdnode.training import RECIPES, Checkpoint, Fit, TrainingConfig, check_training, fit
 from mbdnode.trajectory import Dataset, State, Trajectory
 
@@ -147,6 +148,8 @@ def configure(
         first = chosen.column(kind).integrator
         # A first-order model is never separable.
         integrator = "rk4" if get_integrator(first).needs_separable else None
+    if RECIPES[recipe].method != "gradient":
+        return _configured_at_once(chosen, model, recipe, integrator, seed)
     column = chosen.column(kind, integrator)
     settings = {**column.settings, **own}
     if kind == MBDNODE.kind:
@@ -166,6 +169,21 @@ def configure(
         # Draws have no order in time, and one update a draw would take days.
         training = replace(training, batch_size=64)
     return RunConfig(chosen.name, model, recipe, seed, settings, training)
+
+
+def _configured_at_once(
+    case: Case, model: str, recipe: str, integrator: str | None, seed: int
+) -> RunConfig:
+    """Of a recipe without gradient descent: it chooses its own structure and needs little data."""
+    if model != "mbd-node":
+        raise ValueError(
+            f"The recipe {recipe!r} chooses the structure of an mbd-node itself; it cannot train "
+            f"{model!r}. Leave --model out, or use recipe 'paper'."
+        )
+    # The steps that are fitted are those of the integrator that made the data.
+    made_by = "rk4" if case.integrator == ANALYTIC else case.integrator
+    training = replace(RECIPES[recipe], integrator=integrator or made_by)
+    return RunConfig(case.name, model, recipe, seed, {}, training, samples=10_000)
 
 
 def uses_integrator(model: str) -> bool:
@@ -238,7 +256,8 @@ def check(config: RunConfig) -> Any:
             f"The window is {config.training.window} steps, but the training data of "
             f"{case.name!r} has {longest}. Shorten the window."
         )
-    if case.box and config.samples < config.training.epochs:
+    gradient = config.training.method == "gradient"
+    if case.box and gradient and config.samples < config.training.epochs:
         raise ValueError(
             f"samples is {config.samples}, which leaves none for some of the "
             f"{config.training.epochs} epochs. Draw more, or take fewer epochs."
@@ -352,10 +371,11 @@ def training_data(case: Case, truth: Trajectory, config: RunConfig) -> Dataset |
     """The training range of the truth, or draws where the paper draws."""
     if not case.box:
         return Dataset(truth.rows(0, case.train_steps), case.parameters)
+    epochs = config.training.epochs if config.training.method == "gradient" else 1
     return StepStream(
         case.mechanism,
         case.box,
-        config.samples // config.training.epochs,
+        config.samples // epochs,
         case.dt_s,
         integrator=case.integrator,
         seed=config.seed,

@@ -6,12 +6,20 @@ rest once a step. A model that gives states is a forecaster.
 """
 
 import abc
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
+import jax.numpy as jnp
 
 from mbdnode.models.capabilities import Capability
-from mbdnode.multibody import AbstractNamed, AbstractSystem
+from mbdnode.multibody import (
+    AbstractNamed,
+    AbstractSystem,
+    choose_partition,
+    consistent_state,
+    resolve_parameters,
+)
 
 
 class AbstractModel(AbstractNamed):
@@ -25,10 +33,11 @@ class AbstractModel(AbstractNamed):
     settings_type: ClassVar[type]
     capabilities: ClassVar[frozenset[Capability]]
 
+    # Fields of every final class; the type checker would read an AbstractVar as an argument here.
     if TYPE_CHECKING:
-        network: Any
-        body: AbstractNamed
-        settings: Any
+        network: ClassVar[Any]
+        body: ClassVar[Any]
+        settings: ClassVar[Any]
     else:
         network: eqx.AbstractVar[Any]
         body: eqx.AbstractVar[AbstractNamed]
@@ -56,7 +65,7 @@ class AbstractRateModel(AbstractModel, AbstractSystem):
     closed_on_minimal: ClassVar[bool] = True
 
     if TYPE_CHECKING:
-        minimal: tuple[int, ...]
+        minimal: ClassVar[tuple[int, ...]]
     else:
         minimal: eqx.AbstractVar[tuple[int, ...]]
 
@@ -64,3 +73,39 @@ class AbstractRateModel(AbstractModel, AbstractSystem):
     def independent(self) -> tuple[str, ...]:
         """The minimal coordinates, by name."""
         return tuple(self.coordinates[i].name for i in self.minimal)
+
+    @property
+    def reference(self) -> Mapping[str, float]:
+        """Where the system is assembled."""
+        return self.body.reference
+
+    @property
+    def allow_redundant(self) -> bool:
+        """Whether the system drops constraints that repeat others."""
+        return self.body.allow_redundant
+
+    def constraint(self, t, q, mu):
+        """Those of the system, kept by partition."""
+        return self.body.constraint(t, q, mu)
+
+
+def minimal_coordinates(system: AbstractSystem) -> tuple[int, ...]:
+    """The coordinates that a model with hard constraints advances, by index.
+
+    **Arguments:**
+
+    - `system`: whose constraints.
+
+    **Returns:**
+
+    Indices into its coordinates. Raises `ValueError` for nonholonomic constraints.
+    """
+    mu = resolve_parameters(system)
+    state = consistent_state(system, {})
+    partition = choose_partition(system, jnp.zeros(()), state.q, mu)
+    if partition.position.rows.shape != partition.velocity.rows.shape:
+        raise ValueError(
+            f"{type(system).__name__} has nonholonomic constraints, which an MBD-NODE cannot keep "
+            "by partition of the positions. Use constraints='penalty' or 'augmented'."
+        )
+    return tuple(int(i) for i in partition.velocity.independent)

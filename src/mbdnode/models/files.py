@@ -91,6 +91,8 @@ def _check_sizes(config: Any, arrays: dict[str, np.ndarray], path) -> None:
     kinds = {str(array.dtype) for array in layers.values()}
     if len(kinds) > 1:
         raise ValueError(f"The network in {path} mixes {', '.join(sorted(kinds))}; it must be one.")
+    if not hasattr(config, "width"):
+        return  # A model without layers bounds its own size.
     # A fully connected layer has `width` rows; a recurrent one `width` columns.
     group, axis, count = "network/weights", 0, getattr(config, "hidden_layers", 0) + 1
     if hasattr(config, "layers"):

@@ -8,7 +8,6 @@ network, or, for a system without constraints, as the acceleration `M^-1 (F_e(u)
 to the network's own, so that a model trained without forces can be run with them.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -19,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.config import check_types, from_dict
-from mbdnode.models.base import AbstractRateModel
+from mbdnode.models.base import AbstractRateModel, minimal_coordinates
 from mbdnode.models.capabilities import Capability
 from mbdnode.models.network import Activation, Initialization, Network, make_network
 from mbdnode.multibody import (
@@ -28,8 +27,6 @@ from mbdnode.multibody import (
     Coordinate,
     Input,
     Parameter,
-    choose_partition,
-    consistent_state,
     constraint_counts,
     resolve_parameters,
 )
@@ -141,16 +138,6 @@ class MBDNODE(AbstractRateModel):
         )
 
     @property
-    def reference(self) -> Mapping[str, float]:
-        """Where the system is assembled."""
-        return self.body.reference
-
-    @property
-    def allow_redundant(self) -> bool:
-        """Whether the system drops constraints that repeat others."""
-        return self.body.allow_redundant
-
-    @property
     def separable(self) -> bool:
         """Whether the acceleration depends on positions alone."""
         return not self.settings.use_velocity and self.settings.order == "second"
@@ -214,16 +201,7 @@ def _minimal_coordinates(system: AbstractSystem, config: MBDNODEConfig) -> tuple
     everything = tuple(range(len(system.coordinates)))
     if config.constraints != "hard":
         return everything
-    mu = resolve_parameters(system)
-    state = consistent_state(system, {})
-    partition = choose_partition(system, jnp.zeros(()), state.q, mu)
-    split = partition.velocity
-    if partition.position.rows.shape != split.rows.shape:
-        raise ValueError(
-            f"{type(system).__name__} has nonholonomic constraints, which an MBD-NODE cannot keep "
-            "by partition of the positions. Use constraints='penalty' or 'augmented'."
-        )
-    return tuple(int(i) for i in split.independent)
+    return minimal_coordinates(system)
 
 
 def _check(system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ...]) -> None:

@@ -14,6 +14,9 @@ class TrainingConfig:
 
     **Arguments:**
 
+    - `method`: "gradient" descent on a loss; or a "closed form" that is chosen among candidates
+        on a held-out part of the training range, or that and its steps "polished". These two use
+        the integrator and nothing else of what follows.
     - `integrator`: the one inside the loss.
     - `epochs`: passes over the data.
     - `learning_rate`, `decay`: Adam's rate, and the factor on it after each epoch.
@@ -29,6 +32,7 @@ class TrainingConfig:
     - `precision`: of weights and data while training.
     """
 
+    method: Literal["gradient", "closed form", "polished"] = "gradient"
     integrator: str = "rk4"
     epochs: int = 400
     learning_rate: float = 1e-3
@@ -59,7 +63,11 @@ class TrainingConfig:
             raise ValueError(f"decay is {self.decay}; it must be at most 1.")
 
 
-RECIPES: dict[str, TrainingConfig] = {"paper": TrainingConfig()}
+RECIPES: dict[str, TrainingConfig] = {
+    "paper": TrainingConfig(),
+    "fast": TrainingConfig(method="closed form", precision="float64"),
+    "best": TrainingConfig(method="polished", precision="float64"),
+}
 
 
 def get_recipe(recipe: str | TrainingConfig) -> TrainingConfig:

@@ -15,6 +15,8 @@ from mbdnode.config import to_dict
 from mbdnode.data import AbstractStream
 from mbdnode.models import MBDNODE, AbstractModel
 from mbdnode.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from mbdnode.training.closed_form import fit_closed_form
+from mbdnode.training.compilation import counted_compilation
 from mbdnode.training.config import TrainingConfig, get_recipe
 from mbdnode.training.engine import Progress, Task, batches, begin, raise_multipliers, run_epoch
 from mbdnode.training.interrupt import Interrupt, noted_interrupts
@@ -46,7 +48,7 @@ class Fit:
     updates: int
     train_seconds: float
     compile_seconds: float
-    diagnostics: dict[str, float] = field(default_factory=dict)
+    diagnostics: dict[str, Any] = field(default_factory=dict)
 
 
 def fit(
@@ -81,6 +83,8 @@ def fit(
     check_training(model, config)
     _check_names(model, first)
     _check_stream(model, stream)
+    if config.method != "gradient":
+        return _fit_at_once(model, first, config, seed)
     model, objective = prepare(model, first, config)
     in_precision, objective = _cast((model, objective), config.precision)
     task = Task(in_precision, objective, config)
@@ -101,6 +105,30 @@ def fit(
     # All but the network is as it was given: training must not round a mechanism's own numbers.
     trained = eqx.tree_at(lambda m: m.network, model, fit.model.network)
     return replace(fit, model=trained, diagnostics=objective.diagnose(trained))
+
+
+def _fit_at_once(model: MBDNODE, data: Dataset, config: TrainingConfig, seed: int) -> Fit:
+    """Without gradient descent; the structure of the result is chosen by the recipe."""
+    with counted_compilation() as compilation:
+        choice = fit_closed_form(
+            model.body,
+            data,
+            integrator=config.integrator,
+            polished=config.method == "polished",
+            seed=seed,
+        )
+    found, error = choice.chosen.candidate, choice.chosen.error
+    tried = f"of {len(choice.trials)} tried" if len(choice.trials) > 1 else "the first tried"
+    return Fit(
+        model=choice.model,
+        history=[],
+        status=f"chose a {found.name}, {tried}; error on the held-out part {error:.1e}",
+        outcome="completed",
+        updates=0,
+        train_seconds=max(choice.seconds - compilation.seconds, 0.0),
+        compile_seconds=compilation.seconds,
+        diagnostics={"structure": found.structure, "held_out_error": error},
+    )
 
 
 def _as_dataset(data: Dataset | Trajectory) -> Dataset:

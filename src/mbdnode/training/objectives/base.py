@@ -2,7 +2,7 @@
 
 import abc
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -19,7 +19,7 @@ class AbstractObjective(eqx.Module):
     """What training makes small: the mean loss over the examples."""
 
     if TYPE_CHECKING:
-        examples: Any
+        examples: ClassVar[Any]
     else:
         # Arrays with a leading axis of equal length.
         examples: eqx.AbstractVar[Any]

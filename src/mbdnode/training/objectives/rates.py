@@ -70,7 +70,7 @@ class RateObjective(AbstractObjective):
 
 def check_rates(model: HNN | LNN, config: TrainingConfig) -> None:
     """Raise `ValueError` for what this training does not use, and for an unknown integrator."""
-    refuse_unused(model, config, ("window", "loss", "gradient", "penalty"))
+    refuse_unused(model, config, ("method", "window", "loss", "gradient", "penalty"))
     if get_integrator(config.integrator).needs_separable:
         raise ValueError(
             f"The integrator {config.integrator!r} needs rates of positions that depend on "

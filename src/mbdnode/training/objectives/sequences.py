@@ -43,7 +43,7 @@ class SequenceObjective(AbstractObjective):
 
 def check_sequences(model: LSTM, config: TrainingConfig) -> None:
     """Raise `ValueError` for what this training does not use."""
-    refuse_unused(model, config, ("integrator", "window", "loss", "gradient", "penalty"))
+    refuse_unused(model, config, ("method", "integrator", "window", "loss", "gradient", "penalty"))
 
 
 def prepare_sequences(

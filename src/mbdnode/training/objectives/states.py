@@ -38,7 +38,7 @@ class StateObjective(AbstractObjective):
 
 def check_states(model: FCNN, config: TrainingConfig) -> None:
     """Raise `ValueError` for what this training does not use."""
-    refuse_unused(model, config, ("integrator", "window", "loss", "gradient", "penalty"))
+    refuse_unused(model, config, ("method", "integrator", "window", "loss", "gradient", "penalty"))
 
 
 def prepare_states(

@@ -1,5 +1,6 @@
 """The paper's objective: integrate over a window, compare with the data."""
 
+from dataclasses import fields
 from typing import Any
 
 import equinox as eqx
@@ -11,7 +12,7 @@ from mbdnode.models import MBDNODE
 from mbdnode.multibody import Partition, choose_partition, resolve_parameters
 from mbdnode.training.config import TrainingConfig
 from mbdnode.training.losses import predict, soft_residual, window_loss
-from mbdnode.training.objectives.base import AbstractObjective
+from mbdnode.training.objectives.base import AbstractObjective, refuse_unused
 from mbdnode.training.scaling import with_scaling
 from mbdnode.training.windows import Windows, cut
 from mbdnode.trajectory import Dataset
@@ -52,9 +53,17 @@ class StepObjective(AbstractObjective):
         return multipliers + 2 * self.config.penalty * jax.vmap(residual)(self.examples)
 
 
+_GRADIENT_ONLY = tuple(
+    f.name for f in fields(TrainingConfig) if f.name not in ("method", "integrator", "precision")
+)
+
+
 def check_steps(model: MBDNODE, config: TrainingConfig) -> None:
     """Raise `ValueError` for an integrator that does not suit model, gradient or precision."""
     integrator = get_integrator(config.integrator)
+    if config.method != "gradient":
+        _check_closed_form(model, config)
+        return
     if integrator.needs_separable and not model.separable:
         raise ValueError(
             f"The integrator {config.integrator!r} needs accelerations that depend on positions "
@@ -88,3 +97,14 @@ def own_partition(model: MBDNODE, windows: Windows) -> Partition:
     """The model's own split; its minimal coordinates are named, so any configuration serves."""
     mu = resolve_parameters(model)
     return choose_partition(model, jnp.zeros(()), jnp.asarray(windows.q[0, 0], float), mu)
+
+
+def _check_closed_form(model: MBDNODE, config: TrainingConfig) -> None:
+    refuse_unused(model, config, _GRADIENT_ONLY)
+    settings = model.settings
+    if settings.constraints != "hard" or settings.use_parameters or settings.order != "second":
+        raise ValueError(
+            f"The method {config.method!r} learns accelerations with hard constraints and fixed "
+            "parameters; constraints, use_parameters and order must be left as they are. Use "
+            "recipe 'paper' for others."
+        )

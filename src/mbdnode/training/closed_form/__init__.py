@@ -1,0 +1,5 @@
+"""Learning without gradient descent: in the right functions a mechanism is linear algebra."""
+
+from mbdnode.training.closed_form.recipe import fit_closed_form
+
+__all__ = ["fit_closed_form"]

@@ -1,0 +1,168 @@
+"""Ways to fit, from simple to rich.
+
+1. Linear in lengths, sines and cosines of angles, velocities and inputs.
+2. A mechanism: mass, potential, damping, inputs; the simplest laws that the data obeys.
+3. The form of every rigid mechanism, `g + D v + Gamma[v, v] + G u`, in bases of growing degree.
+4. Drawn tanh features beside it, for what that form cannot say.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mbdnode.models import AbstractRateModel
+from mbdnode.models.learned_mechanism import LearnedMechanism
+from mbdnode.models.library import Library
+from mbdnode.training.closed_form.null_vector import candidate_supports, null_vector
+from mbdnode.training.closed_form.polish import polish
+from mbdnode.training.closed_form.regression import regress
+from mbdnode.training.closed_form.rows import Rows, sizes
+
+# Degrees of mass and potential.
+_MECHANISMS = ((0, 1), (0, 2), (1, 1), (1, 2), (2, 1), (2, 2), (2, 4))
+_DEGREES = (1, 2, 3, 5, 8, 12, 18, 26, 36)
+_FEATURES, _SCALES, _RIDGES = 160, (0.5, 1.0, 2.0), (1e-20, 1e-14, 1e-9, 1e-5)
+# More unknowns than this part of the equations would fit anything.
+_CROWDED = 0.4
+# A mass matrix that is worse than this is no mass matrix.
+_SINGULAR = 1e8
+# A law that leaves this part of the accelerations unexplained is none.
+_UNEXPLAINED = 0.1
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all candidates share.
+
+    **Arguments:**
+
+    - `system`: gives the names and the constraints.
+    - `integrator`: of the training steps.
+    - `polished`: whether the last digits are wanted.
+    - `seed`: of the drawn features.
+    """
+
+    system: Any
+    integrator: Any
+    polished: bool
+    seed: int
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to fit.
+
+    **Arguments:**
+
+    - `structure`: its family.
+    - `name`: for people.
+    - `fit`: from rows to a model; None where it cannot.
+    """
+
+    structure: str
+    name: str
+    fit: Callable[[Rows], AbstractRateModel | None]
+
+
+def candidates(task: Task, rows: Rows) -> Iterator[Candidate]:
+    """All ways that make sense for this much data, the simplest first.
+
+    **Arguments:**
+
+    - `task`: what is to be learned.
+    - `rows`: what may be looked at to make proposals.
+
+    **Returns:**
+
+    An iterator; a candidate that is not asked for costs nothing.
+    """
+    yield Candidate("linear", "linear law", lambda r: _library(task, r, degree=1, quadratic=False))
+    yield from _mechanisms(task, rows)
+    for degree in _DEGREES:
+        if _fits(Library.for_system(task.system, degree=degree), rows):
+            name = f"mechanical form of degree {degree}"
+            yield Candidate("mechanical", name, lambda r, d=degree: _library(task, r, degree=d))
+    for scale in _SCALES:
+        for ridge in _RIDGES:
+            yield Candidate(
+                "features",
+                f"set of {_FEATURES} drawn features, scale {scale:g}, ridge {ridge:g}",
+                lambda r, s=scale, k=ridge: _library(
+                    task, r, ridge=k, degree=1, quadratic=False, features=_FEATURES, scale=s
+                ),
+            )
+
+
+def _fits(model: Any, rows: Rows) -> bool:
+    leaf = jax.tree.leaves(model.network)[0]
+    return leaf.shape[-1] <= _CROWDED * len(rows)
+
+
+def _library(task: Task, rows: Rows, *, ridge: float = 0.0, **settings: Any) -> Library | None:
+    model = Library.for_system(task.system, seed=task.seed, size=sizes(rows), **settings)
+    unit = _unit(rows)
+    model = regress(model, rows, ridge=ridge, integrator=task.integrator, unit=unit)
+    return model if bool(jnp.all(jnp.isfinite(model.network.weights))) else None
+
+
+def _mechanisms(task: Task, rows: Rows) -> Iterator[Candidate]:
+    for mass, potential in _MECHANISMS:
+        settings = {"mass_degree": mass, "potential_degree": potential}
+        blank = LearnedMechanism.for_system(task.system, size=sizes(rows), **settings)
+        freedoms = rows.z.shape[1]
+        if blank.network.values.size > _CROWDED * freedoms * len(rows):
+            continue
+        equations = _equations(blank, rows)
+        required = np.arange(equations.shape[1]) < blank.mass_columns
+        for support in candidate_supports(equations, required):
+            kept = tuple(int(k) for k in support)
+            yield Candidate(
+                "lagrangian",
+                f"mechanism of {len(kept)} terms",
+                lambda r, k=kept, s=settings: _mechanism(task, r, kept=k, **s),
+            )
+
+
+def _equations(model: LearnedMechanism, rows: Rows) -> np.ndarray:
+    found = jax.jit(jax.vmap(model.equations))(rows.z, rows.s, rows.a, rows.u)
+    return np.asarray(found).reshape(-1, found.shape[-1])
+
+
+def _mechanism(task: Task, rows: Rows, **settings: Any) -> LearnedMechanism | None:
+    model = LearnedMechanism.for_system(task.system, size=sizes(rows), **settings)
+    values, _ = null_vector(_equations(model, rows))
+    # The law is free up to a factor: the largest mass is one.
+    masses = np.array(model.settings.kept) < model.mass_columns
+    largest = int(np.argmax(np.where(masses, np.abs(values), -1.0)))
+    values = jnp.asarray(values / values[largest])
+    model = eqx.tree_at(lambda m: m.network.values, model, values)
+    if not _is_regular(model, rows) or not _is_obeyed(model, rows):
+        return None
+    if task.polished:
+        model = polish(model, rows, task.integrator, _unit(rows), fixed=largest)
+    return model if _is_regular(model, rows) else None
+
+
+def _is_obeyed(model: LearnedMechanism, rows: Rows) -> bool:
+    """Whether it explains the accelerations at all, so that polishing it is worth the time."""
+    rates = jax.jit(jax.vmap(lambda z, s, u: model.minimal_rates(jnp.zeros(()), z, s, u, {})[1]))
+    missed = (rates(rows.z, rows.s, rows.u) - rows.a) / _unit(rows)[None]
+    return bool(jnp.sqrt(jnp.mean(missed**2)) < _UNEXPLAINED)
+
+
+def _is_regular(model: LearnedMechanism, rows: Rows) -> bool:
+    masses = np.asarray(jax.jit(jax.vmap(model.mass))(rows.z))
+    if not np.all(np.isfinite(masses)):
+        return False
+    return bool(np.max(np.linalg.cond(masses)) < _SINGULAR)
+
+
+def _unit(rows: Rows):
+    """The spread of the accelerations."""
+    spread = jnp.std(rows.a, axis=0)
+    return jnp.where(spread > 0, spread, 1.0)

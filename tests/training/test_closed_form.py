@@ -1,0 +1,169 @@
+"""Closed forms: what they find against the laws that made the data."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbdnode as mbd
+from mbdnode.experiments import get_case
+from mbdnode.integrators import get_integrator
+from mbdnode.mechanisms import CartPole, SingleMassSpring, SinglePendulum, SliderCrank
+from mbdnode.models import MBDNODE
+from mbdnode.models.basis import make_basis
+from mbdnode.models.learned_mechanism import LearnedMechanism
+from mbdnode.models.library import Library
+from mbdnode.testing import check_model
+from mbdnode.training import TrainingConfig, fit
+from mbdnode.training.closed_form import fit_closed_form
+from mbdnode.training.closed_form.null_vector import candidate_supports, null_vector
+from mbdnode.training.closed_form.regression import regress
+from mbdnode.training.closed_form.rows import rows_of
+
+
+def test_basis_holds_every_product_up_to_its_degree():
+    basis = make_basis((mbd.angle("a"), mbd.length("x")), jnp.array([1.0, 2.0]), 2)
+    a, x = 0.7, 1.2
+    expected = {
+        1.0, np.cos(a), np.sin(a), x / 2, np.cos(2 * a), np.sin(2 * a), (x / 2) ** 2,
+        np.cos(a) * x / 2, np.sin(a) * x / 2,
+    }  # fmt: skip
+    assert sorted(np.asarray(basis(jnp.array([a, x])))) == pytest.approx(sorted(expected))
+
+
+def test_basis_leaves_out_what_it_is_told_to():
+    basis = make_basis((mbd.angle("a"), mbd.length("x")), jnp.ones(2), 3, frozenset({1}))
+    slope = jax.jacfwd(basis)(jnp.array([0.3, 0.4]))
+    assert np.all(slope[:, 1] == 0)
+    assert len(basis) == 7
+
+
+def test_supports_end_where_the_law_would_lose_a_term():
+    random = np.random.default_rng(0)
+    free = random.normal(size=(200, 5))
+    # Column 5 is a combination of columns 0 and 3: the law has these three and no others.
+    equations = np.column_stack([free, 2.0 * free[:, 0] - 0.5 * free[:, 3]])
+    supports = candidate_supports(equations, np.ones(6, bool), most=1)
+    assert [list(s) for s in supports] == [[0, 3, 5]]
+    law, missed = null_vector(equations[:, supports[0]])
+    np.testing.assert_allclose(law / law[2], [-2.0, 0.5, 1.0], atol=1e-12)
+    assert missed < 1e-12
+
+
+def test_learned_mechanism_with_the_cart_poles_own_terms_moves_like_it():
+    # theta'' and x'' of the printed equations, from M = [[l^2, l cos], [l cos, 2]], V = g l cos.
+    model = LearnedMechanism.for_system(CartPole(), mass_degree=1, potential_degree=1)
+    q, v, u = jnp.array([0.6, 1.0]), jnp.array([1.5, -0.3]), jnp.array([2.0])
+    pairs = jnp.zeros((3, len(model.mass_basis)))
+    terms = model.mass_basis.terms
+    one, cosine = terms.index((0, 0)), terms.index((1, 0))
+    mass = pairs.at[0, one].set(0.25).at[1, cosine].set(0.5).at[2, one].set(2.0)
+    potential = jnp.zeros(len(terms) - 1).at[cosine - 1].set(9.81 * 0.5)
+    drive = jnp.array([[0.0], [1.0]])
+    values = jnp.concatenate([mass.reshape(-1), potential, jnp.zeros(4), drive.reshape(-1)])
+    model = eqx.tree_at(lambda m: m.network.values, model, values)
+    found = model.minimal_rates(jnp.zeros(()), q, v, u, {})[1]
+    t = np.array([0.0, 1e-4])
+    run = mbd.simulate(
+        CartPole(), t, mbd.State(q, v), inputs=jnp.stack([u, u]), integrator="dopri8"
+    )
+    back = mbd.simulate(
+        CartPole(), t, mbd.State(q, -v), inputs=jnp.stack([u, u]), integrator="dopri8"
+    )
+    # A central difference of the velocity, off by the square of the step.
+    np.testing.assert_allclose(found, (run.v[1] + back.v[1]) / 2e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [LearnedMechanism, Library])
+def test_structured_models_keep_the_contract(kind):
+    model = kind.for_system(SinglePendulum())
+    leaf = jax.tree.leaves(model.network)[0]
+    drawn = jnp.asarray(np.random.default_rng(0).uniform(0.5, 1.5, leaf.shape))
+    check_model(eqx.tree_at(lambda m: jax.tree.leaves(m.network)[0], model, drawn))
+
+
+@pytest.fixture(scope="module")
+def swing():
+    t = np.arange(161) * 0.01
+    return mbd.simulate(SinglePendulum(), t, {"theta_dot": 3.0}, integrator="mp2")
+
+
+def test_pendulum_is_found_to_the_last_digits(swing):
+    found = fit(MBDNODE.for_system(SinglePendulum(), width=1), swing, "best")
+    state = jnp.array([2.5]), jnp.array([-1.0])
+    rate = found.model.minimal_rates(jnp.zeros(()), *state, jnp.zeros(1), {})[1]
+    # The printed law, far outside of the swing that was learned.
+    assert float(rate[0]) == pytest.approx(-9.81 * np.sin(2.5) + 0.1, rel=1e-9)
+    assert found.diagnostics["structure"] == "linear"
+
+
+def test_what_lies_after_the_training_range_changes_nothing(swing):
+    poisoned = eqx.tree_at(lambda r: r.q, swing, swing.q.at[121:].set(jnp.nan))
+    models = [
+        fit(MBDNODE.for_system(SinglePendulum(), width=1), run.rows(0, 120), "best").model
+        for run in (swing, poisoned)
+    ]
+    assert np.array_equal(models[0].network.weights, models[1].network.weights)
+
+
+def test_cart_whose_position_never_matters_gets_the_simplest_law():
+    t = np.arange(241) * 0.005
+    start = {"theta": 0.5, "x": 1.0}
+    run = mbd.simulate(CartPole(), t, start, integrator="mp2")
+    choice = fit_closed_form(CartPole(), mbd.Dataset(run), integrator="mp2", polished=True, seed=0)
+    model = choice.model
+    assert isinstance(model, LearnedMechanism)
+    # Two constant masses, a coupling by the cosine, and a weight.
+    assert len(model.settings.kept) == 4
+    mass = model.mass(jnp.array([0.3, 7.0]))
+    np.testing.assert_allclose(
+        mass / mass[1, 1], [[0.125, 0.25 * np.cos(0.3)], [0.25 * np.cos(0.3), 1]], rtol=1e-8
+    )
+
+
+def test_friction_that_no_basis_holds_is_still_learned_better_than_nothing():
+    def rubbing(t, q, v, u, mu):
+        return -5.0 * q - 0.4 * jnp.tanh(v / 0.1)
+
+    system = mbd.AccelerationFunction(rubbing, (mbd.length("x"),))
+    t = np.arange(301) * 0.01
+    run = mbd.simulate(system, t, {"x": 1.0, "x_dot": 0.0})
+    choice = fit_closed_form(system, mbd.Dataset(run), integrator="rk4", polished=True, seed=0)
+    again = mbd.simulate(choice.model, t, mbd.State(run.q[0], run.v[0]))
+    error = float(jnp.sqrt(jnp.mean((again.q - run.q) ** 2)))
+    assert choice.chosen.candidate.structure == "features"
+    assert error < 0.05 * float(jnp.std(run.q))
+
+
+def test_draws_of_the_slider_crank_give_its_accelerations():
+    box = get_case("slider-crank").box
+    blank = Library.for_system(SliderCrank(), degree=8)
+    rows = rows_of(blank.minimal, mbd.StepStream(SliderCrank(), box, 600, 0.01).chunk(0))
+    rk4 = get_integrator("rk4")
+    model = regress(blank, rows, ridge=0.0, integrator=rk4, unit=jnp.std(rows.a, axis=0))
+    drawn = next(mbd.sample_accelerations(SliderCrank(), box, 50, seed=9))
+    index = model.minimal[0]
+
+    def acceleration(q, v, u):
+        return model.minimal_rates(jnp.zeros(()), q[index, None], v[index, None], u, {})[1][0]
+
+    found = jax.vmap(acceleration)(drawn.q, drawn.v, drawn.u)
+    missed = np.asarray(found - drawn.a[:, index])
+    # Eight harmonics leave a few thousandths.
+    assert np.sqrt(np.mean(missed**2)) < 0.02 * np.std(drawn.a[:, index])
+
+
+def test_settings_of_gradient_descent_are_refused_by_a_closed_form(swing):
+    model = MBDNODE.for_system(SinglePendulum(), width=1)
+    with pytest.raises(ValueError, match=r"epochs is 3.*does not use it"):
+        fit(model, swing, TrainingConfig(method="polished", epochs=3))
+    with pytest.raises(ValueError, match="hard constraints and fixed parameters"):
+        fit(MBDNODE.for_system(SinglePendulum(), use_parameters=("L",)), swing, "best")
+
+
+def test_too_little_data_is_refused_or_fitted_but_never_a_traceback():
+    t = np.arange(12) * 0.01
+    run = mbd.simulate(SingleMassSpring(), t, {"x": 1.0, "x_dot": 0.2}, integrator="dopri8")
+    found = fit(MBDNODE.for_system(SingleMassSpring(), width=1), run, "fast")
+    assert found.outcome == "completed"
