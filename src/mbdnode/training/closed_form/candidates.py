@@ -43,7 +43,7 @@ class Task:
 
     - `system`: gives the names and the constraints.
     - `integrator`: of the training steps.
-    - `polished`: whether the last digits are wanted.
+    - `polished`: whether the last digits are wanted, and all candidates; a few if not.
     - `seed`: of the drawn features.
     """
 
@@ -83,11 +83,11 @@ def candidates(task: Task, rows: Rows) -> Iterator[Candidate]:
     """
     yield Candidate("linear", "linear law", lambda r: _library(task, r, degree=1, quadratic=False))
     yield from _mechanisms(task, rows)
-    for degree in _DEGREES:
+    for degree in _DEGREES if task.polished else _DEGREES[:3]:
         if _fits(Library.for_system(task.system, degree=degree), rows):
             name = f"mechanical form of degree {degree}"
             yield Candidate("mechanical", name, lambda r, d=degree: _library(task, r, degree=d))
-    for scale in _SCALES:
+    for scale in _SCALES if task.polished else (1.0,):
         for ridge in _RIDGES:
             yield Candidate(
                 "features",
@@ -111,7 +111,7 @@ def _library(task: Task, rows: Rows, *, ridge: float = 0.0, **settings: Any) -> 
 
 
 def _mechanisms(task: Task, rows: Rows) -> Iterator[Candidate]:
-    for mass, potential in _MECHANISMS:
+    for mass, potential in _MECHANISMS if task.polished else _MECHANISMS[2:4]:
         settings = {"mass_degree": mass, "potential_degree": potential}
         blank = LearnedMechanism.for_system(task.system, size=sizes(rows), **settings)
         freedoms = rows.z.shape[1]
