@@ -13,8 +13,8 @@ import mbdnode as mbd
 from mbdnode.experiments import get_case
 from mbdnode.integrators import get_integrator
 from mbdnode.multibody import Partition
-from mbdnode.training.objectives.steps import own_partition
 from mbdnode.training.losses import window_loss
+from mbdnode.training.objectives.steps import own_partition
 from mbdnode.training.windows import cut
 
 CASE = get_case("single-mass-spring-damper")

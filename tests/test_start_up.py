@@ -28,7 +28,13 @@ def probe(*arguments):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["--version"], ["cases", "--help"], ["simulate", "--help"], ["demo", "--help"]],
+    [
+        ["--help"],
+        ["--version"],
+        ["cases", "--help"],
+        ["simulate", "--help"],
+        ["reproduce", "--help"],
+    ],
 )
 def test_help_loads_no_numerics(arguments):
     shown, result = probe(*arguments)

@@ -8,7 +8,9 @@ def test_version_is_that_of_the_package(run):
 def test_help_names_every_command(run):
     result = run("--help")
     assert result.code == 0
-    assert all(command in result.out for command in ("cases", "simulate", "demo"))
+    assert all(
+        command in result.out for command in ("cases", "simulate", "run", "reproduce", "gallery")
+    )
 
 
 def test_without_arguments_the_help_is_shown(run):

@@ -9,7 +9,7 @@ import typer
 from mbdnode import __version__
 from mbdnode.cli.arguments import spread
 from mbdnode.cli.cases import cases
-from mbdnode.cli.demo import demo
+from mbdnode.cli.gallery import gallery
 from mbdnode.cli.reproduce import reproduce
 from mbdnode.cli.run import run
 from mbdnode.cli.simulate import simulate
@@ -26,7 +26,7 @@ app.command()(cases)
 app.command()(simulate)
 app.command()(run)
 app.command()(reproduce)
-app.command()(demo)
+app.command()(gallery)
 
 
 def _print_version(wanted: bool) -> bool:

@@ -1,4 +1,4 @@
-"""A case as the demo shows it: a row of its table and a scene for its figure."""
+"""A case as the gallery shows it: a row of its table and a scene for its figure."""
 
 from dataclasses import dataclass
 

@@ -20,11 +20,16 @@ def reproduce(
         str | None, typer.Option(help="Some models only, such as m,n.", metavar="NAMES")
     ] = None,
     recipe: Annotated[
-        str, typer.Option(help="How to train, such as paper or paper,best.", metavar="NAMES")
-    ] = "paper",
+        str | None,
+        typer.Option(
+            help="How to train, such as fast or paper,best; paper if not given, and with --quick "
+            "paper,best.",
+            metavar="NAMES",
+        ),
+    ] = None,
     seeds: Annotated[int, typer.Option(help="Runs of each, from seed 0 on.", metavar="N")] = 1,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Short runs of MBD-NODE alone; not the paper's numbers.")
+        bool, typer.Option("--quick", help="MBD-NODE alone; gradient descent is cut short.")
     ] = False,
     samples: Annotated[
         int | None,
@@ -48,14 +53,14 @@ def reproduce(
     """
     names = [None if text is None else _split(text) for text in (cases, models)]
 
-    from mbdnode.experiments.plan import make_plan
+    from mbdnode.experiments.plan import QUICK_RECIPES, make_plan
     from mbdnode.experiments.reproduce import Place, is_reported, report, unfinished
 
     place = Place(jobs, cluster)
     plan = make_plan(
         cases=names[0],
         models=names[1],
-        recipes=_split(recipe),
+        recipes=_split(recipe) if recipe else QUICK_RECIPES if quick else ("paper",),
         seeds=seeds,
         quick=quick,
         samples=samples,

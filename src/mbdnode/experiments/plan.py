@@ -22,6 +22,7 @@ from mbdnode.naming import unknown_name
 from mbdnode.training import RECIPES
 
 QUICK_MODELS = ("mbd-node",)
+QUICK_RECIPES = ("paper", "best")
 # A quick run makes this part of the updates.
 QUICK_PART = 0.1
 

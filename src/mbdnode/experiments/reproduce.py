@@ -17,7 +17,7 @@ from mbdnode.data.atomic import replace_file
 from mbdnode.experiments import CASES
 from mbdnode.experiments.folder import CONFIG, METRICS, is_finished, read_config
 from mbdnode.experiments.material import gather
-from mbdnode.experiments.plan import Plan, PlannedRun, Request, default_models
+from mbdnode.experiments.plan import QUICK_RECIPES, Plan, PlannedRun, Request, default_models
 from mbdnode.experiments.workers import Row, Watch, remove_parts, run_here
 from mbdnode.report import write_report
 from mbdnode.report.chapters import Reproduction
@@ -218,7 +218,8 @@ def command_line(request: Request, place: Place, out: Path, *, resume: bool = Fa
     words = ["mbdnode", "reproduce"]
     words += [] if request.cases == tuple(CASES) else ["--cases", ",".join(request.cases)]
     words += [] if request.models == usual_models else ["--models", ",".join(request.models)]
-    words += [] if request.recipes == ("paper",) else ["--recipe", ",".join(request.recipes)]
+    usual_recipes = QUICK_RECIPES if request.quick else ("paper",)
+    words += [] if request.recipes == usual_recipes else ["--recipe", ",".join(request.recipes)]
     words += [] if request.seeds == 1 else ["--seeds", str(request.seeds)]
     words += ["--quick"] if request.quick else []
     words += [] if request.samples is None else ["--samples", str(request.samples)]

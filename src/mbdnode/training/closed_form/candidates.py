@@ -111,6 +111,7 @@ def _library(task: Task, rows: Rows, *, ridge: float = 0.0, **settings: Any) -> 
 
 
 def _mechanisms(task: Task, rows: Rows) -> Iterator[Candidate]:
+    """Laws that explain the accelerations at all; the others are not worth polishing."""
     for mass, potential in _MECHANISMS if task.polished else _MECHANISMS[2:4]:
         settings = {"mass_degree": mass, "potential_degree": potential}
         blank = LearnedMechanism.for_system(task.system, size=sizes(rows), **settings)
@@ -120,6 +121,11 @@ def _mechanisms(task: Task, rows: Rows) -> Iterator[Candidate]:
         equations = _equations(blank, rows)
         required = np.arange(equations.shape[1]) < blank.mass_columns
         for support in candidate_supports(equations, required):
+            # With all columns and zeros among them, so that it is compiled once for all supports.
+            whole = np.zeros(equations.shape[1])
+            whole[support] = null_vector(equations[:, support])[0]
+            if not _is_law(_with_values(blank, whole), rows):
+                continue
             kept = tuple(int(k) for k in support)
             yield Candidate(
                 "lagrangian",
@@ -129,8 +135,17 @@ def _mechanisms(task: Task, rows: Rows) -> Iterator[Candidate]:
 
 
 def _equations(model: LearnedMechanism, rows: Rows) -> np.ndarray:
-    found = jax.jit(jax.vmap(model.equations))(rows.z, rows.s, rows.a, rows.u)
+    found = _every_equation(model, rows)
     return np.asarray(found).reshape(-1, found.shape[-1])
+
+
+@eqx.filter_jit
+def _every_equation(model: LearnedMechanism, rows: Rows):
+    return jax.vmap(model.equations)(rows.z, rows.s, rows.a, rows.u)
+
+
+def _with_values(model: LearnedMechanism, values: np.ndarray) -> LearnedMechanism:
+    return eqx.tree_at(lambda m: m.network.values, model, jnp.asarray(values))
 
 
 def _mechanism(task: Task, rows: Rows, **settings: Any) -> LearnedMechanism | None:
@@ -139,27 +154,28 @@ def _mechanism(task: Task, rows: Rows, **settings: Any) -> LearnedMechanism | No
     # The law is free up to a factor: the largest mass is one.
     masses = np.array(model.settings.kept) < model.mass_columns
     largest = int(np.argmax(np.where(masses, np.abs(values), -1.0)))
-    values = jnp.asarray(values / values[largest])
-    model = eqx.tree_at(lambda m: m.network.values, model, values)
-    if not _is_regular(model, rows) or not _is_obeyed(model, rows):
-        return None
+    model = _with_values(model, values / values[largest])
     if task.polished:
         model = polish(model, rows, task.integrator, _unit(rows), fixed=largest)
-    return model if _is_regular(model, rows) else None
+    return model if _is_law(model, rows) else None
 
 
-def _is_obeyed(model: LearnedMechanism, rows: Rows) -> bool:
-    """Whether it explains the accelerations at all, so that polishing it is worth the time."""
-    rates = jax.jit(jax.vmap(lambda z, s, u: model.minimal_rates(jnp.zeros(()), z, s, u, {})[1]))
-    missed = (rates(rows.z, rows.s, rows.u) - rows.a) / _unit(rows)[None]
-    return bool(jnp.sqrt(jnp.mean(missed**2)) < _UNEXPLAINED)
-
-
-def _is_regular(model: LearnedMechanism, rows: Rows) -> bool:
-    masses = np.asarray(jax.jit(jax.vmap(model.mass))(rows.z))
-    if not np.all(np.isfinite(masses)):
+def _is_law(model: LearnedMechanism, rows: Rows) -> bool:
+    """Whether its mass is regular, and it explains the accelerations at all."""
+    masses, rates = (np.asarray(x) for x in _masses_and_rates(model, rows))
+    if not (np.all(np.isfinite(masses)) and np.all(np.isfinite(rates))):
         return False
-    return bool(np.max(np.linalg.cond(masses)) < _SINGULAR)
+    missed = (rates - np.asarray(rows.a)) / np.asarray(_unit(rows))
+    regular = np.max(np.linalg.cond(masses)) < _SINGULAR
+    return bool(regular and np.sqrt(np.mean(missed**2)) < _UNEXPLAINED)
+
+
+@eqx.filter_jit
+def _masses_and_rates(model: LearnedMechanism, rows: Rows):
+    def rate(z, s, u):
+        return model.minimal_rates(jnp.zeros(()), z, s, u, {})[1]
+
+    return jax.vmap(model.mass)(rows.z), jax.vmap(rate)(rows.z, rows.s, rows.u)
 
 
 def _unit(rows: Rows):

@@ -1,4 +1,4 @@
-"""`mbdnode demo`: every case, as a table and as pictures."""
+"""`mbdnode gallery`: every case, as a table and as pictures."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,10 +6,10 @@ from typing import Annotated
 import typer
 
 
-def demo(
+def gallery(
     out: Annotated[
         Path, typer.Option("--out", help="Directory for the figures.", metavar="DIR")
-    ] = Path("demo"),
+    ] = Path("gallery"),
 ) -> None:
     """Simulate every case, print a table and draw figures."""
     if out.exists() and not out.is_dir():

@@ -17,9 +17,9 @@ def short_cases(monkeypatch):
     return short
 
 
-def test_demo_prints_a_row_and_draws_a_figure_for_each_case(run, tmp_path, short_cases):
+def test_gallery_prints_a_row_and_draws_a_figure_for_each_case(run, tmp_path, short_cases):
     folder = tmp_path / "new" / "figures"
-    result = run("demo", "--out", folder)
+    result = run("gallery", "--out", folder)
     assert result.code == 0, result.err
     names = [line.split()[0] for line in result.out.splitlines() if line.split()]
     assert [name for name in names if name in short_cases] == list(short_cases)
@@ -41,20 +41,20 @@ def assert_drawn(path):
     assert path.stat().st_size < 400_000, path
 
 
-def test_demo_does_not_write_into_a_file(run, tmp_path):
+def test_gallery_does_not_write_into_a_file(run, tmp_path):
     target = tmp_path / "figures"
     target.write_text("precious")
-    result = run("demo", "--out", target)
+    result = run("gallery", "--out", target)
     assert result.code == 2
     assert "is a file" in result.err
     assert target.read_text() == "precious"
 
 
-def test_demo_reports_a_case_that_ends_early(run, tmp_path, monkeypatch):
+def test_gallery_reports_a_case_that_ends_early(run, tmp_path, monkeypatch):
     lost = dataclasses.replace(CASES["double-pendulum"], integrator="fe1", dt_s=3.0, steps=60)
     good = CASES["single-mass-spring"]
     monkeypatch.setattr(mbdnode.experiments, "CASES", {lost.name: lost, good.name: good})
-    result = run("demo", "--out", tmp_path)
+    result = run("gallery", "--out", tmp_path)
     assert result.code == 1
     assert "double-pendulum: the rollout left the finite numbers" in result.err
     assert sorted(path.stem for path in tmp_path.iterdir()) == ["overview", "single-mass-spring"]
