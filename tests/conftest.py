@@ -5,11 +5,16 @@ package: each annotated shape is then checked at every call. Diffrax and Optimis
 with strict promotion, so there are no exceptions to it.
 """
 
+import signal
 import sys
 from pathlib import Path
 
 import jax
 import jaxtyping
+
+# A shell starts what runs in its background with interrupts ignored, and children inherit that;
+# the tests of Ctrl-C need what a user at a terminal has.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 jaxtyping.install_import_hook("mbdnode", "beartype.beartype")
 

@@ -162,7 +162,10 @@ def test_interrupted_process_says_so_and_leaves_nothing(tmp_path, after_s):
     )
     time.sleep(after_s)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=120)
+    try:
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130, said
     assert "interrupted" in said
     assert "Traceback" not in said

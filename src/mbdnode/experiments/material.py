@@ -57,7 +57,13 @@ def gather(
     A `Reproduction`, with a row for each run of the plan.
     """
     quick = plan.request.quick
-    rows = {run.name: {**_row(run, failed, folder), "quick": quick} for run in plan.runs}
+    rows = {
+        run.name: {
+            **_row(run, failed, folder),
+            "quick": quick and run.config.training.method == "gradient",
+        }
+        for run in plan.runs
+    }
     chapters = [_chapter(CASES[name], plan, rows, folder) for name in plan.request.cases]
     return Reproduction(
         chapters=tuple(chapter for chapter in chapters if chapter.entries),

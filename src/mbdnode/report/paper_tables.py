@@ -227,4 +227,4 @@ def _times(entry: Entry, reference: Reference) -> tuple[Cell, ...]:
 def _shortened(reproduction: Reproduction) -> list[str]:
     if not reproduction.quick:
         return []
-    return ["The settings were shortened, so these are not the times of the paper's recipe."]
+    return ["Gradient descent was cut short, so its times are not those of the paper's recipe."]
