@@ -20,7 +20,7 @@ setup: $(VENV)/.stamp-run ## Install the package
 
 # Goes on where it was interrupted; a finished one is only shown again.
 demo: $(VENV)/.stamp-run ## Learn and predict every case of the paper, quickly; demo/report.html
-	$(BIN)/mbdnode reproduce --quick --out demo $(if $(wildcard demo/plan.json),--resume)
+	$(BIN)/mbdnode reproduce --quick --jobs $(JOBS) --out demo $(if $(wildcard demo/plan.json),--resume)
 
 test: $(VENV)/.stamp-test ## Run the tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(PYTEST)

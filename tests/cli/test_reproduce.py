@@ -16,7 +16,7 @@ def one_epoch(monkeypatch):
 
 
 def test_second_call_does_no_work(run, one_epoch, tmp_path):
-    arguments = ("reproduce", "--quick", "--cases", CASE, "--out", tmp_path)
+    arguments = ("reproduce", "--quick", "--recipe", "paper", "--cases", CASE, "--out", tmp_path)
     first = run(*arguments)
     assert first.code == 0
     assert f"[1 of 1] {CASE}-mbd-node-rk4-paper-0: finished" in first.err
@@ -24,8 +24,8 @@ def test_second_call_does_no_work(run, one_epoch, tmp_path):
     row = json.loads((tmp_path / "results.json").read_text())[0]
     assert row["quick"] is True
     # The paper's error of this system, and ours to two digits.
-    assert line.split()[1:4] == ["mbd-node", "rk4", "8.6e-4"]
-    assert float(line.split()[4]) == pytest.approx(row["mse"], rel=0.06)
+    assert line.split()[1:5] == ["mbd-node", "rk4", "paper", "8.6e-4"]
+    assert float(line.split()[5]) == pytest.approx(row["mse"], rel=0.06)
     stamps = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
 
     second = run(*arguments)
@@ -40,13 +40,13 @@ def test_failed_run_is_told_without_a_traceback(run, one_epoch, tmp_path, monkey
         raise MemoryError("no room for the draws")
 
     monkeypatch.setattr(workers, "carry_out", fail)
-    arguments = ("reproduce", "--quick", "--cases", CASE, "--out", tmp_path)
+    arguments = ("reproduce", "--quick", "--recipe", "paper", "--cases", CASE, "--out", tmp_path)
     code, out, err = run(*arguments)
     assert code == 1
     assert "MemoryError: no room for the draws" in err
     assert "Traceback" not in out + err
     (line,) = [line for line in out.splitlines() if line.startswith(CASE)]
-    assert line.split()[4] == "failed"
+    assert line.split()[5] == "failed"
     error = tmp_path / "runs" / f"{CASE}-mbd-node-rk4-paper-0" / "error.txt"
     assert "Traceback" in error.read_text()
     monkeypatch.undo()

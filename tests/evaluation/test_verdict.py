@@ -4,7 +4,13 @@ import math
 
 import pytest
 
-from mbdnode.evaluation.verdict import Reference, as_printed, judge, median_of_all
+from mbdnode.evaluation.verdict import (
+    Reference,
+    as_printed,
+    is_answered_by,
+    judge,
+    median_of_all,
+)
 
 PRINTED = Reference("mbd-node", "rk4", 1e-3, "a table")
 
@@ -67,3 +73,14 @@ def test_median_counts_failures_as_worse_than_any_number():
 )
 def test_numbers_are_written_as_the_paper_prints_them(value, text):
     assert as_printed(value) == text
+
+
+def test_another_recipe_answers_the_first_error_of_its_model():
+    first = Reference("mbd-node", "lf2", 1.3e-6, "here")
+    second = Reference("mbd-node", "rk4", 9.2e-1, "there")
+    both = (first, second)
+    assert is_answered_by(second, both, "mbd-node", "rk4", "paper")
+    assert not is_answered_by(first, both, "mbd-node", "rk4", "paper")
+    assert is_answered_by(first, both, "mbd-node", "rk4", "best")
+    assert not is_answered_by(second, both, "mbd-node", "rk4", "best")
+    assert not is_answered_by(first, both, "lstm", "-", "paper")

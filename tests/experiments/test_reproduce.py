@@ -174,11 +174,12 @@ def test_command_repeats_the_request(tmp_path):
     plan = make_plan(cases=["slider-crank"], seeds=2, quick=True, samples=5_000)
     line = command_line(plan.request, place, tmp_path / "my results", resume=True)
     assert line == (
-        "mbdnode reproduce --cases slider-crank --seeds 2 --quick --samples 5000 --jobs 2 --resume "
+        "mbdnode reproduce --cases slider-crank --recipe paper --seeds 2 --quick --samples 5000 "
+        "--jobs 2 --resume "
         f"--out '{tmp_path}/my results'"
     )
     short = command_line(make_plan(quick=True).request, HERE, tmp_path)
-    assert short == f"mbdnode reproduce --quick --out {tmp_path}"
+    assert short == f"mbdnode reproduce --recipe paper --quick --out {tmp_path}"
     some = Request(cases=("cart-pole",), models=("mbd-node",))
     assert "--models mbd-node" in command_line(some, HERE, tmp_path)
 

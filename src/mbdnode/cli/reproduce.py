@@ -22,14 +22,14 @@ def reproduce(
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="How to train, such as fast or paper,best; paper if not given, and with --quick "
-            "paper,best.",
+            help="How to train, such as fast or paper,best; paper if not given, with --quick best.",
             metavar="NAMES",
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Runs of each, from seed 0 on.", metavar="N")] = 1,
     quick: Annotated[
-        bool, typer.Option("--quick", help="MBD-NODE alone; gradient descent is cut short.")
+        bool,
+        typer.Option("--quick", help="MBD-NODE alone; gradient descent, if asked for, cut short."),
     ] = False,
     samples: Annotated[
         int | None,

@@ -5,7 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mbdnode.cli.tables import new_console, new_table
-from mbdnode.evaluation.verdict import Reference, as_printed, judge, median_of_all
+from mbdnode.evaluation.verdict import (
+    Reference,
+    as_printed,
+    is_answered_by,
+    judge,
+    median_of_all,
+)
 from mbdnode.experiments import CASES
 
 
@@ -15,12 +21,12 @@ def is_good(row: Mapping[str, Any]) -> bool:
 
 
 def print_results(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print a line for each case, model and integrator, over all of its seeds."""
+    """Print a line for each case, model, integrator and recipe, over all of its seeds."""
     console = new_console()
     table = new_table(
         console,
-        *("case", "model", "integrator", "recipe", "paper mse", "our mse", "verdict", "train [s]"),
-        numbers=("paper mse", "train [s]"),
+        *("case", "model", "by", "recipe", "paper", "ours", "verdict", "train [s]"),
+        numbers=("paper", "train [s]"),
         folding="case",
     )
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
@@ -29,7 +35,7 @@ def print_results(rows: Sequence[Mapping[str, Any]]) -> None:
         groups.setdefault(names, []).append(row)
     last = ""
     for (case, model, integrator, recipe), mine in groups.items():
-        printed = _reference(case, model, integrator)
+        printed = _reference(case, model, integrator, recipe)
         errors = [row["mse"] for row in mine]
         table.add_row(
             case if case != last else "",
@@ -43,17 +49,20 @@ def print_results(rows: Sequence[Mapping[str, Any]]) -> None:
         )
         last = case
     console.print(table)
+    console.print("Errors are mean squares over all components and steps; 'by' is the integrator.")
     if any(row.get("quick") for row in rows):
         console.print(
             "Quick: the recipe paper was cut to a tenth of its epochs; its own numbers differ."
         )
 
 
-def _reference(case: str, model: str, integrator: str) -> Reference | None:
+def _reference(case: str, model: str, integrator: str, recipe: str) -> Reference | None:
     """The paper's error for this row, if it prints one."""
-    for reference in CASES[case].references:
-        names = (reference.model, reference.integrator, reference.quantity)
-        if names == (model, integrator, "mse"):
+    references = CASES[case].references
+    for reference in references:
+        if reference.quantity == "mse" and is_answered_by(
+            reference, references, model, integrator, recipe
+        ):
             return reference
     return None
 

@@ -49,6 +49,27 @@ class Reference:
             )
 
 
+def is_answered_by(
+    reference: Reference, references: Sequence[Reference], model: str, integrator: str, recipe: str
+) -> bool:
+    """Whether a run answers one of the paper's numbers.
+
+    With the paper's own recipe, model and integrator must be the same. Another recipe chooses its
+    integrator itself, and answers the first error that the paper prints of the model.
+
+    **Arguments:**
+
+    - `reference`, `references`: the number, and all of the case.
+    - `model`, `integrator`, `recipe`: of the run.
+    """
+    if reference.model != model:
+        return False
+    if recipe in ("paper", "-"):
+        return reference.integrator == integrator
+    errors = [r for r in references if r.model == model and r.quantity == "mse"]
+    return bool(errors) and reference == errors[0]
+
+
 @dataclass(frozen=True)
 class Verdict:
     """How our number compares.

@@ -56,7 +56,8 @@ def gather(
 
     A `Reproduction`, with a row for each run of the plan.
     """
-    quick = plan.request.quick
+    cut_short = [run for run in plan.runs if run.config.training.method == "gradient"]
+    quick = plan.request.quick and bool(cut_short)
     rows = {
         run.name: {
             **_row(run, failed, folder),

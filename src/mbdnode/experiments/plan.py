@@ -22,7 +22,7 @@ from mbdnode.naming import unknown_name
 from mbdnode.training import RECIPES
 
 QUICK_MODELS = ("mbd-node",)
-QUICK_RECIPES = ("paper", "best")
+QUICK_RECIPES = ("best",)
 # A quick run makes this part of the updates.
 QUICK_PART = 0.1
 

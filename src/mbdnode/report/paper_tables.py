@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from mbdnode.evaluation.verdict import Reference, Verdict, judge
+from mbdnode.evaluation.verdict import Reference, Verdict, is_answered_by, judge
 from mbdnode.report.chapters import Chapter, Entry, Reproduction
 from mbdnode.report.tables import Cell, Table
 from mbdnode.report.titles import entry_title, integrator_title, model_title
@@ -22,7 +22,9 @@ def matching(chapter: Chapter, reference: Reference) -> list[Entry]:
     return [
         entry
         for entry in chapter.entries
-        if (entry.model, entry.integrator) == (reference.model, reference.integrator)
+        if is_answered_by(
+            reference, chapter.references, entry.model, entry.integrator, entry.recipe
+        )
     ]
 
 
