@@ -5,12 +5,12 @@ completed state, algorithm 2), a quadratic penalty, an augmented Lagrangian, and
 is the case's own: 10,000 steps under random force and torque.
 """
 
-from dataclasses import replace
-
 from rich.console import Console
 from rich.table import Table
 
-from mbdnode.experiments.run import configure, run
+import mbdnode as mbd
+from mbdnode.experiments import get_case
+from mbdnode.experiments.run import predict, simulate_truth
 
 WAYS = (
     ("hard, minimal loss (algorithm 3)", "hard", "minimal"),
@@ -29,21 +29,19 @@ def main(console: Console, samples: int = 1_000, epochs: int = 300, width: int =
     )
     for column in ("constraints", "training [s]", "last loss", "mse", "position", "velocity"):
         table.add_column(column, justify="left" if column == "constraints" else "right")
-    plain = configure("slider-crank")
+    case = get_case("slider-crank")
+    truth = simulate_truth(case)
+    data = mbd.StepStream(case.mechanism, case.box, samples, case.dt_s).chunk(0)
     for name, constraints, loss in WAYS:
-        result = run(
-            replace(
-                plain,
-                samples=samples,
-                settings=replace(plain.settings, constraints=constraints, width=width),
-                training=replace(plain.training, epochs=epochs, loss=loss),
-            )
-        )
-        metrics = result.metrics
+        model = mbd.MBDNODE.for_system(case.mechanism, constraints=constraints, width=width)
+        recipe = mbd.TrainingConfig(epochs=epochs, loss=loss, batch_size=256, shuffle=True)
+        trained = mbd.fit(model, data, recipe)
+        prediction = predict(trained.model, truth, "rk4", case.parameters)
+        metrics = mbd.evaluate(prediction, truth, train_steps=0, system=case.mechanism)
         table.add_row(
             name,
-            f"{result.fit.train_seconds:.0f}",
-            f"{result.fit.history[-1]['loss']:.1e}",
+            f"{trained.train_seconds:.0f}",
+            f"{trained.history[-1]['loss']:.1e}",
             f"{metrics.mse:.1e}",
             f"{metrics.position_residual:.1e}",
             f"{metrics.velocity_residual:.1e}",

@@ -173,3 +173,10 @@ def test_too_little_data_is_refused_or_fitted_but_never_a_traceback():
     run = mbd.simulate(SingleMassSpring(), t, {"x": 1.0, "x_dot": 0.2}, integrator="dopri8")
     found = fit(MBDNODE.for_system(SingleMassSpring(), width=1), run, "fast")
     assert found.outcome == "completed"
+
+
+def test_augmented_lagrangian_cannot_learn_from_a_stream():
+    stream = mbd.StepStream(SliderCrank(), get_case("slider-crank").box, 4, 0.01)
+    model = MBDNODE.for_system(SliderCrank(), width=4, constraints="augmented")
+    with pytest.raises(ValueError, match="multipliers for every step"):
+        fit(model, stream, TrainingConfig(epochs=1))

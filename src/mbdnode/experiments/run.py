@@ -256,6 +256,11 @@ def check(config: RunConfig) -> Any:
             f"The window is {config.training.window} steps, but the training data of "
             f"{case.name!r} has {longest}. Shorten the window."
         )
+    if case.box and getattr(config.settings, "constraints", None) == "augmented":
+        raise ValueError(
+            f"{case.name!r} is trained on a stream of draws, for which an augmented Lagrangian has "
+            "no multipliers to keep. Use constraints=penalty."
+        )
     gradient = config.training.method == "gradient"
     if case.box and gradient and config.samples < config.training.epochs:
         raise ValueError(

@@ -142,6 +142,11 @@ def _check_stream(model: AbstractModel, stream: AbstractStream | None) -> None:
             f"{model.kind} learns from recorded motions, not from a stream of draws. Give it a "
             "Dataset, or use MBDNODE."
         )
+    if stream is not None and model.settings.constraints == "augmented":
+        raise ValueError(
+            "An augmented Lagrangian keeps multipliers for every step of the data, and a stream "
+            "gives new steps each epoch. Give it a Dataset, or use constraints='penalty'."
+        )
 
 
 def _train(
