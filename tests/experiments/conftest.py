@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import pytest
 
+from mbdnode.experiments.configuration import configure, with_changes
 from mbdnode.experiments.plan import Plan, PlannedRun, Request
-from mbdnode.experiments.run import configure, with_changes
 
 CASE = "single-mass-spring-damper"
 TINY = {"width": "4", "epochs": "3", "batch_size": "100", "integrator": "fe1"}

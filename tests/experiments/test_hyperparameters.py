@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mbdnode.experiments import CASES, get_case
-from mbdnode.experiments.run import configure
+from mbdnode.experiments.configuration import configure
 from mbdnode.models import MBDNODEConfig
 
 # Epochs, first learning rate, its decay an epoch: the column MBD-NODE of the paper's tables.

@@ -7,8 +7,8 @@ import pytest
 
 from mbdnode.config import from_dict, to_dict
 from mbdnode.experiments import CASES
+from mbdnode.experiments.configuration import configure, integrator_of
 from mbdnode.experiments.plan import Request, make_plan, quick
-from mbdnode.experiments.run import configure, integrator_of
 
 
 def test_whole_plan_has_every_column_of_every_case_once():

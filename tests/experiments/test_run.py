@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from mbdnode.experiments import get_case
-from mbdnode.experiments.run import check, configure, simulate_truth, training_data, with_changes
+from mbdnode.experiments.configuration import configure, with_changes
+from mbdnode.experiments.run import check, simulate_truth, training_data
 from mbdnode.models import MBDNODE
 from mbdnode.training import TrainingConfig, fit
 

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import pytest
 
-from mbdnode.experiments.run import MODELS, NUMERICAL
+from mbdnode.experiments.configuration import MODELS, NUMERICAL
 from mbdnode.mechanisms import SingleMassSpring, SinglePendulum, SliderCrank
 from mbdnode.models import KINDS, MBDNODE
 from mbdnode.testing import check_model

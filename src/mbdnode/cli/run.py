@@ -59,8 +59,9 @@ def run(
         )
 
     from mbdnode.cli.arguments import split_assignments
+    from mbdnode.experiments.configuration import configure, with_changes
     from mbdnode.experiments.folder import carry_out, open_folder, read_config
-    from mbdnode.experiments.run import check, configure, with_changes
+    from mbdnode.experiments.run import check
 
     if config is not None:
         chosen = read_config(config)

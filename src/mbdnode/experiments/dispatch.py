@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from mbdnode.config import from_dict, to_dict
 from mbdnode.experiments.cluster import ClusterLost
+from mbdnode.experiments.configuration import RunConfig
 from mbdnode.experiments.folder import METRICS, carry_out
 from mbdnode.experiments.plan import PlannedRun
-from mbdnode.experiments.run import RunConfig
 from mbdnode.experiments.workers import Row, Sign, Watch, note_failure, place_folder, reason_of
 
 if TYPE_CHECKING:

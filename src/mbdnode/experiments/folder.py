@@ -23,7 +23,8 @@ from mbdnode.config import from_dict, to_dict
 from mbdnode.data import read_back, write
 from mbdnode.data.atomic import replace_file
 from mbdnode.experiments import Case, get_case
-from mbdnode.experiments.run import RunConfig, RunResult, check, run
+from mbdnode.experiments.configuration import RunConfig
+from mbdnode.experiments.run import RunResult, check, run
 from mbdnode.models import AbstractModel, save
 from mbdnode.report.chapters import Probe
 from mbdnode.report.comparison import Comparison, draw_comparison

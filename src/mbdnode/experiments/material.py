@@ -11,9 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from mbdnode.experiments import CASES, Case
+from mbdnode.experiments.configuration import (
+    NUMERICAL,
+    configure,
+    integrator_of,
+    printed,
+    uses_integrator,
+)
 from mbdnode.experiments.folder import METRICS, read_run
 from mbdnode.experiments.plan import Plan, PlannedRun
-from mbdnode.experiments.run import NUMERICAL, configure, integrator_of, printed, uses_integrator
 from mbdnode.models import KINDS, Capability
 from mbdnode.report.chapters import Chapter, Entry, Reproduction
 from mbdnode.report.methods import PAPER_MARKS

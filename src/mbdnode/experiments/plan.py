@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 
 from mbdnode.config import check_types
 from mbdnode.experiments import CASES, Case
-from mbdnode.experiments.run import (
+from mbdnode.experiments.configuration import (
     MODELS,
     NUMERICAL,
     RunConfig,
-    check,
     configure,
     integrator_of,
     uses_integrator,
 )
+from mbdnode.experiments.run import check
 from mbdnode.naming import unknown_name
 from mbdnode.training import RECIPES
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mbdnode.data.atomic import replace_file
+from mbdnode.experiments.configuration import integrator_of
 from mbdnode.experiments.folder import CHECKPOINT, METRICS, carry_out
 from mbdnode.experiments.plan import PlannedRun
-from mbdnode.experiments.run import integrator_of
 from mbdnode.training.interrupt import Interrupt, noted_interrupts
 
 ERROR = "error.txt"

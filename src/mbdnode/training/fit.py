@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -14,41 +14,16 @@ import numpy as np
 from mbdnode.config import to_dict
 from mbdnode.data import AbstractStream
 from mbdnode.models import MBDNODE, AbstractModel
+from mbdnode.training.at_once import fit_at_once
 from mbdnode.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from mbdnode.training.closed_form import fit_closed_form
-from mbdnode.training.compilation import counted_compilation
 from mbdnode.training.config import TrainingConfig, get_recipe
 from mbdnode.training.engine import Progress, Task, batches, begin, raise_multipliers, run_epoch
+from mbdnode.training.fitted import Fit
 from mbdnode.training.interrupt import Interrupt, noted_interrupts
 from mbdnode.training.objectives import AbstractObjective, check_training, prepare
 from mbdnode.trajectory import Dataset, Trajectory
 
 Report = Callable[[dict[str, Any], int], None]
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A trained model and how it came about.
-
-    **Arguments:**
-
-    - `model`: with the last good weights.
-    - `history`: for each epoch its number, mean loss, learning rate and seconds.
-    - `status`: how training ended, as a sentence.
-    - `outcome`: the same as a word: completed, stopped, interrupted, or diverged.
-    - `updates`: how many were made, in all.
-    - `train_seconds`, `compile_seconds`: apart from each other.
-    - `diagnostics`: what a user should know of the trained model, by name.
-    """
-
-    model: Any
-    history: list[dict[str, Any]]
-    status: str
-    outcome: str
-    updates: int
-    train_seconds: float
-    compile_seconds: float
-    diagnostics: dict[str, Any] = field(default_factory=dict)
 
 
 def fit(
@@ -84,7 +59,7 @@ def fit(
     _check_names(model, first)
     _check_stream(model, stream)
     if config.method != "gradient":
-        return _fit_at_once(model, first, config, seed)
+        return fit_at_once(model.body, first, config, seed)
     model, objective = prepare(model, first, config)
     in_precision, objective = _cast((model, objective), config.precision)
     task = Task(in_precision, objective, config)
@@ -105,30 +80,6 @@ def fit(
     # All but the network is as it was given: training must not round a mechanism's own numbers.
     trained = eqx.tree_at(lambda m: m.network, model, fit.model.network)
     return replace(fit, model=trained, diagnostics=objective.diagnose(trained))
-
-
-def _fit_at_once(model: MBDNODE, data: Dataset, config: TrainingConfig, seed: int) -> Fit:
-    """Without gradient descent; the structure of the result is chosen by the recipe."""
-    with counted_compilation() as compilation:
-        choice = fit_closed_form(
-            model.body,
-            data,
-            integrator=config.integrator,
-            polished=config.method == "polished",
-            seed=seed,
-        )
-    found, error = choice.chosen.candidate, choice.chosen.error
-    tried = f"of {len(choice.trials)} tried" if len(choice.trials) > 1 else "the first tried"
-    return Fit(
-        model=choice.model,
-        history=[],
-        status=f"chose a {found.name}, {tried}; error on the held-out part {error:.1e}",
-        outcome="completed",
-        updates=0,
-        train_seconds=max(choice.seconds - compilation.seconds, 0.0),
-        compile_seconds=compilation.seconds,
-        diagnostics={"structure": found.structure, "held_out_error": error},
-    )
 
 
 def _as_dataset(data: Dataset | Trajectory) -> Dataset:
