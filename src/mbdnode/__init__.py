@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mbdnode import experiments, integrators, mechanisms, testing
     from mbdnode.data import StepStream, sample_accelerations, write
     from mbdnode.evaluation import energy, evaluate, reactions
-    from mbdnode.models import FCNN, HNN, LNN, LSTM, MBDNODE, load, save
+    from mbdnode.models import FCNN, HNN, LNN, LSTM, MBDNODE, Ensemble, load, save
     from mbdnode.multibody import (
         AbstractMechanism,
         AccelerationFunction,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         positive,
     )
     from mbdnode.simulation import simulate
-    from mbdnode.training import TrainingConfig, fit
+    from mbdnode.training import TrainingConfig, estimate_state, fit, fit_ensemble
     from mbdnode.trajectory import Dataset, State, Trajectory
 
 __version__ = "0.1.0"
@@ -42,6 +42,7 @@ _HOMES = {
     "AccelerationFunction": "mbdnode.multibody",
     "Coordinate": "mbdnode.multibody",
     "Dataset": "mbdnode.trajectory",
+    "Ensemble": "mbdnode.models",
     "Input": "mbdnode.multibody",
     "FCNN": "mbdnode.models",
     "HNN": "mbdnode.models",
@@ -55,8 +56,10 @@ _HOMES = {
     "angle": "mbdnode.multibody",
     "consistent_state": "mbdnode.multibody",
     "energy": "mbdnode.evaluation",
+    "estimate_state": "mbdnode.training",
     "evaluate": "mbdnode.evaluation",
     "fit": "mbdnode.training",
+    "fit_ensemble": "mbdnode.training",
     "length": "mbdnode.multibody",
     "load": "mbdnode.models",
     "nonnegative": "mbdnode.multibody",
@@ -80,6 +83,7 @@ __all__ = [
     "AccelerationFunction",
     "Coordinate",
     "Dataset",
+    "Ensemble",
     "Input",
     "Parameter",
     "State",
@@ -89,9 +93,11 @@ __all__ = [
     "angle",
     "consistent_state",
     "energy",
+    "estimate_state",
     "evaluate",
     "experiments",
     "fit",
+    "fit_ensemble",
     "integrators",
     "length",
     "load",

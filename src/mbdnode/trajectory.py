@@ -44,6 +44,8 @@ class Trajectory(eqx.Module):
     - `position_residual`, `velocity_residual`: largest entry of `Phi` and of `C v - c`.
     - `status`: how the rollout ended.
     - `coordinates`, `rates`, `inputs`: the columns' names.
+    - `spread`: the standard deviation of `q` and `v` between the members of an ensemble, whose mean
+        the trajectory is; None for anything else.
     """
 
     t: Float[Array, "*batch n"]
@@ -56,6 +58,7 @@ class Trajectory(eqx.Module):
     coordinates: tuple[str, ...] = eqx.field(static=True)
     rates: tuple[str, ...] = eqx.field(static=True)
     inputs: tuple[str, ...] = eqx.field(static=True)
+    spread: State | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -56,6 +56,24 @@ def test_quick_plan_is_one_short_run_of_each_case():
     assert first.training.epochs == 45  # A tenth of the table's.
 
 
+@pytest.mark.parametrize("recipe", ["free", "fast", "best"])
+def test_recipe_with_one_setting_for_all_cases_is_one_run_of_each(recipe):
+    plan = make_plan(recipes=["paper", recipe])
+    mine = [run.config for run in plan.runs if run.config.recipe == recipe]
+    assert [config.case for config in mine] == list(CASES)
+    assert {config.model for config in mine} == {"mbd-node"}
+    made_by = [case.integrator.replace("analytic", "rk4") for case in CASES.values()]
+    assert [integrator_of(config) for config in mine] == made_by
+    paper = [run for run in plan.runs if run.config.recipe == "paper"]
+    assert paper == list(make_plan().runs)
+
+
+def test_quick_run_shortens_the_refinement_too():
+    whole = configure("cart-pole", recipe="free").training
+    short = quick(configure("cart-pole", recipe="free")).training
+    assert (short.epochs, short.refinement) == (0, -(-whole.refinement // 10))
+
+
 @pytest.mark.parametrize("model", ["mbd-node", "hnn", "numerical"])
 def test_quick_run_lets_the_learning_rate_fall_as_far_as_the_whole_one(model):
     whole = configure("single-mass-spring", model=model)

@@ -1,5 +1,7 @@
 """A run sees its training range alone, and everything wrong with it is said beforehand."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -53,6 +55,15 @@ def test_every_model_can_be_run_as_it_comes(case, model):
     assert isinstance(check(config), MBDNODE)
 
 
+@pytest.mark.parametrize("case", ["single-pendulum", "cart-pole", "slider-crank"])
+def test_network_trained_well_is_the_papers_with_what_makes_it_well_posed(case):
+    paper, ours = configure(case).settings, configure(case, recipe="free").settings
+    added = {"affine": True, "angle_features": True, "scaling": True}
+    assert ours == dataclasses.replace(paper, **added)
+    assert (ours.width, ours.hidden_layers, ours.activation) == (256, 2, "tanh")
+    assert isinstance(check(configure(case, recipe="free")), MBDNODE)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -79,6 +90,7 @@ def test_run_that_cannot_be_carried_out_is_refused_beforehand(changes, message):
         ({"case": "cart-pole", "recipe": "papr"}, r"recipe 'papr'.*'paper'"),
         ({"case": "cart-pole", "integrator": "rk5"}, r"integrator 'rk5'"),
         ({"case": "cart-pole", "seed": -1}, r"seed is -1"),
+        ({"case": "cart-pole", "recipe": "free", "model": "lstm"}, r"'free' trains mbd-node, not"),
     ],
 )
 def test_unknown_names_are_refused(names, message):

@@ -37,6 +37,17 @@ def rates(model, z, s, u=(), **parameters):
     return tuple(np.asarray(x) for x in found)
 
 
+def test_affine_part_stands_beside_the_layers():
+    model = MBDNODE.for_system(CartPole(), width=3, affine=True)
+    plain = MBDNODE.for_system(CartPole(), width=3)
+    features = np.array([0.4, -0.9, 1.3, 0.2, 2.5])
+    np.testing.assert_array_equal(rates(model, Z, S, U)[1], rates(plain, Z, S, U)[1])
+    matrix = np.random.default_rng(0).normal(size=(2, 5))
+    model = eqx.tree_at(lambda m: m.network.beside, model, jnp.asarray(matrix))
+    expected = network(plain, features) + matrix @ features
+    np.testing.assert_allclose(rates(model, Z, S, U)[1], expected, rtol=1e-12)
+
+
 Z, S, U = [0.4, -0.9], [1.3, 0.2], [2.5]
 CART_POLE_FEATURES = {
     (): [0.4, -0.9, 1.3, 0.2, 2.5],

@@ -6,6 +6,7 @@ import numpy as np
 from report.samples import (
     chapter,
     crank_chapter,
+    entry,
     failed_entry,
     mass_spring_chapter,
     pendulum_chapter,
@@ -15,11 +16,16 @@ from report.samples import (
 from mbdnode.report.curves import make_curves
 from mbdnode.report.drawings import DRAWINGS
 from mbdnode.report.film import make_film
+from mbdnode.report.palette import make_palette
 from mbdnode.report.panels import predicted
 
 
 def film_of(made):
     return make_film(made, predicted(made))
+
+
+def curves_of(made):
+    return make_curves(made, predicted(made), make_palette([made]))
 
 
 def numbers_at(film, motion, look, frame):
@@ -63,18 +69,18 @@ def test_truth_stays_inside_the_view():
 
 def test_film_and_curves_are_json_without_what_json_lacks():
     for made in (pendulum_chapter(), crank_chapter()):
-        json.dumps([film_of(made), make_curves(made, predicted(made))], allow_nan=False)
+        json.dumps([film_of(made), curves_of(made)], allow_nan=False)
 
 
 def test_chapter_without_a_prediction_has_neither():
     made = chapter("single-pendulum", (failed_entry(),))
     assert film_of(made) is None
-    assert make_curves(made, predicted(made)) is None
+    assert curves_of(made) is None
 
 
 def test_curves_hold_the_motion_and_its_squared_error():
     made = pendulum_chapter()
-    curves, truth = make_curves(made, predicted(made)), truth_of("single-pendulum")
+    curves, truth = curves_of(made), truth_of("single-pendulum")
     assert curves is not None
     assert np.allclose(curves["truth"]["theta"], truth.q[:, 0], rtol=1e-4)
     off = 0.01 * np.asarray(truth.t)[:, None] * np.concatenate([truth.q, truth.v], axis=1)
@@ -94,3 +100,13 @@ def test_plain_form_of_every_part_has_its_kind_and_lies_within_its_corners():
             x, y = plain.numbers[:2]
             assert low[0] <= x <= high[0]
             assert low[1] <= y <= high[1]
+
+
+def test_each_method_has_its_colour_and_its_integrators_are_variants_of_it():
+    name = "single-mass-spring"
+    entries = [entry(name, integrator=i) for i in ("lf2", "ys4")]
+    made = chapter(name, (*entries, entry(name, recipe="best"), entry(name, model="lnn")))
+    curves = curves_of(made)
+    assert curves is not None
+    looks = [(one["place"], one["variant"]) for one in curves["entries"]]
+    assert looks == [(0, 0), (0, 1), (1, 0), (2, 0)]

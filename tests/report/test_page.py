@@ -27,6 +27,8 @@ def scroll_through(tab):
             f"document.querySelectorAll('.plots')[{number}]"
             ".querySelectorAll('.js-plotly-plot').length === 4"
         )
+    tab.show(".costs")
+    tab.wait_for("document.querySelectorAll('.costs .js-plotly-plot').length === 3")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -116,4 +118,26 @@ def test_every_picture_of_the_page_can_be_shown(browser, page):
     with browser.open(page, *DESKTOP) as tab:
         tab.ask("document.querySelectorAll('img').forEach((i) => { i.loading = 'eager'; })")
         tab.wait_for("[...document.images].every((i) => i.complete && i.naturalWidth > 300)")
-        assert tab.ask("document.images.length") == 10
+        assert tab.ask("document.images.length") == 11
+
+
+def test_method_can_be_taken_out_of_all_plots_of_the_study(browser, page):
+    with browser.open(page, *DESKTOP) as tab:
+        scroll_through(tab)
+        names = "[...document.querySelectorAll('.costs .chip')].map((c) => c.textContent)"
+        assert tab.ask(names) == ["MBD-NODE, paper", "MBD-NODE, best"]
+        counts = "[...document.querySelectorAll('.costs .plot')].map((p) => p.data.length)"
+        before = tab.ask(counts)
+        tab.ask("document.querySelector('.costs .chip').click()")
+        # A mark has four traces: itself, two bars, and the time to compile.
+        gone = [was - now for was, now in zip(before, tab.ask(counts), strict=True)]
+        assert gone == [8, 4, 4]
+
+
+def test_study_has_its_place_in_the_navigation_and_its_table(browser, page):
+    with browser.open(page, *DESKTOP) as tab:
+        assert tab.ask("document.querySelector('nav a[href=\"#costs\"]').textContent") == (
+            "What accuracy costs"
+        )
+        assert tab.ask("document.querySelectorAll('#costs tbody tr').length") == 7
+        assert tab.ask("document.querySelectorAll('#costs .found li').length") == 3

@@ -24,6 +24,7 @@ from mbdnode.report.setting_tables import (
     methods_table,
 )
 from mbdnode.report.tables import Table, to_csv, to_markdown
+from mbdnode.report.titles import short_number
 
 
 def records(table):
@@ -107,6 +108,79 @@ def test_every_recipe_has_its_own_row_and_verdict():
         ("not run", ""),
     ]
     assert rows[0]["coordinates"] == "generalized"
+
+
+RECIPES = ("paper", "fast", "best", "free")
+
+
+def chapter_with_recipes():
+    """Other recipes than the paper's choose an integrator of which the paper prints nothing."""
+    name = "single-mass-spring"
+    entries = [
+        entry(name, integrator="lf2" if recipe == "paper" else "rk4", recipe=recipe)
+        for recipe in RECIPES
+    ]
+    references = (
+        Reference("mbd-node", "lf2", 1.3e-6, "a table"),
+        Reference("mbd-node", "lf2", 500.0, "another table", "train_seconds"),
+        Reference("mbd-node", "ys4", 900.0, "another table", "train_seconds"),
+    )
+    return chapter(name, entries, (), references)
+
+
+@pytest.mark.parametrize("make", [error_table, time_table])
+def test_every_recipe_has_one_row_with_its_own_integrator_in_every_table(make):
+    rows = [
+        r for r in records(make(reproduction(chapter_with_recipes()))) if r["recipe"] in RECIPES
+    ]
+    assert [(row["recipe"], row["integrator"]) for row in rows] == [
+        ("paper", "LF2"),
+        ("fast", "RK4"),
+        ("best", "RK4"),
+        ("free", "RK4"),
+    ]
+
+
+def test_time_of_another_recipe_is_compared_with_that_of_the_error_it_answers():
+    rows = records(time_table(reproduction(chapter_with_recipes())))
+    assert [(row["paper [s]"], row["recipe"]) for row in rows] == [
+        *(("500", recipe) for recipe in RECIPES),
+        ("900", "not run"),
+    ]
+
+
+def test_time_that_the_paper_does_not_print_is_a_row_all_the_same():
+    rows = records(time_table(reproduction(crank_chapter())))
+    assert [(r["paper [s]"], r["training [s]"], r["paper / training"]) for r in rows] == [
+        ("", "10", "")
+    ]
+
+
+def test_settings_tables_name_the_recipes_where_there_are_several():
+    (row,) = records(cases_table(reproduction(chapter_with_recipes())))
+    assert row["run here"] == "MBD-NODE LF2 (paper), MBD-NODE RK4 (fast, best, free)"
+
+
+def test_recipe_with_settings_has_a_column_and_one_without_is_named():
+    columns = (
+        {"model": "mbd-node", "epochs": 350},
+        {"model": "mbd-node", "epochs": 100, "recipe": "free"},
+    )
+    table = hyperparameter_table(replace(chapter_with_recipes(), hyperparameters=columns))
+    assert table is not None
+    assert table.headings == ("hyper-parameter", "MBD-NODE", "MBD-NODE, free")
+    assert table.rows == (("Max. epochs", "350", "100"),)
+    assert table.notes == (
+        "There are no columns for what chooses its settings itself: 'fast', 'best'.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1254.13, "1254"), (11.0, "11"), (0.0912, "0.0912"), (0.000412345, "0.000412"), (0.0, "0")],
+)
+def test_times_have_three_digits_and_no_exponent(value, text):
+    assert short_number(value) == text
 
 
 def test_number_of_one_table_does_not_stand_in_another():

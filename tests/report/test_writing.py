@@ -26,6 +26,18 @@ def test_every_kind_of_figure_is_drawn_as_png_and_pdf(written):
         assert stem.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
 
 
+def test_cost_quality_study_is_drawn_beside_the_papers_figures(written):
+    assert (written / "figures" / "cost-quality.png").stat().st_size > 5_000
+    assert (written / "figures" / "cost-quality.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_figure_of_other_runs_does_not_stay(tmp_path):
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "cost-quality.png").write_bytes(b"of other runs")
+    write_report(reproduction(chapter("single-pendulum", (failed_entry(),))), tmp_path)
+    assert list((tmp_path / "figures").iterdir()) == []
+
+
 def test_tables_are_written_as_markdown_and_csv(written):
     names = {path.name for path in (written / "tables").iterdir()}
     expected = {
@@ -38,6 +50,7 @@ def test_tables_are_written_as_markdown_and_csv(written):
         "tab-hyper_single-pendulum",
         "tab-hyper_single-mass-spring",
         "tab-hyper_slider-crank",
+        "cost-quality",
     }
     assert names == {f"{name}.{kind}" for name in expected for kind in ("md", "csv")}
 
@@ -71,9 +84,11 @@ def test_text_from_outside_is_never_code(tmp_path, text):
         reproduction(made, command=text, machine=text, versions={text: text}), tmp_path
     ).read_text()
     assert text not in page
-    assert page.count("<script") == 4
-    (png,) = (tmp_path / "figures").glob("*.png")
-    assert png.stem.replace("-", "").isalnum()
+    # Two of data, Plotly, and four of ours.
+    assert page.count("<script") == 7
+    pngs = list((tmp_path / "figures").glob("*.png"))
+    assert len(pngs) == 2
+    assert all(png.stem.replace("-", "").isalnum() for png in pngs)
 
 
 def test_page_tells_when_settings_were_shortened(written, tmp_path):
@@ -96,7 +111,7 @@ def test_two_cases_with_the_same_label_keep_both_files(tmp_path):
     made = replace(made, exhibits=made.exhibits[4:])
     twin = replace(made, name="single-pendulum:twin", title="Twin")
     write_report(reproduction(made, twin), tmp_path)
-    names = {path.stem for path in (tmp_path / "figures").glob("*.png")}
+    names = {path.stem for path in (tmp_path / "figures").glob("fig*.png")}
     assert len(names) == 2
     tables = {path.stem for path in (tmp_path / "tables").glob("tab-hyper*.md")}
     assert tables == {"tab-hyper_single-pendulum", "tab-hyper_single-pendulum-Twin"}

@@ -19,7 +19,13 @@ from mbdnode.trajectory import Dataset, State
 
 
 class AbstractStream(abc.ABC):
-    """Datasets of one shape, by number."""
+    """Datasets of one shape, by number.
+
+    `count` is how many of them make up the data, for who wants to see all of it; None if there is
+    no end.
+    """
+
+    count: int | None = None
 
     @abc.abstractmethod
     def chunk(self, number: int) -> Dataset:
@@ -36,6 +42,7 @@ class StepStream(AbstractStream):
     - `dt_s`: the step, over which the inputs are held.
     - `integrator`: which takes it.
     - `seed`: of the draws.
+    - `count`: how many chunks there are; None for no end.
     """
 
     def __init__(
@@ -47,11 +54,15 @@ class StepStream(AbstractStream):
         *,
         integrator: str = "rk4",
         seed: int = 0,
+        count: int | None = None,
         guess: Mapping[str, float] | None = None,
         parameters: Mapping[str, Any] | None = None,
     ):
         if size < 1:
             raise ValueError(f"size is {size}; a chunk needs at least one step.")
+        if count is not None and count < 1:
+            raise ValueError(f"count is {count}; a stream that ends needs at least one chunk.")
+        self.count = count
         self._sampler = Sampler(mechanism, ranges, guess, parameters)
         self._size, self._seed, self._parameters = size, seed, dict(parameters or {})
         times, partition = np.array([0.0, dt_s]), self._sampler.partition

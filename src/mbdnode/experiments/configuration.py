@@ -25,6 +25,13 @@ MODELS: dict[str, tuple[str, dict]] = {
     **{kind: (kind, {}) for kind in ("hnn", "lnn", "lstm", "fcnn")},
     NUMERICAL: (NUMERICAL, {}),
 }
+# The recipe that trains every model as its own table says; the others have one setting for all
+# cases, and train MBD-NODE.
+PAPER = "paper"
+# What the paper's network is given by a recipe that trains it well.
+_WELL_POSED = {"affine": True, "angle_features": True, "scaling": True}
+# Draws in all, for a case that is trained on draws; the paper takes 10^7.
+_FEW, _MORE = 10_000, 20_000
 
 
 @dataclass(frozen=True)
@@ -107,8 +114,13 @@ def configure(
         first = chosen.column(kind).integrator
         # A first-order model is never separable.
         integrator = "rk4" if get_integrator(first).needs_separable else None
-    if RECIPES[recipe].method != "gradient":
-        return _configured_at_once(chosen, model, recipe, integrator, seed)
+    if model not in trained_by(recipe):
+        raise ValueError(
+            f"The recipe {recipe!r} trains {', '.join(trained_by(recipe))}, not {model!r}. Leave "
+            f"--model out, or use recipe {PAPER!r}."
+        )
+    if recipe != PAPER:
+        return _configured_alike(chosen, model, recipe, integrator, seed)
     column = chosen.column(kind, integrator)
     settings = {**column.settings, **own}
     if kind == MBDNODE.kind:
@@ -130,19 +142,27 @@ def configure(
     return RunConfig(chosen.name, model, recipe, seed, settings, training)
 
 
-def _configured_at_once(
+def trained_by(recipe: str) -> tuple[str, ...]:
+    """The models, by name, that a recipe trains."""
+    return tuple(MODELS) if recipe == PAPER else ("mbd-node",)
+
+
+def _configured_alike(
     case: Case, model: str, recipe: str, integrator: str | None, seed: int
 ) -> RunConfig:
-    """Of a recipe without gradient descent: it chooses its own structure and needs little data."""
-    if model != "mbd-node":
-        raise ValueError(
-            f"The recipe {recipe!r} chooses the structure of an mbd-node itself; it cannot train "
-            f"{model!r}. Leave --model out, or use recipe 'paper'."
-        )
+    """Of a recipe with one setting for all cases."""
     # The steps that are fitted are those of the integrator that made the data.
     made_by = "rk4" if case.integrator == ANALYTIC else case.integrator
     training = replace(RECIPES[recipe], integrator=integrator or made_by)
-    return RunConfig(case.name, model, recipe, seed, {}, training, samples=10_000)
+    if training.method != "gradient":
+        # It chooses its own structure and needs little data.
+        return RunConfig(case.name, model, recipe, seed, {}, training, samples=_FEW)
+    if case.box:
+        # A refinement sees at once what fits in memory; a pass over all draws comes first.
+        training = replace(training, epochs=1)
+    settings = {**case.column(model).settings, **_WELL_POSED}
+    settings["use_velocity"] = not get_integrator(training.integrator).needs_separable
+    return RunConfig(case.name, model, recipe, seed, settings, training, samples=_MORE)
 
 
 def uses_integrator(model: str) -> bool:

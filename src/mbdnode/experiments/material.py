@@ -13,6 +13,7 @@ from typing import Any
 from mbdnode.experiments import CASES, Case
 from mbdnode.experiments.configuration import (
     NUMERICAL,
+    PAPER,
     configure,
     integrator_of,
     printed,
@@ -22,23 +23,11 @@ from mbdnode.experiments.folder import METRICS, read_run
 from mbdnode.experiments.plan import Plan, PlannedRun
 from mbdnode.models import KINDS, Capability
 from mbdnode.report.chapters import Chapter, Entry, Reproduction
-from mbdnode.report.methods import PAPER_MARKS
+from mbdnode.report.methods import PAPER_MARKS, row_title
 
 _PACKAGES = ("mbdnode", "jax", "jaxlib", "equinox", "diffrax", "optax", "numpy", "scipy")
-# The rows of the paper's table of methods, and two that it lacks, as our models declare them.
-_ROWS = {
-    "Works on energy-conserving system": Capability.ENERGY,
-    "Works on general coordinates": Capability.COORDINATES,
-    "Works on dissipative systems": Capability.DISSIPATION,
-    "Works with constraints": Capability.CONSTRAINTS,
-    "No need for second-order derivatives": Capability.NO_ACCELERATIONS,
-    "Scalability for long time simulation": Capability.LONG,
-    "Learn continuous dynamics": Capability.CONTINUOUS,
-    "Takes forces that change with time": Capability.INPUTS,
-    "Starts from any state": Capability.STARTS,
-}
 
-_NEEDED = "No need for second-order derivatives"
+_NEEDED = row_title(Capability.NO_ACCELERATIONS)
 _REASONS = {
     f"lnn: {_NEEDED}": "It is trained on accelerations, here differences of the data's velocities.",
     f"lstm: {_NEEDED}": "It is trained on positions and velocities alone.",
@@ -111,7 +100,7 @@ def _chapter(case: Case, plan: Plan, rows: Mapping[str, dict], folder: Path) -> 
         parameters=case.parameters,
         train_end_s=case.train_steps * case.dt_s,
         references=case.references,
-        hyperparameters=_hyperparameters(case),
+        hyperparameters=(*_hyperparameters(case), *_other_hyperparameters(case, groups)),
         hyperparameter_label=case.hyperparameters[0].source,
         exhibits=case.exhibits,
         entries=tuple(_entry(*names, runs, rows, folder) for names, runs in groups.items()),
@@ -166,21 +155,39 @@ def _hyperparameters(case: Case) -> tuple[dict[str, str], ...]:
     )
 
 
-def _notes(case: Case, groups: Mapping[Any, Sequence[PlannedRun]]) -> tuple[str, ...]:
+def _other_hyperparameters(
+    case: Case, groups: Mapping[tuple[str, str, str], Sequence[PlannedRun]]
+) -> tuple[dict[str, str], ...]:
+    """The columns of recipes that train as the paper does, by gradient descent, but otherwise."""
+    return tuple(
+        {**printed(configure(case.name, model=model, recipe=recipe)), "recipe": recipe}
+        for (model, _, recipe), runs in groups.items()
+        if recipe != PAPER and runs[0].config.training.method == "gradient"
+    )
+
+
+def _notes(
+    case: Case, groups: Mapping[tuple[str, str, str], Sequence[PlannedRun]]
+) -> tuple[str, ...]:
     if not case.box:
         return case.notes
-    sizes = {run.config.samples for runs in groups.values() for run in runs}
-    drawn = ", ".join(f"{size:,}" for size in sorted(sizes))
+    sizes: dict[int, list[str]] = {}
+    for (_, _, recipe), runs in groups.items():
+        for run in runs:
+            sizes.setdefault(run.config.samples, []).append(recipe)
+    drawn = " and on ".join(
+        f"{size:,} ({', '.join(dict.fromkeys(recipes))})" for size, recipes in sizes.items()
+    )
     return (
         *case.notes,
-        f"Trained on {drawn} draws from the state space; the paper used 10,000,000.",
+        f"Trained on draws from the state space, on {drawn}; the paper used 10,000,000.",
     )
 
 
 def capability_marks() -> dict[str, dict[str, bool]]:
     """What each model of the paper's table of methods can do, as the code declares it."""
     return {
-        model: {title: row in KINDS[model].capabilities for title, row in _ROWS.items()}
+        model: {row_title(row): row in KINDS[model].capabilities for row in Capability}
         for model in PAPER_MARKS
     }
 

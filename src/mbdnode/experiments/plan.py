@@ -12,11 +12,14 @@ from mbdnode.experiments import CASES, Case
 from mbdnode.experiments.configuration import (
     MODELS,
     NUMERICAL,
+    PAPER,
     RunConfig,
     configure,
     integrator_of,
+    trained_by,
     uses_integrator,
 )
+from mbdnode.experiments.hyperparameters import HyperParameters
 from mbdnode.experiments.run import check
 from mbdnode.naming import unknown_name
 from mbdnode.training import RECIPES
@@ -158,14 +161,7 @@ def _check_samples(request: Request) -> None:
 def _runs(case: Case, request: Request) -> list[PlannedRun]:
     found = []
     for recipe in request.recipes:
-        seen = set()
-        at_once = RECIPES[recipe].method != "gradient"
-        for column in case.hyperparameters:
-            if column.model not in request.models or (at_once and column.model != "mbd-node"):
-                continue
-            if (request.quick or at_once) and column.model in seen:
-                continue  # The first column of a model is the one of the error table.
-            seen.add(column.model)
+        for column in _columns(case, recipe, request):
             first = _configured(case, column.model, column.integrator, recipe, request)
             check(first)
             # Nothing is drawn where nothing is trained.
@@ -175,20 +171,32 @@ def _runs(case: Case, request: Request) -> list[PlannedRun]:
     return found
 
 
+def _columns(case: Case, recipe: str, request: Request) -> list[HyperParameters]:
+    """Those of the models that the recipe trains; one a model where only one is wanted."""
+    models = set(request.models) & set(trained_by(recipe))
+    columns = [column for column in case.hyperparameters if column.model in models]
+    if recipe == PAPER and not request.quick:
+        return columns
+    # The first column of a model is the one of the error table.
+    return list({column.model: column for column in reversed(columns)}.values())[::-1]
+
+
 def _configured(
     case: Case, model: str, integrator: str, recipe: str, request: Request
 ) -> RunConfig:
-    at_once = RECIPES[recipe].method != "gradient"
-    named = None if at_once or not uses_integrator(model) else integrator
-    config = configure(case.name, model=model, recipe=recipe, integrator=named)
-    config = quick(config) if request.quick and not at_once else config
+    own = recipe != PAPER or not uses_integrator(model)
+    config = configure(
+        case.name, model=model, recipe=recipe, integrator=None if own else integrator
+    )
+    if request.quick and config.training.method == "gradient":
+        config = quick(config)
     if request.samples is not None and case.box:
         config = replace(config, samples=request.samples)
     return config
 
 
 def quick(config: RunConfig) -> RunConfig:
-    """The same run with a tenth of the epochs, and of the draws where there are any.
+    """The same run with a tenth of the epochs, refinements, and draws where there are any.
 
     The learning rate falls as far in them as it would have in all, so that the run is a short
     one of its kind rather than the beginning of a long one.
@@ -202,11 +210,16 @@ def quick(config: RunConfig) -> RunConfig:
     Another configuration.
     """
     training = config.training
-    epochs = max(1, round(training.epochs * QUICK_PART))
-    decay = training.decay ** (training.epochs / epochs)
+    epochs = max(min(1, training.epochs), round(training.epochs * QUICK_PART))
+    decay = training.decay ** (training.epochs / epochs) if epochs else training.decay
     return replace(
         config,
-        training=replace(training, epochs=epochs, decay=decay),
+        training=replace(
+            training,
+            epochs=epochs,
+            decay=decay,
+            refinement=-(-training.refinement // round(1 / QUICK_PART)),
+        ),
         samples=max(1, round(config.samples * QUICK_PART)),
     )
 

@@ -22,6 +22,9 @@ from mbdnode.simulation import simulate
 from mbdnode.training import RECIPES, Checkpoint, Fit, check_training, fit
 from mbdnode.trajectory import Dataset, State, Trajectory
 
+# Draws of a closed form that are held in memory at once.
+_LARGEST_CHUNK = 20_000
+
 
 @dataclass(frozen=True)
 class RunResult:
@@ -204,12 +207,15 @@ def training_data(case: Case, truth: Trajectory, config: RunConfig) -> Dataset |
     """The training range of the truth, or draws where the paper draws."""
     if not case.box:
         return Dataset(truth.rows(0, case.train_steps), case.parameters)
-    epochs = config.training.epochs if config.training.method == "gradient" else 1
+    gradient = config.training.method == "gradient"
+    # A closed form chooses on its first chunk and passes over all of them.
+    count = config.training.epochs if gradient else -(-config.samples // _LARGEST_CHUNK)
     return StepStream(
         case.mechanism,
         case.box,
-        config.samples // epochs,
+        config.samples // count,
         case.dt_s,
+        count=count,
         integrator=case.integrator,
         seed=config.seed,
         parameters=case.parameters,

@@ -3,6 +3,7 @@
 from mbdnode.models.base import AbstractModel, AbstractRateModel
 from mbdnode.models.capabilities import Capability, check_capable
 from mbdnode.models.catalogue import KINDS
+from mbdnode.models.ensemble import Ensemble
 from mbdnode.models.fcnn import FCNN, FCNNConfig
 from mbdnode.models.files import load, save
 from mbdnode.models.hnn import HNN, HNNConfig
@@ -21,6 +22,7 @@ __all__ = [
     "AbstractModel",
     "AbstractRateModel",
     "Capability",
+    "Ensemble",
     "FCNNConfig",
     "HNNConfig",
     "LNNConfig",

@@ -20,6 +20,7 @@ from mbdnode.multibody import (
     consistent_state,
     resolve_parameters,
 )
+from mbdnode.naming import unknown_name
 
 
 class AbstractModel(AbstractNamed):
@@ -109,3 +110,18 @@ def minimal_coordinates(system: AbstractSystem) -> tuple[int, ...]:
             "by partition of the positions. Use constraints='penalty' or 'augmented'."
         )
     return tuple(int(i) for i in partition.velocity.independent)
+
+
+def check_parameters(system: AbstractNamed, names: tuple[str, ...]) -> None:
+    """Raise `ValueError` unless the system has parameters of these names, each named once.
+
+    **Arguments:**
+
+    - `system`: whose parameters.
+    - `names`: which.
+    """
+    for name in names:
+        if name not in system.parameter_names:
+            raise unknown_name("parameter", name, system.parameter_names)
+    if len(set(names)) < len(names):
+        raise ValueError(f"use_parameters is {names}; name each once.")

@@ -1,14 +1,15 @@
 """Functions that suit joints: trigonometric of angles, polynomial of lengths.
 
 A term is a product of one factor for each coordinate: `1, cos q, sin q, cos 2q, ...` for an angle,
-`1, x, x^2, ...` for a length in units of its own size. A basis holds all terms up to a degree,
-without those that depend on coordinates that it is told to leave out.
+`1, x, x^2, ...` for a length, from an origin and in a unit that suit the data. A basis holds all
+terms up to a degree.
 """
 
 import itertools
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.multibody import Coordinate
@@ -21,11 +22,12 @@ class Basis(eqx.Module):
 
     - `terms`: for each term, which factor of each coordinate; 0 is the constant.
     - `angles`: which coordinates are angles.
-    - `size`: the unit of each length; one for angles.
+    - `origin`, `size`: of each length; zero and one for angles.
     """
 
     terms: tuple[tuple[int, ...], ...] = eqx.field(static=True)
     angles: tuple[bool, ...] = eqx.field(static=True)
+    origin: Float[Array, " nz"]
     size: Float[Array, " nz"]
 
     def __len__(self) -> int:
@@ -33,35 +35,31 @@ class Basis(eqx.Module):
 
     def __call__(self, z: Float[Array, " nz"]) -> Float[Array, " terms"]:
         """Every term's value."""
-        highest = [max(term[i] for term in self.terms) for i in range(len(self.angles))]
-        factors = [
-            _harmonics(z[i], highest[i]) if angle else _powers(z[i] / self.size[i], highest[i])
-            for i, angle in enumerate(self.angles)
-        ]
-        one = jnp.ones((), z.dtype)
-        values = []
-        for term in self.terms:
-            value = one
-            for i, factor in enumerate(term):
-                value = value * factors[i][factor] if factor else value
-            values.append(value)
-        return jnp.stack(values)
+        # Gathered from a table of factors: a product written out for each term compiles slowly.
+        choice = np.array(self.terms)
+        value = jnp.ones(len(self.terms), z.dtype)
+        for i, angle in enumerate(self.angles):
+            highest = int(choice[:, i].max())
+            if highest:
+                table = (
+                    _harmonics(z[i], highest) if angle else _powers(z[i] / self.size[i], highest)
+                )
+                value = value * table[choice[:, i]]
+        return value
 
 
 def make_basis(
     coordinates: tuple[Coordinate, ...],
-    size: Float[Array, " nz"],
     degree: int,
-    left_out: frozenset[int] = frozenset(),
+    scale: "Scale | None" = None,
 ) -> Basis:
     """All products up to a degree.
 
     **Arguments:**
 
     - `coordinates`: of which.
-    - `size`: the unit of each length.
     - `degree`: the greatest sum of the factors' own degrees.
-    - `left_out`: coordinates, by index, on which no term depends.
+    - `scale`: of the lengths; as they are if None.
 
     **Returns:**
 
@@ -69,17 +67,42 @@ def make_basis(
     """
     angles = tuple(c.is_angle for c in coordinates)
     choices = []
-    for i, angle in enumerate(angles):
-        count = 0 if i in left_out else degree
-        choices.append(range(2 * count + 1) if angle else range(count + 1))
+    for angle in angles:
+        choices.append(range(2 * degree + 1) if angle else range(degree + 1))
     terms = [
         term
         for term in itertools.product(*choices)
         if sum(_degree(f, a) for f, a in zip(term, angles, strict=True)) <= degree
     ]
     terms.sort(key=lambda term: sum(_degree(f, a) for f, a in zip(term, angles, strict=True)))
-    unit = jnp.where(jnp.asarray(angles), 1.0, jnp.where(size > 0, size, 1.0))
-    return Basis(tuple(terms), angles, unit)
+    scale = scale or plain_scale(len(angles))
+    turning = jnp.asarray(angles)
+    origin = jnp.where(turning, 0.0, scale.origin)
+    return Basis(tuple(terms), angles, origin, jnp.where(turning, 1.0, scale.size))
+
+
+class Scale(eqx.Module):
+    """Where each length is measured from, and in which unit."""
+
+    origin: Float[Array, " nz"]
+    size: Float[Array, " nz"]
+
+
+def plain_scale(count: int) -> Scale:
+    """Lengths as they are."""
+    return Scale(jnp.zeros(count), jnp.ones(count))
+
+
+def scale_of(z: Float[Array, "n nz"]) -> Scale:
+    """From the data: lengths that pass zero keep it as their origin, which is often a rest.
+
+    Others are measured from the middle of their range: powers of a length that hardly changes
+    would be all alike.
+    """
+    low, high = jnp.min(z, axis=0), jnp.max(z, axis=0)
+    origin = jnp.where((low <= 0) & (high >= 0), 0.0, (low + high) / 2)
+    size = jnp.max(jnp.abs(z - origin), axis=0)
+    return Scale(origin, jnp.where(size > 0, size, 1.0))
 
 
 def _degree(factor: int, angle: bool) -> int:
@@ -87,16 +110,15 @@ def _degree(factor: int, angle: bool) -> int:
     return (factor + 1) // 2 if angle else factor
 
 
-def _powers(x, highest: int) -> list:
+def _powers(x, highest: int) -> Float[Array, " factors"]:
     powers = [jnp.ones_like(x)]
     for _ in range(highest):
         powers.append(powers[-1] * x)
-    return powers
+    return jnp.stack(powers)
 
 
-def _harmonics(q, highest: int) -> list:
+def _harmonics(q, highest: int) -> Float[Array, " factors"]:
     """1, cos q, sin q, cos 2q, sin 2q, ..."""
-    values = [jnp.ones_like(q)]
-    for order in range(1, (highest + 1) // 2 + 1):
-        values += [jnp.cos(order * q), jnp.sin(order * q)]
-    return values
+    orders = jnp.arange(1, (highest + 1) // 2 + 1, dtype=q.dtype)
+    pairs = jnp.stack([jnp.cos(orders * q), jnp.sin(orders * q)], axis=1)
+    return jnp.concatenate([jnp.ones(1, q.dtype), pairs.reshape(-1)])

@@ -1,7 +1,8 @@
 """Model files: safetensors, with the configuration as JSON in the header.
 
 A file holds numbers and names, and nothing in it is ever executed: the mechanism whose constraints
-the model keeps is looked up by its name in our own catalogue, or given by the caller.
+the model keeps is looked up by its name in our own catalogue, or given by the caller. An ensemble
+is one file: the header of its members and their number, and their arrays stacked.
 """
 
 import dataclasses
@@ -22,25 +23,32 @@ from mbdnode.data.atomic import replace_file
 from mbdnode.mechanisms import MECHANISMS, get_mechanism
 from mbdnode.models.base import AbstractModel
 from mbdnode.models.catalogue import KINDS
+from mbdnode.models.ensemble import Ensemble
 from mbdnode.multibody import AbstractNamed
 
 VERSION = 1
 _KEY = "mbdnode"
+_MEMBERS = "members"
+_SHARED = "body/"
 
 
-def save(model: AbstractModel, path: str | os.PathLike) -> None:
-    """Write a model; an existing file is replaced whole or not at all.
+def save(model: AbstractModel | Ensemble, path: str | os.PathLike) -> None:
+    """Write a model or an ensemble; an existing file is replaced whole or not at all.
 
     **Arguments:**
 
     - `model`: what to write.
     - `path`: where, by custom with the ending .safetensors.
     """
-    write_arrays(path, named_arrays(model), describe(model))
+    if not isinstance(model, Ensemble):
+        write_arrays(path, named_arrays(model), describe(model))
+        return
+    arrays = {**named_arrays(model.shared), **named_arrays(model.stacked)}
+    write_arrays(path, arrays, {**describe(model[0]), _MEMBERS: len(model)})
 
 
-def load(path: str | os.PathLike, system: AbstractNamed | None = None) -> AbstractModel:
-    """Read a model.
+def load(path: str | os.PathLike, system: AbstractNamed | None = None) -> Any:
+    """Read a model or an ensemble.
 
     **Arguments:**
 
@@ -52,6 +60,42 @@ def load(path: str | os.PathLike, system: AbstractNamed | None = None) -> Abstra
     The model, with the same numbers. Raises `ValueError` for a file that is not whole or not ours.
     """
     arrays, header = read_arrays(path)
+    if _MEMBERS not in header:
+        return filled(_blank(arrays, header, path, system), arrays, path)
+    count = _member_count(arrays, header, path)
+    blank = _blank(_member(arrays, 0), header, path, system)
+    return Ensemble([filled(blank, _member(arrays, i), path) for i in range(count)])
+
+
+def _member_count(arrays: dict[str, np.ndarray], header: dict[str, Any], path) -> int:
+    """How many models an ensemble's file holds; all of its stacked arrays must agree."""
+    count = header[_MEMBERS]
+    if type(count) is not int or count < 1:
+        raise ValueError(f"{path} says that it holds {count!r} models; it must be at least one.")
+    for name, array in arrays.items():
+        if not name.startswith(_SHARED) and array.shape[:1] != (count,):
+            raise ValueError(
+                f"In {path} the array {name!r} has shape {array.shape}; of {count} models its "
+                f"first axis must have length {count}."
+            )
+    return count
+
+
+def _member(arrays: dict[str, np.ndarray], index: int) -> dict[str, np.ndarray]:
+    """The arrays of one member of an ensemble: its own, and those of the system."""
+    return {
+        name: array if name.startswith(_SHARED) else np.asarray(array[index])
+        for name, array in arrays.items()
+    }
+
+
+def _blank(
+    arrays: dict[str, np.ndarray],
+    header: dict[str, Any],
+    path: str | os.PathLike,
+    system: AbstractNamed | None,
+) -> Any:
+    """A model of the kind, the settings and the system that the header tells, untrained."""
     if type(header.get("version")) is not int or header["version"] != VERSION:
         raise ValueError(
             f"{path} has model format {header.get('version')!r}; this program reads {VERSION}. "
@@ -82,7 +126,7 @@ def load(path: str | os.PathLike, system: AbstractNamed | None = None) -> Abstra
                 f"{path} was made for {header.get('class')!r} with {key} {header.get(key)}, but "
                 f"{type(system).__name__} has {ours}. Load it with the mechanism it was made for."
             )
-    return filled(blank, arrays, path)
+    return blank
 
 
 def _check_sizes(config: Any, arrays: dict[str, np.ndarray], path) -> None:

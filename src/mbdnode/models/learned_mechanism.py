@@ -1,14 +1,15 @@
 """A mechanism learned as one: mass, potential, damping and input map, linear in a basis.
 
-    d/dt (dL/dv) - dL/dq + D v = G u,    L = 1/2 v.M(q).v - V(q)
+    d/dt (dL/dv) - dL/dq + D v + R(v) = G u,    L = 1/2 v.M(q).v - V(q)
 
 `M_ij` and `V` are combinations of products of `1, cos, sin` of angles and powers of lengths; `D`
-and `G` are constant matrices. The equations are linear and homogeneous in all coefficients, so
-they can be found in closed form, up to a factor that cancels. Accelerations follow by one small
-solve.
+and `G` are constant matrices. With `joint_laws` there are also springs of twists in `V`, and `R`
+holds drag and friction of each joint. The equations are linear and homogeneous in all coefficients
+(the widths of friction apart), so they can be found in closed form, up to a factor that cancels.
+Accelerations follow by one small solve.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -18,10 +19,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.config import check_types, from_dict
-from mbdnode.models.base import AbstractRateModel, minimal_coordinates
-from mbdnode.models.basis import Basis, make_basis
+from mbdnode.models.base import AbstractRateModel, check_parameters, minimal_coordinates
+from mbdnode.models.basis import Basis, Scale, make_basis
 from mbdnode.models.capabilities import Capability
-from mbdnode.multibody import AbstractSystem, Coordinate, Input, Parameter
+from mbdnode.models.joints import Joints, make_joints
+from mbdnode.multibody import AbstractSystem, Coordinate, Input, Parameter, length, small_solve
 
 
 @dataclass(frozen=True)
@@ -31,11 +33,15 @@ class LearnedMechanismConfig:
     **Arguments:**
 
     - `mass_degree`, `potential_degree`: of the bases of `M` and `V`.
+    - `use_parameters`: on which parameters masses and potentials depend too, by name.
+    - `joint_laws`: whether joints have springs, drag and friction of their own.
     - `kept`: the columns whose coefficients are not zero; None for all.
     """
 
     mass_degree: int = 1
     potential_degree: int = 2
+    use_parameters: tuple[str, ...] = ()
+    joint_laws: bool = False
     kept: tuple[int, ...] | None = None
 
     def __post_init__(self):
@@ -46,9 +52,10 @@ class LearnedMechanismConfig:
 
 
 class Coefficients(eqx.Module):
-    """What is learned."""
+    """What is learned: the columns' coefficients, and the speeds over which friction sets in."""
 
     values: Float[Array, " kept"]
+    widths: Float[Array, " joints"]
 
 
 class LearnedMechanism(AbstractRateModel):
@@ -63,6 +70,7 @@ class LearnedMechanism(AbstractRateModel):
     network: Coefficients
     mass_basis: Basis
     potential_basis: Basis
+    joints: Joints
     body: AbstractSystem
     settings: LearnedMechanismConfig = eqx.field(static=True)
     minimal: tuple[int, ...] = eqx.field(static=True)
@@ -72,7 +80,7 @@ class LearnedMechanism(AbstractRateModel):
 
     @classmethod
     def for_system(
-        cls, system: Any, *, seed: Any = 0, size: Any = None, **settings: Any
+        cls, system: Any, *, seed: Any = 0, lengths: Scale | None = None, **settings: Any
     ) -> "LearnedMechanism":
         """A model with all coefficients zero.
 
@@ -80,7 +88,7 @@ class LearnedMechanism(AbstractRateModel):
 
         - `system`: gives the names and the constraints.
         - `seed`: not used: nothing is drawn.
-        - `size`: the unit of each minimal length; one if not given.
+        - `lengths`: their origins and units; as they are if not given.
         - `settings`: fields of `LearnedMechanismConfig`.
 
         **Returns:**
@@ -90,19 +98,24 @@ class LearnedMechanism(AbstractRateModel):
         config = from_dict(LearnedMechanismConfig, settings)
         minimal = minimal_coordinates(system)
         own = tuple(system.coordinates[i] for i in minimal)
-        unit = jnp.ones(len(minimal)) if size is None else jnp.asarray(size, float)
-        mass = make_basis(own, unit, config.mass_degree)
-        potential = make_basis(own, unit, config.potential_degree)
-        columns = _count(len(minimal), len(system.inputs), mass, potential)
+        places = own + tuple(length(name) for name in config.use_parameters)
+        check_parameters(system, config.use_parameters)
+        mass = make_basis(places, config.mass_degree, lengths)
+        potential = make_basis(places, config.potential_degree, lengths)
+        joints = Joints()
+        if config.joint_laws:
+            joints = make_joints(own, config.potential_degree, potential.origin[: len(own)])
+        columns = sum(_lengths(len(minimal), len(system.inputs), mass, potential, joints))
         kept = tuple(range(columns)) if config.kept is None else config.kept
         if any(not 0 <= k < columns for k in kept) or len(set(kept)) < len(kept):
             raise ValueError(f"kept names columns from 0 to {columns - 1}, each once.")
         return cls(
-            Coefficients(jnp.zeros(len(kept))),
+            Coefficients(jnp.zeros(len(kept)), jnp.ones(len(joints))),
             mass,
             potential,
+            joints,
             system,
-            LearnedMechanismConfig(config.mass_degree, config.potential_degree, kept),
+            replace(config, kept=kept),
             minimal,
             coordinates=system.coordinates,
             inputs=system.inputs,
@@ -115,38 +128,62 @@ class LearnedMechanism(AbstractRateModel):
         count = len(self.minimal)
         return count * (count + 1) // 2 * len(self.mass_basis)
 
-    def equations(self, z, s, a, u) -> Float[Array, "ns columns"]:
-        """The equations of motion as rows, one column for each coefficient."""
+    def inertia(self, z, s, a, u, mu) -> Float[Array, "ns columns"]:
+        """`dp/dt` of the equations `dp/dt + f = 0`, one column for each coefficient."""
+        return jax.jvp(lambda q, v: self.momenta_and_forces(q, v, u, mu)[0], (z, s), (s, a))[1]
+
+    def momenta_and_forces(self, z, s, u, mu) -> tuple[Any, Any]:
+        """`p` and `f` of the equations `dp/dt + f = 0`, one column for each coefficient."""
         kept = np.array(self.settings.kept)
 
         def terms(q, v):
-            basis = self.mass_basis(q)
+            basis = self.mass_basis(self._place(q, mu))
             kinetic = [basis * (v[i] * v[j] * (0.5 if i == j else 1.0)) for i, j in _pairs(len(v))]
-            return jnp.concatenate([*kinetic, -self.potential_basis(q)[1:]])
+            return jnp.concatenate([*kinetic, -self.potentials(q, mu)])
 
-        rate = jax.jvp(jax.jacfwd(terms, argnums=1), (z, s), (s, a))[1]
-        lagrange = (rate - jax.jacfwd(terms)(z, s)).T
+        momenta, slopes = jax.jacfwd(terms, argnums=1)(z, s).T, jax.jacfwd(terms)(z, s).T
         damping = jnp.kron(jnp.eye(s.shape[0]), s[None, :])
         drive = -jnp.kron(jnp.eye(s.shape[0]), u[None, :])
-        return jnp.concatenate([lagrange, damping, drive], axis=1)[:, kept]
+        forces = jnp.concatenate([-slopes, damping, drive, self.resistances(s)], axis=1)
+        still = jnp.zeros((s.shape[0], forces.shape[1] - momenta.shape[1]), z.dtype)
+        return jnp.concatenate([momenta, still], axis=1)[:, kept], forces[:, kept]
 
-    def parts(self) -> tuple[Any, Any, Any, Any]:
-        """Coefficients of mass (pairs, terms) and potential, damping and input matrices."""
+    def _place(self, z, mu):
+        """What masses and potentials depend on."""
+        own = [mu[name][None].astype(z.dtype) for name in self.settings.use_parameters]
+        return jnp.concatenate([z, *own])
+
+    def potentials(self, z: Float[Array, " nz"], mu: Any) -> Float[Array, " potentials"]:
+        """Every term of `V`."""
+        given = self.potential_basis(self._place(z, mu))[1:]
+        if not self.joints.springs:
+            return given
+        return jnp.concatenate([given, self.joints.potentials(z)])
+
+    def resistances(self, s: Float[Array, " ns"]) -> Float[Array, "ns resistances"]:
+        """Every term of `R`, as a column."""
+        if not len(self.joints):
+            return jnp.zeros((s.shape[0], 0), s.dtype)
+        return self.joints.resistances(s, self.network.widths)
+
+    def parts(self) -> tuple[Any, Any, Any, Any, Any]:
+        """Coefficients of mass (pairs, terms), potential, damping, input map and resistance."""
         count, inputs = len(self.minimal), len(self.inputs)
-        mass, rest = self.mass_columns, len(self.potential_basis) - 1
-        whole = jnp.zeros(mass + rest + count * (count + inputs), self.network.values.dtype)
+        lengths = _lengths(count, inputs, self.mass_basis, self.potential_basis, self.joints)
+        whole = jnp.zeros(sum(lengths), self.network.values.dtype)
         whole = whole.at[np.array(self.settings.kept)].set(self.network.values)
-        end = mass + rest
+        mass, potential, damping, drive, resistance = jnp.split(whole, np.cumsum(lengths)[:-1])
         return (
-            whole[:mass].reshape(-1, len(self.mass_basis)),
-            whole[mass:end],
-            whole[end : end + count**2].reshape(count, count),
-            whole[end + count**2 :].reshape(count, inputs),
+            mass.reshape(-1, len(self.mass_basis)),
+            potential,
+            damping.reshape(count, count),
+            drive.reshape(count, inputs),
+            resistance,
         )
 
-    def mass(self, z: Float[Array, " nz"]) -> Float[Array, "nz nz"]:
+    def mass(self, z: Float[Array, " nz"], mu: Any) -> Float[Array, "nz nz"]:
         """`M(q)`, up to the common factor."""
-        entries = self.parts()[0] @ self.mass_basis(z)
+        entries = self.parts()[0] @ self.mass_basis(self._place(z, mu))
         count = z.shape[0]
         rows, columns = (np.array(x) for x in zip(*_pairs(count), strict=True))
         upper = jnp.zeros((count, count), entries.dtype).at[rows, columns].set(entries)
@@ -154,12 +191,13 @@ class LearnedMechanism(AbstractRateModel):
 
     def minimal_rates(self, t, z, s, u, mu):
         """Solve the equations of motion."""
-        _, potential, damping, drive = self.parts()
-        kinetic = lambda q: 0.5 * s @ self.mass(q) @ s  # noqa: E731
-        _, turned = jax.jvp(lambda q: self.mass(q) @ s, (z,), (s,))
-        stored = lambda q: self.potential_basis(q)[1:] @ potential  # noqa: E731
+        _, potential, damping, drive, resistance = self.parts()
+        kinetic = lambda q: 0.5 * s @ self.mass(q, mu) @ s  # noqa: E731
+        _, turned = jax.jvp(lambda q: self.mass(q, mu) @ s, (z,), (s,))
+        stored = lambda q: self.potentials(q, mu) @ potential  # noqa: E731
         force = jax.grad(kinetic)(z) - turned - jax.grad(stored)(z) - damping @ s + drive @ u
-        return s, jnp.linalg.solve(self.mass(z), force)
+        force = force - self.resistances(s) @ resistance
+        return s, small_solve(self.mass(z, mu), force)
 
     def independent_acceleration(self, t, q, v, u, mu, tangent):
         """The minimal coordinates' accelerations, from a whole state."""
@@ -171,6 +209,14 @@ def _pairs(count: int) -> list[tuple[int, int]]:
     return [(i, j) for i in range(count) for j in range(i, count)]
 
 
-def _count(freedoms: int, inputs: int, mass: Basis, potential: Basis) -> int:
-    kinetic = freedoms * (freedoms + 1) // 2 * len(mass)
-    return kinetic + len(potential) - 1 + freedoms * (freedoms + inputs)
+def _lengths(
+    freedoms: int, inputs: int, mass: Basis, potential: Basis, joints: Joints
+) -> tuple[int, ...]:
+    """How many columns are of the mass, the potential, damping, inputs and resistance."""
+    return (
+        freedoms * (freedoms + 1) // 2 * len(mass),
+        len(potential) - 1 + len(joints.springs),
+        freedoms**2,
+        freedoms * inputs,
+        2 * len(joints),
+    )

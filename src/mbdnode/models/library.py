@@ -7,21 +7,37 @@ has accelerations of the form
 
 with functions of the configuration that are expanded in a basis: linear in the unknowns. Beside
 it may stand tanh features with drawn weights, of the whole state, for what this form cannot say.
+
+What is known of the system can be given: with its mass the same form is that of the forces, and
+with the whole mechanism that of the forces that it lacks.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.config import check_types, from_dict
-from mbdnode.models.base import AbstractRateModel, minimal_coordinates
-from mbdnode.models.basis import Basis, make_basis
+from mbdnode.models.base import AbstractRateModel, check_parameters, minimal_coordinates
+from mbdnode.models.basis import Basis, Scale, make_basis
 from mbdnode.models.capabilities import Capability
-from mbdnode.multibody import AbstractSystem, Coordinate, Input, Parameter
+from mbdnode.multibody import (
+    AbstractMechanism,
+    AbstractSystem,
+    Coordinate,
+    Input,
+    Parameter,
+    constraint_counts,
+    length,
+    resolve_parameters,
+    small_solve,
+)
+
+Known = Literal["nothing", "mass", "mechanism"]
 
 
 @dataclass(frozen=True)
@@ -33,12 +49,17 @@ class LibraryConfig:
     - `degree`: of the basis of the configuration.
     - `quadratic`: whether products of two velocities are among them; if not, velocities and inputs
         come with constant coefficients.
+    - `use_parameters`: on which parameters the functions depend too, by name.
+    - `known`: "nothing"; the "mass" of the system, whose forces are then learned; or the whole
+        "mechanism", whose missing forces are. The last two are for systems without constraints.
     - `features`: how many drawn features.
     - `scale`: how steep these are, in spreads of the training data.
     """
 
     degree: int = 1
     quadratic: bool = True
+    use_parameters: tuple[str, ...] = ()
+    known: Known = "nothing"
     features: int = 0
     scale: float = 1.0
 
@@ -82,7 +103,7 @@ class Library(AbstractRateModel):
 
     @classmethod
     def for_system(
-        cls, system: Any, *, seed: Any = 0, size: Any = None, **settings: Any
+        cls, system: Any, *, seed: Any = 0, lengths: Scale | None = None, **settings: Any
     ) -> "Library":
         """A model with all coefficients zero.
 
@@ -90,7 +111,7 @@ class Library(AbstractRateModel):
 
         - `system`: gives the names and the constraints.
         - `seed`: of the drawn features.
-        - `size`: the unit of each minimal length; one if not given.
+        - `lengths`: their origins and units; as they are if not given.
         - `settings`: fields of `LibraryConfig`.
 
         **Returns:**
@@ -100,8 +121,10 @@ class Library(AbstractRateModel):
         config = from_dict(LibraryConfig, settings)
         minimal = minimal_coordinates(system)
         own = tuple(system.coordinates[i] for i in minimal)
-        unit = jnp.ones(len(minimal)) if size is None else jnp.asarray(size, float)
-        basis = make_basis(own, unit, config.degree)
+        check_parameters(system, config.use_parameters)
+        check_known(system, config.known)
+        places = own + tuple(length(name) for name in config.use_parameters)
+        basis = make_basis(places, config.degree, lengths)
         freedoms, inputs = len(minimal), len(system.inputs)
         states = 2 * freedoms + sum(c.is_angle for c in own) + inputs
         random = np.random.default_rng(seed)
@@ -136,9 +159,10 @@ class Library(AbstractRateModel):
             parts += [jnp.sin(z[position]), jnp.cos(z[position])] if angle else [z[position]]
         return jnp.stack([*parts, *s, *u])
 
-    def columns(self, z, s, u) -> Float[Array, " columns"]:
+    def columns(self, z, s, u, mu) -> Float[Array, " columns"]:
         """Every function's value."""
-        basis = self.basis(z)
+        own = [mu[name][None].astype(z.dtype) for name in self.settings.use_parameters]
+        basis = self.basis(jnp.concatenate([z, *own]))
         linear = jnp.concatenate([s, u])
         if self.settings.quadratic:
             squares = jnp.stack([s[i] * s[j] for i in range(len(s)) for j in range(i, len(s))])
@@ -152,10 +176,59 @@ class Library(AbstractRateModel):
         return jnp.concatenate([given, jnp.tanh(self.slopes @ scaled + self.offsets)])
 
     def minimal_rates(self, t, z, s, u, mu):
-        """Combine the functions."""
-        return s, self.network.weights @ self.columns(z, s, u)
+        """Combine the functions, and add what is known."""
+        combined = self.network.weights @ self.columns(z, s, u, mu)
+        if self.settings.known == "nothing":
+            return s, combined
+        mass, force = self._known(t, z, s, u, mu)
+        return s, small_solve(mass, force + combined)
+
+    def wanted(self, t, z, s, u, mu, a) -> Float[Array, " ns"]:
+        """What the functions must add up to, for the acceleration to be `a`."""
+        if self.settings.known == "nothing":
+            return a
+        mass, force = self._known(t, z, s, u, mu)
+        return mass @ a - force
+
+    def momentum_and_rest(self, t, z, s, u, mu) -> tuple[Any, Any]:
+        """`p` and `r` for which the functions must add up to `dp/dt + r`, whatever `a` is."""
+        if self.settings.known == "nothing":
+            return s, jnp.zeros_like(s)
+        mass, force = self._known(t, z, s, u, mu)
+        turned = jax.jvp(lambda q: self._known(t, q, s, u, mu)[0] @ s, (z,), (s,))[1]
+        return mass @ s, -force - turned
+
+    def _known(self, t, z, s, u, mu):
+        """The mass and the forces that need not be learned."""
+        body = self.body
+        assert isinstance(body, AbstractMechanism)
+        if self.settings.known == "mass":
+            return body.mass(z, mu), body.quadratic_velocity_force(z, s, mu)
+        return body.mass(z, mu), jnp.stack(list(body.force(t, z, s, u, mu)))
 
     def independent_acceleration(self, t, q, v, u, mu, tangent):
         """The minimal coordinates' accelerations, from a whole state."""
         index = np.array(self.minimal)
         return self.minimal_rates(t, q[index], v[index], u, mu)[1]
+
+
+def check_known(system: AbstractSystem, known: Known) -> None:
+    """Raise `ValueError` unless this much can be known of the system.
+
+    **Arguments:**
+
+    - `system`: what is to be learned.
+    - `known`: as in `LibraryConfig`.
+    """
+    if known == "nothing":
+        return
+    if not isinstance(system, AbstractMechanism):
+        raise ValueError(
+            f"known is {known!r}, but {type(system).__name__} has no mass matrix and no forces to "
+            "give. Describe what is known as a mechanism, or leave it out."
+        )
+    if sum(constraint_counts(system, resolve_parameters(system))):
+        raise ValueError(
+            f"known is {known!r}, but {type(system).__name__} has constraints; what is known can "
+            "be given for a system in minimal coordinates only. Leave it out."
+        )

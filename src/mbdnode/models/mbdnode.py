@@ -48,6 +48,8 @@ class MBDNODEConfig:
     - `use_velocity`, `use_time`: whether the network reads velocities and time.
     - `use_parameters`: which parameters it reads, by name.
     - `angle_features`: read sine and cosine of the coordinates that are angles.
+    - `affine`: an affine function of what the network reads beside it, trained with it; it starts
+        at the least-squares fit of the training data's accelerations, and the network at nothing.
     - `scaling`: shift and scale what goes in and comes out, by the training data's own mean and
         spread.
     - `constraints`: "hard" by partition; "penalty", "augmented" and "none" learn every coordinate
@@ -65,6 +67,7 @@ class MBDNODEConfig:
     use_time: bool = False
     use_parameters: tuple[str, ...] = ()
     angle_features: bool = False
+    affine: bool = False
     scaling: bool = False
     constraints: Constraints = "hard"
     divisor: tuple[float, ...] = ()
@@ -124,7 +127,9 @@ class MBDNODE(AbstractRateModel):
         count_out = len(minimal) * (2 if config.order == "first" else 1)
         sizes = (count_in, *[config.width] * config.hidden_layers, count_out)
         return cls(
-            make_network(sizes, config.activation, config.initialization, seed),
+            make_network(
+                sizes, config.activation, config.initialization, seed, affine=config.affine
+            ),
             jnp.zeros(count_in),
             jnp.ones(count_in),
             jnp.zeros(count_out),

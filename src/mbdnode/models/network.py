@@ -1,5 +1,8 @@
 """The paper's network: affine layers with an activation between them.
 
+A linear part may stand beside the layers. It has no offset of its own, since the last layer's bias
+is one.
+
 Weights start as Xavier (variance `2/(in + out)`) or Kaiming (variance `2/in`). Biases are uniform
 within `1/sqrt(in)`, which is what the paper's code leaves them at: at zero, every unit of a layer
 would bend at the same place, and the mass-spring comes out two hundred times worse.
@@ -34,22 +37,30 @@ class Network(eqx.Module):
 
     - `weights`, `biases`: of each layer; a weight has shape (out, in).
     - `activation`: between layers.
+    - `beside`: a matrix from the input straight to the output, or None.
     """
 
     weights: tuple[Float[Array, "_ _"], ...]
     biases: tuple[Float[Array, " _"], ...]
     activation: str = eqx.field(static=True)
+    beside: Float[Array, "_ _"] | None = None
 
     def __call__(self, x: Float[Array, " n_in"]) -> Float[Array, " n_out"]:
         """The network's value."""
-        act = ACTIVATIONS[self.activation]
+        act, given = ACTIVATIONS[self.activation], x
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             x = act(weight @ x + bias)
-        return self.weights[-1] @ x + self.biases[-1]
+        value = self.weights[-1] @ x + self.biases[-1]
+        return value if self.beside is None else value + self.beside @ given
 
 
 def make_network(
-    sizes: tuple[int, ...], activation: Activation, initialization: Initialization, seed: Any
+    sizes: tuple[int, ...],
+    activation: Activation,
+    initialization: Initialization,
+    seed: Any,
+    *,
+    affine: bool = False,
 ) -> Network:
     """Draw a network.
 
@@ -58,6 +69,7 @@ def make_network(
     - `sizes`: of the input, of each hidden layer, and of the output.
     - `activation`, `initialization`: by name.
     - `seed`: of the draw; NumPy draws, so the weights are the same on every device.
+    - `affine`: put a linear part beside the layers, zero at first.
 
     **Returns:**
 
@@ -74,4 +86,5 @@ def make_network(
         jnp.asarray(random.uniform(-1, 1, after) / np.sqrt(max(before, 1)))
         for before, after in itertools.pairwise(sizes)
     )
-    return Network(tuple(weights), biases, activation)
+    beside = jnp.zeros((sizes[-1], sizes[0])) if affine else None
+    return Network(tuple(weights), biases, activation, beside)

@@ -13,7 +13,7 @@ from mbdnode.multibody.kinematics import (
     velocity_constraints,
     velocity_residual,
 )
-from mbdnode.multibody.mechanism import AbstractMechanism, accelerations, kkt
+from mbdnode.multibody.mechanism import AbstractMechanism, accelerations, kkt, small_solve
 from mbdnode.multibody.partition import Partition, choose_partition, exchange, exchange_gain
 from mbdnode.multibody.quantities import (
     Coordinate,
@@ -74,6 +74,7 @@ __all__ = [
     "position_time_derivative",
     "positive",
     "resolve_parameters",
+    "small_solve",
     "tangent_at",
     "tangent_from",
     "velocity_constraints",

@@ -81,17 +81,18 @@ class AbstractMechanism(AbstractSystem):
         force = vector(self.force(t, q, v, u, mu))
         if tangent.split.dependent.shape[0] == 0:
             given = self._given_mass(q, mu)
-            return force / given if given.ndim == 1 else _solve(given, force)
+            return force / given if given.ndim == 1 else small_solve(given, force)
         mass = self.mass(q, mu)
         offset = tangent.acceleration(
             jnp.zeros(tangent.slope.shape[1], v.dtype), gamma(self, t, q, v, mu)
         )
         half = tangent.reduce(mass)
         reduced = tangent.reduce(half.T)
-        return _solve(reduced, tangent.reduce(force - mass @ offset))
+        return small_solve(reduced, tangent.reduce(force - mass @ offset))
 
 
-def _solve(matrix: Float[Array, "n n"], right: Float[Array, " n"]) -> Float[Array, " n"]:
+def small_solve(matrix: Float[Array, "n n"], right: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Solve `matrix x = right`; for a single unknown it is a division, which compiles quickly."""
     if matrix.shape[0] < 2:
         return right / jnp.diag(matrix)
     return jnp.linalg.solve(matrix, right)

@@ -14,6 +14,9 @@ from mbdnode.multibody import AbstractMechanism
 from mbdnode.report.methods import PAPER_MARKS
 from mbdnode.trajectory import Trajectory
 
+# The recipe that the paper's numbers are of, and what stands in its place where nothing is trained.
+PAPER, UNTRAINED = "paper", "-"
+
 
 @dataclass(frozen=True)
 class Exhibit:
@@ -57,7 +60,8 @@ class Entry:
 
     **Arguments:**
 
-    - `model`, `integrator`, `recipe`: by name; "-" for a model without an integrator.
+    - `model`, `integrator`, `recipe`: by name; "-" for a model without an integrator, and for the
+        recipe of one that is not trained.
     - `rows`: the metrics of every seed, as in metrics.json; a failed run has "outcome" "failed"
         and the reason as "status".
     - `truth`, `prediction`: of the seed whose error is the median; None if every run failed.
@@ -73,6 +77,11 @@ class Entry:
     prediction: Trajectory | None = None
     history: Sequence[float] = ()
     probes: tuple[Probe, ...] = ()
+
+    @property
+    def is_papers(self) -> bool:
+        """Whether it is of the paper's own making: its recipe, or nothing to train."""
+        return self.recipe in (PAPER, UNTRAINED)
 
     def values(self, quantity: str = "mse") -> list[float]:
         """A quantity of every seed that has it."""
@@ -94,6 +103,15 @@ class Entry:
             return median_of_all(self.every(quantity))
         found = self.values(quantity)
         return statistics.median(found) if found else None
+
+    @property
+    def compile_seconds(self) -> float | None:
+        """What compiling took: the greatest over the seeds, None if there is none.
+
+        Seeds that run one after the other in a process use what the first of them has compiled,
+        so that a median would say almost nothing.
+        """
+        return max(self.values("compile_seconds"), default=None)
 
     @property
     def failures(self) -> list[str]:
@@ -124,7 +142,8 @@ class Chapter:
     - `mechanism`, `parameters`: what moves.
     - `train_end_s`: where the training range ends; zero if there is none.
     - `references`: the paper's numbers.
-    - `hyperparameters`: the columns of its table: name to value, "model" among the names.
+    - `hyperparameters`: the columns of its table: name to value, "model" among the names, and
+        "recipe" where it is another one than the paper's.
     - `hyperparameter_label`: the table's label in the paper.
     - `exhibits`: its figures.
     - `entries`: what was run.

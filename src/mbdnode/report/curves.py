@@ -8,6 +8,7 @@ import numpy as np
 
 from mbdnode.evaluation.verdict import as_printed
 from mbdnode.report.chapters import Chapter, Entry
+from mbdnode.report.palette import Palette, method_of
 from mbdnode.report.panels import Predicted, moving, shown_entries, thinned
 from mbdnode.report.titles import letters
 from mbdnode.trajectory import Trajectory
@@ -17,13 +18,16 @@ _MOST_LOSSES = 200
 _DIGITS = 5
 
 
-def make_curves(chapter: Chapter, shown: Sequence[Predicted]) -> dict[str, Any] | None:
+def make_curves(
+    chapter: Chapter, shown: Sequence[Predicted], palette: Palette
+) -> dict[str, Any] | None:
     """What the plots of a chapter show.
 
     **Arguments:**
 
     - `chapter`: of the case.
     - `shown`: whose predictions to show.
+    - `palette`: the report's.
 
     **Returns:**
 
@@ -54,14 +58,22 @@ def make_curves(chapter: Chapter, shown: Sequence[Predicted]) -> dict[str, Any] 
             {
                 "title": one.title,
                 "shown": one.title in first,
+                "place": palette.methods[method_of(one.entry)],
+                "variant": variant,
                 "error": _error_text(one.entry),
                 "columns": _columns(one.prediction, names, rows),
                 "squares": _squares(one, rows),
                 "losses": _losses(one.entry),
             }
-            for one in shown
+            for one, variant in zip(shown, _variants(shown), strict=True)
         ],
     }
+
+
+def _variants(shown: Sequence[Predicted]) -> list[int]:
+    """Zero for a method's first integrator, then one, and so on."""
+    methods = [method_of(one.entry) for one in shown]
+    return [methods[:place].count(method) for place, method in enumerate(methods)]
 
 
 def _columns(trajectory: Trajectory, names: Sequence[str], rows: np.ndarray) -> dict[str, list]:

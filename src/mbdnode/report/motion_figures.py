@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 from mbdnode.evaluation import energy
 from mbdnode.report import panels
 from mbdnode.report.chapters import Chapter, Exhibit
+from mbdnode.report.palette import make_palette, method_of
 from mbdnode.report.style import COLOURS, INK, MUTED, new_figure, styled, symbol
 
 
@@ -80,7 +81,9 @@ def draw_portrait_and_energy(chapter: Chapter, exhibit: Exhibit) -> Figure:
     rows = panels.thinned(len(level), len(t))
     joules.plot(t, level[rows], color=MUTED, linewidth=5.0, alpha=0.4)
     spread = [level]
-    for shown, colour in zip(entries, panels.colours_for(entries), strict=True):
+    palette = make_palette([chapter])
+    for shown in entries:
+        colour = palette.colour(method_of(shown.entry))
         both = panels.pair(shown.truth, shown.prediction)
         x, w = both.found[coordinate.name], both.found[coordinate.rate]
         portrait.plot(x, w, color=colour, linewidth=1.0, label=shown.title)

@@ -103,7 +103,7 @@ def shown_entries(chapter: Chapter) -> list[Predicted]:
         for shown in predicted(chapter)
         if (shown.entry.model, shown.entry.integrator) in printed
         or shown.entry.model not in models
-        or shown.entry.recipe not in ("paper", "-")
+        or not shown.entry.is_papers
     ]
 
 

@@ -5,11 +5,15 @@ from collections.abc import Iterator
 from mbdnode.evaluation.verdict import Reference, Verdict, is_answered_by, judge
 from mbdnode.report.chapters import Chapter, Entry, Reproduction
 from mbdnode.report.tables import Cell, Table
-from mbdnode.report.titles import entry_title, integrator_title, model_title
+from mbdnode.report.titles import entry_title, integrator_title, model_title, short_number
 
 ERRORS, MASS_SPRING, TIMES = "tab: model_errors", "tab:sms_test", "tab:time_cost"
 _DEFAULT = {"mse": ERRORS, "train_seconds": TIMES}
 NOT_RUN = "not run"
+COMPILING = (
+    "The time to compile is the greatest over the seeds; what an earlier run of the same process "
+    "has compiled is not compiled again, and not counted again."
+)
 
 
 def references_in(chapter: Chapter, label: str) -> list[Reference]:
@@ -19,13 +23,23 @@ def references_in(chapter: Chapter, label: str) -> list[Reference]:
 
 def matching(chapter: Chapter, reference: Reference) -> list[Entry]:
     """What we have run of what the paper's number is of: one entry for each recipe."""
-    return [
-        entry
-        for entry in chapter.entries
-        if is_answered_by(
-            reference, chapter.references, entry.model, entry.integrator, entry.recipe
-        )
-    ]
+    return [entry for entry in chapter.entries if _answers(chapter, entry, reference)]
+
+
+def _answers(chapter: Chapter, entry: Entry, reference: Reference) -> bool:
+    """Whether an entry is to be compared with a printed number.
+
+    A recipe that chooses its own integrator is compared with the time of the model whose error it
+    is compared with.
+    """
+    names = (entry.model, entry.integrator, entry.recipe)
+    if reference.quantity == "mse" or entry.is_papers:
+        return is_answered_by(reference, chapter.references, *names)
+    errors = [r for r in chapter.references if r.quantity == "mse" and r.model == reference.model]
+    return any(
+        r.integrator == reference.integrator and is_answered_by(r, chapter.references, *names)
+        for r in errors
+    )
 
 
 def judged(reproduction: Reproduction) -> Iterator[tuple[Chapter, Entry, Verdict]]:
@@ -62,7 +76,10 @@ def error_table(reproduction: Reproduction) -> Table:
         for reference in references_in(chapter, ERRORS):
             found = _error_rows(chapter, reference)
             rows += [(chapter.title, *row) for row in found]
-        rows += [(chapter.title, *row) for row in _unprinted(chapter)]
+        rows += [
+            (chapter.title, *_who(entry, None), *spread_cells(entry), "the paper prints none")
+            for entry in _unprinted(chapter, ERRORS, MASS_SPRING)
+        ]
         notes += [f"{chapter.title}: {failure}" for failure in failure_notes(chapter)]
     return Table(
         ERRORS,
@@ -151,7 +168,12 @@ def time_table(reproduction: Reproduction) -> Table:
             if not entries:
                 rows.append((*who, paper, NOT_RUN, None, None, None))
             for entry in entries:
-                rows.append((*who, paper, entry.recipe, *_times(entry, reference)))
+                rows.append((chapter.title, *_who(entry, paper), *_times(entry, reference)))
+        rows += [
+            (chapter.title, *_who(entry, None), *_times(entry))
+            for entry in _unprinted(chapter, TIMES)
+            if entry.median("train_seconds")
+        ]
     return Table(
         TIMES,
         "Seconds of training",
@@ -169,7 +191,8 @@ def time_table(reproduction: Reproduction) -> Table:
         (
             "Medians over the seeds. The paper's machine is another one, so the ratio says how "
             "long one waits and not how good the code is.",
-            *(_shortened(reproduction)),
+            COMPILING,
+            *shortened_note(reproduction),
         ),
     )
 
@@ -184,34 +207,33 @@ def failure_notes(chapter: Chapter) -> list[str]:
 
 
 def _error_rows(chapter: Chapter, reference: Reference) -> list[tuple[Cell, ...]]:
-    who = (model_title(reference.model), integrator_title(reference.integrator), reference.value)
     entries = matching(chapter, reference)
     if not entries:
-        return [(*who, NOT_RUN, None, None, None, None, None)]
+        who = (model_title(reference.model), integrator_title(reference.integrator))
+        return [(*who, reference.value, NOT_RUN, None, None, None, None, None)]
     return [
-        (*who, entry.recipe, *_spread(entry), judge(entry.every(), reference)) for entry in entries
+        (*_who(entry, reference.value), *spread_cells(entry), judge(entry.every(), reference))
+        for entry in entries
     ]
 
 
-def _unprinted(chapter: Chapter) -> list[tuple[Cell, ...]]:
-    """What we have run and the paper prints no error of, in any table."""
-    printed = {(r.model, r.integrator) for r in chapter.references if r.quantity == "mse"}
+def _who(entry: Entry, printed: Cell) -> tuple[Cell, ...]:
+    """Model and integrator as they ran, the paper's number, and the recipe."""
+    return model_title(entry.model), integrator_title(entry.integrator), printed, entry.recipe
+
+
+def _unprinted(chapter: Chapter, *labels: str) -> list[Entry]:
+    """What we have run and the paper prints no number of in these tables."""
+    printed = [reference for label in labels for reference in references_in(chapter, label)]
     return [
-        (
-            model_title(entry.model),
-            integrator_title(entry.integrator),
-            None,
-            entry.recipe,
-            *_spread(entry),
-            "the paper prints none",
-        )
+        entry
         for entry in chapter.entries
-        if (entry.model, entry.integrator) not in printed
+        if not any(_answers(chapter, entry, reference) for reference in printed)
     ]
 
 
-def _spread(entry: Entry) -> tuple[Cell, ...]:
-    """Median, least, greatest, and how many seeds have an error."""
+def spread_cells(entry: Entry) -> tuple[Cell, ...]:
+    """Of the error: median, least, greatest, and how many seeds have an error."""
     found, count = entry.values(), len(entry.rows)
     seeds = str(count) if len(found) == count else f"{len(found)} of {count}"
     if not found:
@@ -219,14 +241,14 @@ def _spread(entry: Entry) -> tuple[Cell, ...]:
     return entry.median(), min(found), max(found), seeds
 
 
-def _times(entry: Entry, reference: Reference) -> tuple[Cell, ...]:
-    training, compiling = entry.median("train_seconds"), entry.median("compile_seconds")
-    seconds = [None if s is None else f"{s:.3g}" for s in (training, compiling)]
-    ratio = f"{reference.value / training:.3g}" if training else None
-    return *seconds, ratio
+def _times(entry: Entry, reference: Reference | None = None) -> tuple[Cell, ...]:
+    training, compiling = entry.median("train_seconds"), entry.compile_seconds
+    ratio = reference.value / training if reference is not None and training else None
+    return tuple(None if n is None else short_number(n) for n in (training, compiling, ratio))
 
 
-def _shortened(reproduction: Reproduction) -> list[str]:
+def shortened_note(reproduction: Reproduction) -> list[str]:
+    """The warning that belongs below times of shortened runs."""
     if not reproduction.quick:
         return []
     return ["Gradient descent was cut short, so its times are not those of the paper's recipe."]

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mbdnode.models import MBDNODE
-from mbdnode.report.chapters import Chapter, Reproduction
+from mbdnode.report.chapters import PAPER, UNTRAINED, Chapter, Reproduction
 from mbdnode.report.tables import Cell, Table
 from mbdnode.report.titles import integrator_title, model_title
 
 # In the heading, and in the label of the table.
-_APART = ("model", "source")
+_APART = ("model", "recipe", "source")
 # As the paper calls them.
 _WORDS = {
     "hidden_layers": "No. of hidden layers",
@@ -38,17 +38,28 @@ def cases_table(reproduction: Reproduction) -> Table:
     rows = []
     for chapter in reproduction.chapters:
         printed = _unique(model_title(r.model) for r in chapter.references if r.quantity == "mse")
-        run = _unique(
-            f"{model_title(e.model)} {integrator_title(e.integrator)}".removesuffix(" -")
-            for e in chapter.entries
-        )
         count = str(sum(len(entry.rows) for entry in chapter.entries))
-        rows.append((chapter.title, printed, run, count))
+        rows.append((chapter.title, printed, _run_here(chapter), count))
     return Table(
         TESTS,
         "Cases and models",
         ("case", "models in the paper", "run here", "runs"),
         tuple(rows),
+    )
+
+
+def _run_here(chapter: Chapter) -> str:
+    """Every model with its integrator, and with its recipes where the chapter has several."""
+    recipes: dict[str, list[str]] = {}
+    for entry in chapter.entries:
+        title = f"{model_title(entry.model)} {integrator_title(entry.integrator)}".removesuffix(
+            " -"
+        )
+        recipes.setdefault(title, []).extend([entry.recipe] if entry.recipe != UNTRAINED else [])
+    several = len({recipe for found in recipes.values() for recipe in found}) > 1
+    return _unique(
+        f"{title} ({', '.join(found)})" if several and found else title
+        for title, found in recipes.items()
     )
 
 
@@ -74,9 +85,26 @@ def hyperparameter_table(chapter: Chapter) -> Table | None:
     return Table(
         chapter.hyperparameter_label,
         f"{chapter.title}: hyper-parameters",
-        ("hyper-parameter", *(model_title(str(column["model"])) for column in columns)),
+        ("hyper-parameter", *map(_column_title, columns)),
         rows,
+        _own_settings(chapter),
     )
+
+
+def _own_settings(chapter: Chapter) -> tuple[str, ...]:
+    """Which recipes the columns do not speak of."""
+    known = {PAPER, UNTRAINED, *(column.get("recipe") for column in chapter.hyperparameters)}
+    others = dict.fromkeys(e.recipe for e in chapter.entries if e.recipe not in known)
+    if not others:
+        return ()
+    named = ", ".join(f"'{recipe}'" for recipe in others)
+    return (f"There are no columns for what chooses its settings itself: {named}.",)
+
+
+def _column_title(column: Mapping[str, Any]) -> str:
+    """The model, and the recipe where it is not the paper's."""
+    title = model_title(str(column["model"]))
+    return f"{title}, {column['recipe']}" if "recipe" in column else title
 
 
 def architecture_table(reproduction: Reproduction) -> Table:

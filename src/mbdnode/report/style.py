@@ -21,8 +21,12 @@ INK = "#1f2d3a"
 MUTED = "#7b8794"
 FAINT = "#d9dfe5"
 SHADE = "#eef3f8"
-# Distinguishable with any kind of colour vision, and in print by their lightness.
-COLOURS = ("#24618e", "#d9772b", "#3b9a78", "#a54a7d", "#c2a033", "#6c6fb5")
+# The first six are distinguishable with any kind of colour vision, and in print by their lightness;
+# the rest are for figures that also tell their marks apart by shape.
+COLOURS = (
+    *("#24618e", "#d9772b", "#3b9a78", "#a54a7d", "#c2a033", "#6c6fb5"),
+    *("#8a4b2d", "#4f9bb5", "#c0426b", "#5d6b2f"),
+)
 
 _SETTINGS: Any = {
     "font.family": "DejaVu Sans",

@@ -19,11 +19,12 @@ class Table:
 
     **Arguments:**
 
-    - `label`: the paper's own, such as "tab:sms_test".
+    - `label`: the paper's own, such as "tab:sms_test"; empty for one that the paper has not.
     - `title`: what it shows.
     - `headings`: one for each column.
     - `rows`: one cell for each column. None is an empty cell.
     - `notes`: sentences below it.
+    - `name`: of its files, if it has no label.
     """
 
     label: str
@@ -31,6 +32,7 @@ class Table:
     headings: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
+    name: str = ""
 
     def __post_init__(self):
         for row in self.rows:
@@ -65,7 +67,8 @@ def to_markdown(table: Table) -> str:
 
     The text of the file.
     """
-    lines = [f"# {_flat(table.title)}", "", f"The paper's `{_flat(table.label)}`.", ""]
+    lines = [f"# {_flat(table.title)}", ""]
+    lines += [f"The paper's `{_flat(table.label)}`.", ""] if table.label else []
     lines.append(_markdown_row(table.headings))
     lines.append(_markdown_row(["---"] * len(table.headings)))
     lines += [_markdown_row([cell_text(cell) for cell in row]) for row in table.rows]

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Collection
 
-from mbdnode.report.chapters import Chapter, Entry
+from mbdnode.report.chapters import UNTRAINED, Chapter, Entry
 
 _MODELS = {"mbd-node": "MBD-NODE", "numerical": "Numerical"}
 _LETTERS = {"theta": "\N{GREEK SMALL LETTER THETA}", "omega": "\N{GREEK SMALL LETTER OMEGA}"}
@@ -38,8 +38,8 @@ def entry_title(entry: Entry, chapter: Chapter) -> str:
     title = model_title(entry.model)
     if entry.integrator != "-":
         title += f" {integrator_title(entry.integrator)}"
-    trained = {other.recipe for other in chapter.entries if other.recipe != "-"}
-    if len(trained) > 1 and entry.recipe != "-":
+    trained = {other.recipe for other in chapter.entries if other.recipe != UNTRAINED}
+    if len(trained) > 1 and entry.recipe != UNTRAINED:
         title += f", {entry.recipe}"
     return title
 
@@ -65,6 +65,15 @@ def seconds_text(seconds: float) -> str:
         return f"{whole} s"
     hours, minutes = divmod(whole // 60, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {whole % 60} s"
+
+
+def short_number(value: float) -> str:
+    """Three digits without an exponent: "0.000412", "11.2", "1254"."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    places = max(0, 2 - math.floor(math.log10(abs(value))))
+    text = f"{value:.{places}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def file_name(label: str, taken: Collection[str] = ()) -> str:

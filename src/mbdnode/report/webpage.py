@@ -19,10 +19,15 @@ from markupsafe import Markup
 from PIL import Image
 
 from mbdnode.evaluation.verdict import VERDICTS, Verdict
-from mbdnode.report.chapters import Chapter, Exhibit, Reproduction
+from mbdnode.report.chapters import Chapter, Reproduction
+from mbdnode.report.cost_figure import CAPTION as COSTS_CAPTION
+from mbdnode.report.cost_plots import make_cost_plots
+from mbdnode.report.cost_quality import NAME as COSTS
+from mbdnode.report.cost_quality import gather_costs, sum_up
 from mbdnode.report.curves import make_curves
 from mbdnode.report.exhibits import full_caption
 from mbdnode.report.film import make_film
+from mbdnode.report.palette import Palette, make_palette
 from mbdnode.report.panels import predicted, shown_entries
 from mbdnode.report.paper_tables import ERRORS, error_table, failure_notes, judged
 from mbdnode.report.tables import Cell, Table, cell_text
@@ -36,6 +41,7 @@ _SIGNS = {
     "not comparable": "\N{WHITE CIRCLE}",
     "failed": "\N{MULTIPLICATION X}",
 }
+_SCRIPTS = ("look.js", "film.js", "plots.js", "costs.js")
 _NUMBERS = re.compile(r"[-+]?[\d.,]+(e-?\d+)?( of \d+)?|-")
 
 
@@ -49,11 +55,15 @@ class Material:
     - `chapter_tables`: the table of results and, where there is one, of hyper-parameters, by
         chapter's name.
     - `tables`: those of the whole.
+    - `costs`, `costs_figure`: table and PNG of the cost-quality study; no PNG where nothing could
+        be drawn.
     """
 
     figures: Mapping[tuple[str, str], bytes]
     chapter_tables: Mapping[str, tuple[Table, Table | None]]
     tables: tuple[Table, ...]
+    costs: Table
+    costs_figure: bytes | None
 
 
 def make_page(reproduction: Reproduction, material: Material) -> str:
@@ -74,15 +84,15 @@ def make_page(reproduction: Reproduction, material: Material) -> str:
         autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
     )
     template = environment.from_string(_asset("page.html.j2"))
+    palette = make_palette(reproduction.chapters)
     names: list[str] = []
     chapters = []
     for chapter in reproduction.chapters:
         names.append(file_name(chapter.name, names))
-        chapters.append(_chapter(chapter, f"case-{names[-1]}", material))
+        chapters.append(_chapter(chapter, f"case-{names[-1]}", material, palette))
     return template.render(
         css=Markup(_asset("page.css")),
-        film_js=Markup(_asset("film.js")),
-        plots_js=Markup(_asset("plots.js")),
+        scripts=[Markup(_asset(name)) for name in _SCRIPTS],
         plotly=Markup(get_plotlyjs()),
         data=Markup(_json([{key: c[key] for key in ("film", "curves")} for c in chapters])),
         signs=_SIGNS,
@@ -91,6 +101,7 @@ def make_page(reproduction: Reproduction, material: Material) -> str:
         facts=_facts(reproduction),
         errors=_table(error_table(reproduction)),
         chapters=chapters,
+        costs=_costs(reproduction, material, palette),
         tables=[_table(table) for table in material.tables],
         command=reproduction.command,
         versions=_table(_versions(reproduction)),
@@ -118,7 +129,28 @@ def _json(values: Any) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _chapter(chapter: Chapter, name: str, material: Material) -> dict[str, Any]:
+def _costs(
+    reproduction: Reproduction, material: Material, palette: Palette
+) -> dict[str, Any] | None:
+    """The chapter of the cost-quality study; None where nothing was trained."""
+    cases = gather_costs(reproduction)
+    if not cases:
+        return None
+    drawn = [case for case in cases if case.placed]
+    figure = None
+    if material.costs_figure is not None:
+        figure = _picture(COSTS, COSTS_CAPTION, material.costs_figure)
+    return {
+        "title": material.costs.title,
+        "found": [sum_up(case) for case in cases],
+        "cases": [case.title for case in drawn],
+        "data": Markup(_json(make_cost_plots(drawn, palette))) if drawn else "",
+        "table": _table(material.costs),
+        "figure": figure,
+    }
+
+
+def _chapter(chapter: Chapter, name: str, material: Material, palette: Palette) -> dict[str, Any]:
     first = shown_entries(chapter)
     titles = {one.title for one in first}
     shown = [*first, *(one for one in predicted(chapter) if one.title not in titles)]
@@ -130,22 +162,25 @@ def _chapter(chapter: Chapter, name: str, material: Material) -> dict[str, Any]:
         "notes": chapter.notes,
         "failures": failure_notes(chapter),
         "film": make_film(chapter, shown),
-        "curves": make_curves(chapter, shown),
+        "curves": make_curves(chapter, shown, palette),
         "results": _table(results),
         "hyperparameters": None if hyperparameters is None else _table(hyperparameters),
-        "figures": [_figure(e, material.figures[chapter.name, e.label]) for e in chapter.exhibits],
+        "figures": [
+            _picture(e.label, full_caption(e), material.figures[chapter.name, e.label])
+            for e in chapter.exhibits
+        ],
     }
 
 
-def _figure(exhibit: Exhibit, png: bytes) -> dict[str, Any]:
+def _picture(label: str, caption: str, png: bytes) -> dict[str, Any]:
     """A figure for the page, in few colours: a quarter of the size, and nobody sees it."""
     image = Image.open(io.BytesIO(png)).convert("RGB")
     small = io.BytesIO()
     few = image.quantize(96, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     few.save(small, format="png")
     return {
-        "label": exhibit.label,
-        "caption": full_caption(exhibit),
+        "label": label,
+        "caption": caption,
         "data": Markup(base64.b64encode(small.getvalue()).decode()),
         # The figure's own size on a screen; its pixels are finer.
         "width": round(image.width * 0.8),
@@ -218,6 +253,6 @@ def _cell(cell: Cell, number: bool) -> dict[str, Any]:
     plain |= {"head": False, "span": 1}
     if isinstance(cell, Verdict):
         return {**plain, "kind": "verdict", "verdict": cell.kind, "text": cell.sentence}
-    if isinstance(cell, str) and re.fullmatch(r"(yes|no)( \[\d+\])?", cell):
-        return {**plain, "kind": cell.split()[0]}
+    if re.fullmatch(r"(yes|no)( \[\d+\])?", plain["text"]):
+        return {**plain, "kind": plain["text"].split()[0]}
     return plain

@@ -12,6 +12,8 @@ from PIL import Image
 
 from mbdnode.data.atomic import replace_file
 from mbdnode.report.chapters import Chapter, Reproduction
+from mbdnode.report.cost_figure import draw_costs
+from mbdnode.report.cost_quality import NAME, cost_table
 from mbdnode.report.exhibits import draw_exhibit
 from mbdnode.report.paper_tables import MASS_SPRING, error_table, mass_spring_table, time_table
 from mbdnode.report.setting_tables import (
@@ -55,9 +57,13 @@ def write_report(reproduction: Reproduction, directory: str | Path) -> Path:
         methods_table(reproduction),
         architecture_table(reproduction),
     )
-    _write_tables([error_table(reproduction), *_kept(chapter_tables), *shared], directory / TABLES)
+    costs = cost_table(reproduction)
+    tables = [error_table(reproduction), *_kept(chapter_tables), *shared, costs]
+    _write_tables(tables, directory / TABLES)
     figures = _write_figures(reproduction, directory / FIGURES)
-    page = make_page(reproduction, Material(figures, chapter_tables, shared))
+    costs_png = _write_costs(reproduction, directory / FIGURES)
+    material = Material(figures, chapter_tables, shared, costs, costs_png)
+    page = make_page(reproduction, material)
     _write(directory / PAGE, page.encode())
     return directory / PAGE
 
@@ -80,7 +86,8 @@ def _kept(chapter_tables: dict[str, tuple[Table, Table | None]]) -> Iterator[Tab
 def _write_tables(tables: list[Table], directory: Path) -> None:
     taken: list[str] = []
     for table in tables:
-        taken.append(_free_name(table.label, table.title.partition(":")[0], taken))
+        label = table.label or table.name
+        taken.append(_free_name(label, table.title.partition(":")[0], taken))
         _write(directory / f"{taken[-1]}.md", to_markdown(table).encode())
         _write(directory / f"{taken[-1]}.csv", to_csv(table).encode())
 
@@ -93,10 +100,25 @@ def _write_figures(reproduction: Reproduction, directory: Path) -> dict[tuple[st
         for exhibit in chapter.exhibits:
             taken.append(_free_name(exhibit.label, chapter.name, taken))
             figure = draw_exhibit(chapter, exhibit)
-            png = made[chapter.name, exhibit.label] = _as_png(figure)
-            _write(directory / f"{taken[-1]}.png", png)
-            _write(directory / f"{taken[-1]}.pdf", _as_pdf(figure))
+            made[chapter.name, exhibit.label] = _write_figure(figure, directory / taken[-1])
     return made
+
+
+def _write_costs(reproduction: Reproduction, directory: Path) -> bytes | None:
+    figure = draw_costs(reproduction)
+    if figure is None:
+        for kind in ("png", "pdf"):  # An older one would be of other runs.
+            (directory / f"{NAME}.{kind}").unlink(missing_ok=True)
+        return None
+    return _write_figure(figure, directory / NAME)
+
+
+def _write_figure(figure: Figure, path: Path) -> bytes:
+    """Both files, of which the PNG is returned."""
+    png = _as_png(figure)
+    _write(path.with_name(f"{path.name}.png"), png)
+    _write(path.with_name(f"{path.name}.pdf"), _as_pdf(figure))
+    return png
 
 
 def _free_name(label: str, more: str, taken: list[str]) -> str:

@@ -1,5 +1,6 @@
 """A forecaster's states as a trajectory, up to the first that is not a number."""
 
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -7,18 +8,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.multibody import AbstractForecaster, is_traced
+from mbdnode.simulation.ensemble import AbstractEnsemble, spread_of
 from mbdnode.simulation.signals import Signal
 from mbdnode.status import Outcome, Status
 from mbdnode.trajectory import State, Trajectory
 
 
-def forecast(forecaster: AbstractForecaster, t, initial: Any, signal: Signal) -> Trajectory:
-    """Ask for all times at once; `simulate` is its public face."""
-    past = _past(forecaster, initial)
+def forecast(
+    source: AbstractForecaster | AbstractEnsemble, t, initial: Any, signal: Signal
+) -> Trajectory:
+    """Ask for all times at once, one forecaster or each of several; `simulate` is its face."""
+    members = list(source) if isinstance(source, AbstractEnsemble) else [source]
+    past = _past(members[0], initial)
     if not is_traced(t, past):
-        forecaster.check_start(np.asarray(t), np.asarray(past))
-    _check_inputs(forecaster, signal)
-    return _forecast(forecaster, t, past, signal.samples)
+        for member in members:
+            member.check_start(np.asarray(t), np.asarray(past))
+    _check_inputs(members[0], signal)
+    return _forecast(source, t, past, signal.samples)
 
 
 def _past(forecaster: AbstractForecaster, initial: Any):
@@ -45,8 +51,17 @@ def _check_inputs(forecaster: AbstractForecaster, signal: Signal) -> None:
 
 
 @eqx.filter_jit
-def _forecast(forecaster: AbstractForecaster, t, past, samples) -> Trajectory:
-    states = forecaster.forecast(t, past)
+def _forecast(source: AbstractForecaster | AbstractEnsemble, t, past, samples) -> Trajectory:
+    if not isinstance(source, AbstractEnsemble):
+        return _as_trajectory(source, t, source.forecast(t, past), samples)
+    members = source.map(lambda member: member.forecast(t, past))
+    mean = _as_trajectory(source[0], t, jnp.mean(members, axis=0), samples)
+    deviation = jnp.where(jnp.isfinite(mean.q[:, :1]), spread_of(members), jnp.nan)
+    count = mean.q.shape[1]
+    return replace(mean, spread=State(deviation[:, :count], deviation[:, count:]))
+
+
+def _as_trajectory(forecaster: AbstractForecaster, t, states, samples) -> Trajectory:
     finite = jnp.isfinite(states)
     good = jnp.cumprod(jnp.all(finite, axis=1)).astype(bool)
     states = jnp.where(good[:, None], states, jnp.nan)

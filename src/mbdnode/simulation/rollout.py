@@ -90,7 +90,7 @@ def rollout(
         coordinate = jnp.where(going, coordinate, carry.coordinate)
         good = code == Outcome.COMPLETED.value
         step = jnp.where(good, number + 1, carry.step)
-        row = _row(system, start + dt, state, mu)
+        row = make_row(system, start + dt, state, mu)
         row = jax.tree.map(lambda x: jnp.where(good, x, jnp.nan), row)
         return _Carry(state, partition, code, step, coordinate), row
 
@@ -99,7 +99,7 @@ def rollout(
     carry = _Carry(first, partition, code, zero, zero - 1)
     intervals = (jnp.arange(t.shape[0] - 1), t[:-1], jnp.diff(t), signal.coefficients)
     carry, rows = jax.lax.scan(advance, carry, intervals)
-    head = _row(system, t[0], first, mu)
+    head = make_row(system, t[0], first, mu)
     rows = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), head, rows)
     status = Status(
         carry.code, carry.step, t[carry.step], carry.coordinate, system.coordinate_names
@@ -154,7 +154,7 @@ def _step(system, integrator, carry: _Carry, start, dt, inputs, mu, repartition)
     (z, s), step_solved = integrator.step(rate, start, dt, y)
     q, v, tangent, closed = complete(system, partition, start + dt, z, s, ahead(start + dt), mu)
     finite = jnp.isfinite(q) & jnp.isfinite(v)
-    closed = closed & (repartition | _is_well_posed(partition, tangent))
+    closed = closed & (repartition | is_well_posed(partition, tangent))
     good = jnp.all(finite) & closed & step_solved
     code, coordinate = jax.lax.cond(
         good,
@@ -220,12 +220,14 @@ def _refresh(
     return Partition(position, velocity, partition.scale, partition.redundant)
 
 
-def _is_well_posed(partition: Partition, tangent: Tangent) -> Bool[Array, ""]:
+def is_well_posed(partition: Partition, tangent: Tangent) -> Bool[Array, ""]:
+    """Whether the independent coordinates still determine the others, far from a dead point."""
     gain = exchange_gain(tangent.split, tangent.slope, partition.scale)
     return (jnp.max(gain, initial=0.0) < _STEEPEST) & ~tangent.singular
 
 
-def _row(system, t, state: State, mu) -> _Row:
+def make_row(system, t, state: State, mu) -> _Row:
+    """A state and how well it keeps the constraints."""
     position = position_residual(system, t, state.q, mu)
     velocity = velocity_residual(system, t, state.q, state.v, mu)
     largest = lambda x: jnp.max(jnp.abs(x), initial=0.0)  # noqa: E731

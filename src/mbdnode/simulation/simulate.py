@@ -22,6 +22,7 @@ from mbdnode.multibody import (
     resolve_parameters,
 )
 from mbdnode.simulation.analytic import closed_form
+from mbdnode.simulation.ensemble import AbstractEnsemble, rollout_members
 from mbdnode.simulation.forecast import forecast
 from mbdnode.simulation.rollout import rollout
 from mbdnode.simulation.signals import make_signal
@@ -43,7 +44,7 @@ def simulate(
     independent: Sequence[str] | str | Partition | None = None,
     repartition: bool = True,
 ) -> Trajectory:
-    """Run a mechanism, a learned model, or a bare acceleration function.
+    """Run a mechanism, a learned model, an ensemble, or a bare acceleration function.
 
     The rollout is compiled once for each system, integrator and shape, and reused. It can be
     vmapped over `initial` (as a `State`), `inputs` and `parameters`.
@@ -51,7 +52,8 @@ def simulate(
     **Arguments:**
 
     - `system`: a mechanism, a model, or a function `a(t, q, v, u, mu)`. A model that gives states
-        directly (FCNN, LSTM) has no use for `integrator` and what follows it.
+        directly (FCNN, LSTM) has no use for `integrator` and what follows it. Of an `Ensemble`,
+        each member is run.
     - `t`: increasing times, uniform or not; the first is the start.
     - `initial`: a `State`, or what is known of it by name; the rest is completed. An LSTM goes on
         from a `Trajectory` of its first rows.
@@ -70,15 +72,21 @@ def simulate(
     **Returns:**
 
     A `Trajectory` at the times `t`. It never raises for what happens on the way: a rollout that
-    cannot go on ends in `trajectory.status`, and what came before is kept.
+    cannot go on ends in `trajectory.status`, and what came before is kept. Of an ensemble it is
+    the mean of the members, with the constraints kept, and `trajectory.spread` is their standard
+    deviation; it ends where the first member fails.
     """
     start = None
     if not is_traced(t):
         check_times(t)
         start = float(np.asarray(t)[0])
     t = jnp.asarray(t, float)
+    # The members of an ensemble share all that is looked at here.
+    ensemble = system if isinstance(system, AbstractEnsemble) else None
+    system = system if ensemble is None else ensemble[0]
     if isinstance(system, AbstractForecaster):
-        return forecast(system, t, initial, make_signal(system, t, inputs, interpolation))
+        signal = make_signal(system, t, inputs, interpolation)
+        return forecast(system if ensemble is None else ensemble, t, initial, signal)
     if not isinstance(system, AbstractSystem):
         system = _as_system(system, initial)
     check_definition(system)
@@ -103,6 +111,8 @@ def simulate(
         return closed_form(system, t, initial, signal, mu)
     if not isinstance(independent, Partition):
         independent = choose_partition(system, t[0], initial.q, mu, independent)
+    if ensemble is not None:
+        return rollout_members(ensemble, integrator, t, initial, signal, mu, independent)
     repartition = repartition and not system.closed_on_minimal
     return rollout(system, integrator, t, initial, signal, mu, independent, repartition)
 

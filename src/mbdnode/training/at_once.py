@@ -1,5 +1,6 @@
 """Training without epochs: a closed form, its structure chosen by the recipe."""
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from mbdnode.training.closed_form import fit_closed_form
@@ -9,7 +10,13 @@ from mbdnode.training.fitted import Fit
 from mbdnode.trajectory import Dataset
 
 
-def fit_at_once(system: Any, data: Dataset, config: TrainingConfig, seed: int) -> Fit:
+def fit_at_once(
+    system: Any,
+    data: Dataset,
+    config: TrainingConfig,
+    seed: int,
+    more: Callable[[], Iterator[Dataset]] | None = None,
+) -> Fit:
     """Learn a system's accelerations in closed form.
 
     **Arguments:**
@@ -18,6 +25,7 @@ def fit_at_once(system: Any, data: Dataset, config: TrainingConfig, seed: int) -
     - `data`: the training range.
     - `config`: with a method other than "gradient".
     - `seed`: of drawn features.
+    - `more`: gives further data, piece by piece, as often as it is called.
 
     **Returns:**
 
@@ -30,6 +38,9 @@ def fit_at_once(system: Any, data: Dataset, config: TrainingConfig, seed: int) -
             integrator=config.integrator,
             polished=config.method == "polished",
             seed=seed,
+            structure=config.structure,
+            known=config.known,
+            more=more,
         )
     found, error = choice.chosen.candidate, choice.chosen.error
     tried = f"of {len(choice.trials)} tried" if len(choice.trials) > 1 else "the first tried"
@@ -41,5 +52,9 @@ def fit_at_once(system: Any, data: Dataset, config: TrainingConfig, seed: int) -
         updates=0,
         train_seconds=max(choice.seconds - compilation.seconds, 0.0),
         compile_seconds=compilation.seconds,
-        diagnostics={"structure": found.structure, "held_out_error": error},
+        diagnostics={
+            "structure": found.structure,
+            "held_out_error": error,
+            "noise": choice.noise.relative,
+        },
     )

@@ -18,6 +18,8 @@ from mbdnode.training.config import TrainingConfig
 from mbdnode.training.objectives import AbstractObjective
 
 _ADAM = optax.scale_by_adam()
+# Of the refinement's first step, relative to the mean square of the slopes.
+_FIRST_DAMPING = 1e-3
 
 
 class Progress(eqx.Module):
@@ -28,6 +30,8 @@ class Progress(eqx.Module):
     multipliers: Float[Array, "n k"]
     alive: Bool[Array, ""]
     updates: Int[Array, ""]
+    # Of the refinement, which comes after the epochs.
+    damping: Float[Array, ""]
 
 
 def begin(model: AbstractModel, objective: AbstractObjective) -> Progress:
@@ -35,7 +39,8 @@ def begin(model: AbstractModel, objective: AbstractObjective) -> Progress:
     network = jax.tree.map(lambda x: jnp.array(x, copy=True), model.network)
     moments = _ADAM.init(eqx.filter(network, eqx.is_inexact_array))
     multipliers = objective.first_multipliers(model)
-    return Progress(network, moments, multipliers, jnp.array(True), jnp.zeros((), int))
+    damping = jnp.asarray(_FIRST_DAMPING, jax.tree.leaves(moments)[-1].dtype)
+    return Progress(network, moments, multipliers, jnp.array(True), jnp.zeros((), int), damping)
 
 
 def batches(count: int, config: TrainingConfig, seed: int, epoch: int) -> Int[np.ndarray, "k b"]:
@@ -108,7 +113,8 @@ def run_epoch(
         size = jnp.where(alive, -rate, 0.0)
         network = eqx.apply_updates(carry.network, jax.tree.map(lambda x: size * x, step))
         made = carry.updates + alive.astype(carry.updates.dtype)
-        return Progress(network, moments, carry.multipliers, alive, made), (loss, alive)
+        parts = (network, moments, carry.multipliers, alive, made, carry.damping)
+        return Progress(*parts), (loss, alive)
 
     arrays, static = eqx.partition(progress, eqx.is_array)
 

@@ -21,6 +21,7 @@ from mbdnode.training.engine import Progress, Task, batches, begin, raise_multip
 from mbdnode.training.fitted import Fit
 from mbdnode.training.interrupt import Interrupt, noted_interrupts
 from mbdnode.training.objectives import AbstractObjective, check_training, prepare
+from mbdnode.training.refinement import is_refinement, refine
 from mbdnode.trajectory import Dataset, Trajectory
 
 Report = Callable[[dict[str, Any], int], None]
@@ -50,7 +51,8 @@ def fit(
     **Returns:**
 
     A `Fit`. Ctrl-C ends training after the running epoch, with what has been learned so far; a
-    loss that is not finite ends it with the weights before that update.
+    loss that is not finite ends it with the weights before that update. A refinement of a stream is
+    on the data of its last epoch.
     """
     config = get_recipe(recipe)
     stream = data if isinstance(data, AbstractStream) else None
@@ -59,7 +61,7 @@ def fit(
     _check_names(model, first)
     _check_stream(model, stream)
     if config.method != "gradient":
-        return fit_at_once(model.body, first, config, seed)
+        return fit_at_once(model.body, first, config, seed, _more(stream))
     model, objective = prepare(model, first, config)
     in_precision, objective = _cast((model, objective), config.precision)
     task = Task(in_precision, objective, config)
@@ -76,10 +78,21 @@ def fit(
         fresh = _cast(fresh, config.precision)
         return eqx.tree_at(lambda t: t.objective.examples, task, fresh)
 
-    fit = _train(task_of, task, progress, history, seed, report, checkpoint, identity)
+    keeper = _Keeper(checkpoint, history, identity)
+    progress, fit = _train(task_of, task, progress, history, seed, report, keeper)
+    if config.refinement and fit.outcome in ("completed", "stopped"):
+        fit = _refine(task_of(max(config.epochs - 1, 0)), progress, fit, report, keeper)
     # All but the network is as it was given: training must not round a mechanism's own numbers.
     trained = eqx.tree_at(lambda m: m.network, model, fit.model.network)
     return replace(fit, model=trained, diagnostics=objective.diagnose(trained))
+
+
+def _more(stream: AbstractStream | None):
+    """What follows the first chunk of a stream that ends."""
+    if stream is None or not stream.count or stream.count == 1:
+        return None
+    count = stream.count
+    return lambda: (stream.chunk(number) for number in range(1, count))
 
 
 def _as_dataset(data: Dataset | Trajectory) -> Dataset:
@@ -100,19 +113,37 @@ def _check_stream(model: AbstractModel, stream: AbstractStream | None) -> None:
         )
 
 
+class _Keeper:
+    """Writes checkpoints: now and then, and always at an end."""
+
+    def __init__(self, checkpoint: Checkpoint | None, history: list[dict], identity: Any):
+        self.checkpoint, self.history, self.identity = checkpoint, history, identity
+        self.last_written = time.perf_counter()
+
+    def __call__(self, progress: Progress, at_an_end: bool) -> None:
+        now = time.perf_counter()
+        if self.checkpoint is None:
+            return
+        if at_an_end or now - self.last_written >= self.checkpoint.interval_s:
+            write_checkpoint(self.checkpoint.path, progress, self.history, self.identity)
+            self.last_written = time.perf_counter()
+
+    def describe(self, status: str, outcome: str) -> str:
+        """The status, with where to go on from."""
+        if outcome != "interrupted" or self.checkpoint is None:
+            return status
+        return f"{status}; the state is in {self.checkpoint.path}"
+
+
 def _train(
-    task_of, task: Task, progress: Progress, history, seed, report, checkpoint, identity
-) -> Fit:
-    config = task.config
-    compile_s, last_written = 0.0, time.perf_counter()
-    ending = _ending(history, config, Interrupt())
-
-    def keep():
-        if checkpoint is not None and history:
-            write_checkpoint(checkpoint.path, progress, history, identity)
-
+    task_of, task: Task, progress: Progress, history, seed, report, keeper: _Keeper
+) -> tuple[Progress, Fit]:
+    """The epochs."""
+    config, compile_s = task.config, 0.0
+    made_epochs = [row for row in history if not is_refinement(row)]
+    ending = _ending(made_epochs, config, Interrupt())
     with noted_interrupts() as interrupt:
-        for epoch in range(len(history), config.epochs if ending is None else 0):
+        for epoch in range(len(made_epochs), config.epochs if ending is None else 0):
             task = task_of(epoch)
             table = jnp.asarray(batches(len(task.objective), config, seed, epoch))
             rate = config.learning_rate * config.decay**epoch
@@ -132,25 +163,34 @@ def _train(
             }
             history.append(row)
             if report is not None:
-                report(row, config.epochs)
+                report(row, config.epochs + config.refinement)
             ending = _ending(history, config, interrupt)
-            late = checkpoint and time.perf_counter() - last_written >= checkpoint.interval_s
-            if late or ending is not None or epoch + 1 == config.epochs:
-                keep()
-                last_written = time.perf_counter()
+            keeper(progress, ending is not None or epoch + 1 == config.epochs)
             if ending is not None:
                 break
     outcome, status = ending or ("completed", f"completed {config.epochs} epochs")
-    if outcome == "interrupted" and checkpoint is not None:
-        status += f"; the state is in {checkpoint.path}"
-    return Fit(
+    return progress, Fit(
         model=task.with_network(progress.network),
         history=history,
-        status=status,
+        status=keeper.describe(status, outcome),
         outcome=outcome,
         updates=int(progress.updates),
         train_seconds=float(sum(row["seconds"] for row in history)),
         compile_seconds=compile_s,
+    )
+
+
+def _refine(task: Task, progress: Progress, fit: Fit, report, keeper: _Keeper) -> Fit:
+    """What comes after the epochs."""
+    progress, outcome, status, compile_s = refine(task, progress, fit.history, report, keeper)
+    return replace(
+        fit,
+        model=task.with_network(progress.network),
+        status=keeper.describe(f"{fit.status}; {status}" if fit.updates else status, outcome),
+        outcome=outcome,
+        updates=int(progress.updates),
+        train_seconds=float(sum(row["seconds"] for row in fit.history)),
+        compile_seconds=fit.compile_seconds + compile_s,
     )
 
 

@@ -1,8 +1,9 @@
 """The paper's losses on one window: integrate from its first state, compare with the others.
 
-    L = mean over steps and components of (Z_hat - Z)^2
+    L = mean over steps and components of ((Z_hat - Z) / unit)^2
 
-on the minimal coordinates, or on the whole state completed from them. A model with soft
+with units of one in the paper, or of each component's usual change over a step, so that all of
+them count; on the minimal coordinates, or on the whole state completed from them. A model with soft
 constraints adds `g(phi)`, with `phi` the residuals of position and velocity at the predicted
 states: `penalty * phi^2`, and for the augmented Lagrangian `lambda phi` as well.
 """
@@ -19,6 +20,8 @@ from mbdnode.models import MBDNODE
 from mbdnode.multibody import Partition, complete, position_residual, velocity_residual
 from mbdnode.training.config import TrainingConfig
 from mbdnode.training.windows import Windows
+
+Units = tuple[Float[Array, " nq"], Float[Array, " nq"]]
 
 
 def predict(
@@ -84,6 +87,7 @@ def window_loss(
     partition: Partition,
     window: Windows,
     multipliers: Float[Array, " k"],
+    units: Units | None = None,
 ) -> Float[Array, ""]:
     """The loss of one window.
 
@@ -93,24 +97,57 @@ def window_loss(
     - `partition`: of the model's coordinates.
     - `window`: the data.
     - `multipliers`: of this window's constraint residuals, for an augmented Lagrangian.
+    - `units`: of positions and velocities, one for each coordinate; None for ones.
 
     **Returns:**
 
     The mean squared error, with what soft constraints add.
     """
     z, s = predict(model, integrator, config, window)
-    index = np.array(model.minimal)
-    if config.loss == "full" and len(index) < len(model.coordinates):
-        q, v = complete_window(model, partition, window, z, s)
-        error = jnp.mean((q - window.q[1:]) ** 2 + (v - window.v[1:]) ** 2) / 2
-    else:
-        error = jnp.mean((z - window.q[1:, index]) ** 2 + (s - window.v[1:, index]) ** 2) / 2
+    positions, velocities = _errors(model, config, partition, window, units, z, s)
+    error = jnp.mean(positions**2 + velocities**2) / 2
     if model.settings.constraints in ("penalty", "augmented"):
         residual = soft_residual(model, window, z, s)
         error = error + config.penalty * jnp.mean(residual**2)
         if model.settings.constraints == "augmented":
             error = error + jnp.mean(multipliers * residual)
     return error
+
+
+def window_errors(
+    model: MBDNODE,
+    integrator: AbstractIntegrator,
+    config: TrainingConfig,
+    partition: Partition,
+    window: Windows,
+    units: Units | None = None,
+) -> Float[Array, " m"]:
+    """Every error of one window, in one vector, whose mean square is its loss.
+
+    **Arguments:**
+
+    - `model`, `integrator`, `config`, `partition`, `window`, `units`: as for `window_loss`; what
+        soft constraints add to that is not in it.
+
+    **Returns:**
+
+    The errors of the positions, then those of the velocities.
+    """
+    z, s = predict(model, integrator, config, window)
+    positions, velocities = _errors(model, config, partition, window, units, z, s)
+    return jnp.concatenate([positions.reshape(-1), velocities.reshape(-1)])
+
+
+def _errors(model: MBDNODE, config, partition: Partition, window: Windows, units, z, s):
+    """Of positions and of velocities, in their units, at every step of the window."""
+    index = np.array(model.minimal)
+    if config.loss == "full" and len(index) < len(model.coordinates):
+        z, s = complete_window(model, partition, window, z, s)
+        index = np.arange(len(model.coordinates))
+    positions, velocities = z - window.q[1:, index], s - window.v[1:, index]
+    if units is None:
+        return positions, velocities
+    return positions / units[0][None, index], velocities / units[1][None, index]
 
 
 def complete_window(model, partition: Partition, window: Windows, z, s):

@@ -1,4 +1,4 @@
-"""Shift and scale of what a network reads and gives, from the training data alone."""
+"""Where training starts and in which units it measures, from the training data alone."""
 
 from typing import Any
 
@@ -9,6 +9,10 @@ import numpy as np
 
 from mbdnode.models import MBDNODE
 from mbdnode.training.windows import Windows
+
+# Features that together vary by less than this part of the most are taken as tied to each other:
+# a coefficient for what little is left would be large, and made of the integrator's errors.
+_STILL = 1e-3
 
 
 def with_scaling(model: MBDNODE, windows: Windows) -> MBDNODE:
@@ -23,27 +27,107 @@ def with_scaling(model: MBDNODE, windows: Windows) -> MBDNODE:
 
     The model; a column that never changes is only shifted.
     """
+    center, spread = mean_and_spread(_features(model, windows))
+    out_center, out_spread = mean_and_spread(_slopes(model, windows))
+    return eqx.tree_at(
+        lambda m: (m.center, m.spread, m.out_center, m.out_spread),
+        model,
+        (center, spread, out_center, out_spread),
+    )
+
+
+def with_affine_start(model: MBDNODE, windows: Windows) -> MBDNODE:
+    """The model with its affine part fitted, and its layers giving zero.
+
+    The two halves of the last hidden layer start as opposites: they cancel, and yet every weight of
+    that layer has a slope, which it would not have below a last layer of zeros. Each step's mean
+    rate is compared with the features halfway, which is right to second order; what the integrator
+    makes of the step is for training.
+
+    **Arguments:**
+
+    - `model`: with `affine=True`, scaled already if it is to be.
+    - `windows`: the training data.
+
+    **Returns:**
+
+    The model. Of fits that the data can hardly tell apart it has the one with the least
+    coefficients.
+    """
+    features, slopes = _features(model, _halfway(windows)), _slopes(model, windows)
+    rows, targets = (x.reshape(-1, x.shape[-1]) for x in (features, slopes))
+    rows = (rows - model.center[None]) / model.spread[None]
+    targets = (targets - model.out_center[None]) / model.out_spread[None]
+    rows = jnp.concatenate([rows, jnp.ones((len(rows), 1))], axis=1)
+    found = jnp.linalg.lstsq(rows, targets, rcond=_STILL)[0].T
+    network = model.network
+    half = network.biases[-2].size // 2
+    mirrored = lambda x: x.at[half : 2 * half].set(x[:half])  # noqa: E731
+    last = network.weights[-1].at[:, half : 2 * half].set(-network.weights[-1][:, :half])
+    return eqx.tree_at(
+        lambda m: (
+            *(m.network.weights[-2], m.network.biases[-2], m.network.weights[-1]),
+            *(m.network.biases[-1], m.network.beside),
+        ),
+        model,
+        (
+            *(mirrored(network.weights[-2]), mirrored(network.biases[-2])),
+            *(last.at[:, 2 * half :].set(0.0), found[:, -1], found[:, :-1]),
+        ),
+    )
+
+
+def step_units(windows: Windows) -> tuple[Any, Any]:
+    """How far each position and each velocity usually goes in one step.
+
+    **Arguments:**
+
+    - `windows`: the training data.
+
+    **Returns:**
+
+    The mean step times the spread of the velocities, and times that of the accelerations.
+    """
+    accelerations = jnp.diff(windows.v, axis=1) / windows.dt[..., None]
+    dt = jnp.mean(windows.dt)
+    return dt * mean_and_spread(windows.v)[1], dt * mean_and_spread(accelerations)[1]
+
+
+def _features(model: MBDNODE, windows: Windows) -> Any:
+    """What the network reads at every state of every window, before scaling."""
     index = np.array(model.minimal)
 
     def row(t, q, v, u, mu):
         return model.features(t, q[index], v[index], u, mu)
 
     over_time = jax.vmap(row, in_axes=(0, 0, 0, 0, None))
-    features = jax.vmap(over_time)(windows.t, windows.q, windows.v, windows.u, windows.mu)
+    return jax.vmap(over_time)(windows.t, windows.q, windows.v, windows.u, windows.mu)
+
+
+def _halfway(windows: Windows) -> Windows:
+    """The middle of every step; inputs are held over it."""
+    between = lambda x: (x[:, 1:] + x[:, :-1]) / 2  # noqa: E731
+    return Windows(
+        t=between(windows.t),
+        dt=windows.dt,
+        q=between(windows.q),
+        v=between(windows.v),
+        u=windows.u[:, :-1],
+        mu=windows.mu,
+    )
+
+
+def _slopes(model: MBDNODE, windows: Windows) -> Any:
+    """What the network would have to give for the mean rates of every step."""
+    index = np.array(model.minimal)
     slopes = jnp.diff(windows.v[..., index], axis=1) / windows.dt[..., None]
     if model.settings.order == "first":
         rates = jnp.diff(windows.q[..., index], axis=1) / windows.dt[..., None]
-        slopes = jnp.concatenate([rates, slopes], axis=-1)
-    elif model.settings.divisor:
+        return jnp.concatenate([rates, slopes], axis=-1)
+    if model.settings.divisor:
         divisor = jnp.asarray(model.settings.divisor, slopes.dtype)
-        slopes = slopes * jnp.broadcast_to(divisor, slopes.shape)
-    center, spread = mean_and_spread(features)
-    out_center, out_spread = mean_and_spread(slopes)
-    return eqx.tree_at(
-        lambda m: (m.center, m.spread, m.out_center, m.out_spread),
-        model,
-        (center, spread, out_center, out_spread),
-    )
+        return slopes * jnp.broadcast_to(divisor, slopes.shape)
+    return slopes
 
 
 def mean_and_spread(values: Any) -> tuple[Any, Any]:

@@ -2,29 +2,7 @@
 // Plots that one can zoom and read values from, made when they come into view.
 (() => {
   const chapters = JSON.parse(document.getElementById("chapters-data").textContent);
-  const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  const coarse = window.matchMedia("(pointer: coarse)");
-  const LIGHT = ["#24618e", "#d9772b", "#2c8567", "#a54a7d", "#9a7b13", "#6c6fb5", "#8a4b2d", "#4f7f9b"];
-  const DARK = ["#6fb0e0", "#f09a55", "#5cc19a", "#d887b4", "#d9bd58", "#a3a6ea", "#d09a7c", "#9cc4da"];
-
-  const style = (name) =>
-    getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-  const shades = () => (dark.matches ? DARK : LIGHT);
-
-  function layout(xTitle, yTitle, more = {}) {
-    const axis = { gridcolor: style("line"), zeroline: false, linecolor: style("line"), automargin: true };
-    return {
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      font: { family: "system-ui, sans-serif", size: 12, color: style("ink") },
-      margin: { l: 48, r: 8, t: 8, b: 38 }, showlegend: false, hovermode: "closest",
-      hoverlabel: { bgcolor: style("paper"), font: { color: style("ink") } },
-      // A finger on a plot scrolls the page.
-      dragmode: coarse.matches ? false : "zoom",
-      ...more,
-      xaxis: { ...axis, title: { text: xTitle, standoff: 6 }, ...more.xaxis },
-      yaxis: { ...axis, title: { text: yTitle, standoff: 6 }, ...more.yaxis },
-    };
-  }
+  const { dark, style, layout } = look;
 
   // Limits that the truth fills, however far a prediction goes.
   function view(values) {
@@ -61,25 +39,15 @@
       this.column.addEventListener("change", () => this.time());
       this.pair.addEventListener("change", () => this.phase());
       dark.addEventListener("change", () => { this.paint(); if (this.made) this.all(); });
-      new IntersectionObserver((seen, watcher) => {
-        if (!seen.some((entry) => entry.isIntersecting)) return;
-        watcher.disconnect();
-        this.made = true;
-        this.all();
-      }, { rootMargin: "300px" }).observe(root);
+      look.whenNear(root, () => { this.made = true; this.all(); });
     }
     buildChips() {
       const box = this.root.querySelector(".chips");
       this.chips = this.curves.entries.map((entry, i) => {
-        const chip = document.createElement("button");
-        chip.type = "button";
-        chip.className = "chip";
-        chip.textContent = `${entry.title}: ${entry.error}`;
-        chip.setAttribute("aria-pressed", String(this.on[i]));
-        chip.addEventListener("click", () => {
+        const chip = look.chip(`${entry.title}: ${entry.error}`, this.on[i], () => {
           this.on[i] = !this.on[i];
-          chip.setAttribute("aria-pressed", String(this.on[i]));
           if (this.made) this.all();
+          return this.on[i];
         });
         box.append(chip);
         return chip;
@@ -87,12 +55,9 @@
       this.paint();
     }
     paint() { this.chips.forEach((chip, i) => chip.style.setProperty("--chip", this.shade(i))); }
-    shade(i) { return shades()[i % shades().length]; }
+    shade(i) { return look.shade(this.curves.entries[i].place, this.curves.entries[i].variant); }
     all() { this.time(); this.phase(); this.error(); this.loss(); }
-    show(name, traces, figure) {
-      const target = this.root.querySelector(`[data-plot="${name}"]`);
-      Plotly.react(target, traces, figure, { responsive: true, displaylogo: false, displayModeBar: false });
-    }
+    show(name, traces, figure) { look.show(this.root.querySelector(`[data-plot="${name}"]`), traces, figure); }
     split() {
       const { t, trainEnd } = this.curves;
       const after = trainEnd > 0 ? t.findIndex((time) => time > trainEnd * (1 + 1e-9)) : 0;

@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
 from mbdnode.training.closed_form.rows import Rows, step_errors
 
@@ -18,7 +19,7 @@ _ROUNDS = 40
 _SETTLED = 1e-6
 
 
-def polish(model: Any, rows: Rows, integrator: Any, unit: Any, *, fixed: int = -1) -> Any:
+def polish(model: Any, rows: Rows, integrator: Any, unit: Any, free: np.ndarray) -> Any:
     """The model with coefficients that make the errors of single steps least.
 
     **Arguments:**
@@ -27,37 +28,26 @@ def polish(model: Any, rows: Rows, integrator: Any, unit: Any, *, fixed: int = -
     - `rows`: the training data.
     - `integrator`: that made it, or one that is exact enough.
     - `unit`: of the accelerations.
-    - `fixed`: a coefficient that stays, where a common factor of all is free.
+    - `free`: which coefficients may change, by index; the others stay.
 
     **Returns:**
 
     The model; as it was, if nothing lowers the error.
     """
-    leaf = jax.tree.leaves(model.network)[0]
-    free = np.delete(np.arange(leaf.size), fixed) if fixed >= 0 else np.arange(leaf.size)
-
-    def filled(values):
-        whole = leaf.reshape(-1).at[free].set(values).reshape(leaf.shape)
-        return eqx.tree_at(lambda m: jax.tree.leaves(m.network)[0], model, whole)
-
-    @jax.jit
-    def errors(values):
-        return step_errors(filled(values), rows, integrator, unit).reshape(-1)
-
-    slopes = jax.jit(jax.jacfwd(errors))
-    values = np.asarray(leaf).reshape(-1)[free]
-    now = np.asarray(errors(jnp.asarray(values)))
-    if not np.all(np.isfinite(now)) or not values.size:
+    values = np.asarray(ravel_pytree(model.network)[0])
+    now = np.asarray(_errors(values, model, rows, integrator, unit))
+    if not np.all(np.isfinite(now)) or not free.size:
         return model
     cost, damping = float(now @ now), 1e-3
     for _ in range(_ROUNDS):
-        matrix = np.asarray(slopes(jnp.asarray(values)))
+        matrix = np.asarray(_slopes(values, model, rows, integrator, unit))[:, free]
         if not np.all(np.isfinite(matrix)):
             break
         fallen = 0.0
         for _ in range(8):
-            trial = values + _step(matrix, now, damping)
-            found = np.asarray(errors(jnp.asarray(trial)))
+            trial = values.copy()
+            trial[free] += _step(matrix, now, damping)
+            found = np.asarray(_errors(trial, model, rows, integrator, unit))
             reached = float(found @ found)
             if np.isfinite(reached) and reached < cost:
                 fallen = (cost - reached) / cost
@@ -66,7 +56,25 @@ def polish(model: Any, rows: Rows, integrator: Any, unit: Any, *, fixed: int = -
             damping *= 10.0
         if fallen < _SETTLED:
             break
-    return filled(jnp.asarray(values))
+    return _with_values(model, jnp.asarray(values))
+
+
+def _with_values(model: Any, values: Any) -> Any:
+    return eqx.tree_at(lambda m: m.network, model, ravel_pytree(model.network)[1](values))
+
+
+# Compiled once for all candidates of one form: which coefficients are free is decided outside.
+@eqx.filter_jit
+def _errors(values, model, rows, integrator, unit):
+    return step_errors(_with_values(model, values), rows, integrator, unit).reshape(-1)
+
+
+@eqx.filter_jit
+def _slopes(values, model, rows, integrator, unit):
+    def errors(x):
+        return step_errors(_with_values(model, x), rows, integrator, unit).reshape(-1)
+
+    return jax.jacfwd(errors)(values)
 
 
 def _step(matrix: np.ndarray, errors: np.ndarray, damping: float) -> np.ndarray:

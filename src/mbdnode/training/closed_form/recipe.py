@@ -1,39 +1,52 @@
 """The recipes `fast` and `best`: candidates from simple to rich, chosen on a held-out tail.
 
 Every candidate is fitted to the first part of each run and rolled out over the rest of its
-training range (draws have no order: some of them are held out). The first that is exact is taken;
-if none is, the simplest of those that do nearly as well as the best. It is then fitted again to
-all of the data. Nothing after the training range is ever read.
+training range (draws have no order: some of them are held out). The first that is exact, or as
+near as noise lets one see, is taken; if none is, the simplest of those that do nearly as well as
+the best. It is then fitted again to all of the data. Nothing after the training range is ever read.
 """
 
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.integrators import get_integrator
-from mbdnode.models import MBDNODE
-from mbdnode.training.closed_form.candidates import Candidate, Task, candidates
-from mbdnode.training.closed_form.rows import Rows, rolled_out, rows_of, step_errors
+from mbdnode.models.base import minimal_coordinates
+from mbdnode.models.library import Known
+from mbdnode.training.closed_form.candidates import candidates
+from mbdnode.training.closed_form.noise import Noise, estimate_noise
+from mbdnode.training.closed_form.rows import (
+    Rows,
+    filled_up,
+    rows_of,
+    single_trajectories,
+    varying,
+)
+from mbdnode.training.closed_form.tails import Tail, held_out_error, spread_of
+from mbdnode.training.closed_form.task import Candidate, Task
 from mbdnode.trajectory import Dataset
 
 _HELD_OUT = 0.2
 _SHORTEST = 10
 # An error of this size, relative to the motion, is round-off: nothing richer can do better.
 _EXACT = 1e-8
-# A simpler candidate is taken if its error is within this factor of the best one's.
-_NEARLY = 3.0
+# A simpler candidate is taken if its error is within this factor of the best one's; of errors that
+# are mostly noise, the differences mean more.
+_NEARLY, _NEARLY_IN_NOISE = 3.0, 1.2
+_WHILE = 10
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A candidate and its error on what was held out."""
+    """A candidate, its error on what was held out, and the model that made it."""
 
     candidate: Candidate
     error: float
+    model: Any
 
 
 @dataclass(frozen=True)
@@ -45,17 +58,27 @@ class Choice:
     - `model`: fitted to all of the data.
     - `trials`: every candidate that was tried, in order.
     - `chosen`: one of them.
+    - `noise`: that was found in the data.
     - `seconds`: what it took, compilation included.
     """
 
     model: Any
     trials: tuple[Trial, ...]
     chosen: Trial
+    noise: Noise
     seconds: float
 
 
 def fit_closed_form(
-    system: Any, data: Dataset, *, integrator: str, polished: bool, seed: int
+    system: Any,
+    data: Dataset,
+    *,
+    integrator: str,
+    polished: bool,
+    seed: int,
+    structure: str = "chosen",
+    known: Known = "nothing",
+    more: Callable[[], Iterator[Dataset]] | None = None,
 ) -> Choice:
     """Learn a system's accelerations without gradient descent.
 
@@ -66,84 +89,103 @@ def fit_closed_form(
     - `integrator`: that made the data, or one that is exact enough at its step.
     - `polished`: fit the steps of the integrator to the last digit.
     - `seed`: of drawn features.
+    - `structure`: one family of candidates, or "chosen" for all of them.
+    - `known`: what of the system need not be learned.
+    - `more`: gives further data, piece by piece, as often as it is called. The choice is made on
+        `data` alone; what is linear in its unknowns is then fitted to all.
 
     **Returns:**
 
     A `Choice`.
     """
     start = time.perf_counter()
-    minimal = MBDNODE.for_system(system, width=1).minimal
-    early, late = _split(minimal, data)
-    task = Task(system, get_integrator(integrator), polished, seed)
+    minimal = minimal_coordinates(system)
+    rows = rows_of(system, minimal, data)
+    early, tails = _split(system, minimal, data)
+    noise = estimate_noise(early)
+    early = filled_up(early, len(rows))
+    pieces = None if more is None else lambda: _all_rows(system, minimal, rows, more)
+    task = Task(
+        system,
+        get_integrator(integrator),
+        polished,
+        seed,
+        noise,
+        varying(rows),
+        structure,
+        known,
+        pieces,
+    )
+    enough = _EXACT if not noise.matters else _NEARLY_IN_NOISE * _noise_in(tails, noise)
     trials: list[Trial] = []
     for candidate in candidates(task, early):
         model = candidate.fit(early)
-        error = np.inf if model is None else _held_out_error(model, late, task.integrator)
-        trials.append(Trial(candidate, error))
-        if error < _EXACT:
+        error = np.inf if model is None else held_out_error(task, model, tails)
+        trials.append(Trial(candidate, error, model))
+        if error < enough or (noise.matters and _stalled(trials)):
             break
-    chosen = _choose(trials)
-    model = chosen.candidate.fit(rows_of(minimal, data))
+    chosen = _choose(trials, enough, _NEARLY_IN_NOISE if noise.matters else _NEARLY)
+    model = chosen.candidate.fit(rows)
     if model is None:
-        raise ValueError(
-            f"The {chosen.candidate.name} was chosen on a part of the data but cannot be fitted to "
-            "all of it. Use recipe 'paper'."
-        )
-    return Choice(model, tuple(trials), chosen, time.perf_counter() - start)
+        model = chosen.model  # All of the data defeats what a part of it supports.
+    return Choice(model, tuple(trials), chosen, noise, time.perf_counter() - start)
 
 
-def _choose(trials: list[Trial]) -> Trial:
-    best = min(trial.error for trial in trials)
+def _all_rows(system, minimal, first: Rows, more) -> Iterator[Rows]:
+    yield first
+    for data in more():
+        yield rows_of(system, minimal, data)
+
+
+def _stalled(trials: list[Trial]) -> bool:
+    """Whether richer candidates have not done better for a while; the rest would fit the noise."""
+    errors = [trial.error for trial in trials]
+    return len(errors) > _WHILE and min(errors[:-_WHILE]) < _NEARLY_IN_NOISE * min(errors[-_WHILE:])
+
+
+def _choose(trials: list[Trial], enough: float, nearly: float) -> Trial:
+    best = min((trial.error for trial in trials), default=np.inf)
     if not np.isfinite(best):
         raise ValueError(
             "No candidate could be rolled out over the end of the training range. Give more data, "
-            "or use recipe 'paper'."
+            "leave the structure open, or use recipe 'paper'."
         )
-    return next(trial for trial in trials if trial.error <= max(_NEARLY * best, _EXACT))
+    return next(trial for trial in trials if trial.error <= max(nearly * best, enough))
 
 
-def _split(minimal: tuple[int, ...], data: Dataset) -> tuple[Rows, list[Rows]]:
+def _split(system: Any, minimal: tuple[int, ...], data: Dataset) -> tuple[Rows, list[Tail]]:
     """The rows to fit, and the pieces to predict."""
-    if all(len(run) <= _SHORTEST for run in data.trajectories):
-        rows = rows_of(minimal, data)
+    runs = single_trajectories(data)
+    if all(len(run) <= _SHORTEST for run, _ in runs):
+        rows = rows_of(system, minimal, data)
         last = max(1, int(len(rows) * (1 - _HELD_OUT)))
-        return _part(rows, 0, last), [_part(rows, last, len(rows))]
-    early, late = [], []
-    for run, values in zip(data.trajectories, data.parameters, strict=True):
-        run.require_single("recipe")
+        first, second = (
+            jax.tree.map(lambda x, a=a, b=b: x[a:b], rows) for a, b in ((0, last), (last, None))
+        )
+        return first, [Tail(None, second)]
+    early, tails = [], []
+    for run, values in runs:
+        if len(run) <= _SHORTEST:
+            early.append((run, values))
+            continue
         last = int((len(run) - 1) * (1 - _HELD_OUT))
         early.append((run.rows(0, last), values))
-        late.append(rows_of(minimal, Dataset(run.rows(last, len(run) - 1), values)))
-    runs, values = zip(*early, strict=True)
-    return rows_of(minimal, Dataset(list(runs), list(values))), late
+        before = rows_of(system, minimal, Dataset(*early[-1]))
+        tails.append(
+            Tail(before, rows_of(system, minimal, Dataset(run.rows(last, len(run) - 1), values)))
+        )
+    parts, values = zip(*early, strict=True)
+    return rows_of(system, minimal, Dataset(list(parts), list(values))), tails
 
 
-def _part(rows: Rows, first: int, last: int) -> Rows:
-    return jax.tree.map(lambda x: x[first:last], rows)
-
-
-def _held_out_error(model: Any, pieces: list[Rows], integrator: Any) -> float:
-    """Root mean square over the pieces, in units of the motion's own spread."""
-    squares = [_piece_error(model, piece, integrator) for piece in pieces]
-    mean = float(np.mean(squares))
-    return float(np.sqrt(mean)) if np.isfinite(mean) else np.inf
-
-
-def _piece_error(model: Any, rows: Rows, integrator: Any) -> float:
-    if _is_one_run(rows):
-        z, s = jax.jit(lambda m: rolled_out(m, rows, integrator))(model)
-        away = [(z - rows.z_next) / _spread(rows.z), (s - rows.s_next) / _spread(rows.s)]
-        return float(jnp.mean(jnp.concatenate(away, axis=1) ** 2))
-    unit = jnp.std(rows.a, axis=0)
-    count = rows.z.shape[1]
-    missed = jax.jit(lambda m: step_errors(m, rows, integrator, unit)[:, :count])(model)
-    return float(jnp.mean(missed**2))
-
-
-def _is_one_run(rows: Rows) -> bool:
-    return len(rows) > 1 and bool(np.allclose(rows.z[1:], rows.z_next[:-1], rtol=0, atol=1e-12))
-
-
-def _spread(values):
-    spread = jnp.std(values, axis=0)
-    return jnp.where(spread > 0, spread, 1.0)[None]
+def _noise_in(tails: list[Tail], noise: Noise) -> float:
+    """The error that a perfect model would have, for the noise alone."""
+    squares = [
+        np.mean(
+            np.concatenate(
+                [(noise.z / spread_of(tail.after.z)) ** 2, (noise.s / spread_of(tail.after.s)) ** 2]
+            )
+        )
+        for tail in tails
+    ]
+    return float(np.sqrt(np.mean(squares)))

@@ -9,8 +9,12 @@ data, its acceleration was off by that much over the step,
 
 and the fit is repeated. Each round shrinks what is left by about the square of the step over the
 time in which the accelerations change.
+
+Data comes in pieces, which need not fit in memory together: of each only the triangular factor is
+kept, and a round is one pass over them.
 """
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import equinox as eqx
@@ -19,57 +23,134 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.models.library import Library
-from mbdnode.training.closed_form.rows import Rows, step_errors
+from mbdnode.training.closed_form.noise import Noise
+from mbdnode.training.closed_form.rows import (
+    Rows,
+    counted,
+    spread_of_accelerations,
+    step_errors,
+)
+from mbdnode.training.closed_form.weak import make_windows
 from mbdnode.training.scaling import mean_and_spread
 
 _ROUNDS = 20
+_NEGLIGIBLE = 1e-13
+
+Pieces = Callable[[], Iterator[Rows]]
 
 
-def regress(model: Library, rows: Rows, *, ridge: float, integrator: Any, unit: Any) -> Library:
+def regress(
+    model: Library, pieces: Pieces, *, ridge: float, integrator: Any, noise: Noise
+) -> Library:
     """The library with the coefficients of least squares.
 
     **Arguments:**
 
     - `model`: whose functions.
-    - `rows`: the training data.
+    - `pieces`: gives the training data, piece by piece, as often as it is called.
     - `ridge`: on the drawn features, in units of a column's own length.
     - `integrator`: whose steps correct the accelerations.
-    - `unit`: of the accelerations.
+    - `noise`: of the data; where it matters, the equations are taken in integral form.
 
     **Returns:**
 
     The model.
     """
-    width = rows.dt[:, None]
-    z = (rows.z + rows.z_next) / 2 - width * (rows.s_next - rows.s) / 8
-    s = (rows.s + rows.s_next) / 2
-    states = jax.vmap(model.states)(z, s, rows.u)
-    center, spread = mean_and_spread(states)
-    model = eqx.tree_at(lambda m: (m.center, m.spread), model, (center, spread))
-    matrix = np.asarray(jax.jit(jax.vmap(model.columns))(z, s, rows.u))
-    norms = np.linalg.norm(matrix, axis=0)
-    norms = np.where(norms > 0, norms, 1.0)
-    weights = np.zeros(matrix.shape[1])
-    weights[matrix.shape[1] - model.settings.features :] = np.sqrt(ridge)
-    tall = np.vstack([matrix / norms, np.diag(weights)[weights > 0]])
-    left, values, right = np.linalg.svd(tall, full_matrices=False)
-    inverse = np.where(values > 1e-13 * values[0], 1 / np.maximum(values, 1e-300), 0.0)
+    first = next(pieces())
+    unit = spread_of_accelerations(first)
+    model = _scaled(model, first, noise)
+    blank = jnp.zeros_like(model.network.weights)
 
-    def solved(targets: np.ndarray) -> Library:
-        padded = np.vstack([targets, np.zeros((len(tall) - len(matrix), targets.shape[1]))])
-        found = (right.T @ (inverse[:, None] * (left.T @ padded))) / norms[:, None]
-        return eqx.tree_at(lambda m: m.network.weights, model, jnp.asarray(found.T))
+    def solved(fitted: Library | None) -> tuple[Library, float]:
+        """With the coefficients corrected, and the size of what was missed before."""
+        factor, squares, count = None, 0.0, 0
+        for rows in pieces():
+            matrix, targets, missed = _equations(model, fitted, rows, integrator, unit, noise)
+            squares, count = squares + float(np.sum(missed**2)), count + missed.size
+            block = np.hstack([matrix, targets])
+            factor = block if factor is None else np.vstack([factor, block])
+            if factor.shape[0] > factor.shape[1]:
+                factor = np.asarray(np.linalg.qr(factor, mode="r"))
+        assert factor is not None
+        change = _least_squares(factor, blank.shape[1], model.settings.features, ridge)
+        weights = (blank if fitted is None else fitted.network.weights) + jnp.asarray(change.T)
+        found = eqx.tree_at(lambda m: m.network.weights, model, weights)
+        return found, float(np.sqrt(squares / max(count, 1)))
 
-    targets = np.asarray((rows.s_next - rows.s) / width)
-    fitted = solved(targets)
-    best, least, count = fitted, np.inf, targets.shape[1]
-    missed = jax.jit(lambda m: step_errors(m, rows, integrator, unit)[:, :count])
+    fitted, _ = solved(None)
+    if noise.matters:
+        return fitted
+    best, least = fitted, np.inf
     for _ in range(_ROUNDS):
-        off = np.asarray(missed(fitted))
-        size = float(np.sqrt(np.mean(off**2)))
+        corrected, size = solved(fitted)
         if not size < 0.5 * least:
             return best if least < size else fitted
-        best, least = fitted, size
-        targets = targets - off * np.asarray(unit)
-        fitted = solved(targets)
+        best, least, fitted = fitted, size, corrected
     return best
+
+
+def _scaled(model: Library, rows: Rows, noise: Noise) -> Library:
+    z, s = _middle(counted(rows), noise)
+    center, spread = mean_and_spread(jax.vmap(model.states)(z, s, counted(rows).u))
+    return eqx.tree_at(lambda m: (m.center, m.spread), model, (center, spread))
+
+
+def _middle(rows: Rows, noise: Noise):
+    """The state in the middle of each step; that at its start where an integral is taken."""
+    if noise.matters:
+        return rows.z, rows.s
+    z = (rows.z + rows.z_next) / 2 - rows.dt[:, None] * (rows.s_next - rows.s) / 8
+    return z, (rows.s + rows.s_next) / 2
+
+
+def _equations(model: Library, fitted: Library | None, rows: Rows, integrator, unit, noise: Noise):
+    """Columns, what they must add up to, and what the model so far has missed."""
+    own = counted(rows)
+    z, s = _middle(own, noise)
+    matrix = np.asarray(_columns(model, own, z, s))
+    if noise.matters:
+        windows = make_windows(own)
+        momentum, rest = (np.asarray(x) for x in _momentum_and_rest(model, own))
+        targets = windows.integral_of_rate(momentum) + windows.integral(rest)
+        return windows.integral(matrix), targets, np.zeros(0)
+    if fitted is None:
+        mean = (own.s_next - own.s) / own.dt[:, None]
+        return matrix, np.asarray(_wanted(model, own, z, s, mean)), np.zeros(0)
+    missed = np.asarray(_missed(fitted, rows, integrator, unit))[: len(own), : s.shape[1]]
+    still = _wanted(model, own, z, s, jnp.zeros_like(s))
+    off = _wanted(model, own, z, s, -jnp.asarray(missed) * unit[None])
+    return matrix, np.asarray(off - still), missed
+
+
+def _least_squares(factor: np.ndarray, columns: int, features: int, ridge: float) -> np.ndarray:
+    """From the triangular factor of columns and targets side by side."""
+    matrix, targets = factor[:, :columns], factor[:, columns:]
+    norms = np.linalg.norm(matrix, axis=0)
+    norms = np.where(norms > 0, norms, 1.0)
+    weights = np.zeros(columns)
+    weights[columns - features :] = np.sqrt(ridge)
+    extra = np.diag(weights)[weights > 0]
+    left, values, right = np.linalg.svd(np.vstack([matrix / norms, extra]), full_matrices=False)
+    inverse = np.where(values > _NEGLIGIBLE * values[0], 1 / np.maximum(values, 1e-300), 0.0)
+    padded = np.vstack([targets, np.zeros((len(extra), targets.shape[1]))])
+    return (right.T @ (inverse[:, None] * (left.T @ padded))) / norms[:, None]
+
+
+@eqx.filter_jit
+def _columns(model, rows, z, s):
+    return jax.vmap(model.columns)(z, s, rows.u, rows.mu)
+
+
+@eqx.filter_jit
+def _wanted(model, rows, z, s, a):
+    return jax.vmap(model.wanted)(rows.t, z, s, rows.u, rows.mu, a)
+
+
+@eqx.filter_jit
+def _momentum_and_rest(model, rows):
+    return jax.vmap(model.momentum_and_rest)(rows.t, rows.z, rows.s, rows.u, rows.mu)
+
+
+@eqx.filter_jit
+def _missed(model, rows, integrator, unit):
+    return step_errors(model, rows, integrator, unit)

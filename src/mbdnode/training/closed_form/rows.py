@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.models import AbstractRateModel
+from mbdnode.multibody import AbstractSystem
 from mbdnode.training.differentiation import differentiate
-from mbdnode.training.objectives.base import single_runs
-from mbdnode.trajectory import Dataset
+from mbdnode.trajectory import Dataset, Trajectory
 
 
 class Rows(eqx.Module):
@@ -22,28 +22,36 @@ class Rows(eqx.Module):
     **Arguments:**
 
     - `z`, `s`, `u`, `a`: positions, velocities, inputs and accelerations at the start of the step.
+    - `doubt`: by how much differences of another order disagree about `a`: where a force sets in
+        within a few samples, they do.
     - `z_next`, `s_next`: after it.
     - `t`, `dt`: when it begins, and its length.
+    - `mu`: the parameters, by name.
+    - `weight`: one; zero for rows that only fill up, so that parts of the data have one shape.
     """
 
     z: Float[Array, "n nz"]
     s: Float[Array, "n nz"]
     u: Float[Array, "n nu"]
     a: Float[Array, "n nz"]
+    doubt: Float[Array, "n nz"]
     z_next: Float[Array, "n nz"]
     s_next: Float[Array, "n nz"]
     t: Float[Array, " n"]
     dt: Float[Array, " n"]
+    mu: dict[str, Float[Array, " n"]]
+    weight: Float[Array, " n"]
 
     def __len__(self) -> int:
         return self.t.shape[0]
 
 
-def rows_of(minimal: tuple[int, ...], data: Dataset) -> Rows:
+def rows_of(system: AbstractSystem, minimal: tuple[int, ...], data: Dataset) -> Rows:
     """Every step of the data.
 
     **Arguments:**
 
+    - `system`: whose parameters have the values of each run, or their defaults.
     - `minimal`: the coordinates that are learned.
     - `data`: the runs.
 
@@ -53,25 +61,80 @@ def rows_of(minimal: tuple[int, ...], data: Dataset) -> Rows:
     """
     index = np.array(minimal)
     pieces = []
-    inputs = [u for run in data.trajectories for u in _each(run.u, run.t.ndim)]
-    for (t, q, v, _), u in zip(single_runs(data), inputs, strict=True):
-        z, s, dt = q[:, index], v[:, index], np.diff(t)
-        mean = np.diff(s, axis=0) / dt[:, None]
-        # Held inputs change from step to step, and a difference across steps would mix them.
-        smooth = len(t) > 2 and not np.any(np.ptp(u, axis=0) > 0)
-        a = differentiate(t, s)[:-1] if smooth else mean
-        pieces.append((z[:-1], s[:-1], u[:-1], a, z[1:], s[1:], t[:-1], dt))
-    return Rows(*(jnp.asarray(np.concatenate(x)) for x in zip(*pieces, strict=True)))
+    for run, values in zip(data.trajectories, data.parameters, strict=True):
+        mu = {p.name: np.asarray(values.get(p.name, p.default)) for p in system.parameters}
+        if run.t.ndim == 2 and run.t.shape[1] == 2:
+            pieces.append(_single_steps(index, run, mu))
+        else:
+            pieces += [
+                _run_of_steps(index, one, {k: own.get(k, x) for k, x in mu.items()})
+                for one, own in single_trajectories(Dataset(run, values))
+            ]
+    return Rows(*jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *pieces))
 
 
-def _each(u, dimensions: int) -> list[np.ndarray]:
-    values = np.asarray(u)
-    return [values] if dimensions == 1 else list(values)
+def _run_of_steps(index: np.ndarray, run: Trajectory, mu: dict) -> tuple:
+    t, z, s, u = (np.asarray(x) for x in (run.t, run.q[:, index], run.v[:, index], run.u))
+    dt = np.diff(t)
+    a = np.diff(s, axis=0) / dt[:, None]
+    doubt = np.zeros_like(a)
+    # Held inputs change from step to step, and a difference across steps would mix them.
+    if len(t) > 2 and not np.any(np.ptp(u, axis=0) > 0):
+        a = differentiate(t, s)[:-1]
+        doubt = np.abs(a - differentiate(t, s, 5)[:-1])
+    held = {name: np.full(len(dt), float(value)) for name, value in mu.items()}
+    ends = z[1:], s[1:], t[:-1], dt, held, np.ones_like(dt)
+    return (z[:-1], s[:-1], u[:-1], a, doubt, *ends)
 
 
-def sizes(model_rows: Rows) -> Float[Array, " nz"]:
-    """The unit of each coordinate: its largest value."""
-    return jnp.max(jnp.abs(model_rows.z), axis=0)
+def _single_steps(index: np.ndarray, run: Trajectory, mu: dict) -> tuple:
+    """Of a batch of runs of two states, all at once: there may be many."""
+    t, z, s, u = (np.asarray(x) for x in (run.t, run.q[..., index], run.v[..., index], run.u))
+    dt = t[:, 1] - t[:, 0]
+    a = (s[:, 1] - s[:, 0]) / dt[:, None]
+    held = {name: np.broadcast_to(value, dt.shape).astype(float) for name, value in mu.items()}
+    ends = z[:, 1], s[:, 1], t[:, 0], dt, held, np.ones_like(dt)
+    return (z[:, 0], s[:, 0], u[:, 0], a, np.zeros_like(a), *ends)
+
+
+def single_trajectories(data: Dataset) -> list[tuple[Trajectory, dict]]:
+    """Every run with its parameters, batches taken apart."""
+    runs = []
+    for run, values in zip(data.trajectories, data.parameters, strict=True):
+        if run.t.ndim == 1:
+            runs.append((run, dict(values)))
+            continue
+        for i in range(run.t.shape[0]):
+            own = {k: np.broadcast_to(np.asarray(x), run.t.shape[:1])[i] for k, x in values.items()}
+            runs.append((jax.tree.map(lambda x, i=i: x[i], run), own))
+    return runs
+
+
+def filled_up(rows: Rows, count: int) -> Rows:
+    """The same rows and more of no weight, so that a compiled program can be used again."""
+    more = count - len(rows)
+    padded = jax.tree.map(lambda x: jnp.concatenate([x, jnp.repeat(x[-1:], more, axis=0)]), rows)
+    return eqx.tree_at(lambda r: r.weight, padded, padded.weight.at[len(rows) :].set(0.0))
+
+
+def counted(rows: Rows) -> Rows:
+    """The rows that have weight."""
+    count = int(np.sum(np.asarray(rows.weight) > 0))
+    return rows if count == len(rows) else jax.tree.map(lambda x: x[:count], rows)
+
+
+def spread_of_accelerations(rows: Rows) -> Float[Array, " nz"]:
+    """The unit in which accelerations are compared."""
+    spread = jnp.std(counted(rows).a, axis=0)
+    return jnp.where(spread > 0, spread, 1.0)
+
+
+def trust(rows: Rows) -> np.ndarray:
+    """How much each row's accelerations count: less where differences disagree about them."""
+    unit = np.asarray(spread_of_accelerations(rows))
+    doubt = np.linalg.norm(np.asarray(rows.doubt) / unit, axis=1)
+    usual = max(float(np.median(doubt)), np.finfo(float).eps)
+    return np.asarray(rows.weight) * usual / (usual + doubt)
 
 
 def step_errors(
@@ -82,23 +145,36 @@ def step_errors(
     Positions are divided by the step twice, since an acceleration moves them by half its square.
     """
 
-    def one(t, dt, z, s, u, z_next, s_next):
-        rate = lambda time, y: model.minimal_rates(time, y[0], y[1], u, {})  # noqa: E731
-        ahead = integrator.step_towards(rate, t, dt, (z, s), (z_next, s_next))
-        velocity = (ahead[1] - s_next) / (dt * unit)
-        position = (ahead[0] - z_next) / (dt * dt * unit)
+    def one(row):
+        rate = lambda time, y: model.minimal_rates(time, y[0], y[1], row.u, row.mu)  # noqa: E731
+        end = row.z_next, row.s_next
+        ahead = integrator.step_towards(rate, row.t, row.dt, (row.z, row.s), end)
+        velocity = (ahead[1] - row.s_next) / (row.dt * unit)
+        position = (ahead[0] - row.z_next) / (row.dt * row.dt * unit)
         return jnp.concatenate([velocity, position])
 
-    return jax.vmap(one)(rows.t, rows.dt, rows.z, rows.s, rows.u, rows.z_next, rows.s_next)
+    missed = jax.vmap(one)(rows)
+    return rows.weight[:, None] * missed
 
 
 def rolled_out(model: AbstractRateModel, rows: Rows, integrator) -> tuple[Array, Array]:
     """Positions and velocities after every row, from the first row's state on."""
 
     def onward(y, row):
-        t, dt, u = row
-        rate = lambda time, x: model.minimal_rates(time, x[0], x[1], u, {})  # noqa: E731
+        t, dt, u, mu = row
+        rate = lambda time, x: model.minimal_rates(time, x[0], x[1], u, mu)  # noqa: E731
         y, _ = integrator.step(rate, t, dt, y)
         return y, y
 
-    return jax.lax.scan(onward, (rows.z[0], rows.s[0]), (rows.t, rows.dt, rows.u))[1]
+    along = rows.t, rows.dt, rows.u, rows.mu
+    return jax.lax.scan(onward, (rows.z[0], rows.s[0]), along)[1]
+
+
+def places(rows: Rows, names: tuple[str, ...]) -> Float[Array, "n places"]:
+    """Positions and the named parameters, side by side."""
+    return jnp.concatenate([rows.z, *(rows.mu[name][:, None] for name in names)], axis=1)
+
+
+def varying(rows: Rows) -> tuple[str, ...]:
+    """The parameters that differ between runs, by name."""
+    return tuple(name for name, values in rows.mu.items() if np.ptp(np.asarray(values)) > 0)

@@ -51,7 +51,7 @@ def prepare(
 
     **Returns:**
 
-    The model, in whose network nothing has changed, and the objective.
+    The model, whose network has changed at most in where its affine part starts, and the objective.
     """
     return _find(_PREPARES, model)(model, data, config)
 

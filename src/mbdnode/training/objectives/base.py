@@ -14,6 +14,9 @@ from mbdnode.models import AbstractModel, Capability, check_capable
 from mbdnode.training.config import TrainingConfig
 from mbdnode.trajectory import Dataset
 
+# What only models that are trained through the integrator use.
+STEPS_ONLY = ("method", "window", "loss", "scaled_loss", "gradient", "penalty", "refinement")
+
 
 class AbstractObjective(eqx.Module):
     """What training makes small: the mean loss over the examples."""
@@ -30,6 +33,10 @@ class AbstractObjective(eqx.Module):
     @abc.abstractmethod
     def loss(self, model: Any, example: Any, multipliers: Float[Array, " k"]) -> Float[Array, ""]:
         """The loss of one example."""
+
+    def errors(self, model: Any, example: Any) -> Float[Array, " m"]:
+        """What the loss of one example is the mean square of, for an objective that is one."""
+        raise NotImplementedError(f"{type(self).__name__} has no errors to refine.")
 
     def first_multipliers(self, model: Any) -> Float[Array, "n k"]:
         """Multipliers of an augmented Lagrangian, for each example; none by default."""

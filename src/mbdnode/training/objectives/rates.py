@@ -17,6 +17,7 @@ from mbdnode.multibody import AbstractMechanism, resolve_parameters
 from mbdnode.training.config import TrainingConfig
 from mbdnode.training.differentiation import differentiate
 from mbdnode.training.objectives.base import (
+    STEPS_ONLY,
     AbstractObjective,
     refuse_drive,
     refuse_unused,
@@ -70,7 +71,7 @@ class RateObjective(AbstractObjective):
 
 def check_rates(model: HNN | LNN, config: TrainingConfig) -> None:
     """Raise `ValueError` for what this training does not use, and for an unknown integrator."""
-    refuse_unused(model, config, ("method", "window", "loss", "gradient", "penalty"))
+    refuse_unused(model, config, STEPS_ONLY)
     if get_integrator(config.integrator).needs_separable:
         raise ValueError(
             f"The integrator {config.integrator!r} needs rates of positions that depend on "

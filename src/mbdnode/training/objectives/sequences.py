@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from mbdnode.models import LSTM
 from mbdnode.training.config import TrainingConfig
 from mbdnode.training.objectives.base import (
+    STEPS_ONLY,
     AbstractObjective,
     refuse_drive,
     refuse_unused,
@@ -43,7 +44,7 @@ class SequenceObjective(AbstractObjective):
 
 def check_sequences(model: LSTM, config: TrainingConfig) -> None:
     """Raise `ValueError` for what this training does not use."""
-    refuse_unused(model, config, ("method", "integrator", "window", "loss", "gradient", "penalty"))
+    refuse_unused(model, config, ("integrator", *STEPS_ONLY))
 
 
 def prepare_sequences(

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from mbdnode.models import FCNN
 from mbdnode.training.config import TrainingConfig
 from mbdnode.training.objectives.base import (
+    STEPS_ONLY,
     AbstractObjective,
     refuse_drive,
     refuse_unused,
@@ -38,7 +39,7 @@ class StateObjective(AbstractObjective):
 
 def check_states(model: FCNN, config: TrainingConfig) -> None:
     """Raise `ValueError` for what this training does not use."""
-    refuse_unused(model, config, ("method", "integrator", "window", "loss", "gradient", "penalty"))
+    refuse_unused(model, config, ("integrator", *STEPS_ONLY))
 
 
 def prepare_states(

@@ -11,9 +11,9 @@ from mbdnode.integrators import AbstractIntegrator, Adaptive, get_integrator
 from mbdnode.models import MBDNODE
 from mbdnode.multibody import Partition, choose_partition, resolve_parameters
 from mbdnode.training.config import TrainingConfig
-from mbdnode.training.losses import predict, soft_residual, window_loss
+from mbdnode.training.losses import Units, predict, soft_residual, window_errors, window_loss
 from mbdnode.training.objectives.base import AbstractObjective, refuse_unused
-from mbdnode.training.scaling import with_scaling
+from mbdnode.training.scaling import step_units, with_affine_start, with_scaling
 from mbdnode.training.windows import Windows, cut
 from mbdnode.trajectory import Dataset
 
@@ -25,12 +25,22 @@ class StepObjective(AbstractObjective):
     integrator: AbstractIntegrator
     partition: Partition
     config: TrainingConfig = eqx.field(static=True)
+    units: Units | None = None
 
     def loss(self, model: Any, example: Any, multipliers):
         """The window's squared error, with what soft constraints add."""
-        return window_loss(
-            model, self.integrator, self.config, self.partition, example, multipliers
-        )
+        given = (model, self.integrator, self.config, self.partition, example)
+        return window_loss(*given, multipliers, self.units)
+
+    def errors(self, model: Any, example: Any):
+        """What the window's squared error is made of.
+
+        The velocities' alone for a model that gives accelerations: within a step the positions
+        follow from the same ones, and tell less of them by a factor of the step.
+        """
+        given = (model, self.integrator, self.config, self.partition, example)
+        found = window_errors(*given, self.units)
+        return found if model.settings.order == "first" else jnp.split(found, 2)[1]
 
     def first_multipliers(self, model: Any):
         """One for each constraint residual of each window."""
@@ -54,7 +64,9 @@ class StepObjective(AbstractObjective):
 
 
 _GRADIENT_ONLY = tuple(
-    f.name for f in fields(TrainingConfig) if f.name not in ("method", "integrator", "precision")
+    f.name
+    for f in fields(TrainingConfig)
+    if f.name not in ("method", "integrator", "precision", "structure", "known")
 )
 
 
@@ -68,6 +80,11 @@ def check_steps(model: MBDNODE, config: TrainingConfig) -> None:
         raise ValueError(
             f"The integrator {config.integrator!r} needs accelerations that depend on positions "
             "alone; make the model with use_velocity=False, or use 'rk4'."
+        )
+    if config.refinement and model.settings.constraints in ("penalty", "augmented"):
+        raise ValueError(
+            f"refinement is {config.refinement}, but it knows no soft constraints, and the model's "
+            f"are {model.settings.constraints!r}. Leave it out, or use constraints='hard'."
         )
     if config.gradient == "adjoint" and not isinstance(integrator, Adaptive):
         raise ValueError(
@@ -89,8 +106,12 @@ def prepare_steps(
     windows = cut(model, data, config.window)
     if model.settings.scaling:
         model = with_scaling(model, windows)
+    if model.settings.affine:
+        model = with_affine_start(model, windows)
+    units = step_units(windows) if config.scaled_loss else None
     integrator = get_integrator(config.integrator)
-    return model, StepObjective(windows, integrator, own_partition(model, windows), config)
+    partition = own_partition(model, windows)
+    return model, StepObjective(windows, integrator, partition, config, units)
 
 
 def own_partition(model: MBDNODE, windows: Windows) -> Partition:
@@ -104,7 +125,7 @@ def _check_closed_form(model: MBDNODE, config: TrainingConfig) -> None:
     settings = model.settings
     if settings.constraints != "hard" or settings.use_parameters or settings.order != "second":
         raise ValueError(
-            f"The method {config.method!r} learns accelerations with hard constraints and fixed "
-            "parameters; constraints, use_parameters and order must be left as they are. Use "
-            "recipe 'paper' for others."
+            f"The method {config.method!r} learns accelerations with hard constraints, and finds "
+            "by itself which parameters differ between runs; constraints, use_parameters and order "
+            "must be left as they are. Use recipe 'paper' for others."
         )

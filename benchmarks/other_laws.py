@@ -1,0 +1,110 @@
+"""Laws that the paper's systems do not have: a cubic spring, quadratic drag, smooth friction.
+
+    python -m benchmarks.other_laws [SEEDS] [CASE ...]
+
+Each of the paper's cases with one more force in its joints, learned from the same range as the
+case's own: the paper's network by the paper's recipe, and the closed forms, which are not told that
+anything was added.
+"""
+
+import dataclasses
+import statistics
+import sys
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from rich.console import Console
+from rich.table import Table
+
+from mbdnode.evaluation import evaluate
+from mbdnode.experiments import CASES
+from mbdnode.experiments.case import Case
+from mbdnode.experiments.configuration import configure
+from mbdnode.experiments.run import predict, simulate_truth
+from mbdnode.models import MBDNODE
+from mbdnode.multibody import AbstractMechanism, Coordinate, Input, Parameter
+from mbdnode.multibody.kinematics import vector
+from mbdnode.training import fit
+from mbdnode.trajectory import Dataset
+
+RECIPES = ("paper", "fast", "best")
+# Force against stretch and rate of each joint, in the units of the system.
+LAWS = {
+    "cubic spring": lambda q, v: -2.0 * q**3,
+    "quadratic drag": lambda q, v: -0.5 * v * jnp.abs(v),
+    "smooth friction": lambda q, v: -0.5 * jnp.tanh(v / 0.1),
+}
+
+
+class WithLaw(AbstractMechanism):
+    """A mechanism with one more force on each of its coordinates."""
+
+    body: AbstractMechanism
+    law: str = eqx.field(static=True)
+    coordinates: tuple[Coordinate, ...] = eqx.field(static=True, kw_only=True)
+    inputs: tuple[Input, ...] = eqx.field(static=True, kw_only=True)
+    parameters: tuple[Parameter, ...] = eqx.field(static=True, kw_only=True)
+
+    def mass_matrix(self, q, mu):
+        """That of the mechanism."""
+        return self.body.mass_matrix(q, mu)
+
+    def force(self, t, q, v, u, mu):
+        """Those of the mechanism, and the law."""
+        return vector(self.body.force(t, q, v, u, mu)) + LAWS[self.law](q, v)
+
+
+def altered(case: Case, law: str) -> Case:
+    """The case with one more law."""
+    body = case.mechanism
+    mechanism = WithLaw(
+        body,
+        law,
+        coordinates=body.coordinates,
+        inputs=body.inputs,
+        parameters=body.parameters,
+    )
+    # The mass-spring's own data is its closed form, which no longer holds.
+    integrator = "rk4" if case.integrator == "analytic" else case.integrator
+    return dataclasses.replace(case, mechanism=mechanism, integrator=integrator)
+
+
+def learned(case: Case, recipe: str, seed: int) -> tuple[float, Any]:
+    """The error of the whole rollout, and how it was trained."""
+    config = configure(case.name, recipe=recipe, seed=seed)
+    settings = {
+        f.name: getattr(config.settings, f.name) for f in dataclasses.fields(config.settings)
+    }
+    model = MBDNODE.for_system(case.mechanism, seed=seed, **settings)
+    truth = simulate_truth(case)
+    data = Dataset(truth.rows(0, case.train_steps), case.parameters)
+    trained = fit(model, data, config.training, seed=seed)
+    found = predict(trained.model, truth, config.training.integrator, case.parameters)
+    return evaluate(found, truth).mse, trained
+
+
+def main(console: Console, seeds: int, names: list[str]) -> None:
+    """Learn every case with every law, and print."""
+    table = Table(title=f"Other laws: mse of the whole rollout, median of {seeds} seed(s)")
+    for column in ("case", "law", *RECIPES, "paper/best", "what best chose"):
+        table.add_column(column, justify="left" if column in ("case", "law") else "right")
+    for name in names:
+        for law in LAWS:
+            case = altered(CASES[name], law)
+            medians, status = {}, ""
+            for recipe in RECIPES:
+                found = [learned(case, recipe, seed) for seed in range(seeds)]
+                medians[recipe] = statistics.median(error for error, _ in found)
+                status = found[0][1].status
+                console.print(f"[dim]{name}, {law}, {recipe}: {medians[recipe]:.1e}; {status}")
+            ratio = medians["paper"] / medians["best"]
+            cells = [f"{medians[recipe]:.1e}" for recipe in RECIPES]
+            table.add_row(name, law, *cells, f"{ratio:.1e}", status.split(";")[0])
+    console.print(table)
+
+
+if __name__ == "__main__":
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+    chosen = sys.argv[2:] or [name for name, case in CASES.items() if not case.box]
+    main(Console(width=150), count, chosen)

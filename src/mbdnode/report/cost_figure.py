@@ -1,0 +1,148 @@
+"""The figure of the cost-quality study: a panel for each case, error against seconds of training.
+
+All panels share their axes, so that the same error stands at the same height everywhere.
+"""
+
+import math
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from mbdnode.evaluation.verdict import as_printed
+from mbdnode.report.chapters import PAPER, Reproduction
+from mbdnode.report.cost_quality import CaseCosts, Point, Printed, Range, gather_costs
+from mbdnode.report.cost_view import (
+    GREATEST_ERROR,
+    LEAST_ERROR,
+    View,
+    named_methods,
+    shown_error,
+    shown_seconds,
+    stairs,
+    view_of,
+)
+from mbdnode.report.palette import Palette, make_palette, method_of
+from mbdnode.report.panels import panel_title
+from mbdnode.report.style import FAINT, INK, MUTED, new_figure, styled
+from mbdnode.report.titles import model_title
+
+CAPTION = (
+    "Error against seconds of training, both as medians over the seeds; thin bars reach from the "
+    "least to the greatest seed. Several marks of one method are its integrators. A pale line to "
+    "the right ends where the time to compile is added. The grey stairs are the front. Open marks "
+    "are what the paper prints, on its own machine; a dotted line is an error that it prints "
+    f"without a time. Errors below {as_printed(LEAST_ERROR)} or above {as_printed(GREATEST_ERROR)} "
+    "are drawn there."
+)
+
+
+@styled()
+def draw_costs(reproduction: Reproduction) -> Figure | None:
+    """Every case in a panel of its own.
+
+    **Arguments:**
+
+    - `reproduction`: with all chapters.
+
+    **Returns:**
+
+    A figure; None where no case has a trained model with an error.
+    """
+    cases = [case for case in gather_costs(reproduction) if case.placed]
+    if not cases:
+        return None
+    palette, view = make_palette(reproduction.chapters), view_of(cases)
+    columns = min(len(cases), 3)
+    rows = math.ceil(len(cases) / columns)
+    figure = new_figure(max(3.5 * columns, 6.6), 1.5 + 2.9 * rows)
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    grid[0, 0].set(xscale="log", yscale="log", xlim=view.seconds, ylim=view.errors)
+    for number, axes in enumerate(grid.flat):
+        if number >= len(cases):
+            axes.set_axis_off()
+            continue
+        _draw_case(axes, cases[number], palette, view)
+        panel_title(axes, number, cases[number].title)
+        if number + columns >= len(cases):  # Nothing below it.
+            axes.tick_params(labelbottom=True)
+            axes.set_xlabel("training [s]")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("mse")
+    _add_legend(figure, cases, palette)
+    return figure
+
+
+def _draw_case(axes: Axes, case: CaseCosts, palette: Palette, view: View) -> None:
+    axes.plot(*stairs(case, view), color=MUTED, linewidth=1.1, zorder=2)
+    for printed in case.printed:
+        _draw_printed(axes, printed, palette)
+    for point, training, error in case.placed:
+        _draw_point(axes, point, training, error, palette)
+
+
+def _draw_point(axes: Axes, point: Point, training: Range, error: Range, palette: Palette) -> None:
+    method = method_of(point.entry)
+    colour, mark = palette.colour(method), palette.mark(method)
+    x, y = shown_seconds(training.median), shown_error(error.median)
+    if point.compiling_s:
+        axes.plot([x, x + point.compiling_s], [y, y], color=colour, linewidth=3.0, alpha=0.25)
+    seconds = [shown_seconds(training.least), shown_seconds(training.greatest)]
+    errors = [shown_error(error.least), shown_error(error.greatest)]
+    axes.plot(seconds, [y, y], color=colour, linewidth=0.9, zorder=3)
+    axes.plot([x, x], errors, color=colour, linewidth=0.9, zorder=3)
+    axes.plot([x], [y], mark, color=colour, markersize=6, zorder=4, label=point.title)
+
+
+def _draw_printed(axes: Axes, printed: Printed, palette: Palette) -> None:
+    method = (printed.model, PAPER)
+    colour = palette.colour(method)
+    if printed.seconds is None:
+        axes.axhline(printed.error, color=colour, linewidth=0.9, linestyle=":", zorder=1)
+        return
+    axes.plot(
+        [printed.seconds],
+        [printed.error],
+        palette.mark(method),
+        color=colour,
+        markerfacecolor="white",
+        markersize=6.5,
+        zorder=3,
+    )
+
+
+def _add_legend(figure: Figure, cases: Sequence[CaseCosts], palette: Palette) -> None:
+    """Methods first, then what the lines mean."""
+    handles = [
+        _entry(colour=palette.colour(method), mark=palette.mark(method), label=title)
+        for method, title in named_methods(cases, palette)
+    ]
+    printed = [one for case in cases for one in case.printed]
+    run = {method for method, _ in named_methods(cases, palette)}
+    for model in dict.fromkeys(one.model for one in printed):
+        method = (model, PAPER)
+        if method not in run:
+            look = {"colour": palette.colour(method), "mark": palette.mark(method)}
+            handles.append(_entry(**look, label=f"{model_title(model)}, paper only", fill="white"))
+    if any(one.seconds is not None for one in printed):
+        handles.append(_entry(colour=MUTED, mark="o", label="the paper's", fill="white"))
+    if any(one.seconds is None for one in printed):
+        handles.append(
+            Line2D([], [], color=INK, linestyle=":", label="the paper's, without a time")
+        )
+    handles.append(Line2D([], [], color=FAINT, linewidth=3.0, label="compiling"))
+    handles.append(Line2D([], [], color=MUTED, linewidth=1.1, label="front"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=5)
+
+
+def _entry(*, colour: str, mark: str, label: str, fill: str | None = None) -> Line2D:
+    return Line2D(
+        [],
+        [],
+        color=colour,
+        marker=mark,
+        markerfacecolor=fill or colour,
+        linestyle="",
+        label=label,
+    )

@@ -1,0 +1,53 @@
+"""Where a measured motion is now: the state that a model's own rollout through it ends in."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from mbdnode.integrators import get_integrator
+from mbdnode.multibody import consistent_state
+from mbdnode.training.closed_form.noise import estimate_noise
+from mbdnode.training.closed_form.rows import rows_of
+from mbdnode.training.closed_form.shooting import final_state, make_shots, shoot
+from mbdnode.trajectory import Dataset, State, Trajectory
+
+
+def estimate_state(
+    model: Any,
+    run: Trajectory,
+    *,
+    integrator: str = "rk4",
+    parameters: Mapping[str, Any] | None = None,
+) -> State:
+    """The state at the end of a measured motion, free of most of its noise.
+
+    The model is rolled out through about the last period, from the start that misses the
+    measurements least.
+
+    **Arguments:**
+
+    - `model`: a trained model that gives rates.
+    - `run`: what was measured.
+    - `integrator`: that is exact enough at its step.
+    - `parameters`: of the run, if not the defaults.
+
+    **Returns:**
+
+    A `State` that keeps the constraints, from which `simulate` can go on. As measured, if the run
+    is too short to tell or the model does not follow it.
+    """
+    rows = rows_of(model, model.minimal, Dataset(run, parameters))
+    shots, stepper = make_shots(rows, from_the_end=True), get_integrator(integrator)
+    z, s = rows.z_next[-1], rows.s_next[-1]
+    if shots is not None:
+        _, starts = shoot(model, shots, stepper, estimate_noise(rows), np.array([], int))
+        reached = final_state(model, starts, shots, stepper)
+        if all(bool(jnp.all(jnp.isfinite(x))) for x in reached):
+            z, s = reached
+    names = [(model.coordinate_names[i], model.rate_names[i]) for i in model.minimal]
+    known = {}
+    for place, (name, rate) in enumerate(names):
+        known[name], known[rate] = float(z[place]), float(s[place])
+    return consistent_state(model, known, t=float(run.t[-1]), parameters=parameters)

@@ -1,0 +1,187 @@
+"""Fitting measured motions: rollouts over windows, each from a start that is fitted too.
+
+One step of noisy data says next to nothing of the law. A rollout over about a period does, if it
+need not pass through a measured state. Levenberg-Marquardt over the coefficients of the model and
+the starts of all windows; the starts belong to their own windows alone and are eliminated there.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from mbdnode.training.closed_form.noise import Noise
+from mbdnode.training.closed_form.rows import Rows, rolled_out
+from mbdnode.training.closed_form.weak import runs_of, samples_per_period
+
+_ROUNDS, _SETTLED = 30, 1e-4
+_SHORTEST, _LONGEST, _MOST = 10, 200, 64
+_LEAST_NOISE = 1e-3
+
+
+class Shots(eqx.Module):
+    """Windows of the data, one after another.
+
+    **Arguments:**
+
+    - `rows`: of each window, with a leading axis.
+    - `starts`: the state at the begin of each, fitted or measured.
+    """
+
+    rows: Rows
+    starts: Any
+
+
+def make_shots(rows: Rows, *, from_the_end: bool = False) -> Shots | None:
+    """Windows of about a period, each inside one run.
+
+    **Arguments:**
+
+    - `rows`: the data.
+    - `from_the_end`: the last window alone, up to the last row.
+
+    **Returns:**
+
+    The `Shots`, no more than a fixed number, spread over the data; None if no run is long enough.
+    """
+    pieces = runs_of(rows)
+    longest = max(last - first for first, last in pieces)
+    length = min(max(samples_per_period(rows), _SHORTEST), _LONGEST, longest)
+    if from_the_end:
+        pieces = [(pieces[-1][1] - length, pieces[-1][1])]
+    starts = [i for first, last in pieces for i in range(first, last - length + 1, length)]
+    if length < 2 or pieces[0][0] < 0:
+        return None
+    if len(starts) > _MOST:
+        starts = [starts[i] for i in np.linspace(0, len(starts) - 1, _MOST).astype(int)]
+    index = np.array(starts)[:, None] + np.arange(length)[None, :]
+    windows = jax.tree.map(lambda x: x[index], rows)
+    return Shots(windows, jnp.concatenate([windows.z[:, 0], windows.s[:, 0]], axis=1))
+
+
+def shoot(model: Any, shots: Shots, integrator: Any, noise: Noise, free: np.ndarray) -> Any:
+    """The model whose rollouts miss the measurements least.
+
+    **Arguments:**
+
+    - `model`: with coefficients that are nearly right, in its `network`.
+    - `shots`: the windows.
+    - `integrator`: that is exact enough at the data's step.
+    - `noise`: the unit of what is missed.
+    - `free`: which coefficients may change, by index.
+
+    **Returns:**
+
+    The model and the fitted starts; as they were, if nothing is better.
+    """
+    unit = _unit(shots.rows, noise)
+    values, starts = np.asarray(ravel_pytree(model.network)[0]), np.asarray(shots.starts)
+    now = np.asarray(_missed(values, starts, model, shots.rows, integrator, unit))
+    if not np.all(np.isfinite(now)):
+        return model, shots.starts
+    cost, damping = float(np.sum(now**2)), 1e-2
+    for _ in range(_ROUNDS):
+        slopes = _slopes(values, starts, model, shots.rows, integrator, unit)
+        by_values, by_starts = (np.asarray(x) for x in slopes)
+        if not (np.all(np.isfinite(by_values)) and np.all(np.isfinite(by_starts))):
+            break
+        fallen = 0.0
+        for _ in range(8):
+            change, moves = _step(by_values[..., free], by_starts, now, damping)
+            trial, begun = values.copy(), starts + moves
+            trial[free] += change
+            found = np.asarray(_missed(trial, begun, model, shots.rows, integrator, unit))
+            reached = float(np.sum(found**2))
+            if np.isfinite(reached) and reached < cost:
+                fallen = (cost - reached) / cost
+                values, starts, now, cost = trial, begun, found, reached
+                damping *= 0.1
+                break
+            damping *= 10.0
+        if fallen < _SETTLED:
+            break
+    return _with_values(model, jnp.asarray(values)), jnp.asarray(starts)
+
+
+def final_state(model: Any, starts: Any, shots: Shots, integrator: Any) -> tuple[Any, Any]:
+    """Where the model is after the last window."""
+    last = jax.tree.map(lambda x: x[-1], shots.rows)
+    z, s = _from(model, starts[-1], last, integrator)
+    return z[-1], s[-1]
+
+
+def _unit(windows: Rows, noise: Noise):
+    """Of each component: its noise, but no less than a part of its motion.
+
+    What was smoothed before it came here has less noise than error.
+    """
+    parts = []
+    for values, size in ((windows.z, noise.z), (windows.s, noise.s)):
+        spread = np.std(np.asarray(values), axis=(0, 1))
+        parts.append(np.maximum(size, _LEAST_NOISE * np.where(spread > 0, spread, 1.0)))
+    return jnp.asarray(np.concatenate(parts))
+
+
+def _with_values(model: Any, values: Any) -> Any:
+    return eqx.tree_at(lambda m: m.network, model, ravel_pytree(model.network)[1](values))
+
+
+def _from(model, start, rows: Rows, integrator):
+    count = rows.z.shape[1]
+    begun = eqx.tree_at(
+        lambda r: (r.z, r.s),
+        rows,
+        (rows.z.at[0].set(start[:count]), rows.s.at[0].set(start[count:])),
+    )
+    return rolled_out(model, begun, integrator)
+
+
+def _all_missed(values, starts, model, windows: Rows, integrator, unit):
+    own = _with_values(model, values)
+
+    def one(start, rows):
+        z, s = _from(own, start, rows, integrator)
+        away = jnp.concatenate([z - rows.z_next, s - rows.s_next], axis=1) / unit[None]
+        count = rows.z.shape[1]
+        measured = jnp.concatenate([rows.z[0], rows.s[0]])
+        first = ((start - measured) / unit)[None]
+        return jnp.concatenate([first, away]).reshape((rows.t.shape[0] + 1) * 2 * count)
+
+    return jax.vmap(one)(starts, windows)
+
+
+@eqx.filter_jit
+def _missed(values, starts, model, windows, integrator, unit):
+    return _all_missed(values, starts, model, windows, integrator, unit)
+
+
+@eqx.filter_jit
+def _slopes(values, starts, model, windows, integrator, unit):
+    def single(values, start, rows):
+        lone = jax.tree.map(lambda x: x[None], rows)
+        return _all_missed(values, start[None], model, lone, integrator, unit)[0]
+
+    along = lambda k: jax.vmap(jax.jacfwd(single, argnums=k), (None, 0, 0))  # noqa: E731
+    return along(0)(values, starts, windows), along(1)(values, starts, windows)
+
+
+def _step(by_values, by_starts, missed, damping: float):
+    """Of the coefficients, once every start has done what it can; then of the starts."""
+    basis = np.linalg.qr(by_starts)[0]
+    inside = lambda x: x - basis @ (np.swapaxes(basis, -1, -2) @ x)  # noqa: E731
+    tall = inside(by_values).reshape(missed.size, by_values.shape[-1])
+    right = inside(missed[..., None]).reshape(-1)
+    norms = np.linalg.norm(tall, axis=0)
+    norms = np.where(norms > 0, norms, 1.0)
+    size = tall.shape[1]
+    padded = np.vstack([tall / norms, np.sqrt(damping) * np.eye(size)])
+    change = np.linalg.lstsq(padded, np.concatenate([-right, np.zeros(size)]), rcond=None)[0]
+    change = change / norms
+    left = missed + by_values @ change
+    moves = -np.stack(
+        [np.linalg.lstsq(a, b, rcond=None)[0] for a, b in zip(by_starts, left, strict=True)]
+    )
+    return change, moves

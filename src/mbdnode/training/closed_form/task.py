@@ -1,0 +1,55 @@
+"""What all candidates of one fit share, and what a candidate is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mbdnode.models import AbstractRateModel
+from mbdnode.models.library import Known
+from mbdnode.training.closed_form.noise import Noise
+from mbdnode.training.closed_form.regression import Pieces
+from mbdnode.training.closed_form.rows import Rows
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all candidates share.
+
+    **Arguments:**
+
+    - `system`: gives the names and the constraints.
+    - `integrator`: of the training steps.
+    - `polished`: whether the last digits are wanted, and all candidates; a few if not.
+    - `seed`: of the drawn features.
+    - `noise`: of the data.
+    - `parameters`: those that differ between runs, by name.
+    - `structure`: a family of candidates, or "chosen" for all of them.
+    - `known`: what of the system need not be learned.
+    - `pieces`: of the data that do not fit in memory together; None where they do.
+    """
+
+    system: Any
+    integrator: Any
+    polished: bool
+    seed: int
+    noise: Noise
+    parameters: tuple[str, ...] = ()
+    structure: str = "chosen"
+    known: Known = "nothing"
+    pieces: Pieces | None = None
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to fit.
+
+    **Arguments:**
+
+    - `structure`: its family.
+    - `name`: for people.
+    - `fit`: from rows to a model; None where it cannot.
+    """
+
+    structure: str
+    name: str
+    fit: Callable[[Rows], AbstractRateModel | None]

@@ -1,0 +1,96 @@
+"""Equations of motion in integral form: what holds on average over a window of samples.
+
+Multiplied by a smooth function that vanishes at both ends of a window and integrated by parts,
+
+    d/dt p + f = 0    becomes    sum (-phi' p + phi f) dt = 0,
+
+so nothing has to be differentiated: neither noise nor a force that sets in within a few samples is
+made larger.
+"""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from mbdnode.training.closed_form.rows import Rows
+
+# The test function (1 - x^2)^POWER is flat enough at its ends for the sums to be exact integrals.
+_POWER = 6
+_SHORTEST, _LONGEST = 8, 80
+# Windows in one period of the motion, and how many begin within one window.
+_PER_PERIOD, _OVERLAP = 5, 4
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Where windows lie, and the weights of their samples.
+
+    **Arguments:**
+
+    - `index`: `(windows, samples)`, rows of the data.
+    - `value`, `slope`: of the test function, times the width of each sample's own interval.
+    """
+
+    index: np.ndarray
+    value: np.ndarray
+    slope: np.ndarray
+
+    def __len__(self) -> int:
+        return self.index.shape[0]
+
+    def integral(self, values: np.ndarray) -> np.ndarray:
+        """Of the test function times what was sampled, for each window."""
+        return np.einsum("wm,wm...->w...", self.value, values[self.index])
+
+    def integral_of_rate(self, values: np.ndarray) -> np.ndarray:
+        """Of the test function times the time derivative of what was sampled."""
+        return -np.einsum("wm,wm...->w...", self.slope, values[self.index])
+
+
+def make_windows(rows: Rows) -> Windows:
+    """Windows of about a fifth of a period, overlapping, each inside one run.
+
+    **Arguments:**
+
+    - `rows`: the data, in order of run and time.
+
+    **Returns:**
+
+    The `Windows`; none if every run is shorter than a window.
+    """
+    t, dt = np.asarray(rows.t), np.asarray(rows.dt)
+    length = samples_per_period(rows) // _PER_PERIOD
+    length = int(np.clip(length, _SHORTEST, _LONGEST))
+    stride = max(1, length // _OVERLAP)
+    starts = [
+        first for begin, end in runs_of(rows) for first in range(begin, end - length + 1, stride)
+    ]
+    index = np.array(starts, int).reshape(-1, 1) + np.arange(length)[None, :]
+    times = t[index]
+    half = (times[:, -1:] - times[:, :1]) / 2
+    x = (times - times[:, :1] - half) / np.where(half > 0, half, 1.0)
+    value = (1 - x**2) ** _POWER
+    slope = -2 * _POWER * x * (1 - x**2) ** (_POWER - 1) / np.where(half > 0, half, 1.0)
+    # Trapezoids: half of the interval before a sample and half of the one after it.
+    width = (dt[np.maximum(index - 1, 0)] + dt[index]) / 2
+    return Windows(index, value * width, slope * width)
+
+
+def samples_per_period(rows: Rows) -> int:
+    """Of the fastest coordinate, from the sizes of the motion and of its velocity."""
+    count = int(np.sum(np.asarray(rows.weight) > 0))
+    z, s, dt = (np.asarray(x)[:count] for x in (rows.z, rows.s, rows.dt))
+    moved, speed = np.std(z, axis=0), np.std(s, axis=0)
+    rate = np.max(np.where(moved > 0, speed / np.where(moved > 0, moved, 1.0), 0.0))
+    return int(np.clip(2 * np.pi / (max(rate, 1e-12) * np.median(dt)), 2, 10_000))
+
+
+def runs_of(rows: Rows) -> list[tuple[int, int]]:
+    """First and last row (not included) of every run."""
+    count = int(np.sum(np.asarray(rows.weight) > 0))
+    t, dt = np.asarray(rows.t)[:count], np.asarray(rows.dt)[:count]
+    breaks = np.abs(t[1:] - (t[:-1] + dt[:-1])) > 1e-6 * dt[:-1]
+    same = np.all(np.asarray(rows.z)[1:count] == np.asarray(rows.z_next)[: count - 1], axis=1)
+    edges = [0, *(np.flatnonzero(breaks | ~same) + 1), count]
+    return [(int(a), int(b)) for a, b in itertools.pairwise(edges)]

@@ -1,0 +1,216 @@
+"""The affine start, the loss's units and the refinement, against what is known of each."""
+
+import dataclasses
+import signal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from mbdnode.mechanisms import CartPole, SingleMassSpringDamper, SinglePendulum
+from mbdnode.models import FCNN, MBDNODE, load, save
+from mbdnode.training import Checkpoint, TrainingConfig, check_training, fit, refinement
+from mbdnode.training.engine import batches
+from mbdnode.training.objectives import prepare
+from mbdnode.trajectory import Dataset
+
+CONFIG = TrainingConfig(
+    integrator="fe1",
+    epochs=2,
+    batch_size=4,
+    shuffle=True,
+    scaled_loss=True,
+    refinement=6,
+    precision="float64",
+)
+
+
+def motion_like(run, system, dt, states):
+    """Another run with these states, at rest as to inputs."""
+    q, v = np.split(np.asarray(states), 2, axis=1)
+    return dataclasses.replace(
+        run,
+        t=jnp.asarray(np.arange(len(q)) * dt),
+        q=jnp.asarray(q),
+        v=jnp.asarray(v),
+        u=jnp.zeros((len(q), len(system.inputs))),
+        position_residual=jnp.zeros(len(q)),
+        velocity_residual=jnp.zeros(len(q)),
+        coordinates=system.coordinate_names,
+        rates=system.rate_names,
+        inputs=system.input_names,
+    )
+
+
+def bits(model):
+    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(model)]
+
+
+@pytest.fixture
+def small():
+    return MBDNODE.for_system(SinglePendulum(), width=6, affine=True, scaling=True)
+
+
+@pytest.fixture(scope="module")
+def whole(swing):
+    """The run that nobody stops."""
+    model = MBDNODE.for_system(SinglePendulum(), width=6, affine=True, scaling=True)
+    return fit(model, swing, CONFIG)
+
+
+@pytest.fixture(scope="module")
+def linear(swing):
+    """A spring and damper by midpoint steps in NumPy, and its matrix."""
+    matrix, dt = np.array([[0.0, 1.0], [-5.0, -0.2]]), 0.05
+    states = [np.array([1.0, -0.5])]
+    for _ in range(30):
+        states.append(states[-1] + dt * matrix @ (states[-1] + dt / 2 * matrix @ states[-1]))
+    system = SingleMassSpringDamper()
+    return system, motion_like(swing, system, dt, states), matrix
+
+
+def test_affine_part_learns_a_linear_law_everywhere(linear):
+    system, run, matrix = linear
+    model = MBDNODE.for_system(system, width=2, affine=True, scaling=True, divisor=(10.0,))
+    found = fit(model, run, dataclasses.replace(CONFIG, integrator="mp2", epochs=0)).model
+    for z, s in ((0.3, 0.1), (-20.0, 7.0)):
+        u = jnp.zeros(len(system.inputs))
+        rates = found.minimal_rates(jnp.zeros(()), jnp.array([z]), jnp.array([s]), u, {})
+        assert rates[1][0] == pytest.approx(matrix[1] @ [z, s], rel=1e-6)
+
+
+@pytest.mark.parametrize("width", [1, 7])
+def test_layers_start_at_nothing_and_can_still_learn(swing, width):
+    model = MBDNODE.for_system(SinglePendulum(), width=width, affine=True, scaling=True)
+    network = prepare(model, Dataset(swing), CONFIG)[0].network
+    layers = eqx.tree_at(lambda n: n.beside, network, jnp.zeros_like(network.beside))
+    for x in np.random.default_rng(0).normal(size=(5, 3)):
+        np.testing.assert_allclose(layers(jnp.asarray(x)), network.biases[-1], atol=1e-14)
+    slopes = eqx.filter_grad(lambda n: n(jnp.ones(3))[0])(network)
+    assert np.any(np.asarray(slopes.weights[-1]) != 0)
+    assert bool(np.any(np.asarray(slopes.weights[-2]) != 0)) == (width > 1)
+
+
+def test_affine_part_is_saved_and_loaded(whole, tmp_path):
+    save(whole.model, tmp_path / "m.safetensors")
+    again = load(tmp_path / "m.safetensors")
+    assert bits(again) == bits(whole.model)
+    assert np.any(np.asarray(again.network.beside) != 0)
+
+
+def test_every_coordinate_counts_in_a_scaled_loss(swing):
+    """Uniform motion is predicted; the data's accelerations are the errors, each over its spread.
+
+    Cart and pole differ by a factor of 1,000. With spread one after scaling and no mean, the
+    velocities' mean squared errors are one; the positions' are found by hand.
+    """
+    random, dt = np.random.default_rng(3), 0.1
+    kicks = random.normal(size=(40, 2)) * [1.0, 1e-3]
+    kicks -= kicks.mean(axis=0)
+    v = np.cumsum([[0.5, 2e-3], *kicks], axis=0)
+    q = random.normal(size=(41, 2))
+    run = motion_like(swing, CartPole(), dt, np.hstack([q, v]))
+    model = MBDNODE.for_system(CartPole(), width=1)
+    still = jax.tree.map(jnp.zeros_like, model.network)
+    model = eqx.tree_at(lambda m: m.network, model, still)
+    objective = prepare(model, Dataset(run), CONFIG)[1]
+    losses = jax.vmap(lambda x: objective.loss(model, x, jnp.zeros(0)))(objective.examples)
+    # Every state but the ends begins one window and ends another.
+    spread = np.concatenate([v[:-1], v[1:]]).std(axis=0)
+    missed = (q[:-1] + dt * v[:-1] - q[1:]) / (dt * spread)
+    assert float(jnp.mean(losses)) == pytest.approx((np.mean(missed**2) + 1.0) / 2)
+    errors = jax.vmap(lambda x: objective.errors(model, x))(objective.examples)
+    np.testing.assert_allclose(np.mean(np.asarray(errors) ** 2, axis=0), 1.0)
+
+
+def test_refinement_finds_a_minimum_that_scipy_finds(swing):
+    """Euler steps of a network of one unit, written out in NumPy, on data that it cannot fit."""
+    shaken = swing.v + 0.05 * jnp.asarray(np.random.default_rng(0).normal(size=(11, 1)))
+    run = dataclasses.replace(swing, v=shaken)
+    model = MBDNODE.for_system(SinglePendulum(), width=1, hidden_layers=1, scaling=True)
+    found = fit(model, run, dataclasses.replace(CONFIG, epochs=0, refinement=200))
+    rows = np.hstack([run.q, run.v, run.u])[:-1]
+    rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    slopes = np.diff(run.v[:, 0]) / 0.04
+    slopes = (slopes - slopes.mean()) / slopes.std()
+
+    def loss(w):
+        bent = np.tanh(rows @ w[:3] + w[3])
+        return np.mean((w[4] * bent + w[5] - slopes) ** 2)
+
+    starts = np.random.default_rng(1).normal(size=(20, 6))
+    known = [minimize(loss, start, method="L-BFGS-B").fun for start in starts]
+    losses = [row["loss"] for row in found.history]
+    assert np.all(np.diff(losses) <= 0)
+    assert np.min(np.abs(losses[-1] / np.array(known) - 1)) < 1e-3
+
+
+def test_data_beyond_memory_is_taken_in_turns(swing, small, monkeypatch):
+    monkeypatch.setattr(refinement, "_MOST_ROWS", 4)
+    found = fit(small, swing, CONFIG)
+    losses = [row["loss"] for row in found.history if refinement.is_refinement(row)]
+    assert len(losses) > 1
+    assert losses[-1] < losses[0]
+
+
+def test_ctrl_c_keeps_the_best_weights_so_far(swing, small):
+    def press(row, total):
+        assert total == CONFIG.epochs + CONFIG.refinement
+        if row["epoch"] == CONFIG.epochs + 1:
+            signal.raise_signal(signal.SIGINT)
+
+    found = fit(small, swing, CONFIG, report=press)
+    assert (found.outcome, len(found.history)) == ("interrupted", CONFIG.epochs + 2)
+    assert "interrupted after 2 of 6 refinements" in found.status
+    _, objective = prepare(small, Dataset(swing), CONFIG)
+    errors = jax.vmap(lambda x: objective.errors(found.model, x))(objective.examples)
+    assert float(jnp.mean(errors**2)) == pytest.approx(found.history[-1]["loss"])
+
+
+def test_stopped_refinement_goes_on_to_the_same_bits(swing, small, whole, tmp_path):
+    keep = Checkpoint(tmp_path / "c.safetensors", interval_s=0.0)
+
+    def stop(row, total):
+        if row["epoch"] == CONFIG.epochs + 2:
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fit(small, swing, CONFIG, checkpoint=keep, report=stop)
+    seen = []
+    again = dataclasses.replace(keep, resume=True)
+    for _ in range(2):  # The second time nothing is left to do.
+        result = fit(
+            small, swing, CONFIG, checkpoint=again, report=lambda row, _: seen.append(row["epoch"])
+        )
+        assert bits(result.model) == bits(whole.model)
+        assert (result.updates, result.status) == (whole.updates, whole.status)
+    assert seen == list(range(CONFIG.epochs + 2, len(whole.history)))
+    assert whole.updates == CONFIG.epochs * len(batches(10, CONFIG, 0, 0)) + (
+        len(whole.history) - CONFIG.epochs
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: TrainingConfig(epochs=0), r"epochs is 0; it must be at least 1, or 0 with a ref"),
+        (lambda: TrainingConfig(refinement=-1), r"refinement is -1; it must not be negative"),
+        (lambda: TrainingConfig(refinement=1), r"precision is 'float32'.*precision='float64'"),
+        (
+            lambda: check_training(FCNN.for_system(SinglePendulum(), width=2), CONFIG),
+            r"does not use it",
+        ),
+        (
+            lambda: check_training(
+                MBDNODE.for_system(SinglePendulum(), width=2, constraints="penalty"), CONFIG
+            ),
+            r"knows no soft constraints.*constraints='hard'",
+        ),
+    ],
+)
+def test_refinement_of_what_has_no_such_errors_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
