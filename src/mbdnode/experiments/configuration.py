@@ -31,7 +31,7 @@ PAPER = "paper"
 # What the paper's network is given by a recipe that trains it well.
 _WELL_POSED = {"affine": True, "angle_features": True, "scaling": True}
 # Draws in all, for a case that is trained on draws; the paper takes 10^7.
-_FEW, _MORE = 10_000, 20_000
+_DRAWS = {"fast": 2_000, "best": 10_000, "free": 20_000}
 
 
 @dataclass(frozen=True)
@@ -156,13 +156,13 @@ def _configured_alike(
     training = replace(RECIPES[recipe], integrator=integrator or made_by)
     if training.method != "gradient":
         # It chooses its own structure and needs little data.
-        return RunConfig(case.name, model, recipe, seed, {}, training, samples=_FEW)
+        return RunConfig(case.name, model, recipe, seed, {}, training, samples=_DRAWS[recipe])
     if case.box:
         # A refinement sees at once what fits in memory; a pass over all draws comes first.
         training = replace(training, epochs=1)
     settings = {**case.column(model).settings, **_WELL_POSED}
     settings["use_velocity"] = not get_integrator(training.integrator).needs_separable
-    return RunConfig(case.name, model, recipe, seed, settings, training, samples=_MORE)
+    return RunConfig(case.name, model, recipe, seed, settings, training, samples=_DRAWS[recipe])
 
 
 def uses_integrator(model: str) -> bool:

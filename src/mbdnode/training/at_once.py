@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from mbdnode.training.closed_form import fit_closed_form
 from mbdnode.training.compilation import counted_compilation
 from mbdnode.training.config import TrainingConfig
@@ -31,7 +33,8 @@ def fit_at_once(
 
     A `Fit`; its model is of the kind that the recipe chose.
     """
-    with counted_compilation() as compilation:
+    # The matrices are small, and threads that wait for each other made this ten times slower.
+    with counted_compilation() as compilation, threadpool_limits(1, "blas"):
         choice = fit_closed_form(
             system,
             data,

@@ -21,7 +21,7 @@ from mbdnode.training.closed_form.regression import regress
 from mbdnode.training.closed_form.rows import Rows, counted, places
 from mbdnode.training.closed_form.task import Candidate, Task
 
-_DEGREES = (1, 2, 3, 5, 8, 12, 18, 26, 36)
+_DEGREES, _FEW_DEGREES = (1, 2, 3, 5, 8, 12, 18, 26, 36), (1, 3, 18)
 _FEATURES, _SCALES, _RIDGES = 160, (0.5, 1.0, 2.0), (1e-20, 1e-14, 1e-9, 1e-5)
 # More unknowns than this part of the equations would fit anything.
 _CROWDED = 0.4
@@ -55,15 +55,15 @@ def _lagrangian(task: Task, rows: Rows) -> Iterator[Candidate]:
 
 
 def _mechanical(task: Task, rows: Rows) -> Iterator[Candidate]:
-    for degree in _DEGREES if task.polished else _DEGREES[:3]:
+    for degree in _DEGREES if task.polished else _FEW_DEGREES:
         if _fits(Library.for_system(task.system, degree=degree), rows):
             name = f"mechanical form of degree {degree}"
             yield Candidate("mechanical", name, lambda r, d=degree: _library(task, r, degree=d))
 
 
 def _features(task: Task, rows: Rows) -> Iterator[Candidate]:
-    for scale in _SCALES if task.polished else (1.0,):
-        for ridge in _RIDGES:
+    for scale in _SCALES if task.polished else _SCALES[1:2]:
+        for ridge in _RIDGES if task.polished else _RIDGES[1:3]:
             yield Candidate(
                 "features",
                 f"set of {_FEATURES} drawn features, scale {scale:g}, ridge {ridge:g}",

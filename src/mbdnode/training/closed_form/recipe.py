@@ -155,8 +155,7 @@ def _choose(trials: list[Trial], enough: float, nearly: float) -> Trial:
 
 def _split(system: Any, minimal: tuple[int, ...], data: Dataset) -> tuple[Rows, list[Tail]]:
     """The rows to fit, and the pieces to predict."""
-    runs = single_trajectories(data)
-    if all(len(run) <= _SHORTEST for run, _ in runs):
+    if all(len(run) <= _SHORTEST for run in data.trajectories):
         rows = rows_of(system, minimal, data)
         last = max(1, int(len(rows) * (1 - _HELD_OUT)))
         first, second = (
@@ -164,7 +163,7 @@ def _split(system: Any, minimal: tuple[int, ...], data: Dataset) -> tuple[Rows, 
         )
         return first, [Tail(None, second)]
     early, tails = [], []
-    for run, values in runs:
+    for run, values in single_trajectories(data):
         if len(run) <= _SHORTEST:
             early.append((run, values))
             continue

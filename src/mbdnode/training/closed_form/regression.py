@@ -59,22 +59,21 @@ def regress(
     first = next(pieces())
     unit = spread_of_accelerations(first)
     model = _scaled(model, first, noise)
-    blank = jnp.zeros_like(model.network.weights)
+    weights = np.zeros(model.network.weights.shape[1])
+    weights[weights.size - model.settings.features :] = np.sqrt(ridge)
+    solver = _Solver(weights)
 
     def solved(fitted: Library | None) -> tuple[Library, float]:
         """With the coefficients corrected, and the size of what was missed before."""
-        factor, squares, count = None, 0.0, 0
+        solver.begin()
+        squares, count = 0.0, 0
         for rows in pieces():
-            matrix, targets, missed = _equations(model, fitted, rows, integrator, unit, noise)
+            targets, missed = _targets(model, fitted, rows, integrator, unit, noise)
             squares, count = squares + float(np.sum(missed**2)), count + missed.size
-            block = np.hstack([matrix, targets])
-            factor = block if factor is None else np.vstack([factor, block])
-            if factor.shape[0] > factor.shape[1]:
-                factor = np.asarray(np.linalg.qr(factor, mode="r"))
-        assert factor is not None
-        change = _least_squares(factor, blank.shape[1], model.settings.features, ridge)
-        weights = (blank if fitted is None else fitted.network.weights) + jnp.asarray(change.T)
-        found = eqx.tree_at(lambda m: m.network.weights, model, weights)
+            solver.take(lambda rows=rows: _matrix(model, rows, noise), targets)
+        change = jnp.asarray(solver.solution().T)
+        change = change if fitted is None else fitted.network.weights + change
+        found = eqx.tree_at(lambda m: m.network.weights, model, change)
         return found, float(np.sqrt(squares / max(count, 1)))
 
     fitted, _ = solved(None)
@@ -103,37 +102,88 @@ def _middle(rows: Rows, noise: Noise):
     return z, (rows.s + rows.s_next) / 2
 
 
-def _equations(model: Library, fitted: Library | None, rows: Rows, integrator, unit, noise: Noise):
-    """Columns, what they must add up to, and what the model so far has missed."""
+def _matrix(model: Library, rows: Rows, noise: Noise) -> np.ndarray:
     own = counted(rows)
-    z, s = _middle(own, noise)
-    matrix = np.asarray(_columns(model, own, z, s))
+    matrix = np.asarray(_columns(model, own, *_middle(own, noise)))
+    return make_windows(own).integral(matrix) if noise.matters else matrix
+
+
+def _targets(model: Library, fitted: Library | None, rows: Rows, integrator, unit, noise: Noise):
+    """What the columns must add up to, and what the model so far has missed."""
+    own = counted(rows)
     if noise.matters:
         windows = make_windows(own)
         momentum, rest = (np.asarray(x) for x in _momentum_and_rest(model, own))
-        targets = windows.integral_of_rate(momentum) + windows.integral(rest)
-        return windows.integral(matrix), targets, np.zeros(0)
+        return windows.integral_of_rate(momentum) + windows.integral(rest), np.zeros(0)
+    z, s = _middle(own, noise)
     if fitted is None:
         mean = (own.s_next - own.s) / own.dt[:, None]
-        return matrix, np.asarray(_wanted(model, own, z, s, mean)), np.zeros(0)
+        return np.asarray(_wanted(model, own, z, s, mean)), np.zeros(0)
     missed = np.asarray(_missed(fitted, rows, integrator, unit))[: len(own), : s.shape[1]]
     still = _wanted(model, own, z, s, jnp.zeros_like(s))
     off = _wanted(model, own, z, s, -jnp.asarray(missed) * unit[None])
-    return matrix, np.asarray(off - still), missed
+    return np.asarray(off - still), missed
 
 
-def _least_squares(factor: np.ndarray, columns: int, features: int, ridge: float) -> np.ndarray:
-    """From the triangular factor of columns and targets side by side."""
-    matrix, targets = factor[:, :columns], factor[:, columns:]
-    norms = np.linalg.norm(matrix, axis=0)
-    norms = np.where(norms > 0, norms, 1.0)
-    weights = np.zeros(columns)
-    weights[columns - features :] = np.sqrt(ridge)
-    extra = np.diag(weights)[weights > 0]
-    left, values, right = np.linalg.svd(np.vstack([matrix / norms, extra]), full_matrices=False)
-    inverse = np.where(values > _NEGLIGIBLE * values[0], 1 / np.maximum(values, 1e-300), 0.0)
-    padded = np.vstack([targets, np.zeros((len(extra), targets.shape[1]))])
-    return (right.T @ (inverse[:, None] * (left.T @ padded))) / norms[:, None]
+class _Solver:
+    """Least squares with the same columns again and again.
+
+    A single piece is factored once. Of several, which may not fit in memory together, only the
+    triangular factor of columns and targets side by side is kept.
+    """
+
+    def __init__(self, weights: np.ndarray):
+        self._ridge = np.diag(weights)[weights > 0]
+        self._factored: Any = None
+        self.begin()
+
+    def begin(self) -> None:
+        """Another pass over the pieces."""
+        self._pieces, self._triangle, self._targets = 0, np.zeros((0, 0)), np.zeros((0, 0))
+        self._first: Any = None
+
+    def take(self, matrix: Callable[[], np.ndarray], targets: np.ndarray) -> None:
+        """One piece; its columns are made only if they are needed."""
+        self._pieces += 1
+        if self._pieces == 1:
+            self._first, self._targets = matrix, targets
+            return
+        if self._pieces == 2:
+            self._triangle = _triangle(np.hstack([self._first(), self._targets]))
+        block = np.hstack([matrix(), targets])
+        self._triangle = _triangle(np.vstack([self._triangle, block]))
+
+    def solution(self) -> np.ndarray:
+        """Of all pieces: one column for each column of the targets."""
+        if self._pieces > 1:
+            columns = self._triangle.shape[1] - self._targets.shape[1]
+            factored = self._factor(self._triangle[:, :columns])
+            return self._solve(factored, self._triangle[:, columns:])
+        if self._factored is None:
+            self._factored = self._factor(self._first())
+        return self._solve(self._factored, self._targets)
+
+    def _factor(self, matrix: np.ndarray):
+        norms = np.linalg.norm(matrix, axis=0)
+        norms = np.where(norms > 0, norms, 1.0)
+        tall = np.vstack([matrix / norms, self._ridge])
+        # The singular values of a tall matrix are those of its triangle.
+        basis, triangle = np.linalg.qr(tall)
+        turned, values, right = np.linalg.svd(triangle)
+        left = basis @ turned[:, : values.size]
+        right = right[: values.size]
+        inverse = np.where(values > _NEGLIGIBLE * values[0], 1 / np.maximum(values, 1e-300), 0.0)
+        return left, inverse, right, norms
+
+    def _solve(self, factored, targets: np.ndarray) -> np.ndarray:
+        left, inverse, right, norms = factored
+        # The ridge asks for zeros.
+        inner = left[: targets.shape[0]].T @ targets
+        return (right.T @ (inverse[:, None] * inner)) / norms[:, None]
+
+
+def _triangle(block: np.ndarray) -> np.ndarray:
+    return np.asarray(np.linalg.qr(block, mode="r")) if block.shape[0] > block.shape[1] else block
 
 
 @eqx.filter_jit
