@@ -122,6 +122,16 @@ class LearnedMechanism(AbstractRateModel):
             parameters=system.parameters,
         )
 
+    def without_zeros(self) -> "LearnedMechanism":
+        """The same law with the columns alone that it needs."""
+        used = np.flatnonzero(np.asarray(self.network.values))
+        kept = tuple(int(k) for k in np.array(self.settings.kept)[used])
+        return replace(
+            self,
+            network=Coefficients(self.network.values[used], self.network.widths),
+            settings=replace(self.settings, kept=kept),
+        )
+
     @property
     def mass_columns(self) -> int:
         """How many of the columns are of the mass."""

@@ -20,8 +20,9 @@ from mbdnode.models import AbstractModel, Ensemble
 from mbdnode.training.compilation import counted_compilation
 from mbdnode.training.config import TrainingConfig, get_recipe
 from mbdnode.training.engine import Progress, Task, batches, begin, raise_multipliers, run_epoch
-from mbdnode.training.fit import Report, _as_dataset, _cast, _check_names, _check_stream
+from mbdnode.training.fit import Report
 from mbdnode.training.fitted import Fit
+from mbdnode.training.given import as_dataset, cast, check_names, check_stream
 from mbdnode.training.interrupt import noted_interrupts
 from mbdnode.training.objectives import check_training, prepare
 from mbdnode.training.refined_members import Refinements, refine_members
@@ -65,9 +66,9 @@ def fit_ensemble(
     check_training(model, config)
     _check(members, seed, config)
     stream = data if isinstance(data, AbstractStream) else None
-    first = _as_dataset(data.chunk(0) if isinstance(data, AbstractStream) else data)
-    _check_names(model, first)
-    _check_stream(model, stream)
+    first = as_dataset(data.chunk(0) if isinstance(data, AbstractStream) else data)
+    check_names(model, first)
+    check_stream(model, stream)
     seeds = range(seed, seed + members)
     models, task, progress = _begin(_drawn(model, seeds), first, config)
 
@@ -76,7 +77,7 @@ def fit_ensemble(
         if stream is None or epoch == 0:
             return task
         fresh = prepare(models[0], stream.chunk(epoch), config)[1].examples
-        return eqx.tree_at(lambda t: t.objective.examples, task, _cast(fresh, config.precision))
+        return eqx.tree_at(lambda t: t.objective.examples, task, cast(fresh, config.precision))
 
     roster, progress, history, compile_s = _train(task_of, progress, seeds, report)
     finished = [jax.tree.map(lambda x, i=i: x[i], progress) for i in roster.counted]
@@ -131,10 +132,12 @@ def _begin(
     """The members scaled to the data, what they share in training, and their first states."""
     prepared = [prepare(model, data, config) for model in drawn]
     models = [model for model, _ in prepared]
-    objective = _cast(prepared[0][1], config.precision)
-    cast = [_cast(model, config.precision) for model in models]
-    progress = jax.tree.map(lambda *x: jnp.stack(x), *(begin(model, objective) for model in cast))
-    return models, Task(cast[0], objective, config), progress
+    objective = cast(prepared[0][1], config.precision)
+    in_precision = [cast(model, config.precision) for model in models]
+    progress = jax.tree.map(
+        lambda *x: jnp.stack(x), *(begin(model, objective) for model in in_precision)
+    )
+    return models, Task(in_precision[0], objective, config), progress
 
 
 def _train(

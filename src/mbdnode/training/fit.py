@@ -13,12 +13,13 @@ import numpy as np
 
 from mbdnode.config import to_dict
 from mbdnode.data import AbstractStream
-from mbdnode.models import MBDNODE, AbstractModel
+from mbdnode.models import AbstractModel
 from mbdnode.training.at_once import fit_at_once
 from mbdnode.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from mbdnode.training.config import TrainingConfig, get_recipe
 from mbdnode.training.engine import Progress, Task, batches, begin, raise_multipliers, run_epoch
 from mbdnode.training.fitted import Fit
+from mbdnode.training.given import as_dataset, cast, check_names, check_stream
 from mbdnode.training.interrupt import Interrupt, noted_interrupts
 from mbdnode.training.objectives import AbstractObjective, check_training, prepare
 from mbdnode.training.refinement import is_refinement, refine
@@ -56,14 +57,14 @@ def fit(
     """
     config = get_recipe(recipe)
     stream = data if isinstance(data, AbstractStream) else None
-    first = _as_dataset(data.chunk(0) if isinstance(data, AbstractStream) else data)
+    first = as_dataset(data.chunk(0) if isinstance(data, AbstractStream) else data)
     check_training(model, config)
-    _check_names(model, first)
-    _check_stream(model, stream)
+    check_names(model, first)
+    check_stream(model, stream)
     if config.method != "gradient":
         return fit_at_once(model.body, first, config, seed, _more(stream))
     model, objective = prepare(model, first, config)
-    in_precision, objective = _cast((model, objective), config.precision)
+    in_precision, objective = cast((model, objective), config.precision)
     task = Task(in_precision, objective, config)
     progress, history = begin(in_precision, objective), []
     identity = _identity(in_precision, objective, config, seed)
@@ -75,7 +76,7 @@ def fit(
         if stream is None or epoch == 0:
             return task
         fresh = prepare(model, stream.chunk(epoch), config)[1].examples
-        fresh = _cast(fresh, config.precision)
+        fresh = cast(fresh, config.precision)
         return eqx.tree_at(lambda t: t.objective.examples, task, fresh)
 
     keeper = _Keeper(checkpoint, history, identity)
@@ -93,24 +94,6 @@ def _more(stream: AbstractStream | None):
         return None
     count = stream.count
     return lambda: (stream.chunk(number) for number in range(1, count))
-
-
-def _as_dataset(data: Dataset | Trajectory) -> Dataset:
-    return data if isinstance(data, Dataset) else Dataset(data)
-
-
-def _check_stream(model: AbstractModel, stream: AbstractStream | None) -> None:
-    """Scales come from the first data that is seen, and other models scale every example."""
-    if stream is not None and not isinstance(model, MBDNODE):
-        raise ValueError(
-            f"{model.kind} learns from recorded motions, not from a stream of draws. Give it a "
-            "Dataset, or use MBDNODE."
-        )
-    if stream is not None and model.settings.constraints == "augmented":
-        raise ValueError(
-            "An augmented Lagrangian keeps multipliers for every step of the data, and a stream "
-            "gives new steps each epoch. Give it a Dataset, or use constraints='penalty'."
-        )
 
 
 class _Keeper:
@@ -227,23 +210,6 @@ def _epoch(task: Task, progress: Progress, table, rate: float, first: bool):
         progress = raise_multipliers(task, progress)
     jax.block_until_ready(losses)
     return progress, losses, np.asarray(made), compiled_s
-
-
-def _cast(tree: Any, precision: str) -> Any:
-    dtype = jnp.dtype(precision)
-    arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
-    return eqx.combine(jax.tree.map(lambda x: x.astype(dtype), arrays), rest)
-
-
-def _check_names(model: AbstractModel, data: Dataset) -> None:
-    first = data.trajectories[0]
-    if first.coordinates != model.coordinate_names or first.inputs != model.input_names:
-        ours = ", ".join((*model.coordinate_names, *model.input_names))
-        theirs = ", ".join((*first.coordinates, *first.inputs))
-        raise ValueError(
-            f"The model has coordinates and inputs {ours}, but the data has {theirs}. Make the "
-            "model for the system that made the data."
-        )
 
 
 def _identity(

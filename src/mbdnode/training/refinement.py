@@ -24,6 +24,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
+from mbdnode.training.compilation import counted_compilation
 from mbdnode.training.engine import Progress, Task
 from mbdnode.training.interrupt import noted_interrupts
 
@@ -72,17 +73,15 @@ def refine(
     done = sum(map(is_refinement, history))
     total = len(history) - done + config.refinement
     stride, size = _thinning(task, progress)
-    requested, compile_s, compiled = False, 0.0, None
+    requested, compile_s = False, 0.0
     with noted_interrupts() as interrupt:
         while not (requested or _settled(history)) and done < config.refinement:
             rows = jnp.asarray(done % stride + stride * np.arange(size))
             start = time.perf_counter()
-            if compiled is None:
-                compiled = _iterate.lower(task, rows, progress).compile()  # pyright: ignore[reportFunctionMemberAccess]
-                compile_s = time.perf_counter() - start
-                start = time.perf_counter()
-            found: Refined = compiled(task, rows, progress)
-            loss = float(found.loss)
+            with counted_compilation() as compilation:
+                found = _iterate(task, rows, progress)
+                loss = float(found.loss)
+            compile_s += compilation.seconds
             progress = eqx.tree_at(
                 lambda p: (p.network, p.damping, p.updates),
                 progress,
@@ -92,7 +91,7 @@ def refine(
                 "epoch": len(history),
                 "loss": loss,
                 "learning_rate": 0.0,
-                "seconds": time.perf_counter() - start,
+                "seconds": time.perf_counter() - start - compilation.seconds,
             }
             history.append(row)
             done += 1

@@ -1,9 +1,14 @@
 """How noisy measurements are, from the measurements alone.
 
 A smooth motion is nearly a polynomial over a few samples, so high differences of it vanish and
-those of noise do not. The median is taken, so that a few sudden changes do not count as noise.
+those of noise do not. Of several orders the least is taken: what is left of the motion shrinks with
+the order, noise does not. The median is taken, so that a few sudden changes do not count as noise.
+
+Under inputs that change within a few samples the motion is not smooth. But over each step, while
+the input is held, positions and velocities must fit together.
 """
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,13 +16,12 @@ import numpy as np
 from mbdnode.training.closed_form.rows import Rows
 from mbdnode.training.closed_form.weak import runs_of
 
-_ORDER = 6
-# The differences of independent noise of size one have this size.
-_GAIN = float(np.sqrt(924.0))
+_ORDERS = (6, 8, 10)
 # Of the median of a normal variable's absolute value.
 _MEDIAN = 0.6745
-# Below this part of the motion, noise is what rounding and an integrator leave.
-_CLEAN = 1e-6
+# Below this part of the motion, noise is what rounding and an integrator leave; and below this
+# one, what is left of a motion over one step.
+_CLEAN, _CLEAN_STEPS = 3e-5, 1e-4
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,8 @@ class Noise:
     **Arguments:**
 
     - `z`, `s`: one value for each coordinate, never zero.
-    - `relative`: the greatest of them, as a part of the motion's own spread.
+    - `relative`: the greatest of them, as a part of the motion's own spread; zero where it is too
+        small to tell from the motion.
     """
 
     z: np.ndarray
@@ -51,18 +56,58 @@ def estimate_noise(rows: Rows) -> Noise:
 
     The `Noise`; none of it where every run is too short to tell.
     """
-    sizes, spreads = [], []
-    for values in (np.asarray(rows.z), np.asarray(rows.s)):
-        differences = [
-            np.diff(values[first:last], n=_ORDER, axis=0)
-            for first, last in runs_of(rows)
-            if last - first > 2 * _ORDER
-        ]
-        count = values.shape[1]
-        whole = np.concatenate(differences) if differences else np.zeros((1, count))
-        sizes.append(np.median(np.abs(whole), axis=0) / (_MEDIAN * _GAIN))
-        spreads.append(np.std(values, axis=0))
-    spread = [np.where(x > 0, x, 1.0) for x in spreads]
+    z, s = np.asarray(rows.z), np.asarray(rows.s)
+    spread = [np.where(np.std(x, axis=0) > 0, np.std(x, axis=0), 1.0) for x in (z, s)]
+    sizes, clean = _of_smooth_motion(rows), _CLEAN
+    if sizes is None:
+        sizes, clean = _of_single_steps(rows), _CLEAN_STEPS
     relative = max(float(np.max(a / b)) for a, b in zip(sizes, spread, strict=True))
     floors = [np.maximum(a, 1e-12 * b) for a, b in zip(sizes, spread, strict=True)]
-    return Noise(floors[0], floors[1], relative)
+    return Noise(floors[0], floors[1], relative if relative > clean else 0.0)
+
+
+def _of_smooth_motion(rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
+    """From high differences; None if no stretch of the data is long enough under one input."""
+    t, u = np.asarray(rows.t), np.asarray(rows.u)
+    stretches = []
+    for first, last in runs_of(rows):
+        changes = np.flatnonzero(np.any(np.diff(u[first:last], axis=0) != 0, axis=1)) + first + 1
+        edges = [first, *changes, last]
+        stretches += [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
+    stretches = [(a, b) for a, b in stretches if b - a > 2 * _ORDERS[0]]
+    if not stretches:
+        return None
+    z, s = (
+        np.min([_size(t, np.asarray(x), stretches, order) for order in _ORDERS], axis=0)
+        for x in (rows.z, rows.s)
+    )
+    return z, s
+
+
+def _size(t: np.ndarray, values: np.ndarray, stretches, order: int) -> np.ndarray:
+    """Of divided differences whose weights have length one, so that noise keeps its size."""
+    found = []
+    for first, last in stretches:
+        if last - first <= order:
+            continue
+        rows = np.arange(first, last - order)[:, None] + np.arange(order + 1)[None, :]
+        times = (t[rows] - t[rows[:, :1]]) / (t[rows[:, -1:]] - t[rows[:, :1]])
+        gaps = times[:, :, None] - times[:, None, :] + np.eye(order + 1)
+        weights = 1 / np.prod(gaps, axis=2)
+        weights = weights / np.linalg.norm(weights, axis=1, keepdims=True)
+        found.append(np.einsum("nk,nkc->nc", weights, values[rows] - values[rows[:, :1]]))
+    if not found:
+        return np.full(values.shape[1], np.inf)
+    return np.median(np.abs(np.concatenate(found)), axis=0) / _MEDIAN
+
+
+def _of_single_steps(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """From positions that do not follow from the velocities at both ends of a step."""
+    count = int(np.sum(np.asarray(rows.weight) > 0))
+    z, z_next, s, s_next, dt = (
+        np.asarray(x)[:count] for x in (rows.z, rows.z_next, rows.s, rows.s_next, rows.dt)
+    )
+    away = z_next - z - dt[:, None] * (s + s_next) / 2
+    size = np.median(np.abs(away), axis=0) / (_MEDIAN * np.sqrt(2))
+    part = size / np.where(np.std(z, axis=0) > 0, np.std(z, axis=0), 1.0)
+    return size, part * np.std(s, axis=0)

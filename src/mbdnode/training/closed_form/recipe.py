@@ -16,6 +16,7 @@ import numpy as np
 
 from mbdnode.integrators import get_integrator
 from mbdnode.models.base import minimal_coordinates
+from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.models.library import Known
 from mbdnode.training.closed_form.candidates import candidates
 from mbdnode.training.closed_form.noise import Noise, estimate_noise
@@ -26,7 +27,7 @@ from mbdnode.training.closed_form.rows import (
     single_trajectories,
     varying,
 )
-from mbdnode.training.closed_form.tails import Tail, held_out_error, spread_of
+from mbdnode.training.closed_form.tails import Tail, held_out_error, integrator_error, spread_of
 from mbdnode.training.closed_form.task import Candidate, Task
 from mbdnode.trajectory import Dataset
 
@@ -34,6 +35,10 @@ _HELD_OUT = 0.2
 _SHORTEST = 10
 # An error of this size, relative to the motion, is round-off: nothing richer can do better.
 _EXACT = 1e-8
+# Errors below this may be those of a good integrator.
+_INTEGRATORS_OWN = 1e-5
+# What is not polished does not become exact, and stops at what people call accurate.
+_ACCURATE = 1e-4
 # A simpler candidate is taken if its error is within this factor of the best one's; of errors that
 # are mostly noise, the differences mean more.
 _NEARLY, _NEARLY_IN_NOISE = 3.0, 1.2
@@ -116,7 +121,9 @@ def fit_closed_form(
         known,
         pieces,
     )
-    enough = _EXACT if not noise.matters else _NEARLY_IN_NOISE * _noise_in(tails, noise)
+    enough = _EXACT if polished else _ACCURATE
+    if noise.matters:
+        enough = max(enough, _NEARLY_IN_NOISE * _noise_in(tails, noise))
     trials: list[Trial] = []
     for candidate in candidates(task, early):
         model = candidate.fit(early)
@@ -124,10 +131,17 @@ def fit_closed_form(
         trials.append(Trial(candidate, error, model))
         if error < enough or (noise.matters and _stalled(trials)):
             break
+        if error < _INTEGRATORS_OWN and task.integrator.order >= 4 and not noise.matters:
+            # Data of another integrator cannot be met more closely than this one is exact.
+            enough = max(enough, 2 * integrator_error(task, model, tails))
+            if error < enough:
+                break
     chosen = _choose(trials, enough, _NEARLY_IN_NOISE if noise.matters else _NEARLY)
     model = chosen.candidate.fit(rows)
     if model is None:
         model = chosen.model  # All of the data defeats what a part of it supports.
+    if isinstance(model, LearnedMechanism):
+        model = model.without_zeros()
     return Choice(model, tuple(trials), chosen, noise, time.perf_counter() - start)
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -41,6 +42,38 @@ def held_out_error(task: Task, model: Any, tails: list[Tail]) -> float:
     """
     mean = float(np.mean([_squared_error(task, model, tail) for tail in tails]))
     return float(np.sqrt(mean)) if np.isfinite(mean) else np.inf
+
+
+def integrator_error(task: Task, model: Any, tails: list[Tail]) -> float:
+    """By how much the integrator's own steps move the model's rollouts over the tails.
+
+    **Arguments:**
+
+    - `task`, `model`, `tails`: as for `held_out_error`.
+
+    **Returns:**
+
+    The change with steps of half the length, relative to the motion; zero for draws.
+    """
+    squares = [0.0]
+    for tail in tails:
+        if tail.before is None:
+            continue
+        coarse = _rolled_out(model, tail.after, task.integrator)
+        fine = _rolled_out(model, _halved(tail.after), task.integrator)
+        moved = [
+            (np.asarray(a) - np.asarray(b)[1::2]) / spread_of(a)
+            for a, b in zip(coarse, fine, strict=True)
+        ]
+        squares.append(float(np.mean(np.concatenate(moved, axis=1) ** 2)))
+    return float(np.sqrt(np.max(squares)))
+
+
+def _halved(rows: Rows) -> Rows:
+    """Every step as two; only where steps begin, how long they are and what acts is of use."""
+    twice = jax.tree.map(lambda x: jnp.repeat(x, 2, axis=0), rows)
+    dt = twice.dt / 2
+    return eqx.tree_at(lambda r: (r.t, r.dt), twice, (twice.t.at[1::2].add(dt[1::2]), dt))
 
 
 def _squared_error(task: Task, model: Any, tail: Tail) -> float:

@@ -1,0 +1,192 @@
+"""What can be told to a closed form: known parts, a structure, parameters, and data in pieces."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+from motions import acceleration, recorded, stepped
+
+import mbdnode as mbd
+from mbdnode.data import AbstractStream
+from mbdnode.mechanisms import SinglePendulum, SliderCrank
+from mbdnode.models import MBDNODE
+from mbdnode.models.learned_mechanism import LearnedMechanism
+from mbdnode.models.library import Library
+from mbdnode.training import TrainingConfig, fit
+
+DT_S, STEPS = 0.01, 240
+# A pendulum that is neither as heavy nor as long as by default.
+HEAVY = {"m": 3.0, "L": 2.0, "c": 0.4}
+
+
+def learn(data, **settings):
+    """With the network's names and constraints, but none of its weights."""
+    settings = {"method": "closed form", "precision": "float64"} | settings
+    return fit(MBDNODE.for_system(SinglePendulum(), width=1), data, TrainingConfig(**settings))
+
+
+def swing(law, start=(1.0, 0.5), steps=STEPS):
+    return recorded(stepped(law, start, DT_S, steps), DT_S)
+
+
+def torque(theta, rate):
+    """Of the printed pendulum: weight and damping about the pivot."""
+    m, arm, c = (HEAVY[name] for name in ("m", "L", "c"))
+    return arm * (-m * 9.81 * np.sin(theta) - c * rate)
+
+
+INERTIA = HEAVY["m"] * HEAVY["L"] ** 2
+
+
+def test_with_a_known_mass_the_torques_are_learned():
+    data = mbd.Dataset(swing(lambda q, v: torque(q, v) / INERTIA), HEAVY)
+    model = learn(data, known="mass", structure="linear").model
+    assert isinstance(model, Library)
+    named = dict(zip(model.basis.terms, model.network.weights[0], strict=False))
+    assert float(named[(2,)]) == pytest.approx(-3.0 * 2.0 * 9.81, rel=1e-8)
+    assert float(model.network.weights[0, len(model.basis)]) == pytest.approx(-0.8, rel=1e-7)
+    # The mass is the mechanism's own, so it may be another one later.
+    expected = torque(2.0, -5.0) / (5 * INERTIA)
+    found = acceleration(model, 2.0, -5.0, **(HEAVY | {"m": 15.0}))
+    assert found == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.fixture(scope="module")
+def magnet():
+    """What a pendulum that is known but for a magnet teaches; the magnet pulls by `sin 2 theta`."""
+    law = lambda q, v: (torque(q, v) - 0.7 * np.sin(2 * q) + 0.2) / INERTIA  # noqa: E731
+    return learn(mbd.Dataset(swing(law), HEAVY), known="mechanism", structure="mechanical").model
+
+
+def test_of_a_known_mechanism_only_what_is_missing_is_learned(magnet):
+    assert isinstance(magnet, Library)
+    values = np.array(magnet.network.weights[0])
+    terms = magnet.basis.terms
+    constant, double = terms.index((0,)), terms.index((4,))
+    np.testing.assert_allclose(values[[constant, double]], [0.2, -0.7], rtol=1e-6)
+    values[[constant, double]] = 0.0
+    np.testing.assert_allclose(values, 0.0, atol=1e-6)
+
+
+def test_forces_that_never_acted_are_known_of_a_known_mechanism(magnet):
+    # No force was ever on the bob in the data.
+    expected = (torque(0.4, 1.0) - 0.7 * np.sin(0.8) + 0.2 + HEAVY["L"] * 12.0) / INERTIA
+    assert acceleration(magnet, 0.4, 1.0, force=12.0, **HEAVY) == pytest.approx(expected, rel=1e-6)
+
+
+def test_function_of_accelerations_has_nothing_to_give_as_known():
+    system = mbd.AccelerationFunction(lambda t, q, v, u, mu: -q, (mbd.length("x"),))
+    for known in ("mass", "mechanism"):
+        with pytest.raises(ValueError, match="AccelerationFunction has no mass matrix"):
+            Library.for_system(system, known=known)
+    t = np.arange(60) * DT_S
+    run = recorded(np.stack([np.cos(t), -np.sin(t)], axis=1), DT_S, system)
+    config = TrainingConfig(method="closed form", precision="float64", known="mass")
+    with pytest.raises(ValueError, match="Describe what is known as a mechanism"):
+        fit(MBDNODE.for_system(system, width=1), run, config)
+
+
+def test_known_part_of_a_constrained_mechanism_is_refused():
+    with pytest.raises(ValueError, match=r"SliderCrank has constraints.*minimal coordinates only"):
+        Library.for_system(SliderCrank(), known="mechanism")
+
+
+@pytest.mark.parametrize("setting", [{"structure": "linear"}, {"known": "mass"}])
+def test_gradient_descent_refuses_what_only_closed_forms_use(setting):
+    with pytest.raises(ValueError, match="is for closed forms, but the method is 'gradient'"):
+        TrainingConfig(**setting)
+
+
+def test_law_that_is_found_whole_cannot_have_a_known_part():
+    with pytest.raises(ValueError, match="'lagrangian', which is found whole"):
+        TrainingConfig(method="polished", structure="lagrangian", known="mass")
+
+
+@pytest.mark.parametrize(
+    ("structure", "kind"),
+    [("linear", Library), ("lagrangian", LearnedMechanism), ("mechanical", Library)],
+)
+def test_structure_restricts_what_is_chosen_from(structure, kind):
+    # Each of them can say this law.
+    law = lambda q, v: -9.81 * np.sin(q) - 0.1 * v  # noqa: E731
+    found = learn(swing(law), structure=structure)
+    assert found.diagnostics["structure"] == structure
+    assert isinstance(found.model, kind)
+    assert found.model.kind == kind.kind
+    assert acceleration(found.model, 0.8, 2.0) == pytest.approx(law(0.8, 2.0), rel=1e-5)
+
+
+def test_structure_that_cannot_say_the_law_shows_in_the_held_out_error():
+    law = lambda q, v: -9.81 * np.sin(q) - 0.3 * v * abs(v)  # noqa: E731
+    assert learn(swing(law), structure="linear").diagnostics["held_out_error"] > 1e-3
+
+
+def test_pendulums_of_several_masses_teach_those_of_others():
+    law = lambda m: lambda q, v: -9.81 * np.sin(q) - 0.5 / m * v  # noqa: E731
+    masses = (0.5, 1.0, 2.0)
+    data = mbd.Dataset(
+        [swing(law(m), steps=80) for m in masses], [{"m": m, "c": 0.5} for m in masses]
+    )
+    found = learn(data, method="polished", structure="lagrangian")
+    assert found.model.settings.use_parameters == ("m",)
+    # `m theta'' = -m g sin theta - c theta'` holds for all masses, also for one never seen.
+    for m in (0.7, 1.4, 5.0):
+        expected = law(m)(2.0, -4.0)
+        assert acceleration(found.model, 2.0, -4.0, m=m) == pytest.approx(expected, rel=1e-7)
+
+
+def test_pendulums_of_several_lengths_teach_one_in_between():
+    law = lambda arm: lambda q, v: -9.81 / arm * np.sin(q) - 0.1 / arm * v  # noqa: E731
+    lengths = (0.8, 0.95, 1.1, 1.25, 1.4)
+    data = mbd.Dataset([swing(law(x), steps=80) for x in lengths], [{"L": x} for x in lengths])
+    found = learn(data, structure="mechanical")
+    assert found.model.settings.use_parameters == ("L",)
+    for arm in (0.9, 1.3):
+        expected = law(arm)(0.6, 1.5)
+        assert acceleration(found.model, 0.6, 1.5, L=arm) == pytest.approx(expected, rel=1e-2)
+    # A model that ignored the length would be off by a third.
+    assert abs(law(0.9)(0.6, 1.5) / law(1.3)(0.6, 1.5)) > 1.4
+
+
+class Pieces(AbstractStream):
+    """Swings from growing starts, one a chunk; it knows which were asked for, and which live."""
+
+    def __init__(self, count):
+        self.count = count
+        self.asked, self.alive, self._given = [], [], []
+
+    def chunk(self, number):
+        law = lambda q, v: -9.81 * np.sin(q) - 0.3 * v * abs(v)  # noqa: E731
+        gc.collect()
+        self.alive.append(sum(given() is not None for given in self._given))
+        self.asked.append(number)
+        run = swing(law, (0.3 + 0.2 * number, 0.0), steps=60)
+        self._given.append(weakref.ref(run))
+        return mbd.Dataset(run)
+
+
+@pytest.fixture(scope="module")
+def streamed():
+    """A law that the model cannot say, so that every piece of the data has its say."""
+    stream = Pieces(6)
+    return stream, learn(stream, structure="linear").model
+
+
+def test_stream_gives_the_coefficients_of_the_same_data_in_memory(streamed):
+    own = Pieces(6)
+    runs = [own.chunk(number).trajectories[0] for number in range(6)]
+    whole = learn(mbd.Dataset(runs), structure="linear").model.network.weights
+    first = learn(runs[0], structure="linear").model.network.weights
+    found = streamed[1].network.weights
+    np.testing.assert_allclose(found, whole, rtol=1e-9, atol=1e-9)
+    assert np.max(np.abs(found - first)) > 1e-2
+
+
+def test_stream_is_asked_for_every_piece_equally_often_and_never_holds_all(streamed):
+    stream, _ = streamed
+    assert stream.asked[0] == 0
+    times = [stream.asked.count(number) for number in range(1, 6)]
+    assert min(times) == max(times) >= 2
+    # The first, on which the choice is made, and the piece before.
+    assert max(stream.alive) <= 3
