@@ -42,7 +42,9 @@ class Basis(eqx.Module):
             highest = int(choice[:, i].max())
             if highest:
                 table = (
-                    _harmonics(z[i], highest) if angle else _powers(z[i] / self.size[i], highest)
+                    _harmonics(z[i], highest)
+                    if angle
+                    else _powers((z[i] - self.origin[i]) / self.size[i], highest)
                 )
                 value = value * table[choice[:, i]]
         return value
@@ -101,7 +103,7 @@ def scale_of(z: Float[Array, "n nz"]) -> Scale:
     """
     low, high = jnp.min(z, axis=0), jnp.max(z, axis=0)
     origin = jnp.where((low <= 0) & (high >= 0), 0.0, (low + high) / 2)
-    size = jnp.max(jnp.abs(z - origin), axis=0)
+    size = jnp.max(jnp.abs(z - origin[None]), axis=0)
     return Scale(origin, jnp.where(size > 0, size, 1.0))
 
 

@@ -93,8 +93,6 @@ def _proposals(
     for width in _WIDTHS if blank.settings.joint_laws else (1.0,):
         start = _with_widths(blank, rows, width)
         equations = _equations(task, start, rows)
-        if equations is None:
-            continue
         for support in candidate_supports(equations):
             left = find_law(equations, support)[1]
             found.append((left * _WORTH**support.size, start, support, equations))
@@ -118,13 +116,11 @@ def _with_widths(model: LearnedMechanism, rows: Rows, width: float) -> LearnedMe
     return eqx.tree_at(lambda m: m.network.widths, model, jnp.asarray(width * fastest))
 
 
-def _equations(task: Task, model: LearnedMechanism, rows: Rows) -> Equations | None:
+def _equations(task: Task, model: LearnedMechanism, rows: Rows) -> Equations:
     """From accelerations; in integral form where noise would drown them."""
     masses = np.arange(model.network.values.size) < model.mass_columns
     if task.noise.matters:
         windows = make_windows(rows)
-        if not len(windows):
-            return None
         momenta, forces = (np.asarray(x) for x in _momenta_and_forces(model, rows))
         inertia = windows.integral_of_rate(momenta)
         whole = inertia + windows.integral(forces)
@@ -165,10 +161,7 @@ def _largest_mass(model: LearnedMechanism, values: np.ndarray) -> int:
 def _fitted(
     task: Task, rows: Rows, blank: LearnedMechanism, support: np.ndarray
 ) -> LearnedMechanism | None:
-    equations = _equations(task, blank, rows)
-    if equations is None:
-        return None
-    model = _law(blank, equations, support)
+    model = _law(blank, _equations(task, blank, rows), support)
     if task.polished:
         fixed = _largest_mass(model, np.asarray(model.network.values))
         free = np.array([int(k) for k in support if k != fixed] + _widths_of(model, support))

@@ -17,11 +17,13 @@ from mbdnode.training.closed_form.rows import Rows
 from mbdnode.training.closed_form.weak import runs_of
 
 _ORDERS = (6, 8, 10)
+# Rows of a stretch that can tell.
+_SHORTEST = 2 * _ORDERS[0]
 # Of the median of a normal variable's absolute value.
 _MEDIAN = 0.6745
 # Below this part of the motion, noise is what rounding and an integrator leave; and below this
 # one, what is left of a motion over one step.
-_CLEAN, _CLEAN_STEPS = 3e-5, 1e-4
+_CLEAN, _CLEAN_STEPS = 5e-6, 1e-4
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ def estimate_noise(rows: Rows) -> Noise:
     The `Noise`; none of it where every run is too short to tell.
     """
     z, s = np.asarray(rows.z), np.asarray(rows.s)
+    if all(last - first <= _SHORTEST for first, last in runs_of(rows)):
+        return Noise(np.ones(z.shape[1]), np.ones(z.shape[1]), 0.0)
     spread = [np.where(np.std(x, axis=0) > 0, np.std(x, axis=0), 1.0) for x in (z, s)]
     sizes, clean = _of_smooth_motion(rows), _CLEAN
     if sizes is None:
@@ -74,7 +78,7 @@ def _of_smooth_motion(rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
         changes = np.flatnonzero(np.any(np.diff(u[first:last], axis=0) != 0, axis=1)) + first + 1
         edges = [first, *changes, last]
         stretches += [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
-    stretches = [(a, b) for a, b in stretches if b - a > 2 * _ORDERS[0]]
+    stretches = [(a, b) for a, b in stretches if b - a > _SHORTEST]
     if not stretches:
         return None
     z, s = (

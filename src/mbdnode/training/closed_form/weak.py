@@ -57,7 +57,7 @@ def make_windows(rows: Rows) -> Windows:
 
     **Returns:**
 
-    The `Windows`; none if every run is shorter than a window.
+    The `Windows`, as long as the longest run if that is shorter.
     """
     t, dt = np.asarray(rows.t), np.asarray(rows.dt)
     length = samples_per_period(rows) // _PER_PERIOD
