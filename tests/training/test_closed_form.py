@@ -111,7 +111,7 @@ def test_cubic_spring_is_found_by_a_richer_basis():
     choice = fit_closed_form(system, mbd.Dataset(run), integrator="rk4", polished=False, seed=0)
     linear, chosen = choice.trials[0], choice.chosen
     assert linear.error > 1e-3
-    assert chosen.candidate.name == "mechanical form of degree 3"
+    assert chosen.candidate.structure in ("lagrangian", "mechanical")
     again = mbd.simulate(choice.model, 2 * t, mbd.State(run.q[0], run.v[0]))
     exact = mbd.simulate(system, 2 * t, {"x": 1.0, "x_dot": 0.0})
     np.testing.assert_allclose(again.q, exact.q, atol=1e-5)
@@ -142,7 +142,7 @@ def test_settings_of_gradient_descent_are_refused_by_a_closed_form(swing):
     model = MBDNODE.for_system(SinglePendulum(), width=1)
     with pytest.raises(ValueError, match=r"epochs is 3.*does not use it"):
         fit(model, swing, TrainingConfig(method="polished", epochs=3))
-    with pytest.raises(ValueError, match="hard constraints and fixed parameters"):
+    with pytest.raises(ValueError, match="finds by itself which parameters differ"):
         fit(MBDNODE.for_system(SinglePendulum(), use_parameters=("L",)), swing, "best")
 
 

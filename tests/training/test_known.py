@@ -3,6 +3,7 @@
 import gc
 import weakref
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from motions import acceleration, recorded, stepped
@@ -56,17 +57,15 @@ def test_with_a_known_mass_the_torques_are_learned():
 def magnet():
     """What a pendulum that is known but for a magnet teaches; the magnet pulls by `sin 2 theta`."""
     law = lambda q, v: (torque(q, v) - 0.7 * np.sin(2 * q) + 0.2) / INERTIA  # noqa: E731
-    return learn(mbd.Dataset(swing(law), HEAVY), known="mechanism", structure="mechanical").model
+    return learn(mbd.Dataset(swing(law), HEAVY), method="polished", known="mechanism").model
 
 
 def test_of_a_known_mechanism_only_what_is_missing_is_learned(magnet):
     assert isinstance(magnet, Library)
-    values = np.array(magnet.network.weights[0])
-    terms = magnet.basis.terms
-    constant, double = terms.index((0,)), terms.index((4,))
-    np.testing.assert_allclose(values[[constant, double]], [0.2, -0.7], rtol=1e-6)
-    values[[constant, double]] = 0.0
-    np.testing.assert_allclose(values, 0.0, atol=1e-6)
+    for theta, rate in ((0.8, 0.5), (-0.3, -2.0)):
+        state = jnp.array([theta]), jnp.array([rate]), jnp.zeros(1)
+        learned = magnet.network.weights @ magnet.columns(*state, {})
+        assert float(learned[0]) == pytest.approx(0.2 - 0.7 * np.sin(2 * theta), abs=1e-6)
 
 
 def test_forces_that_never_acted_are_known_of_a_known_mechanism(magnet):
@@ -122,31 +121,16 @@ def test_structure_that_cannot_say_the_law_shows_in_the_held_out_error():
     assert learn(swing(law), structure="linear").diagnostics["held_out_error"] > 1e-3
 
 
-def test_pendulums_of_several_masses_teach_those_of_others():
-    law = lambda m: lambda q, v: -9.81 * np.sin(q) - 0.5 / m * v  # noqa: E731
-    masses = (0.5, 1.0, 2.0)
-    data = mbd.Dataset(
-        [swing(law(m), steps=80) for m in masses], [{"m": m, "c": 0.5} for m in masses]
-    )
-    found = learn(data, method="polished", structure="lagrangian")
-    assert found.model.settings.use_parameters == ("m",)
-    # `m theta'' = -m g sin theta - c theta'` holds for all masses, also for one never seen.
-    for m in (0.7, 1.4, 5.0):
-        expected = law(m)(2.0, -4.0)
-        assert acceleration(found.model, 2.0, -4.0, m=m) == pytest.approx(expected, rel=1e-7)
-
-
-def test_pendulums_of_several_lengths_teach_one_in_between():
-    law = lambda arm: lambda q, v: -9.81 / arm * np.sin(q) - 0.1 / arm * v  # noqa: E731
-    lengths = (0.8, 0.95, 1.1, 1.25, 1.4)
-    data = mbd.Dataset([swing(law(x), steps=80) for x in lengths], [{"L": x} for x in lengths])
+def test_pendulums_on_several_moons_teach_those_on_another():
+    law = lambda g: lambda q, v: -g * np.sin(q) - 0.1 * v  # noqa: E731
+    moons = (1.6, 3.7, 9.8)
+    data = mbd.Dataset([swing(law(g), steps=80) for g in moons], [{"g": g} for g in moons])
     found = learn(data, structure="mechanical")
-    assert found.model.settings.use_parameters == ("L",)
-    for arm in (0.9, 1.3):
-        expected = law(arm)(0.6, 1.5)
-        assert acceleration(found.model, 0.6, 1.5, L=arm) == pytest.approx(expected, rel=1e-2)
-    # A model that ignored the length would be off by a third.
-    assert abs(law(0.9)(0.6, 1.5) / law(1.3)(0.6, 1.5)) > 1.4
+    assert found.model.settings.use_parameters == ("g",)
+    # Three values leave some of a cubic in `g` open; the plainest is nearly right.
+    for g in (2.5, 7.0):
+        expected = law(g)(0.8, -0.5)
+        assert acceleration(found.model, 0.8, -0.5, g=g) == pytest.approx(expected, rel=5e-3)
 
 
 class Pieces(AbstractStream):

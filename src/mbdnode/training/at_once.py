@@ -11,6 +11,9 @@ from mbdnode.training.config import TrainingConfig
 from mbdnode.training.fitted import Fit
 from mbdnode.trajectory import Dataset
 
+# An error of this part of the motion is no prediction to rely on.
+_POOR = 0.1
+
 
 def fit_at_once(
     system: Any,
@@ -46,11 +49,12 @@ def fit_at_once(
             more=more,
         )
     found, error = choice.chosen.candidate, choice.chosen.error
+    doubt = "" if error < _POOR else "; no law was found that predicts this motion well"
     tried = f"of {len(choice.trials)} tried" if len(choice.trials) > 1 else "the first tried"
     return Fit(
         model=choice.model,
         history=[],
-        status=f"chose a {found.name}, {tried}; error on the held-out part {error:.1e}",
+        status=f"chose a {found.name}, {tried}; error on the held-out part {error:.1e}{doubt}",
         outcome="completed",
         updates=0,
         train_seconds=max(choice.seconds - compilation.seconds, 0.0),

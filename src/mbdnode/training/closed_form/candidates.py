@@ -56,7 +56,8 @@ def _lagrangian(task: Task, rows: Rows) -> Iterator[Candidate]:
 
 def _mechanical(task: Task, rows: Rows) -> Iterator[Candidate]:
     for degree in _DEGREES if task.polished else _FEW_DEGREES:
-        if _fits(Library.for_system(task.system, degree=degree), rows):
+        blank = Library.for_system(task.system, degree=degree, use_parameters=task.parameters)
+        if _fits(blank, rows):
             name = f"mechanical form of degree {degree}"
             yield Candidate("mechanical", name, lambda r, d=degree: _library(task, r, degree=d))
 

@@ -46,6 +46,8 @@ _FEW_FORMS = 3
 _WIDTHS = (0.3, 0.1, 0.03, 0.01)
 # Laws of one form that are fitted; each term more must lower what is left by this factor.
 _MOST, _WORTH = 4, 2.0
+# A law that leaves more than this part of its inertia is fitted only if there is no better one.
+_PROMISING = 1e-2
 # More unknowns than this part of the equations would fit anything.
 _CROWDED = 0.4
 # A mass matrix that is worse than this is no mass matrix.
@@ -66,6 +68,25 @@ def mechanisms(task: Task, rows: Rows) -> Iterator[Candidate]:
 
     An iterator; a form that is not asked for costs nothing.
     """
+    doubtful = []
+    for blank in _forms(task, rows):
+        for left, start, support in _proposals(task, blank, rows):
+            candidate = Candidate(
+                "lagrangian",
+                f"mechanism of {len(support)} terms",
+                lambda r, b=start, k=support: _fitted(task, r, b, k),
+            )
+            if task.noise.matters or left < _PROMISING:
+                yield candidate
+            else:
+                doubtful.append((left, candidate))
+    # Where no form says the truth, the nearest ones may still do well.
+    for _, candidate in sorted(doubtful, key=lambda pair: pair[0])[:_MOST]:
+        yield candidate
+
+
+def _forms(task: Task, rows: Rows) -> Iterator[LearnedMechanism]:
+    """Every form that this much data can tell of, without coefficients."""
     for mass, potential, joint_laws in _FORMS if task.polished else _FORMS[:_FEW_FORMS]:
         blank = LearnedMechanism.for_system(
             task.system,
@@ -75,36 +96,30 @@ def mechanisms(task: Task, rows: Rows) -> Iterator[Candidate]:
             use_parameters=task.parameters,
             joint_laws=joint_laws,
         )
-        if blank.network.values.size > _CROWDED * rows.z.shape[1] * len(counted(rows)):
-            continue
-        for start, support in _proposals(task, blank, rows):
-            yield Candidate(
-                "lagrangian",
-                f"mechanism of {len(support)} terms",
-                lambda r, b=start, k=support: _fitted(task, r, b, k),
-            )
+        if blank.network.values.size <= _CROWDED * rows.z.shape[1] * len(counted(rows)):
+            yield blank
 
 
 def _proposals(
     task: Task, blank: LearnedMechanism, rows: Rows
-) -> list[tuple[LearnedMechanism, np.ndarray]]:
-    """The most promising supports of one form, over all widths of friction."""
+) -> list[tuple[float, LearnedMechanism, np.ndarray]]:
+    """The most promising supports of one form, over all widths of friction, and what they leave."""
     found = []
     for width in _WIDTHS if blank.settings.joint_laws else (1.0,):
         start = _with_widths(blank, rows, width)
         equations = _equations(task, start, rows)
         for support in candidate_supports(equations):
             left = find_law(equations, support)[1]
-            found.append((left * _WORTH**support.size, start, support, equations))
-    found.sort(key=lambda proposal: proposal[0])
+            found.append((left, start, support, equations))
+    found.sort(key=lambda proposal: proposal[0] * _WORTH ** proposal[2].size)
     seen, kept = set(), []
-    for _, start, support, equations in found:
+    for left, start, support, equations in found:
         if tuple(support) in seen or len(kept) == _MOST:
             continue
         seen.add(tuple(support))
         if _is_law(task, _law(start, equations, support), rows):
-            kept.append((start, support))
-    return sorted(kept, key=lambda proposal: proposal[1].size)
+            kept.append((left, start, support))
+    return sorted(kept, key=lambda proposal: proposal[2].size)
 
 
 def _with_widths(model: LearnedMechanism, rows: Rows, width: float) -> LearnedMechanism:

@@ -60,7 +60,7 @@ def estimate_noise(rows: Rows) -> Noise:
     """
     z, s = np.asarray(rows.z), np.asarray(rows.s)
     if all(last - first <= _SHORTEST for first, last in runs_of(rows)):
-        return Noise(np.ones(z.shape[1]), np.ones(z.shape[1]), 0.0)
+        return Noise(np.full(z.shape[1], 1e-12), np.full(z.shape[1], 1e-12), 0.0)
     spread = [np.where(np.std(x, axis=0) > 0, np.std(x, axis=0), 1.0) for x in (z, s)]
     sizes, clean = _of_smooth_motion(rows), _CLEAN
     if sizes is None:

@@ -121,9 +121,8 @@ def fit_closed_form(
         known,
         pieces,
     )
-    enough = _EXACT if polished else _ACCURATE
-    if noise.matters:
-        enough = max(enough, _NEARLY_IN_NOISE * _noise_in(tails, noise))
+    # What was rounded on its way here cannot be met more closely either.
+    enough = max(_EXACT if polished else _ACCURATE, _NEARLY_IN_NOISE * _noise_in(tails, noise))
     trials: list[Trial] = []
     for candidate in candidates(task, early):
         model = candidate.fit(early)

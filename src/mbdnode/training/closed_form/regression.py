@@ -81,9 +81,11 @@ def regress(
         return fitted
     best, least = fitted, np.inf
     for _ in range(_ROUNDS):
-        corrected, size = solved(fitted)
+        # A model that blows up within a step misses by infinity, and is not corrected further.
+        with np.errstate(over="ignore", invalid="ignore"):
+            corrected, size = solved(fitted)
         if not size < 0.5 * least:
-            return best if least < size else fitted
+            return fitted if size < least else best
         best, least, fitted = fitted, size, corrected
     return best
 

@@ -40,7 +40,8 @@ def held_out_error(task: Task, model: Any, tails: list[Tail]) -> float:
 
     The error; infinity if a rollout fails.
     """
-    mean = float(np.mean([_squared_error(task, model, tail) for tail in tails]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(np.mean([_squared_error(task, model, tail) for tail in tails]))
     return float(np.sqrt(mean)) if np.isfinite(mean) else np.inf
 
 

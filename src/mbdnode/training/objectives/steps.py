@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from mbdnode.integrators import AbstractIntegrator, Adaptive, get_integrator
 from mbdnode.models import MBDNODE
+from mbdnode.models.mbdnode import MBDNODEConfig
 from mbdnode.multibody import Partition, choose_partition, resolve_parameters
 from mbdnode.training.config import TrainingConfig
 from mbdnode.training.losses import Units, predict, soft_residual, window_errors, window_loss
@@ -129,3 +130,10 @@ def _check_closed_form(model: MBDNODE, config: TrainingConfig) -> None:
             "by itself which parameters differ between runs; constraints, use_parameters and order "
             "must be left as they are. Use recipe 'paper' for others."
         )
+    plain = MBDNODEConfig()
+    for name in ("forces", "use_velocity", "use_time", "affine", "divisor"):
+        if getattr(settings, name) != getattr(plain, name):
+            raise ValueError(
+                f"{name} is {getattr(settings, name)!r}, but the method {config.method!r} chooses "
+                "its own structure and does not use it. Leave it out, or use recipe 'free'."
+            )
