@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from rich.console import Console
 from rich.table import Table
@@ -97,6 +98,8 @@ def main(console: Console, seeds: int, names: list[str]) -> None:
                 found = [learned(case, recipe, seed) for seed in range(seeds)]
                 medians[recipe] = statistics.median(error for error, _ in found)
                 status = found[0][1].status
+                # Hundreds of compiled programs in one process exhaust its memory maps.
+                jax.clear_caches()
                 console.print(f"[dim]{name}, {law}, {recipe}: {medians[recipe]:.1e}; {status}")
             ratio = medians["paper"] / medians["best"]
             cells = [f"{medians[recipe]:.1e}" for recipe in RECIPES]
