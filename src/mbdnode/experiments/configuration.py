@@ -212,6 +212,7 @@ def printed(config: RunConfig) -> dict[str, str]:
     layers = getattr(settings, "hidden_layers", getattr(settings, "layers", "-"))
     activation = "Sigmoid, Tanh" if config.model == "lstm" else getattr(settings, "activation", "-")
     batch = "all" if training.batch_size is None else str(training.batch_size)
+    stages = ["Adam"] * bool(training.epochs) + ["Gauss-Newton"] * bool(training.refinement)
     return {
         "model": config.model,
         "integrator": integrator_of(config),
@@ -222,7 +223,7 @@ def printed(config: RunConfig) -> dict[str, str]:
         "Learning rate decay": f"{training.decay:g}",
         "Activation function": activation.capitalize(),
         "Loss function": "MSE",
-        "Optimizer": "Adam",
+        "Optimizer": ", ".join(stages),
         "Batch size": batch,
         "Precision": training.precision,
     }

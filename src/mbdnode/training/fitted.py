@@ -11,7 +11,8 @@ class Fit:
     **Arguments:**
 
     - `model`: with the last good weights.
-    - `history`: for each epoch its number, mean loss, learning rate and seconds.
+    - `history`: for each epoch its number, mean loss, learning rate and seconds; iterations of a
+        refinement follow, with a learning rate of zero.
     - `status`: how training ended, as a sentence.
     - `outcome`: the same as a word: completed, stopped, interrupted, or diverged.
     - `updates`: how many were made, in all.

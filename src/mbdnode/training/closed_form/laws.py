@@ -32,16 +32,16 @@ _FORMS = (
     (1, 1, False),
     (2, 1, False),
     (1, 1, True),
+    (2, 1, True),
     (0, 2, False),
     (1, 2, False),
     (0, 1, True),
     (2, 2, False),
     (0, 4, True),
-    (2, 1, True),
     (1, 2, True),
     (2, 4, False),
 )
-_FEW_FORMS = 3
+_FEW_FORMS = 4
 # Friction sets in over these parts of the greatest rate; polishing finds the rest.
 _WIDTHS = (0.3, 0.1, 0.03, 0.01)
 # Laws of one form that are fitted; each term more must lower what is left by this factor.

@@ -38,7 +38,7 @@ _EXACT = 1e-8
 # Errors below this may be those of a good integrator.
 _INTEGRATORS_OWN = 1e-5
 # What is not polished does not become exact, and stops at what people call accurate.
-_ACCURATE = 1e-4
+_ACCURATE = 3e-4
 # A simpler candidate is taken if its error is within this factor of the best one's; of errors that
 # are mostly noise, the differences mean more.
 _NEARLY, _NEARLY_IN_NOISE = 3.0, 1.2
