@@ -36,7 +36,7 @@ class AbstractObjective(eqx.Module):
 
     def errors(self, model: Any, example: Any) -> Float[Array, " m"]:
         """What the loss of one example is the mean square of, for an objective that is one."""
-        raise NotImplementedError(f"{type(self).__name__} has no errors to refine.")
+        raise TypeError(f"{type(self).__name__} is no mean square, so it cannot be refined.")
 
     def first_multipliers(self, model: Any) -> Float[Array, "n k"]:
         """Multipliers of an augmented Lagrangian, for each example; none by default."""
