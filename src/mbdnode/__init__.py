@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mbdnode import experiments, integrators, mechanisms, testing
+    from mbdnode.control import MPC, closed_loop, discretize, linearize
     from mbdnode.data import StepStream, sample_accelerations, write
     from mbdnode.evaluation import energy, evaluate, reactions
     from mbdnode.models import FCNN, HNN, LNN, LSTM, MBDNODE, Ensemble, load, save
@@ -49,18 +50,22 @@ _HOMES = {
     "LNN": "mbdnode.models",
     "LSTM": "mbdnode.models",
     "MBDNODE": "mbdnode.models",
+    "MPC": "mbdnode.control",
     "Parameter": "mbdnode.multibody",
     "State": "mbdnode.trajectory",
     "TrainingConfig": "mbdnode.training",
     "Trajectory": "mbdnode.trajectory",
     "angle": "mbdnode.multibody",
+    "closed_loop": "mbdnode.control",
     "consistent_state": "mbdnode.multibody",
+    "discretize": "mbdnode.control",
     "energy": "mbdnode.evaluation",
     "estimate_state": "mbdnode.training",
     "evaluate": "mbdnode.evaluation",
     "fit": "mbdnode.training",
     "fit_ensemble": "mbdnode.training",
     "length": "mbdnode.multibody",
+    "linearize": "mbdnode.control",
     "load": "mbdnode.models",
     "nonnegative": "mbdnode.multibody",
     "positive": "mbdnode.multibody",
@@ -79,6 +84,7 @@ __all__ = [
     "LNN",
     "LSTM",
     "MBDNODE",
+    "MPC",
     "AbstractMechanism",
     "AccelerationFunction",
     "Coordinate",
@@ -91,7 +97,9 @@ __all__ = [
     "TrainingConfig",
     "Trajectory",
     "angle",
+    "closed_loop",
     "consistent_state",
+    "discretize",
     "energy",
     "estimate_state",
     "evaluate",
@@ -100,6 +108,7 @@ __all__ = [
     "fit_ensemble",
     "integrators",
     "length",
+    "linearize",
     "load",
     "mechanisms",
     "nonnegative",

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbdnode.decisions import Decisions
 from mbdnode.status import Status, completed
 
 
@@ -46,6 +47,7 @@ class Trajectory(eqx.Module):
     - `coordinates`, `rates`, `inputs`: the columns' names.
     - `spread`: the standard deviation of `q` and `v` between the members of an ensemble, whose mean
         the trajectory is; None for anything else.
+    - `decisions`: of the controller, if the trajectory is of a closed loop.
     """
 
     t: Float[Array, "*batch n"]
@@ -59,6 +61,7 @@ class Trajectory(eqx.Module):
     rates: tuple[str, ...] = eqx.field(static=True)
     inputs: tuple[str, ...] = eqx.field(static=True)
     spread: State | None = None
+    decisions: Decisions | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -129,15 +132,18 @@ class Dataset(eqx.Module):
         equal lengths, as `jax.vmap` over `simulate` gives it.
     - `parameters`: values by name for each of them, if they differ from the defaults; arrays for
         a batch.
+    - `summary`: what became of the rows of the logs that it was read from; None for anything else.
     """
 
     trajectories: tuple[Trajectory, ...]
     parameters: tuple[Mapping[str, Any], ...]
+    summary: Any = eqx.field(static=True)
 
     def __init__(
         self,
         trajectories: Trajectory | Sequence[Trajectory],
         parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        summary: Any = None,
     ):
         runs = (trajectories,) if isinstance(trajectories, Trajectory) else tuple(trajectories)
         if not runs:
@@ -166,6 +172,7 @@ class Dataset(eqx.Module):
                 "each, or one for all."
             )
         self.trajectories, self.parameters = runs, tuple(dict(p) for p in parameters)
+        self.summary = summary
 
 
 def check_times(t: Any) -> None:

@@ -1,0 +1,255 @@
+"""The minimal state-space form `z' = f(t, z, u)` of a mechanism or a learned model.
+
+`z` is what the constraints leave free: the independent positions, then the independent
+velocities. The rest of the state is completed from it, so what holds for `z` (a linearisation, a
+plan) holds on the manifold of the constraints. Of an ensemble, `f` is the mean of its members.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbdnode.multibody import (
+    AbstractForecaster,
+    AbstractSystem,
+    Coords,
+    Params,
+    Partition,
+    Time,
+    check_definition,
+    choose_partition,
+    complete,
+    consistent_state,
+    resolve_parameters,
+)
+from mbdnode.naming import unknown_name
+from mbdnode.simulation import AbstractEnsemble
+from mbdnode.trajectory import State
+
+# States and inputs of the minimal form.
+Minimal = Float[Array, " nz"]
+
+
+class StateSpace(eqx.Module):
+    """A model in minimal form.
+
+    Make one with `state_space`.
+
+    **Arguments:**
+
+    - `model`: a mechanism, a learned model, or an ensemble.
+    - `partition`: which coordinates are independent.
+    - `mu`: the parameters.
+    - `home`: a configuration near which the constraints are closed.
+    - `held`: every input's value where it is not an argument.
+    - `actuated`: which inputs are arguments, by index; `u` has these alone.
+    """
+
+    model: AbstractSystem | AbstractEnsemble
+    partition: Partition
+    mu: Params
+    home: Coords
+    held: Float[Array, " inputs"]
+    actuated: tuple[int, ...] = eqx.field(static=True)
+
+    @property
+    def system(self) -> AbstractSystem:
+        """The model, or the first of an ensemble: all share names and constraints."""
+        return self.model[0] if isinstance(self.model, AbstractEnsemble) else self.model
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The entries of `z`."""
+        return minimal_names(self.system, self.partition)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The entries of `u`."""
+        return tuple(self.system.input_names[i] for i in self.actuated)
+
+    def all_inputs(self, u: Float[Array, " nu"]) -> Float[Array, " inputs"]:
+        """Every input of the system: those of `u`, and the held ones."""
+        return self.held.at[np.array(self.actuated, int)].set(u)
+
+    @property
+    def positions(self) -> int:
+        """How many entries of `z` are positions."""
+        return self.partition.position.independent.shape[0]
+
+    @property
+    def size(self) -> int:
+        """How many entries `z` has."""
+        return self.positions + self.partition.velocity.independent.shape[0]
+
+    def take(self, state: State) -> Minimal:
+        """The minimal state of a whole one."""
+        position, velocity = self.partition.position, self.partition.velocity
+        taken = position.take_independent(state.q), velocity.take_independent(state.v)
+        return jnp.concatenate(taken)
+
+    def rate(self, t: Time, z: Minimal, u: Float[Array, " nu"], near: Coords):
+        """The rate of `z`, and the whole configuration there.
+
+        **Arguments:**
+
+        - `t`, `z`, `u`: where.
+        - `near`: a configuration near by, which decides how the constraints are closed.
+
+        **Returns:**
+
+        `z'` and `q`.
+        """
+        q, v, tangent, _ = complete(
+            self.system,
+            self.partition,
+            t,
+            z[: self.positions],
+            z[self.positions :],
+            near,
+            self.mu,
+        )
+        direct = self.partition.position.take_independent(v)
+        load = self.all_inputs(u)
+
+        def of(model: AbstractSystem):
+            if model.closed_on_minimal:
+                x, s = z[: self.positions], z[self.positions :]
+                return jnp.concatenate(model.minimal_rates(t, x, s, load, self.mu))
+            a = model.independent_acceleration(t, q, v, load, self.mu, tangent)
+            return jnp.concatenate([direct, a])
+
+        if isinstance(self.model, AbstractEnsemble):
+            return jnp.mean(self.model.map(of), axis=0), q
+        return of(self.model), q
+
+    def jacobians(self, t: Time, z: Minimal, u: Float[Array, " nu"], near: Coords):
+        """`df/dz` and `df/du`, by forward-mode autodiff through the constraints."""
+        rate = lambda z, u: self.rate(t, z, u, near)[0]  # noqa: E731
+        return jax.jacfwd(rate, argnums=(0, 1))(z, u)
+
+
+def state_space(
+    model: Any,
+    at: Any = None,
+    *,
+    t: float = 0.0,
+    parameters: Mapping[str, Any] | None = None,
+    actuated: Sequence[str] | None = None,
+    held: Any = None,
+) -> tuple[StateSpace, Minimal]:
+    """A model in minimal form, near a state.
+
+    **Arguments:**
+
+    - `model`: a mechanism, a learned model, or an ensemble.
+    - `at`: a `State`; what is known of it, by name; a vector of the minimal coordinates and
+        velocities; None for the place where the model is assembled, at rest.
+    - `t`: the time, for constraints that depend on it.
+    - `parameters`: values other than the defaults.
+    - `actuated`: the inputs that `u` holds, by name; all by default.
+    - `held`: the values of the other inputs, zero by default.
+
+    **Returns:**
+
+    A `StateSpace`, and `z` at that state.
+    """
+    system = model[0] if isinstance(model, AbstractEnsemble) else model
+    check_controllable_kind(system)
+    check_definition(system)
+    mu = resolve_parameters(system, parameters)
+    time = jnp.asarray(t, float)
+    if not isinstance(at, (State, Mapping)) and at is not None:
+        at = _by_name(system, at, time, mu, parameters)
+    if not isinstance(at, State):
+        at = consistent_state(system, at or {}, t=t, parameters=parameters)
+    state = State(jnp.asarray(at.q, float), jnp.asarray(at.v, float))
+    if not bool(jnp.all(jnp.isfinite(state.q)) & jnp.all(jnp.isfinite(state.v))):
+        raise ValueError(
+            f"The state is {np.asarray(state.q)}, {np.asarray(state.v)}; it must be finite."
+        )
+    partition = choose_partition(system, time, state.q, mu)
+    inputs = jnp.asarray(as_vector("The input", {} if held is None else held, system.input_names))
+    space = StateSpace(model, partition, mu, state.q, inputs, _indices(system, actuated))
+    return space, space.take(state)
+
+
+def _indices(system: AbstractSystem, actuated: Sequence[str] | None) -> tuple[int, ...]:
+    names = system.input_names
+    if actuated is None:
+        return tuple(range(len(names)))
+    chosen = (actuated,) if isinstance(actuated, str) else tuple(actuated)
+    for name in chosen:
+        if name not in names:
+            raise unknown_name("input", name, names)
+        if chosen.count(name) > 1:
+            raise ValueError(f"Input {name!r} is named twice; name each once.")
+    return tuple(names.index(name) for name in chosen)
+
+
+def check_controllable_kind(system: Any) -> None:
+    """Raise for what has no rate that inputs could change."""
+    if isinstance(system, AbstractForecaster):
+        raise ValueError(
+            f"{type(system).__name__} gives states over time and has no rate to linearise, nor "
+            "inputs that could change it. Use a model that learns accelerations, such as MBDNODE."
+        )
+    if not isinstance(system, AbstractSystem):
+        raise TypeError(
+            f"A mechanism or a model is needed, but this is a {type(system).__name__}. Wrap a bare "
+            "function as AccelerationFunction(f, coordinates, inputs=...)."
+        )
+
+
+def _by_name(system: AbstractSystem, at: Any, t, mu: Params, parameters) -> dict[str, float]:
+    """A vector of minimal coordinates and velocities, by name."""
+    home = consistent_state(system, {}, t=float(t), parameters=parameters)
+    names = minimal_names(system, choose_partition(system, t, home.q, mu))
+    return dict(zip(names, map(float, as_vector("The state", at, names)), strict=True))
+
+
+def minimal_names(system: AbstractSystem, partition: Partition) -> tuple[str, ...]:
+    """The independent coordinates and velocities, by name."""
+    positions = np.asarray(partition.position.independent)
+    rates = np.asarray(partition.velocity.independent)
+    return (
+        *(system.coordinate_names[i] for i in positions),
+        *(system.rate_names[i] for i in rates),
+    )
+
+
+def as_vector(what: str, values: Any, names: tuple[str, ...]) -> np.ndarray:
+    """Finite numbers, one for each name.
+
+    **Arguments:**
+
+    - `what`: they are, for messages.
+    - `values`: in the order of the names, or by name (zero for what is left out).
+    - `names`: of the entries.
+
+    **Returns:**
+
+    A vector. Raises `ValueError` for a wrong shape, an unknown name, or what is not finite.
+    """
+    if isinstance(values, Mapping):
+        for name in values:
+            if name not in names:
+                raise unknown_name("state or input", name, names)
+        values = [values.get(name, 0.0) for name in names]
+    try:
+        array = np.asarray(values, float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{what} is {values!r}, which are no numbers.") from error
+    if array.shape != (len(names),):
+        raise ValueError(
+            f"{what} has shape {array.shape}; give {len(names)} number(s): {', '.join(names)}."
+        )
+    if not np.all(np.isfinite(array)):
+        worst = names[int(np.argmin(np.isfinite(array)))]
+        value = array[names.index(worst)]
+        raise ValueError(f"{what} has {worst} = {value}; every value must be finite.")
+    return array

@@ -1,0 +1,231 @@
+"""What a controller is to do: weights, bounds, limits; all checked before the first step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mbdnode.control.state_space import as_vector
+from mbdnode.naming import unknown_name
+
+_SYMMETRIC = 1e-9
+
+
+@dataclass(frozen=True)
+class Task:
+    """The numbers of a quadratic programme, apart from the model.
+
+    **Arguments:**
+
+    - `horizon`: how many steps are planned.
+    - `dt_s`: the length of one.
+    - `Q`, `R`: weights on states and inputs.
+    - `target`, `u_target`: where to, and the input that holds it there.
+    - `z_low`, `z_high`: soft bounds on the states, infinite where there is none.
+    - `u_low`, `u_high`: hard bounds on the inputs.
+    - `u_change`: the most that an input may change from one step to the next.
+    - `violation_cost`: of leaving a bound on the states, by one unit in one step.
+    """
+
+    horizon: int
+    dt_s: float
+    Q: np.ndarray
+    R: np.ndarray
+    target: np.ndarray
+    u_target: np.ndarray
+    z_low: np.ndarray
+    z_high: np.ndarray
+    u_low: np.ndarray
+    u_high: np.ndarray
+    u_change: np.ndarray
+    violation_cost: float
+
+    def limited(self, u: np.ndarray, previous: np.ndarray) -> np.ndarray:
+        """The nearest input that bounds and limits allow after another."""
+        low = np.maximum(self.u_low, previous - self.u_change)
+        high = np.minimum(self.u_high, previous + self.u_change)
+        return np.clip(u, low, high)
+
+
+def make_task(
+    states: tuple[str, ...],
+    inputs: tuple[str, ...],
+    target: np.ndarray,
+    *,
+    horizon: Any,
+    dt: float,
+    Q: Any,
+    R: Any,
+    u_target: np.ndarray,
+    z_bounds: Any,
+    u_bounds: Any,
+    u_rate: Any,
+    violation_cost: float,
+) -> Task:
+    """Check and complete what the user gave.
+
+    **Arguments:**
+
+    - `states`, `inputs`: their names.
+    - `target`, `u_target`: in the order of `states` and `inputs`.
+    - the others: as for `MPC`.
+
+    **Returns:**
+
+    A `Task`. Raises `ValueError` for what no controller could do.
+    """
+    if not inputs:
+        raise ValueError("The model has no inputs, so there is nothing to control it with.")
+    if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)) or horizon < 1:
+        raise ValueError(f"The horizon is {horizon!r}; it must be a whole number of at least 1.")
+    if not (np.isfinite(dt) and dt > 0):
+        raise ValueError(f"dt is {dt} s; it must be finite and above zero.")
+    if not (np.isfinite(violation_cost) and violation_cost > 0):
+        raise ValueError(f"violation_cost is {violation_cost}; it must be finite and above zero.")
+    z_low, z_high = _bounds("z_bounds", z_bounds, states)
+    u_low, u_high = _bounds("u_bounds", u_bounds, inputs)
+    _check_inside("target", target, z_low, z_high, states)
+    _check_inside("u_target", u_target, u_low, u_high, inputs)
+    return Task(
+        horizon=int(horizon),
+        dt_s=float(dt),
+        Q=_weight("Q", Q, states, definite=False),
+        R=_weight("R", R, inputs, definite=True),
+        target=target,
+        u_target=u_target,
+        z_low=z_low,
+        z_high=z_high,
+        u_low=u_low,
+        u_high=u_high,
+        u_change=_rate(u_rate, inputs) * float(dt),
+        violation_cost=float(violation_cost),
+    )
+
+
+def _weight(name: str, given: Any, names: tuple[str, ...], *, definite: bool) -> np.ndarray:
+    """A symmetric matrix; from a vector or by name its diagonal, the identity if None."""
+    if given is None:
+        return np.eye(len(names))
+    if isinstance(given, Mapping) or np.ndim(given) == 1:
+        matrix = np.diag(as_vector(f"The diagonal of {name}", given, names))
+    else:
+        matrix = symmetric(name, given, len(names))
+    least = _least_eigenvalue(matrix)
+    if definite and not least > 1e-12 * float(np.max(np.abs(matrix))):
+        raise ValueError(
+            f"{name} has the eigenvalue {least:.3g}; it must be positive definite, so that every "
+            "input has a cost. Give an input that is to be free a small weight."
+        )
+    return semidefinite(name, matrix, len(names))
+
+
+def _least_eigenvalue(matrix: np.ndarray) -> float:
+    return float(np.min(np.linalg.eigvalsh(matrix)))
+
+
+def semidefinite(name: str, given: Any, size: int) -> np.ndarray:
+    """A symmetric matrix without negative eigenvalues; raises `ValueError` for any other."""
+    matrix = symmetric(name, given, size)
+    least = _least_eigenvalue(matrix)
+    if least < -1e-9 * float(np.max(np.abs(matrix))):
+        raise ValueError(
+            f"{name} has the eigenvalue {least:.3g}; it must be positive semi-definite, since a "
+            "negative cost has no least value. Check the signs."
+        )
+    return matrix
+
+
+def symmetric(name: str, given: Any, size: int) -> np.ndarray:
+    """A finite symmetric matrix of that size; raises `ValueError` for any other."""
+    try:
+        matrix = np.asarray(given, float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is {given!r}, which is no matrix of numbers.") from error
+    if matrix.shape != (size, size):
+        raise ValueError(
+            f"{name} has shape {matrix.shape}; it must be {size} by {size}, or a vector of {size} "
+            "for a diagonal one."
+        )
+    if not np.all(np.isfinite(matrix)):
+        row, column = np.argwhere(~np.isfinite(matrix))[0]
+        raise ValueError(f"{name}[{row}, {column}] is {matrix[row, column]}; it must be finite.")
+    away = np.abs(matrix - matrix.T)
+    row, column = np.unravel_index(int(np.argmax(away)), away.shape)
+    if away[row, column] > _SYMMETRIC * max(1.0, float(np.max(np.abs(matrix)))):
+        raise ValueError(
+            f"{name} is not symmetric: [{row}, {column}] is {matrix[row, column]:g}, but "
+            f"[{column}, {row}] is {matrix[column, row]:g}. Use ({name} + {name}.T) / 2."
+        )
+    return (matrix + matrix.T) / 2
+
+
+def _bounds(what: str, given: Any, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Least and greatest values, infinite where nothing is said."""
+    low, high = np.full(len(names), -np.inf), np.full(len(names), np.inf)
+    if given is None:
+        return low, high
+    if isinstance(given, Mapping):
+        for name, pair in given.items():
+            if name not in names:
+                raise unknown_name("state or input", name, names)
+            low[names.index(name)], high[names.index(name)] = _pair(f"{what}[{name!r}]", pair)
+    else:
+        lows, highs = _pair(what, given)
+        try:
+            low = np.broadcast_to(np.asarray(lows, float), low.shape)
+            high = np.broadcast_to(np.asarray(highs, float), high.shape)
+        except ValueError as error:
+            raise ValueError(
+                f"{what} has shapes {np.shape(lows)} and {np.shape(highs)}; give a number or "
+                f"{len(names)} of them for each side: {', '.join(names)}."
+            ) from error
+    for name, least, most in zip(names, low, high, strict=True):
+        if np.isnan(least) or np.isnan(most) or not least < most:
+            raise ValueError(
+                f"{what} leaves no room for {name}: it would have to be above {least:g} and below "
+                f"{most:g}. Give the lesser value first."
+            )
+    return low, high
+
+
+def _pair(what: str, given: Any) -> tuple[Any, Any]:
+    try:
+        low, high = given
+        # None on a side is no bound there.
+        return (-np.inf if low is None else low), (np.inf if high is None else high)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{what} is {given!r}; give the least and the greatest value, such as (-1.0, 1.0)."
+        ) from error
+
+
+def _rate(given: Any, names: tuple[str, ...]) -> np.ndarray:
+    """The most that each input may change in a second."""
+    if given is None:
+        return np.full(len(names), np.inf)
+    if isinstance(given, Mapping):
+        for name in given:
+            if name not in names:
+                raise unknown_name("input", name, names)
+        given = [given.get(name, np.inf) for name in names]
+    try:
+        rate = np.broadcast_to(np.asarray(given, float), (len(names),))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"u_rate is {given!r}; give one number, or one for each of {', '.join(names)}."
+        ) from error
+    if not np.all(rate > 0):
+        raise ValueError(
+            f"u_rate is {given!r}; every input needs a limit above zero, in its unit per second."
+        )
+    return rate.copy()
+
+
+def _check_inside(what: str, values: np.ndarray, low, high, names: tuple[str, ...]) -> None:
+    for name, value, least, most in zip(names, values, low, high, strict=True):
+        if not least <= value <= most:
+            raise ValueError(
+                f"{what} has {name} = {value:g}, outside its own bounds {least:g} to {most:g}: no "
+                "plan could both go there and keep them. Move one of the two."
+            )

@@ -1,0 +1,208 @@
+"""Closed loops: that they settle, what disturbs them, and how they end."""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import mbdnode as mbd
+from mbdnode.decisions import Decision
+from mbdnode.mechanisms.cart_pole import CartPole
+from mbdnode.mechanisms.slider_crank import SliderCrank
+
+CART = CartPole()
+START = {"theta": math.pi / 6, "x": 1.0}
+
+
+@pytest.fixture(scope="module")
+def regulator():
+    return mbd.MPC(CART, horizon=50, dt=0.05)
+
+
+def balance(controller, steps=400, plant=CART, **options):
+    return mbd.closed_loop(
+        plant=plant, controller=controller, initial=START, steps=steps, **options
+    )
+
+
+def test_cart_pole_settles_from_the_papers_start(regulator):
+    run = balance(regulator)
+    assert bool(run.status.ok)
+    assert run.decisions.settled_at(1e-3) < 20.0
+    assert "settled below 0.001" in run.decisions.verdict()
+    assert run.decisions.fallbacks == 0
+    assert set(run.decisions.statuses) == {"solved"}
+    assert np.all(run.decisions.seconds[:-1] > 0)
+
+
+def test_plant_moves_as_scipy_says_under_the_same_inputs(regulator):
+    run = balance(regulator, steps=40, substeps=8)
+    u = np.asarray(run.u)[:, 0]
+
+    def right(t, y, force):
+        theta, _, omega, v = y
+        s, c = math.sin(theta), math.cos(theta)
+        # The printed equations solved for the accelerations, with m = M = 1 and l = 1/2.
+        a_x = (force + 0.5 * omega**2 * s - 9.81 * s * c) / (2.0 - c**2)
+        return [omega, v, (9.81 * s - a_x * c) / 0.5, a_x]
+
+    y = np.array([math.pi / 6, 1.0, 0.0, 0.0])
+    for k in range(40):
+        y = solve_ivp(right, (0.0, 0.05), y, args=(u[k],), rtol=1e-11, atol=1e-13).y[:, -1]
+        # RK4 with steps of 6 ms, on a motion that doubles its errors every tenth of a second.
+        assert np.concatenate([run.q[k + 1], run.v[k + 1]]) == pytest.approx(y, abs=1e-5)
+
+
+def test_swing_up_by_linearising_along_the_motion():
+    controller = mbd.MPC(
+        CART,
+        horizon=40,
+        dt=0.05,
+        Q=[1.0, 1.0, 0.1, 0.1],
+        R=[0.1],
+        u_bounds=(-10.0, 10.0),
+        z_bounds={"x": (-1.5, 1.5)},
+        relinearize="each",
+    )
+    hanging = {"theta": math.pi, "x": 0.0}
+    run = mbd.closed_loop(plant=CART, controller=controller, initial=hanging, steps=200)
+    assert run.decisions.settled_at(1e-2) is not None
+    assert np.max(np.abs(run.u)) <= 10.0
+    assert np.max(np.abs(run["x"])) <= 1.5
+
+
+def test_delay_is_planned_for(regulator):
+    run = balance(regulator, delay=1)
+    assert run.decisions.settled_at(1e-3) is not None
+    # The first input was decided before the loop began.
+    assert float(run.u[0, 0]) == 0.0
+
+
+def test_noise_is_borne_and_repeats_with_its_seed(regulator):
+    runs = [balance(regulator, steps=200, noise=1e-3, seed=seed) for seed in (1, 1, 2)]
+    assert np.array_equal(runs[0].q, runs[1].q)
+    assert not np.array_equal(runs[0].q, runs[2].q)
+    assert np.max(runs[0].decisions.error[-40:]) < 0.1
+
+
+def test_lasting_push_is_found_and_compensated():
+    plain = mbd.MPC(CART, horizon=50, dt=0.05)
+    aware = mbd.MPC(CART, horizon=50, dt=0.05, load_gain=0.3)
+    off = balance(plain, disturbance={"u": 2.0}).decisions.error[-1]
+    run = balance(aware, disturbance={"u": 2.0})
+    assert off > 0.1
+    assert run.decisions.error[-1] < 2e-3
+    assert aware.load == pytest.approx([2.0], abs=1e-3)
+
+
+def test_reference_is_tracked_with_preview(regulator):
+    wanted = lambda t: {"x": 0.5 if t > 4.0 else 0.0}  # noqa: E731
+    run = mbd.closed_loop(plant=CART, controller=regulator, initial={}, steps=400, reference=wanted)
+    x = np.asarray(run["x"])
+    assert x[-1] == pytest.approx(0.5, abs=1e-3)
+    # It leans before the step comes.
+    assert np.max(np.abs(x[:81])) > 1e-2
+    rows = np.array([[0.0, wanted(0.05 * k)["x"], 0.0, 0.0] for k in range(120)])
+    same = mbd.closed_loop(plant=CART, controller=regulator, initial={}, steps=400, reference=rows)
+    assert np.asarray(same.q) == pytest.approx(np.asarray(run.q), abs=1e-9)
+
+
+def test_constrained_plant_keeps_its_constraints_and_its_speed():
+    crank = SliderCrank()
+    controller = mbd.MPC(
+        crank,
+        horizon=15,
+        dt=0.04,
+        Q=[0.0, 1.0],
+        R=[1e-6],
+        target={"theta1": 1.0, "theta1_dot": 0.8},
+        actuated=["T"],
+        u_bounds=(-30.0, 30.0),
+        terminal=None,
+        relinearize="each",
+        load_gain=0.3,
+    )
+    load = lambda t: {"T": -5.0 if t > 1.0 else 0.0}  # noqa: E731
+    run = mbd.closed_loop(
+        plant=crank, controller=controller, initial={"theta1": 1.0}, steps=90, disturbance=load
+    )
+    assert run.decisions.error[-20:] == pytest.approx(0.0, abs=5e-3)
+    assert controller.load == pytest.approx([-5.0], abs=1e-2)
+    assert np.max(run.position_residual) < 1e-12
+    assert np.all(np.asarray(run.u)[:, 0] == 0.0)
+
+
+def test_two_inputs_drive_two_coordinates_as_one_drives_one():
+    push = lambda t, q, v, u, mu: u  # noqa: E731
+    plane = mbd.AccelerationFunction(
+        push, (mbd.length("x"), mbd.length("y")), inputs=(mbd.Input("fx"), mbd.Input("fy"))
+    )
+    line = mbd.AccelerationFunction(push, (mbd.length("x"),), inputs=(mbd.Input("fx"),))
+    runs = [
+        mbd.closed_loop(
+            plant=system,
+            controller=mbd.MPC(system, horizon=20, dt=0.1, u_bounds=(-1.0, 1.0)),
+            initial=start,
+            steps=80,
+        )
+        for system, start in ((plane, {"x": 1.0, "y": -2.0}), (line, {"x": 1.0}))
+    ]
+    assert np.asarray(runs[0]["x"]) == pytest.approx(np.asarray(runs[1]["x"]), abs=1e-6)
+    assert float(np.max(runs[0]["fy"])) == pytest.approx(1.0, abs=1e-6)
+    assert runs[0].decisions.settled_at(1e-2) is not None
+
+
+def test_plant_that_fails_ends_in_a_status_and_keeps_what_came_before():
+    run = mbd.closed_loop(
+        plant=CART,
+        controller=mbd.MPC(CART, horizon=5, dt=0.05),
+        initial={"theta_dot": 1e140},
+        steps=6,
+    )
+    assert not bool(run.status.ok)
+    assert "plant failed" in run.decisions.verdict()
+    assert run.decisions.code[-1] == Decision.NOT_REACHED
+    assert len(run.kept) == int(run.status.step) + 1
+
+
+def test_loop_that_cannot_be_won_says_that_it_did_not_settle():
+    weak = mbd.MPC(CART, horizon=20, dt=0.05, u_bounds=(-0.1, 0.1))
+    run = balance(weak, steps=100)
+    assert run.decisions.settled_at() is None
+    assert "did not settle" in run.decisions.verdict()
+
+
+def test_rows_of_a_loop_keep_their_decisions(regulator):
+    piece = balance(regulator, steps=20).rows(5, 10)
+    assert len(piece.decisions.code) == len(piece) == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"steps": 0}, "steps is 0"),
+        ({"substeps": 0}, "substeps is 0"),
+        ({"delay": -1}, "delay is -1"),
+        ({"delay": 0.5}, "whole number"),
+        ({"initial": {"theta": math.nan}}, "theta"),
+        ({"initial": mbd.State(jnp.array([0.0, math.inf]), jnp.zeros(2))}, "must be finite"),
+        ({"initial": mbd.State(jnp.zeros(3), jnp.zeros(3))}, "shape"),
+        ({"initial": {"phi": 1.0}}, "phi"),
+        ({"noise": -1.0}, "must not be negative"),
+        ({"noise": [1.0, 2.0]}, "shape"),
+        ({"disturbance": {"F": 1.0}}, "F"),
+        ({"disturbance": np.zeros((3, 2))}, "shape"),
+        ({"disturbance": np.array([[math.nan]] * 3)}, "finite"),
+        ({"reference": np.zeros((3, 2))}, "shape"),
+        ({"reference": lambda t: [0.0, math.inf, 0.0, 0.0]}, "finite"),
+        ({"plant": SliderCrank(), "initial": {}}, "Control a plant with a model of it"),
+        ({"integrator": "rk5"}, "rk5"),
+        ({"parameters": {"mass": 1.0}}, "mass"),
+    ],
+)
+def test_impossible_loops_are_refused_before_the_first_step(options, says, regulator):
+    settings = {"plant": CART, "controller": regulator, "initial": START, "steps": 5} | options
+    with pytest.raises(ValueError, match=says):
+        mbd.closed_loop(**settings)
