@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mbdnode import experiments, integrators, mechanisms, testing
     from mbdnode.control import MPC, closed_loop, discretize, linearize
     from mbdnode.data import StepStream, sample_accelerations, write
-    from mbdnode.evaluation import energy, evaluate, reactions
+    from mbdnode.evaluation import energy, evaluate, jacobian_error, reactions
     from mbdnode.models import FCNN, HNN, LNN, LSTM, MBDNODE, Ensemble, load, save
     from mbdnode.multibody import (
         AbstractMechanism,
@@ -64,6 +64,7 @@ _HOMES = {
     "evaluate": "mbdnode.evaluation",
     "fit": "mbdnode.training",
     "fit_ensemble": "mbdnode.training",
+    "jacobian_error": "mbdnode.evaluation",
     "length": "mbdnode.multibody",
     "linearize": "mbdnode.control",
     "load": "mbdnode.models",
@@ -107,6 +108,7 @@ __all__ = [
     "fit",
     "fit_ensemble",
     "integrators",
+    "jacobian_error",
     "length",
     "linearize",
     "load",

@@ -10,6 +10,7 @@ NAMES = [
     "double-pendulum",
     "double-pendulum:released-low",
     "cart-pole",
+    "cart-pole:controlled",
     "slider-crank",
 ]
 

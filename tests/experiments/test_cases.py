@@ -21,6 +21,7 @@ def test_the_cases_come_in_the_order_of_the_paper():
         "double-pendulum",
         "double-pendulum:released-low",
         "cart-pole",
+        "cart-pole:controlled",
         "slider-crank",
     ]
     assert all(case.name == name for name, case in CASES.items())

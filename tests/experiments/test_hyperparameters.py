@@ -16,6 +16,7 @@ PRINTED = {
     "double-pendulum": (450, 1e-3, 0.98),
     "double-pendulum:released-low": (450, 1e-3, 0.98),
     "cart-pole": (450, 1e-3, 0.98),
+    "cart-pole:controlled": (450, 1e-3, 0.98),
     "slider-crank": (500, 1e-3, 0.98),
 }
 # Where the text names the integrator beside the result, or the one that made the data.
@@ -27,6 +28,7 @@ INTEGRATORS = {
     "double-pendulum": "rk4",
     "double-pendulum:released-low": "rk4",
     "cart-pole": "mp2",
+    "cart-pole:controlled": "rk4",
     "slider-crank": "rk4",
 }
 

@@ -25,8 +25,8 @@ tab:model_architecture, tab:methods_comparison, tab: tests, tab: model_errors, t
 tab:hyper_sms, tab:hyper_smsd, tab:hyper_tmsd, tab:hyper_sp, tab:hyper_dp, tab:hyper_cp,
 tab:hyper_sc, tab:time_cost
 """
-# Its counterpart needs control, which this version does not have.
-WITHOUT_COUNTERPART = {"fig:cart-pole_con_loss"}
+# Of control that the paper does not have.
+OURS = {"control:cart-pole", "control:slider-crank"}
 
 
 def names(text):
@@ -35,7 +35,7 @@ def names(text):
 
 def test_every_figure_has_a_counterpart_that_can_be_drawn():
     exhibits = [exhibit for case in CASES.values() for exhibit in case.exhibits]
-    assert {e.label for e in exhibits} == names(FIGURES) - WITHOUT_COUNTERPART
+    assert {e.label for e in exhibits} == names(FIGURES) | OURS
     assert {e.kind for e in exhibits} <= set(DRAWERS)
 
 

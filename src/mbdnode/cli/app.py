@@ -10,13 +10,14 @@ from mbdnode import __version__
 from mbdnode.cli.arguments import spread
 from mbdnode.cli.cases import cases
 from mbdnode.cli.gallery import gallery
+from mbdnode.cli.mpc import mpc
 from mbdnode.cli.reproduce import reproduce
 from mbdnode.cli.run import run
 from mbdnode.cli.simulate import simulate
 
 app = typer.Typer(
     name="mbdnode",
-    help="Learn and simulate constrained multibody systems.",
+    help="Learn, simulate and control constrained multibody systems.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command()(cases)
 app.command()(simulate)
 app.command()(run)
+app.command()(mpc)
 app.command()(reproduce)
 app.command()(gallery)
 

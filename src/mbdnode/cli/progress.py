@@ -1,4 +1,4 @@
-"""Progress of a training: a bar in a terminal, a line now and then elsewhere."""
+"""Progress of a training or a loop: a bar in a terminal, a line now and then elsewhere."""
 
 import sys
 import time
@@ -63,3 +63,32 @@ def _plain() -> Callable[[dict[str, Any], int], None]:
         )
 
     return report
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A function to call with the number of steps taken and of all.
+
+    **Arguments:**
+
+    - `what`: is being done.
+    """
+    last = time.perf_counter()
+
+    def plain(done: int, total: int) -> None:
+        nonlocal last
+        now = time.perf_counter()
+        if now - last > _QUIET_S:
+            last = now
+            typer.echo(f"{what}, step {done:,} of {total:,}", err=True)
+
+    if not sys.stderr.isatty():
+        yield plain
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

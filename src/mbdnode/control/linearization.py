@@ -21,7 +21,7 @@ from mbdnode.control.state_space import StateSpace, as_vector, state_space
 
 def linearize(
     model: Any,
-    z: Any,
+    z: Any = None,
     u: Any = None,
     *,
     parameters: Mapping[str, Any] | None = None,
@@ -35,7 +35,8 @@ def linearize(
     **Arguments:**
 
     - `model`: a mechanism, a learned model, or an ensemble of such.
-    - `z`: where: a vector of the minimal coordinates and velocities, values by name, or a `State`.
+    - `z`: where: a vector of the minimal coordinates and velocities, values by name, or a `State`;
+        by default where the system is assembled, at rest.
     - `u`: the inputs there, as a vector or by name; zero by default.
     - `parameters`: values other than the defaults.
     - `t`: the time, for a system that depends on it.

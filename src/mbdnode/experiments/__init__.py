@@ -10,6 +10,7 @@ from mbdnode.experiments import (
     triple_mass_spring_damper,
 )
 from mbdnode.experiments.case import Case
+from mbdnode.experiments.control_task import ControlTask
 from mbdnode.naming import unknown_name
 
 CASES: dict[str, Case] = {
@@ -22,8 +23,17 @@ CASES: dict[str, Case] = {
         double_pendulum.CASE,
         double_pendulum.RELEASED_LOW,
         cart_pole.CASE,
+        cart_pole.CONTROLLED,
         slider_crank.CASE,
     )
+}
+
+# What `mbdnode mpc` can do, by name: the task, and the case whose runs train a model for it.
+CONTROL_TASKS: dict[str, tuple[ControlTask, Case]] = {
+    "cart-pole": (cart_pole.BALANCE, cart_pole.CONTROLLED),
+    "cart-pole:as-printed": (cart_pole.BALANCE_AS_PRINTED, cart_pole.CONTROLLED),
+    "cart-pole:swing-up": (cart_pole.SWING_UP, cart_pole.CONTROLLED),
+    "slider-crank": (slider_crank.SPEED, slider_crank.CASE),
 }
 
 
@@ -43,4 +53,4 @@ def get_case(name: str) -> Case:
     return CASES[name]
 
 
-__all__ = ["CASES", "Case", "get_case"]
+__all__ = ["CASES", "CONTROL_TASKS", "Case", "ControlTask", "get_case"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from mbdnode.evaluation.verdict import Reference
+from mbdnode.experiments.control_task import ControlTask
 from mbdnode.experiments.hyperparameters import USUAL, HyperParameters, numerical
 from mbdnode.integrators import get_integrator
 from mbdnode.multibody import AbstractMechanism
@@ -50,10 +51,13 @@ class Case:
     - `inputs`: the test's inputs from the number of steps and a generator; None for zero.
     - `parameters`: values that differ from the mechanism's defaults.
     - `box`: least and greatest value of what is drawn, for a case that is trained on draws.
+    - `draws`: how many, with the paper's recipe.
+    - `redraw`: whether every epoch has new ones; otherwise each sees all of them.
+    - `control`: the task that a learned model is put to, in place of predicting a motion.
     - `hyperparameters`: how each model is trained.
     - `references`: the paper's numbers.
     - `exhibits`: the paper's figures.
-    - `trials`: what a model trained on the case is asked besides.
+    - `trials`: what a model trained on the case is asked besides: motions, or control.
     - `notes`: what a reader needs to judge the numbers.
     """
 
@@ -69,10 +73,13 @@ class Case:
     inputs: MakeInputs | None = None
     parameters: Mapping[str, float] = field(default_factory=dict)
     box: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    draws: int = 1_000_000
+    redraw: bool = True
+    control: ControlTask | None = None
     hyperparameters: tuple[HyperParameters, ...] = ()
     references: tuple[Reference, ...] = ()
     exhibits: tuple[Exhibit, ...] = ()
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[Trial | ControlTask, ...] = ()
     notes: tuple[str, ...] = ()
 
     def times(self, steps: int | None = None, dt_s: float | None = None) -> np.ndarray:

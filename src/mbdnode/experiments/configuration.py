@@ -48,7 +48,7 @@ class RunConfig:
     - `case`, `model`, `recipe`, `seed`: by name, and the seed of weights and order.
     - `settings`: the model's shape.
     - `training`: the recipe in full, with the case's hyper-parameters.
-    - `samples`: how many draws in all, for a case that is trained on draws; each is seen once.
+    - `samples`: how many draws in all, for a case that is trained on draws.
     """
 
     case: str
@@ -139,7 +139,7 @@ def configure(
     if chosen.box:
         # Draws have no order in time, and one update a draw would take days.
         training = replace(training, batch_size=64)
-    return RunConfig(chosen.name, model, recipe, seed, settings, training)
+    return RunConfig(chosen.name, model, recipe, seed, settings, training, samples=chosen.draws)
 
 
 def trained_by(recipe: str) -> tuple[str, ...]:

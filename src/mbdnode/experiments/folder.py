@@ -32,6 +32,7 @@ from mbdnode.report.style import save as save_figure
 from mbdnode.trajectory import Trajectory
 
 CONFIG, METRICS, CHECKPOINT = "config.json", "metrics.json", "checkpoint.safetensors"
+MODEL = "model.safetensors"
 
 
 def open_folder(path: Path, config: RunConfig, *, resume: bool) -> Path:
@@ -115,7 +116,7 @@ def write_result(path: Path, result: RunResult) -> None:
     """Write all files of a finished run, each of them whole."""
     _write_history(path / "history.csv", result.fit.history)
     if isinstance(result.fit.model, AbstractModel):
-        save(result.fit.model, path / "model.safetensors")
+        save(result.fit.model, path / MODEL)
     write(result.truth, path / "truth.csv")
     write(result.prediction, path / "prediction.csv")
     for probe in result.probes:

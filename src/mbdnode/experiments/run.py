@@ -1,7 +1,7 @@
 """One run: make the data, train, roll out, measure; all of it from one configuration."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from mbdnode.evaluation import Metrics, evaluate
 from mbdnode.experiments import get_case
 from mbdnode.experiments.case import Case, Trial
 from mbdnode.experiments.configuration import MODELS, NUMERICAL, RunConfig, integrator_of
+from mbdnode.experiments.control_task import ControlTask, judge
 from mbdnode.integrators import get_integrator
 from mbdnode.models import KINDS, AbstractModel, Capability, check_capable
 from mbdnode.multibody import AbstractSystem
@@ -28,7 +29,11 @@ _LARGEST_CHUNK = 20_000
 
 @dataclass(frozen=True)
 class RunResult:
-    """What came of it; `probes` are the trials of the case that the model can be put to."""
+    """What came of it.
+
+    `probes` are the trials of the case that the model can be put to, `control` what `judge` says of
+    a case whose task is control.
+    """
 
     config: RunConfig
     fit: Fit
@@ -36,6 +41,7 @@ class RunResult:
     prediction: Trajectory
     metrics: Metrics
     probes: tuple[Probe, ...] = ()
+    control: Mapping[str, Any] = field(default_factory=dict)
 
     def summary(self) -> dict:
         """The content of metrics.json."""
@@ -55,6 +61,7 @@ class RunResult:
             **({"samples": self.config.samples} if get_case(self.config.case).box else {}),
             **self.fit.diagnostics,
             **({"probes": {p.name: p.mse for p in self.probes}} if self.probes else {}),
+            **({"control": dict(self.control)} if self.control else {}),
         }
 
 
@@ -93,7 +100,8 @@ def check(config: RunConfig) -> Any:
             "no multipliers to keep. Use constraints=penalty."
         )
     gradient = config.training.method == "gradient"
-    if case.box and gradient and config.samples < config.training.epochs:
+    redrawn = case.box and case.redraw and gradient
+    if redrawn and config.samples < config.training.epochs:
         raise ValueError(
             f"samples is {config.samples}, which leaves none for some of the "
             f"{config.training.epochs} epochs. Draw more, or take fewer epochs."
@@ -122,7 +130,7 @@ def run(
     A `RunResult`.
     """
     case, model = get_case(config.case), check(config)
-    truth = simulate_truth(case, config.seed)
+    truth = _task_truth(case, case.control) if case.control else simulate_truth(case, config.seed)
     keeper = None if checkpoint is None else Checkpoint(checkpoint, resume=resume)
     if isinstance(model, AbstractModel):
         data = training_data(case, truth, config)
@@ -131,7 +139,10 @@ def run(
         )
     else:
         trained = Fit(model, [], "nothing to train", "completed", 0, 0.0, 0.0)
-    prediction = predict(trained.model, truth, config.training.integrator, case.parameters)
+    if case.control:
+        prediction = case.control.run(case.mechanism, case.control.controller(trained.model))
+    else:
+        prediction = predict(trained.model, truth, config.training.integrator, case.parameters)
     metrics = evaluate(
         prediction,
         truth,
@@ -140,7 +151,15 @@ def run(
         parameters=case.parameters,
     )
     probes = _probe(case, trained.model, config)
-    return RunResult(config, trained, truth, prediction, metrics, probes)
+    control = {}
+    if case.control:
+        control = judge(case.control, case.mechanism, trained.model, truth, prediction)
+    return RunResult(config, trained, truth, prediction, metrics, probes, control)
+
+
+def _task_truth(case: Case, task: ControlTask) -> Trajectory:
+    """The loop whose controller plans with the mechanism itself."""
+    return task.run(case.mechanism, task.controller(case.mechanism))
 
 
 def predict(model: Any, truth: Trajectory, integrator: str, parameters: Mapping) -> Trajectory:
@@ -172,9 +191,24 @@ def _probe(case: Case, model: Any, config: RunConfig) -> tuple[Probe, ...]:
     possible = [
         trial
         for trial in case.trials
-        if Capability.STARTS in can and (trial.inputs is None or Capability.INPUTS in can)
+        if Capability.STARTS in can and (not _is_driven(trial) or Capability.INPUTS in can)
     ]
-    return tuple(_try(case, trial, model, config) for trial in possible)
+    return tuple(
+        _control(case, trial, model)
+        if isinstance(trial, ControlTask)
+        else _try(case, trial, model, config)
+        for trial in possible
+    )
+
+
+def _is_driven(trial: Trial | ControlTask) -> bool:
+    return isinstance(trial, ControlTask) or trial.inputs is not None
+
+
+def _control(case: Case, task: ControlTask, model: Any) -> Probe:
+    truth = _task_truth(case, task)
+    found = task.run(case.mechanism, task.controller(model))
+    return Probe(task.name, task.title, truth, found, evaluate(found, truth).mse)
 
 
 def _try(case: Case, trial: Trial, model: Any, config: RunConfig) -> Probe:
@@ -208,8 +242,14 @@ def training_data(case: Case, truth: Trajectory, config: RunConfig) -> Dataset |
     if not case.box:
         return Dataset(truth.rows(0, case.train_steps), case.parameters)
     gradient = config.training.method == "gradient"
+    if gradient and not case.redraw:
+        return _draw(case, config, 1).chunk(0)
     # A closed form chooses on its first chunk and passes over all of them.
     count = config.training.epochs if gradient else -(-config.samples // _LARGEST_CHUNK)
+    return _draw(case, config, count)
+
+
+def _draw(case: Case, config: RunConfig, count: int) -> StepStream:
     return StepStream(
         case.mechanism,
         case.box,

@@ -4,9 +4,32 @@ import math
 
 from mbdnode.evaluation.verdict import Reference
 from mbdnode.experiments.case import Case
+from mbdnode.experiments.control_task import ControlTask
 from mbdnode.experiments.hyperparameters import mbdnode
 from mbdnode.mechanisms.slider_crank import SliderCrank
 from mbdnode.report.chapters import Exhibit
+
+SPEED = ControlTask(
+    name="speed",
+    title="turned at a constant speed, with a load from 4 s on",
+    initial={"theta1": 1.0, "theta1_dot": 0.0},
+    steps=250,
+    settings={
+        "horizon": 25,
+        "dt": 0.04,
+        # Where the crank is does not matter, only how fast it turns.
+        "Q": (0.0, 1.0),
+        "R": (1e-6,),
+        "target": {"theta1": 1.0, "theta1_dot": 0.8},
+        "actuated": ("T",),
+        "u_bounds": (-10.0, 10.0),
+        "terminal": None,
+        "relinearize": "each",
+        "load_gain": 0.3,
+    },
+    disturbance=lambda t: {"T": -2.0 if t >= 4.0 else 0.0},
+    tolerance=1e-2,
+)
 
 CASE = Case(
     name="slider-crank",
@@ -35,6 +58,8 @@ CASE = Case(
         Exhibit("fig:slider_crank", "system", "The slider-crank mechanism."),
         Exhibit("fig:slider_crank_dyanmics", "driven", "The crank under force and torque."),
         Exhibit("fig:slider_crank_full", "dependent", "The dependent coordinates."),
+        Exhibit("control:slider-crank", "control-trials", "Turned at a constant speed."),
     ),
+    trials=(SPEED,),
     notes=("The network reads sine and cosine of the crank's angle; the text does not say how.",),
 )

@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from mbdnode.naming import unknown_name
 from mbdnode.report.chapters import Chapter, Exhibit
+from mbdnode.report.control_figures import draw_control_trials, draw_controlled
 from mbdnode.report.motion_figures import draw_portrait_and_energy, draw_portraits, draw_time_rows
 from mbdnode.report.probe_figures import draw_dependent, draw_driven, draw_forced, draw_starts
 from mbdnode.report.schematics import draw_forward_pass, draw_forward_pass_with_forces
@@ -22,6 +23,8 @@ DRAWERS: Mapping[str, Drawer] = {
     "forced": draw_forced,
     "driven": draw_driven,
     "dependent": draw_dependent,
+    "controlled": draw_controlled,
+    "control-trials": draw_control_trials,
     "forward-pass": draw_forward_pass,
     "forward-pass-forces": draw_forward_pass_with_forces,
 }
@@ -30,6 +33,7 @@ DRAWERS: Mapping[str, Drawer] = {
 _LINES = (
     "Wide lines are the truth; the prediction is dashed in the training range, dotted after it."
 )
+_PLANT = "The plant is the same; the controllers differ in the model that they plan with."
 _EXPLAINED: Mapping[str, str] = {
     "over-time": _LINES,
     "phase": f"{_LINES} A dot marks the start.",
@@ -38,6 +42,8 @@ _EXPLAINED: Mapping[str, str] = {
     "forced": "The wide line is the truth, the dotted one the prediction.",
     "driven": "The wide line is the truth, the dotted one the prediction.",
     "dependent": "The wide line is the truth, the dotted one the prediction.",
+    "controlled": _PLANT,
+    "control-trials": _PLANT,
 }
 
 

@@ -1,0 +1,71 @@
+"""`mbdnode mpc`: a control task, planned with the equations of motion or with a learned model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def mpc(
+    task: Annotated[
+        str,
+        typer.Argument(
+            help="cart-pole, cart-pole:as-printed, cart-pole:swing-up or slider-crank.",
+            metavar="TASK",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Directory for the result.", metavar="DIR")],
+    model: Annotated[
+        str,
+        typer.Option(
+            help="What the controller plans with: truth, or the folder of a finished run.",
+            metavar="truth|RUN_DIR",
+        ),
+    ] = "truth",
+    horizon: Annotated[
+        int | None, typer.Option(help="How many steps are planned.", metavar="N")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="How many steps to run.", metavar="N")] = None,
+    dt: Annotated[
+        float | None, typer.Option(help="The controller's step in seconds.", metavar="S")
+    ] = None,
+    relinearize: Annotated[
+        str | None,
+        typer.Option(
+            help="once, at the target; or each, along the plan at every step.",
+            metavar="each|once",
+        ),
+    ] = None,
+    terminal: Annotated[
+        str | None,
+        typer.Option(help="The cost at the end of the horizon.", metavar="riccati|none"),
+    ] = None,
+) -> None:
+    """Control a plant by model predictive control, and write what came of it.
+
+    What is not given is as in the task. Everything is checked before the first step. With a learned
+    model, the loop that plans with the equations of motion is run beside it, for comparison.
+    """
+    if out.exists() and not out.is_dir():
+        raise NotADirectoryError(f"'{out}' is a file, but --out is a directory. Name another.")
+    options = {"horizon": horizon, "dt": dt, "relinearize": relinearize}
+    changes: dict = {name: value for name, value in options.items() if value is not None}
+    if terminal is not None:
+        if terminal not in ("riccati", "none"):
+            raise ValueError(f"--terminal is {terminal!r}; it must be riccati or none.")
+        changes["terminal"] = None if terminal == "none" else terminal
+    if steps is not None and steps < 1:
+        raise ValueError(f"--steps is {steps}; it must be at least 1.")
+
+    from mbdnode.cli.controlling import carry_out, describe, write_result
+    from mbdnode.cli.interrupts import leaving_at_once
+    from mbdnode.cli.progress import counting
+
+    with leaving_at_once(), counting("controlling") as report:
+        result = carry_out(task, model, changes, steps, report)
+    write_result(out, result)
+    typer.echo(f"Wrote {out}")
+    for label, value in describe(result):
+        typer.echo(f"  {label:<18} {value}")
+    if not bool(result.loop.status.ok):
+        raise typer.Exit(1)

@@ -1,0 +1,111 @@
+"""A control task as data: from where to where, with which controller, against what."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mbdnode.control import MPC, closed_loop
+from mbdnode.evaluation import jacobian_error, loop_difference
+from mbdnode.multibody import AbstractMechanism
+from mbdnode.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class ControlTask:
+    """What a controller is to do with a mechanism, whichever model it plans with.
+
+    **Arguments:**
+
+    - `name`, `title`: for files and for people.
+    - `initial`: the start, by name.
+    - `steps`: how many of the controller's.
+    - `settings`: arguments of `MPC`.
+    - `disturbance`: of the plant's inputs, over time; None for none.
+    - `tolerance`: of every controlled state, for having settled.
+    """
+
+    name: str
+    title: str
+    initial: Mapping[str, float]
+    steps: int
+    settings: Mapping[str, Any]
+    disturbance: Callable[[float], Mapping[str, float]] | None = None
+    tolerance: float = 1e-3
+
+    def controller(self, model: Any, **changes: Any) -> MPC:
+        """The controller, planning with a model.
+
+        **Arguments:**
+
+        - `model`: the mechanism itself, or what was learned of it.
+        - `changes`: in place of the task's own settings.
+
+        **Returns:**
+
+        An `MPC`.
+        """
+        return MPC(model, **{**self.settings, **changes})
+
+    def run(
+        self,
+        plant: AbstractMechanism,
+        controller: MPC,
+        *,
+        steps: int | None = None,
+        report: Callable[[int, int], None] | None = None,
+    ) -> Trajectory:
+        """The plant under a controller, from the task's start.
+
+        **Arguments:**
+
+        - `plant`: the mechanism.
+        - `controller`: as `controller` makes it.
+        - `steps`: in place of the task's own.
+        - `report`: as for `closed_loop`.
+
+        **Returns:**
+
+        A `Trajectory` with its decisions.
+        """
+        return closed_loop(
+            plant=plant,
+            controller=controller,
+            initial=self.initial,
+            steps=self.steps if steps is None else steps,
+            disturbance=self.disturbance,
+            report=report,
+        )
+
+
+def judge(
+    task: ControlTask, plant: AbstractMechanism, model: Any, truth: Trajectory, found: Trajectory
+) -> dict[str, Any]:
+    """What control with a learned model is worth beside control with the mechanism itself.
+
+    **Arguments:**
+
+    - `task`: what was done.
+    - `plant`, `model`: the mechanism, and what was learned of it.
+    - `truth`, `found`: the loops that were closed with the one and with the other.
+
+    **Returns:**
+
+    Plain data by name, for metrics.json: relative errors of `A` and `B` at the target, the largest
+    difference between the loops as a part of each column's range, when each settled, and the
+    median time of a decision.
+    """
+    place = task.settings.get("target"), task.settings.get("u_target")
+    error = jacobian_error(model, plant, *place)
+    assert truth.decisions is not None
+    assert found.decisions is not None
+    return {
+        "jacobian_error_A": error.A,
+        "jacobian_error_B": error.B,
+        "largest_difference": loop_difference(found, truth),
+        "settled_s": found.decisions.settled_at(task.tolerance),
+        "settled_with_truth_s": truth.decisions.settled_at(task.tolerance),
+        "fallbacks": found.decisions.fallbacks,
+        "decision_seconds": float(np.nanmedian(found.decisions.seconds)),
+    }

@@ -1,0 +1,155 @@
+"""Closed loops: with the equations of motion behind the controller, and with learned models."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from mbdnode.multibody import AbstractMechanism
+from mbdnode.report import panels
+from mbdnode.report.chapters import Chapter, Exhibit, Probe
+from mbdnode.report.motion_figures import nothing_to_show
+from mbdnode.report.style import COLOURS, MUTED, new_figure, styled, symbol
+from mbdnode.trajectory import Trajectory
+
+_EXACT = "planned with the equations of motion"
+
+# Titles and loops that were planned with learned models.
+Loops = Sequence[tuple[str, Trajectory]]
+
+
+def draw_controlled(chapter: Chapter, exhibit: Exhibit) -> Figure:
+    """Every state and input of the chapter's loop, and by how much the learned ones differ."""
+    shown = panels.shown_entries(chapter)
+    if not shown:
+        return nothing_to_show(chapter)
+    found = [(one.title, one.prediction) for one in shown]
+    return _draw_loops(chapter.mechanism, found, shown[0].truth)
+
+
+@styled()
+def draw_loops(
+    mechanism: AbstractMechanism, title: str, loop: Trajectory, exact: Trajectory | None
+) -> Figure:
+    """One loop, beside the one that plans with the equations of motion.
+
+    **Arguments:**
+
+    - `mechanism`: the plant.
+    - `title`: of the figure.
+    - `loop`: to be shown.
+    - `exact`: to compare it with; None if it is the loop itself.
+
+    **Returns:**
+
+    A figure, for `save`.
+    """
+    found = [] if exact is None else [("the learned model", loop)]
+    figure = _draw_loops(mechanism, found, loop if exact is None else exact)
+    figure.suptitle(title, fontsize=12)
+    return figure
+
+
+@styled()
+def _draw_loops(mechanism: AbstractMechanism, found: Loops, truth: Trajectory) -> Figure:
+    columns = _columns(mechanism, truth)
+    count = len(columns) + bool(found)
+    rows = -(-count // 2)
+    figure = new_figure(9.6, 0.9 + 2.1 * rows)
+    grid = figure.subplots(rows, 2, squeeze=False, sharex=True)
+    flat = list(grid.flat)
+    for number, (axes, (name, unit)) in enumerate(zip(flat, columns, strict=False)):
+        _draw(axes, name, unit, truth, found)
+        panels.panel_title(axes, number, "")
+    if found:
+        _draw_difference(flat[len(columns)], [name for name, _ in columns], truth, found)
+        panels.panel_title(flat[len(columns)], len(columns), "largest difference of all columns")
+    for axes in flat[count:]:
+        axes.set_axis_off()
+    for axes in flat[max(0, count - 2) : count]:
+        axes.set_xlabel("t [s]")
+        axes.tick_params(labelbottom=True)
+    _legend(figure, [title for title, _ in found])
+    return figure
+
+
+@styled()
+def draw_control_trials(chapter: Chapter, exhibit: Exhibit) -> Figure:
+    """A column for each of the chapter's other loops."""
+    shown = [one for one in panels.shown_entries(chapter) if one.entry.probes]
+    if not shown:
+        return nothing_to_show(chapter)
+    trials = shown[0].entry.probes
+    columns = [_columns(chapter.mechanism, probe.truth) for probe in trials]
+    rows = max(map(len, columns))
+    figure = new_figure(max(5.4, 4.8 * len(trials)), 0.9 + 1.7 * rows)
+    grid = figure.subplots(rows, len(trials), squeeze=False, sharex="col")
+    number = 0
+    for place, probe in enumerate(trials):
+        found = [(one.title, _named(one.entry.probes, probe.name).prediction) for one in shown]
+        for axes, (name, unit) in zip(grid[:, place], columns[place], strict=False):
+            _draw(axes, name, unit, probe.truth, found)
+            first = name == columns[place][0][0]
+            panels.panel_title(axes, number, probe.title if first else "")
+            number += 1
+        for axes in grid[len(columns[place]) :, place]:
+            axes.set_axis_off()
+        grid[len(columns[place]) - 1, place].set_xlabel("t [s]")
+    _legend(figure, [one.title for one in shown])
+    return figure
+
+
+def _named(probes: Sequence[Probe], name: str) -> Probe:
+    return next(probe for probe in probes if probe.name == name)
+
+
+def _columns(mechanism: AbstractMechanism, truth: Trajectory) -> list[tuple[str, str]]:
+    """Independent positions, their velocities, and the inputs that are used, with their units."""
+    names = mechanism.independent or mechanism.coordinate_names
+    chosen = [c for c in mechanism.coordinates if c.name in names]
+    used = [i for i in mechanism.inputs if np.ptp(np.asarray(truth[i.name])) > 0]
+    return [
+        *((c.name, c.unit) for c in chosen),
+        *((c.rate, f"{c.unit}/s") for c in chosen),
+        *((i.name, i.unit) for i in used),
+    ]
+
+
+def _draw(axes: Axes, name: str, unit: str, truth: Trajectory, found: Loops) -> None:
+    t = np.asarray(truth.t)
+    style = "steps-post" if name in truth.inputs else "default"
+    axes.plot(t, np.asarray(truth[name]), color=MUTED, linewidth=3.4, alpha=0.45, drawstyle=style)
+    for (_, loop), colour in zip(found, panels.colours_for(found), strict=True):
+        values = np.asarray(loop[name])
+        axes.plot(t, values, ":", color=colour, linewidth=1.5, drawstyle=style)
+    panels.keep_in_view(axes.set_ylim, [np.asarray(truth[name])])
+    panels.name_axis(axes, f"{symbol(name)} [{unit}]")
+    panels.time_axis(axes, t, 0.0)
+
+
+def _draw_difference(axes: Axes, names: Sequence[str], truth: Trajectory, found: Loops) -> None:
+    """In per cent of each column's range, on a logarithmic scale."""
+    t = np.asarray(truth.t)
+    for (_, loop), colour in zip(found, panels.colours_for(found), strict=True):
+        parts = [
+            np.abs(np.asarray(loop[name]) - np.asarray(truth[name]))
+            / max(float(np.ptp(np.asarray(truth[name]))), 1e-12)
+            for name in names
+        ]
+        # Below round-off there is nothing to see, and no logarithm.
+        axes.plot(t, np.maximum(100 * np.max(parts, axis=0), 1e-16), color=colour, linewidth=0.9)
+    axes.set_yscale("log")
+    axes.axhline(1.0, color=MUTED, linewidth=0.8, linestyle="--")
+    panels.name_axis(axes, "per cent of the range")
+    panels.time_axis(axes, t, 0.0)
+
+
+def _legend(figure: Figure, titles: Sequence[str]) -> None:
+    handles = [Line2D([], [], color=MUTED, linewidth=3.4, alpha=0.45, label=_EXACT)]
+    handles += [
+        panels.line(":", f"planned with {title}", COLOURS[place % len(COLOURS)])
+        for place, title in enumerate(titles)
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(3, len(handles)))
