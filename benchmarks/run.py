@@ -16,6 +16,8 @@ BENCHMARKS = (
     "recipes",
     "other_laws",
     "ensembles",
+    "control_speed",
+    "control_region",
 )
 
 if __name__ == "__main__":

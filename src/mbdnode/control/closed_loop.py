@@ -12,7 +12,7 @@ from mbdnode.control.plant import Plant
 from mbdnode.control.schedule import deviations, rows_of
 from mbdnode.decisions import Decision, Decisions
 from mbdnode.simulation.rollout import make_row
-from mbdnode.status import Status, completed
+from mbdnode.status import Outcome, Status, completed
 from mbdnode.trajectory import State, Trajectory
 
 
@@ -88,18 +88,17 @@ def closed_loop(
         ahead = None if wanted is None else wanted[k + 1 : k + 1 + controller.horizon]
         measured = state
         if deviation is not None:
-            measured = np.asarray(controller.space.take(state)) + random.normal(0.0, deviation)
+            measured = controller.minimal(state) + random.normal(0.0, deviation)
         said = controller(measured, times[k], reference=ahead, pending=tuple(pending))
         pending.append(said.u)
-        inputs.append(np.asarray(controller.space.all_inputs(jnp.asarray(pending.pop(0)))))
+        inputs.append(controller.all_inputs(pending.pop(0)))
         codes.append(said.decision)
         seconds.append(said.seconds)
         load = inputs[k] if pushed is None else inputs[k] + pushed[k]
-        taken = body.advance(times[k], state, load)
-        if not bool(taken.status.ok):
-            failure = taken.status
+        state, status = body.advance(float(times[k]), state, load)
+        if int(status.code) != Outcome.COMPLETED.value:
+            failure = status
             break
-        state = State(taken.q[-1], taken.v[-1])
         states.append(state)
         if report is not None:
             report(k + 1, steps)
@@ -135,7 +134,7 @@ def _trajectory(
 
 
 def _decisions(controller: MPC, times, states: list[State], codes, seconds, goal) -> Decisions:
-    z = np.array([controller.space.take(state) for state in states])
+    z = np.array([controller.minimal(state) for state in states])
     away = np.full((len(times), z.shape[1]), np.nan)
     away[: len(z)] = np.abs(z - goal[: len(z)])
     # What has no weight goes where it will.

@@ -103,6 +103,8 @@ class MPC:
             model, target, parameters=parameters, actuated=actuated, held=u_target
         )
         self.states, self.inputs = self.space.names, self.space.input_names
+        self._positions = np.asarray(self.space.partition.position.independent)
+        self._velocities = np.asarray(self.space.partition.velocity.independent)
         _check_options(relinearize, iterations, load_gain)
         self.task = make_task(
             self.states,
@@ -142,6 +144,17 @@ class MPC:
     def horizon(self) -> int:
         """How many steps are planned."""
         return self.task.horizon
+
+    def minimal(self, state: State) -> np.ndarray:
+        """The entries of a whole state that `states` names."""
+        q, v = np.asarray(state.q), np.asarray(state.v)
+        return np.concatenate([q[self._positions], v[self._velocities]])
+
+    def all_inputs(self, u: np.ndarray) -> np.ndarray:
+        """Every input of the model: the actuated ones, and those that are held."""
+        everything = np.array(self.space.held)
+        everything[list(self.space.actuated)] = u
+        return everything
 
     def reset(self, u: Any = None) -> None:
         """Forget the last plan, as at the start of a new loop.
@@ -220,7 +233,7 @@ class MPC:
         """The minimal state; a configuration near it is remembered."""
         if isinstance(z, State):
             self._near = np.asarray(z.q)
-            return np.asarray(self.space.take(z))
+            return self.minimal(z)
         z = np.asarray(z, float)
         if z.shape != (len(self.states),):
             raise ValueError(

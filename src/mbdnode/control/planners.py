@@ -130,14 +130,21 @@ class AlongPlan(AbstractPlanner):
         self.input_map = np.repeat(B[None], horizon, axis=0)
 
     def plan(self, now: Situation) -> tuple[Decision, Plan | None]:
+        """Improve the last plan; if that fails, what its inputs lead to."""
+        if now.last is None or now.last.q is None:
+            fresh = waiting(now.z, now.hold, len(now.reference), now.near)
+            return self._improved(now, fresh, _FIRST_ITERATIONS)
+        shifted = now.last.shifted(now.z)
+        decision, plan = self._improved(now, shifted, self._iterations)
+        if plan is not None:
+            return decision, plan
+        # A plan that the motion has left behind may be too far from it to be improved.
+        states, q = self._forecaster.follow(now.t, now.z, now.near, shifted.u, now.load)
+        followed = Plan(np.asarray(states), shifted.u, np.asarray(q))
+        return self._improved(now, followed, self._iterations)
+
+    def _improved(self, now: Situation, plan: Plan, most: int) -> tuple[Decision, Plan | None]:
         """Linearise, solve, go as far as it is better; again."""
-        going = now.last is not None and now.last.q is not None
-        if going:
-            assert now.last is not None
-            plan, most = now.last.shifted(now.z), self._iterations
-        else:
-            horizon = len(now.reference)
-            plan, most = waiting(now.z, now.hold, horizon, now.near), _FIRST_ITERATIONS
         violation, gap_price, size = 0.0, 0.0, len(now.z)
         others = (now.load, now.reference, now.u_reference)
         for _ in range(most):

@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.control.state_space import check_controllable_kind
-from mbdnode.integrators import get_integrator
+from mbdnode.integrators import AbstractIntegrator, get_integrator
 from mbdnode.multibody import (
     AbstractSystem,
+    Partition,
     check_definition,
     check_state,
     choose_partition,
@@ -20,7 +22,8 @@ from mbdnode.multibody import (
 from mbdnode.simulation import AbstractEnsemble
 from mbdnode.simulation.rollout import rollout
 from mbdnode.simulation.signals import Signal
-from mbdnode.trajectory import State, Trajectory
+from mbdnode.status import Status
+from mbdnode.trajectory import State
 
 
 class Plant:
@@ -55,29 +58,38 @@ class Plant:
         self.mu = resolve_parameters(system, parameters)
         self.start = _as_state(system, initial, parameters)
         check_state(system, jnp.zeros(()), self.start.q, self.start.v, self.mu)
-        self._integrator = get_integrator(integrator)
-        self._grid = dt_s * np.linspace(0.0, 1.0, substeps + 1)
         constrained = sum(constraint_counts(system, self.mu)) > 0
         self._moving = constrained and not system.closed_on_minimal
         self._partition = choose_partition(system, jnp.zeros(()), self.start.q, self.mu)
+        self._step = jax.jit(self._make_step(get_integrator(integrator), dt_s, substeps))
 
-    def advance(self, t: float, state: State, u: np.ndarray) -> Trajectory:
-        """The motion over one step."""
-        grid = jnp.asarray(t + self._grid)
-        held = jnp.asarray(np.repeat(u[None], len(self._grid), axis=0))
+    def advance(self, t: float, state: State, u: np.ndarray) -> tuple[State, Status]:
+        """The state after one step, and how the step went."""
         if self._moving:
             # Over many steps the first choice may have become a poor one.
-            self._partition = choose_partition(self.system, grid[0], state.q, self.mu)
-        return rollout(
-            self.system,
-            self._integrator,
-            grid,
-            state,
-            Signal(held, held[:-1, None, :]),
-            self.mu,
-            self._partition,
-            self._moving,
-        )
+            time = jnp.asarray(t, float)
+            self._partition = choose_partition(self.system, time, state.q, self.mu)
+        return self._step(t, state, u, self._partition)
+
+    def _make_step(self, integrator: AbstractIntegrator, dt_s: float, substeps: int):
+        grid = jnp.asarray(dt_s * np.linspace(0.0, 1.0, substeps + 1))
+
+        def step(t, state: State, u, partition: Partition):
+            held = jnp.broadcast_to(u[None], (substeps + 1, u.shape[0]))
+            signal = Signal(held, held[:-1, None, :])
+            run = rollout(
+                self.system,
+                integrator,
+                t + grid,
+                state,
+                signal,
+                self.mu,
+                partition,
+                self._moving,
+            )
+            return State(run.q[-1], run.v[-1]), run.status
+
+        return step
 
 
 def _as_state(system: AbstractSystem, initial: Any, parameters: Mapping | None) -> State:

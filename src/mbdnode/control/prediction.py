@@ -25,7 +25,7 @@ from mbdnode.control.task import Task
 class Forecaster:
     """Compiled forecasts with one model and one task.
 
-    `advance(t, z, u, near)` is one step; `linearise` and `measure` take a whole plan.
+    `advance` is one step, `follow` many of them; `linearise` and `measure` take a whole plan.
 
     **Arguments:**
 
@@ -40,6 +40,7 @@ class Forecaster:
         step = functools.partial(_advance, space, task.dt_s)
         self.advance = jax.jit(step)
         self.linearise = jax.jit(functools.partial(_linearise, space, step, cost, task.dt_s))
+        self.follow = jax.jit(functools.partial(_follow, step, task.dt_s))
         self.measure = jax.jit(functools.partial(_measure, step, cost, task.dt_s))
 
 
@@ -50,6 +51,20 @@ def _advance(space: StateSpace, dt, t, z, u, near):
     k3, _ = space.rate(t + dt / 2, z + dt / 2 * k2, u, q)
     k4, _ = space.rate(t + dt, z + dt * k3, u, q)
     return z + dt / 6 * (k1 + 2 * k2 + 2 * k3 + k4), q
+
+
+def _follow(step: Any, dt, t, z, near, u, load):
+    """The states that inputs lead to, the first included, and the configurations on the way."""
+
+    def onward(carry, now):
+        state, q = carry
+        time, acting = now
+        new, q = step(time, state, acting, q)
+        return (new, q), (new, q)
+
+    times = t + dt * jnp.arange(u.shape[0], dtype=float)
+    _, (states, q) = jax.lax.scan(onward, (z, near), (times, u + load[None]))
+    return jnp.concatenate([z[None], states]), q
 
 
 def _linearise(
