@@ -17,7 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np 
+import numpy as np
 
 COUNT = 1_000
 BOUND, DT, SECONDS = 20.0, 0.05, 30.0

@@ -50,13 +50,14 @@ BALANCE = ControlTask(
     settings={"horizon": 50, "dt": 0.02},
 )
 
-# As printed, without a terminal cost, 50 steps hold the cart only if they are long enough.
+# As printed, without a terminal cost, 50 steps hold the cart only if they are long: of 0.05 s they
+# take more than 20 s to settle it, of 0.02 s they lose it.
 BALANCE_AS_PRINTED = ControlTask(
     name="as-printed",
     title="balanced as printed, without a terminal cost",
     initial=BALANCE.initial,
-    steps=400,
-    settings={"horizon": 50, "dt": 0.05, "terminal": None},
+    steps=334,
+    settings={"horizon": 50, "dt": 0.06, "terminal": None},
 )
 
 # Within the box that the model was trained on, but for the pole's speed at the bottom.

@@ -109,3 +109,30 @@ def judge(
         "fallbacks": found.decisions.fallbacks,
         "decision_seconds": float(np.nanmedian(found.decisions.seconds)),
     }
+
+
+def control_sentence(who: str, judged: Mapping[str, Any]) -> str:
+    """What `judge` found, as the report says it.
+
+    **Arguments:**
+
+    - `who`: planned.
+    - `judged`: as `judge` returns it.
+
+    **Returns:**
+
+    A sentence.
+    """
+    parts = [part for part in judged["largest_difference"].values() if part is not None]
+    apart = "the loops cannot be compared to their end"
+    if len(parts) == len(judged["largest_difference"]):
+        apart = f"at most {100 * max(parts, default=0.0):.2g} % of the range from the truth's loop"
+    ended = "did not settle"
+    if judged["settled_s"] is not None:
+        ended = f"settled after {judged['settled_s']:.4g} s"
+    exact = judged["settled_with_truth_s"]
+    ended += "" if exact is None else f" (with the equations of motion after {exact:.4g} s)"
+    return (
+        f"{who}: relative error of A {judged['jacobian_error_A']:.1e}, of B "
+        f"{judged['jacobian_error_B']:.1e}; {apart}; {ended}."
+    )

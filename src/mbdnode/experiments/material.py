@@ -19,6 +19,7 @@ from mbdnode.experiments.configuration import (
     printed,
     uses_integrator,
 )
+from mbdnode.experiments.control_task import control_sentence
 from mbdnode.experiments.folder import METRICS, read_run
 from mbdnode.experiments.plan import Plan, PlannedRun
 from mbdnode.models import KINDS, Capability
@@ -104,7 +105,7 @@ def _chapter(case: Case, plan: Plan, rows: Mapping[str, dict], folder: Path) -> 
         hyperparameter_label=case.hyperparameters[0].source,
         exhibits=case.exhibits,
         entries=tuple(_entry(*names, runs, rows, folder) for names, runs in groups.items()),
-        notes=_notes(case, groups),
+        notes=(*_notes(case, groups), *_control_notes(groups, rows)),
     )
 
 
@@ -181,6 +182,17 @@ def _notes(
     return (
         *case.notes,
         f"Trained on draws from the state space, on {drawn}; the paper used 10,000,000.",
+    )
+
+
+def _control_notes(
+    groups: Mapping[tuple[str, str, str], Sequence[PlannedRun]], rows: Mapping[str, dict]
+) -> tuple[str, ...]:
+    """What control with each learned model was worth, a sentence for the first of its seeds."""
+    return tuple(
+        control_sentence(f"{model}, recipe {recipe}", rows[runs[0].name]["control"])
+        for (model, _, recipe), runs in groups.items()
+        if rows[runs[0].name].get("control")
     )
 
 
