@@ -20,7 +20,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 COUNT = 1_000
-BOUND, DT, SECONDS = 20.0, 0.05, 30.0
+BOUND, DT, SECONDS = 20.0, 0.05, 24.0
 RATE = math.sqrt(9.81 * 2.0 / 0.5)
 EDGE = BOUND * 2.0 / RATE
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from mbdnode import experiments, integrators, mechanisms, testing
     from mbdnode.control import MPC, closed_loop, discretize, linearize
     from mbdnode.data import StepStream, sample_accelerations, write
+    from mbdnode.data.logs import LogStream, read
+    from mbdnode.mechanisms.planar import read_mechanism
     from mbdnode.evaluation import energy, evaluate, jacobian_error, reactions
     from mbdnode.models import FCNN, HNN, LNN, LSTM, MBDNODE, Ensemble, load, save
     from mbdnode.multibody import (
@@ -49,6 +51,7 @@ _HOMES = {
     "HNN": "mbdnode.models",
     "LNN": "mbdnode.models",
     "LSTM": "mbdnode.models",
+    "LogStream": "mbdnode.data.logs",
     "MBDNODE": "mbdnode.models",
     "MPC": "mbdnode.control",
     "Parameter": "mbdnode.multibody",
@@ -71,6 +74,8 @@ _HOMES = {
     "nonnegative": "mbdnode.multibody",
     "positive": "mbdnode.multibody",
     "reactions": "mbdnode.evaluation",
+    "read": "mbdnode.data.logs",
+    "read_mechanism": "mbdnode.mechanisms.planar",
     "sample_accelerations": "mbdnode.data",
     "StepStream": "mbdnode.data",
     "save": "mbdnode.models",
@@ -92,6 +97,7 @@ __all__ = [
     "Dataset",
     "Ensemble",
     "Input",
+    "LogStream",
     "Parameter",
     "State",
     "StepStream",
@@ -116,6 +122,8 @@ __all__ = [
     "nonnegative",
     "positive",
     "reactions",
+    "read",
+    "read_mechanism",
     "sample_accelerations",
     "save",
     "simulate",

@@ -17,7 +17,7 @@ from report.samples import (
     truth_of,
 )
 
-from mbdnode.report.chapters import Exhibit
+from mbdnode.report.chapters import Exhibit, Probe
 from mbdnode.report.exhibits import draw_exhibit
 
 
@@ -156,3 +156,40 @@ def test_system_is_drawn_with_the_names_of_its_parts(made):
         "slider-crank": {"$l$", "$r$", r"$\theta_1$", "$F$", "$T$"},
     }[made().name]
     assert expected <= words
+
+
+def loop_chapter(**settings):
+    """A pendulum's two motions, as if a controller had made them."""
+    made = entry("single-pendulum", rate=0.1)
+    probe = Probe("swing-up", "swung up", made.truth, made.prediction, 1e-3)
+    return chapter("single-pendulum", (replace(made, probes=(probe,), **settings),))
+
+
+def test_controlled_loop_has_a_panel_for_each_state_and_input_and_one_for_the_difference():
+    figure = drawn(loop_chapter(), "controlled")
+    names = [axes.get_ylabel() for axes in figure.axes]
+    assert len(names) == 4
+    assert names[-1] == "per cent of the range"
+    truth = truth_of("single-pendulum")
+    exact, learned = figure.axes[0].get_lines()
+    assert exact.get_ydata() == pytest.approx(np.asarray(truth["theta"]))
+    assert learned.get_linestyle() == ":"
+    share = 0.1 * np.asarray(truth.t)
+    parts = [
+        share * np.abs(np.asarray(truth[name])) / np.ptp(np.asarray(truth[name]))
+        for name in ("theta", "theta_dot")
+    ]
+    line = figure.axes[-1].get_lines()[0].get_ydata()
+    assert line[1:] == pytest.approx(100 * np.max(parts, axis=0)[1:], rel=1e-9)
+
+
+def test_control_trials_have_a_column_each():
+    figure = drawn(loop_chapter(), "control-trials")
+    assert titles(figure)[0] == "(a)  swung up"
+    assert len(figure.axes) == 3
+
+
+def test_chapter_without_loops_says_so():
+    empty = chapter("single-pendulum", (failed_entry(),))
+    for kind in ("controlled", "control-trials"):
+        assert drawn(empty, kind).texts or drawn(empty, kind).axes

@@ -10,6 +10,8 @@ from mbdnode import __version__
 from mbdnode.cli.arguments import spread
 from mbdnode.cli.cases import cases
 from mbdnode.cli.gallery import gallery
+from mbdnode.cli.inspect import inspect
+from mbdnode.cli.mechanism import mechanism
 from mbdnode.cli.mpc import mpc
 from mbdnode.cli.reproduce import reproduce
 from mbdnode.cli.run import run
@@ -29,6 +31,8 @@ app.command()(run)
 app.command()(mpc)
 app.command()(reproduce)
 app.command()(gallery)
+app.command()(mechanism)
+app.command()(inspect)
 
 
 def _print_version(wanted: bool) -> bool:

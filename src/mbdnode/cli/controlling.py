@@ -5,6 +5,7 @@ decisions.csv       how each input was found, what it took, how far from the tar
 control.json        settings, whether and when it settled, times; against the truth if learned
 truth.csv           the loop that plans with the equations of motion, beside a learned one
 figure.png          every state and input
+motion.gif          the plant in motion
 """
 
 import csv
@@ -26,6 +27,7 @@ from mbdnode.experiments.folder import MODEL
 from mbdnode.models import load
 from mbdnode.multibody import AbstractMechanism
 from mbdnode.naming import unknown_name
+from mbdnode.report.animation import save_animation
 from mbdnode.report.control_figures import draw_loops
 from mbdnode.report.style import save as save_figure
 from mbdnode.trajectory import Trajectory
@@ -141,6 +143,7 @@ def write_result(out: Path, result: ControlResult) -> None:
     save_figure(
         draw_loops(result.plant, result.task.title, result.loop, result.exact), out / "figure.png"
     )
+    save_animation(result.plant, result.loop, out / "motion.gif", title=result.task.title)
     replace_file(out / "decisions.csv", lambda file: file.write(_decisions(result.loop).encode()))
     text = json.dumps(result.summary, indent=2, allow_nan=False)
     replace_file(out / "control.json", lambda file: file.write(f"{text}\n".encode()))

@@ -1,8 +1,9 @@
 """Model files: safetensors, with the configuration as JSON in the header.
 
 A file holds numbers and names, and nothing in it is ever executed: the mechanism whose constraints
-the model keeps is looked up by its name in our own catalogue, or given by the caller. An ensemble
-is one file: the header of its members and their number, and their arrays stacked.
+the model keeps is looked up by its name in our own catalogue, made from its description as in a
+mechanism file, or given by the caller. An ensemble is one file: the header of its members and
+their number, and their arrays stacked.
 """
 
 import dataclasses
@@ -21,6 +22,8 @@ import safetensors.numpy
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data.atomic import replace_file
 from mbdnode.mechanisms import MECHANISMS, get_mechanism
+from mbdnode.mechanisms.planar import AbstractPlanar
+from mbdnode.mechanisms.planar import from_dict as mechanism_from
 from mbdnode.models.base import AbstractModel
 from mbdnode.models.catalogue import KINDS
 from mbdnode.models.ensemble import Ensemble
@@ -112,6 +115,8 @@ def _blank(
         if name not in header["config"]:
             raise ValueError(f"The configuration in {path} lacks {name!r}; it is not whole.")
     _check_sizes(config, arrays, path)
+    if system is None and header.get("definition") is not None:
+        system = mechanism_from(header["definition"], label=str(path))
     if system is None:
         if header.get("mechanism") not in list(MECHANISMS):
             raise ValueError(
@@ -161,6 +166,8 @@ def describe(model: AbstractModel) -> dict[str, Any]:
         "config": to_dict(model.config),
         "mechanism": names.get(type(model.body)),
         "class": type(model.body).__name__,
+        # A mechanism from a file goes with its model: plain numbers and names, checked again.
+        "definition": model.body.to_dict() if isinstance(model.body, AbstractPlanar) else None,
         **_names(model),
     }
 

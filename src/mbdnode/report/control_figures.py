@@ -48,7 +48,7 @@ def draw_loops(
     """
     found = [] if exact is None else [("the learned model", loop)]
     figure = _draw_loops(mechanism, found, loop if exact is None else exact)
-    figure.suptitle(title, fontsize=12)
+    figure.suptitle(title[:1].upper() + title[1:], fontsize=12)
     return figure
 
 
@@ -142,7 +142,7 @@ def _draw_difference(axes: Axes, names: Sequence[str], truth: Trajectory, found:
         axes.plot(t, np.maximum(100 * np.max(parts, axis=0), 1e-16), color=colour, linewidth=0.9)
     axes.set_yscale("log")
     axes.axhline(1.0, color=MUTED, linewidth=0.8, linestyle="--")
-    panels.name_axis(axes, "per cent of the range")
+    axes.set_ylabel("per cent of the range")
     panels.time_axis(axes, t, 0.0)
 
 

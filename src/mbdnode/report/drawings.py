@@ -17,7 +17,8 @@ from mbdnode.mechanisms import (
     SliderCrank,
     TripleMassSpringDamper,
 )
-from mbdnode.multibody import AbstractMechanism
+from mbdnode.mechanisms.planar import AbstractPlanar
+from mbdnode.multibody import AbstractSystem
 from mbdnode.report.shapes import Block, Bob, Damper, Ground, Joint, Rod, Shape, Spring, TimeArrow
 from mbdnode.report.style import COLOURS
 
@@ -47,8 +48,12 @@ class Drawing:
     recorded: bool = False
 
 
-def find_drawing(mechanism: AbstractMechanism) -> Drawing | None:
+def find_drawing(mechanism: AbstractSystem) -> Drawing | None:
     """The drawing of a mechanism, or None if nobody has made one."""
+    if isinstance(mechanism, AbstractPlanar):
+        from mbdnode.report.planar_drawing import planar_drawing  # which uses this module
+
+        return planar_drawing(mechanism)
     return DRAWINGS.get(type(mechanism))
 
 
@@ -188,7 +193,7 @@ def _mass_row(masses: tuple[str, ...], relaxed: float, track: float, damped: boo
     return Drawing(parts, ground, traces, COLOURS[: len(masses)], recorded=True)
 
 
-DRAWINGS: dict[type[AbstractMechanism], Drawing] = {
+DRAWINGS: dict[type[AbstractSystem], Drawing] = {
     SingleMassSpring: _mass_row(("m",), 2.4, 3.4, damped=False),
     SingleMassSpringDamper: _mass_row(("m",), 2.4, 3.4, damped=True),
     TripleMassSpringDamper: _mass_row(("m1", "m2", "m3"), 1.8, 5.2, damped=True),

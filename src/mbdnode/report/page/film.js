@@ -25,6 +25,8 @@
       + part * (3 * (p1 - p2) + p3 - p0)));
   }
 
+  const pairs = (at) => Array.from({ length: at.length / 2 }, (_, i) => [at[2 * i], at[2 * i + 1]]);
+
   // Each part in the same lines as in the figures; lengths in metres, line widths in pixels.
   const PARTS = {
     rod(pen, [x0, y0, x1, y1], look) { pen.path([[x0, y0], [x1, y1]], look.colour, look.width); },
@@ -33,6 +35,8 @@
       pen.disc(x, y, r, look.fixed ? look.colour : pen.colours.back, pen.shade(look.colour), 1.4);
     },
     block(pen, [x, y, w, h], look) { pen.box(x, y, w, h, look.colour); },
+    line(pen, at, look) { pen.path(pairs(at), look.colour, look.width); },
+    plate(pen, at, look) { pen.plate(pairs(at), look); },
     spring(pen, [x0, y0, x1, y1, width], look) {
       const points = [[x0, y0]], count = 2 * look.teeth;
       const dx = x1 - x0, dy = y1 - y0, size = Math.max(Math.hypot(dx, dy), 1e-9);
@@ -77,6 +81,22 @@
     }
     // A ghost has one colour for everything.
     shade(name) { return this.ghost ? this.colours.ghost : this.colours[name] ?? name; }
+    plate(points, look) {
+      const c = this.context;
+      c.beginPath();
+      points.forEach((p, i) => (i ? c.lineTo(...this.place(p)) : c.moveTo(...this.place(p))));
+      c.closePath();
+      c.fillStyle = this.colours.back;
+      c.fill();
+      c.globalAlpha = look.opacity;
+      c.fillStyle = this.shade(look.colour);
+      c.fill();
+      c.globalAlpha = 1;
+      c.strokeStyle = this.shade(look.colour);
+      c.lineWidth = look.width;
+      c.lineJoin = "round";
+      c.stroke();
+    }
     place([x, y]) { return [this.x + this.scale * x, this.y - this.scale * y]; }
     path(points, name, width) {
       const c = this.context;

@@ -1,0 +1,188 @@
+"""The look of an inspected log in a terminal."""
+
+import math
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.markup import escape
+
+from mbdnode.cli.tables import new_console, new_table
+from mbdnode.data.logs.columns_file import columns_text
+from mbdnode.data.logs.inspection import ColumnView, LogView, Sampling
+
+_LABEL = 9
+
+
+def print_view(view: LogView) -> None:
+    """Print a log: its columns as a table, its sampling and what is odd as lines."""
+    console = new_console()
+    console.print(f"[bold]{escape(view.name)}[/]", soft_wrap=True)
+    count = f"{view.rows:,}" if view.is_all else f"first {view.rows:,}"
+    columns = "1 column" if len(view.columns) == 1 else f"{len(view.columns)} columns"
+    _line("content", f"{count} rows, {columns}, {view.described}")
+    if view.guess.run is not None:
+        _line("runs", f"{view.runs:,} by {view.guess.run}")
+    if view.sampling is None:
+        _line("time", "no column was recognised as the time")
+    else:
+        for label, text in _sampling_lines(view.sampling):
+            _line(label, text)
+    table = new_table(
+        console,
+        *("column", "unit", "role", "least", "greatest", "noise", "remarks"),
+        numbers=("least", "greatest", "noise"),
+        folding="remarks",
+    )
+    for column in view.columns:
+        table.add_row(
+            escape(_short(column.name, 22)),
+            escape(_short(column.unit, 8)) or "-",
+            f"{column.role}?" if column.role != "-" else "-",
+            _number(column.least),
+            _number(column.greatest),
+            _noise(column),
+            escape(", ".join([*_reason(column), *column.remarks])) or "-",
+        )
+    console.print()
+    console.print(table)
+    console.print()
+    for warning in view.warnings:
+        _line("warning", warning, style="yellow")
+    if view.warnings:
+        console.print()
+
+
+def print_failure(path: Path, error: Exception) -> None:
+    """Print why a file cannot be read."""
+    console = new_console()
+    console.print(f"[bold]{escape(str(path))}[/]", soft_wrap=True)
+    _line("error", str(error), style="red")
+    console.print()
+
+
+def print_total(views: Sequence[LogView], failed: int) -> None:
+    """Print what several logs are together."""
+    console = new_console()
+    console.print("[bold]In all[/]")
+    rows = sum(view.rows for view in views)
+    runs = sum(view.runs for view in views)
+    bad = f", {failed:,} that cannot be read" if failed else ""
+    _line("content", f"{len(views):,} logs, {runs:,} runs, {rows:,} rows{bad}")
+    steps = [view.sampling.step_s for view in views if view.sampling is not None]
+    steps = [step for step in steps if math.isfinite(step)]
+    if steps:
+        least, greatest = min(steps), max(steps)
+        text = f"{least:.4g} s" if greatest <= 1.01 * least else f"{least:.4g} to {greatest:.4g} s"
+        _line("steps", f"median {text}")
+    kinds = {tuple(column.name for column in view.columns) for view in views}
+    if len(kinds) > 1:
+        _line(
+            "warning",
+            f"the logs have {len(kinds)} different sets of columns: fit them apart",
+            style="yellow",
+        )
+    console.print()
+
+
+def print_advice(views: Sequence[LogView], logs: Sequence[str], written: Path | None) -> None:
+    """Print the guess in full, and what to type to use it."""
+    console = new_console()
+    guess = views[0].guess
+    console.print("[bold]What fit would do[/]")
+    if not guess.is_complete:
+        lacking = "time" if guess.time is None else "coordinate"
+        _line("roles", f"no {lacking} was recognised; name it in a file of roles")
+    else:
+        missing = [name for name in guess.coordinates if name not in guess.rates]
+        _line("learn", f"the motion of {', '.join(guess.coordinates)}{_drive(guess.inputs)}")
+        if missing:
+            _line("estimate", f"the rates of {', '.join(missing)}")
+    for problem in _problems(views):
+        _line("first", problem, style="yellow")
+    file = str(written) if written is not None else "columns.toml"
+    files = " ".join(logs if any("*" in log for log in logs) else map(shlex.quote, logs))
+    console.print()
+    how = "" if written is not None else f" (or type --write {escape(file)})"
+    console.print(f"If these roles are right, put them in {escape(file)}{how}:")
+    for line in columns_text(guess).splitlines():
+        console.print(f"  {escape(line)}", soft_wrap=True)
+    console.print("and type:")
+    console.print(
+        escape(f"  mbdnode fit {files} --columns {shlex.quote(file)} --out fit"), soft_wrap=True
+    )
+
+
+def _drive(inputs: Sequence[str]) -> str:
+    return f" under {', '.join(inputs)}" if inputs else ", with no inputs"
+
+
+def _problems(views: Sequence[LogView]) -> list[str]:
+    """What `fit` would refuse as the logs are."""
+    found = []
+    times = [view.sampling for view in views if view.sampling is not None]
+    used = [c for view in views for c in view.columns if c.role not in ("-", "parameter")]
+    if any(s.gaps for s in times):
+        found.append('there are gaps: add gaps = "split" to cut there, or the logs are refused')
+    if any(s.back for s in times) and views[0].guess.run is None:
+        found.append('time goes back: name a run column, or add gaps = "split"')
+    if any("missing" in remark for column in used for remark in column.remarks):
+        found.append('values are missing: add gaps = "split" to leave those rows out')
+    return found
+
+
+def _sampling_lines(sampling: Sampling) -> list[tuple[str, str]]:
+    if not math.isfinite(sampling.step_s):
+        return [("time", "never increases")]
+    lines = [
+        (
+            "sampling",
+            f"median step {sampling.step_s:.4g} s, {_jitter(sampling)}, from "
+            f"{sampling.begin_s:g} s to {sampling.end_s:g} s",
+        )
+    ]
+    breaks = []
+    if sampling.gaps:
+        breaks.append(f"{sampling.gaps:,} longer than 5 steps, up to {sampling.longest_s:.4g} s")
+    if sampling.repeated:
+        breaks.append(f"{sampling.repeated:,} times repeated")
+    if sampling.back:
+        breaks.append(f"{sampling.back:,} times back")
+    longest = f"none, the longest step is {sampling.longest_s:.4g} s"
+    return [*lines, ("gaps", ", ".join(breaks) or longest)]
+
+
+def _jitter(sampling: Sampling) -> str:
+    return "no jitter" if sampling.jitter < 1e-5 else f"jitter {100 * sampling.jitter:.2g} %"
+
+
+def _line(label: str, text: str, style: str = "dim") -> None:
+    """A label and its text, which goes on below itself on a narrow terminal."""
+    from rich.padding import Padding
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(min_width=_LABEL, style=style, no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(label, escape(text))
+    new_console().print(Padding(grid, (0, 0, 0, 2)))
+
+
+def _short(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.4g}"
+
+
+def _noise(column: ColumnView) -> str:
+    """As a part of the motion's own spread, which is how it matters."""
+    if math.isnan(column.noise) or not column.spread:
+        return "-"
+    part = column.noise / column.spread
+    return "none" if part < 1e-6 else f"{100 * part:.2g} %"
+
+
+def _reason(column: ColumnView) -> list[str]:
+    return [column.reason] if column.reason and column.reason != "constant" else []

@@ -1,0 +1,150 @@
+"""`mbdnode mechanism`: what a mechanism file says, how it can move, and how it looks."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from mbdnode.mechanisms.planar import Analysis, PlanarKinematics, PlanarMechanism
+
+# What --out holds.
+PICTURES, TRAJECTORY, ANIMATION = ("mechanism.png", "mechanism.svg"), "trajectory.csv", "motion.gif"
+
+
+def mechanism(
+    file: Annotated[Path, typer.Argument(help="A mechanism's TOML file.", metavar="FILE")],
+    initial: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Coordinates and velocities to assemble it with; the rest follows.",
+            metavar="NAME=VALUE ...",
+        ),
+    ] = None,
+    parameters: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Parameters of the mechanism.", metavar="NAME=VALUE ..."),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Simulate so many steps, without inputs.", metavar="N")
+    ] = None,
+    dt: Annotated[float, typer.Option(help="The step in seconds.", metavar="S")] = 0.01,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Directory for drawing, trajectory and film.", metavar="DIR"),
+    ] = None,
+) -> None:
+    """Check a mechanism file; print its freedoms, draw it, simulate it.
+
+    The drawing is written as PNG and SVG, the trajectory as CSV and as an animated GIF.
+    """
+    from mbdnode.cli.arguments import parse_assignments
+
+    known = parse_assignments("--initial", initial or ())
+    changes = parse_assignments("--set", parameters or ())
+    _check_request(steps, dt, out)
+
+    from mbdnode.cli.interrupts import leaving_at_once
+    from mbdnode.mechanisms.planar import analyse, read_mechanism
+
+    system = read_mechanism(file)
+    with leaving_at_once():
+        found = analyse(system, known, parameters=changes)
+    _print_parts(system)
+    _print_analysis(system, found)
+    if out is None:
+        return
+    with leaving_at_once():
+        trajectory = None if steps is None else _simulate(system, found, changes, steps, dt)
+    status = _write(system, found, changes, trajectory, out)
+    if status is not None:
+        typer.echo(f"error: {status}", err=True)
+        raise typer.Exit(1)
+
+
+def _check_request(steps: int | None, dt: float, out: Path | None) -> None:
+    """Before anything is computed."""
+    if steps is not None and out is None:
+        raise ValueError("--steps needs --out DIR, where the trajectory is to go. Add it.")
+    if steps is not None and steps < 1:
+        raise ValueError(f"--steps is {steps}; it must be at least 1.")
+    if not 0 < dt < float("inf"):
+        raise ValueError(f"--dt is {dt:g}; it must be above zero and finite.")
+    if out is not None and out.exists() and not out.is_dir():
+        raise NotADirectoryError(f"'{out}' is a file, but --out is a directory. Name another.")
+
+
+def _print_parts(system: "PlanarMechanism | PlanarKinematics") -> None:
+    from mbdnode.cli.tables import new_console, new_table
+
+    description, console = system.description, new_console()
+    table = new_table(
+        *(console, "body", "mass [kg]", "inertia [kg m^2]", "coordinates"),
+        numbers=("mass [kg]", "inertia [kg m^2]"),
+        folding="coordinates",
+    )
+    for body in description.bodies:
+        known = ["-" if value is None else f"{value:g}" for value in (body.mass, body.inertia)]
+        table.add_row(body.name, *known, ", ".join(body.coordinates))
+    typer.echo(f"{description.name}\n")
+    console.print(table)
+    if description.joints:
+        joints = new_table(console, "joint", "type", "between", numbers=(), folding="between")
+        for joint in description.joints:
+            joints.add_row(joint.name, joint.type, " and ".join(joint.bodies))
+        for drive in description.drives:
+            joints.add_row(drive.name, f"drive ({drive.motion})", f"of {drive.joint}")
+        typer.echo()
+        console.print(joints)
+    for label, names in (("inputs", system.input_names), ("parameters", system.parameter_names)):
+        if names:
+            typer.echo(f"\n{label}: {', '.join(names)}")
+
+
+def _print_analysis(system: "PlanarMechanism | PlanarKinematics", found: "Analysis") -> None:
+    count, number = len(system.coordinates), len(found.constraints)
+    typer.echo(f"\ncoordinates             {count}")
+    typer.echo(f"constraints             {number}")
+    typer.echo(f"degrees of freedom      {found.degrees_of_freedom}")
+    typer.echo(f"independent             {', '.join(found.independent) or 'none'}")
+    typer.echo(f"redundant constraints   {len(found.redundant)}")
+    for redundancy in found.redundant:
+        typer.echo(f"  {redundancy.constraint}, which follows from {', '.join(redundancy.repeats)}")
+    if found.redundant and not system.allow_redundant:
+        typer.echo(
+            "  Remove them, or set allow_redundant = true in the file to solve without them."
+        )
+    typer.echo(f"assembled, with a largest residual of {found.residual:.1e}:")
+    q, v = found.state.q, found.state.v
+    for place, name in enumerate(system.coordinate_names):
+        typer.echo(f"  {name:<24} {float(q[place]):>12.6g} {float(v[place]):>12.6g} per s")
+
+
+def _simulate(system, found: "Analysis", changes: dict[str, float], steps: int, dt: float):
+    import numpy as np
+
+    from mbdnode.simulation import simulate
+
+    return simulate(system, dt * np.arange(steps + 1), found.state, parameters=changes)
+
+
+def _write(system, found: "Analysis", changes: dict[str, float], trajectory, out: Path):
+    """All files; returns how the motion ended if it ended early."""
+    import numpy as np
+
+    from mbdnode.data import write
+    from mbdnode.report.animation import save_animation
+    from mbdnode.report.planar_picture import draw_mechanism, save_picture
+
+    out.mkdir(parents=True, exist_ok=True)
+    figure = draw_mechanism(system, np.asarray(found.state.q), changes)
+    for name in PICTURES:
+        save_picture(figure, out / name)
+        typer.echo(f"Wrote {out / name}")
+    if trajectory is None:
+        return None
+    write(trajectory, out / TRAJECTORY)
+    typer.echo(f"Wrote {out / TRAJECTORY}, {len(trajectory.kept.t):,} rows")
+    save_animation(system, trajectory, out / ANIMATION, changes, system.description.name)
+    typer.echo(f"Wrote {out / ANIMATION}")
+    return None if trajectory.status.ok else trajectory.status

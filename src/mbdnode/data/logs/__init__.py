@@ -1,0 +1,25 @@
+"""Logs of measurements: read, cleaned and summed up; and what is in them, before they are."""
+
+from mbdnode.data.logs.formats import find_files, open_logs
+from mbdnode.data.logs.guess import Guess, guess_roles
+from mbdnode.data.logs.noise import noise_level
+from mbdnode.data.logs.rates import Rate, estimate_rate
+from mbdnode.data.logs.reading import read
+from mbdnode.data.logs.stream import LogStream
+from mbdnode.data.logs.summary import Account, Note, RunSummary, Summary
+
+__all__ = [
+    "Account",
+    "Guess",
+    "LogStream",
+    "Note",
+    "Rate",
+    "RunSummary",
+    "Summary",
+    "estimate_rate",
+    "find_files",
+    "guess_roles",
+    "noise_level",
+    "open_logs",
+    "read",
+]

@@ -1,0 +1,208 @@
+"""Files of named arrays: MAT, HDF5 and NPZ.
+
+A vector is a column, a matrix several of them (`x_1`, `x_2`, ...) along its longer side, a single
+number a constant of the run. Structures or groups that hold columns of the same names are runs, and
+share what stands beside them; all others are one table.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from mbdnode.data.logs.log import BLOCK_ROWS, AbstractLog, Block
+from mbdnode.data.logs.units import find_unit, read_heading
+
+Load = Callable[[int, int], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a file of arrays.
+
+    **Arguments:**
+
+    - `name`: of the array, and its number for one column of a matrix.
+    - `length`: in rows.
+    - `load`: the values from one row to another.
+    - `unit`: an attribute of the array; empty if there is none.
+    """
+
+    name: str
+    length: int
+    load: Load
+    unit: str = ""
+
+
+class ArrayLog(AbstractLog):
+    """The columns of one section.
+
+    **Arguments:**
+
+    - `path`, `section`, `constants`: as for every log.
+    - `columns`: which may differ in length; those that are read together must not.
+    - `described`: the format, in words.
+    - `left_out`: arrays that are no columns, by name.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        section: str,
+        columns: Sequence[Column],
+        constants: dict[str, float],
+        described: str,
+        left_out: Sequence[str] = (),
+    ):
+        super().__init__(path, section, constants=constants)
+        self._columns = tuple(columns)
+        headings = [read_heading(column.name) for column in columns]
+        self.headings = tuple(
+            type(h)(h.raw, h.name, c.unit) if c.unit and find_unit(c.unit) else h
+            for h, c in zip(headings, columns, strict=True)
+        )
+        self.note("read", described)
+        if left_out:
+            self.warn(f"left out, for they are no columns of numbers: {', '.join(left_out)}")
+
+    @property
+    def size(self) -> int:
+        """The length that most columns have."""
+        lengths = [column.length for column in self._columns]
+        return max(set(lengths), key=lengths.count)
+
+    def length(self, column: int) -> int:
+        """Of one column, which need not be that of the others."""
+        return self._columns[column].length
+
+    def blocks(
+        self, numbers: Sequence[int], labels: Sequence[int] = (), rows: int = BLOCK_ROWS
+    ) -> Iterator[Block]:
+        """The columns, block by block."""
+        columns = [self._columns[i] for i in (*numbers, *labels)]
+        for column in columns[1:]:
+            if column.length != columns[0].length:
+                raise ValueError(
+                    f"{columns[0].name!r} has {columns[0].length:,} values and {column.name!r} has "
+                    f"{column.length:,} in '{self.name}'. Columns of one table have equal lengths; "
+                    "inputs of another sampling have their own time (input_time)."
+                )
+        for first in range(0, columns[0].length, rows):
+            last = min(first + rows, columns[0].length)
+            read = [self._values(column, first, last) for column in columns]
+            words = [
+                np.array([f"{x:.15g}" for x in column], object) for column in read[len(numbers) :]
+            ]
+            yield Block(first, tuple(read[: len(numbers)]), tuple(words))
+
+    def _values(self, column: Column, first: int, last: int) -> np.ndarray:
+        try:
+            return np.ascontiguousarray(column.load(first, last), dtype=float)
+        except (OSError, ValueError, TypeError, RuntimeError, KeyError) as error:
+            raise ValueError(
+                f"{column.name!r} of '{self.name}' cannot be read: {error}. Write the file again."
+            ) from error
+
+
+@dataclass
+class Gathering:
+    """The arrays of a file by section, as they are found."""
+
+    path: Path
+    described: str
+
+    def __post_init__(self):
+        self.columns: dict[str, list[Column]] = {}
+        self.constants: dict[str, dict[str, float]] = {}
+        self.left_out: list[str] = []
+
+    def add(self, section: str, name: str, shape: tuple[int, ...], load, unit: str = "") -> None:
+        """Take an array apart into columns.
+
+        **Arguments:**
+
+        - `section`, `name`: where it is.
+        - `shape`: of the array.
+        - `load`: gives any part of it, by an index.
+        - `unit`: of its values, if the file says so.
+        """
+        long = [axis for axis, size in enumerate(shape) if size != 1]
+        here = self.columns.setdefault(section, [])
+        if not long:
+            value = np.asarray(load(()), float).reshape(-1)[0]
+            self.constants.setdefault(section, {})[name] = float(value)
+        elif len(long) == 1:
+            axis = long[0]
+            here.append(Column(name, shape[axis], _vector(load, shape, axis), unit))
+        elif len(shape) == 2:
+            axis = 0 if shape[0] >= shape[1] else 1
+            for i in range(shape[1 - axis]):
+                here.append(Column(f"{name}_{i + 1}", shape[axis], _line(load, axis, i), unit))
+        else:
+            self.left_out.append(_joined(section, name))
+
+    def logs(self) -> list[AbstractLog]:
+        """One for each run."""
+        found = {name: columns for name, columns in self.columns.items() if columns}
+        inner = [tuple(c.name for c in columns) for name, columns in found.items() if name]
+        if len(inner) != 1 and len(set(inner)) < len(inner):
+            shared = found.pop("", [])
+            found = {name: _with_shared(columns, shared) for name, columns in found.items()}
+        elif len(found) > 1:
+            found = {"": _merged(found)}
+            every = [pair for values in self.constants.values() for pair in values.items()]
+            self.constants = {"": dict(every)}
+        shared = self.constants.get("", {})
+        if not found:
+            raise ValueError(
+                f"'{self.path}' ({self.described}) has no columns of numbers; it holds "
+                f"{', '.join([*self.left_out, *shared][:8]) or 'nothing'}. Save each quantity as a "
+                "vector."
+            )
+        return [
+            ArrayLog(
+                self.path,
+                section,
+                columns,
+                {**shared, **self.constants.get(section, {})},
+                self.described,
+                self.left_out if number == 0 else (),
+            )
+            for number, (section, columns) in enumerate(found.items())
+        ]
+
+
+def _with_shared(columns: list[Column], shared: list[Column]) -> list[Column]:
+    own = {column.name for column in columns}
+    return [*(column for column in shared if column.name not in own), *columns]
+
+
+def _merged(found: dict[str, list[Column]]) -> list[Column]:
+    """The columns of all sections; with the section in its name where one name comes twice."""
+    names = [column.name for columns in found.values() for column in columns]
+    return [
+        replace(c, name=c.name if names.count(c.name) == 1 else _joined(section, c.name))
+        for section, columns in found.items()
+        for c in columns
+    ]
+
+
+def _joined(section: str, name: str) -> str:
+    return f"{section}/{name}" if section else name
+
+
+def _vector(load, shape: tuple[int, ...], axis: int) -> Load:
+    def part(first: int, last: int) -> np.ndarray:
+        index = tuple(slice(first, last) if i == axis else 0 for i in range(len(shape)))
+        return np.asarray(load(index)).reshape(-1)
+
+    return part
+
+
+def _line(load, axis: int, i: int) -> Load:
+    def part(first: int, last: int) -> np.ndarray:
+        index = (slice(first, last), i) if axis == 0 else (i, slice(first, last))
+        return np.asarray(load(index)).reshape(-1)
+
+    return part

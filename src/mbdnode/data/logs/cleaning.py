@@ -1,0 +1,210 @@
+"""From the rows of a run to pieces without holes: every row has one fate, and all are counted."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mbdnode.data.logs.sample import HUGE
+from mbdnode.data.logs.summary import Account, Note, counted
+
+# A step of this many medians is a gap; what is shorter is an uneven step, which training can use.
+_GAP = 5.0
+_UNEVEN = 1.5
+# Times nearer than this part of a median step are the same time, but for round-off.
+_SAME = 1e-6
+
+
+@dataclass
+class Run:
+    """The rows of one run.
+
+    **Arguments:**
+
+    - `place`: the file and the run, for messages.
+    - `label`: of the run, if the file has several.
+    - `t`: times in seconds.
+    - `table`: the other columns, in SI.
+    - `labels`: the columns' names in the file.
+    - `rows`: the number of each row in the file.
+    - `where`: how a user finds a row of the file.
+    - `parameters`: by name.
+    - `truncated`: rows that break off at the end of the file, and are not here.
+    - `notes`: what was done.
+    """
+
+    place: str
+    label: str | None
+    t: np.ndarray
+    table: np.ndarray
+    labels: tuple[str, ...]
+    rows: np.ndarray
+    where: Callable[[int], str]
+    parameters: dict[str, float] = field(default_factory=dict)
+    truncated: int = 0
+    notes: list[Note] = field(default_factory=list)
+
+    def note(self, kind: str, text: str) -> None:
+        """Add a note of this place."""
+        self.notes.append(Note(kind, text, self.place))
+
+    def take(self, index: np.ndarray | slice) -> None:
+        """Keep some rows."""
+        self.t, self.table, self.rows = self.t[index], self.table[index], self.rows[index]
+
+
+def clean(run: Run, gaps: str, longest_step_s: float | None) -> tuple[list[slice], Account, float]:
+    """Cut a run where it cannot be followed.
+
+    **Arguments:**
+
+    - `run`: is left with the rows that are kept, in order of time.
+    - `gaps`: "refuse" to raise, "split" to cut.
+    - `longest_step_s`: a longer step is a gap; None for five median steps.
+
+    **Returns:**
+
+    The pieces, the account of the rows so far, and the median step.
+    """
+    account = Account(read=len(run.t) + run.truncated, truncated=run.truncated)
+    account += Account(missing=_drop_missing(run, gaps))
+    if len(run.t) < 2:
+        return [slice(0, len(run.t))], account, float("nan")
+    _refuse_huge(run)
+    _turn_round(run)
+    edges = _restarts(run, gaps)
+    account += Account(repeated=_merge_repeated(run, edges))
+    steps = np.diff(run.t)
+    inside = np.ones(len(steps), bool)
+    inside[[edge - 1 for edge in edges]] = False
+    median = float(np.median(steps[inside])) if inside.any() else float("nan")
+    edges = sorted({*edges, *_gaps(run, steps, inside, median, gaps, longest_step_s)})
+    bounds = [0, *edges, len(run.t)]
+    return [slice(a, b) for a, b in itertools.pairwise(bounds)], account, median
+
+
+def _drop_missing(run: Run, gaps: str) -> int:
+    whole = np.column_stack([run.t, run.table])
+    good = np.isfinite(whole)
+    bad = np.flatnonzero(~good.all(axis=1))
+    if not len(bad):
+        return 0
+    column = int(np.argmin(good[bad[0]]))
+    value = whole[bad[0], column]
+    what = "no value" if np.isnan(value) else f"the value {value}"
+    label = ("time", *run.labels)[column]
+    if gaps == "refuse":
+        raise ValueError(
+            f"Column {label!r} has {what} at {run.where(int(run.rows[bad[0]]))} of {run.place}; "
+            f"{len(bad):,} of {len(good):,} rows have a value that is missing or not finite. Mend "
+            "them, or pass gaps='split' to leave those rows out and cut the run where the hole is "
+            "long."
+        )
+    counts = ", ".join(
+        f"{int(n):,} in {name!r}"
+        for name, n in zip(("time", *run.labels), np.sum(~good, axis=0), strict=True)
+        if n
+    )
+    run.note(
+        "cut", f"{counted(len(bad), 'row')} with a value that is missing or not finite: {counts}"
+    )
+    run.take(np.flatnonzero(good.all(axis=1)))
+    return len(bad)
+
+
+def _refuse_huge(run: Run) -> None:
+    whole = np.abs(np.column_stack([run.t, run.table]))
+    if np.max(whole, initial=0.0) < HUGE:
+        return
+    row, column = (int(i) for i in np.argwhere(whole >= HUGE)[0])
+    label = ("time", *run.labels)[column]
+    raise ValueError(
+        f"Column {label!r} has a value of size {whole[row, column]:.3g} at "
+        f"{run.where(int(run.rows[row]))} of {run.place}. No measurement is that large; mend it, "
+        "or leave the field empty and pass gaps='split'."
+    )
+
+
+def _turn_round(run: Run) -> None:
+    steps = np.diff(run.t)
+    if np.all(steps <= 0) and np.any(steps < 0):
+        run.take(slice(None, None, -1))
+        run.note("warning", "time runs backwards all through, so the rows were turned round")
+
+
+def _restarts(run: Run, gaps: str) -> list[int]:
+    back = np.flatnonzero(np.diff(run.t) < 0) + 1
+    if len(back) and gaps == "refuse":
+        i = int(back[0])
+        raise ValueError(
+            f"Time goes back from {run.t[i - 1]:g} s to {run.t[i]:g} s at "
+            f"{run.where(int(run.rows[i]))} of {run.place}"
+            f"{f', and at {len(back) - 1:,} more rows' if len(back) > 1 else ''}. Name the column "
+            "that tells runs apart (run=...), sort the rows, or pass gaps='split' to begin a new "
+            "run there."
+        )
+    if len(back):
+        run.note(
+            "cut", f"at {counted(len(back), 'row')} where time goes back; a new run begins there"
+        )
+    return [int(i) for i in back]
+
+
+def _merge_repeated(run: Run, edges: list[int]) -> int:
+    """Average the rows of one time; `edges` are moved along."""
+    steps = np.diff(run.t)
+    usual = float(np.median(steps[steps > 0])) if np.any(steps > 0) else 0.0
+    same = np.concatenate([[False], (steps >= 0) & (steps <= _SAME * usual)])
+    count = int(np.sum(same))
+    if not count:
+        return 0
+    if count == len(same) - 1:
+        raise ValueError(
+            f"Time is {run.t[0]:g} in all {len(same):,} rows of {run.place}. Name another column "
+            "as the time."
+        )
+    group = np.cumsum(~same) - 1
+    size = np.bincount(group)
+    differ = np.any(run.table[1:][same[1:]] != run.table[:-1][same[1:]])
+    mean = [np.bincount(group, weights=column) / size for column in run.table.T]
+    alone = size[group] == 1
+    table = np.column_stack(mean) if mean else run.table[~same]
+    # A mean of one value is that value, but for round-off.
+    table[group[alone]] = run.table[alone]
+    edges[:] = [int(group[edge]) for edge in edges]
+    run.t, run.rows, run.table = run.t[~same], run.rows[~same], table
+    how = "their values differ, and the mean was taken" if differ else "their values are the same"
+    run.note("cut", f"{counted(count, 'row')} repeating the time before; {how}")
+    if count > len(same) // 4:
+        run.note(
+            "warning", "more than a quarter of the times are repeated; is the clock too coarse?"
+        )
+    return count
+
+
+def _gaps(run: Run, steps, inside, median: float, gaps: str, longest_s: float | None) -> list[int]:
+    limit = _GAP * median if longest_s is None else longest_s
+    long = np.flatnonzero(inside & (steps > limit)) + 1
+    if len(long) and gaps == "refuse":
+        i = int(long[0])
+        raise ValueError(
+            f"There is a gap of {steps[i - 1]:g} s after t = {run.t[i - 1]:g} s, at "
+            f"{run.where(int(run.rows[i]))} of {run.place}"
+            f"{f', and {len(long) - 1:,} more' if len(long) > 1 else ''}; the median step is "
+            f"{median:g} s. Pass gaps='split' to cut the run there, or longest_step_s to allow it."
+        )
+    if len(long):
+        greatest = float(np.max(steps[long - 1]))
+        run.note(
+            "cut",
+            f"at {counted(len(long), 'gap')} longer than {limit:g} s, the longest {greatest:g} s",
+        )
+    uneven = inside & (steps > _UNEVEN * median) & (steps <= limit)
+    if np.any(uneven):
+        run.note(
+            "read",
+            f"{counted(int(np.sum(uneven)), 'step')} of more than {_UNEVEN:g} times the median "
+            f"({median:.4g} s) kept as they are, up to {float(np.max(steps[uneven])):.4g} s",
+        )
+    return [int(i) for i in long]

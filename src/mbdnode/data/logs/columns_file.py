@@ -1,0 +1,97 @@
+"""The roles of columns in a TOML file, so that they are written once and used again.
+
+The keys are the arguments of `read`; names that differ from the columns are written as a table.
+"""
+
+import inspect
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from mbdnode.data.atomic import replace_file
+from mbdnode.data.logs.guess import Guess
+from mbdnode.data.logs.reading import read
+from mbdnode.naming import unknown_name
+
+_KEYS = tuple(inspect.signature(read).parameters)[1:]
+_LISTS_OR_TABLES = ("coordinates", "rates", "inputs", "parameters")
+_NUMBERS = ("longest_step_s",)
+
+
+def load_columns(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a file of roles.
+
+    **Arguments:**
+
+    - `path`: a TOML file.
+
+    **Returns:**
+
+    The arguments of `read`, by name. Raises `ValueError` for a key that is not known or a value of
+    the wrong kind.
+    """
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"'{path}' cannot be read: {error}.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"'{path}' is not TOML: {error}.") from error
+    for key, value in content.items():
+        if key not in _KEYS:
+            raise unknown_name(f"key in '{path}':", key, _KEYS)
+        _check(path, key, value)
+    return content
+
+
+def _check(path: str | os.PathLike[str], key: str, value: Any) -> None:
+    words = isinstance(value, list) and all(isinstance(x, str) for x in value)
+    if key in _LISTS_OR_TABLES:
+        numbers_too = (str, int, float) if key == "parameters" else str
+        table = isinstance(value, dict) and all(isinstance(x, numbers_too) for x in value.values())
+        good, kind = words or table, 'a list such as ["theta"], or a table of names and columns'
+    elif key == "angles":
+        good, kind = words, 'a list such as ["theta"]'
+    elif key == "units":
+        good = isinstance(value, dict) and all(isinstance(x, str) for x in value.values())
+        kind = "a table of columns and units"
+    elif key in _NUMBERS:
+        good, kind = isinstance(value, (int, float)) and not isinstance(value, bool), "a number"
+    elif key == "input_files":
+        good, kind = words or isinstance(value, str), "a file, a pattern or a list of them"
+    else:
+        good, kind = isinstance(value, str), "a word in quotes"
+    if not good:
+        raise ValueError(f"{key} in '{path}' is {value!r}; it must be {kind}.")
+
+
+def columns_text(guess: Guess) -> str:
+    """A guess as the content of such a file."""
+    lines = [f"{key} = {_written(value)}" for key, value in guess.arguments().items()]
+    return "\n".join(lines) + "\n"
+
+
+def write_columns(guess: Guess, path: str | os.PathLike[str]) -> None:
+    """Write a guess to a new file, for the user to mend.
+
+    **Arguments:**
+
+    - `guess`: of the roles.
+    - `path`: must not exist: what a user wrote there is worth more than a guess.
+    """
+    path = Path(path)
+    if path.exists():
+        raise ValueError(f"'{path}' exists already. Name another file, or remove it.")
+    if not path.parent.is_dir():
+        raise ValueError(f"There is no directory '{path.parent}'. Create it, or choose another.")
+    text = columns_text(guess).encode("utf-8")
+    replace_file(path, lambda file: file.write(text))
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_written(k)} = {_written(v)}" for k, v in value.items()) + " }"
+    return "[" + ", ".join(_written(x) for x in value) + "]"

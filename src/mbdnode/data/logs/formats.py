@@ -1,0 +1,87 @@
+"""Which format a file has, by its first bytes: a suffix may lie, or not be there."""
+
+import glob
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from mbdnode.data.logs.array_files import open_hdf5, open_mat, open_npz
+from mbdnode.data.logs.delimited import DelimitedLog
+from mbdnode.data.logs.log import AbstractLog, must_be_file
+from mbdnode.data.logs.parquet import ParquetLog
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+_OTHERS = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"\x28\xb5\x2f\xfd": "Zstandard",
+}
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+
+
+def open_logs(path: str | os.PathLike[str]) -> list[AbstractLog]:
+    """Open a file.
+
+    **Arguments:**
+
+    - `path`: of a CSV or similar text file, a Parquet, MAT, HDF5 or NPZ file.
+
+    **Returns:**
+
+    Its log; several if it has several sections, such as HDF5 groups. Raises `ValueError` for a
+    file that cannot be read.
+    """
+    path = must_be_file(path)
+    with open(path, "rb") as file:
+        start = file.read(1024)
+    for magic, name in _OTHERS.items():
+        if start.startswith(magic):
+            raise ValueError(f"'{path}' is compressed with {name}. Decompress it first.")
+    if start.startswith(b"PAR1"):
+        return [ParquetLog(path)]
+    if start.startswith(_HDF5) or start[512:520] == _HDF5:
+        return open_hdf5(path)
+    if start.startswith(b"MATLAB 5.0") or start[126:128] in (b"IM", b"MI"):
+        return open_mat(path)
+    if start.startswith(b"PK\x03\x04"):
+        if path.suffix.lower() in (".xlsx", ".xlsm", ".ods"):
+            raise ValueError(f"'{path}' is a spreadsheet. Save its sheet as CSV.")
+        return open_npz(path)
+    if start.startswith(b"\x93NUMPY"):
+        raise ValueError(
+            f"'{path}' is a single NumPy array, whose columns have no names. Save them by name "
+            "with numpy.savez."
+        )
+    return [DelimitedLog(path)]
+
+
+def find_files(paths: Paths) -> list[Path]:
+    """The files that are meant, patterns written out, in the order of their names.
+
+    **Arguments:**
+
+    - `paths`: a path or a pattern such as `runs/*.csv`, or several.
+
+    **Returns:**
+
+    At least one path. Raises `ValueError` for a pattern that nothing matches.
+    """
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    found: list[Path] = []
+    for one in several:
+        text = os.fspath(one)
+        if not Path(text).exists() and glob.has_magic(text):
+            matching = sorted(Path(p) for p in glob.glob(text, recursive=True))
+            matching = [path for path in matching if path.is_file()]
+            if not matching:
+                raise ValueError(f"No file matches '{text}'. Check the pattern, or where you are.")
+            found += matching
+        else:
+            found.append(must_be_file(text))
+    if not found:
+        raise ValueError(
+            "No log was named. Give at least one file, or a pattern like 'runs/*.csv'."
+        )
+    return list(dict.fromkeys(found))

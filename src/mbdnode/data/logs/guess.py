@@ -1,0 +1,213 @@
+"""Which column is likely what: by its name, and by whether one is the derivative of another.
+
+A guess is shown to the user, who may then write it down; it is never used silently.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mbdnode.data.logs.angles import sounds_like_angle
+from mbdnode.data.logs.derivatives import derivatives_among
+from mbdnode.data.logs.log import AbstractLog, column_name
+from mbdnode.data.logs.sample import Sample, take_sample
+from mbdnode.data.logs.units import find_unit
+
+_TIME = re.compile(r"^(t|time|zeit|timestamp|clock|elapsed|seconds?|sec)($|_)", re.IGNORECASE)
+_RUN = re.compile(
+    r"(^|_)(run|trial|episode|experiment|test|case|id|idx|sequence|seq)", re.IGNORECASE
+)
+_INPUT = re.compile(
+    r"^(u\d*|F\d*|T\d*|I\d*|U\d*|tau\d*)$"
+    r"|(?i:force|torque|moment|current|voltage|motor|command|cmd|control|input|throttle|pwm)"
+)
+_PARAMETER = re.compile(
+    r"^(m\d*|l\d*|k\d*|c\d*|g)$|(?i:mass|length|stiffness|damping|inertia|load|payload|radius)"
+)
+_POSITION = re.compile(
+    r"^([xyzsq]\d*|r\d*)$|(?i:^(pos|position|disp|displacement|stroke|height|travel)(_|\d|$))"
+)
+_RATE = re.compile(
+    r"(?i:dot|vel|speed|omega|gyro|rate)|^(v|w)(\d|_|$)|^d[a-z]+\d*(dt)?$|^v[xyz]\d*$", re.ASCII
+)
+_ACCELERATION = re.compile(r"(?i:acc|ddot|dotdot)|^(a|alpha_dot)(\d|_|$)|^dd")
+
+
+@dataclass(frozen=True)
+class Guess:
+    """Likely roles, and why.
+
+    **Arguments:**
+
+    - `time`, `run`: columns, None if there seems to be none.
+    - `coordinates`, `inputs`, `parameters`: columns.
+    - `rates`: a column by coordinate, for those that have one.
+    - `reasons`: for each column, its role and what speaks for it.
+    """
+
+    time: str | None
+    coordinates: tuple[str, ...]
+    rates: Mapping[str, str]
+    inputs: tuple[str, ...]
+    parameters: tuple[str, ...]
+    run: str | None
+    reasons: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is enough to read the log."""
+        return self.time is not None and bool(self.coordinates)
+
+    def arguments(self) -> dict[str, object]:
+        """For `read`, by name; what is empty is left out."""
+        rates: object = dict(self.rates)
+        if self.rates and len(self.rates) == len(self.coordinates):
+            rates = [self.rates[name] for name in self.coordinates]
+        every = {"time": self.time, "coordinates": list(self.coordinates), "rates": rates}
+        every |= {"inputs": list(self.inputs), "parameters": list(self.parameters), "run": self.run}
+        return {name: value for name, value in every.items() if value}
+
+    def call(self, path: str) -> str:
+        """The call that uses the guess, as one writes it; dots where nothing was recognised."""
+        given = self.arguments()
+        for name in ("time", "coordinates"):
+            given.setdefault(name, ...)
+        order = ("time", "coordinates", "rates", "inputs", "parameters", "run")
+        parts = [
+            f"{name}={'...' if given[name] is ... else repr(given[name])}"
+            for name in order
+            if name in given
+        ]
+        return f"mbd.read({path!r}, {', '.join(parts)})".replace("'", '"')
+
+
+def guess_roles(log: AbstractLog) -> Guess:
+    """Guess from the first rows of a log.
+
+    **Arguments:**
+
+    - `log`: the log.
+
+    **Returns:**
+
+    A `Guess`; a column without a role in it was not recognised.
+    """
+    return guess_from(log, take_sample(log))
+
+
+def guess_from(log: AbstractLog, sample: Sample) -> Guess:
+    """As `guess_roles`, from rows that were read already."""
+    names = [h.raw or column_name(i) for i, h in enumerate(log.headings)]
+    reasons: dict[str, tuple[str, str]] = {}
+    free = {i for i in range(len(names)) if i in sample.columns}
+    time = _time(log, sample, free)
+    run = _run(log, sample, free, time)
+    if time is not None:
+        by_name = bool(_TIME.match(log.headings[time].name))
+        reasons[names[time]] = ("time", "by its name" if by_name else "it increases evenly")
+    if run is not None:
+        reasons[names[run]] = ("run", "by its name")
+    free -= {i for i in (time, run) if i is not None}
+    still = {i for i in free if sample.is_constant(i)}
+    parameters = sorted(i for i in still if _PARAMETER.search(log.headings[i].name))
+    for i in parameters:
+        reasons[names[i]] = ("parameter", "by its name")
+    inputs = {i for i in free - still if _is_input(log, i)}
+    pairs = {} if time is None else derivatives_among(sample, time, sorted(free - still - inputs))
+    coordinates, rates = _coordinates(log, sorted(free - still - inputs), pairs)
+    for i in sorted(inputs):
+        reasons[names[i]] = ("input", "by its name")
+    for i in coordinates:
+        reasons[names[i]] = ("coordinate", "it has a rate" if i in rates else "by its name")
+    for i, j in rates.items():
+        seen = pairs.get(i) == j
+        reasons[names[j]] = ("rate", f"of {names[i]}, {'as its derivative' if seen else 'by name'}")
+    for i in sorted(still - set(parameters)):
+        reasons[names[i]] = ("-", "constant")
+    return Guess(
+        time=None if time is None else names[time],
+        coordinates=tuple(names[i] for i in coordinates),
+        rates={names[i]: names[j] for i, j in rates.items()},
+        inputs=tuple(names[i] for i in sorted(inputs)),
+        parameters=tuple([*(names[i] for i in parameters), *log.constants]),
+        run=None if run is None else names[run],
+        reasons=reasons,
+    )
+
+
+def _time(log: AbstractLog, sample: Sample, free: set[int]) -> int | None:
+    """By name if it increases; else the one that increases most evenly, a mere count last."""
+    rising = []
+    for i in sorted(free):
+        steps = np.diff(sample.columns[i])
+        steps = steps[np.isfinite(steps)]
+        if len(steps) and np.mean(steps >= 0) > 0.9 and np.mean(steps > 0) > 0.4:
+            usual = float(np.median(steps[steps > 0]))
+            uneven = float(np.median(np.abs(steps - usual))) / usual
+            counts = bool(np.all(steps == 1.0))
+            rising.append((not _TIME.match(log.headings[i].name), counts, uneven > 0.2, uneven, i))
+    if not rising:
+        return None
+    best = min(rising)
+    # Without a name, only what is nearly even can be a clock: a motion may rise for a while too.
+    return best[-1] if not best[0] or not best[2] else None
+
+
+def _run(log: AbstractLog, sample: Sample, free: set[int], time: int | None) -> int | None:
+    for i, heading in enumerate(log.headings):
+        if i == time or not _RUN.search(heading.name):
+            continue
+        if log.is_text(i):
+            return i
+        if i in free:
+            values = sample.columns[i]
+            whole = np.all(values == np.round(values))
+            if whole and len(np.unique(values)) <= max(1, len(values) // 2):
+                return i
+    return None
+
+
+def _is_input(log: AbstractLog, number: int) -> bool:
+    heading = log.headings[number]
+    unit = find_unit(heading.unit)
+    return bool(_INPUT.search(heading.name)) or (
+        unit is not None and unit.si in ("N", "N m", "A", "V")
+    )
+
+
+def _coordinates(
+    log: AbstractLog, free: list[int], pairs: dict[int, int]
+) -> tuple[list[int], dict[int, int]]:
+    """Columns whose derivative is there, or whose names say position; and their rates."""
+    names = {i: log.headings[i].name for i in free}
+    is_rate = set(pairs.values())
+    rates = {i: j for i, j in pairs.items() if i not in is_rate}
+    taken = set(rates) | set(rates.values())
+    coordinates = set(rates)
+    for i in free:
+        if i in taken or not names[i]:
+            continue
+        sounds = sounds_like_angle(names[i]) or _POSITION.search(names[i])
+        if not sounds or _RATE.search(names[i]) or _ACCELERATION.search(names[i]) or i in is_rate:
+            continue
+        coordinates.add(i)
+        partner = next((j for j in free if j not in taken and names_rate(names[i], names[j])), None)
+        if partner is not None:
+            rates[i] = partner
+            taken |= {i, partner}
+    return sorted(coordinates), rates
+
+
+def names_rate(name: str, other: str) -> bool:
+    """Whether a column is, by its name, the rate of another."""
+    name, other = name.lower(), other.lower()
+    ways = {f"{name}_dot", f"{name}dot", f"d{name}", f"d_{name}", f"d{name}dt", f"d{name}_dt"}
+    ways |= {f"v_{name}", f"v{name}", f"{name}_vel", f"vel_{name}", f"{name}_rate", f"{name}_speed"}
+    digits = re.sub(r"\D", "", name)
+    if sounds_like_angle(name):
+        ways |= {f"omega{digits}", f"omega_{digits}", f"w{digits}", f"w_{digits}", f"gyro{digits}"}
+    if _POSITION.search(name):
+        ways |= {f"v{digits}", f"v_{digits}", f"vel{digits}", f"velocity{digits}", f"speed{digits}"}
+    return other in ways

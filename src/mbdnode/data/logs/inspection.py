@@ -1,0 +1,221 @@
+"""What is in a log: columns, units, sampling, gaps, noise and likely roles, without using any."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mbdnode.data.logs.angles import TURN, is_wrapped, sounds_like_angle
+from mbdnode.data.logs.guess import Guess, guess_from
+from mbdnode.data.logs.log import AbstractLog, column_name
+from mbdnode.data.logs.noise import noise_level
+from mbdnode.data.logs.sample import Sample, take_sample
+from mbdnode.data.logs.units import find_unit
+
+# Rows that are looked at; noise is told from fewer.
+_MOST_ROWS, _NOISE_ROWS = 1_000_000, 20_000
+_GAP = 5.0
+
+
+@dataclass(frozen=True)
+class ColumnView:
+    """One column.
+
+    **Arguments:**
+
+    - `name`, `unit`: from its heading.
+    - `role`, `reason`: as guessed; "-" if there is none.
+    - `least`, `greatest`: of the finite values.
+    - `noise`: the level, in the file's own unit; not a number if it cannot be told.
+    - `spread`: the standard deviation.
+    - `remarks`: what is special.
+    """
+
+    name: str
+    unit: str
+    role: str
+    reason: str
+    least: float
+    greatest: float
+    noise: float
+    spread: float
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """The times, in seconds.
+
+    **Arguments:**
+
+    - `step_s`: the median step.
+    - `jitter`: the standard deviation of the steps that are no gaps, as a part of the median.
+    - `begin_s`, `end_s`: the first time and the last.
+    - `gaps`, `longest_s`: steps of more than five medians, and the longest step.
+    - `repeated`, `back`: times that repeat the one before, and that go back.
+    """
+
+    step_s: float
+    jitter: float
+    begin_s: float
+    end_s: float
+    gaps: int
+    longest_s: float
+    repeated: int
+    back: int
+
+
+@dataclass(frozen=True)
+class LogView:
+    """One log.
+
+    **Arguments:**
+
+    - `name`: the file, and the section.
+    - `described`: the format.
+    - `rows`: that were looked at.
+    - `is_all`: whether those are all.
+    - `columns`: in the order of the file.
+    - `sampling`: None if no column seems to be the time.
+    - `guess`: of the roles.
+    - `runs`: how many, by the column that seems to tell them apart.
+    - `warnings`: what a user should know.
+    """
+
+    name: str
+    described: str
+    rows: int
+    is_all: bool
+    columns: tuple[ColumnView, ...]
+    sampling: Sampling | None
+    guess: Guess
+    runs: int
+    warnings: tuple[str, ...]
+
+
+def look_at(log: AbstractLog) -> LogView:
+    """Look at a log.
+
+    **Arguments:**
+
+    - `log`: as `open_logs` gives it.
+
+    **Returns:**
+
+    What is in it; of a long one, in its first million rows.
+    """
+    sample = take_sample(log, _MOST_ROWS)
+    guess = guess_from(log, sample)
+    names = [h.raw or column_name(i) for i, h in enumerate(log.headings)]
+    time = names.index(guess.time) if guess.time in names else None
+    columns = tuple(_column(log, i, names[i], sample, guess, time) for i in range(len(names)))
+    constants = tuple(
+        ColumnView(name, "", "parameter", "a single number", x, x, float("nan"), 0.0, ("constant",))
+        for name, x in log.constants.items()
+    )
+    notes = [f"{name} cannot be read: {why}" for name, why in sample.troubles.items()]
+    notes += [note.text for note in log.notes if note.kind in ("warning", "converted")]
+    described = next(note.text for note in log.notes if note.kind == "read")
+    return LogView(
+        name=log.name,
+        described=described,
+        rows=sample.rows,
+        is_all=sample.is_all,
+        columns=columns + constants,
+        sampling=None if time is None else _sampling(log, time, sample),
+        guess=guess,
+        runs=_runs(log, names, guess, sample),
+        warnings=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _runs(log: AbstractLog, names: Sequence[str], guess: Guess, sample: Sample) -> int:
+    if guess.run is None:
+        return 1
+    number = names.index(guess.run)
+    if number in sample.columns:
+        return len(np.unique(sample.columns[number]))
+    labels = [block.labels[0] for block in log.blocks([], [number])]
+    return len(set(np.concatenate(labels)[: sample.rows]))
+
+
+def _column(
+    log: AbstractLog, number: int, name: str, sample: Sample, guess: Guess, time: int | None
+) -> ColumnView:
+    heading, none = log.headings[number], float("nan")
+    role, reason = guess.reasons.get(name, ("-", ""))
+    if number not in sample.columns:
+        kind = "words" if log.is_text(number) else "not read"
+        return ColumnView(name, heading.unit, role, reason, none, none, none, none, (kind,))
+    values = sample.columns[number]
+    finite = values[np.isfinite(values)]
+    remarks = []
+    if len(finite) < len(values):
+        remarks.append(f"{len(values) - len(finite):,} missing")
+    if not len(finite):
+        return ColumnView(name, heading.unit, role, reason, none, none, none, none, tuple(remarks))
+    if sample.is_constant(number):
+        remarks.append("constant")
+    wrapped = _wrapped(heading.name, heading.unit, role, finite)
+    if wrapped:
+        remarks.append(wrapped)
+    unit = find_unit(heading.unit)
+    if heading.unit and unit is None:
+        remarks.append("unit not known")
+    elif unit is not None and unit.factor != 1.0:
+        remarks.append(f"to {unit.si}")
+    no_motion = role in ("time", "run", "parameter") or "constant" in remarks
+    noise = none if no_motion else _noise(sample, number, time)
+    ends = float(np.min(finite)), float(np.max(finite))
+    spread = float(np.std(finite))
+    return ColumnView(name, heading.unit, role, reason, *ends, noise, spread, tuple(remarks))
+
+
+def _wrapped(name: str, written: str, role: str, values: np.ndarray) -> str:
+    unit = find_unit(written)
+    if unit is not None and not unit.is_angle:
+        return ""
+    turns = [TURN / unit.factor] if unit is not None else [TURN, 360.0]
+    likely = unit is not None or role == "coordinate" or sounds_like_angle(name)
+    if not likely or role in ("rate", "input", "time"):
+        return ""
+    return next((f"wrapped at {turn:.4g}" for turn in turns if is_wrapped(values, turn)), "")
+
+
+def _noise(sample: Sample, number: int, time: int | None) -> float:
+    """In a stretch where time increases; by the count of the rows if there is no time."""
+    values = sample.columns[number][:_NOISE_ROWS]
+    t = np.arange(len(values), dtype=float)
+    if time is not None:
+        t = sample.columns[time][:_NOISE_ROWS]
+    good = np.isfinite(values) & np.isfinite(t)
+    t, values = t[good], values[good]
+    if len(t) < 2:
+        return float("nan")
+    breaks = np.flatnonzero(np.diff(t) <= 0) + 1
+    pieces = np.split(np.arange(len(t)), breaks)
+    longest = max(pieces, key=len)
+    return noise_level(t[longest], values[longest])
+
+
+def _sampling(log: AbstractLog, time: int, sample: Sample) -> Sampling:
+    unit = find_unit(log.headings[time].unit)
+    t = sample.columns[time] * (unit.factor if unit else 1.0)
+    t = t[np.isfinite(t)]
+    steps = np.diff(t)
+    forward = steps[steps > 0]
+    if not len(forward):
+        none = float("nan")
+        return Sampling(none, none, t[0], t[-1], 0, none, int(np.sum(steps == 0)), 0)
+    median = float(np.median(forward))
+    usual = forward[forward <= _GAP * median]
+    return Sampling(
+        step_s=median,
+        jitter=float(np.std(usual)) / median,
+        begin_s=float(t[0]),
+        end_s=float(t[-1]),
+        gaps=int(np.sum(forward > _GAP * median)),
+        longest_s=float(np.max(forward)),
+        repeated=int(np.sum(steps == 0)),
+        back=int(np.sum(steps < 0)),
+    )

@@ -1,0 +1,272 @@
+"""Where the roles are in one log, and its runs read from there in SI."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mbdnode.data.logs.cleaning import Run
+from mbdnode.data.logs.log import AbstractLog, Block
+from mbdnode.data.logs.roles import Found, Roles, find_column, missing_column
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of one log that are used.
+
+    **Arguments:**
+
+    - `log`: the log.
+    - `time`, `coordinates`, `inputs`: their columns.
+    - `rates`: None for one that is to be estimated.
+    - `parameters`: a column or a number, by name.
+    - `run`: the column that tells runs apart.
+    """
+
+    log: AbstractLog
+    time: Found
+    coordinates: tuple[Found, ...]
+    rates: tuple[Found | None, ...]
+    inputs: tuple[Found, ...]
+    parameters: dict[str, Found | float]
+    run: Found | None
+
+    @property
+    def measured_rates(self) -> list[Found]:
+        """Those that have a column."""
+        return [found for found in self.rates if found is not None]
+
+    @property
+    def table(self) -> list[Found]:
+        """Coordinates, measured rates and inputs, in this order."""
+        return [*self.coordinates, *self.measured_rates, *self.inputs]
+
+
+def lay_out(log: AbstractLog, roles: Roles, with_inputs: bool = True) -> Layout:
+    """Find every role's column.
+
+    **Arguments:**
+
+    - `log`: where to look; gets notes of what is converted.
+    - `roles`: what to look for.
+    - `with_inputs`: whether the inputs have the states' times.
+
+    **Returns:**
+
+    The layout. Raises `ValueError` for a column that is not there or holds words.
+    """
+
+    def find(wanted: str, role: str) -> Found:
+        found = find_column(log, wanted, roles)
+        if found is None:
+            raise missing_column(log, wanted, role)
+        if role != "run" and log.is_text(found.index):
+            way = "Write seconds, or 2024-05-31T12:00:00.25" if role == "time" else "Name another"
+            raise ValueError(
+                f"Column {found.label!r} of '{log.name}' holds words, not numbers, so it cannot be "
+                f"used for {role}. {way}."
+            )
+        return found
+
+    _check_stated_units(log, roles)
+    parameters: dict[str, Found | float] = {}
+    for name, column in roles.parameters:
+        if not isinstance(column, str):
+            parameters[name] = float(column)
+        elif column in log.constants:
+            parameters[name] = log.constants[column]
+        else:
+            found = find(column, "parameters")
+            parameters[found.plain(name, column)] = found
+    layout = Layout(
+        log=log,
+        time=find(roles.time, "time"),
+        coordinates=tuple(find(column, "coordinates") for _, column in roles.coordinates),
+        rates=tuple(find(c, "rates") if c else None for c in roles.rates),
+        inputs=tuple(find(c, "inputs") for _, c in roles.inputs) if with_inputs else (),
+        parameters=parameters,
+        run=find(roles.run, "run") if roles.run else None,
+    )
+    used = [layout.time, *layout.table, *(p for p in parameters.values() if isinstance(p, Found))]
+    _say_units(log, used)
+    return layout
+
+
+def _check_stated_units(log: AbstractLog, roles: Roles) -> None:
+    """Raise `ValueError` for a unit of a column that is not there."""
+    elsewhere = [column for _, column in roles.inputs] + [roles.input_time]
+    for column, _ in roles.units:
+        if column not in elsewhere and find_column(log, column, roles) is None:
+            raise missing_column(log, column, "units")
+
+
+def _say_units(log: AbstractLog, used: list[Found]) -> None:
+    for found in used:
+        written = found.heading.unit
+        if found.unit is None and written:
+            log.warn(
+                f"unit {written!r} of {found.label!r} is not known; the numbers are as they are"
+            )
+        elif found.unit is not None and found.factor != 1.0:
+            unit = found.unit
+            log.note(
+                "converted",
+                f"{found.label!r} from {unit.symbol} to {unit.si}, times {unit.factor:.6g}",
+            )
+
+
+def runs_of(layout: Layout, most_rows: int | None = None) -> Iterator[Run]:
+    """The runs of a log.
+
+    **Arguments:**
+
+    - `layout`: of the log.
+    - `most_rows`: to hold at a time, or little more. A longer run comes in parts, and the rows of
+        one run must then follow each other. None to hold all.
+
+    **Returns:**
+
+    Runs, not cleaned yet, with rows in the order of the file.
+    """
+    columns = [layout.time, *layout.table]
+    varying = {n: p for n, p in layout.parameters.items() if isinstance(p, Found)}
+    numbers = [found.index for found in (*columns, *varying.values())]
+    labels = [layout.run.index] if layout.run else []
+    factors = np.array([found.factor for found in (*columns, *varying.values())])
+    blocks = layout.log.blocks(numbers, labels, *([max(most_rows // 4, 1)] if most_rows else []))
+    grouped = _in_parts(blocks, most_rows, layout) if most_rows else _whole(blocks, layout)
+    empty = True
+    for label, first_rows, values, truncated in grouped:
+        empty = False
+        values = values * factors
+        label = None if label is None else _tidy(str(label))
+        place = layout.log.name + ("" if label is None else f", run {label}")
+        run = Run(
+            place=place,
+            label=label,
+            t=values[:, 0],
+            table=values[:, 1 : len(columns)],
+            labels=tuple(found.label for found in columns[1:]),
+            rows=first_rows,
+            where=layout.log.place,
+            truncated=truncated,
+        )
+        run.parameters = {n: p for n, p in layout.parameters.items() if isinstance(p, float)}
+        for (name, found), column in zip(varying.items(), values[:, len(columns) :].T, strict=True):
+            run.parameters[name] = _constant(run, name, found, column)
+        yield run
+    if empty:
+        raise ValueError(f"'{layout.log.name}' has no rows of numbers. Leave it out.")
+
+
+def _tidy(label: str) -> str:
+    """A run's label without the digits that a number does not need, so that files agree on it."""
+    try:
+        return f"{float(label):.15g}"
+    except ValueError:
+        return label
+
+
+def _joined(blocks: list[Block]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Row numbers, values and run labels of several blocks."""
+    values = np.concatenate([np.column_stack(block.numbers) for block in blocks])
+    rows = np.concatenate([b.first + np.arange(len(b.numbers[0])) for b in blocks])
+    labelled = all(block.labels for block in blocks)
+    words = np.concatenate([b.labels[0] for b in blocks]) if labelled else None
+    return rows, values, words
+
+
+def _whole(blocks: Iterator[Block], layout: Layout):
+    """Each run with all of its rows, wherever they are."""
+    held = list(blocks)
+    if not held:
+        return
+    rows, values, words = _joined(held)
+    truncated = sum(block.truncated for block in held)
+    if words is None:
+        if len(rows) or truncated:
+            yield None, rows, values, truncated
+        return
+    numbers = _numbered(words, rows, layout)
+    for number, label in enumerate(dict.fromkeys(words)):
+        mine = numbers == number
+        yield label, rows[mine], values[mine], truncated if number == 0 else 0
+
+
+def _in_parts(blocks: Iterator[Block], most_rows: int, layout: Layout):
+    """Runs whose rows follow each other, a long one in parts of at least half the most rows.
+
+    Rows are held until there are enough for two such parts, so that no part is a mere rest.
+    """
+    held: list[Block] = []
+    label: Any = None
+    seen: set[Any] = set()
+    truncated = 0
+    for block in _by_run(blocks, layout):
+        truncated += block.truncated
+        own = block.labels[0][0] if block.labels and len(block.labels[0]) else label
+        if held and own != label:
+            yield label, *_joined(held)[:2], 0
+            held = []
+        if own != label and own in seen:
+            raise ValueError(
+                f"Run {own!r} of '{layout.log.name}' goes on at {layout.log.place(block.first)} "
+                "after another one. Sort the rows by run, or read the file whole, with read."
+            )
+        seen.add(own)
+        label = own
+        held.append(block)
+        if sum(len(b.numbers[0]) for b in held) >= most_rows:
+            rows, values, _ = _joined(held)
+            half = most_rows // 2
+            yield label, rows[:half], values[:half], 0
+            held = [Block(int(rows[half]), tuple(values[half:].T), ())]
+    if held or truncated:
+        yield label, *_joined(held)[:2], truncated
+
+
+def _by_run(blocks: Iterator[Block], layout: Layout) -> Iterator[Block]:
+    """The same blocks, cut where another run begins."""
+    for block in blocks:
+        if not block.labels or not len(block.labels[0]):
+            yield block
+            continue
+        words = block.labels[0]
+        _numbered(words, block.first + np.arange(len(words)), layout)
+        starts = [0, *(np.flatnonzero(words[1:] != words[:-1]) + 1), len(words)]
+        for a, b in itertools.pairwise(int(start) for start in starts):
+            numbers = tuple(column[a:b] for column in block.numbers)
+            last = block.truncated if b == len(words) else 0
+            yield Block(block.first + a, numbers, (words[a:b],), last)
+
+
+def _numbered(words: np.ndarray, rows: np.ndarray, layout: Layout) -> np.ndarray:
+    """The number of every row's run, in the order in which they come."""
+    order: dict[str, int] = {}
+    numbers = np.array([order.setdefault(word, len(order)) for word in words], int)
+    if None in order:
+        assert layout.run is not None
+        row = int(rows[np.argmax(numbers == order[None])])  # pyright: ignore[reportArgumentType]
+        raise ValueError(
+            f"Column {layout.run.label!r}, which tells runs apart, has no value at "
+            f"{layout.log.place(row)} of '{layout.log.name}'. Fill it in."
+        )
+    return numbers
+
+
+def _constant(run: Run, name: str, found: Found, column: np.ndarray) -> float:
+    """The value of a parameter, which must not change within a run; it may be given once."""
+    known = np.flatnonzero(np.isfinite(column))
+    if not len(known):
+        raise ValueError(f"Parameter {name!r} has no value in {run.place}. Give one.")
+    value = float(column[known[0]])
+    other = known[column[known] != value]
+    if len(other):
+        raise ValueError(
+            f"Parameter {name!r} changes from {value:g} to {column[other[0]]:g} at "
+            f"{run.where(int(run.rows[other[0]]))} of {run.place}, but a parameter is constant in "
+            f"a run. Name {found.label!r} as an input, or name the column that tells runs apart."
+        )
+    return value

@@ -1,0 +1,129 @@
+"""A log: columns with headings, read block by block whatever the file's format."""
+
+import abc
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mbdnode.data.logs.summary import Note
+from mbdnode.data.logs.units import Heading
+
+# Rows of a block: some megabytes.
+BLOCK_ROWS = 100_000
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive rows.
+
+    **Arguments:**
+
+    - `first`: the number of the first row in the log, from 0.
+    - `numbers`: the columns that were asked for as numbers; missing values are not numbers.
+    - `labels`: those that were asked for as text.
+    - `truncated`: rows at the end of the file that break off, and are not in the block.
+    """
+
+    first: int
+    numbers: tuple[np.ndarray, ...]
+    labels: tuple[np.ndarray, ...] = ()
+    truncated: int = 0
+
+
+@dataclass
+class AbstractLog(abc.ABC):
+    """A table in a file, or in a part of a file.
+
+    **Arguments:**
+
+    - `path`: the file.
+    - `section`: the part of it, such as an HDF5 group; empty for all of it.
+    - `headings`: of the columns.
+    - `constants`: single numbers that stand beside the columns, by name.
+    - `notes`: what a user should know of how the file was read.
+    """
+
+    path: Path
+    section: str = ""
+    headings: tuple[Heading, ...] = ()
+    constants: dict[str, float] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
+
+    @abc.abstractmethod
+    def blocks(
+        self, numbers: Sequence[int], labels: Sequence[int] = (), rows: int = BLOCK_ROWS
+    ) -> Iterator[Block]:
+        """Some columns, by their number; all of them must have the same length."""
+
+    @property
+    def size(self) -> int | None:
+        """How many rows there are, where the file says so."""
+        return None
+
+    def place(self, row: int) -> str:
+        """How a user finds a row, counted from 0 here and from 1 there."""
+        return f"row {row + 1:,}"
+
+    def is_text(self, column: int) -> bool:
+        """Whether a column holds words, as far as one can tell without reading all of it."""
+        return False
+
+    @property
+    def name(self) -> str:
+        """The file, with the section if there is one."""
+        return f"{self.path}:{self.section}" if self.section else str(self.path)
+
+    def warn(self, text: str) -> None:
+        """Note something that a user should look at."""
+        self.notes.append(Note("warning", text, self.name))
+
+    def note(self, kind: str, text: str) -> None:
+        """Note how the file was read."""
+        self.notes.append(Note(kind, text, self.name))
+
+
+def column_name(number: int) -> str:
+    """What a column without a heading is called."""
+    return f"column{number + 1}"
+
+
+def seconds_since(stamps: pa.Array, origin: int | None) -> tuple[np.ndarray, int | None]:
+    """Time stamps as seconds since the first one, exactly: as float64 they would lose digits.
+
+    **Arguments:**
+
+    - `stamps`: of an Arrow timestamp type.
+    - `origin`: the first one in nanoseconds; None to take it from here.
+
+    **Returns:**
+
+    The seconds, not a number where missing, and the origin.
+    """
+    whole = pc.cast(pc.cast(stamps, pa.timestamp("ns", stamps.type.tz), safe=False), pa.int64())
+    known = whole.is_valid().to_numpy(zero_copy_only=False)
+    values = pc.fill_null(whole, 0).to_numpy(zero_copy_only=False)
+    if origin is None and known.any():
+        origin = int(values[np.argmax(known)])
+    seconds = (values - (origin or 0)) / 1e9
+    return np.where(known, seconds, np.nan), origin
+
+
+def must_be_file(path: str | os.PathLike[str]) -> Path:
+    """Raise `ValueError` unless a file can be opened for reading."""
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"'{path}' is a directory. Name its files, for instance '{path}/*.csv'.")
+    if not path.exists():
+        raise ValueError(f"There is no file '{path}'. Check the name, or where you are.")
+    if not path.is_file():
+        raise ValueError(f"'{path}' is not a regular file. Copy its content to one.")
+    if not os.access(path, os.R_OK):
+        raise ValueError(f"'{path}' may not be read. Change its permissions.")
+    if path.stat().st_size == 0:
+        raise ValueError(f"'{path}' is empty. Leave it out.")
+    return path

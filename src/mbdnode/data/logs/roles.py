@@ -1,0 +1,229 @@
+"""Which column is what, as the user says it, and where that column is in a file."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mbdnode.data.logs.log import AbstractLog, column_name
+from mbdnode.data.logs.units import Heading, Unit, find_unit
+from mbdnode.naming import unknown_name
+
+GAPS = ("refuse", "split")
+# Columns that an error names.
+_LISTED = 30
+INTERPOLATIONS = ("held", "linear")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns are.
+
+    **Arguments:**
+
+    - `time`: a column.
+    - `coordinates`, `inputs`: pairs of a name and a column.
+    - `rates`: a column for each coordinate, None for one that is to be estimated.
+    - `parameters`: pairs of a name and a column, or a number.
+    - `run`: a column that tells runs apart; None if there is one run in a file.
+    - `input_time`: the column of the inputs' own times; None if they have the states' times.
+    - `units`: by column, for those whose heading does not say it, or wrongly.
+    - `angles`: coordinates that are angles; None to go by unit and name.
+    """
+
+    time: str
+    coordinates: tuple[tuple[str, str], ...]
+    rates: tuple[str | None, ...] = ()
+    inputs: tuple[tuple[str, str], ...] = ()
+    parameters: tuple[tuple[str, str | float], ...] = ()
+    run: str | None = None
+    input_time: str | None = None
+    units: tuple[tuple[str, str], ...] = ()
+    angles: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """A role's column in one file.
+
+    **Arguments:**
+
+    - `index`: of the column.
+    - `heading`: above it.
+    - `unit`: None if it is not given, or not known.
+    """
+
+    index: int
+    heading: Heading
+    unit: Unit | None
+
+    @property
+    def label(self) -> str:
+        """How to name it to a user."""
+        return self.heading.raw or column_name(self.index)
+
+    def plain(self, name: str, column: str) -> str:
+        """The role's name, without a unit that the values no longer have."""
+        is_heading = name == column == self.heading.raw
+        return self.heading.name if is_heading and self.heading.unit else name
+
+    @property
+    def factor(self) -> float:
+        """To SI."""
+        return self.unit.factor if self.unit else 1.0
+
+
+def make_roles(
+    time: str,
+    coordinates: Sequence[str] | Mapping[str, str],
+    rates: Sequence[str | None] | Mapping[str, str] | None,
+    inputs: Sequence[str] | Mapping[str, str] | None,
+    parameters: Sequence[str] | Mapping[str, Any] | None,
+    run: str | None,
+    input_time: str | None,
+    units: Mapping[str, str] | None,
+    angles: Sequence[str] | None,
+) -> Roles:
+    """The roles in one form, checked as far as they can be without a file.
+
+    **Arguments:**
+
+    - as for `read`.
+
+    **Returns:**
+
+    `Roles`.
+    """
+    pairs = _pairs("coordinates", coordinates)
+    if not pairs:
+        what = (
+            f"rates {_listed(rates)} were given without coordinates" if rates else "none is given"
+        )
+        raise ValueError(
+            f"A log needs at least one coordinate, but {what}. Positions cannot be had from rates: "
+            "their start is unknown and the noise would add up. Record the positions."
+        )
+    names = [name for name, _ in pairs]
+    if isinstance(rates, Mapping):
+        for name in rates:
+            if name not in names:
+                raise unknown_name("coordinate in rates", name, names)
+        columns = tuple(rates.get(name) for name in names)
+    else:
+        columns = tuple(_several("rates", rates))
+        if columns and len(columns) != len(pairs):
+            raise ValueError(
+                f"{len(columns)} rates for {len(pairs)} coordinates ({', '.join(names)}). Give one "
+                "for each in the same order, None for one to be estimated, or none at all."
+            )
+    for unit in (units or {}).values():
+        if find_unit(unit) is None:
+            raise ValueError(
+                f"Unit {unit!r} is not known. Give one such as deg, rpm, mm or ms, or '1' to keep "
+                "the numbers as they are."
+            )
+    for name in angles or ():
+        if name not in names:
+            raise unknown_name("coordinate in angles", name, names)
+    roles = Roles(
+        time=time,
+        coordinates=pairs,
+        rates=columns or (None,) * len(pairs),
+        inputs=_pairs("inputs", inputs),
+        parameters=_pairs("parameters", parameters),
+        run=run,
+        input_time=input_time,
+        units=tuple((units or {}).items()),
+        angles=None if angles is None else tuple(angles),
+    )
+    _check_once(roles)
+    return roles
+
+
+def _several(role: str, given: Any) -> list:
+    if isinstance(given, str):
+        raise ValueError(f"{role} is {given!r}; give a list of columns, such as [{given!r}].")
+    return list(given or ())
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(str(name) for name in names)
+
+
+def _pairs(role: str, given: Any) -> tuple[tuple[str, Any], ...]:
+    if isinstance(given, Mapping):
+        return tuple((str(name), column) for name, column in given.items())
+    return tuple((str(name), str(name)) for name in _several(role, given))
+
+
+def _check_once(roles: Roles) -> None:
+    """Raise `ValueError` for a column in two roles."""
+    said = {"time": [roles.time], "coordinates": [c for _, c in roles.coordinates]}
+    said |= {"rates": [c for c in roles.rates if c], "inputs": [c for _, c in roles.inputs]}
+    said |= {"parameters": [c for _, c in roles.parameters if isinstance(c, str)]}
+    seen: dict[str, str] = {}
+    for role, columns in said.items():
+        for column in columns:
+            if column in seen:
+                twice = (
+                    f"twice in {role}" if seen[column] == role else f"in {seen[column]} and {role}"
+                )
+                raise ValueError(f"Column {column!r} is {twice}. Give each column one role.")
+            seen[column] = role
+
+
+def find_column(log: AbstractLog, wanted: str, roles: Roles) -> Found | None:
+    """The column that a role names.
+
+    **Arguments:**
+
+    - `log`: where to look.
+    - `wanted`: its whole heading, its name without the unit, or `column2` for the second.
+    - `roles`: whose units go before those of the headings.
+
+    **Returns:**
+
+    The column; None if there is none. Raises `ValueError` if there are several.
+    """
+    index = _index(log, wanted)
+    if index is None:
+        return None
+    heading, stated = log.headings[index], dict(roles.units)
+    names = (wanted, heading.raw, heading.name)
+    text = next((stated[name] for name in names if name in stated), heading.unit)
+    return Found(index, heading, find_unit(text) if text else None)
+
+
+def _index(log: AbstractLog, wanted: str) -> int | None:
+    for key in (
+        lambda h: h.raw,
+        lambda h: h.name,
+        lambda h: h.raw.lower(),
+        lambda h: h.name.lower(),
+    ):
+        sought = wanted if key(Heading("A", "A")) == "A" else wanted.lower()
+        matching = [i for i, h in enumerate(log.headings) if key(h) == sought and sought]
+        if len(matching) > 1:
+            raws = [log.headings[i].raw for i in matching]
+            if len(set(raws)) < len(raws):
+                raws = [column_name(i) for i in matching]
+            raise ValueError(
+                f"'{log.name}' has {len(matching)} columns called {wanted!r}. Say which is meant: "
+                f"{' or '.join(raws)}."
+            )
+        if matching:
+            return matching[0]
+    numbered = [column_name(i) for i in range(len(log.headings))]
+    return numbered.index(wanted) if wanted in numbered else None
+
+
+def missing_column(log: AbstractLog, wanted: str, role: str) -> ValueError:
+    """The error for a role whose column is not there."""
+    known = [h.raw or column_name(i) for i, h in enumerate(log.headings)] + list(log.constants)
+    known = [*known[:_LISTED], "..."] if len(known) > _LISTED else known
+    reason = unknown_name(f"column in '{log.name}' for {role}:", wanted[:60], known)
+    if role != "coordinates":
+        return reason
+    return ValueError(
+        f"{reason} Positions cannot be had from rates: their start is unknown and the noise would "
+        "add up."
+    )

@@ -1,0 +1,249 @@
+"""How a text file is laid out: encoding, delimiter, decimal mark, comments and headings.
+
+All of it is told from the beginning of the file: of several delimiters the one that takes the
+lines apart into the same number of fields, nearly all of them numbers, is meant.
+"""
+
+import csv
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from mbdnode.data.logs.units import Heading, find_unit, read_heading
+
+_SAMPLE_BYTES = 1 << 17
+_SAMPLE_LINES = 200
+_MOST_COLUMNS = 5_000
+# A spreadsheet writes "#N/A" where there is no value.
+COMMENT = re.compile(r"\s*[#%](?!N/A)")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|[+-]?(nan|inf|infinity)$", re.I)
+STAMP = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.]\d+)?)?)?(Z|[+-]\d\d:?\d\d)?$")
+MISSING = ("", "NA", "N/A", "n/a", "na", "null", "NULL", "None", "none", "-", "--", "#N/A")
+_WORD = re.compile(r"[^\W\d]\S*$")
+_NAMES_OF_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", " ": "spaces", "|": "bar"}
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """The layout.
+
+    **Arguments:**
+
+    - `encoding`: as Python calls it.
+    - `delimiter`: one character; a space stands for any run of spaces and tabs.
+    - `decimal`: "." or ",".
+    - `headings`: one for each column.
+    - `skipped`: lines before the first row, comments and blank lines not counted.
+    - `sample`: the fields of the first rows.
+    - `warnings`: what is not certain.
+    """
+
+    encoding: str
+    delimiter: str
+    decimal: str
+    headings: tuple[Heading, ...]
+    skipped: int
+    sample: tuple[tuple[str, ...], ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def described(self) -> str:
+        """In words."""
+        mark = ", decimal comma" if self.decimal == "," else ""
+        return f"{self.encoding} text, {_NAMES_OF_DELIMITERS[self.delimiter]} between columns{mark}"
+
+
+def find_form(path: Path) -> TextForm:
+    """Look at the beginning of a file.
+
+    **Arguments:**
+
+    - `path`: of a text file.
+
+    **Returns:**
+
+    Its layout. Raises `ValueError` for a file that is not text, or has no rows of numbers.
+    """
+    with open(path, "rb") as file:
+        start = file.read(_SAMPLE_BYTES)
+    encoding = _encoding(path, start)
+    text = start.decode(encoding, errors="replace")
+    lines = re.split(r"\r\n|\r|\n", text.lstrip("\ufeff"))
+    if len(start) == _SAMPLE_BYTES and len(lines) > 1:
+        lines.pop()
+    lines = lines[: _SAMPLE_LINES + 100]
+    comments, body = _without_comments(lines)
+    if not body:
+        raise ValueError(f"'{path}' has no rows, only blank lines or comments. Leave it out.")
+    delimiter, decimal = _delimiter(body)
+    rows = [split(line, delimiter) for line in body]
+    if max(map(len, rows)) > _MOST_COLUMNS:
+        raise ValueError(
+            f"'{path}' has {max(map(len, rows)):,} values in one line; a log has at most "
+            f"{_MOST_COLUMNS:,} columns, and a line for each time. Turn it round."
+        )
+    above = 0
+    while above < len(rows) and not _is_data(rows[above], decimal):
+        above += 1
+    if above == len(rows):
+        raise ValueError(
+            f"'{path}' has no row of numbers in its first {len(lines):,} lines; it begins with "
+            f"{body[0][:60]!r}. A log has a row of numbers for each time."
+        )
+    # Rows without any value just before the first number are rows, not headings.
+    while above > 1 and _is_blank(rows[above - 1]):
+        above -= 1
+    headings, warnings = _headings(path, rows, above, comments, delimiter)
+    if encoding == "latin-1":
+        warnings.append("not UTF-8, so it was read as Latin-1; look at its headings")
+    sample = tuple(tuple(row) for row in rows[above : above + _SAMPLE_LINES])
+    return TextForm(encoding, delimiter, decimal, headings, above, sample, tuple(warnings))
+
+
+def _encoding(path: Path, start: bytes) -> str:
+    if start.startswith(b"\xef\xbb\xbf"):
+        return "utf-8-sig"
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    even, odd = start[0::2].count(0), start[1::2].count(0)
+    if odd > len(start) // 4 and even < len(start) // 100 + 1:
+        return "utf-16-le"
+    if even > len(start) // 4 and odd < len(start) // 100 + 1:
+        return "utf-16-be"
+    odd_ones = sum(start.count(code) for code in (*range(9), *range(14, 27), *range(28, 32), 127))
+    if 0 in start or odd_ones > len(start) / 100:
+        raise ValueError(
+            f"'{path}' is not a text file, and not Parquet, MAT, HDF5 or NPZ either: it begins "
+            f"with the bytes {start[:8].hex(' ')}. Export it to one of these formats, or to CSV."
+        )
+    try:
+        # A character may be cut at the end of what was read.
+        start[: max(len(start) - 4, 1)].decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(start) - 8:
+            return "latin-1"
+    return "utf-8"
+
+
+def _without_comments(lines: list[str]) -> tuple[list[str], list[str]]:
+    """The comments before the first other line, and all lines that are none."""
+    comments, body = [], []
+    for line in lines:
+        if COMMENT.match(line):
+            if not body:
+                comments.append(line.strip().lstrip("#%").strip())
+        elif line.strip():
+            body.append(line)
+    return comments, body
+
+
+def split(line: str, delimiter: str) -> list[str]:
+    """The fields of a line, without quotes and blanks around them."""
+    if delimiter == " ":
+        line, delimiter = re.sub(r"[ \t]+", " ", line.strip()), " "
+    try:
+        fields = next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:
+        fields = line.split(delimiter)
+    return [field.strip() for field in fields]
+
+
+def is_number(text: str, decimal: str) -> bool:
+    """Whether a field is a number with this decimal mark."""
+    return bool(_NUMBER.match(text.replace(",", ".") if decimal == "," else text))
+
+
+def _is_data(fields: list[str], decimal: str) -> bool:
+    """Whether a row is one of values: at least half of it, so that one bad value is no heading."""
+    good = sum(is_number(f, decimal) or bool(STAMP.match(f)) for f in fields)
+    return good > 0 and 2 * good >= sum(f not in MISSING for f in fields)
+
+
+def _is_blank(fields: list[str]) -> bool:
+    return all(f in MISSING for f in fields)
+
+
+def _delimiter(body: list[str]) -> tuple[str, str]:
+    """The delimiter and the decimal mark that leave the most lines alike and the most numbers."""
+    best, found = (-1.0, 0.0), (",", ".")
+    lines = body[-_SAMPLE_LINES:]
+    for delimiter in (",", ";", "\t", "|", " "):
+        rows = [split(line, delimiter) for line in lines]
+        counts = [len(row) for row in rows]
+        usual = max(set(counts), key=counts.count)
+        alike = [row for row in rows if len(row) == usual]
+        for decimal in (".",) if delimiter == "," else (".", ","):
+            values = [f for row in alike for f in row]
+            good = sum(is_number(f, decimal) or bool(STAMP.match(f)) for f in values)
+            filled = sum(f not in MISSING for f in values)
+            score = len(alike) / len(rows) * good / max(filled, 1)
+            # The headings are parted like the values.
+            score += 0.5 * (usual > 1 and len(split(body[0], delimiter)) == usual)
+            # Of equals, the one that finds columns at all.
+            if (score, min(usual, 2)) > best and (usual > 1 or good):
+                best, found = (score, min(usual, 2)), (delimiter, decimal)
+    return found
+
+
+def _headings(path, rows, above: int, comments: list[str], delimiter: str):
+    """From the lines above the first row, or from the last comment there; and what is doubtful."""
+    warnings: list[str] = []
+    count = len(rows[above])
+    names, units = None, None
+    titles = [row for row in rows[:above] if len(row) == count and not _is_blank(row)]
+    if len(titles) >= 2 and _are_units(titles[-1]):
+        names, units = titles[-2], titles[-1]
+    elif titles:
+        names = titles[-1]
+    elif above:
+        short = rows[above - 1]
+        if len(short) == count - 1 and all(not row[-1] for row in rows[above:] if row):
+            names = [*short, ""]  # A delimiter at the end of every row.
+        elif len(short) == count - 1 or delimiter == " ":
+            names = _aligned(short, count, warnings)
+        if names is None or len(short) > count:
+            raise ValueError(
+                f"'{path}' has {len(short)} {'heading' if len(short) == 1 else 'headings'} "
+                f"({', '.join(short[:8])}) but {count} values in its first row, taken as "
+                f"{_NAMES_OF_DELIMITERS[delimiter]}-separated. Give every column one heading; a "
+                "decimal comma needs another delimiter."
+            )
+    elif comments:
+        for between in dict.fromkeys((delimiter, ",", " ")):
+            words = split(comments[-1], between)
+            if len(words) == count:
+                names = words
+                break
+        else:
+            words = comments[-1].split()
+            if len(comments) == 1 and len(words) < count and all(map(_WORD.match, words)):
+                names = _aligned(words, count, warnings)
+    if names is None:
+        warnings.append("no headings were found; the columns are called column1, column2, ...")
+        names = [""] * count
+    headings = [read_heading(name) for name in names]
+    if units is not None:
+        bare = [unit.strip().strip("[]()") for unit in units]
+        headings = [
+            Heading(h.raw, h.name, unit) if unit else h
+            for h, unit in zip(headings, bare, strict=True)
+        ]
+    return tuple(headings), warnings
+
+
+def _aligned(words: list[str], count: int, warnings: list[str]) -> list[str]:
+    """Fewer headings than columns: what has none (trial, time) usually stands on the left."""
+    warnings.append(
+        f"{len(words)} {'heading' if len(words) == 1 else 'headings'} for {count} columns, taken "
+        f"as those of the last; the others are called column1 to column{count - len(words)}"
+    )
+    return [""] * (count - len(words)) + words
+
+
+def _are_units(fields: list[str]) -> bool:
+    """Whether a line gives units: in brackets, or all of them known."""
+    filled = [f for f in fields if f not in MISSING]
+    if not filled:
+        return False
+    bracketed = all(f[0] in "[(" and f[-1] in "])" for f in filled)
+    return bracketed or all(find_unit(f) is not None for f in filled)

@@ -1,0 +1,185 @@
+"""From a TOML file to a planar mechanism, or to an error that says what to change on which line."""
+
+import os
+import tomllib
+from pathlib import Path as FilePath
+from typing import Any
+
+from mbdnode.mechanisms.planar.checking import Source, check_name, check_table, read_keys
+from mbdnode.mechanisms.planar.consistency import check_whole
+from mbdnode.mechanisms.planar.description import GROUND, PARTS, Description
+from mbdnode.mechanisms.planar.mechanism import PlanarKinematics, PlanarMechanism
+from mbdnode.mechanisms.planar.schema import TABLES, TOP, Table
+from mbdnode.naming import unknown_name
+
+# No mechanism needs more, and what is larger is some other file.
+_LARGEST_BYTES = 1_000_000
+_EXAMPLE = 'Write, for instance, a line "[bodies.crank]" and below it "centre = [0.5, 0.0]".'
+
+
+def read_mechanism(path: str | os.PathLike[str]) -> PlanarMechanism | PlanarKinematics:
+    """Read a mechanism from a TOML file.
+
+    **Arguments:**
+
+    - `path`: of the file.
+
+    **Returns:**
+
+    A `PlanarMechanism`; or, if a body has no mass, a `PlanarKinematics`, which has constraints but
+    no accelerations. Raises `ValueError` naming the line and the key of what is wrong.
+    """
+    file = FilePath(path)
+    try:
+        size = file.stat().st_size
+        content = file.read_bytes() if file.is_file() and size <= _LARGEST_BYTES else None
+    except FileNotFoundError:
+        raise ValueError(f"There is no file '{path}'. Name a mechanism's TOML file.") from None
+    except (OSError, ValueError) as error:
+        raise ValueError(f"'{path}' cannot be read: {error}.") from error
+    if content is None:
+        raise ValueError(
+            f"'{path}' is no regular file of at most {_LARGEST_BYTES:,} bytes, so it is no "
+            "mechanism. Name a mechanism's TOML file."
+        )
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise ValueError(
+            f"{path}, line {line}: byte {error.start} is not UTF-8 text. A mechanism is a TOML "
+            "file; save it as UTF-8."
+        ) from error
+    return from_text(text, label=os.fspath(path), name=file.stem)
+
+
+def from_text(
+    text: str, *, label: str = "the text", name: str = "mechanism"
+) -> PlanarMechanism | PlanarKinematics:
+    """A mechanism from the text of a TOML file.
+
+    **Arguments:**
+
+    - `text`: the file's content.
+    - `label`: what to call it in messages.
+    - `name`: of the mechanism, if the text gives none.
+
+    **Returns:**
+
+    As `read_mechanism`.
+    """
+    try:
+        data = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # An endless number is a ValueError, too.
+        raise ValueError(
+            f"{label} is not TOML: {error}. Mend that line; docs/mechanism-files.md shows how a "
+            "mechanism is written."
+        ) from error
+    return _build(data, Source(label, text), name)
+
+
+def from_dict(
+    data: dict[str, Any], *, label: str = "the mechanism", name: str = "mechanism"
+) -> PlanarMechanism | PlanarKinematics:
+    """A mechanism from what a TOML file would hold, as `to_dict` gives it.
+
+    **Arguments:**
+
+    - `data`: tables, lists, numbers and text.
+    - `label`: what to call it in messages.
+    - `name`: of the mechanism, if the data give none.
+
+    **Returns:**
+
+    As `read_mechanism`.
+    """
+    if not isinstance(data, dict):
+        raise ValueError(f"{label} is a {type(data).__name__}; it must be a dictionary.")
+    return _build(data, Source(label), name)
+
+
+def _build(data: dict[str, Any], source: Source, name: str) -> PlanarMechanism | PlanarKinematics:
+    if not data:
+        raise ValueError(f"{source.label} is empty; a mechanism has a body. {_EXAMPLE}")
+    tables = _tables(source, data)
+    if not tables["bodies"]:
+        raise ValueError(f"{source.label} has no bodies. {_EXAMPLE}")
+    _check_part_names(source, tables)
+    source = Source(source.label, source.text, tuple(tables["bodies"]), tuple(tables["joints"]))
+    rest = {key: value for key, value in data.items() if key not in TABLES}
+    values = read_keys(source, (), TOP, rest, "a mechanism")
+    parts: dict[str, Any] = {
+        kind: tuple(_part(source, kind, part, table) for part, table in tables[kind].items())
+        for kind in TABLES
+    }
+    description = Description(**{"name": name, **values}, **parts)
+    check_whole(source, description, tables["drives"])
+    return PlanarKinematics(description) if description.weightless else PlanarMechanism(description)
+
+
+def _tables(source: Source, data: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The parts of each kind by name; unknown keys of the file itself are refused."""
+    known = [*(key.name for key in TOP), *TABLES]
+    for key in data:
+        if key not in known:
+            raise source.error((key,), str(unknown_name("key", key, known)))
+    return {
+        kind: check_table(source, (kind,), data.get(kind, {}), f"Write [{kind}.NAME].")
+        for kind in TABLES
+    }
+
+
+def _check_part_names(source: Source, tables: dict[str, dict[str, Any]]) -> None:
+    seen: dict[str, str] = {}
+    for kind, parts in tables.items():
+        for name in parts:
+            path, word = (kind, name), TABLES[kind].word
+            check_name(source, path, name)
+            if name == GROUND:
+                raise source.error(
+                    path, f"{GROUND!r} is the body that stands still. Choose another."
+                )
+            if name in seen:
+                raise source.error(
+                    path, f"there is a {seen[name]} called {name!r} already. Call the {word} other."
+                )
+            seen[name] = word
+
+
+def _part(source: Source, kind: str, name: str, given: Any) -> Any:
+    """One body, joint, spring or the like."""
+    table, path = TABLES[kind], (kind, name)
+    values = dict(check_table(source, path, given, f"Write [{kind}.{name}] and its keys below."))
+    chosen = _chosen(source, path, table, values) if table.choice else ""
+    values.pop(table.choice, None)
+    what = f"the {chosen} {table.word} {name!r}".replace("  ", " ")
+    values = read_keys(source, path, table.keys[chosen], values, what)
+    if table.choice:
+        values[table.choice] = chosen
+    if kind == "bodies":
+        values.setdefault("coordinates", (f"{name}_x", f"{name}_y", f"{name}_angle"))
+        _check_mass(source, path, values)
+    return PARTS[kind](name=name, **values)
+
+
+def _chosen(source: Source, path: tuple[str, ...], table: Table, values: dict[str, Any]) -> str:
+    chosen = values.get(table.choice)
+    where = (*path, table.choice)
+    if chosen is None:
+        choices = ", ".join(table.keys)
+        raise source.error(where, f"it is missing. Say which {table.word}: {choices}.")
+    if not isinstance(chosen, str) or chosen not in table.keys:
+        kind = f"{table.choice} of a {table.word}"
+        raise source.error(where, str(unknown_name(kind, str(chosen), table.keys)))
+    return chosen
+
+
+def _check_mass(source: Source, path: tuple[str, ...], values: dict[str, Any]) -> None:
+    given = [key for key in ("mass", "inertia") if key in values]
+    if len(given) == 1:
+        missing = "inertia" if given == ["mass"] else "mass"
+        raise source.error(
+            (*path, given[0]),
+            f"a body with {given[0]} needs {missing}, too (0 for the inertia of a point). Give "
+            "both, or neither if they are not known.",
+        )

@@ -1,0 +1,159 @@
+"""What a mechanism file may say: every key, its kind, whether it must be there, what it means.
+
+The reader checks a file against these tables, and the documentation prints them.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from mbdnode.mechanisms.planar.description import GROUND
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key of a table.
+
+    **Arguments:**
+
+    - `kind`: of value, a key of `READERS` in `checking`.
+    - `meaning`: for the documentation, with the unit.
+    - `required`: whether it must be there.
+    - `least`: the value must not be less; `strict` makes it greater.
+    - `choices`: the texts that it may be.
+    """
+
+    name: str
+    kind: str
+    meaning: str
+    required: bool = False
+    least: float | None = None
+    strict: bool = False
+    choices: tuple[str, ...] = ()
+
+
+def _needed(name: str, kind: str, meaning: str, **rules: Any) -> Key:
+    return Key(name, kind, meaning, required=True, **rules)
+
+
+TOP = (
+    Key("name", "text", "what the mechanism is called; the file's name by default"),
+    Key("gravity", "point", "acceleration of gravity `[x, y]` in m/s^2; none by default"),
+    Key("independent", "texts", "coordinates to integrate; chosen by the program by default"),
+    Key("allow_redundant", "flag", "solve without the constraints that repeat others; default no"),
+)
+
+_BODIES = _needed("bodies", "pair", 'two bodies, such as `["ground", "crank"]`')
+_POINTS = _needed("points", "points", "a point of each, `[[x, y], [x, y]]` in m")
+
+BODY = (
+    _needed("centre", "point", "near where its mass centre is assembled, `[x, y]` in m"),
+    Key("angle", "angle", "near which angle it is assembled, rad; default 0"),
+    Key("mass", "number", "kg; leave out mass and inertia if unknown", least=0.0, strict=True),
+    Key("inertia", "number", "about the mass centre, kg m^2", least=0.0),
+    Key(
+        "coordinates", "names", "names of x, y and angle; default `NAME_x`, `NAME_y`, `NAME_angle`"
+    ),
+)
+
+_DIRECTION = Key("direction", "angle", "of the axis or line in the first body, rad; default 0")
+_RELATIVE = Key("angle", "angle", "of the second body against the first, rad; default 0")
+
+JOINTS: dict[str, tuple[Key, ...]] = {
+    "revolute": (_BODIES, _POINTS),
+    "prismatic": (_BODIES, _POINTS, _DIRECTION, _RELATIVE),
+    "fixed": (_BODIES, _POINTS, _RELATIVE),
+    "distance": (
+        _BODIES,
+        _POINTS,
+        _needed("length", "number", "between the points, m", least=0.0, strict=True),
+    ),
+    "rolling": (
+        _BODIES,
+        _POINTS,
+        _needed("radius", "number", "of the wheel, m", least=0.0, strict=True),
+        _DIRECTION,
+    ),
+}
+
+_STIFFNESS = _needed("stiffness", "number", "N/m, or N m/rad", least=0.0)
+_DAMPING = _needed("damping", "number", "N s/m, or N m s/rad", least=0.0)
+
+SPRINGS: dict[str, tuple[Key, ...]] = {
+    "linear": (
+        _BODIES,
+        _POINTS,
+        _STIFFNESS,
+        _needed("free_length", "number", "at which it does not pull, m", least=0.0),
+    ),
+    "torsional": (
+        _BODIES,
+        _STIFFNESS,
+        Key("free_angle", "angle", "second body against first, rad; default 0"),
+    ),
+}
+
+DAMPERS: dict[str, tuple[Key, ...]] = {
+    "linear": (_BODIES, _POINTS, _DAMPING),
+    "torsional": (_BODIES, _DAMPING),
+}
+
+FORCE = (
+    _needed("body", "body", "on which it acts"),
+    Key("point", "point", "where, in the body, `[x, y]` in m; default its centre"),
+    Key("direction", "angle", "of the force, rad; default 0, along x"),
+    Key("frame", "choice", "of the direction; `body` turns with it", choices=(GROUND, "body")),
+    Key("value", "number", "of a constant force, N; without it, an input"),
+)
+
+TORQUE = (
+    _needed("bodies", "pair", "it turns the second, and the first the other way"),
+    Key("value", "number", "of a constant torque, N m; without it, an input"),
+)
+
+_JOINT = _needed("joint", "joint", "a revolute or prismatic joint")
+
+DRIVES: dict[str, tuple[Key, ...]] = {
+    "rate": (
+        _JOINT,
+        _needed("rate", "number", "rad/s or m/s"),
+        Key("start", "motion", "at t = 0, rad or m; default 0"),
+    ),
+    "sine": (
+        _JOINT,
+        _needed("amplitude", "motion", "rad or m"),
+        _needed("frequency", "number", "Hz", least=0.0, strict=True),
+        Key("phase", "angle", "rad; default 0"),
+        Key("offset", "motion", "the middle, rad or m; default 0"),
+    ),
+    "polynomial": (
+        _JOINT,
+        _needed("coefficients", "numbers", "of 1, t, t^2, ..., in rad or m and s"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """The keys of a kind of part; `choice` is the key that decides between several sets.
+
+    **Arguments:**
+
+    - `word`: for one of them.
+    - `keys`: those of each type; a single set has the empty type.
+    - `choice`: "type", "motion" or "".
+    """
+
+    word: str
+    keys: dict[str, tuple[Key, ...]]
+    choice: str = ""
+
+
+TABLES: dict[str, Table] = {
+    "bodies": Table("body", {"": BODY}),
+    "joints": Table("joint", JOINTS, "type"),
+    "springs": Table("spring", SPRINGS, "type"),
+    "dampers": Table("damper", DAMPERS, "type"),
+    "forces": Table("force", {"": FORCE}),
+    "torques": Table("torque", {"": TORQUE}),
+    "drives": Table("drive", DRIVES, "motion"),
+}

@@ -1,0 +1,267 @@
+"""How a mechanism from a file looks: bars, plates, blocks, wheels, springs, dampers and pins.
+
+Everything is drawn from the joints' points, so that any file has a picture without asking.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from mbdnode.mechanisms.planar import AbstractPlanar
+from mbdnode.mechanisms.planar.description import GROUND, Damper, Description, Joint, Spring
+from mbdnode.report.drawings import Drawing, Parameters
+from mbdnode.report.planar_layout import Layout, layout_of, place
+from mbdnode.report.planar_shapes import Line, Plate
+from mbdnode.report.shapes import Bob, Ground, Point, Rod, Shape
+from mbdnode.report.shapes import Joint as Pin
+from mbdnode.report.shapes import Spring as Coil
+from mbdnode.report.style import COLOURS, INK, SHADE
+
+# Parts of the mechanism's size.
+_PIN, _BLOCK_LENGTH, _BLOCK_HEIGHT, _DEPTH, _COIL = 0.014, 0.11, 0.065, 0.022, 0.05
+
+
+def planar_drawing(mechanism: AbstractPlanar) -> Drawing:
+    """The drawing of a mechanism from a file.
+
+    **Arguments:**
+
+    - `mechanism`: as `read_mechanism` gives it.
+
+    **Returns:**
+
+    A `Drawing`, as `find_drawing` returns it.
+    """
+    description = mechanism.description
+    layout = layout_of(description)
+    return Drawing(
+        parts=partial(_parts, description, layout),
+        ground=partial(_ground, description, layout),
+        traces=partial(_traces, description, layout),
+        colours=tuple(body_colour(description, name) for name in layout.traced),
+        poses=3,
+    )
+
+
+def body_colour(description: Description, body: str) -> str:
+    """Bodies take the colours in turn; the first six can be told apart by anybody."""
+    return COLOURS[(description.number(body) - 1) % 6] if body != GROUND else INK
+
+
+def _at(q, description: Description, body: str, point) -> np.ndarray:
+    return place(q, description, body, np.array([point], float))[..., 0, :]
+
+
+def _point(values: np.ndarray) -> Point:
+    return float(values[0]), float(values[1])
+
+
+def _corners(points: np.ndarray) -> tuple[Point, ...]:
+    return tuple(_point(point) for point in points)
+
+
+def _parts(
+    description: Description, layout: Layout, q: np.ndarray, mu: Parameters
+) -> Sequence[Shape]:
+    shapes: list[Shape] = []
+    for part in (*description.springs, *description.dampers):
+        shapes += _between(description, layout, part, q)
+    for joint in description.joints:
+        if joint.type == "rolling":
+            shapes += _wheel(description, joint, q, mu)
+    blocks = set(layout.sliders.values())
+    plates = [name for name, outline in layout.outlines.items() if len(outline) > 2]
+    for name in sorted(layout.outlines, key=lambda body: body not in plates):
+        if name not in layout.wheels:
+            shapes += _body(description, layout, name, q, bare=name in blocks)
+    for joint in description.joints:
+        if joint.type == "prismatic":
+            shapes.append(_block(description, layout, joint, q))
+    for joint in description.joints:
+        shapes += _pin(description, layout, joint, q)
+    return shapes
+
+
+def _body(
+    description: Description, layout: Layout, name: str, q: np.ndarray, bare: bool
+) -> list[Shape]:
+    """A bar or a plate; `bare` for a body that its block shows already."""
+    colour, outline = body_colour(description, name), layout.outlines[name]
+    corners = _corners(place(q, description, name, outline))
+    if len(outline) > 2:
+        return [Plate(corners, colour)]
+    if len(outline) == 1:
+        return [] if bare else [Bob(corners[0], 0.035 * layout.size, colour)]
+    shapes: list[Shape] = [Rod(*corners, colour=colour, width=4.0)]
+    if name in layout.hanging:
+        centre = _point(_at(q, description, name, (0.0, 0.0)))
+        shapes.append(Bob(centre, 0.03 * layout.size, colour))
+    return shapes
+
+
+def _frame(q, description: Description, joint: Joint) -> tuple[np.ndarray, np.ndarray]:
+    """The direction of a joint's axis in the plane, and its normal."""
+    number = description.number(joint.bodies[0])
+    angle = joint.direction + (q[3 * (number - 1) + 2] if number else 0.0)
+    return np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
+
+
+def _block(description: Description, layout: Layout, joint: Joint, q: np.ndarray) -> Plate:
+    name = layout.sliders[joint.name]
+    along, across = _frame(q, description, joint)
+    centre = _at(q, description, name, joint.points[joint.bodies.index(name)])
+    half, high = _BLOCK_LENGTH * layout.size / 2, _BLOCK_HEIGHT * layout.size / 2
+    corners = [
+        centre + a * half * along + b * high * across
+        for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1))
+    ]
+    return Plate(_corners(np.array(corners)), body_colour(description, name), opacity=0.75)
+
+
+def _wheel(description: Description, joint: Joint, q: np.ndarray, mu: Parameters) -> list[Shape]:
+    name, radius = joint.bodies[1], mu[f"{joint.name}_radius"]
+    colour, hub = body_colour(description, name), np.array(joint.points[1])
+    centre = _point(_at(q, description, name, hub))
+    shapes: list[Shape] = [Bob(centre, radius, colour), Bob(centre, 0.86 * radius, SHADE)]
+    for angle in np.arange(3) * 2 * np.pi / 3:
+        rim = hub + 0.86 * radius * np.array([np.cos(angle), np.sin(angle)])
+        shapes.append(Rod(centre, _point(_at(q, description, name, rim)), colour=colour, width=2.0))
+    return [*shapes, Bob(centre, 0.16 * radius, colour)]
+
+
+def _pin(description: Description, layout: Layout, joint: Joint, q: np.ndarray) -> list[Shape]:
+    first, second = (
+        _point(_at(q, description, body, point))
+        for body, point in zip(joint.bodies, joint.points, strict=True)
+    )
+    radius, held = _PIN * layout.size, GROUND in joint.bodies
+    if joint.type == "revolute":
+        return [Pin(first, radius, fixed=held)]
+    if joint.type == "fixed":
+        corner = 0.8 * radius * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
+        return [Plate(_corners(np.array(first) + corner), INK, opacity=1.0, width=1.0)]
+    if joint.type == "distance":
+        ends = zip((first, second), joint.bodies, strict=True)
+        pins = [Pin(point, 0.8 * radius, fixed=body == GROUND) for point, body in ends]
+        return [Rod(first, second, colour=INK, width=1.6), *pins]
+    return []
+
+
+def _between(
+    description: Description, layout: Layout, part: Spring | Damper, q: np.ndarray
+) -> list[Shape]:
+    """A coil or a dashpot between two points, beside whatever else is between them."""
+    if part.points is None:
+        return _spiral(description, layout, part, q) if isinstance(part, Spring) else []
+    start, end = (
+        _at(q, description, body, point)
+        for body, point in zip(part.bodies, part.points, strict=True)
+    )
+    width = _COIL * layout.size
+    span = end - start
+    normal = np.array([-span[1], span[0]]) / max(float(np.hypot(*span)), 1e-9)
+    shared = [
+        other
+        for other in (*description.springs, *description.dampers)
+        if (other.bodies, other.points) == (part.bodies, part.points)
+    ]
+    beside = (shared.index(part) - (len(shared) - 1) / 2) * 0.9 * width
+    start, end = start + beside * normal, end + beside * normal
+    if isinstance(part, Spring):
+        return [Coil(_point(start), _point(end), 0.75 * width)]
+    half = 0.32 * width * normal
+    cup, deep, piston = (start + x * span for x in (0.35, 0.68, 0.52))
+    lines = [
+        [start, cup],
+        [deep + half, cup + half, cup - half, deep - half],
+        [piston + 0.7 * half, piston - 0.7 * half],
+        [piston, end],
+    ]
+    return [Line(_corners(np.array(points))) for points in lines]
+
+
+def _spiral(description: Description, layout: Layout, part: Spring, q: np.ndarray) -> list[Shape]:
+    """Around the pin between the two bodies, where there is one."""
+    for joint in description.joints:
+        if joint.type == "revolute" and set(joint.bodies) == set(part.bodies):
+            centre = _at(q, description, joint.bodies[0], joint.points[0])
+            angle = np.linspace(0.0, 5 * np.pi, 60)
+            radius = layout.size * (_PIN + 0.03 * angle / angle[-1])
+            points = centre + radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+            return [Line(_corners(points))]
+    return []
+
+
+def _ground(
+    description: Description, layout: Layout, q: np.ndarray, mu: Parameters
+) -> Sequence[Shape]:
+    shapes: list[Shape] = []
+    for joint in description.joints:
+        if GROUND not in joint.bodies:
+            continue
+        if joint.type in ("prismatic", "rolling"):
+            shapes.append(_rail(description, layout, joint, q, mu))
+        else:
+            shapes += _pedestal(description, layout, joint, q)
+    for part in (*description.springs, *description.dampers):
+        if GROUND in part.bodies and part.points is not None:
+            shapes.append(_wall(description, layout, part, q))
+    return shapes
+
+
+def _rail(
+    description: Description, layout: Layout, joint: Joint, q: np.ndarray, mu: Parameters
+) -> Ground:
+    """As long as the motion, with some room at both ends."""
+    other = joint.bodies[1] if joint.bodies[0] == GROUND else joint.bodies[0]
+    point = joint.points[joint.bodies.index(other)]
+    path = _at(q, description, other, point)
+    along, across = _frame(q[0], description, joint)
+    if joint.type == "rolling":
+        room, below = 1.5 * mu[f"{joint.name}_radius"], 0.0
+        origin = np.array(joint.points[0])
+    else:
+        room, below = 0.9 * _BLOCK_LENGTH * layout.size, _BLOCK_HEIGHT * layout.size / 2
+        origin = path[0]
+        if across[1] < 0 or (across[1] == 0 and across[0] > 0):  # A rail lies below its block.
+            along, across = -along, -across
+    base = origin - below * across
+    reach = (path - base) @ along
+    start, end = base + (reach.min() - room) * along, base + (reach.max() + room) * along
+    return Ground(_point(start), _point(end), _DEPTH * layout.size)
+
+
+def _pedestal(description: Description, layout: Layout, joint: Joint, q: np.ndarray) -> list[Shape]:
+    """A stand under a pivot, or over it where its body hangs down."""
+    other = joint.bodies[1] if joint.bodies[0] == GROUND else joint.bodies[0]
+    pivot = np.array(joint.points[joint.bodies.index(GROUND)])
+    mark = np.mean(_at(q, description, other, layout.marks[other])[..., 1])
+    up = 1.0 if mark < pivot[1] - 0.05 * layout.size else -1.0
+    high, half = 0.05 * layout.size, 0.035 * layout.size
+    left, right = pivot + np.array([[-half, up * high], [half, up * high]])
+    wide = np.array([0.6 * half, 0.0])
+    ends = (_point(right + wide), _point(left - wide))
+    start, end = ends if up > 0 else ends[::-1]
+    return [
+        Line(_corners(np.array([left, pivot, right])), colour=INK, width=1.2),
+        Ground(start, end, _DEPTH * layout.size),
+        Pin(_point(pivot), _PIN * layout.size, fixed=True),
+    ]
+
+
+def _wall(description: Description, layout: Layout, part: Spring | Damper, q: np.ndarray) -> Ground:
+    """A piece of wall across the end of a spring or damper."""
+    assert part.points is not None
+    held = part.bodies.index(GROUND)
+    foot = np.array(part.points[held])
+    away = _at(q[0], description, part.bodies[1 - held], part.points[1 - held]) - foot
+    away = away / max(float(np.hypot(*away)), 1e-9) if np.any(away) else np.array([0.0, 1.0])
+    half = _COIL * layout.size * np.array([away[1], -away[0]])
+    return Ground(_point(foot - half), _point(foot + half), _DEPTH * layout.size)
+
+
+def _traces(
+    description: Description, layout: Layout, t: np.ndarray, q: np.ndarray, mu: Parameters
+) -> list[np.ndarray]:
+    return [_at(q, description, name, layout.marks[name]) for name in layout.traced]

@@ -1,0 +1,218 @@
+"""The same motion, whatever the file's form."""
+
+import h5py
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+import scipy.io
+import scipy.sparse
+
+from mbdnode.data.logs import open_logs, read
+
+ROLES = {"time": "t", "coordinates": ["theta"], "rates": ["omega"], "inputs": ["torque"]}
+
+
+def check(data, swing):
+    run = data.trajectories[0]
+    for name, values in swing.items():
+        np.testing.assert_allclose(run[name], values, rtol=1e-15, atol=0)
+    assert data.summary.account.adds_up
+    assert data.summary.account.kept == len(swing["t"])
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "decimal"),
+    [(",", "."), (";", "."), (";", ","), ("\t", "."), ("\t", ","), ("  ", "."), (" \t ", ",")],
+)
+def test_delimiter_and_decimal_mark_are_recognised(swing, write_csv, delimiter, decimal):
+    check(read(write_csv(swing, delimiter=delimiter, decimal=decimal), **ROLES), swing)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "latin-1"])
+def test_encoding_is_recognised(swing, write_csv, encoding):
+    columns = {"t": swing["t"], "θ" if encoding != "latin-1" else "µ [°]": swing["theta"]}
+    data = read(write_csv(columns, encoding=encoding), time="t", coordinates=[list(columns)[1]])
+    scale = np.pi / 180 if encoding == "latin-1" else 1.0
+    expected = scale * swing["theta"]
+    np.testing.assert_allclose(data.trajectories[0].q[:, 0], expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        '"t","theta","omega","torque"',
+        "# recorded on a Monday\n\nt,theta,omega,torque",
+        "% t theta omega torque",
+        "#t,theta,omega,torque",
+        "t,theta,omega,torque\ns,rad,rad/s,N m",
+        "bench 7\nt,theta,omega,torque\n[s],[rad],[rad/s],[Nm]",
+    ],
+)
+def test_headings_are_found_where_people_put_them(swing, write_csv, heading):
+    check(read(write_csv(swing, heading=heading), **ROLES), swing)
+
+
+def test_columns_without_headings_are_named_by_their_place(swing, write_csv):
+    data = read(
+        write_csv(swing, heading=""),
+        time="column1",
+        coordinates={"theta": "column2"},
+        rates=["column3"],
+        inputs={"torque": "column4"},
+    )
+    np.testing.assert_array_equal(data.trajectories[0]["theta"], swing["theta"])
+    assert "no headings" in data.summary.warnings[0].text
+
+
+def test_comments_and_blank_lines_between_rows_are_passed_over(swing, write_csv):
+    path = write_csv(swing)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:50], "# paused", "", "   ", *lines[50:], "% end"]))
+    data = read(path, **ROLES)
+    check(data, swing)
+    assert "2 comment lines passed over" in str(data.summary)
+
+
+def test_a_row_that_begins_with_a_missing_value_is_no_comment(swing, write_csv):
+    path = write_csv({"theta": ["#N/A", *map(repr, swing["theta"][1:].tolist())], "t": swing["t"]})
+    data = read(path, time="t", coordinates=["theta"], gaps="split")
+    assert (data.summary.account.read, data.summary.account.missing) == (400, 1)
+
+
+def test_line_ends_of_other_systems_are_known(swing, write_csv):
+    path = write_csv(swing)
+    for end in ("\r\n", "\r"):
+        path.write_bytes(path.read_bytes().decode().replace("\n", end).encode())
+        check(read(path, **ROLES), swing)
+        path = write_csv(swing)
+
+
+def test_a_text_is_read_the_same_in_small_blocks(swing, write_csv):
+    log = open_logs(write_csv(swing, delimiter=" "))[0]
+    blocks = list(log.blocks([0, 1], rows=30))
+    assert len(blocks) > 3
+    np.testing.assert_array_equal(np.concatenate([b.numbers[1] for b in blocks]), swing["theta"])
+    assert [b.first for b in blocks[:2]] == [0, len(blocks[0].numbers[0])]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "npz", "mat", "hdf5", "mat73"])
+def test_binary_formats_are_told_by_their_content(swing, tmp_path, kind):
+    path = tmp_path / "log.dat"
+    if kind == "parquet":
+        pyarrow.parquet.write_table(pa.table(swing), path)
+    elif kind == "npz":
+        with open(path, "wb") as file:
+            np.savez(file, **swing)
+    elif kind == "mat":
+        scipy.io.savemat(path, swing, appendmat=False)
+    else:
+        block = 512 if kind == "mat73" else 0
+        with h5py.File(path, "w", userblock_size=block) as file:
+            for name, values in swing.items():
+                file[name] = values[None, :] if kind == "mat73" else values
+        if kind == "mat73":
+            with open(path, "r+b") as file:
+                file.write(b"MATLAB 7.3 MAT-file")
+    data = read(path, **ROLES)
+    check(data, swing)
+    named = {"parquet": "Parquet", "npz": "NPZ", "mat": "MAT 5", "hdf5": "HDF5"}
+    assert data.summary.of_kind("read")[0].text == named.get(kind, "MAT 7.3")
+
+
+def test_groups_of_an_hdf5_file_are_runs_with_their_own_constants(swing, tmp_path):
+    path = tmp_path / "log.h5"
+    with h5py.File(path, "w") as file:
+        file["length"] = 2.0
+        for number in (1, 2):
+            group = file.create_group(f"trial{number}")
+            for name, values in swing.items():
+                group[name] = values[: 200 * number]
+            group["mass"] = 1.5 * number
+            group["theta"].attrs["units"] = "deg"
+    data = read(path, **ROLES, parameters=["mass", "length"])
+    assert [len(run) for run in data.trajectories] == [200, 400]
+    assert data.parameters == ({"mass": 1.5, "length": 2.0}, {"mass": 3.0, "length": 2.0})
+    theta = np.deg2rad(swing["theta"])
+    np.testing.assert_allclose(data.trajectories[1]["theta"], theta, rtol=1e-14)
+
+
+def test_parts_of_one_table_in_different_places_are_joined(swing, tmp_path):
+    path = tmp_path / "log.mat"
+    inner = {"theta": swing["theta"], "omega": swing["omega"]}
+    scipy.io.savemat(path, {"t": swing["t"], "joint": inner, "motor": {"torque": swing["torque"]}})
+    check(read(path, **ROLES), swing)
+
+
+def test_a_time_that_all_groups_share_stands_beside_them(swing, tmp_path):
+    path = tmp_path / "log.h5"
+    with h5py.File(path, "w") as file:
+        file["t"] = swing["t"]
+        for name in ("a", "b"):
+            file[f"{name}/theta"], file[f"{name}/omega"] = swing["theta"], swing["omega"]
+    data = read(path, time="t", coordinates=["theta"], rates=["omega"])
+    assert [len(run) for run in data.trajectories] == [400, 400]
+
+
+def test_structures_of_a_mat_file_are_runs(swing, tmp_path):
+    path = tmp_path / "log.mat"
+    runs = np.empty((1, 2), dtype=[(name, object) for name in swing])
+    for number, count in enumerate((100, 400)):
+        runs[0, number] = tuple(values[:count] for values in swing.values())
+    scipy.io.savemat(path, {"trial": runs, "note": "a text"})
+    data = read(path, **ROLES)
+    assert [len(run) for run in data.trajectories] == [100, 400]
+    np.testing.assert_array_equal(data.trajectories[1]["theta"], swing["theta"])
+    assert "note" in data.summary.warnings[0].text
+
+
+def test_sparse_matrices_and_cells_of_a_mat_file_are_left_out_and_named(swing, tmp_path):
+    path = tmp_path / "log.mat"
+    others = {"s": scipy.sparse.eye(3).tocsc(), "c": np.array([1, "a"], dtype=object)}
+    scipy.io.savemat(path, {**swing, **others}, do_compression=True)
+    data = read(path, **ROLES)
+    check(data, swing)
+    assert data.summary.warnings[0].text.endswith("s, c")
+
+
+def test_a_matrix_is_taken_apart_into_columns(swing, tmp_path):
+    path = tmp_path / "log.npz"
+    both = np.column_stack([swing["theta"], swing["omega"]])
+    np.savez(path, t=swing["t"], x=both)
+    data = read(path, time="t", coordinates=["x_1"], rates=["x_2"])
+    np.testing.assert_array_equal(data.trajectories[0].q[:, 0], swing["theta"])
+
+
+def test_time_stamps_become_seconds(swing, write_csv, tmp_path):
+    whole = np.datetime64("2024-03-30T23:59:58", "us") + np.round(swing["t"] * 1e6).astype(int)
+    theta, roles = swing["theta"], {"time": "when", "coordinates": ["theta"]}
+    text = write_csv({"when": [f"{x}Z" for x in whole.astype(str)], "theta": theta})
+    pyarrow.parquet.write_table(pa.table({"when": whole, "theta": theta}), tmp_path / "p")
+    for path in (text, tmp_path / "p"):
+        data = read(path, **roles)
+        np.testing.assert_allclose(data.trajectories[0].t, swing["t"], atol=1e-9)
+        assert "time stamps" in data.summary.of_kind("converted")[0].text
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        (b"\x1f\x8b\x08\x00", "Decompress"),
+        (b"\x93NUMPY\x01\x00", "numpy.savez"),
+        (b"\x00\x01\x02\x03" * 50, "not a text file"),
+        (b"PK\x03\x04 nothing", "not a whole NPZ file"),
+    ],
+)
+def test_formats_that_are_not_read_are_refused_with_a_way_out(tmp_path, content, part):
+    path = tmp_path / "log.bin"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=part) as caught:
+        read(path, **ROLES)
+    assert str(path) in str(caught.value)
+
+
+def test_an_archive_that_would_run_code_is_not_run(tmp_path, swing):
+    path = tmp_path / "log.npz"
+    np.savez(path, **swing, note=np.array([{"a": 1}], dtype=object))
+    data = read(path, **ROLES)
+    assert "note" in data.summary.warnings[0].text

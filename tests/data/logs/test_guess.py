@@ -1,0 +1,110 @@
+"""Likely roles: shown, and never used unasked."""
+
+import numpy as np
+import pytest
+
+from mbdnode.data.logs import guess_roles, open_logs, read
+from mbdnode.data.logs.columns_file import columns_text, load_columns, write_columns
+
+
+def guess(path):
+    return guess_roles(open_logs(path)[0])
+
+
+T = np.arange(300) * 0.02
+SINE, COSINE = np.sin(2 * T), 2 * np.cos(2 * T)
+
+
+@pytest.mark.parametrize(
+    ("coordinate", "rate"),
+    [
+        ("theta", "theta_dot"),
+        ("theta", "omega"),
+        ("theta [deg]", "omega (rpm)"),
+        ("phi1", "dphi1"),
+        ("x", "v_x"),
+        ("pos", "vel"),
+        ("foo", "bar"),
+    ],
+)
+def test_a_coordinate_and_its_rate_are_found_by_name_or_by_value(write_csv, coordinate, rate):
+    scale = {"theta [deg]": 180 / np.pi, "omega (rpm)": 60 / (2 * np.pi)}
+    path = write_csv(
+        {
+            "time": T,
+            rate: scale.get(rate, 1.0) * COSINE,
+            coordinate: scale.get(coordinate, 1.0) * SINE,
+            "motor torque": np.sign(SINE),
+        }
+    )
+    found = guess(path)
+    assert found.time == "time"
+    assert found.coordinates == (coordinate,)
+    assert dict(found.rates) == {coordinate: rate}
+    assert found.inputs == ("motor torque",)
+
+
+def test_the_derivative_of_a_rate_is_no_rate(write_csv):
+    found = guess(write_csv({"t": T, "x": SINE, "v": COSINE, "a": -4 * SINE}))
+    assert found.coordinates == ("x",)
+    assert dict(found.rates) == {"x": "v"}
+
+
+def test_a_clock_without_a_name_is_found_by_its_even_steps_and_a_count_is_not(write_csv):
+    path = write_csv({"n": np.arange(300.0), "foo": T, "x": SINE, "v": COSINE})
+    assert guess(path).time == "foo"
+
+
+def test_a_coordinate_without_a_rate_and_a_run_column_and_a_parameter(write_csv):
+    runs = np.repeat([1.0, 2.0, 3.0], 100)
+    path = write_csv({"t": T, "trial": runs, "theta": SINE, "u": COSINE, "mass": np.ones(300)})
+    found = guess(path)
+    assert (found.run, found.coordinates, dict(found.rates)) == ("trial", ("theta",), {})
+    assert (found.inputs, found.parameters) == (("u",), ("mass",))
+
+
+def test_nothing_is_found_in_noise(write_csv):
+    random = np.random.default_rng(0)
+    found = guess(write_csv({"a1": random.normal(size=99), "b1": random.normal(size=99)}))
+    assert not found.is_complete
+
+
+def test_reading_without_roles_shows_the_guess_as_the_call_to_make(write_csv):
+    path = write_csv({"t": T, "theta": SINE, "omega": COSINE})
+    with pytest.raises(ValueError, match="never guessed silently") as caught:
+        read(path)
+    call = str(caught.value).partition("write it: ")[2]
+    assert call == f'mbd.read("{path}", time="t", coordinates=["theta"], rates=["omega"])'
+    data = eval(call, {"mbd": type("mbd", (), {"read": staticmethod(read)})})
+    np.testing.assert_array_equal(data.trajectories[0]["omega"], COSINE)
+
+
+def test_a_guess_is_written_to_a_file_of_roles_and_read_from_it(write_csv, tmp_path):
+    path = write_csv({"t": T, 'th"eta [deg]': SINE, "x": T**2, "x_dot": 2 * T, "F": COSINE})
+    found = guess(path)
+    write_columns(found, tmp_path / "columns.toml")
+    assert load_columns(tmp_path / "columns.toml") == found.arguments()
+    with pytest.raises(ValueError, match="exists already"):
+        write_columns(found, tmp_path / "columns.toml")
+    assert read(path, **load_columns(tmp_path / "columns.toml")).trajectories[0].inputs == ("F",)
+    assert columns_text(found).startswith('time = "t"\n')
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("time = 3", "must be a word in quotes"),
+        ("tiem = 't'", "Did you mean 'time'"),
+        ("coordinates = 'theta'", "a list such as"),
+        ("rates = [1]", "a list such as"),
+        ("units = ['deg']", "a table of columns and units"),
+        ("longest_step_s = true", "must be a number"),
+        ("time = ", "is not TOML"),
+    ],
+)
+def test_a_file_of_roles_with_a_mistake_is_refused(tmp_path, text, part):
+    path = tmp_path / "columns.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=part) as caught:
+        load_columns(path)
+    assert str(path) in str(caught.value)

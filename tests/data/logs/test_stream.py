@@ -1,0 +1,104 @@
+"""Logs larger than memory: the same rows, in chunks of one shape."""
+
+import gc
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from mbdnode.data.logs import LogStream, read
+from mbdnode.data.logs import stream as stream_module
+
+ROLES = {"time": "t", "coordinates": ["x"], "rates": ["v"], "inputs": ["F"], "run": "run"}
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    """Three runs of 95, 40 and 3 rows, read 50 rows at a time."""
+    monkeypatch.setattr(stream_module, "_PART", 50)
+    lengths = (95, 40, 3)
+    t = np.concatenate([np.arange(n) * 0.1 for n in lengths])
+    run, mass = (np.repeat(x, lengths) for x in ([1, 2, 3], [1.0, 2.0, 3.0]))
+    table = {"t": t, "x": np.sin(t) + run, "v": np.cos(t), "F": 0 * t, "run": run, "mass": mass}
+    pyarrow.parquet.write_table(pa.table(table), tmp_path / "log.parquet")
+    return tmp_path / "log.parquet", table
+
+
+def rows_of(run):
+    columns = [np.asarray(x).reshape(-1) for x in (run.t, run.q, run.v, run.u)]
+    return set(zip(*columns, strict=True))
+
+
+def test_every_row_is_in_some_window_and_short_runs_are_counted(log, tmp_path):
+    path, table = log
+    stream = LogStream(path, **ROLES, window=9, chunk_rows=35, cache=tmp_path, parameters=["mass"])
+    chunks = [stream.chunk(number) for number in range(stream.count)]
+    shapes = {chunk.trajectories[0].q.shape for chunk in chunks}
+    assert len(shapes) == 1
+    seen = set()
+    for chunk in chunks:
+        run, mass = chunk.trajectories[0], chunk.parameters[0]["mass"]
+        np.testing.assert_allclose(run.q[..., 0], np.sin(run.t) + mass[:, None], atol=1e-15)
+        assert np.all(np.diff(run.t, axis=1) > 0)
+        for i, m in enumerate(mass):
+            seen |= {(float(m), round(float(x), 6)) for x in np.asarray(run.t[i])}
+    kept = table["run"] < 3
+    mass, t = table["mass"][kept], table["t"][kept]
+    # A long run is read in parts, and the rest of it is never too short for a window.
+    assert seen == {(float(m), round(float(x), 6)) for m, x in zip(mass, t, strict=True)}
+    account = stream.summary.account
+    assert account.adds_up
+    assert (account.read, account.kept, account.too_short) == (138, 135, 3)
+
+
+def test_chunks_begin_again_after_the_last(log):
+    stream = LogStream(log[0], **ROLES, window=9, chunk_rows=35)
+    first, again = stream.chunk(0), stream.chunk(stream.count)
+    np.testing.assert_array_equal(first.trajectories[0].q, again.trajectories[0].q)
+
+
+def test_text_is_streamed_to_the_same_windows(log, tmp_path):
+    path, table = log
+    rows = zip(*table.values(), strict=True)
+    text = "\n".join(",".join(repr(float(x)) for x in row) for row in rows)
+    (tmp_path / "log.csv").write_text(",".join(table) + "\n" + text + "\n")
+    both = [LogStream(p, **ROLES, window=2) for p in (path, tmp_path / "log.csv")]
+    runs = [stream.chunk(0).trajectories[0] for stream in both]
+    whole = read(tmp_path / "log.csv", **ROLES)
+    for run in runs:
+        assert rows_of(run) == {row for one in whole.trajectories for row in rows_of(one)}
+
+
+def test_progress_is_reported_and_the_temporary_file_goes_with_the_stream(log, tmp_path):
+    cache, seen = tmp_path / "cache", []
+    cache.mkdir()
+    stream = LogStream(
+        log[0], **ROLES, window=9, cache=cache, report=lambda *state: seen.append(state)
+    )
+    assert seen[-1] == (138, 138)
+    assert len(list(cache.iterdir())) == 1
+    del stream
+    gc.collect()
+    assert list(cache.iterdir()) == []
+
+
+def test_nothing_is_left_behind_by_a_log_that_is_refused(log, tmp_path):
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    with pytest.raises(ValueError, match="is long enough"):
+        LogStream(log[0], **ROLES, window=500, chunk_rows=1000, cache=cache)
+    assert list(cache.iterdir()) == []
+
+
+def test_a_run_that_comes_back_is_refused(tmp_path):
+    columns = {"t": np.arange(20.0), "x": np.arange(20.0), "run": np.arange(20) // 5 % 2}
+    pyarrow.parquet.write_table(pa.table(columns), tmp_path / "log.parquet")
+    with pytest.raises(ValueError, match=r"Run '0' .* goes on at row 11 after another one"):
+        LogStream(tmp_path / "log.parquet", time="t", coordinates=["x"], run="run", window=2)
+
+
+@pytest.mark.parametrize("sizes", [{"window": 0}, {"window": 10, "chunk_rows": 10}])
+def test_sizes_must_make_sense(log, sizes):
+    with pytest.raises(ValueError, match="at least one window"):
+        LogStream(log[0], **ROLES, **sizes)
