@@ -48,6 +48,7 @@ class Trajectory(eqx.Module):
     - `spread`: the standard deviation of `q` and `v` between the members of an ensemble, whose mean
         the trajectory is; None for anything else.
     - `decisions`: of the controller, if the trajectory is of a closed loop.
+    - `outside`: for each row whether it lies outside the training data; None if that was not asked.
     """
 
     t: Float[Array, "*batch n"]
@@ -62,6 +63,7 @@ class Trajectory(eqx.Module):
     inputs: tuple[str, ...] = eqx.field(static=True)
     spread: State | None = None
     decisions: Decisions | None = None
+    outside: Any = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -95,7 +97,9 @@ class Trajectory(eqx.Module):
                 f"Rows {first} to {last} were asked for, but the rollout ended after row "
                 f"{int(self.status.step)}: {self.status}."
             )
-        piece = jax.tree.map(lambda x: x[first : last + 1] if x.ndim else x, self)
+        # By NumPy: JAX would compile a slice for every place that it begins at.
+        cut = lambda x: jnp.asarray(np.asarray(x)[first : last + 1]) if x.ndim else x  # noqa: E731
+        piece = jax.tree.map(cut, self)
         status = completed(piece.t[-1], jnp.array(last - first), self.coordinates)
         return eqx.tree_at(lambda p: p.status, piece, status)
 

@@ -45,8 +45,8 @@ def learned(tmp_path):
 
 
 def test_learned_model_is_compared_with_the_truth(run, learned, tmp_path):
-    # An untrained network may not be stabilisable at all, so no Riccati cost is asked of it.
-    options = ["--model", learned, "--steps", "5", "--terminal", "none"]
+    # An untrained network does not stand still at the target, nor need it be stabilisable.
+    options = ["--model", learned, "--steps", "5", "--terminal", "none", "--relinearize", "each"]
     result = run("mpc", "cart-pole", *options, "--out", tmp_path / "loop")
     assert result.code == 0
     assert {path.name for path in (tmp_path / "loop").iterdir()} == FILES | {"truth.csv"}

@@ -10,6 +10,7 @@ from scipy.integrate import solve_ivp
 import mbdnode as mbd
 from mbdnode.decisions import Decision
 from mbdnode.mechanisms.cart_pole import CartPole
+from mbdnode.mechanisms.single_pendulum_cartesian import SinglePendulumCartesian
 from mbdnode.mechanisms.slider_crank import SliderCrank
 
 CART = CartPole()
@@ -107,6 +108,39 @@ def test_reference_is_tracked_with_preview(regulator):
     rows = np.array([[0.0, wanted(0.05 * k)["x"], 0.0, 0.0] for k in range(120)])
     same = mbd.closed_loop(plant=CART, controller=regulator, initial={}, steps=400, reference=rows)
     assert np.asarray(same.q) == pytest.approx(np.asarray(run.q), abs=1e-9)
+
+
+def test_reference_is_followed_in_time_in_spite_of_a_delay():
+    eager = mbd.MPC(CART, horizon=40, dt=0.05, Q=[1, 100, 0.1, 0.1], R=[0.01])
+    wanted = lambda t: {"x": 0.5 * math.sin(t)}  # noqa: E731
+    for delay in (0, 3):
+        run = mbd.closed_loop(
+            plant=CART, controller=eager, initial={}, steps=200, reference=wanted, delay=delay
+        )
+        late = np.asarray(run["x"]) - 0.5 * np.sin(np.asarray(run.t))
+        # Of three steps of 0.05 s the lag alone would be 0.075.
+        assert np.max(np.abs(late[100:])) < 0.01
+
+
+def test_reference_by_name_leaves_the_rest_at_the_target():
+    controller = mbd.MPC(CART, horizon=40, dt=0.05, target={"x": 2.0})
+    run = mbd.closed_loop(
+        plant=CART, controller=controller, initial={"x": 2.0}, steps=40, reference={"theta": 0.0}
+    )
+    assert np.asarray(run["x"]) == pytest.approx(2.0, abs=1e-6)
+
+
+def test_noise_beyond_what_the_mechanism_can_reach_is_borne():
+    pendulum = SinglePendulumCartesian()
+    run = mbd.closed_loop(
+        plant=pendulum,
+        controller=mbd.MPC(pendulum, horizon=8, dt=0.05),
+        initial={"x": 0.99},
+        steps=5,
+        noise=0.05,
+        seed=1,
+    )
+    assert len(run) == 6
 
 
 def test_constrained_plant_keeps_its_constraints_and_its_speed():

@@ -12,6 +12,9 @@ import mbdnode as mbd
 from mbdnode.control import program
 from mbdnode.decisions import Decision
 from mbdnode.mechanisms.cart_pole import CartPole
+from mbdnode.mechanisms.cart_pole_cartesian import CartPoleCartesian
+from mbdnode.mechanisms.driven_crank import DrivenCrank
+from mbdnode.mechanisms.single_pendulum_cartesian import SinglePendulumCartesian
 
 START = np.array([math.pi / 6, 1.0, 0.0, 0.0])
 
@@ -95,10 +98,40 @@ def test_failed_solve_carries_the_last_plan_on(mode, monkeypatch):
         assert said.u == pytest.approx(planned[k])
 
 
-def test_failure_before_any_plan_applies_the_targets_input(monkeypatch):
-    controller = mbd.MPC(CartPole(), horizon=5, dt=0.05)
+def test_failure_before_any_plan_applies_the_regulators_input_within_its_bounds(monkeypatch):
     monkeypatch.setattr(program.Program, "solve", lambda *_: None)
-    assert controller(START).u == pytest.approx(0.0)
+    free = mbd.MPC(CartPole(), horizon=5, dt=0.05)
+    A, B = model(0.05)
+    P = sl.solve_discrete_are(A, B, np.eye(4), np.eye(1))
+    regulator = np.linalg.solve(np.eye(1) + B.T @ P @ B, B.T @ P @ A)
+    assert free(0.1 * START).u == pytest.approx(-regulator @ (0.1 * START), rel=1e-6)
+    bounded = mbd.MPC(CartPole(), horizon=5, dt=0.05, u_bounds=(-1.0, 1.0))
+    assert bounded(START).u == pytest.approx(1.0)
+    blind = mbd.MPC(CartPole(), horizon=5, dt=0.05, terminal=None)
+    assert blind(START).u == pytest.approx(0.0)
+
+
+def test_programme_that_fails_at_first_is_solved_with_its_cost_scaled():
+    controller = mbd.MPC(
+        CartPole(), horizon=50, dt=0.02, u_bounds=(-10.0, 10.0), z_bounds={"x": (-1.0, 1.0)}
+    )
+    # A cart that is 29 m beyond its bound: far, but every programme has a solution.
+    said = controller(np.array([0.0, 30.0, 0.0, 0.0]))
+    assert said.decision == Decision.SOFTENED
+    assert abs(said.u[0]) <= 10.0
+
+
+def test_state_without_numbers_does_not_spoil_what_follows():
+    cart = CartPoleCartesian()
+    controller = mbd.MPC(cart, horizon=8, dt=0.05, relinearize="each")
+    lost = mbd.State(jnp.full(3, jnp.nan), jnp.zeros(3))
+    assert controller(lost).decision == Decision.UNMEASURED
+    assert controller(np.zeros(4)).decision == Decision.SOLVED
+
+
+def test_measurement_that_no_configuration_has_is_no_error():
+    controller = mbd.MPC(SinglePendulumCartesian(), horizon=8, dt=0.05)
+    assert np.all(np.isfinite(controller(np.array([5.0, 0.0])).u))
 
 
 def test_measurement_that_is_no_number_carries_the_last_plan_on():
@@ -158,22 +191,34 @@ def test_decisions_after_the_first_trace_nothing():
         ({"z_bounds": 3.0}, "least and the greatest"),
         ({"u_bounds": (5.0, -5.0)}, "no room for u"),
         ({"u_bounds": (1.0, 2.0)}, "outside its own bounds"),
-        ({"u_bounds": ([-1.0, -1.0], [1.0, 1.0])}, "shapes"),
+        ({"u_bounds": ([-1.0, -1.0], [1.0, 1.0])}, "on one side"),
         ({"u_rate": -1.0}, "above zero"),
         ({"u_rate": {"w": 1.0}}, "'w'"),
         ({"target": [0.0, 0.0]}, "shape"),
         ({"target": {"theta_dot": 1.0}}, "The target moves"),
+        ({"target": {"theta": 0.5}}, "The target moves: theta_dot"),
+        ({"u_target": [5.0]}, "The target moves"),
+        ({"target": {"theta_dot": 1.0}, "relinearize": "each"}, "no cost of staying"),
+        ({"dt": "fast"}, "finite number"),
+        ({"dt": True}, "finite number"),
+        ({"load_gain": None}, "finite number"),
+        ({"violation_cost": "much"}, "finite number"),
+        ({"z_bounds": {"x": ("a", 1.0)}}, "on one side"),
+        ({"u_bounds": ("a", "b")}, "on one side"),
+        ({"actuated": 3}, "at least one"),
+        ({"Q": np.eye(4) * 1j}, "no matrix"),
         ({"terminal": "lqr"}, "lqr"),
         ({"terminal": -np.eye(4)}, "positive semi-definite"),
         ({"terminal": np.ones((2, 2))}, "4 by 4"),
-        ({"Q": np.zeros((4, 4))}, "no Riccati"),
+        ({"Q": np.zeros((4, 4))}, "Q is zero"),
+        ({"Q": [0.0, 0.0, 0.0, 1.0]}, "no Riccati"),
         ({"relinearize": "always"}, "always"),
         ({"iterations": 0, "relinearize": "each"}, "iterations is 0"),
         ({"iterations": 3}, "nothing to improve"),
         ({"load_gain": 2.0}, "between 0 and 1"),
         ({"violation_cost": 0.0}, "violation_cost"),
         ({"actuated": ["torque"]}, "torque"),
-        ({"actuated": []}, "no inputs"),
+        ({"actuated": []}, "at least one"),
         ({"parameters": {"mass": 1.0}}, "mass"),
     ],
 )
@@ -198,6 +243,17 @@ def test_reference_of_the_wrong_shape_is_refused():
     controller = mbd.MPC(CartPole(), horizon=5, dt=0.05)
     with pytest.raises(ValueError, match="5 finite rows"):
         controller(np.zeros(4), reference=np.zeros((4, 4)))
+
+
+@pytest.mark.parametrize("z", [{"theta": 1.0}, "upright", None])
+def test_state_that_is_no_vector_is_refused(z):
+    with pytest.raises(ValueError, match="theta, x, theta_dot, x_dot"):
+        mbd.MPC(CartPole(), horizon=5, dt=0.05)(z)
+
+
+def test_system_whose_motion_is_prescribed_is_refused():
+    with pytest.raises(ValueError, match="no freedom"):
+        mbd.MPC(DrivenCrank(), horizon=5, dt=0.05)
 
 
 def test_system_without_inputs_is_refused():

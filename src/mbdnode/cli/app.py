@@ -9,10 +9,12 @@ import typer
 from mbdnode import __version__
 from mbdnode.cli.arguments import spread
 from mbdnode.cli.cases import cases
+from mbdnode.cli.fit import fit
 from mbdnode.cli.gallery import gallery
 from mbdnode.cli.inspect import inspect
 from mbdnode.cli.mechanism import mechanism
 from mbdnode.cli.mpc import mpc
+from mbdnode.cli.predict import predict
 from mbdnode.cli.reproduce import reproduce
 from mbdnode.cli.run import run
 from mbdnode.cli.simulate import simulate
@@ -33,6 +35,8 @@ app.command()(reproduce)
 app.command()(gallery)
 app.command()(mechanism)
 app.command()(inspect)
+app.command()(fit)
+app.command()(predict)
 
 
 def _print_version(wanted: bool) -> bool:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 # Options that take name=value, once each or several after one another.
-ASSIGNING = ("--initial", "--set")
+ASSIGNING = ("--initial", "--role", "--set")
 _ASSIGNMENT = re.compile(r"[^\W\d]\w*=")
 
 

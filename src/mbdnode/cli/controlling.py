@@ -121,6 +121,7 @@ def _summary(
         "horizon": controller.horizon,
         "dt_s": controller.dt,
         "relinearize": controller.relinearize,
+        "terminal": bool(np.any(controller.terminal)),
         "steps": len(loop) - 1,
         "settled_s": decisions.settled_at(task.tolerance),
         "tolerance": task.tolerance,
@@ -138,6 +139,8 @@ def write_result(out: Path, result: ControlResult) -> None:
     """Write all files of a task, each of them whole; control.json is the last."""
     out.mkdir(parents=True, exist_ok=True)
     write(result.loop, out / "trajectory.csv")
+    # Of an earlier task in the same folder nothing may seem to be of this one.
+    (out / "truth.csv").unlink(missing_ok=True)
     if result.exact is not None:
         write(result.exact, out / "truth.csv")
     save_figure(
@@ -178,6 +181,7 @@ def describe(result: ControlResult) -> list[tuple[str, str]]:
     lines = [
         ("task", f"{result.task.title}, {summary['steps']:,} steps of {summary['dt_s']:g} s"),
         ("planned with", f"{summary['model']}, {summary['horizon']} steps, linearised {how}"),
+        ("terminal cost", "of going on for ever" if summary["terminal"] else "none"),
         ("verdict", summary["verdict"]),
         ("inputs", ", ".join(ranges)),
         ("a decision took", f"{median:.2f} ms (median), {most:.2f} ms (99th percentile)"),

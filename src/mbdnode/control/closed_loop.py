@@ -11,6 +11,7 @@ from mbdnode.control.mpc import MPC
 from mbdnode.control.plant import Plant
 from mbdnode.control.schedule import deviations, rows_of
 from mbdnode.decisions import Decision, Decisions
+from mbdnode.multibody import AbstractNamed
 from mbdnode.simulation.rollout import make_row
 from mbdnode.status import Outcome, Status, completed
 from mbdnode.trajectory import State, Trajectory
@@ -47,7 +48,8 @@ def closed_loop(
         whose last row is held; columns as `controller.states`. The controller sees a horizon of it
         ahead. The controller's target by default.
     - `disturbance`: added to the plant's inputs without the controller's knowledge: a function of
-        time, an array with a row for each step, one row for all, or values by name.
+        time, an array with a row for each step (the last one is held), one row for all, or values
+        by name.
     - `noise`: the standard deviation of the measurement's error: one for all states, one each, or
         by name.
     - `delay`: after how many steps a decision acts. The controller knows of it, and plans from
@@ -64,6 +66,9 @@ def closed_loop(
     _check_counts(steps, substeps, delay)
     if not isinstance(controller, MPC):
         raise TypeError(f"The controller is a {type(controller).__name__}; it must be an MPC.")
+    if report is not None and not callable(report):
+        raise TypeError(f"report is a {type(report).__name__}; it must be a function.")
+    _check_names(plant, controller)
     body = Plant(
         plant,
         initial,
@@ -72,9 +77,8 @@ def closed_loop(
         integrator=integrator,
         substeps=substeps,
     )
-    _check_names(body, controller)
-    times = controller.dt * np.arange(steps + 1 + controller.horizon)
-    wanted = rows_of("reference", reference, times, controller.states)
+    times = controller.dt * np.arange(steps + 1 + delay + controller.horizon)
+    wanted = rows_of("reference", reference, times, controller.states, controller.task.target)
     pushed = rows_of("disturbance", disturbance, times[:steps], body.system.input_names)
     deviation = deviations(noise, controller.states)
     random = np.random.default_rng(seed)
@@ -85,11 +89,13 @@ def closed_loop(
     pending = [controller.last_input] * delay
     failure = None
     for k in range(steps):
-        ahead = None if wanted is None else wanted[k + 1 : k + 1 + controller.horizon]
+        # What is decided now acts from the delay's end on.
+        first = k + 1 + delay
+        ahead = None if wanted is None else wanted[first : first + controller.horizon]
         measured = state
         if deviation is not None:
             measured = controller.minimal(state) + random.normal(0.0, deviation)
-        said = controller(measured, times[k], reference=ahead, pending=tuple(pending))
+        said = controller(measured, times[k], reference=ahead, pending=tuple(pending), near=state.q)
         pending.append(said.u)
         inputs.append(controller.all_inputs(pending.pop(0)))
         codes.append(said.decision)
@@ -122,7 +128,7 @@ def _trajectory(
         t=t,
         q=q,
         v=v,
-        u=_padded([*inputs, inputs[-1]], len(times)),
+        u=_padded([*inputs, inputs[-1]] if failure is None else inputs, len(times)),
         position_residual=rows.position_residual,
         velocity_residual=rows.velocity_residual,
         status=status,
@@ -164,9 +170,11 @@ def _check_counts(steps: Any, substeps: Any, delay: Any) -> None:
             raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
 
 
-def _check_names(body: Plant, controller: MPC) -> None:
+def _check_names(plant: Any, controller: MPC) -> None:
     """The controller's model must speak of the plant's coordinates and inputs."""
-    model, plant = controller.space.system, body.system
+    model = controller.space.system
+    if not isinstance(plant, AbstractNamed):
+        return  # Refused as what it is.
     for what, mine, theirs in (
         ("coordinates", model.coordinate_names, plant.coordinate_names),
         ("inputs", model.input_names, plant.input_names),

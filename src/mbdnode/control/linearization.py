@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.control.state_space import StateSpace, as_vector, state_space
+from mbdnode.control.task import as_number
 
 
 def linearize(
@@ -61,7 +62,7 @@ def _jacobians(space: StateSpace, t, z, u):
     return space.jacobians(t, z, u, space.home)
 
 
-def discretize(A: Any, B: Any, dt: float) -> tuple[Float[Array, "nz nz"], Float[Array, "nz nu"]]:
+def discretize(A: Any, B: Any, dt: Any) -> tuple[Float[Array, "nz nz"], Float[Array, "nz nu"]]:
     """The exact step of `z' = A z + B u` when `u` is held over it.
 
     **Arguments:**
@@ -81,8 +82,10 @@ def discretize(A: Any, B: Any, dt: float) -> tuple[Float[Array, "nz nz"], Float[
             f"B has shape {B.shape}; it must have the {A.shape[0]} rows of A and a column for "
             "each input."
         )
-    if not (np.isfinite(dt) and dt > 0):
+    if not as_number("dt", dt) > 0:
         raise ValueError(f"dt is {dt} s; it must be finite and above zero.")
+    if not (np.all(np.isfinite(np.asarray(A))) and np.all(np.isfinite(np.asarray(B)))):
+        raise ValueError("A or B has entries that are not finite; they must be.")
     step = jsl.expm(_augmented(A, B) * jnp.asarray(dt, float))
     return step[: A.shape[0], : A.shape[0]], step[: A.shape[0], A.shape[0] :]
 

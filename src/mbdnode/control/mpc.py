@@ -1,5 +1,6 @@
 """Model predictive control: plan, take the first input, plan again."""
 
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +15,15 @@ from mbdnode.control.prediction import Forecaster
 from mbdnode.control.program import Program
 from mbdnode.control.riccati import riccati
 from mbdnode.control.state_space import as_vector, state_space
-from mbdnode.control.task import Task, make_task, semidefinite
+from mbdnode.control.task import as_number, make_task, semidefinite
 from mbdnode.decisions import Decision
 from mbdnode.multibody import consistent_state
 from mbdnode.naming import unknown_name
 from mbdnode.trajectory import State
 
 _MODES = ("once", "each")
+# What a learned model may move by at its target, in displacements of one unit.
+_STILL = 0.05
 
 
 @dataclass(frozen=True)
@@ -83,20 +86,20 @@ class MPC:
         model: Any,
         *,
         horizon: Any,
-        dt: float,
+        dt: Any,
         Q: Any = None,
         R: Any = None,
         target: Any = None,
         u_target: Any = None,
-        actuated: Sequence[str] | None = None,
+        actuated: Any = None,
         z_bounds: Any = None,
         u_bounds: Any = None,
         u_rate: Any = None,
         terminal: Any = "riccati",
         relinearize: str = "once",
         iterations: int = 1,
-        load_gain: float = 0.0,
-        violation_cost: float = 1e4,
+        load_gain: Any = 0.0,
+        violation_cost: Any = 1e4,
         parameters: Mapping[str, Any] | None = None,
     ):
         self.space, z = state_space(
@@ -122,9 +125,11 @@ class MPC:
         )
         self.relinearize, self.load_gain = relinearize, load_gain
         self.parameters = dict(parameters or {})
-        _check_standing(self)
-        A, B = _discrete_at_target(self)
-        self.terminal = _terminal_weight(terminal, A, B, self.task)
+        A, B = _jacobians_at_target(self)
+        _check_standing(self, terminal, A, B)
+        A, B = (np.asarray(x) for x in discretize(A, B, self.task.dt_s))
+        self.terminal = _terminal_weight(terminal, A, B, self)
+        self._gain = _regulator(A, B, self.terminal, self.task.R)
         self._program = program = Program(self.task, self.terminal)
         self._forecaster = Forecaster(self.space, self.task, self.terminal)
         self._planner: AbstractPlanner
@@ -170,6 +175,7 @@ class MPC:
         self._expected: np.ndarray | None = None
         self._near: np.ndarray | None = None
         self._program.forget()
+        self._planner.forget()
 
     def __call__(
         self,
@@ -178,6 +184,7 @@ class MPC:
         *,
         reference: np.ndarray | None = None,
         pending: Sequence[np.ndarray] = (),
+        near: Any = None,
     ) -> Control:
         """Decide on the inputs for the next step.
 
@@ -188,6 +195,7 @@ class MPC:
         - `reference`: where to be, a row for each of the next `horizon` steps; the target by
             default.
         - `pending`: inputs that are already on their way, and will act before this one does.
+        - `near`: all coordinates, near which the constraints are closed; for a vector `z`.
 
         **Returns:**
 
@@ -196,19 +204,18 @@ class MPC:
         """
         began = time.perf_counter()
         reference = self._reference(reference)
-        z = self._measured(z)
+        z = self._measured(z, float(t), near)
         self._observe(z)
         self._expected = None
         t, z = self._after(float(t), z, pending)
         hold = self.task.limited(self.task.u_target, self.last_input)
         decision, plan = Decision.UNMEASURED, None
         if np.all(np.isfinite(z)):
-            near = np.asarray(self.space.home if self._near is None else self._near)
             decision, plan = self._planner.plan(
                 Situation(
                     t,
                     z,
-                    near,
+                    np.asarray(self.space.home if self._near is None else self._near),
                     self.last_input,
                     reference,
                     self._u_reference(),
@@ -217,39 +224,71 @@ class MPC:
                     hold,
                 )
             )
-        if plan is None:
-            last = self._plan
-            plan = waiting(z, hold, self.horizon) if last is None else last.shifted(z)
+        if plan is not None:
+            self._plan = plan
+        elif self._plan is not None:
+            self._plan = plan = self._plan.shifted(z)
+        else:
+            plan = waiting(z, self._without_plan(z), self.horizon)
         # Round-off of an interior point is no reason to pass a limit.
-        u = self.task.limited(plan.u[0], self.last_input)
-        self._plan, self.last_input = plan, u
+        self.last_input = u = self.task.limited(plan.u[0], self.last_input)
         if plan.q is not None:
             self._near = plan.q[min(1, self.horizon - 1)]
         if self._expected is None:
             self._expected = plan.z[1]
         return Control(u, decision, plan.z, plan.u, time.perf_counter() - began)
 
-    def _measured(self, z: Any) -> np.ndarray:
+    def _without_plan(self, z: np.ndarray) -> np.ndarray:
+        """The input where there has been no plan yet: the regulator's, or the target's."""
+        away = z - self.task.target
+        return self.task.u_target - (self._gain @ away if np.all(np.isfinite(away)) else 0.0)
+
+    def _measured(self, z: Any, t: float, near: Any) -> np.ndarray:
         """The minimal state; a configuration near it is remembered."""
         if isinstance(z, State):
-            self._near = np.asarray(z.q)
-            return self.minimal(z)
-        z = np.asarray(z, float)
-        if z.shape != (len(self.states),):
-            raise ValueError(
-                f"The state has shape {z.shape}; give {len(self.states)} number(s): "
-                f"{', '.join(self.states)}."
-            )
-        if self._near is None and np.all(np.isfinite(z)):
+            count = len(self.space.system.coordinates)
+            if np.shape(z.q) != (count,) or np.shape(z.v) != (count,):
+                raise ValueError(
+                    f"The state has shapes {np.shape(z.q)} and {np.shape(z.v)}; the model has "
+                    f"{count} coordinates."
+                )
+            near, z = z.q, self.minimal(z)
+        else:
+            z = self._as_minimal(z)
+        if near is not None and np.all(np.isfinite(np.asarray(near))):
+            self._near = np.asarray(near)
+        elif self._near is None and np.all(np.isfinite(z)):
             known = dict(zip(self.states, map(float, z), strict=True))
             system, parameters = self.space.system, self.parameters
-            self._near = np.asarray(consistent_state(system, known, parameters=parameters).q)
+            # A measurement need not be a place that the mechanism can be in.
+            with contextlib.suppress(ValueError):
+                state = consistent_state(system, known, t=t, parameters=parameters)
+                self._near = np.asarray(state.q)
         return z
+
+    def _as_minimal(self, z: Any) -> np.ndarray:
+        try:
+            vector = np.asarray(z, float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"The state is {z!r}; give a State, or the numbers {', '.join(self.states)}."
+            ) from error
+        if vector.shape != (len(self.states),):
+            raise ValueError(
+                f"The state has shape {vector.shape}; give {len(self.states)} number(s): "
+                f"{', '.join(self.states)}."
+            )
+        return vector
 
     def _after(self, t: float, z: np.ndarray, pending: Sequence[np.ndarray]):
         """When, and where, the inputs that are on their way will have brought the state."""
         near = self.space.home if self._near is None else self._near
         for u in pending:
+            if np.shape(u) != (len(self.inputs),):
+                raise ValueError(
+                    f"An input in `pending` has shape {np.shape(u)}; give {len(self.inputs)} "
+                    f"number(s): {', '.join(self.inputs)}."
+                )
             step, near = self._forecaster.advance(t, z, np.asarray(u) + self.load, near)
             z, t = np.asarray(step), t + self.dt
             self._near = np.asarray(near)
@@ -282,38 +321,61 @@ class MPC:
         return rows
 
 
-def _check_standing(controller: MPC) -> None:
-    """One linearisation is for where nothing moves."""
-    if controller.relinearize != "once":
-        return
+def _moving(controller: MPC, A: np.ndarray, B: np.ndarray) -> str | None:
+    """What changes at the target, as a sentence; None where the model stands still.
+
+    A learned model never stands quite still. It does well enough where its rate is less than a
+    displacement or an input of a twentieth of a unit would make.
+    """
     space, task = controller.space, controller.task
     z, u = jnp.asarray(task.target), jnp.asarray(task.u_target)
     rate = np.asarray(space.rate(jnp.zeros(()), z, u, space.home)[0])
-    moving = np.flatnonzero(np.abs(rate[: space.positions]) > 1e-9)
-    if moving.size:
+    allowed = _STILL * np.linalg.norm(np.concatenate([A, B], axis=1), axis=1)
+    allowed[: space.positions] = 1e-9
+    found = np.flatnonzero(~(np.abs(rate) <= allowed))
+    if not found.size:
+        return None
+    return (
+        f"The target moves: {controller.states[found[0]]} changes by {rate[found[0]]:.3g} a second"
+    )
+
+
+def _check_standing(controller: MPC, terminal: Any, A: np.ndarray, B: np.ndarray) -> None:
+    """One linearisation, and the cost of going on for ever, are for where nothing moves."""
+    moves = _moving(controller, A, B)
+    if moves and controller.relinearize == "once":
         raise ValueError(
-            f"The target moves: {controller.states[moving[0]]} changes there. One linearisation is "
-            "only good where the model stands still; use relinearize='each'."
+            f"{moves} there. One linearisation is only good where the model stands still: choose "
+            "an equilibrium and its u_target, or use relinearize='each'."
+        )
+    if moves and isinstance(terminal, str):
+        raise ValueError(
+            f"{moves} there, so it has no cost of staying for ever. Give terminal=None, or a "
+            "matrix of your own."
         )
 
 
-def _discrete_at_target(controller: MPC) -> tuple[np.ndarray, np.ndarray]:
+def _jacobians_at_target(controller: MPC) -> tuple[np.ndarray, np.ndarray]:
     task = controller.task
     A, B = jacobians_at(controller.space, 0.0, task.target, task.u_target)
     if not (bool(jnp.all(jnp.isfinite(A))) and bool(jnp.all(jnp.isfinite(B)))):
         raise ValueError("The model's Jacobian at the target is not finite. Move the target.")
-    A, B = discretize(A, B, task.dt_s)
     return np.asarray(A), np.asarray(B)
 
 
-def _terminal_weight(given: Any, A: np.ndarray, B: np.ndarray, task: Task) -> np.ndarray:
+def _terminal_weight(given: Any, A: np.ndarray, B: np.ndarray, controller: MPC) -> np.ndarray:
     if given is None:
         return np.zeros_like(A)
     if not isinstance(given, str):
         return semidefinite("terminal", given, A.shape[0])
     if given != "riccati":
         raise unknown_name("terminal cost", given, ("riccati",))
-    return riccati(A, B, task.Q, task.R)
+    return riccati(A, B, controller.task.Q, controller.task.R)
+
+
+def _regulator(A: np.ndarray, B: np.ndarray, P: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """The gain that is best one step before the end; nought without a terminal cost."""
+    return np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
 
 
 def _check_reach(controller: MPC) -> None:
@@ -340,5 +402,5 @@ def _check_options(relinearize: Any, iterations: Any, load_gain: Any) -> None:
             f"iterations is {iterations}, but one linearisation leaves nothing to improve. Leave "
             "it out, or use relinearize='each'."
         )
-    if not 0 <= load_gain <= 1:
+    if not 0 <= as_number("load_gain", load_gain) <= 1:
         raise ValueError(f"load_gain is {load_gain}; it must be between 0 and 1.")

@@ -75,6 +75,10 @@ class AbstractPlanner(abc.ABC):
     input_map: np.ndarray
 
     @abc.abstractmethod
+    def forget(self) -> None:
+        """Begin anew."""
+
+    @abc.abstractmethod
     def plan(self, now: Situation) -> tuple[Decision, Plan | None]:
         """A plan and how it came about; None if there is none."""
 
@@ -94,6 +98,9 @@ class AtTarget(AbstractPlanner):
         self._program = program
         self._A, self.input_map = (np.repeat(x[None], horizon, axis=0) for x in (A, B))
         self._held = np.repeat((target - A @ target - B @ u_target)[None], horizon, axis=0)
+
+    def forget(self) -> None:
+        """Nothing was learned on the way."""
 
     def plan(self, now: Situation) -> tuple[Decision, Plan | None]:
         """One programme, whose matrices are always the same."""
@@ -127,7 +134,12 @@ class AlongPlan(AbstractPlanner):
 
     def __init__(self, program: Program, forecaster: Forecaster, B, horizon: int, iterations: int):
         self._program, self._forecaster, self._iterations = program, forecaster, iterations
-        self.input_map = np.repeat(B[None], horizon, axis=0)
+        self._at_target = np.repeat(B[None], horizon, axis=0)
+        self.forget()
+
+    def forget(self) -> None:
+        """Know the inputs' effect at the target alone."""
+        self.input_map = self._at_target
 
     def plan(self, now: Situation) -> tuple[Decision, Plan | None]:
         """Improve the last plan; if that fails, what its inputs lead to."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-import jax
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
@@ -61,7 +61,8 @@ class Plant:
         constrained = sum(constraint_counts(system, self.mu)) > 0
         self._moving = constrained and not system.closed_on_minimal
         self._partition = choose_partition(system, jnp.zeros(()), self.start.q, self.mu)
-        self._step = jax.jit(self._make_step(get_integrator(integrator), dt_s, substeps))
+        self._integrator = get_integrator(integrator)
+        self._grid = dt_s * np.linspace(0.0, 1.0, substeps + 1)
 
     def advance(self, t: float, state: State, u: np.ndarray) -> tuple[State, Status]:
         """The state after one step, and how the step went."""
@@ -69,27 +70,28 @@ class Plant:
             # Over many steps the first choice may have become a poor one.
             time = jnp.asarray(t, float)
             self._partition = choose_partition(self.system, time, state.q, self.mu)
-        return self._step(t, state, u, self._partition)
+        grid = t + self._grid
+        return _step(
+            self.system, self._integrator, grid, state, u, self.mu, self._partition, self._moving
+        )
 
-    def _make_step(self, integrator: AbstractIntegrator, dt_s: float, substeps: int):
-        grid = jnp.asarray(dt_s * np.linspace(0.0, 1.0, substeps + 1))
 
-        def step(t, state: State, u, partition: Partition):
-            held = jnp.broadcast_to(u[None], (substeps + 1, u.shape[0]))
-            signal = Signal(held, held[:-1, None, :])
-            run = rollout(
-                self.system,
-                integrator,
-                t + grid,
-                state,
-                signal,
-                self.mu,
-                partition,
-                self._moving,
-            )
-            return State(run.q[-1], run.v[-1]), run.status
-
-        return step
+@eqx.filter_jit
+def _step(
+    system: AbstractSystem,
+    integrator: AbstractIntegrator,
+    t,
+    state: State,
+    u,
+    mu,
+    partition: Partition,
+    moving: bool,
+) -> tuple[State, Status]:
+    """Compiled once for each kind of plant, whichever loop it is in."""
+    held = jnp.broadcast_to(u[None], (t.shape[0], u.shape[0]))
+    signal = Signal(held, held[:-1, None, :])
+    run = rollout(system, integrator, t, state, signal, mu, partition, moving)
+    return State(run.q[-1], run.v[-1]), run.status
 
 
 def _as_state(system: AbstractSystem, initial: Any, parameters: Mapping | None) -> State:

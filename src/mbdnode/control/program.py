@@ -14,6 +14,7 @@ there is nothing to warm-start in it; what is kept from step to step is the plan
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import piqp
@@ -83,7 +84,7 @@ class Program:
 
         **Arguments:**
 
-        - `A`, `B`, `d`: of every step. The same arrays as before are not factored anew.
+        - `A`, `B`, `d`: of every step. The same arrays as before are not handed over again.
         - `z`: the state now.
         - `previous`: the input before now.
         - `reference`: for the states, from the first after now to the end of the horizon.
@@ -93,9 +94,10 @@ class Program:
 
         A `Solution`; None if the solver fails.
         """
-        linear = self._linear(reference, u_reference)
-        right = d.copy()
-        right[0] += A[0] @ z
+        with np.errstate(over="ignore", invalid="ignore"):
+            linear = self._linear(reference, u_reference)
+            right = d.copy()
+            right[0] += A[0] @ z
         same = self._matrices is not None and A is self._matrices[0] and B is self._matrices[1]
         if not same:
             self._dynamics.data[self._A_slots] = -A[1:].ravel()
@@ -108,19 +110,36 @@ class Program:
         if not all(np.all(np.isfinite(x)) for x in (self._dynamics.data, right, linear)):
             return None
         self._hand_over(linear, right.ravel(), high, same)
-        assert self._solver is not None
-        if self._solver.solve() != piqp.PIQP_SOLVED:
-            # What is left behind by a failure must not reach the next step.
-            self.forget()
+        result = self._solved(linear, right.ravel(), high)
+        if result is None:
             return None
-        x = np.array(self._solver.result.x)
+        x = np.array(result.x)
         return Solution(
             x[: self._z_end].reshape(-1, self._states),
             x[self._z_end : self._u_end].reshape(-1, self._inputs),
             float(np.max(x[self._u_end :], initial=0.0)),
             # Of the cost itself, of which PIQP is given the half.
-            2 * float(np.max(np.abs(self._solver.result.y))),
+            2 * float(np.max(np.abs(result.y))),
         )
+
+    def _solved(self, linear, right, high) -> Any:
+        """The solver's result; None if there is none."""
+        assert self._solver is not None
+        if self._solver.solve() == piqp.PIQP_SOLVED:
+            return self._solver.result
+        # A solution there always is. With the cost scaled too, most of what failed is solved; but
+        # not all that did not, so this is only the second try. What a failure leaves behind must
+        # not reach the next step.
+        self.forget()
+        again = piqp.SparseSolver()
+        again.settings.preconditioner_scale_cost = True
+        self._give(again, linear, right, high)
+        return again.result if again.solve() == piqp.PIQP_SOLVED else None
+
+    def _give(self, solver: piqp.SparseSolver, linear, right, high) -> None:
+        low, most = self._box()
+        sides = (self._sides, None, high) if self._sides is not None else (None, None, None)
+        solver.setup(self._cost, linear, self._dynamics, right, *sides, low, most)
 
     def _hand_over(self, linear, right, high, same: bool) -> None:
         if self._solver is not None and same:
@@ -129,9 +148,7 @@ class Program:
             self._solver.update(c=linear, A=self._dynamics, b=right, h_u=high)
         else:
             self._solver = piqp.SparseSolver()
-            low, most = self._box()
-            sides = (self._sides, None, high) if self._sides is not None else (None, None, None)
-            self._solver.setup(self._cost, linear, self._dynamics, right, *sides, low, most)
+            self._give(self._solver, linear, right, high)
 
     def _make_cost(self) -> sp.csc_matrix:
         count = self._task.horizon

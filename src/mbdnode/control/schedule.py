@@ -8,7 +8,13 @@ import numpy as np
 from mbdnode.control.state_space import as_vector
 
 
-def rows_of(what: str, given: Any, times: np.ndarray, names: tuple[str, ...]) -> np.ndarray | None:
+def rows_of(
+    what: str,
+    given: Any,
+    times: np.ndarray,
+    names: tuple[str, ...],
+    usual: np.ndarray | None = None,
+) -> np.ndarray | None:
     """A row for each time.
 
     **Arguments:**
@@ -17,6 +23,7 @@ def rows_of(what: str, given: Any, times: np.ndarray, names: tuple[str, ...]) ->
     - `given`: a function of time, rows, one row for all times, values by name, or None.
     - `times`: when.
     - `names`: of the columns.
+    - `usual`: the value of what is left out by name; zero if not given.
 
     **Returns:**
 
@@ -25,11 +32,13 @@ def rows_of(what: str, given: Any, times: np.ndarray, names: tuple[str, ...]) ->
     if given is None:
         return None
     if callable(given):
-        return np.array([as_vector(f"The {what} at {t:g} s", given(t), names) for t in times])
+        return np.array(
+            [as_vector(f"The {what} at {t:g} s", given(float(t)), names, usual) for t in times]
+        )
     one_row = np.ndim(given) <= 1 and np.size(given) == len(names)
     if isinstance(given, Mapping) or one_row:
         values = given if isinstance(given, Mapping) else np.ravel(np.asarray(given))
-        return np.repeat(as_vector(f"The {what}", values, names)[None], len(times), axis=0)
+        return np.repeat(as_vector(f"The {what}", values, names, usual)[None], len(times), axis=0)
     try:
         rows = np.asarray(given, float)
     except (TypeError, ValueError) as error:

@@ -139,7 +139,7 @@ def state_space(
     *,
     t: float = 0.0,
     parameters: Mapping[str, Any] | None = None,
-    actuated: Sequence[str] | None = None,
+    actuated: Any = None,
     held: Any = None,
 ) -> tuple[StateSpace, Minimal]:
     """A model in minimal form, near a state.
@@ -173,15 +173,24 @@ def state_space(
             f"The state is {np.asarray(state.q)}, {np.asarray(state.v)}; it must be finite."
         )
     partition = choose_partition(system, time, state.q, mu)
+    if not partition.degrees_of_freedom:
+        raise ValueError(
+            f"{type(system).__name__} has no freedom: its motion is prescribed, and no input can "
+            "change it."
+        )
     inputs = jnp.asarray(as_vector("The input", {} if held is None else held, system.input_names))
     space = StateSpace(model, partition, mu, state.q, inputs, _indices(system, actuated))
     return space, space.take(state)
 
 
-def _indices(system: AbstractSystem, actuated: Sequence[str] | None) -> tuple[int, ...]:
+def _indices(system: AbstractSystem, actuated: Any) -> tuple[int, ...]:
     names = system.input_names
     if actuated is None:
         return tuple(range(len(names)))
+    if not isinstance(actuated, (str, Sequence)) or not len(actuated):
+        raise ValueError(
+            f"actuated is {actuated!r}; name at least one of the inputs {', '.join(names)}."
+        )
     chosen = (actuated,) if isinstance(actuated, str) else tuple(actuated)
     for name in chosen:
         if name not in names:
@@ -222,14 +231,17 @@ def minimal_names(system: AbstractSystem, partition: Partition) -> tuple[str, ..
     )
 
 
-def as_vector(what: str, values: Any, names: tuple[str, ...]) -> np.ndarray:
+def as_vector(
+    what: str, values: Any, names: tuple[str, ...], usual: np.ndarray | None = None
+) -> np.ndarray:
     """Finite numbers, one for each name.
 
     **Arguments:**
 
     - `what`: they are, for messages.
-    - `values`: in the order of the names, or by name (zero for what is left out).
+    - `values`: in the order of the names, or by name.
     - `names`: of the entries.
+    - `usual`: the value of what is left out by name; zero if not given.
 
     **Returns:**
 
@@ -239,8 +251,11 @@ def as_vector(what: str, values: Any, names: tuple[str, ...]) -> np.ndarray:
         for name in values:
             if name not in names:
                 raise unknown_name("state or input", name, names)
-        values = [values.get(name, 0.0) for name in names]
+        others = np.zeros(len(names)) if usual is None else usual
+        values = [values.get(name, other) for name, other in zip(names, others, strict=True)]
     try:
+        if np.iscomplexobj(np.asarray(values)):
+            raise ValueError("complex")
         array = np.asarray(values, float)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{what} is {values!r}, which are no numbers.") from error

@@ -54,14 +54,14 @@ def make_task(
     target: np.ndarray,
     *,
     horizon: Any,
-    dt: float,
+    dt: Any,
     Q: Any,
     R: Any,
     u_target: np.ndarray,
     z_bounds: Any,
     u_bounds: Any,
     u_rate: Any,
-    violation_cost: float,
+    violation_cost: Any,
 ) -> Task:
     """Check and complete what the user gave.
 
@@ -79,18 +79,23 @@ def make_task(
         raise ValueError("The model has no inputs, so there is nothing to control it with.")
     if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)) or horizon < 1:
         raise ValueError(f"The horizon is {horizon!r}; it must be a whole number of at least 1.")
-    if not (np.isfinite(dt) and dt > 0):
+    if not as_number("dt", dt) > 0:
         raise ValueError(f"dt is {dt} s; it must be finite and above zero.")
-    if not (np.isfinite(violation_cost) and violation_cost > 0):
+    if not as_number("violation_cost", violation_cost) > 0:
         raise ValueError(f"violation_cost is {violation_cost}; it must be finite and above zero.")
     z_low, z_high = _bounds("z_bounds", z_bounds, states)
     u_low, u_high = _bounds("u_bounds", u_bounds, inputs)
     _check_inside("target", target, z_low, z_high, states)
     _check_inside("u_target", u_target, u_low, u_high, inputs)
+    weight = _weight("Q", Q, states, definite=False)
+    if not np.any(weight):
+        raise ValueError(
+            "Q is zero, so no state is controlled. Give at least one of them a weight."
+        )
     return Task(
         horizon=int(horizon),
         dt_s=float(dt),
-        Q=_weight("Q", Q, states, definite=False),
+        Q=weight,
         R=_weight("R", R, inputs, definite=True),
         target=target,
         u_target=u_target,
@@ -101,6 +106,14 @@ def make_task(
         u_change=_rate(u_rate, inputs) * float(dt),
         violation_cost=float(violation_cost),
     )
+
+
+def as_number(name: str, value: Any) -> float:
+    """A finite number; raises `ValueError` for anything else."""
+    good = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not good or not np.isfinite(value):
+        raise ValueError(f"{name} is {value!r}; it must be a finite number.")
+    return float(value)
 
 
 def _weight(name: str, given: Any, names: tuple[str, ...], *, definite: bool) -> np.ndarray:
@@ -139,6 +152,8 @@ def semidefinite(name: str, given: Any, size: int) -> np.ndarray:
 def symmetric(name: str, given: Any, size: int) -> np.ndarray:
     """A finite symmetric matrix of that size; raises `ValueError` for any other."""
     try:
+        if np.iscomplexobj(np.asarray(given)):
+            raise ValueError("complex")
         matrix = np.asarray(given, float)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} is {given!r}, which is no matrix of numbers.") from error
@@ -169,17 +184,12 @@ def _bounds(what: str, given: Any, names: tuple[str, ...]) -> tuple[np.ndarray, 
         for name, pair in given.items():
             if name not in names:
                 raise unknown_name("state or input", name, names)
-            low[names.index(name)], high[names.index(name)] = _pair(f"{what}[{name!r}]", pair)
+            place = names.index(name)
+            low[place], high[place] = (
+                _side(f"{what}[{name!r}]", side, 1)[0] for side in _pair(f"{what}[{name!r}]", pair)
+            )
     else:
-        lows, highs = _pair(what, given)
-        try:
-            low = np.broadcast_to(np.asarray(lows, float), low.shape)
-            high = np.broadcast_to(np.asarray(highs, float), high.shape)
-        except ValueError as error:
-            raise ValueError(
-                f"{what} has shapes {np.shape(lows)} and {np.shape(highs)}; give a number or "
-                f"{len(names)} of them for each side: {', '.join(names)}."
-            ) from error
+        low, high = (_side(what, side, len(names)) for side in _pair(what, given))
     for name, least, most in zip(names, low, high, strict=True):
         if np.isnan(least) or np.isnan(most) or not least < most:
             raise ValueError(
@@ -187,6 +197,16 @@ def _bounds(what: str, given: Any, names: tuple[str, ...]) -> tuple[np.ndarray, 
                 f"{most:g}. Give the lesser value first."
             )
     return low, high
+
+
+def _side(what: str, side: Any, count: int) -> np.ndarray:
+    """One side of the bounds, a number for each."""
+    try:
+        return np.broadcast_to(np.asarray(side, float), (count,)).copy()
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{what} has {side!r} on one side; give a number, or {count} of them."
+        ) from error
 
 
 def _pair(what: str, given: Any) -> tuple[Any, Any]:

@@ -19,7 +19,8 @@ from mbdnode.trajectory import Trajectory
 def write(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
     """Write one trajectory; the suffix decides between CSV and Parquet.
 
-    The columns are `t`, coordinates, velocities and inputs, by name. Every number is written so
+    The columns are `t`, coordinates, velocities and inputs, by name, and `outside` (0 or 1) for one
+    that knows whether it left the training data. Every number is written so
     that it is read back as the same float64. The rows after a failed step, which are not numbers,
     are left out. An existing file is replaced as a whole.
 
@@ -36,6 +37,9 @@ def write(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
         )
     table = np.asarray(trajectory.kept.table)
     columns = pa.table(list(table.T.copy()), names=list(trajectory.columns))
+    if trajectory.outside is not None:
+        marks = np.asarray(trajectory.kept.outside).astype(np.int8)
+        columns = columns.append_column("outside", pa.array(marks))
     replace_file(destination, lambda file: _WRITERS[destination.suffix.lower()](columns, file))
 
 

@@ -61,7 +61,7 @@ def open_folder(path: Path, config: RunConfig, *, resume: bool) -> Path:
             "that folder."
         )
     path.mkdir(parents=True, exist_ok=True)
-    _write_json(existing, to_dict(config))
+    write_json(existing, to_dict(config))
     return path / CHECKPOINT
 
 
@@ -114,7 +114,7 @@ def carry_out(
 
 def write_result(path: Path, result: RunResult) -> None:
     """Write all files of a finished run, each of them whole."""
-    _write_history(path / "history.csv", result.fit.history)
+    write_history(path / "history.csv", result.fit.history)
     if isinstance(result.fit.model, AbstractModel):
         save(result.fit.model, path / MODEL)
     write(result.truth, path / "truth.csv")
@@ -135,7 +135,7 @@ def write_result(path: Path, result: RunResult) -> None:
         )
     )
     save_figure(figure, path / "figure.png")
-    _write_json(path / METRICS, result.summary())
+    write_json(path / METRICS, result.summary())
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,8 @@ def _read_probes(path: Path, case: Case, metrics: Mapping[str, Any]) -> tuple[Pr
     return tuple(found)
 
 
-def _write_json(path: Path, values: Any) -> None:
+def write_json(path: Path, values: Any) -> None:
+    """Write plain data; what is not a number is null."""
     text = json.dumps(_without_nan(values), indent=2, allow_nan=False) + "\n"
     replace_file(path, lambda file: file.write(text.encode()))
 
@@ -210,7 +211,8 @@ def _without_nan(values: Any) -> Any:
     return None if isinstance(values, float) and not math.isfinite(values) else values
 
 
-def _write_history(path: Path, history: list[dict[str, Any]]) -> None:
+def write_history(path: Path, history: list[dict[str, Any]]) -> None:
+    """Write the rows of every epoch as CSV."""
     text = io.StringIO()
     writer = csv.DictWriter(text, ["epoch", "loss", "learning_rate", "seconds"])
     writer.writeheader()

@@ -27,7 +27,7 @@ from mbdnode.mechanisms.planar import from_dict as mechanism_from
 from mbdnode.models.base import AbstractModel
 from mbdnode.models.catalogue import KINDS
 from mbdnode.models.ensemble import Ensemble
-from mbdnode.multibody import AbstractNamed
+from mbdnode.multibody import AbstractNamed, RecordedSystem, recorded_from
 
 VERSION = 1
 _KEY = "mbdnode"
@@ -116,7 +116,9 @@ def _blank(
             raise ValueError(f"The configuration in {path} lacks {name!r}; it is not whole.")
     _check_sizes(config, arrays, path)
     if system is None and header.get("definition") is not None:
-        system = mechanism_from(header["definition"], label=str(path))
+        recorded = header.get("class") == RecordedSystem.__name__
+        made = header["definition"]
+        system = recorded_from(made) if recorded else mechanism_from(made, label=str(path))
     if system is None:
         if header.get("mechanism") not in list(MECHANISMS):
             raise ValueError(
@@ -167,9 +169,13 @@ def describe(model: AbstractModel) -> dict[str, Any]:
         "mechanism": names.get(type(model.body)),
         "class": type(model.body).__name__,
         # A mechanism from a file goes with its model: plain numbers and names, checked again.
-        "definition": model.body.to_dict() if isinstance(model.body, AbstractPlanar) else None,
+        "definition": _definition(model.body),
         **_names(model),
     }
+
+
+def _definition(body: Any) -> dict[str, Any] | None:
+    return body.to_dict() if isinstance(body, (AbstractPlanar, RecordedSystem)) else None
 
 
 def _names(model: AbstractModel) -> dict[str, list[str]]:

@@ -24,6 +24,7 @@ from mbdnode.multibody.quantities import (
     nonnegative,
     positive,
 )
+from mbdnode.multibody.recorded import RecordedSystem, recorded_from
 from mbdnode.multibody.system import (
     AbstractNamed,
     AbstractSystem,
@@ -50,6 +51,7 @@ __all__ = [
     "Parameter",
     "Params",
     "Partition",
+    "RecordedSystem",
     "Split",
     "Tangent",
     "Time",
@@ -73,6 +75,7 @@ __all__ = [
     "position_residual",
     "position_time_derivative",
     "positive",
+    "recorded_from",
     "resolve_parameters",
     "small_solve",
     "tangent_at",

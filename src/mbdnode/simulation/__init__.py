@@ -1,7 +1,8 @@
 """`simulate`: truth and learned models alike."""
 
+from mbdnode.simulation.domain import Domain, training_domain
 from mbdnode.simulation.ensemble import AbstractEnsemble
 from mbdnode.simulation.signals import Interpolation
 from mbdnode.simulation.simulate import simulate
 
-__all__ = ["AbstractEnsemble", "Interpolation", "simulate"]
+__all__ = ["AbstractEnsemble", "Domain", "Interpolation", "simulate", "training_domain"]

@@ -1,6 +1,7 @@
 """`simulate`: one verb for everything that gives accelerations."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -22,6 +23,7 @@ from mbdnode.multibody import (
     resolve_parameters,
 )
 from mbdnode.simulation.analytic import closed_form
+from mbdnode.simulation.domain import Domain
 from mbdnode.simulation.ensemble import AbstractEnsemble, rollout_members
 from mbdnode.simulation.forecast import forecast
 from mbdnode.simulation.rollout import rollout
@@ -43,6 +45,7 @@ def simulate(
     interpolation: str = "constant",
     independent: Sequence[str] | str | Partition | None = None,
     repartition: bool = True,
+    domain: Domain | None = None,
 ) -> Trajectory:
     """Run a mechanism, a learned model, an ensemble, or a bare acceleration function.
 
@@ -68,14 +71,30 @@ def simulate(
         rollout ends at a dead point. This is done
         at the times `t`, so with an adaptive integrator keep them close enough that the mechanism
         does not turn over between two of them.
+    - `domain`: where the training data of a model lies, to mark the rows outside it; not under
+        `jit` or `vmap`.
 
     **Returns:**
 
     A `Trajectory` at the times `t`. It never raises for what happens on the way: a rollout that
     cannot go on ends in `trajectory.status`, and what came before is kept. Of an ensemble it is
     the mean of the members, with the constraints kept, and `trajectory.spread` is their standard
-    deviation; it ends where the first member fails.
+    deviation; it ends where the first member fails. With a `domain`, `trajectory.outside` says of
+    every row whether it is outside the training data.
     """
+    if domain is not None:
+        run = simulate(
+            system,
+            t,
+            initial,
+            inputs=inputs,
+            parameters=parameters,
+            integrator=integrator,
+            interpolation=interpolation,
+            independent=independent,
+            repartition=repartition,
+        )
+        return replace(run, outside=domain.outside(run))
     start = None
     if not is_traced(t):
         check_times(t)

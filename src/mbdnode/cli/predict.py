@@ -1,0 +1,85 @@
+"""`mbdnode predict`: what a fitted model says."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def predict(
+    folder: Annotated[Path, typer.Argument(help="The folder of a fit.", metavar="DIR")],
+    out: Annotated[
+        Path, typer.Option("--out", help="Where to write, .csv or .parquet.", metavar="FILE")
+    ],
+    like: Annotated[
+        str | None,
+        typer.Option(help="Start, times and inputs as in this log.", metavar="LOG"),
+    ] = None,
+    initial: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Where to start; the rest follows, or is zero.", metavar="NAME=VALUE ..."
+        ),
+    ] = None,
+    inputs: Annotated[
+        str | None, typer.Option(help="A log of times and inputs.", metavar="FILE")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="How many steps.", metavar="N")] = None,
+    dt: Annotated[float | None, typer.Option(help="The step in seconds.", metavar="S")] = None,
+    mechanism: Annotated[
+        str,
+        typer.Option(help="The one of the fit, if it is in Python.", metavar="module:name"),
+    ] = "",
+) -> None:
+    """Predict a motion with a fitted model, and mark where it leaves the training data.
+
+    The file has the columns t, coordinates, velocities, inputs, and `outside`: 1 where state or
+    inputs are farther from the training data than the data is from itself.
+    """
+    from mbdnode.cli.arguments import parse_assignments
+
+    start = parse_assignments("--initial", initial or ())
+    if (like is None) == (not start and inputs is None and steps is None):
+        raise ValueError(
+            "Give --like LOG, or --initial with --inputs FILE (or with --steps and --dt)."
+        )
+
+    from mbdnode.data import check_destination, write
+
+    check_destination(out)
+
+    from mbdnode.cli.interrupts import leaving_at_once
+    from mbdnode.surrogate.folder import read_folder
+    from mbdnode.surrogate.predicting import predict_from, predict_like
+    from mbdnode.surrogate.system import find_system
+
+    with leaving_at_once():
+        known = find_system(mechanism) if mechanism else None
+        stored = read_folder(folder, known)
+        truth = None
+        if like is not None:
+            run, truth = predict_like(stored, like)
+        else:
+            run = predict_from(stored, start, inputs, steps=steps, dt_s=dt)
+    write(run, out)
+    typer.echo(f"Wrote {len(run.kept):,} rows to {out}")
+    for label, value in _lines(run, truth):
+        typer.echo(f"  {label:<18} {value}")
+    if not bool(run.status.ok):
+        typer.echo(f"error: {run.status}", err=True)
+        raise typer.Exit(1)
+    typer.echo(f"  {'status':<18} {run.status}")
+
+
+def _lines(run, truth) -> list[tuple[str, str]]:
+    import numpy as np
+
+    outside = np.asarray(run.outside)[: len(run.kept)]
+    first = float(run.t[int(np.argmax(outside))]) if outside.any() else None
+    share = f"{100 * float(np.mean(outside)):.1f} % of the rows"
+    lines = [("outside the data", share + ("" if first is None else f", first at {first:g} s"))]
+    lines.append(("position residual", f"{float(np.nanmax(run.position_residual)):.1e}"))
+    if truth is not None and bool(run.status.ok):
+        apart = np.concatenate([run.q - truth.q, run.v - truth.v], axis=1)
+        lines.append(("against the log", f"rms {float(np.sqrt(np.mean(apart**2))):.3g}"))
+    return lines

@@ -1,0 +1,1 @@
+"""From logs to a model that can be trusted as far as it says: the work behind `mbdnode fit`."""

@@ -1,0 +1,198 @@
+"""From what a log recorded to the whole state of the system.
+
+A log has some of the coordinates: an encoder on the crank, not the angle of the rod. As many as
+there are freedoms determine the rest; row by row the constraints are closed from the row before, so
+a mechanism that can be assembled in two ways stays in one. Inputs that were not recorded are zero.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mbdnode.multibody import (
+    AbstractSystem,
+    Params,
+    Partition,
+    choose_partition,
+    complete,
+    consistent_state,
+    constraint_counts,
+    resolve_parameters,
+)
+from mbdnode.naming import unknown_name
+from mbdnode.simulation.rollout import make_row
+from mbdnode.status import completed
+from mbdnode.trajectory import Dataset, State, Trajectory
+
+
+def complete_runs(system: AbstractSystem, data: Dataset) -> tuple[Dataset, list[str]]:
+    """The runs with every coordinate and input of a system.
+
+    **Arguments:**
+
+    - `system`: what moved.
+    - `data`: what was recorded of it.
+
+    **Returns:**
+
+    A dataset, and what was done, in sentences. Raises `ValueError` for columns that the system does
+    not have, and for coordinates that do not determine the others.
+    """
+    first = data.trajectories[0]
+    _check_columns(system, first, data.parameters[0])
+    notes = _missing_inputs(system, first)
+    recorded = first.coordinates
+    mu = resolve_parameters(system, _scalars(data.parameters[0]))
+    constrained = sum(constraint_counts(system, mu)) > 0
+    if not constrained:
+        missing = [name for name in system.coordinate_names if name not in recorded]
+        if missing:
+            raise ValueError(
+                f"The log has no column for {', '.join(missing)}, and no constraint of "
+                f"{type(system).__name__} determines it. Record it, or leave it out of the system."
+            )
+        runs = [_reordered(system, run) for run in data.trajectories]
+        return Dataset(runs, data.parameters, data.summary), notes
+    chosen = _independent(system, recorded, mu)
+    longest = max(len(run) for run in data.trajectories)
+    runs = [
+        _completed(system, run, chosen, _scalars(values), longest)
+        for run, values in zip(data.trajectories, data.parameters, strict=True)
+    ]
+    others = [name for name in system.coordinate_names if name not in chosen]
+    notes.append(
+        f"completed: {len(others)} coordinates from {', '.join(chosen)} by the constraints"
+    )
+    for name in recorded:
+        if name not in chosen:
+            apart = [
+                np.asarray(a[name]) - np.asarray(b[name])
+                for a, b in zip(runs, data.trajectories, strict=True)
+            ]
+            rms = float(np.sqrt(np.mean(np.concatenate(apart) ** 2)))
+            notes.append(f"checked: {name} as recorded is {rms:.3g} (rms) off what follows from it")
+    return Dataset(runs, data.parameters, data.summary), notes
+
+
+def _scalars(values: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float(value) for name, value in values.items()}
+
+
+def _check_columns(system: AbstractSystem, run: Trajectory, parameters: Mapping) -> None:
+    for kind, names, known in (
+        ("coordinate", run.coordinates, system.coordinate_names),
+        ("input", run.inputs, system.input_names),
+        ("parameter", parameters, system.parameter_names),
+    ):
+        for name in names:
+            if name not in known:
+                raise unknown_name(f"{kind} of {type(system).__name__}", name, known)
+
+
+def _missing_inputs(system: AbstractSystem, run: Trajectory) -> list[str]:
+    missing = [name for name in system.input_names if name not in run.inputs]
+    return [f"inputs: {', '.join(missing)} not recorded, taken as zero"] if missing else []
+
+
+def _independent(system: AbstractSystem, recorded: tuple[str, ...], mu: Params) -> tuple[str, ...]:
+    """As many of the recorded coordinates as determine all others."""
+    home = consistent_state(system, {})
+    freedoms = choose_partition(system, jnp.zeros(()), home.q, mu).degrees_of_freedom
+    usual = system.independent or ()
+    preferred = sorted(recorded, key=lambda name: name not in usual)
+    if len(recorded) < freedoms:
+        raise ValueError(
+            f"The log has {len(recorded)} coordinate(s) ({', '.join(recorded)}), but "
+            f"{type(system).__name__} has {freedoms} freedom(s): at least as many must be recorded."
+        )
+    chosen = tuple(preferred[:freedoms])
+    # Raises with the reason if they do not determine the others.
+    choose_partition(system, jnp.zeros(()), home.q, mu, chosen)
+    return chosen
+
+
+def _inputs(system: AbstractSystem, run: Trajectory) -> jnp.ndarray:
+    columns = [
+        np.asarray(run[name]) if name in run.inputs else np.zeros(len(run))
+        for name in system.input_names
+    ]
+    return jnp.asarray(np.stack(columns, axis=1) if columns else np.zeros((len(run), 0)))
+
+
+def _reordered(system: AbstractSystem, run: Trajectory) -> Trajectory:
+    """The same numbers under the system's names, in its order."""
+    places = [run.coordinates.index(name) for name in system.coordinate_names]
+    q, v = (jnp.asarray(np.asarray(x)[:, places]) for x in (run.q, run.v))
+    return _trajectory(system, run, q, v, run.position_residual, run.velocity_residual)
+
+
+def _trajectory(system: AbstractSystem, run: Trajectory, q, v, position, velocity) -> Trajectory:
+    names = system.coordinate_names
+    return Trajectory(
+        t=run.t,
+        q=q,
+        v=v,
+        u=_inputs(system, run),
+        position_residual=position,
+        velocity_residual=velocity,
+        status=completed(run.t[-1], jnp.array(len(run) - 1), names),
+        coordinates=names,
+        rates=system.rate_names,
+        inputs=system.input_names,
+    )
+
+
+def _completed(
+    system: AbstractSystem,
+    run: Trajectory,
+    chosen: tuple[str, ...],
+    parameters: Mapping[str, float],
+    longest: int,
+) -> Trajectory:
+    mu = resolve_parameters(system, parameters)
+    known = {name: float(run[name][0]) for name in chosen}
+    start = consistent_state(system, known, t=float(run.t[0]), parameters=parameters)
+    partition = choose_partition(system, run.t[0], start.q, mu, chosen)
+    places = [run.coordinates.index(system.coordinate_names[i]) for i in _indices(partition)]
+    # One length for all runs, so that one program serves them; the last row is repeated.
+    rows = np.minimum(np.arange(longest), len(run) - 1)
+    t = jnp.asarray(np.asarray(run.t)[rows])
+    z, s = (jnp.asarray(np.asarray(x)[rows][:, places]) for x in (run.q, run.v))
+    found, solved = _close(system, partition, start.q, t, z, s, mu)
+    good = np.asarray(solved)[: len(run)]
+    if not np.all(good):
+        row = int(np.argmin(good))
+        at = ", ".join(f"{name} = {float(run[name][row]):g}" for name in chosen)
+        raise ValueError(
+            f"Row {row} (t = {float(run.t[row]):g} s) has {at}, where the constraints cannot be "
+            "closed from the row before. Check units and zero points, or record more coordinates."
+        )
+    found = jax.tree.map(lambda x: x[: len(run)], found)
+    return _trajectory(
+        system, run, found.q, found.v, found.position_residual, found.velocity_residual
+    )
+
+
+def _indices(partition: Partition) -> list[int]:
+    return [int(i) for i in np.asarray(partition.position.independent)]
+
+
+@eqx.filter_jit
+def _close(system: AbstractSystem, partition: Partition, q, t, z, s, mu: Params):
+    """Every row's whole state, each from the one before."""
+
+    def onward(carry, row):
+        last, before = carry
+        time, positions, velocities = row
+        guess = last.q + (time - before) * last.v
+        q, v, tangent, solved = complete(system, partition, time, positions, velocities, guess, mu)
+        good = solved & ~tangent.singular & jnp.all(jnp.isfinite(v))
+        state = jax.tree.map(lambda a, b: jnp.where(good, a, b), State(q, v), last)
+        return (state, time), (make_row(system, time, state, mu), good)
+
+    first = (State(q, jnp.zeros_like(q)), t[0])
+    return jax.lax.scan(onward, first, (t, z, s))[1]

@@ -1,0 +1,209 @@
+"""The folder of a fit.
+
+config.json         all that decides the fit: logs, columns, mechanism, model, recipe, seed
+read.txt            what was read, cut, unwrapped, estimated and completed
+history.csv         loss and learning rate of every epoch, where there are epochs
+model.safetensors   the trained model, with its mechanism
+domain.npz          where the training data lies, for who asks whether a state is outside it
+held-out-*.csv      the runs that were held out, and what the model says of them
+report.html         how well, how far ahead, where
+metrics.json        the numbers; the last to be written
+"""
+
+import datetime
+import importlib.metadata
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mbdnode.config import from_dict, to_dict
+from mbdnode.data import write
+from mbdnode.data.atomic import replace_file
+from mbdnode.experiments.folder import CONFIG, METRICS, MODEL, write_history, write_json
+from mbdnode.models import AbstractModel, Ensemble, load, save
+from mbdnode.report.fit_page import write_fit_page
+from mbdnode.report.fit_story import FitStory
+from mbdnode.simulation import Domain
+from mbdnode.surrogate.configuration import FitConfig
+from mbdnode.surrogate.fitting import Fitted
+
+DOMAIN, PAGE, READ = "domain.npz", "report.html", "read.txt"
+_PACKAGES = ("mbdnode", "jax", "equinox", "diffrax", "numpy", "scipy", "pyarrow")
+_MOST_KNOWN = 4_000
+
+
+def check_folder(path: Path) -> None:
+    """Raise `ValueError` unless a fit may be written there.
+
+    **Arguments:**
+
+    - `path`: the folder, which must be new, empty, or hold a fit.
+    """
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"'{path}' is a file; name a folder for the fit.")
+    if path.is_dir() and any(path.iterdir()) and not (path / METRICS).is_file():
+        raise ValueError(
+            f"'{path}' holds something else than a fit. Choose another --out, or empty it."
+        )
+
+
+def write_folder(path: Path, fitted: Fitted, command: str) -> None:
+    """Write everything, each file whole, the metrics last.
+
+    **Arguments:**
+
+    - `path`: the folder.
+    - `fitted`: what came of the fit.
+    - `command`: what made it.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    # Of an earlier fit in the same folder nothing may be left that seems to be of this one.
+    for old in [path / METRICS, *path.glob("held-out-*.csv")]:
+        old.unlink(missing_ok=True)
+    prepared = fitted.prepared
+    write_json(path / CONFIG, to_dict(prepared.config))
+    text = "\n".join(prepared.notes) + "\n"
+    replace_file(path / READ, lambda file: file.write(text.encode()))
+    write_history(path / "history.csv", fitted.fit.history)
+    save(fitted.fit.model, path / MODEL)
+    _write_domain(path / DOMAIN, fitted.domain)
+    for number, one in enumerate(fitted.held_out):
+        write(one.truth, path / f"held-out-{number}-truth.csv")
+        write(one.prediction, path / f"held-out-{number}-prediction.csv")
+    write_fit_page(make_story(fitted, command), path / PAGE)
+    write_json(path / METRICS, fitted.metrics())
+
+
+def make_story(fitted: Fitted, command: str) -> FitStory:
+    """What the page says of a fit."""
+    prepared, fit = fitted.prepared, fitted.fit
+    config, training = prepared.config, prepared.data.training
+    rows = sum(len(run) for run in training.trajectories)
+    facts = (
+        ("mechanism", config.mechanism or "none: known by its logs alone"),
+        ("model", config.model),
+        ("recipe", config.recipe),
+        ("trained on", f"{len(training.trajectories):,} runs, {rows:,} rows"),
+        ("held out", f"{len(fitted.held_out):,} runs"),
+        ("training", fit.status),
+        ("time", f"{fit.train_seconds:.1f} s, and {fit.compile_seconds:.1f} s of compiling"),
+        ("seed", str(config.seed)),
+        ("date", datetime.datetime.now().astimezone().isoformat(timespec="seconds")),
+    )
+    return FitStory(
+        title=Path(config.mechanism or config.logs[0]).stem,
+        command=command,
+        system=prepared.system,
+        parameters=_common(training.parameters),
+        facts=facts,
+        read=prepared.notes,
+        held_out=fitted.held_out,
+        horizon=fitted.horizon,
+        known=_known(fitted),
+        metrics=fitted.metrics(),
+        warnings=_warnings(fitted),
+        versions={name: importlib.metadata.version(name) for name in _PACKAGES},
+    )
+
+
+def _common(parameters: Any) -> dict[str, float]:
+    """The parameters that all runs share."""
+    return {
+        name: float(value)
+        for name, value in parameters[0].items()
+        if all(float(values[name]) == float(value) for values in parameters)
+    }
+
+
+def _known(fitted: Fitted) -> dict[str, np.ndarray]:
+    runs = fitted.prepared.data.training.trajectories
+    columns = {
+        name: np.concatenate([np.asarray(run[name]) for run in runs])
+        for name in runs[0].columns[1:]
+    }
+    count = len(next(iter(columns.values())))
+    rows = np.unique(np.linspace(0, count - 1, min(count, _MOST_KNOWN)).astype(int))
+    return {name: values[rows] for name, values in columns.items()}
+
+
+def _warnings(fitted: Fitted) -> tuple[str, ...]:
+    found = [line.strip() for line in fitted.prepared.notes if line.strip().startswith("warning")]
+    if not fitted.held_out:
+        found.append("Nothing was held out, so nothing here says how well the model predicts.")
+    for one in fitted.held_out:
+        if not bool(one.prediction.status.ok):
+            found.append(f"{one.name}: {one.prediction.status}")
+    share = fitted.metrics()["outside"]
+    if share is not None and share > 0.05:
+        found.append(
+            f"{100 * share:.0f} % of the predicted rows lie outside the training data, where the "
+            "model has not been tried."
+        )
+    return tuple(found)
+
+
+def _write_domain(path: Path, domain: Domain) -> None:
+    content = io.BytesIO()
+    np.savez(
+        content,
+        points=domain.points,
+        center=domain.center,
+        spread=domain.spread,
+        threshold=domain.threshold,
+        positions=np.array(domain.positions, int),
+        velocities=np.array(domain.velocities, int),
+        angles=np.array(domain.angles, bool),
+    )
+    replace_file(path, lambda file: file.write(content.getvalue()))
+
+
+@dataclass(frozen=True)
+class StoredFit:
+    """A fit as its folder holds it."""
+
+    config: FitConfig
+    model: AbstractModel | Ensemble
+    domain: Domain
+    metrics: Mapping[str, Any]
+
+
+def read_folder(path: Path, system: Any = None) -> StoredFit:
+    """Read a finished fit.
+
+    **Arguments:**
+
+    - `path`: its folder.
+    - `system`: the mechanism, if it is one of the user's own in Python.
+
+    **Returns:**
+
+    A `StoredFit`. Raises `ValueError` for a folder that does not hold one.
+    """
+    for name in (CONFIG, METRICS, MODEL, DOMAIN):
+        if not (path / name).is_file():
+            raise ValueError(
+                f"'{path}' has no {name}, so it is not the folder of a finished fit. Make one "
+                "with: mbdnode fit LOGS... --out DIR"
+            )
+    try:
+        config = from_dict(FitConfig, json.loads((path / CONFIG).read_text()))
+        metrics = json.loads((path / METRICS).read_text())
+        with np.load(path / DOMAIN) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        domain = Domain(
+            arrays["points"],
+            arrays["center"],
+            arrays["spread"],
+            float(arrays["threshold"]),
+            tuple(arrays["positions"].tolist()),
+            tuple(arrays["velocities"].tolist()),
+            tuple(arrays["angles"].tolist()),
+        )
+    except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+        raise ValueError(f"The fit in '{path}' is damaged: {error}.") from error
+    return StoredFit(config, load(path / MODEL, system), domain, metrics)
