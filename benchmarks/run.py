@@ -18,6 +18,7 @@ BENCHMARKS = (
     "ensembles",
     "control_speed",
     "control_region",
+    "large_logs",
 )
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from mbdnode.control import MPC, closed_loop, discretize, linearize
     from mbdnode.data import StepStream, sample_accelerations, write
     from mbdnode.data.logs import LogStream, read
-    from mbdnode.mechanisms.planar import read_mechanism
     from mbdnode.evaluation import energy, evaluate, jacobian_error, reactions
+    from mbdnode.mechanisms.planar import read_mechanism
     from mbdnode.models import FCNN, HNN, LNN, LSTM, MBDNODE, Ensemble, load, save
     from mbdnode.multibody import (
         AbstractMechanism,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         nonnegative,
         positive,
     )
-    from mbdnode.simulation import simulate
+    from mbdnode.simulation import simulate, training_domain
     from mbdnode.training import TrainingConfig, estimate_state, fit, fit_ensemble
     from mbdnode.trajectory import Dataset, State, Trajectory
 
@@ -80,6 +80,7 @@ _HOMES = {
     "StepStream": "mbdnode.data",
     "save": "mbdnode.models",
     "simulate": "mbdnode.simulation",
+    "training_domain": "mbdnode.simulation",
     "write": "mbdnode.data",
 }
 _ROOMS = ("experiments", "integrators", "mechanisms", "testing")
@@ -128,6 +129,7 @@ __all__ = [
     "save",
     "simulate",
     "testing",
+    "training_domain",
     "write",
 ]
 

@@ -58,7 +58,6 @@ def story_of(system, runs, **changes):
         held_out=tuple(runs),
         horizon=HORIZON,
         known=known_of(*(run.truth for run in runs)) if runs else {},
-        metrics={},
         versions={"mbdnode": "0.1.0"},
     )
     return replace(made, **changes)

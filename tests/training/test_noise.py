@@ -1,6 +1,7 @@
 """Measured motions: how noisy they are, and what can be learned from them nevertheless."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -13,11 +14,12 @@ from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models import MBDNODE
 from mbdnode.models.library import Library
-from mbdnode.training import estimate_state, fit
+from mbdnode.training import TrainingConfig, estimate_state, fit
 from mbdnode.training.closed_form.noise import estimate_noise
 from mbdnode.training.closed_form.rows import rows_of
 from mbdnode.training.closed_form.shooting import make_shots, shoot
 from mbdnode.training.closed_form.weak import make_windows, runs_of
+from mbdnode.training.smoothing import choose_smoother
 
 DT_S, STEPS = 0.01, 240
 
@@ -156,6 +158,97 @@ def test_what_lies_after_a_noisy_training_range_changes_nothing(noisy, learned, 
     assert eqx.tree_equal(again.network, learned[recipe].model.network)
 
 
+LEVELS = (0.001, 0.01, 0.05)
+# A motion that was not learned from, within the range of those that were.
+UNSEEN_START = (0.85, 0.0)
+UNSEEN = stepped(pendulum, UNSEEN_START, DT_S, STEPS)
+
+
+def swings(part):
+    """Four motions, each with noise of this part of its own spread."""
+    starts = ((1.0, 0.5), (0.4, 0.0), (0.7, 0.0), (1.3, 0.0))
+    clean = [stepped(pendulum, start, DT_S, STEPS) for start in starts]
+    noisy = [with_noise(states, part, seed=10 + i) for i, states in enumerate(clean)]
+    return clean, mbd.Dataset([recorded(states, DT_S) for states in noisy])
+
+
+def missed_unseen(model):
+    """By how much a rollout misses the unseen motion, in its spread."""
+    theta, rate = UNSEEN_START
+    start = {"theta": theta, "theta_dot": rate}
+    run = mbd.simulate(model, np.arange(STEPS + 1) * DT_S, start)
+    away = np.asarray(run.q)[:, 0] - UNSEEN[:, 0]
+    return np.sqrt(np.mean(away**2)) / np.std(UNSEEN[:, 0])
+
+
+# Hundreds of measurements average the noise out; what is left must be less than the noise of a
+# single one. Half of it where rollouts are fitted, which have no bias from noisy states.
+@pytest.mark.parametrize("part", LEVELS)
+@pytest.mark.parametrize(("recipe", "most"), [("fast", 1.0), ("best", 0.5)])
+def test_unseen_motion_is_predicted_within_the_noise(recipe, most, part):
+    run = recorded(with_noise(CLEAN, part, seed=1), DT_S).rows(0, STEPS)
+    found = fit(MBDNODE.for_system(SinglePendulum(), width=1), run, recipe)
+    assert missed_unseen(found.model) < most * part
+
+
+SMALL = TrainingConfig(
+    epochs=300,
+    batch_size=32,
+    shuffle=True,
+    scaled_loss=True,
+    learning_rate=1e-2,
+    decay=0.985,
+)
+
+
+# A network this small misses the motion by up to a hundredth without any noise. The noise adds its
+# own part: accelerations are differences, in which the smoothed states' errors grow again.
+@pytest.mark.parametrize("part", [0.0, *LEVELS])
+def test_small_network_predicts_an_unseen_motion_nearly_within_the_noise(part):
+    model = MBDNODE.for_system(SinglePendulum(), width=32, scaling=True)
+    found = fit(model, swings(part)[1], SMALL)
+    assert missed_unseen(found.model) < 0.01 + part
+    assert ("the data was smoothed first" in found.status) == (part > 0)
+
+
+@pytest.mark.parametrize("part", LEVELS)
+def test_smoothed_states_are_twice_as_near_to_the_motion(part):
+    clean, data = swings(part)
+    smooth = choose_smoother(SinglePendulum(), data)
+    off = []
+    for own in (data, smooth(data)):
+        states = [np.concatenate([run.q, run.v], axis=1) for run in own.trajectories]
+        away = [(x - y) / np.std(y, axis=0) for x, y in zip(states, clean, strict=True)]
+        off.append(np.sqrt(np.mean(np.square(away), axis=(0, 1))))
+    assert np.all(off[1] < 0.5 * off[0])
+    assert f"{smooth.noise:.1%}" in smooth.status
+
+
+def test_computed_data_is_not_touched_by_smoothing():
+    _, data = swings(0.0)
+    smooth = choose_smoother(SinglePendulum(), data)
+    assert smooth(data) is data
+    assert smooth.status == ""
+
+
+def test_computed_motion_under_inputs_that_jump_is_not_smoothed():
+    pushes = np.random.default_rng(0).normal(0.0, 5.0, (STEPS + 1, 1))
+    t = np.arange(STEPS + 1) * DT_S
+    run = mbd.simulate(SinglePendulum(), t, {"theta": 1.0}, inputs=pushes)
+    data = mbd.Dataset(run)
+    assert choose_smoother(SinglePendulum(), data)(data) is data
+
+
+def test_runs_of_a_batch_are_smoothed_like_single_ones():
+    _, data = swings(0.01)
+    smooth = choose_smoother(SinglePendulum(), data)
+    batch = jax.tree.map(lambda *x: jnp.stack(x), *data.trajectories)
+    together = smooth(mbd.Dataset(batch)).trajectories[0]
+    for i, run in enumerate(smooth(data).trajectories):
+        np.testing.assert_array_equal(together.q[i], run.q)
+        np.testing.assert_array_equal(together.v[i], run.v)
+
+
 def test_estimated_state_is_nearer_than_the_measured_one(learned):
     spread, measured, estimated = np.std(CLEAN, axis=0), [], []
     for seed in range(8):
@@ -194,6 +287,7 @@ def test_shooting_leaves_what_is_not_free():
     rows = rows_from(CLEAN[: STEPS + 1])
     model, free = _rough_pendulum(rows)
     shots, rk4 = make_shots(rows), get_integrator("rk4")
+    assert shots is not None
     found, _ = shoot(model, shots, rk4, estimate_noise(rows), free[1:])
     assert float(found.network.weights[0, free[0]]) == -9.0
     assert float(found.network.weights[0, free[1]]) != 0.0

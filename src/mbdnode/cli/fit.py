@@ -84,12 +84,12 @@ def fit(
         holdout_logs=held_logs,
         epochs=epochs,
     )
-    with leaving_at_once():
-        prepared = prepare(config)
+    from mbdnode.cli.progress import counting, training_progress
+
+    with leaving_at_once(), counting("reading", "row") as counted:
+        prepared = prepare(config, report=counted)
     for line in prepared.notes:
         typer.echo(line)
-
-    from mbdnode.cli.progress import training_progress
 
     with training_progress(prepared.training.epochs) as report:
         fitted = carry_out(prepared, report=report)

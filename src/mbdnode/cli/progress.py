@@ -13,7 +13,7 @@ _QUIET_S = 5.0
 
 @contextmanager
 def training_progress(epochs: int) -> Iterator[Callable[[dict[str, Any], int], None]]:
-    """A function for `fit` to call after every epoch.
+    """A function for `fit` to call after every epoch, form or chunk.
 
     **Arguments:**
 
@@ -27,7 +27,7 @@ def training_progress(epochs: int) -> Iterator[Callable[[dict[str, Any], int], N
     from rich.progress import TimeRemainingColumn as Remaining
 
     columns = (
-        TextColumn("training"),
+        TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("loss {task.fields[loss]:.2e}  rate {task.fields[rate]:.1e}"),
@@ -38,7 +38,9 @@ def training_progress(epochs: int) -> Iterator[Callable[[dict[str, Any], int], N
 
         def report(row: dict[str, Any], total: int) -> None:
             done = int(row["epoch"]) + 1
-            bar.update(task, completed=done, loss=row["loss"], rate=row["learning_rate"])
+            shown = {"loss": row["loss"], "rate": row["learning_rate"]}
+            stage = row.get("stage", "training")
+            bar.update(task, completed=done, total=total, description=stage, **shown)
 
         yield report
 
@@ -55,6 +57,9 @@ def _plain() -> Callable[[dict[str, Any], int], None]:
         if now - last < _QUIET_S and done < total:
             return
         last = now
+        if "stage" in row:  # Of a closed form: what follows takes another time each.
+            typer.echo(f"{row['stage']} {done:,} of {total:,}, error {row['loss']:.1e}", err=True)
+            return
         left = (now - start[0]) / max(done - start[1], 1) * (total - done)
         typer.echo(
             f"epoch {done:,} of {total:,}, loss {row['loss']:.3e}, rate "
@@ -66,21 +71,23 @@ def _plain() -> Callable[[dict[str, Any], int], None]:
 
 
 @contextmanager
-def counting(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A function to call with the number of steps taken and of all.
+def counting(what: str, unit: str = "step") -> Iterator[Callable[[int, int | None], None]]:
+    """A function to call with the number of steps taken and, where it is known, of all.
 
     **Arguments:**
 
     - `what`: is being done.
+    - `unit`: what is counted.
     """
     last = time.perf_counter()
 
-    def plain(done: int, total: int) -> None:
+    def plain(done: int, total: int | None) -> None:
         nonlocal last
         now = time.perf_counter()
         if now - last > _QUIET_S:
             last = now
-            typer.echo(f"{what}, step {done:,} of {total:,}", err=True)
+            of_all = "" if total is None else f" of {total:,}"
+            typer.echo(f"{what}, {unit} {done:,}{of_all}", err=True)
 
     if not sys.stderr.isatty():
         yield plain

@@ -4,12 +4,9 @@ Template and style lie beside this file in `page/`. Every text from outside goes
 template's escaping; the data of the film is JSON in which no tag can begin.
 """
 
-import base64
 import io
-import json
 import math
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,6 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
-from PIL import Image
 
 from mbdnode.data.atomic import replace_file
 from mbdnode.evaluation.verdict import as_printed
@@ -25,6 +21,7 @@ from mbdnode.multibody import AbstractMechanism, constraint_counts, resolve_para
 from mbdnode.report import animation
 from mbdnode.report.chapters import Chapter, Entry
 from mbdnode.report.drawings import find_drawing
+from mbdnode.report.embedding import asset, script_data, small_png
 from mbdnode.report.film import make_film
 from mbdnode.report.fit_figures import (
     draw_energy,
@@ -85,15 +82,15 @@ def make_fit_page(story: FitStory) -> str:
         _part("read", "What was read", () if story.read else ("Nothing is said of it.",)),
         _part("made", "How it was made", ("This command made it, and makes it again:",)),
     ]
-    return environment.from_string(_asset("fit.html.j2")).render(
-        css=Markup(_asset("page.css") + _asset("fit.css")),
+    return environment.from_string(asset("fit.html.j2")).render(
+        css=Markup(asset("page.css") + asset("fit.css")),
         title=story.title,
         verdict=verdict(story, scores),
         warnings=story.warnings,
         parts=[part for part in parts if part is not None],
         facts=story.facts,
-        film=None if film is None else Markup(_json([{"film": film}])),
-        script=Markup(_asset("film.js")),
+        film=None if film is None else Markup(script_data([{"film": film}])),
+        script=Markup(asset("film.js")),
         scores=[_row(score) for score in scores],
         runs=[_run(story, run, score) for run, score in zip(shown, scores, strict=False)],
         read=story.read,
@@ -265,29 +262,11 @@ def _largest(story: FitStory, name: str) -> float:
     return float(np.fmax.reduce(np.concatenate(values)))
 
 
-def _asset(name: str) -> str:
-    return resources.files("mbdnode.report").joinpath("page", name).read_text(encoding="utf-8")
-
-
-def _json(values: Any) -> str:
-    """JSON inside a script element: no `<`, so that no text can end the element."""
-    text = json.dumps(values, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c")
-
-
 def _picture(figure: Figure, caption: str, alt: str) -> dict[str, Any]:
-    """A figure for the page, in few colours: a quarter of the size, and nobody sees it."""
-    drawn, small = io.BytesIO(), io.BytesIO()
+    drawn = io.BytesIO()
     with styled():
         figure.savefig(drawn, format="png", dpi=_DPI)
-    image = Image.open(drawn).convert("RGB")
-    few = image.quantize(128, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    few.save(small, format="png")
-    return {
-        "caption": caption,
-        "alt": alt,
-        "data": Markup(base64.b64encode(small.getvalue()).decode()),
-        # The figure's own size on a screen; its pixels are finer.
-        "width": round(image.width * 96 / _DPI),
-        "height": round(image.height * 96 / _DPI),
-    }
+    data, width, height = small_png(drawn.getvalue())
+    # The figure's own size on a screen; its pixels are finer.
+    size = {"width": round(width * 96 / _DPI), "height": round(height * 96 / _DPI)}
+    return {"caption": caption, "alt": alt, "data": data, **size}

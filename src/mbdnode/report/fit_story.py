@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -66,7 +65,6 @@ class FitStory:
     - `held_out`: runs that were not trained on.
     - `horizon`: None where there was nothing to measure it on.
     - `known`: the states and inputs of the training data by column name, thinned.
-    - `metrics`: numbers by name, as in metrics.json.
     - `warnings`: sentences that a reader must not miss.
     - `versions`: of the packages, by name.
     """
@@ -80,6 +78,5 @@ class FitStory:
     held_out: tuple[HeldOut, ...]
     horizon: Horizon | None
     known: Mapping[str, np.ndarray]
-    metrics: Mapping[str, Any]
     warnings: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)

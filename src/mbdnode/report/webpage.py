@@ -5,18 +5,13 @@ outside goes through the template's escaping; the data of films and plots is JSO
 can begin.
 """
 
-import base64
-import io
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib import resources
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
-from PIL import Image
 
 from mbdnode.evaluation.verdict import VERDICTS, Verdict
 from mbdnode.report.chapters import Chapter, Reproduction
@@ -25,6 +20,7 @@ from mbdnode.report.cost_plots import make_cost_plots
 from mbdnode.report.cost_quality import NAME as COSTS
 from mbdnode.report.cost_quality import gather_costs, sum_up
 from mbdnode.report.curves import make_curves
+from mbdnode.report.embedding import asset, script_data, small_png
 from mbdnode.report.exhibits import full_caption
 from mbdnode.report.film import make_film
 from mbdnode.report.palette import Palette, make_palette
@@ -83,7 +79,7 @@ def make_page(reproduction: Reproduction, material: Material) -> str:
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
     )
-    template = environment.from_string(_asset("page.html.j2"))
+    template = environment.from_string(asset("page.html.j2"))
     palette = make_palette(reproduction.chapters)
     names: list[str] = []
     chapters = []
@@ -91,10 +87,10 @@ def make_page(reproduction: Reproduction, material: Material) -> str:
         names.append(file_name(chapter.name, names))
         chapters.append(_chapter(chapter, f"case-{names[-1]}", material, palette))
     return template.render(
-        css=Markup(_asset("page.css")),
-        scripts=[Markup(_asset(name)) for name in _SCRIPTS],
+        css=Markup(asset("page.css")),
+        scripts=[Markup(asset(name)) for name in _SCRIPTS],
         plotly=Markup(get_plotlyjs()),
-        data=Markup(_json([{key: c[key] for key in ("film", "curves")} for c in chapters])),
+        data=Markup(script_data([{key: c[key] for key in ("film", "curves")} for c in chapters])),
         signs=_SIGNS,
         quick=reproduction.quick,
         tally=_tally(reproduction),
@@ -119,16 +115,6 @@ def results_table(chapter: Chapter, reproduction: Reproduction) -> Table:
     )
 
 
-def _asset(name: str) -> str:
-    return resources.files("mbdnode.report").joinpath("page", name).read_text(encoding="utf-8")
-
-
-def _json(values: Any) -> str:
-    """JSON inside a script element: no `<`, so that no text can end the element."""
-    text = json.dumps(values, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
 def _costs(
     reproduction: Reproduction, material: Material, palette: Palette
 ) -> dict[str, Any] | None:
@@ -144,7 +130,7 @@ def _costs(
         "title": material.costs.title,
         "found": [sum_up(case) for case in cases],
         "cases": [case.title for case in drawn],
-        "data": Markup(_json(make_cost_plots(drawn, palette))) if drawn else "",
+        "data": Markup(script_data(make_cost_plots(drawn, palette))) if drawn else "",
         "table": _table(material.costs),
         "figure": figure,
     }
@@ -173,19 +159,10 @@ def _chapter(chapter: Chapter, name: str, material: Material, palette: Palette) 
 
 
 def _picture(label: str, caption: str, png: bytes) -> dict[str, Any]:
-    """A figure for the page, in few colours: a quarter of the size, and nobody sees it."""
-    image = Image.open(io.BytesIO(png)).convert("RGB")
-    small = io.BytesIO()
-    few = image.quantize(96, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    few.save(small, format="png")
-    return {
-        "label": label,
-        "caption": caption,
-        "data": Markup(base64.b64encode(small.getvalue()).decode()),
-        # The figure's own size on a screen; its pixels are finer.
-        "width": round(image.width * 0.8),
-        "height": round(image.height * 0.8),
-    }
+    data, width, height = small_png(png)
+    # The figure's own size on a screen; its pixels are finer.
+    size = {"width": round(width * 0.8), "height": round(height * 0.8)}
+    return {"label": label, "caption": caption, "data": data, **size}
 
 
 def _tally(reproduction: Reproduction) -> list[tuple[str, int]]:

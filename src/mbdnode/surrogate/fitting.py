@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mbdnode.data import AbstractStream
 from mbdnode.data.logs import read
 from mbdnode.multibody import AbstractSystem
 from mbdnode.report.fit_story import HeldOut, Horizon
@@ -14,6 +15,7 @@ from mbdnode.surrogate.completing import complete_runs
 from mbdnode.surrogate.configuration import FitConfig, make_model
 from mbdnode.surrogate.holdout import Split, run_names, split
 from mbdnode.surrogate.judging import error_of, judge, measure_horizon, spreads
+from mbdnode.surrogate.large import are_large, open_stream
 from mbdnode.surrogate.system import find_system, recorded_system
 from mbdnode.training import Fit, fit
 from mbdnode.trajectory import Dataset
@@ -31,6 +33,8 @@ class Prepared:
     - `recorded`: the coordinates that were measured.
     - `notes`: what was read and done, line by line.
     - `model`, `training`: untrained, and how to train it.
+    - `rows`: how many are trained on.
+    - `stream`: where they come from, if there are too many to hold; `data.training` is then a part.
     """
 
     config: FitConfig
@@ -40,6 +44,8 @@ class Prepared:
     notes: tuple[str, ...]
     model: Any
     training: Any
+    rows: int
+    stream: AbstractStream | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,6 @@ class Fitted:
         """The content of metrics.json."""
         prepared = self.prepared
         known = [error for error in self.errors if error is not None]
-        rows = sum(len(run) for run in prepared.data.training.trajectories)
         residuals = [float(np.nanmax(one.prediction.position_residual)) for one in self.held_out]
         outside = [float(np.mean(one.outside)) for one in self.held_out]
         return {
@@ -75,7 +80,7 @@ class Fitted:
             "recipe": prepared.config.recipe,
             "seed": prepared.config.seed,
             "training_runs": len(prepared.data.training.trajectories),
-            "training_rows": rows,
+            "training_rows": prepared.rows,
             "held_out_runs": len(self.held_out),
             "error": float(np.median(known)) if len(known) == len(self.errors) and known else None,
             "errors": {
@@ -93,18 +98,23 @@ class Fitted:
         }
 
 
-def prepare(config: FitConfig) -> Prepared:
+def prepare(
+    config: FitConfig, *, report: Callable[[int, int | None], None] | None = None
+) -> Prepared:
     """Read the logs, and check everything that can be checked before training.
 
     **Arguments:**
 
     - `config`: of the fit.
+    - `report`: called with the rows read, and those in all files, where they are too many to hold.
 
     **Returns:**
 
     A `Prepared`. Raises `ValueError` for what cannot be done.
     """
     system = find_system(config.mechanism) if config.mechanism else None
+    if are_large(config.logs):
+        return _prepare_stream(config, system, report)
     data = read(list(config.logs), **config.columns)
     recorded = data.trajectories[0].coordinates
     notes = str(data.summary).splitlines()
@@ -122,7 +132,39 @@ def prepare(config: FitConfig) -> Prepared:
     else:
         parts = split(data, config.holdout, config.seed)
     model, training = make_model(config, system, _varied(data))
-    return Prepared(config, system, parts, recorded, tuple(notes), model, training)
+    rows = sum(len(run) for run in parts.training.trajectories)
+    return Prepared(config, system, parts, recorded, tuple(notes), model, training, rows)
+
+
+def _prepare_stream(config: FitConfig, system: AbstractSystem | None, report: Any) -> Prepared:
+    """The same for logs that are read in parts; some windows are held out."""
+    if config.holdout_logs:
+        held_out_logs = ", ".join(config.holdout_logs)
+        raise ValueError(
+            f"These logs are read in parts, of which some windows are held out; --holdout "
+            f"{held_out_logs} cannot be added. Give a part, such as 0.1."
+        )
+    large = open_stream(config, report)
+    recorded = large.sample.trajectories[0].coordinates
+    if system is None:
+        angles = config.columns.get("angles")
+        system = recorded_system(large.sample, None if angles is None else tuple(angles))
+    sample, more = complete_runs(system, large.sample)
+    if recorded != system.coordinate_names or sample.trajectories[0].inputs != large.inputs:
+        raise ValueError(
+            "Logs of this size are read in parts and must have every coordinate and input of the "
+            f"system, in its order: {', '.join((*system.coordinate_names, *system.input_names))}. "
+            "Thin the log, or name the columns so."
+        )
+    model, training = make_model(config, system, _varied(large.sample))
+    notes = [*str(large.summary).splitlines(), *(f"  {line}" for line in more)]
+    held = complete_runs(system, large.held_out)[0]
+    named = zip(large.names, held.trajectories, held.parameters, strict=True)
+    parts = Split(sample, tuple((name, run, dict(values)) for name, run, values in named))
+    return Prepared(
+        *(config, system, parts, recorded, tuple(notes), model, training, large.rows),
+        stream=large.training,
+    )
 
 
 def _varied(data: Dataset) -> tuple[str, ...]:
@@ -146,7 +188,8 @@ def carry_out(prepared: Prepared, *, report: Callable | None = None) -> Fitted:
     A `Fitted`.
     """
     config, training = prepared.config, prepared.data.training
-    found = fit(prepared.model, training, prepared.training, seed=config.seed, report=report)
+    source = training if prepared.stream is None else prepared.stream
+    found = fit(prepared.model, source, prepared.training, seed=config.seed, report=report)
     domain = training_domain(found.model, training.trajectories)
     held = tuple(
         judge(found.model, name, run, values, prepared.recorded, domain, config.integrator)

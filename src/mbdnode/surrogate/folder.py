@@ -83,12 +83,11 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
     """What the page says of a fit."""
     prepared, fit = fitted.prepared, fitted.fit
     config, training = prepared.config, prepared.data.training
-    rows = sum(len(run) for run in training.trajectories)
     facts = (
         ("mechanism", config.mechanism or "none: known by its logs alone"),
         ("model", config.model),
         ("recipe", config.recipe),
-        ("trained on", f"{len(training.trajectories):,} runs, {rows:,} rows"),
+        ("trained on", f"{len(training.trajectories):,} runs, {prepared.rows:,} rows"),
         ("held out", f"{len(fitted.held_out):,} runs"),
         ("training", fit.status),
         ("time", f"{fit.train_seconds:.1f} s, and {fit.compile_seconds:.1f} s of compiling"),
@@ -105,7 +104,6 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
         held_out=fitted.held_out,
         horizon=fitted.horizon,
         known=_known(fitted),
-        metrics=fitted.metrics(),
         warnings=_warnings(fitted),
         versions={name: importlib.metadata.version(name) for name in _PACKAGES},
     )

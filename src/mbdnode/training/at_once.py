@@ -1,11 +1,13 @@
 """Training without epochs: a closed form, its structure chosen by the recipe."""
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from mbdnode.training.closed_form import fit_closed_form
+from mbdnode.training.closed_form.recipe import Tell
 from mbdnode.training.compilation import counted_compilation
 from mbdnode.training.config import TrainingConfig
 from mbdnode.training.fitted import Fit
@@ -13,6 +15,8 @@ from mbdnode.trajectory import Dataset
 
 # An error of this part of the motion is no prediction to rely on.
 _POOR = 0.1
+# Within this factor of the noise nothing better can be told.
+_NEAR = 1.2
 
 
 def fit_at_once(
@@ -21,6 +25,8 @@ def fit_at_once(
     config: TrainingConfig,
     seed: int,
     more: Callable[[], Iterator[Dataset]] | None = None,
+    chunks: int = 1,
+    report: Callable[[dict[str, Any], int], None] | None = None,
 ) -> Fit:
     """Learn a system's accelerations in closed form.
 
@@ -31,6 +37,10 @@ def fit_at_once(
     - `config`: with a method other than "gradient".
     - `seed`: of drawn features.
     - `more`: gives further data, piece by piece, as often as it is called.
+    - `chunks`: how many pieces there are, the first included.
+    - `report`: called for every form that was tried and every further piece that was taken, with
+        a row like that of an epoch, which has their number as its "epoch", the least error so far
+        as its "loss" and "form" or "chunk" as its "stage"; and how many there are at most.
 
     **Returns:**
 
@@ -47,9 +57,16 @@ def fit_at_once(
             structure=config.structure,
             known=config.known,
             more=more,
+            chunks=chunks,
+            tell=None if report is None else _teller(report),
         )
     found, error = choice.chosen.candidate, choice.chosen.error
-    doubt = "" if error < _POOR else "; no law was found that predicts this motion well"
+    # What is as near as the noise lets one see is not to blame for the noise.
+    doubt = (
+        ""
+        if error < max(_POOR, _NEAR * choice.floor)
+        else "; no law was found that predicts this motion well"
+    )
     tried = f"of {len(choice.trials)} tried" if len(choice.trials) > 1 else "the first tried"
     return Fit(
         model=choice.model,
@@ -65,3 +82,14 @@ def fit_at_once(
             "noise": choice.noise.relative,
         },
     )
+
+
+def _teller(report: Callable[[dict[str, Any], int], None]) -> Tell:
+    start = time.perf_counter()
+
+    def tell(stage: str, done: int, total: int, error: float) -> None:
+        passed = time.perf_counter() - start
+        row = {"epoch": done - 1, "loss": error, "learning_rate": 0.0, "seconds": passed}
+        report({**row, "stage": stage}, total)
+
+    return tell

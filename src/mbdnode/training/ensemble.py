@@ -27,6 +27,7 @@ from mbdnode.training.interrupt import noted_interrupts
 from mbdnode.training.objectives import check_training, prepare
 from mbdnode.training.refined_members import Refinements, refine_members
 from mbdnode.training.roster import Roster
+from mbdnode.training.smoothing import choose_smoother
 from mbdnode.trajectory import Dataset, Trajectory
 
 # Of the networks of all members. Measured on one core of one machine, eight members, one window an
@@ -70,13 +71,14 @@ def fit_ensemble(
     check_names(model, first)
     check_stream(model, stream)
     seeds = range(seed, seed + members)
-    models, task, progress = _begin(_drawn(model, seeds), first, config)
+    smooth = choose_smoother(model.body, first)
+    models, task, progress = _begin(_drawn(model, seeds), smooth(first), config)
 
     def task_of(epoch: int) -> Task:
         """The same task with this epoch's data."""
         if stream is None or epoch == 0:
             return task
-        fresh = prepare(models[0], stream.chunk(epoch), config)[1].examples
+        fresh = prepare(models[0], smooth(stream.chunk(epoch)), config)[1].examples
         return eqx.tree_at(lambda t: t.objective.examples, task, cast(fresh, config.precision))
 
     roster, progress, history, compile_s = _train(task_of, progress, seeds, report)
@@ -92,7 +94,7 @@ def fit_ensemble(
     return Fit(
         model=Ensemble(trained),
         history=history,
-        status=roster.status + ending.status,
+        status=roster.status + ending.status + smooth.status,
         outcome=ending.outcome or roster.outcome,
         updates=int(jnp.sum(progress.updates)) + ending.iterations,
         train_seconds=float(sum(row["seconds"] for row in history)),

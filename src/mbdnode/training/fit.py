@@ -23,6 +23,7 @@ from mbdnode.training.given import as_dataset, cast, check_names, check_stream
 from mbdnode.training.interrupt import Interrupt, noted_interrupts
 from mbdnode.training.objectives import AbstractObjective, check_training, prepare
 from mbdnode.training.refinement import is_refinement, refine
+from mbdnode.training.smoothing import choose_smoother
 from mbdnode.trajectory import Dataset, Trajectory
 
 Report = Callable[[dict[str, Any], int], None]
@@ -39,6 +40,9 @@ def fit(
 ) -> Fit:
     """Train a model.
 
+    Data with noise that can be told from its motion is smoothed before gradient training, and the
+    status says so; closed forms take it as it is.
+
     **Arguments:**
 
     - `model`: with its first weights; it is not changed.
@@ -46,7 +50,8 @@ def fit(
         every epoch, and none of it is kept.
     - `recipe`: a name, or a `TrainingConfig`.
     - `seed`: of the order of the windows, where that is drawn.
-    - `report`: called after every epoch with its row of the history and the number of epochs.
+    - `report`: called after every epoch with its row of the history and the number of epochs; by
+        a closed form, which has none, for every form and chunk, with "form" or "chunk" as "stage".
     - `checkpoint`: where to keep the state, so that a killed run can go on.
 
     **Returns:**
@@ -62,8 +67,10 @@ def fit(
     check_names(model, first)
     check_stream(model, stream)
     if config.method != "gradient":
-        return fit_at_once(model.body, first, config, seed, _more(stream))
-    model, objective = prepare(model, first, config)
+        chunks = 1 if stream is None else stream.count or 1
+        return fit_at_once(model.body, first, config, seed, _more(stream), chunks, report)
+    smooth = choose_smoother(model.body, first)
+    model, objective = prepare(model, smooth(first), config)
     in_precision, objective = cast((model, objective), config.precision)
     task = Task(in_precision, objective, config)
     progress, history = begin(in_precision, objective), []
@@ -75,7 +82,7 @@ def fit(
         """The same task with this epoch's data."""
         if stream is None or epoch == 0:
             return task
-        fresh = prepare(model, stream.chunk(epoch), config)[1].examples
+        fresh = prepare(model, smooth(stream.chunk(epoch)), config)[1].examples
         fresh = cast(fresh, config.precision)
         return eqx.tree_at(lambda t: t.objective.examples, task, fresh)
 
@@ -85,7 +92,8 @@ def fit(
         fit = _refine(task_of(max(config.epochs - 1, 0)), progress, fit, report, keeper)
     # All but the network is as it was given: training must not round a mechanism's own numbers.
     trained = eqx.tree_at(lambda m: m.network, model, fit.model.network)
-    return replace(fit, model=trained, diagnostics=objective.diagnose(trained))
+    told = fit.status + smooth.status
+    return replace(fit, model=trained, status=told, diagnostics=objective.diagnose(trained))
 
 
 def _more(stream: AbstractStream | None):

@@ -11,7 +11,7 @@ _ORDERS = (2, 4, 6, 8, 10)
 # Fewer rows than this for each difference cannot tell.
 _LEAST = 12
 # Of the median of a normal variable's absolute value.
-_MEDIAN = 0.6745
+MEDIAN = 0.6745
 # Windows that are looked at; more say the same.
 _ENOUGH = 20_000
 # Times of a window that are nearer than this part of it.
@@ -35,7 +35,7 @@ def noise_level(t: np.ndarray, values: np.ndarray) -> float:
         return float("nan")
     usable = [order for order in _ORDERS if len(t) >= order + _LEAST - 2]
     levels = [differences(t, values, order) for order in usable]
-    sizes = [float(np.median(np.abs(x))) / _MEDIAN for x in levels]
+    sizes = [float(np.median(np.abs(x))) / MEDIAN for x in levels]
     # A stepwise reading (quantised, or standing still) has a median of zero, and is not exact.
     spread = [float(np.sqrt(np.mean(x**2))) for x in levels]
     chosen = [size if size > 0 else typical for size, typical in zip(sizes, spread, strict=True)]
@@ -47,12 +47,13 @@ def differences(t: np.ndarray, values: np.ndarray, order: int) -> np.ndarray:
 
     **Arguments:**
 
-    - `t`, `values`: `(n,)` each.
+    - `t`: `(n,)`.
+    - `values`: `(n,)`, or `(n, columns)`.
     - `order`: of the polynomials that vanish, plus one.
 
     **Returns:**
 
-    One difference for each window of `order + 1` rows, or for evenly many of them.
+    One difference of every column for each window of `order + 1` rows, or for evenly many of them.
     """
     first = np.arange(len(t) - order)
     if len(first) > _ENOUGH:
@@ -66,6 +67,6 @@ def differences(t: np.ndarray, values: np.ndarray, order: int) -> np.ndarray:
     weights = weights / np.linalg.norm(weights, axis=1, keepdims=True)
     good = np.all(np.isfinite(weights), axis=1)
     if not good.any():
-        return np.full(1, np.inf)
+        return np.full((1, *values.shape[1:]), np.inf)
     weights, rows = weights[good], rows[good]
-    return np.einsum("nk,nk->n", weights, values[rows] - values[rows[:, :1]])
+    return np.einsum("nk,nk...->n...", weights, values[rows] - values[rows[:, :1]])

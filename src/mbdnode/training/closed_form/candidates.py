@@ -16,10 +16,10 @@ import numpy as np
 
 from mbdnode.models.basis import scale_of
 from mbdnode.models.library import Library
-from mbdnode.training.closed_form.laws import improved, mechanisms
+from mbdnode.training.closed_form.laws import improved, mechanisms, most_mechanisms
 from mbdnode.training.closed_form.regression import regress
 from mbdnode.training.closed_form.rows import Rows, counted, places
-from mbdnode.training.closed_form.task import Candidate, Task
+from mbdnode.training.closed_form.task import Candidate, Task, pieces_of
 
 _DEGREES, _FEW_DEGREES = (1, 2, 3, 5, 8, 12, 18, 26, 36), (1, 3, 18)
 _FEATURES, _SCALES, _RIDGES = 160, (0.5, 1.0, 2.0), (1e-20, 1e-14, 1e-9, 1e-5)
@@ -42,6 +42,17 @@ def candidates(task: Task, rows: Rows) -> Iterator[Candidate]:
     wanted = (task.structure,) if task.structure != "chosen" else tuple(_FAMILIES)
     for family in wanted:
         yield from _FAMILIES[family](task, rows)
+
+
+def most_candidates(task: Task) -> int:
+    """How many there can be at most; how many there are shows only as they are tried."""
+    most = {
+        "linear": 1,
+        "lagrangian": most_mechanisms(task),
+        "mechanical": len(_DEGREES if task.polished else _FEW_DEGREES),
+        "features": len(_SCALES) * len(_RIDGES) if task.polished else len(_RIDGES[1:3]),
+    }
+    return sum(most.values()) if task.structure == "chosen" else max(1, most[task.structure])
 
 
 def _linear(task: Task, rows: Rows) -> Iterator[Candidate]:
@@ -106,8 +117,6 @@ def _library(
         known=task.known,
         **settings,
     )
-    # What was held out was a part of the first piece; the last fit sees all of them.
-    whole = task.pieces if task.pieces is not None and bool(jnp.all(rows.weight > 0)) else None
-    pieces = whole or (lambda: iter([rows]))
+    pieces = pieces_of(task, rows) or (lambda: iter([rows]))
     model = regress(model, pieces, ridge=ridge, integrator=task.integrator, noise=task.noise)
     return model if bool(jnp.all(jnp.isfinite(model.network.weights))) else None

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.integrators import get_integrator
 from mbdnode.multibody import consistent_state
 from mbdnode.training.closed_form.noise import estimate_noise
 from mbdnode.training.closed_form.rows import rows_of
-from mbdnode.training.closed_form.shooting import final_state, make_shots, shoot
+from mbdnode.training.closed_form.starts import end_states, last_windows
 from mbdnode.trajectory import Dataset, State, Trajectory
 
 
@@ -39,13 +38,12 @@ def estimate_state(
     is too short to tell or the model does not follow it.
     """
     rows = rows_of(model, model.minimal, Dataset(run, parameters))
-    shots, stepper = make_shots(rows, from_the_end=True), get_integrator(integrator)
-    z, s = rows.z_next[-1], rows.s_next[-1]
-    if shots is not None:
-        _, starts = shoot(model, shots, stepper, estimate_noise(rows), np.array([], int))
-        reached = final_state(model, starts, shots, stepper)
-        if all(bool(jnp.all(jnp.isfinite(x))) for x in reached):
-            z, s = reached
+    z, s = np.asarray(rows.z_next)[-1], np.asarray(rows.s_next)[-1]
+    window = last_windows([rows])
+    if window is not None:
+        reached = end_states(model, window, get_integrator(integrator), estimate_noise(rows))
+        if all(np.all(np.isfinite(x)) for x in reached):
+            z, s = reached[0][0], reached[1][0]
     names = [(model.coordinate_names[i], model.rate_names[i]) for i in model.minimal]
     known = {}
     for place, (name, rate) in enumerate(names):

@@ -21,11 +21,13 @@ from mbdnode.training.closed_form.null_vector import (
     compress,
     find_law,
 )
+from mbdnode.training.closed_form.parts import parts_of, triangle
 from mbdnode.training.closed_form.polish import polish
+from mbdnode.training.closed_form.regression import Pieces
 from mbdnode.training.closed_form.rows import Rows, counted, places, spread_of_accelerations, trust
 from mbdnode.training.closed_form.shooting import make_shots, shoot
-from mbdnode.training.closed_form.task import Candidate, Task
-from mbdnode.training.closed_form.weak import make_windows
+from mbdnode.training.closed_form.task import Candidate, Task, pieces_of
+from mbdnode.training.closed_form.weak import make_windows, samples_per_period
 
 # Degrees of mass and potential, and whether joints have laws of their own; the simplest first.
 _FORMS = (
@@ -85,6 +87,12 @@ def mechanisms(task: Task, rows: Rows) -> Iterator[Candidate]:
         yield candidate
 
 
+def most_mechanisms(task: Task) -> int:
+    """How many laws are fitted at most."""
+    forms = len(_FORMS) if task.polished else _FEW_FORMS
+    return 0 if task.known != "nothing" else _MOST * (forms + 1)
+
+
 def _forms(task: Task, rows: Rows) -> Iterator[LearnedMechanism]:
     """Every form that this much data can tell of, without coefficients."""
     for mass, potential, joint_laws in _FORMS if task.polished else _FORMS[:_FEW_FORMS]:
@@ -131,22 +139,37 @@ def _with_widths(model: LearnedMechanism, rows: Rows, width: float) -> LearnedMe
     return eqx.tree_at(lambda m: m.network.widths, model, jnp.asarray(width * fastest))
 
 
-def _equations(task: Task, model: LearnedMechanism, rows: Rows) -> Equations:
+def _equations(
+    task: Task, model: LearnedMechanism, rows: Rows, pieces: Pieces | None = None
+) -> Equations:
+    """Along all rows, or all pieces; of more than fit in memory only the triangles are kept."""
+    count, period = model.network.values.size, samples_per_period(rows)
+    masses = np.arange(count) < model.mass_columns
+    sums: list[np.ndarray] = []
+    for piece in pieces() if pieces is not None else [rows]:
+        for part in parts_of(piece, count * rows.z.shape[1]):
+            found = [x.reshape(-1, count) for x in _whole_and_inertia(task, model, part, period)]
+            if sums:
+                found = [triangle(np.vstack(pair)) for pair in zip(sums, found, strict=True)]
+            sums = found
+    return compress(sums[0], sums[1], masses)
+
+
+def _whole_and_inertia(
+    task: Task, model: LearnedMechanism, rows: Rows, period: int
+) -> tuple[np.ndarray, np.ndarray]:
     """From accelerations; in integral form where noise would drown them."""
-    masses = np.arange(model.network.values.size) < model.mass_columns
     if task.noise.matters:
-        windows = make_windows(rows)
+        windows = make_windows(rows, period)
         momenta, forces = (np.asarray(x) for x in _momenta_and_forces(model, rows))
         inertia = windows.integral_of_rate(momenta)
-        whole = inertia + windows.integral(forces)
-    else:
-        weight = trust(rows)
-        whole, inertia = (
-            np.asarray(x)[weight > 0] * weight[weight > 0, None, None]
-            for x in _equations_and_inertia(model, rows)
-        )
-    columns = masses.size
-    return compress(whole.reshape(-1, columns), inertia.reshape(-1, columns), masses)
+        return inertia + windows.integral(forces), inertia
+    weight = trust(rows)
+    whole, inertia = (
+        np.asarray(x)[weight > 0] * weight[weight > 0, None, None]
+        for x in _equations_and_inertia(model, rows)
+    )
+    return whole, inertia
 
 
 @eqx.filter_jit
@@ -176,7 +199,9 @@ def _largest_mass(model: LearnedMechanism, values: np.ndarray) -> int:
 def _fitted(
     task: Task, rows: Rows, blank: LearnedMechanism, support: np.ndarray
 ) -> LearnedMechanism | None:
-    model = _law(blank, _equations(task, blank, rows), support)
+    # Accelerations of the further pieces are not exact; without noise the first one says it all.
+    pieces = pieces_of(task, rows) if task.noise.matters else None
+    model = _law(blank, _equations(task, blank, rows, pieces), support)
     if task.polished:
         fixed = _largest_mass(model, np.asarray(model.network.values))
         free = np.array([int(k) for k in support if k != fixed] + _widths_of(model, support))

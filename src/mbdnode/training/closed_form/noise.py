@@ -1,11 +1,8 @@
 """How noisy measurements are, from the measurements alone.
 
-A smooth motion is nearly a polynomial over a few samples, so high differences of it vanish and
-those of noise do not. Of several orders the least is taken: what is left of the motion shrinks with
-the order, noise does not. The median is taken, so that a few sudden changes do not count as noise.
-
-Under inputs that change within a few samples the motion is not smooth. But over each step, while
-the input is held, positions and velocities must fit together.
+High differences tell, as they do for the columns of a log (`mbdnode.data.logs.noise`), here of
+stretches of all runs together. Under inputs that change within a few samples the motion is not
+smooth. But over each step, while the input is held, positions and velocities must fit together.
 """
 
 import itertools
@@ -13,17 +10,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mbdnode.data.logs.noise import MEDIAN, differences
 from mbdnode.training.closed_form.rows import Rows
 from mbdnode.training.closed_form.weak import runs_of
 
 _ORDERS = (6, 8, 10)
 # Rows of a stretch that can tell.
 _SHORTEST = 2 * _ORDERS[0]
-# Of the median of a normal variable's absolute value.
-_MEDIAN = 0.6745
+# Rows that are looked at, about.
+_ENOUGH = 100_000
 # Below this part of the motion, noise is what rounding and an integrator leave; and below this
 # one, what is left of a motion over one step.
-_CLEAN, _CLEAN_STEPS = 5e-6, 1e-4
+CLEAN, _CLEAN_STEPS = 5e-6, 1e-4
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Noise:
     @property
     def matters(self) -> bool:
         """Whether the data is measured rather than computed."""
-        return self.relative > _CLEAN
+        return self.relative > CLEAN
 
 
 def estimate_noise(rows: Rows) -> Noise:
@@ -62,7 +60,7 @@ def estimate_noise(rows: Rows) -> Noise:
     if all(last - first <= _SHORTEST for first, last in runs_of(rows)):
         return Noise(np.full(z.shape[1], 1e-12), np.full(z.shape[1], 1e-12), 0.0)
     spread = [np.where(np.std(x, axis=0) > 0, np.std(x, axis=0), 1.0) for x in (z, s)]
-    sizes, clean = _of_smooth_motion(rows), _CLEAN
+    sizes, clean = _of_smooth_motion(rows), CLEAN
     if sizes is None:
         sizes, clean = _of_single_steps(rows), _CLEAN_STEPS
     relative = max(float(np.max(a / b)) for a, b in zip(sizes, spread, strict=True))
@@ -81,6 +79,7 @@ def _of_smooth_motion(rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
     stretches = [(a, b) for a, b in stretches if b - a > _SHORTEST]
     if not stretches:
         return None
+    stretches = _few(stretches)
     z, s = (
         np.min([_size(t, np.asarray(x), stretches, order) for order in _ORDERS], axis=0)
         for x in (rows.z, rows.s)
@@ -89,20 +88,19 @@ def _of_smooth_motion(rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _size(t: np.ndarray, values: np.ndarray, stretches, order: int) -> np.ndarray:
-    """Of divided differences whose weights have length one, so that noise keeps its size."""
-    found = []
-    for first, last in stretches:
-        if last - first <= order:
-            continue
-        rows = np.arange(first, last - order)[:, None] + np.arange(order + 1)[None, :]
-        times = (t[rows] - t[rows[:, :1]]) / (t[rows[:, -1:]] - t[rows[:, :1]])
-        gaps = times[:, :, None] - times[:, None, :] + np.eye(order + 1)
-        weights = 1 / np.prod(gaps, axis=2)
-        weights = weights / np.linalg.norm(weights, axis=1, keepdims=True)
-        found.append(np.einsum("nk,nkc->nc", weights, values[rows] - values[rows[:, :1]]))
+    """The typical size of all stretches' differences."""
+    found = [differences(t[a:b], values[a:b], order) for a, b in stretches if b - a > order]
     if not found:
         return np.full(values.shape[1], np.inf)
-    return np.median(np.abs(np.concatenate(found)), axis=0) / _MEDIAN
+    return np.median(np.abs(np.concatenate(found)), axis=0) / MEDIAN
+
+
+def _few(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """As many of them as can tell, drawn evenly; more say the same."""
+    most = max(1, _ENOUGH // max(b - a for a, b in stretches))
+    if len(stretches) <= most:
+        return stretches
+    return [stretches[i] for i in np.linspace(0, len(stretches) - 1, most).astype(int)]
 
 
 def _of_single_steps(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
@@ -112,6 +110,6 @@ def _of_single_steps(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         np.asarray(x)[:count] for x in (rows.z, rows.z_next, rows.s, rows.s_next, rows.dt)
     )
     away = z_next - z - dt[:, None] * (s + s_next) / 2
-    size = np.median(np.abs(away), axis=0) / (_MEDIAN * np.sqrt(2))
+    size = np.median(np.abs(away), axis=0) / (MEDIAN * np.sqrt(2))
     part = size / np.where(np.std(z, axis=0) > 0, np.std(z, axis=0), 1.0)
     return size, part * np.std(s, axis=0)

@@ -1,7 +1,8 @@
 """The recipes `fast` and `best`: candidates from simple to rich, chosen on a held-out tail.
 
 Every candidate is fitted to the first part of each run and rolled out over the rest of its
-training range (draws have no order: some of them are held out). The first that is exact, or as
+training range (draws have no order: some of them are held out; of very many runs, the ends of a
+few dozen are predicted, drawn evenly). The first that is exact, or as
 near as noise lets one see, is taken; if none is, the simplest of those that do nearly as well as
 the best. It is then fitted again to all of the data. Nothing after the training range is ever read.
 """
@@ -18,7 +19,7 @@ from mbdnode.integrators import get_integrator
 from mbdnode.models.base import minimal_coordinates
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.models.library import Known
-from mbdnode.training.closed_form.candidates import candidates
+from mbdnode.training.closed_form.candidates import candidates, most_candidates
 from mbdnode.training.closed_form.noise import Noise, estimate_noise
 from mbdnode.training.closed_form.rows import (
     Rows,
@@ -27,9 +28,16 @@ from mbdnode.training.closed_form.rows import (
     single_trajectories,
     varying,
 )
-from mbdnode.training.closed_form.tails import Tail, held_out_error, integrator_error, spread_of
+from mbdnode.training.closed_form.tails import (
+    Tails,
+    held_out_error,
+    integrator_error,
+    judged,
+    make_tails,
+    noise_in,
+)
 from mbdnode.training.closed_form.task import Candidate, Task
-from mbdnode.trajectory import Dataset
+from mbdnode.trajectory import Dataset, Trajectory
 
 _HELD_OUT = 0.2
 _SHORTEST = 10
@@ -43,6 +51,10 @@ _ACCURATE = 3e-4
 # are mostly noise, the differences mean more.
 _NEARLY, _NEARLY_IN_NOISE = 3.0, 1.2
 _WHILE = 10
+
+# Called with what is being done ("form", "chunk"), how many are, of how many at most, and the least
+# error so far.
+Tell = Callable[[str, int, int, float], None]
 
 
 @dataclass(frozen=True)
@@ -64,6 +76,7 @@ class Choice:
     - `trials`: every candidate that was tried, in order.
     - `chosen`: one of them.
     - `noise`: that was found in the data.
+    - `floor`: the error that the noise alone makes on what was held out.
     - `seconds`: what it took, compilation included.
     """
 
@@ -71,6 +84,7 @@ class Choice:
     trials: tuple[Trial, ...]
     chosen: Trial
     noise: Noise
+    floor: float
     seconds: float
 
 
@@ -84,6 +98,8 @@ def fit_closed_form(
     structure: str = "chosen",
     known: Known = "nothing",
     more: Callable[[], Iterator[Dataset]] | None = None,
+    chunks: int = 1,
+    tell: Tell | None = None,
 ) -> Choice:
     """Learn a system's accelerations without gradient descent.
 
@@ -98,6 +114,8 @@ def fit_closed_form(
     - `known`: what of the system need not be learned.
     - `more`: gives further data, piece by piece, as often as it is called. The choice is made on
         `data` alone; what is linear in its unknowns is then fitted to all.
+    - `chunks`: how many pieces there are, the first included.
+    - `tell`: called for every candidate and every piece.
 
     **Returns:**
 
@@ -109,7 +127,18 @@ def fit_closed_form(
     early, tails = _split(system, minimal, data)
     noise = estimate_noise(early)
     early = filled_up(early, len(rows))
-    pieces = None if more is None else lambda: _all_rows(system, minimal, rows, more)
+    trials: list[Trial] = []
+
+    def say(what: str, done: int, total: int) -> None:
+        if tell is not None:
+            tell(what, done, total, min((trial.error for trial in trials), default=np.inf))
+
+    def all_rows() -> Iterator[Rows]:
+        yield rows
+        for number, piece in enumerate(more() if more is not None else (), start=2):
+            say("chunk", number, chunks)
+            yield rows_of(system, minimal, piece, accelerations=False)
+
     task = Task(
         system,
         get_integrator(integrator),
@@ -119,15 +148,16 @@ def fit_closed_form(
         varying(rows),
         structure,
         known,
-        pieces,
+        None if more is None else all_rows,
     )
     # What was rounded on its way here cannot be met more closely either.
-    enough = max(_EXACT if polished else _ACCURATE, _NEARLY_IN_NOISE * _noise_in(tails, noise))
-    trials: list[Trial] = []
+    floor = noise_in(tails, noise)
+    enough = max(_EXACT if polished else _ACCURATE, _NEARLY_IN_NOISE * floor)
     for candidate in candidates(task, early):
         model = candidate.fit(early)
         error = np.inf if model is None else held_out_error(task, model, tails)
         trials.append(Trial(candidate, error, model))
+        say("form", len(trials), most_candidates(task))
         if error < enough or (noise.matters and _stalled(trials)):
             break
         if error < _INTEGRATORS_OWN and task.integrator.order >= 4 and not noise.matters:
@@ -141,13 +171,7 @@ def fit_closed_form(
         model = chosen.model  # All of the data defeats what a part of it supports.
     if isinstance(model, LearnedMechanism):
         model = model.without_zeros()
-    return Choice(model, tuple(trials), chosen, noise, time.perf_counter() - start)
-
-
-def _all_rows(system, minimal, first: Rows, more) -> Iterator[Rows]:
-    yield first
-    for data in more():
-        yield rows_of(system, minimal, data)
+    return Choice(model, tuple(trials), chosen, noise, floor, time.perf_counter() - start)
 
 
 def _stalled(trials: list[Trial]) -> bool:
@@ -166,38 +190,29 @@ def _choose(trials: list[Trial], enough: float, nearly: float) -> Trial:
     return next(trial for trial in trials if trial.error <= max(nearly * best, enough))
 
 
-def _split(system: Any, minimal: tuple[int, ...], data: Dataset) -> tuple[Rows, list[Tail]]:
-    """The rows to fit, and the pieces to predict."""
+def _split(system: Any, minimal: tuple[int, ...], data: Dataset) -> tuple[Rows, Tails]:
+    """The rows to fit, and what to predict: the ends of all runs, or of evenly many."""
     if all(len(run) <= _SHORTEST for run in data.trajectories):
         rows = rows_of(system, minimal, data)
         last = max(1, int(len(rows) * (1 - _HELD_OUT)))
         first, second = (
             jax.tree.map(lambda x, a=a, b=b: x[a:b], rows) for a, b in ((0, last), (last, None))
         )
-        return first, [Tail(None, second)]
-    early, tails = [], []
+        return first, Tails(second, None)
+    early, ends = [], []
     for run, values in single_trajectories(data):
         if len(run) <= _SHORTEST:
             early.append((run, values))
             continue
         last = int((len(run) - 1) * (1 - _HELD_OUT))
-        early.append((run.rows(0, last), values))
-        before = rows_of(system, minimal, Dataset(*early[-1]))
-        tails.append(
-            Tail(before, rows_of(system, minimal, Dataset(run.rows(last, len(run) - 1), values)))
-        )
+        early.append((_cut(run, 0, last), values))
+        ends.append((early[-1], (_cut(run, last, len(run) - 1), values)))
+    plain = lambda part: rows_of(system, minimal, Dataset(*part), accelerations=False)  # noqa: E731
+    tails = make_tails([(plain(ends[i][0]), plain(ends[i][1])) for i in judged(len(ends))])
     parts, values = zip(*early, strict=True)
     return rows_of(system, minimal, Dataset(list(parts), list(values))), tails
 
 
-def _noise_in(tails: list[Tail], noise: Noise) -> float:
-    """The error that a perfect model would have, for the noise alone."""
-    squares = [
-        np.mean(
-            np.concatenate(
-                [(noise.z / spread_of(tail.after.z)) ** 2, (noise.s / spread_of(tail.after.s)) ** 2]
-            )
-        )
-        for tail in tails
-    ]
-    return float(np.sqrt(np.mean(squares)))
+def _cut(run: Trajectory, first: int, last: int) -> Trajectory:
+    """From one row to another; by NumPy, as no program is to be compiled for every length."""
+    return jax.tree.map(lambda x: np.asarray(x)[first : last + 1] if np.ndim(x) else x, run)

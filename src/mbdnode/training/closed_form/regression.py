@@ -24,13 +24,14 @@ import numpy as np
 
 from mbdnode.models.library import Library
 from mbdnode.training.closed_form.noise import Noise
+from mbdnode.training.closed_form.parts import parts_of, triangle
 from mbdnode.training.closed_form.rows import (
     Rows,
     counted,
     spread_of_accelerations,
     step_errors,
 )
-from mbdnode.training.closed_form.weak import make_windows
+from mbdnode.training.closed_form.weak import make_windows, samples_per_period
 from mbdnode.training.scaling import mean_and_spread
 
 _ROUNDS = 20
@@ -57,20 +58,24 @@ def regress(
     The model.
     """
     first = next(pieces())
-    unit = spread_of_accelerations(first)
+    unit, period = spread_of_accelerations(first), samples_per_period(first)
     model = _scaled(model, first, noise)
     weights = np.zeros(model.network.weights.shape[1])
     weights[weights.size - model.settings.features :] = np.sqrt(ridge)
     solver = _Solver(weights)
 
+    def parts() -> Iterator[Rows]:
+        for rows in pieces():
+            yield from parts_of(rows, weights.size)
+
     def solved(fitted: Library | None) -> tuple[Library, float]:
         """With the coefficients corrected, and the size of what was missed before."""
         solver.begin()
         squares, count = 0.0, 0
-        for rows in pieces():
-            targets, missed = _targets(model, fitted, rows, integrator, unit, noise)
+        for rows in parts():
+            targets, missed = _targets(model, fitted, rows, integrator, unit, noise, period)
             squares, count = squares + float(np.sum(missed**2)), count + missed.size
-            solver.take(lambda rows=rows: _matrix(model, rows, noise), targets)
+            solver.take(lambda rows=rows: _matrix(model, rows, noise, period), targets)
         change = jnp.asarray(solver.solution().T)
         change = change if fitted is None else fitted.network.weights + change
         found = eqx.tree_at(lambda m: m.network.weights, model, change)
@@ -104,17 +109,19 @@ def _middle(rows: Rows, noise: Noise):
     return z, (rows.s + rows.s_next) / 2
 
 
-def _matrix(model: Library, rows: Rows, noise: Noise) -> np.ndarray:
+def _matrix(model: Library, rows: Rows, noise: Noise, period: int) -> np.ndarray:
     own = counted(rows)
     matrix = np.asarray(_columns(model, own, *_middle(own, noise)))
-    return make_windows(own).integral(matrix) if noise.matters else matrix
+    return make_windows(own, period).integral(matrix) if noise.matters else matrix
 
 
-def _targets(model: Library, fitted: Library | None, rows: Rows, integrator, unit, noise: Noise):
+def _targets(
+    model: Library, fitted: Library | None, rows: Rows, integrator, unit, noise: Noise, period: int
+):
     """What the columns must add up to, and what the model so far has missed."""
     own = counted(rows)
     if noise.matters:
-        windows = make_windows(own)
+        windows = make_windows(own, period)
         momentum, rest = (np.asarray(x) for x in _momentum_and_rest(model, own))
         return windows.integral_of_rate(momentum) + windows.integral(rest), np.zeros(0)
     z, s = _middle(own, noise)
@@ -151,9 +158,9 @@ class _Solver:
             self._first, self._targets = matrix, targets
             return
         if self._pieces == 2:
-            self._triangle = _triangle(np.hstack([self._first(), self._targets]))
+            self._triangle = triangle(np.hstack([self._first(), self._targets]))
         block = np.hstack([matrix(), targets])
-        self._triangle = _triangle(np.vstack([self._triangle, block]))
+        self._triangle = triangle(np.vstack([self._triangle, block]))
 
     def solution(self) -> np.ndarray:
         """Of all pieces: one column for each column of the targets."""
@@ -182,10 +189,6 @@ class _Solver:
         # The ridge asks for zeros.
         inner = left[: targets.shape[0]].T @ targets
         return (right.T @ (inverse[:, None] * inner)) / norms[:, None]
-
-
-def _triangle(block: np.ndarray) -> np.ndarray:
-    return np.asarray(np.linalg.qr(block, mode="r")) if block.shape[0] > block.shape[1] else block
 
 
 @eqx.filter_jit

@@ -46,7 +46,13 @@ class Rows(eqx.Module):
         return self.t.shape[0]
 
 
-def rows_of(system: AbstractSystem, minimal: tuple[int, ...], data: Dataset) -> Rows:
+def rows_of(
+    system: AbstractSystem,
+    minimal: tuple[int, ...],
+    data: Dataset,
+    *,
+    accelerations: bool = True,
+) -> Rows:
     """Every step of the data.
 
     **Arguments:**
@@ -54,6 +60,8 @@ def rows_of(system: AbstractSystem, minimal: tuple[int, ...], data: Dataset) -> 
     - `system`: whose parameters have the values of each run, or their defaults.
     - `minimal`: the coordinates that are learned.
     - `data`: the runs.
+    - `accelerations`: whether they are to be exact; if not, they are the mean over each step,
+        which is all that some need, and quick.
 
     **Returns:**
 
@@ -63,23 +71,23 @@ def rows_of(system: AbstractSystem, minimal: tuple[int, ...], data: Dataset) -> 
     pieces = []
     for run, values in zip(data.trajectories, data.parameters, strict=True):
         mu = {p.name: np.asarray(values.get(p.name, p.default)) for p in system.parameters}
-        if run.t.ndim == 2 and run.t.shape[1] == 2:
-            pieces.append(_single_steps(index, run, mu))
+        if run.t.ndim == 2 and (run.t.shape[1] == 2 or not accelerations):
+            pieces.append(_steps_of_a_batch(index, run, mu))
         else:
             pieces += [
-                _run_of_steps(index, one, {k: own.get(k, x) for k, x in mu.items()})
+                _run_of_steps(index, one, {k: own.get(k, x) for k, x in mu.items()}, accelerations)
                 for one, own in single_trajectories(Dataset(run, values))
             ]
     return Rows(*jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *pieces))
 
 
-def _run_of_steps(index: np.ndarray, run: Trajectory, mu: dict) -> tuple:
+def _run_of_steps(index: np.ndarray, run: Trajectory, mu: dict, accelerations: bool) -> tuple:
     t, z, s, u = (np.asarray(x) for x in (run.t, run.q[:, index], run.v[:, index], run.u))
     dt = np.diff(t)
     a = np.diff(s, axis=0) / dt[:, None]
     doubt = np.zeros_like(a)
     # Held inputs change from step to step, and a difference across steps would mix them.
-    if len(t) > 2 and not np.any(np.ptp(u, axis=0) > 0):
+    if accelerations and len(t) > 2 and not np.any(np.ptp(u, axis=0) > 0):
         a = differentiate(t, s)[:-1]
         doubt = np.abs(a - differentiate(t, s, 5)[:-1])
     held = {name: np.full(len(dt), float(value)) for name, value in mu.items()}
@@ -87,14 +95,19 @@ def _run_of_steps(index: np.ndarray, run: Trajectory, mu: dict) -> tuple:
     return (z[:-1], s[:-1], u[:-1], a, doubt, *ends)
 
 
-def _single_steps(index: np.ndarray, run: Trajectory, mu: dict) -> tuple:
-    """Of a batch of runs of two states, all at once: there may be many."""
+def _steps_of_a_batch(index: np.ndarray, run: Trajectory, mu: dict) -> tuple:
+    """Of a batch of runs of one length, all at once: there may be many."""
     t, z, s, u = (np.asarray(x) for x in (run.t, run.q[..., index], run.v[..., index], run.u))
-    dt = t[:, 1] - t[:, 0]
-    a = (s[:, 1] - s[:, 0]) / dt[:, None]
-    held = {name: np.broadcast_to(value, dt.shape).astype(float) for name, value in mu.items()}
-    ends = z[:, 1], s[:, 1], t[:, 0], dt, held, np.ones_like(dt)
-    return (z[:, 0], s[:, 0], u[:, 0], a, np.zeros_like(a), *ends)
+    joined = lambda x: x.reshape(-1, *x.shape[2:])  # noqa: E731
+    dt = np.diff(t, axis=1)
+    a = joined(np.diff(s, axis=1) / dt[..., None])
+    held = {
+        name: np.repeat(np.broadcast_to(value, t.shape[:1]).astype(float), dt.shape[1])
+        for name, value in mu.items()
+    }
+    begins = (joined(x[:, :-1]) for x in (z, s, u))
+    ends = joined(z[:, 1:]), joined(s[:, 1:]), joined(t[:, :-1]), joined(dt), held
+    return (*begins, a, np.zeros_like(a), *ends, np.ones(dt.size))
 
 
 def single_trajectories(data: Dataset) -> list[tuple[Trajectory, dict]]:
@@ -104,6 +117,8 @@ def single_trajectories(data: Dataset) -> list[tuple[Trajectory, dict]]:
         if run.t.ndim == 1:
             runs.append((run, dict(values)))
             continue
+        # By NumPy: a program compiled for every slice would take longer than all of them.
+        run = jax.tree.map(np.asarray, run)
         for i in range(run.t.shape[0]):
             own = {k: np.broadcast_to(np.asarray(x), run.t.shape[:1])[i] for k, x in values.items()}
             runs.append((jax.tree.map(lambda x, i=i: x[i], run), own))
@@ -113,8 +128,19 @@ def single_trajectories(data: Dataset) -> list[tuple[Trajectory, dict]]:
 def filled_up(rows: Rows, count: int) -> Rows:
     """The same rows and more of no weight, so that a compiled program can be used again."""
     more = count - len(rows)
-    padded = jax.tree.map(lambda x: jnp.concatenate([x, jnp.repeat(x[-1:], more, axis=0)]), rows)
-    return eqx.tree_at(lambda r: r.weight, padded, padded.weight.at[len(rows) :].set(0.0))
+    if more == 0:
+        return rows
+    plain = jax.tree.map(np.asarray, rows)
+    padded = jax.tree.map(lambda x: np.concatenate([x, np.repeat(x[-1:], more, axis=0)]), plain)
+    padded.weight[len(rows) :] = 0.0
+    return jax.tree.map(jnp.asarray, padded)
+
+
+def side_by_side(pieces: list[Rows]) -> Rows:
+    """Pieces of any length, filled up to the longest, with a leading axis."""
+    longest = max(len(piece) for piece in pieces)
+    even = [filled_up(piece, longest) for piece in pieces]
+    return jax.tree.map(lambda *x: jnp.asarray(np.stack([np.asarray(y) for y in x])), *even)
 
 
 def counted(rows: Rows) -> Rows:

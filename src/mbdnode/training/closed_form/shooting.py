@@ -58,7 +58,7 @@ def make_shots(rows: Rows, *, from_the_end: bool = False) -> Shots | None:
     if len(starts) > _MOST:
         starts = [starts[i] for i in np.linspace(0, len(starts) - 1, _MOST).astype(int)]
     index = np.array(starts)[:, None] + np.arange(length)[None, :]
-    windows = jax.tree.map(lambda x: x[index], rows)
+    windows = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[index]), rows)
     return Shots(windows, jnp.concatenate([windows.z[:, 0], windows.s[:, 0]], axis=1))
 
 
@@ -77,7 +77,7 @@ def shoot(model: Any, shots: Shots, integrator: Any, noise: Noise, free: np.ndar
 
     The model and the fitted starts; as they were, if nothing is better.
     """
-    unit = _unit(shots.rows, noise)
+    unit = jnp.asarray(unit_of(shots.rows, noise))
     values, starts = np.asarray(ravel_pytree(model.network)[0]), np.asarray(shots.starts)
     now = np.asarray(_missed(values, starts, model, shots.rows, integrator, unit))
     if not np.all(np.isfinite(now)):
@@ -106,15 +106,8 @@ def shoot(model: Any, shots: Shots, integrator: Any, noise: Noise, free: np.ndar
     return _with_values(model, jnp.asarray(values)), jnp.asarray(starts)
 
 
-def final_state(model: Any, starts: Any, shots: Shots, integrator: Any) -> tuple[Any, Any]:
-    """Where the model is after the last window."""
-    last = jax.tree.map(lambda x: x[-1], shots.rows)
-    z, s = _from(model, starts[-1], last, integrator)
-    return z[-1], s[-1]
-
-
-def _unit(windows: Rows, noise: Noise):
-    """Of each component: its noise, but no less than a part of its motion.
+def unit_of(windows: Rows, noise: Noise) -> np.ndarray:
+    """The unit of each component: its noise, but no less than a part of its motion.
 
     What was smoothed before it came here has less noise than error.
     """
@@ -122,14 +115,15 @@ def _unit(windows: Rows, noise: Noise):
     for values, size in ((windows.z, noise.z), (windows.s, noise.s)):
         spread = np.std(np.asarray(values), axis=(0, 1))
         parts.append(np.maximum(size, _LEAST_NOISE * np.where(spread > 0, spread, 1.0)))
-    return jnp.asarray(np.concatenate(parts))
+    return np.concatenate(parts)
 
 
 def _with_values(model: Any, values: Any) -> Any:
     return eqx.tree_at(lambda m: m.network, model, ravel_pytree(model.network)[1](values))
 
 
-def _from(model, start, rows: Rows, integrator):
+def from_start(model: Any, start: Any, rows: Rows, integrator: Any) -> tuple[Any, Any]:
+    """The model's path along one window, from another start."""
     count = rows.z.shape[1]
     begun = eqx.tree_at(
         lambda r: (r.z, r.s),
@@ -139,17 +133,19 @@ def _from(model, start, rows: Rows, integrator):
     return rolled_out(model, begun, integrator)
 
 
+def missed_by(model: Any, start: Any, rows: Rows, integrator: Any, unit: Any) -> Any:
+    """By how much that path and its start miss the measurements; nothing where rows fill up."""
+    z, s = from_start(model, start, rows, integrator)
+    away = jnp.concatenate([z - rows.z_next, s - rows.s_next], axis=1) / unit[None]
+    away = jnp.where(rows.weight[:, None] > 0, away, 0.0)
+    measured = jnp.concatenate([rows.z[0], rows.s[0]])
+    first = ((start - measured) / unit)[None]
+    return jnp.concatenate([first, away]).reshape(-1)
+
+
 def _all_missed(values, starts, model, windows: Rows, integrator, unit):
     own = _with_values(model, values)
-
-    def one(start, rows):
-        z, s = _from(own, start, rows, integrator)
-        away = jnp.concatenate([z - rows.z_next, s - rows.s_next], axis=1) / unit[None]
-        count = rows.z.shape[1]
-        measured = jnp.concatenate([rows.z[0], rows.s[0]])
-        first = ((start - measured) / unit)[None]
-        return jnp.concatenate([first, away]).reshape((rows.t.shape[0] + 1) * 2 * count)
-
+    one = lambda start, rows: missed_by(own, start, rows, integrator, unit)  # noqa: E731
     return jax.vmap(one)(starts, windows)
 
 

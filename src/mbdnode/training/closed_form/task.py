@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mbdnode.models import AbstractRateModel
 from mbdnode.models.library import Known
 from mbdnode.training.closed_form.noise import Noise
@@ -37,6 +39,12 @@ class Task:
     structure: str = "chosen"
     known: Known = "nothing"
     pieces: Pieces | None = None
+
+
+def pieces_of(task: Task, rows: Rows) -> Pieces | None:
+    """All pieces of the data, for the last fit; None for fits to what was not held out."""
+    # What was held out was a part of the first piece, in whose place are rows of no weight.
+    return task.pieces if bool(np.all(np.asarray(rows.weight) > 0)) else None
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ _POWER = 6
 _SHORTEST, _LONGEST = 8, 80
 # Windows in one period of the motion, and how many begin within one window.
 _PER_PERIOD, _OVERLAP = 5, 4
+# Numbers that are gathered at a time.
+_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -41,26 +43,37 @@ class Windows:
 
     def integral(self, values: np.ndarray) -> np.ndarray:
         """Of the test function times what was sampled, for each window."""
-        return np.einsum("wm,wm...->w...", self.value, values[self.index])
+        return self._summed(self.value, values)
 
     def integral_of_rate(self, values: np.ndarray) -> np.ndarray:
         """Of the test function times the time derivative of what was sampled."""
-        return -np.einsum("wm,wm...->w...", self.slope, values[self.index])
+        return -self._summed(self.slope, values)
+
+    def _summed(self, weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """A few windows at a time: they overlap, and together are several times the data."""
+        numbers = self.index.shape[1] * max(1, values[:1].size)
+        size = max(1, _AT_ONCE // numbers)
+        sums = [
+            np.einsum("wm,wm...->w...", weights[i : i + size], values[self.index[i : i + size]])
+            for i in range(0, max(len(self), 1), size)
+        ]
+        return np.concatenate(sums)
 
 
-def make_windows(rows: Rows) -> Windows:
+def make_windows(rows: Rows, period: int | None = None) -> Windows:
     """Windows of about a fifth of a period, overlapping, each inside one run.
 
     **Arguments:**
 
     - `rows`: the data, in order of run and time.
+    - `period`: its samples, where the rows are a part of the data; their own if not given.
 
     **Returns:**
 
     The `Windows`, as long as the longest run if that is shorter.
     """
     t, dt = np.asarray(rows.t), np.asarray(rows.dt)
-    length = samples_per_period(rows) // _PER_PERIOD
+    length = (period or samples_per_period(rows)) // _PER_PERIOD
     length = int(np.clip(length, _SHORTEST, _LONGEST))
     stride = max(1, length // _OVERLAP)
     starts = [

@@ -1,0 +1,127 @@
+"""Ten million rows of measurements, fitted in bounded memory.
+
+    python -m benchmarks.large_logs [ROWS] [RECIPE]
+
+Cart-poles are released hanging askew, each pushed to and fro by a force of its own, and recorded
+for fifty seconds with noise of a hundredth of the motion. The recordings are written to Parquet,
+read as a stream and fitted; the law that comes out predicts motions that were not among them. All
+of it must stay below two gigabytes of resident memory.
+"""
+
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+
+import mbdnode as mbd
+from mbdnode.models import AbstractModel
+
+CART = mbd.mechanisms.CartPole()
+ROWS, DT_S, NOISE = 5_000, 0.01, 0.01
+TIMES = jnp.arange(ROWS) * DT_S
+# Runs that are simulated at a time; steps of a window; rows of a motion that is predicted.
+BATCH, WINDOW, AHEAD = 20, 500, 500
+MOST_BYTES = 2e9
+
+
+@jax.jit
+@jax.vmap
+def motion(angle, push, pace):
+    """From rest, with the pole's angle from hanging down."""
+    start = mbd.State(jnp.stack([jnp.pi + angle, 0.0]), jnp.zeros(2))
+    run = mbd.simulate(CART, TIMES, start, inputs=(push * jnp.cos(pace * TIMES))[:, None])
+    return jnp.concatenate([run.q, run.v, run.u], axis=1)
+
+
+def drawn(rng: np.random.Generator, count: int) -> np.ndarray:
+    """So many motions: angle, position, their rates and the push, at every time."""
+    ranges = ((-1.5, 1.5), (-1.0, 1.0), (1.0, 3.0))
+    return np.array(motion(*(rng.uniform(*own, count) for own in ranges)))
+
+
+def write(path: Path, rows: int, seed: int = 0) -> None:
+    """Recordings with noise, a batch of runs at a time."""
+    rng, writer, run = np.random.default_rng(seed), None, 0
+    level = np.array([0.0])
+    for first in range(0, rows // ROWS, BATCH):
+        table = drawn(rng, BATCH)
+        if first == 0:
+            level = NOISE * np.std(table[..., :4], axis=(0, 1))
+        table[..., :4] += level * rng.standard_normal(table[..., :4].shape)
+        columns: dict[str, np.ndarray] = dict(
+            zip(("theta", "x", "omega", "v", "u"), table.reshape(-1, 5).T, strict=True)
+        )
+        columns["t"] = np.tile(np.asarray(TIMES), BATCH)
+        columns["run"] = np.repeat(np.arange(run, run + BATCH), ROWS)
+        batch = pa.table(columns)
+        writer = writer or pq.ParquetWriter(path, batch.schema)
+        writer.write_table(batch)
+        run += BATCH
+    assert writer is not None
+    writer.close()
+
+
+def prediction_error(model: AbstractModel, seed: int = 1) -> float:
+    """Over new motions, root mean square in spreads of the motion."""
+    rng, away = np.random.default_rng(seed), []
+    for truth in drawn(rng, 8)[:, :AHEAD]:
+        start = mbd.State(jnp.asarray(truth[0, :2]), jnp.asarray(truth[0, 2:4]))
+        run = mbd.simulate(model, TIMES[:AHEAD], start, inputs=truth[:, 4:])
+        away.append((np.asarray(run.q) - truth[:, :2]) / np.std(truth[:, :2], axis=0))
+    return float(np.sqrt(np.mean(np.square(away))))
+
+
+def peak_bytes() -> float:
+    """Most of the process's memory that was ever resident."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
+
+
+def main(console: Console, rows: int, recipe: str) -> int:
+    """Write, read, fit, predict, and print what it took."""
+    stages = [("start", time.perf_counter(), peak_bytes())]
+
+    def note(stage: str) -> None:
+        stages.append((stage, time.perf_counter(), peak_bytes()))
+        seconds = stages[-1][1] - stages[-2][1]
+        console.print(f"{stage}: {seconds:.1f} s, at most {stages[-1][2] / 1e9:.2f} GB so far")
+
+    def report(row, total):
+        if row["epoch"] % 20 == 0 or row["stage"] == "form":
+            done, error = row["epoch"] + 1, row["loss"]
+            console.print(f"  {row['stage']} {done} of {total}, error {error:.1e}")
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "runs.parquet"
+        write(path, rows)
+        note(f"wrote {rows:,} rows, {path.stat().st_size / 1e6:.0f} MB")
+        stream = mbd.LogStream(
+            path,
+            time="t",
+            run="run",
+            coordinates=["theta", "x"],
+            rates={"theta": "omega", "x": "v"},
+            inputs=["u"],
+            window=WINDOW,
+            cache=folder,
+        )
+        note(f"read {stream.count} chunks")
+        found = mbd.fit(mbd.MBDNODE.for_system(CART, width=1), stream, recipe, report=report)
+        note("fitted")
+    console.print(found.status)
+    console.print(f"error on motions that were not recorded: {prediction_error(found.model):.1e}")
+    peak = peak_bytes()
+    console.print(f"peak memory {peak / 1e9:.2f} GB of {MOST_BYTES / 1e9:.0f} GB allowed")
+    return int(peak > MOST_BYTES)
+
+
+if __name__ == "__main__":
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
+    sys.exit(main(Console(), count, sys.argv[2] if len(sys.argv) > 2 else "fast"))
