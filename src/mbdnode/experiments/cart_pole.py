@@ -96,6 +96,7 @@ CONTROLLED = Case(
         "u": (-10.0, 30.0),
     },
     draws=100_000,
+    printed_draws=100_000,
     redraw=False,
     control=BALANCE,
     # The pole is balanced at the edge of the box, which is its other edge too.

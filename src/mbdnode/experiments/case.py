@@ -52,6 +52,7 @@ class Case:
     - `parameters`: values that differ from the mechanism's defaults.
     - `box`: least and greatest value of what is drawn, for a case that is trained on draws.
     - `draws`: how many, with the paper's recipe.
+    - `printed_draws`: how many the paper took.
     - `redraw`: whether every epoch has new ones; otherwise each sees all of them.
     - `control`: the task that a learned model is put to, in place of predicting a motion.
     - `hyperparameters`: how each model is trained.
@@ -74,6 +75,7 @@ class Case:
     parameters: Mapping[str, float] = field(default_factory=dict)
     box: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     draws: int = 1_000_000
+    printed_draws: int = 10_000_000
     redraw: bool = True
     control: ControlTask | None = None
     hyperparameters: tuple[HyperParameters, ...] = ()

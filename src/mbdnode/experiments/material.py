@@ -181,7 +181,7 @@ def _notes(
     )
     return (
         *case.notes,
-        f"Trained on draws from the state space, on {drawn}; the paper used 10,000,000.",
+        f"Trained on draws from the state space, on {drawn}; the paper used {case.printed_draws:,}.",
     )
 
 
