@@ -140,9 +140,11 @@ def crank_chapter():
     """Driven all the time, without a training range."""
     name = "slider-crank"
     references = (Reference("mbd-node", "rk4", 3.2e-2, "a table", incomparable="Another size."),)
-    return chapter(
-        name, (entry(name, errors=(5.0,)),), ("driven", "dependent"), references, notes=("A note.",)
-    )
+    made = entry(name, errors=(5.0,))
+    loop = Probe("speed", "at a constant speed", made.truth, made.prediction, 1e-3)
+    kinds = ("driven", "dependent", "controlled", "control-trials")
+    entries = (replace(made, probes=(loop,)),)
+    return chapter(name, entries, kinds, references, notes=("A note.",))
 
 
 def reproduction(*chapters, **changes):

@@ -68,9 +68,11 @@ def fit(
     fraction, held_logs = holdout_of(holdout)
 
     from mbdnode.cli.interrupts import leaving_at_once
-    from mbdnode.surrogate.configuration import FitConfig
-    from mbdnode.surrogate.fitting import carry_out, prepare
-    from mbdnode.surrogate.folder import PAGE, check_folder, write_folder
+
+    with leaving_at_once():
+        from mbdnode.surrogate.configuration import FitConfig
+        from mbdnode.surrogate.fitting import carry_out, prepare
+        from mbdnode.surrogate.folder import PAGE, check_folder, write_folder
 
     check_folder(out)
     config = FitConfig(

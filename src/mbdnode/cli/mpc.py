@@ -57,11 +57,12 @@ def mpc(
     if steps is not None and steps < 1:
         raise ValueError(f"--steps is {steps}; it must be at least 1.")
 
-    from mbdnode.cli.controlling import carry_out, describe, write_result
     from mbdnode.cli.interrupts import leaving_at_once
     from mbdnode.cli.progress import counting
 
     with leaving_at_once(), counting("controlling") as report:
+        from mbdnode.cli.controlling import carry_out, describe, write_result
+
         result = carry_out(task, model, changes, steps, report)
     write_result(out, result)
     typer.echo(f"Wrote {out}")

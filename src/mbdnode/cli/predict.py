@@ -44,16 +44,17 @@ def predict(
             "Give --like LOG, or --initial with --inputs FILE (or with --steps and --dt)."
         )
 
-    from mbdnode.data import check_destination, write
-
-    check_destination(out)
-
     from mbdnode.cli.interrupts import leaving_at_once
-    from mbdnode.surrogate.folder import read_folder
-    from mbdnode.surrogate.predicting import predict_from, predict_like
-    from mbdnode.surrogate.system import find_system
 
     with leaving_at_once():
+        from mbdnode.data import check_destination, write
+
+        check_destination(out)
+
+        from mbdnode.surrogate.folder import read_folder
+        from mbdnode.surrogate.predicting import predict_from, predict_like
+        from mbdnode.surrogate.system import find_system
+
         known = find_system(mechanism) if mechanism else None
         stored = read_folder(folder, known)
         truth = None

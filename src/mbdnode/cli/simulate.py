@@ -41,16 +41,18 @@ def simulate(
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
 
-    from mbdnode.data import check_destination, write
-
-    check_destination(out)
-
     from mbdnode.cli.interrupts import leaving_at_once
-    from mbdnode.cli.running import prepare
-    from mbdnode.experiments import get_case
-    from mbdnode.report import summarise
 
+    # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():
+        from mbdnode.data import check_destination, write
+
+        check_destination(out)
+
+        from mbdnode.cli.running import prepare
+        from mbdnode.experiments import get_case
+        from mbdnode.report import summarise
+
         run = prepare(
             get_case(case),
             steps=steps,

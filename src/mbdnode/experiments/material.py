@@ -181,7 +181,8 @@ def _notes(
     )
     return (
         *case.notes,
-        f"Trained on draws from the state space, on {drawn}; the paper used {case.printed_draws:,}.",
+        f"Trained on draws from the state space, on {drawn}; the paper used "
+        f"{case.printed_draws:,}.",
     )
 
 
