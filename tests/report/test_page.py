@@ -118,7 +118,8 @@ def test_every_picture_of_the_page_can_be_shown(browser, page):
     with browser.open(page, *DESKTOP) as tab:
         tab.ask("document.querySelectorAll('img').forEach((i) => { i.loading = 'eager'; })")
         tab.wait_for("[...document.images].every((i) => i.complete && i.naturalWidth > 300)")
-        assert tab.ask("document.images.length") == 11
+        # One for each figure of the chapters, and that of the costs.
+        assert tab.ask("document.images.length") == 13
 
 
 def test_method_can_be_taken_out_of_all_plots_of_the_study(browser, page):
