@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mbdnode.control import MPC, closed_loop, discretize, linearize
     from mbdnode.data import StepStream, sample_accelerations, write
     from mbdnode.data.logs import LogStream, read
+    from mbdnode.errors import UserError
     from mbdnode.evaluation import energy, evaluate, jacobian_error, reactions
     from mbdnode.mechanisms.planar import read_mechanism
     from mbdnode.models import FCNN, HNN, LNN, LSTM, MBDNODE, Ensemble, load, save
@@ -58,6 +59,7 @@ _HOMES = {
     "State": "mbdnode.trajectory",
     "TrainingConfig": "mbdnode.training",
     "Trajectory": "mbdnode.trajectory",
+    "UserError": "mbdnode.errors",
     "angle": "mbdnode.multibody",
     "closed_loop": "mbdnode.control",
     "consistent_state": "mbdnode.multibody",
@@ -104,6 +106,7 @@ __all__ = [
     "StepStream",
     "TrainingConfig",
     "Trajectory",
+    "UserError",
     "angle",
     "closed_loop",
     "consistent_state",

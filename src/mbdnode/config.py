@@ -10,6 +10,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
 
 _Config = TypeVar("_Config")
@@ -40,10 +41,10 @@ def from_dict(kind: type[_Config], values: Any) -> _Config:
 
     **Returns:**
 
-    The configuration. Raises `ValueError` for an unknown key or a value of the wrong type.
+    The configuration. Raises `UserError` for an unknown key or a value of the wrong type.
     """
     if not isinstance(values, Mapping):
-        raise ValueError(f"A {kind.__name__} is read from names and values, not from {values!r}.")
+        raise UserError(f"A {kind.__name__} is read from names and values, not from {values!r}.")
     hints = typing.get_type_hints(kind)
     fields = dataclasses.fields(kind)  # pyright: ignore[reportArgumentType]
     names = [f.name for f in fields]
@@ -53,12 +54,12 @@ def from_dict(kind: type[_Config], values: Any) -> _Config:
     blank = dataclasses.MISSING
     for f in fields:
         if f.name not in values and f.default is blank and f.default_factory is blank:
-            raise ValueError(f"{kind.__name__} lacks {f.name!r}; it must be given.")
+            raise UserError(f"{kind.__name__} lacks {f.name!r}; it must be given.")
     return kind(**{key: _typed(key, value, hints[key]) for key, value in values.items()})
 
 
 def check_types(config: Any) -> None:
-    """Raise `ValueError` unless every field has the type that it is annotated with.
+    """Raise `UserError` unless every field has the type that it is annotated with.
 
     For `__post_init__`. Lists become tuples, whole numbers become floats where those are meant.
 
@@ -114,7 +115,7 @@ def _typed(key: str, value: Any, hint: Any) -> Any:
     if dataclasses.is_dataclass(hint) and isinstance(value, hint):  # pyright: ignore
         return value
     wanted = getattr(hint, "__name__", str(hint))
-    raise ValueError(f"{key} is {value!r}; it must be of type {wanted}.")
+    raise UserError(f"{key} is {value!r}; it must be of type {wanted}.")
 
 
 def _parsed(key: str, text: str, hint: Any) -> Any:
@@ -132,14 +133,14 @@ def _parsed(key: str, text: str, hint: Any) -> Any:
     if hint is bool:
         known = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
         if text.lower() not in known:
-            raise ValueError(f"{key} is {text!r}; give true or false.")
+            raise UserError(f"{key} is {text!r}; give true or false.")
         return known[text.lower()]
     if hint in (int, float):
         try:
             return hint(text)
         except ValueError as error:
             kind = "a whole number" if hint is int else "a number"
-            raise ValueError(f"{key} is {text!r}; it must be {kind}.") from error
+            raise UserError(f"{key} is {text!r}; it must be {kind}.") from error
     if typing.get_origin(hint) is tuple:
         inner = typing.get_args(hint)[0]
         return tuple(_parsed(key, part, inner) for part in text.split(",") if part)

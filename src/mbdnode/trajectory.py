@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.decisions import Decisions
+from mbdnode.errors import UserError
 from mbdnode.status import Status, completed
 
 
@@ -88,12 +89,12 @@ class Trajectory(eqx.Module):
         """The piece from row `first` to row `last`, both included, of a single trajectory."""
         self.require_single("rows")
         if not 0 <= first < last < len(self):
-            raise ValueError(
+            raise UserError(
                 f"Rows {first} to {last} were asked for; the trajectory has rows 0 to "
                 f"{len(self) - 1}, and a piece needs at least two."
             )
         if last > int(self.status.step):
-            raise ValueError(
+            raise UserError(
                 f"Rows {first} to {last} were asked for, but the rollout ended after row "
                 f"{int(self.status.step)}: {self.status}."
             )
@@ -104,9 +105,9 @@ class Trajectory(eqx.Module):
         return eqx.tree_at(lambda p: p.status, piece, status)
 
     def require_single(self, what: str) -> None:
-        """Raise `ValueError` if this is a batch of trajectories and `what` needs a single one."""
+        """Raise `UserError` if this is a batch of trajectories and `what` needs a single one."""
         if self.t.ndim != 1:
-            raise ValueError(
+            raise UserError(
                 f"{what} takes a single trajectory, but this is a batch of shape "
                 f"{self.t.shape[:-1]}. Use jax.vmap, or take one with "
                 "jax.tree.map(lambda x: x[i], trajectory)."
@@ -151,28 +152,28 @@ class Dataset(eqx.Module):
     ):
         runs = (trajectories,) if isinstance(trajectories, Trajectory) else tuple(trajectories)
         if not runs:
-            raise ValueError("A dataset needs at least one trajectory.")
+            raise UserError("A dataset needs at least one trajectory.")
         for number, run in enumerate(runs):
             if run.t.ndim > 2:
-                raise ValueError(
+                raise UserError(
                     f"Trajectory {number} is a batch of shape {run.t.shape[:-1]}; a batch may have "
                     "one axis. Flatten it."
                 )
             if (run.coordinates, run.inputs) != (runs[0].coordinates, runs[0].inputs):
-                raise ValueError(
+                raise UserError(
                     f"Trajectory {number} has columns {', '.join(run.columns)}, but the first has "
                     f"{', '.join(runs[0].columns)}. Learn from one system at a time."
                 )
             # By NumPy: a program compiled for every length would take longer than to read them.
             if not all(np.isfinite(np.asarray(x)).all() for x in (run.t, run.q, run.v, run.u)):
-                raise ValueError(
+                raise UserError(
                     f"Trajectory {number} has values that are not finite. Cut them off first, for "
                     "instance with `trajectory.kept`."
                 )
         if parameters is None or isinstance(parameters, Mapping):
             parameters = [dict(parameters or {})] * len(runs)
         if len(parameters) != len(runs):
-            raise ValueError(
+            raise UserError(
                 f"{len(parameters)} sets of parameters for {len(runs)} trajectories; give one for "
                 "each, or one for all."
             )
@@ -181,23 +182,23 @@ class Dataset(eqx.Module):
 
 
 def check_times(t: Any) -> None:
-    """Raise `ValueError` unless `t` is a finite, increasing vector of at least two times."""
+    """Raise `UserError` unless `t` is a finite, increasing vector of at least two times."""
     try:
         values = np.asarray(t, float)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"Times must be numbers, but they are {t!r}.") from error
+        raise UserError(f"Times must be numbers, but they are {t!r}.") from error
     if values.ndim != 1 or values.shape[0] < 2:
-        raise ValueError(
+        raise UserError(
             f"Times have shape {values.shape}; give a vector of at least two times, "
             "the first of which is the start."
         )
     if not np.all(np.isfinite(values)):
         index = int(np.argmin(np.isfinite(values)))
-        raise ValueError(f"Time number {index} is {values[index]}; times must be finite.")
+        raise UserError(f"Time number {index} is {values[index]}; times must be finite.")
     steps = np.diff(values)
     if np.any(steps <= 0):
         index = int(np.argmax(steps <= 0))
-        raise ValueError(
+        raise UserError(
             f"Times must increase, but t[{index + 1}] = {values[index + 1]:g} follows "
             f"t[{index}] = {values[index]:g}. Sort them and drop repetitions."
         )

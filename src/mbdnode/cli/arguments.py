@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from mbdnode.errors import UserError
+
 # Options that take name=value, once each or several after one another.
 ASSIGNING = ("--initial", "--role", "--set")
 _ASSIGNMENT = re.compile(r"[^\W\d]\w*=")
@@ -37,15 +39,15 @@ def split_assignments(option: str, pairs: Sequence[str], form: str, example: str
 
     **Returns:**
 
-    A dictionary. Raises `ValueError` for what has no name or no value, or is given twice.
+    A dictionary. Raises `UserError` for what has no name or no value, or is given twice.
     """
     values: dict[str, str] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not (name and equals):
-            raise ValueError(f"{option} {pair!r} is not {form}, such as {option} {example}.")
+            raise UserError(f"{option} {pair!r} is not {form}, such as {option} {example}.")
         if name in values:
-            raise ValueError(f"{option} gives {name!r} twice. Give it once.")
+            raise UserError(f"{option} gives {name!r} twice. Give it once.")
         values[name] = text
     return values
 
@@ -60,14 +62,14 @@ def parse_assignments(option: str, pairs: Sequence[str]) -> dict[str, float]:
 
     **Returns:**
 
-    A dictionary. Raises `ValueError` for what is not `name=number`, or given twice.
+    A dictionary. Raises `UserError` for what is not `name=number`, or given twice.
     """
     values: dict[str, float] = {}
     for name, text in split_assignments(option, pairs, "name=value", "theta=0.5").items():
         try:
             values[name] = float(text)
         except ValueError:
-            raise ValueError(
+            raise UserError(
                 f"{option} {name}={text}: {text!r} is not a number. Write it like {name}=0.5."
             ) from None
     return values

@@ -21,6 +21,7 @@ import numpy as np
 from mbdnode.control import MPC
 from mbdnode.data import write
 from mbdnode.data.atomic import replace_file
+from mbdnode.errors import UserError
 from mbdnode.experiments import CONTROL_TASKS
 from mbdnode.experiments.control_task import ControlTask, judge
 from mbdnode.experiments.folder import MODEL
@@ -98,7 +99,7 @@ def _learned(folder: str, name: str) -> Any:
     path = Path(folder)
     if not (path / MODEL).is_file():
         case = CONTROL_TASKS[name][1].name
-        raise ValueError(
+        raise UserError(
             f"--model is {folder!r}, where there is no {MODEL}. Give 'truth', or the folder of a "
             f"finished run, such as that of: mbdnode run {case} --recipe best --out RUN_DIR"
         )

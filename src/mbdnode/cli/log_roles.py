@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mbdnode.errors import UserError
+
 _MANY = ("coordinates", "rates", "inputs", "parameters", "angles")
 _ONE = ("time", "run", "input_time", "interpolation", "gaps")
 _NUMBER = ("longest_step_s",)
@@ -20,7 +22,7 @@ def columns_of(path: Path | None, roles: Sequence[str]) -> dict[str, Any]:
 
     **Returns:**
 
-    Arguments by name. Raises `ValueError` for what is not understood.
+    Arguments by name. Raises `UserError` for what is not understood.
     """
     asked: dict[str, Any] = {}
     if path is not None:
@@ -30,7 +32,7 @@ def columns_of(path: Path | None, roles: Sequence[str]) -> dict[str, Any]:
     for pair in roles:
         role, equals, text = pair.partition("=")
         if not (role and equals and text):
-            raise ValueError(f"--role {pair!r} is not role=column, such as --role time=t.")
+            raise UserError(f"--role {pair!r} is not role=column, such as --role time=t.")
         if role in _MANY:
             asked[role] = _several(text)
         elif role in _ONE:
@@ -57,7 +59,7 @@ def _number(role: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"--role {role}={text}: {text!r} is not a number.") from None
+        raise UserError(f"--role {role}={text}: {text!r} is not a number.") from None
 
 
 def holdout_of(text: str) -> tuple[float, tuple[str, ...]]:
@@ -76,5 +78,5 @@ def holdout_of(text: str) -> tuple[float, tuple[str, ...]]:
     except ValueError:
         return 0.0, tuple(part.strip() for part in text.split(",") if part.strip())
     if not 0 <= fraction < 1:
-        raise ValueError(f"--holdout is {text}; a part must be at least 0 and below 1.")
+        raise UserError(f"--holdout is {text}; a part must be at least 0 and below 1.")
     return fraction, ()

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mbdnode.errors import UserError
+
 if TYPE_CHECKING:
     from mbdnode.mechanisms.planar import Analysis, PlanarKinematics, PlanarMechanism
 
@@ -65,11 +67,11 @@ def mechanism(
 def _check_request(steps: int | None, dt: float, out: Path | None) -> None:
     """Before anything is computed."""
     if steps is not None and out is None:
-        raise ValueError("--steps needs --out DIR, where the trajectory is to go. Add it.")
+        raise UserError("--steps needs --out DIR, where the trajectory is to go. Add it.")
     if steps is not None and steps < 1:
-        raise ValueError(f"--steps is {steps}; it must be at least 1.")
+        raise UserError(f"--steps is {steps}; it must be at least 1.")
     if not 0 < dt < float("inf"):
-        raise ValueError(f"--dt is {dt:g}; it must be above zero and finite.")
+        raise UserError(f"--dt is {dt:g}; it must be above zero and finite.")
     if out is not None and out.exists() and not out.is_dir():
         raise NotADirectoryError(f"'{out}' is a file, but --out is a directory. Name another.")
 

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from mbdnode.errors import UserError
+
 
 def mpc(
     task: Annotated[
@@ -52,10 +54,10 @@ def mpc(
     changes: dict = {name: value for name, value in options.items() if value is not None}
     if terminal is not None:
         if terminal not in ("riccati", "none"):
-            raise ValueError(f"--terminal is {terminal!r}; it must be riccati or none.")
+            raise UserError(f"--terminal is {terminal!r}; it must be riccati or none.")
         changes["terminal"] = None if terminal == "none" else terminal
     if steps is not None and steps < 1:
-        raise ValueError(f"--steps is {steps}; it must be at least 1.")
+        raise UserError(f"--steps is {steps}; it must be at least 1.")
 
     from mbdnode.cli.interrupts import leaving_at_once
     from mbdnode.cli.progress import counting

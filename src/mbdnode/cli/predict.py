@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from mbdnode.errors import UserError
+
 
 def predict(
     folder: Annotated[Path, typer.Argument(help="The folder of a fit.", metavar="DIR")],
@@ -40,7 +42,7 @@ def predict(
 
     start = parse_assignments("--initial", initial or ())
     if (like is None) == (not start and inputs is None and steps is None):
-        raise ValueError(
+        raise UserError(
             "Give --like LOG, or --initial with --inputs FILE (or with --steps and --dt)."
         )
 

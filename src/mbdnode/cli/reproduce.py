@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mbdnode.errors import UserError
+
 if TYPE_CHECKING:
     from mbdnode.experiments.plan import Plan, PlannedRun
     from mbdnode.experiments.reproduce import Place
@@ -81,7 +83,7 @@ def reproduce(
 def _split(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise ValueError(f"{text!r} names nothing. Write names with commas between them, as a,b.")
+        raise UserError(f"{text!r} names nothing. Write names with commas between them, as a,b.")
     return names
 
 

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from mbdnode.errors import UserError
+
 
 def run(
     case: Annotated[
@@ -49,11 +51,11 @@ def run(
     Everything is checked before anything is computed.
     """
     if (case is None) == (config is None):
-        raise ValueError("Name a case, or give --config FILE to repeat a run.")
+        raise UserError("Name a case, or give --config FILE to repeat a run.")
     options = {"model": model, "recipe": recipe, "integrator": integrator, "seed": seed}
     given = {name: value for name, value in options.items() if value is not None}
     if config is not None and given:
-        raise ValueError(
+        raise UserError(
             f"--config repeats a run as it was, so it cannot take --{', --'.join(given)}. Leave "
             "them out, or name the case instead; --set can change single fields."
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 
+from mbdnode.errors import UserError
 from mbdnode.experiments.case import Case
 from mbdnode.integrators import INTEGRATORS
 from mbdnode.multibody import consistent_state, constraint_counts, resolve_parameters
@@ -54,27 +55,27 @@ def prepare(
 
     **Returns:**
 
-    A `Run`. Raises `ValueError` for what cannot be done.
+    A `Run`. Raises `UserError` for what cannot be done.
     """
     steps = case.steps if steps is None else steps
     dt_s = case.dt_s if dt_s is None else dt_s
     integrator = case.integrator if integrator is None else integrator
     if steps < 1:
-        raise ValueError(f"The number of steps is {steps}; it must be at least 1.")
+        raise UserError(f"The number of steps is {steps}; it must be at least 1.")
     if not (math.isfinite(dt_s) and dt_s > 0):
-        raise ValueError(
+        raise UserError(
             f"The step is {dt_s:g} s; it must be finite and above zero. "
             f"The case's own is {case.dt_s:g} s."
         )
     if integrator.lower() not in (*INTEGRATORS, ANALYTIC):
         raise unknown_name("integrator", integrator, (*INTEGRATORS, ANALYTIC))
     if seed is not None and case.inputs is None:
-        raise ValueError(
+        raise UserError(
             f"Case {case.name!r} has no random inputs, so a seed of {seed} would change nothing. "
             "Leave it out."
         )
     if seed is not None and seed < 0:
-        raise ValueError(f"The seed is {seed}; it must not be negative.")
+        raise UserError(f"The seed is {seed}; it must not be negative.")
     mu = {**case.parameters, **(parameters or {})}
     resolve_parameters(case.mechanism, mu)
     state = start(case, initial or {}, mu)

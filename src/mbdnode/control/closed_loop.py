@@ -11,6 +11,7 @@ from mbdnode.control.mpc import MPC
 from mbdnode.control.plant import Plant
 from mbdnode.control.schedule import deviations, rows_of
 from mbdnode.decisions import Decision, Decisions
+from mbdnode.errors import UserError
 from mbdnode.multibody import AbstractNamed
 from mbdnode.simulation.rollout import make_row
 from mbdnode.status import Outcome, Status, completed
@@ -167,7 +168,7 @@ def _padded(rows: list, count: int):
 def _check_counts(steps: Any, substeps: Any, delay: Any) -> None:
     for name, value, least in (("steps", steps, 1), ("substeps", substeps, 1), ("delay", delay, 0)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
+            raise UserError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
 
 
 def _check_names(plant: Any, controller: MPC) -> None:
@@ -180,7 +181,7 @@ def _check_names(plant: Any, controller: MPC) -> None:
         ("inputs", model.input_names, plant.input_names),
     ):
         if mine != theirs:
-            raise ValueError(
+            raise UserError(
                 f"The controller's model has the {what} {', '.join(mine) or '(none)'}, but the "
                 f"plant has {', '.join(theirs) or '(none)'}. Control a plant with a model of it."
             )

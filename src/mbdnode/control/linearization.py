@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 
 from mbdnode.control.state_space import StateSpace, as_vector, state_space
 from mbdnode.control.task import as_number
+from mbdnode.errors import UserError
 
 
 def linearize(
@@ -76,16 +77,16 @@ def discretize(A: Any, B: Any, dt: Any) -> tuple[Float[Array, "nz nz"], Float[Ar
     """
     A, B = jnp.asarray(A, float), jnp.asarray(B, float)
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
-        raise ValueError(f"A has shape {A.shape}; it must be square.")
+        raise UserError(f"A has shape {A.shape}; it must be square.")
     if B.ndim != 2 or B.shape[0] != A.shape[0]:
-        raise ValueError(
+        raise UserError(
             f"B has shape {B.shape}; it must have the {A.shape[0]} rows of A and a column for "
             "each input."
         )
     if not as_number("dt", dt) > 0:
-        raise ValueError(f"dt is {dt} s; it must be finite and above zero.")
+        raise UserError(f"dt is {dt} s; it must be finite and above zero.")
     if not (np.all(np.isfinite(np.asarray(A))) and np.all(np.isfinite(np.asarray(B)))):
-        raise ValueError("A or B has entries that are not finite; they must be.")
+        raise UserError("A or B has entries that are not finite; they must be.")
     step = jsl.expm(_augmented(A, B) * jnp.asarray(dt, float))
     return step[: A.shape[0], : A.shape[0]], step[: A.shape[0], A.shape[0] :]
 

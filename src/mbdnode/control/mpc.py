@@ -17,6 +17,7 @@ from mbdnode.control.riccati import riccati
 from mbdnode.control.state_space import as_vector, state_space
 from mbdnode.control.task import as_number, make_task, semidefinite
 from mbdnode.decisions import Decision
+from mbdnode.errors import UserError
 from mbdnode.multibody import consistent_state
 from mbdnode.naming import unknown_name
 from mbdnode.trajectory import State
@@ -248,7 +249,7 @@ class MPC:
         if isinstance(z, State):
             count = len(self.space.system.coordinates)
             if np.shape(z.q) != (count,) or np.shape(z.v) != (count,):
-                raise ValueError(
+                raise UserError(
                     f"The state has shapes {np.shape(z.q)} and {np.shape(z.v)}; the model has "
                     f"{count} coordinates."
                 )
@@ -270,11 +271,11 @@ class MPC:
         try:
             vector = np.asarray(z, float)
         except (TypeError, ValueError) as error:
-            raise ValueError(
+            raise UserError(
                 f"The state is {z!r}; give a State, or the numbers {', '.join(self.states)}."
             ) from error
         if vector.shape != (len(self.states),):
-            raise ValueError(
+            raise UserError(
                 f"The state has shape {vector.shape}; give {len(self.states)} number(s): "
                 f"{', '.join(self.states)}."
             )
@@ -285,7 +286,7 @@ class MPC:
         near = self.space.home if self._near is None else self._near
         for u in pending:
             if np.shape(u) != (len(self.inputs),):
-                raise ValueError(
+                raise UserError(
                     f"An input in `pending` has shape {np.shape(u)}; give {len(self.inputs)} "
                     f"number(s): {', '.join(self.inputs)}."
                 )
@@ -314,7 +315,7 @@ class MPC:
             return np.repeat(self.task.target[None], count, axis=0)
         rows = np.asarray(given, float)
         if rows.shape != (count, len(self.states)) or not np.all(np.isfinite(rows)):
-            raise ValueError(
+            raise UserError(
                 f"The reference has shape {rows.shape}; it must have {count} finite rows, one for "
                 f"each step of the horizon, and the columns {', '.join(self.states)}."
             )
@@ -344,12 +345,12 @@ def _check_standing(controller: MPC, terminal: Any, A: np.ndarray, B: np.ndarray
     """One linearisation, and the cost of going on for ever, are for where nothing moves."""
     moves = _moving(controller, A, B)
     if moves and controller.relinearize == "once":
-        raise ValueError(
+        raise UserError(
             f"{moves} there. One linearisation is only good where the model stands still: choose "
             "an equilibrium and its u_target, or use relinearize='each'."
         )
     if moves and isinstance(terminal, str):
-        raise ValueError(
+        raise UserError(
             f"{moves} there, so it has no cost of staying for ever. Give terminal=None, or a "
             "matrix of your own."
         )
@@ -359,7 +360,7 @@ def _jacobians_at_target(controller: MPC) -> tuple[np.ndarray, np.ndarray]:
     task = controller.task
     A, B = jacobians_at(controller.space, 0.0, task.target, task.u_target)
     if not (bool(jnp.all(jnp.isfinite(A))) and bool(jnp.all(jnp.isfinite(B)))):
-        raise ValueError("The model's Jacobian at the target is not finite. Move the target.")
+        raise UserError("The model's Jacobian at the target is not finite. Move the target.")
     return np.asarray(A), np.asarray(B)
 
 
@@ -385,7 +386,7 @@ def _check_reach(controller: MPC) -> None:
     ranges = zip(controller.inputs, controller.last_input, low, high, strict=True)
     for name, u, least, most in ranges:
         if not least <= u <= most:
-            raise ValueError(
+            raise UserError(
                 f"No input is feasible in the first step: {name} is {u:g} before it and may "
                 f"change too little to come within its bounds. Start from u between {least:g} "
                 f"and {most:g}, or widen u_rate."
@@ -396,11 +397,11 @@ def _check_options(relinearize: Any, iterations: Any, load_gain: Any) -> None:
     if relinearize not in _MODES:
         raise unknown_name("relinearize", str(relinearize), _MODES)
     if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
-        raise ValueError(f"iterations is {iterations!r}; it must be a whole number of at least 1.")
+        raise UserError(f"iterations is {iterations!r}; it must be a whole number of at least 1.")
     if iterations > 1 and relinearize == "once":
-        raise ValueError(
+        raise UserError(
             f"iterations is {iterations}, but one linearisation leaves nothing to improve. Leave "
             "it out, or use relinearize='each'."
         )
     if not 0 <= as_number("load_gain", load_gain) <= 1:
-        raise ValueError(f"load_gain is {load_gain}; it must be between 0 and 1.")
+        raise UserError(f"load_gain is {load_gain}; it must be between 0 and 1.")

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.control.state_space import check_controllable_kind
+from mbdnode.errors import UserError
 from mbdnode.integrators import AbstractIntegrator, get_integrator
 from mbdnode.multibody import (
     AbstractSystem,
@@ -48,7 +49,7 @@ class Plant:
         substeps: int,
     ):
         if isinstance(system, AbstractEnsemble):
-            raise ValueError(
+            raise UserError(
                 "The plant is an ensemble, which has no single motion. Use one of its members, "
                 "ensemble[i]; the ensemble may be the controller's model."
             )
@@ -105,11 +106,11 @@ def _as_state(system: AbstractSystem, initial: Any, parameters: Mapping | None) 
     state = State(jnp.asarray(initial.q, float), jnp.asarray(initial.v, float))
     for names, values in ((system.coordinate_names, state.q), (system.rate_names, state.v)):
         if values.shape != (len(names),):
-            raise ValueError(
+            raise UserError(
                 f"The initial state has shape {values.shape}; give {len(names)} number(s): "
                 f"{', '.join(names)}."
             )
         for name, value in zip(names, values, strict=True):
             if not bool(jnp.isfinite(value)):
-                raise ValueError(f"The initial {name} is {float(value)}; it must be finite.")
+                raise UserError(f"The initial {name} is {float(value)}; it must be finite.")
     return state

@@ -7,6 +7,8 @@ so is the closed loop: it is stable for any step and any horizon.
 import numpy as np
 import scipy.linalg as sl
 
+from mbdnode.errors import UserError
+
 
 def riccati(A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray) -> np.ndarray:
     """The stabilising solution of the discrete algebraic Riccati equation.
@@ -18,18 +20,18 @@ def riccati(A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray) -> np.nd
 
     **Returns:**
 
-    `P`. Raises `ValueError` if there is none, because the inputs cannot stabilise the model, or
+    `P`. Raises `UserError` if there is none, because the inputs cannot stabilise the model, or
     because a state that does not decay has no weight.
     """
     reason = "the inputs cannot stabilise it there, or a state that does not decay has no weight"
     try:
         P = sl.solve_discrete_are(A, B, Q, R)
     except (np.linalg.LinAlgError, ValueError) as error:
-        raise ValueError(_sentence(reason)) from error
+        raise UserError(_sentence(reason)) from error
     gain = np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
     modulus = float(np.max(np.abs(np.linalg.eigvals(A - B @ gain))))
     if not modulus < 1:
-        raise ValueError(_sentence(f"{reason}: the loop's largest modulus is {modulus:.6g}"))
+        raise UserError(_sentence(f"{reason}: the loop's largest modulus is {modulus:.6g}"))
     return (P + P.T) / 2
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from mbdnode.control.state_space import as_vector
+from mbdnode.errors import UserError
 
 
 def rows_of(
@@ -27,7 +28,7 @@ def rows_of(
 
     **Returns:**
 
-    An array, or None for None. Raises `ValueError` for a wrong shape or what is not finite.
+    An array, or None for None. Raises `UserError` for a wrong shape or what is not finite.
     """
     if given is None:
         return None
@@ -42,16 +43,16 @@ def rows_of(
     try:
         rows = np.asarray(given, float)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"The {what} is {given!r}, which is no array of numbers.") from error
+        raise UserError(f"The {what} is {given!r}, which is no array of numbers.") from error
     rows = rows[:, None] if rows.ndim == 1 and len(names) == 1 else rows
     if rows.ndim != 2 or rows.shape[1] != len(names) or not len(rows):
-        raise ValueError(
+        raise UserError(
             f"The {what} has shape {rows.shape}; give a row for each time, with the columns "
             f"{', '.join(names)}, or a function of time."
         )
     if not np.all(np.isfinite(rows)):
         row, column = np.argwhere(~np.isfinite(rows))[0]
-        raise ValueError(
+        raise UserError(
             f"The {what} has {names[column]} = {rows[row, column]} in row {row}; it must be finite."
         )
     index = np.minimum(np.arange(len(times)), len(rows) - 1)
@@ -68,7 +69,7 @@ def deviations(noise: Any, names: tuple[str, ...]) -> np.ndarray | None:
 
     **Returns:**
 
-    A vector. Raises `ValueError` for a negative one.
+    A vector. Raises `UserError` for a negative one.
     """
     if noise is None:
         return None
@@ -77,5 +78,5 @@ def deviations(noise: Any, names: tuple[str, ...]) -> np.ndarray | None:
     values = as_vector("The noise", noise, names)
     if np.any(values < 0):
         name = names[int(np.argmin(values))]
-        raise ValueError(f"The noise of {name} is {np.min(values):g}; it must not be negative.")
+        raise UserError(f"The noise of {name} is {np.min(values):g}; it must not be negative.")
     return values if np.any(values) else None

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbdnode.errors import UserError
 from mbdnode.multibody import (
     AbstractForecaster,
     AbstractSystem,
@@ -169,12 +170,12 @@ def state_space(
         at = consistent_state(system, at or {}, t=t, parameters=parameters)
     state = State(jnp.asarray(at.q, float), jnp.asarray(at.v, float))
     if not bool(jnp.all(jnp.isfinite(state.q)) & jnp.all(jnp.isfinite(state.v))):
-        raise ValueError(
+        raise UserError(
             f"The state is {np.asarray(state.q)}, {np.asarray(state.v)}; it must be finite."
         )
     partition = choose_partition(system, time, state.q, mu)
     if not partition.degrees_of_freedom:
-        raise ValueError(
+        raise UserError(
             f"{type(system).__name__} has no freedom: its motion is prescribed, and no input can "
             "change it."
         )
@@ -188,7 +189,7 @@ def _indices(system: AbstractSystem, actuated: Any) -> tuple[int, ...]:
     if actuated is None:
         return tuple(range(len(names)))
     if not isinstance(actuated, (str, Sequence)) or not len(actuated):
-        raise ValueError(
+        raise UserError(
             f"actuated is {actuated!r}; name at least one of the inputs {', '.join(names)}."
         )
     chosen = (actuated,) if isinstance(actuated, str) else tuple(actuated)
@@ -196,14 +197,14 @@ def _indices(system: AbstractSystem, actuated: Any) -> tuple[int, ...]:
         if name not in names:
             raise unknown_name("input", name, names)
         if chosen.count(name) > 1:
-            raise ValueError(f"Input {name!r} is named twice; name each once.")
+            raise UserError(f"Input {name!r} is named twice; name each once.")
     return tuple(names.index(name) for name in chosen)
 
 
 def check_controllable_kind(system: Any) -> None:
     """Raise for what has no rate that inputs could change."""
     if isinstance(system, AbstractForecaster):
-        raise ValueError(
+        raise UserError(
             f"{type(system).__name__} gives states over time and has no rate to linearise, nor "
             "inputs that could change it. Use a model that learns accelerations, such as MBDNODE."
         )
@@ -245,7 +246,7 @@ def as_vector(
 
     **Returns:**
 
-    A vector. Raises `ValueError` for a wrong shape, an unknown name, or what is not finite.
+    A vector. Raises `UserError` for a wrong shape, an unknown name, or what is not finite.
     """
     if isinstance(values, Mapping):
         for name in values:
@@ -255,16 +256,16 @@ def as_vector(
         values = [values.get(name, other) for name, other in zip(names, others, strict=True)]
     try:
         if np.iscomplexobj(np.asarray(values)):
-            raise ValueError("complex")
+            raise UserError("complex")
         array = np.asarray(values, float)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{what} is {values!r}, which are no numbers.") from error
+        raise UserError(f"{what} is {values!r}, which are no numbers.") from error
     if array.shape != (len(names),):
-        raise ValueError(
+        raise UserError(
             f"{what} has shape {array.shape}; give {len(names)} number(s): {', '.join(names)}."
         )
     if not np.all(np.isfinite(array)):
         worst = names[int(np.argmin(np.isfinite(array)))]
         value = array[names.index(worst)]
-        raise ValueError(f"{what} has {worst} = {value}; every value must be finite.")
+        raise UserError(f"{what} has {worst} = {value}; every value must be finite.")
     return array

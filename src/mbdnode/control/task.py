@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mbdnode.control.state_space import as_vector
+from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
 
 _SYMMETRIC = 1e-9
@@ -73,25 +74,23 @@ def make_task(
 
     **Returns:**
 
-    A `Task`. Raises `ValueError` for what no controller could do.
+    A `Task`. Raises `UserError` for what no controller could do.
     """
     if not inputs:
-        raise ValueError("The model has no inputs, so there is nothing to control it with.")
+        raise UserError("The model has no inputs, so there is nothing to control it with.")
     if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)) or horizon < 1:
-        raise ValueError(f"The horizon is {horizon!r}; it must be a whole number of at least 1.")
+        raise UserError(f"The horizon is {horizon!r}; it must be a whole number of at least 1.")
     if not as_number("dt", dt) > 0:
-        raise ValueError(f"dt is {dt} s; it must be finite and above zero.")
+        raise UserError(f"dt is {dt} s; it must be finite and above zero.")
     if not as_number("violation_cost", violation_cost) > 0:
-        raise ValueError(f"violation_cost is {violation_cost}; it must be finite and above zero.")
+        raise UserError(f"violation_cost is {violation_cost}; it must be finite and above zero.")
     z_low, z_high = _bounds("z_bounds", z_bounds, states)
     u_low, u_high = _bounds("u_bounds", u_bounds, inputs)
     _check_inside("target", target, z_low, z_high, states)
     _check_inside("u_target", u_target, u_low, u_high, inputs)
     weight = _weight("Q", Q, states, definite=False)
     if not np.any(weight):
-        raise ValueError(
-            "Q is zero, so no state is controlled. Give at least one of them a weight."
-        )
+        raise UserError("Q is zero, so no state is controlled. Give at least one of them a weight.")
     return Task(
         horizon=int(horizon),
         dt_s=float(dt),
@@ -109,10 +108,10 @@ def make_task(
 
 
 def as_number(name: str, value: Any) -> float:
-    """A finite number; raises `ValueError` for anything else."""
+    """A finite number; raises `UserError` for anything else."""
     good = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not good or not np.isfinite(value):
-        raise ValueError(f"{name} is {value!r}; it must be a finite number.")
+        raise UserError(f"{name} is {value!r}; it must be a finite number.")
     return float(value)
 
 
@@ -126,7 +125,7 @@ def _weight(name: str, given: Any, names: tuple[str, ...], *, definite: bool) ->
         matrix = symmetric(name, given, len(names))
     least = _least_eigenvalue(matrix)
     if definite and not least > 1e-12 * float(np.max(np.abs(matrix))):
-        raise ValueError(
+        raise UserError(
             f"{name} has the eigenvalue {least:.3g}; it must be positive definite, so that every "
             "input has a cost. Give an input that is to be free a small weight."
         )
@@ -138,11 +137,11 @@ def _least_eigenvalue(matrix: np.ndarray) -> float:
 
 
 def semidefinite(name: str, given: Any, size: int) -> np.ndarray:
-    """A symmetric matrix without negative eigenvalues; raises `ValueError` for any other."""
+    """A symmetric matrix without negative eigenvalues; raises `UserError` for any other."""
     matrix = symmetric(name, given, size)
     least = _least_eigenvalue(matrix)
     if least < -1e-9 * float(np.max(np.abs(matrix))):
-        raise ValueError(
+        raise UserError(
             f"{name} has the eigenvalue {least:.3g}; it must be positive semi-definite, since a "
             "negative cost has no least value. Check the signs."
         )
@@ -150,25 +149,25 @@ def semidefinite(name: str, given: Any, size: int) -> np.ndarray:
 
 
 def symmetric(name: str, given: Any, size: int) -> np.ndarray:
-    """A finite symmetric matrix of that size; raises `ValueError` for any other."""
+    """A finite symmetric matrix of that size; raises `UserError` for any other."""
     try:
         if np.iscomplexobj(np.asarray(given)):
             raise ValueError("complex")
         matrix = np.asarray(given, float)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} is {given!r}, which is no matrix of numbers.") from error
+        raise UserError(f"{name} is {given!r}, which is no matrix of numbers.") from error
     if matrix.shape != (size, size):
-        raise ValueError(
+        raise UserError(
             f"{name} has shape {matrix.shape}; it must be {size} by {size}, or a vector of {size} "
             "for a diagonal one."
         )
     if not np.all(np.isfinite(matrix)):
         row, column = np.argwhere(~np.isfinite(matrix))[0]
-        raise ValueError(f"{name}[{row}, {column}] is {matrix[row, column]}; it must be finite.")
+        raise UserError(f"{name}[{row}, {column}] is {matrix[row, column]}; it must be finite.")
     away = np.abs(matrix - matrix.T)
     row, column = np.unravel_index(int(np.argmax(away)), away.shape)
     if away[row, column] > _SYMMETRIC * max(1.0, float(np.max(np.abs(matrix)))):
-        raise ValueError(
+        raise UserError(
             f"{name} is not symmetric: [{row}, {column}] is {matrix[row, column]:g}, but "
             f"[{column}, {row}] is {matrix[column, row]:g}. Use ({name} + {name}.T) / 2."
         )
@@ -192,7 +191,7 @@ def _bounds(what: str, given: Any, names: tuple[str, ...]) -> tuple[np.ndarray, 
         low, high = (_side(what, side, len(names)) for side in _pair(what, given))
     for name, least, most in zip(names, low, high, strict=True):
         if np.isnan(least) or np.isnan(most) or not least < most:
-            raise ValueError(
+            raise UserError(
                 f"{what} leaves no room for {name}: it would have to be above {least:g} and below "
                 f"{most:g}. Give the lesser value first."
             )
@@ -204,7 +203,7 @@ def _side(what: str, side: Any, count: int) -> np.ndarray:
     try:
         return np.broadcast_to(np.asarray(side, float), (count,)).copy()
     except (TypeError, ValueError) as error:
-        raise ValueError(
+        raise UserError(
             f"{what} has {side!r} on one side; give a number, or {count} of them."
         ) from error
 
@@ -215,7 +214,7 @@ def _pair(what: str, given: Any) -> tuple[Any, Any]:
         # None on a side is no bound there.
         return (-np.inf if low is None else low), (np.inf if high is None else high)
     except (TypeError, ValueError) as error:
-        raise ValueError(
+        raise UserError(
             f"{what} is {given!r}; give the least and the greatest value, such as (-1.0, 1.0)."
         ) from error
 
@@ -232,11 +231,11 @@ def _rate(given: Any, names: tuple[str, ...]) -> np.ndarray:
     try:
         rate = np.broadcast_to(np.asarray(given, float), (len(names),))
     except (TypeError, ValueError) as error:
-        raise ValueError(
+        raise UserError(
             f"u_rate is {given!r}; give one number, or one for each of {', '.join(names)}."
         ) from error
     if not np.all(rate > 0):
-        raise ValueError(
+        raise UserError(
             f"u_rate is {given!r}; every input needs a limit above zero, in its unit per second."
         )
     return rate.copy()
@@ -245,7 +244,7 @@ def _rate(given: Any, names: tuple[str, ...]) -> np.ndarray:
 def _check_inside(what: str, values: np.ndarray, low, high, names: tuple[str, ...]) -> None:
     for name, value, least, most in zip(names, values, low, high, strict=True):
         if not least <= value <= most:
-            raise ValueError(
+            raise UserError(
                 f"{what} has {name} = {value:g}, outside its own bounds {least:g} to {most:g}: no "
                 "plan could both go there and keep them. Move one of the two."
             )

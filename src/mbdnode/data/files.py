@@ -11,6 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from mbdnode.data.atomic import replace_file
+from mbdnode.errors import UserError
 from mbdnode.multibody import AbstractNamed
 from mbdnode.status import completed
 from mbdnode.trajectory import Trajectory
@@ -31,7 +32,7 @@ def write(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
     """
     destination = check_destination(path)
     if trajectory.t.ndim != 1:
-        raise ValueError(
+        raise UserError(
             f"This trajectory is a batch of shape {trajectory.t.shape[:-1]}, but a file holds one. "
             "Pick one with jax.tree.map(lambda x: x[i], trajectory) and write each to its own file."
         )
@@ -58,10 +59,10 @@ def read_back(path: str | os.PathLike[str], system: AbstractNamed) -> Trajectory
     try:
         table = pyarrow.csv.read_csv(path)
     except (OSError, pa.ArrowInvalid) as error:
-        raise ValueError(f"'{path}' cannot be read: {error}") from error
+        raise UserError(f"'{path}' cannot be read: {error}") from error
     names = ("t", *system.coordinate_names, *system.rate_names, *system.input_names)
     if tuple(table.column_names) != names:
-        raise ValueError(
+        raise UserError(
             f"'{path}' has the columns {', '.join(table.column_names)}; "
             f"{type(system).__name__} has {', '.join(names)}."
         )
@@ -91,12 +92,12 @@ def check_destination(path: str | os.PathLike[str]) -> Path:
 
     **Returns:**
 
-    The path, with links followed. Raises `ValueError` for a suffix that is not known and
+    The path, with links followed. Raises `UserError` for a suffix that is not known and
     `OSError` for a place that cannot be written to.
     """
     path = Path(path)
     if path.suffix.lower() not in _WRITERS:
-        raise ValueError(
+        raise UserError(
             f"Cannot tell the format of '{path}' from its suffix '{path.suffix}'. "
             f"End the name in {' or '.join(_WRITERS)}."
         )

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.stats.qmc import Halton
 
+from mbdnode.errors import UserError
 from mbdnode.multibody import (
     AbstractMechanism,
     Params,
@@ -82,7 +83,7 @@ def sample_accelerations(
     An iterator over `Samples`, in order; the last block may be shorter.
     """
     if count < 1 or block < 1:
-        raise ValueError(f"count is {count} and block is {block}; both must be at least 1.")
+        raise UserError(f"count is {count} and block is {block}; both must be at least 1.")
     return Sampler(mechanism, ranges, guess, parameters).draw(count, seed, block)
 
 
@@ -142,10 +143,10 @@ def _bounds(mechanism, partition: Partition, ranges) -> tuple[np.ndarray, np.nda
             raise unknown_name("independent coordinate, rate or input", name, names)
     for name in names:
         if name not in ranges:
-            raise ValueError(f"No range for {name!r}; give one for each of {', '.join(names)}.")
+            raise UserError(f"No range for {name!r}; give one for each of {', '.join(names)}.")
         low, high = ranges[name]
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
-            raise ValueError(
+            raise UserError(
                 f"The range of {name!r} is ({low}, {high}); give two finite numbers, least first."
             )
     bounds = np.array([ranges[name] for name in names], float)
@@ -215,7 +216,7 @@ def _follow(mechanism, partition, reference, mu, drawn, samples: Samples, lost) 
             bad = padded[int(np.argmin(np.asarray(solved)[: rows.size]))]
             names = [mechanism.coordinate_names[i] for i in partition.position.independent]
             where = ", ".join(f"{n} = {x:g}" for n, x in zip(names, bad, strict=False))
-            raise ValueError(
+            raise UserError(
                 f"The mechanism cannot be moved from its reference configuration to {where}. "
                 "Narrow that range, or give a guess nearer to it."
             )

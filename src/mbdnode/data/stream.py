@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.data.sampling import BLOCK, Sampler
+from mbdnode.errors import UserError
 from mbdnode.multibody import AbstractMechanism
 from mbdnode.simulation import simulate
 from mbdnode.trajectory import Dataset, State
@@ -59,9 +60,9 @@ class StepStream(AbstractStream):
         parameters: Mapping[str, Any] | None = None,
     ):
         if size < 1:
-            raise ValueError(f"size is {size}; a chunk needs at least one step.")
+            raise UserError(f"size is {size}; a chunk needs at least one step.")
         if count is not None and count < 1:
-            raise ValueError(f"count is {count}; a stream that ends needs at least one chunk.")
+            raise UserError(f"count is {count}; a stream that ends needs at least one chunk.")
         self.count = count
         self._sampler = Sampler(mechanism, ranges, guess, parameters)
         self._size, self._seed, self._parameters = size, seed, dict(parameters or {})

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
+from mbdnode.errors import UserError
 from mbdnode.multibody import AbstractMechanism, resolve_parameters
 from mbdnode.trajectory import Trajectory
 
@@ -26,12 +27,12 @@ def energy(
 
     **Returns:**
 
-    One value for each time. Raises `ValueError` for a mechanism without a potential.
+    One value for each time. Raises `UserError` for a mechanism without a potential.
     """
     trajectory.require_single("energy")
     mu = resolve_parameters(mechanism, parameters)
     if mechanism.potential_energy(trajectory.q[0], mu) is None:
-        raise ValueError(
+        raise UserError(
             f"{type(mechanism).__name__} defines no potential energy; add `potential_energy`."
         )
     return _energy(mechanism, trajectory.q, trajectory.v, mu)

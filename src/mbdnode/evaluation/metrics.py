@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.errors import UserError
 from mbdnode.evaluation.energy import energy
 from mbdnode.multibody import (
     AbstractMechanism,
@@ -77,12 +78,12 @@ def evaluate(
     for run in (prediction, truth):
         run.require_single("evaluate")
     if prediction.coordinates != truth.coordinates or len(prediction) != len(truth):
-        raise ValueError(
+        raise UserError(
             f"The prediction has {len(prediction)} rows of {', '.join(prediction.coordinates)}, "
             f"the truth {len(truth)} of {', '.join(truth.coordinates)}. Compare like with like."
         )
     if not np.allclose(prediction.t, truth.t, rtol=0, atol=1e-9 * float(truth.t[-1] - truth.t[0])):
-        raise ValueError("Prediction and truth have different times. Simulate both at the same.")
+        raise UserError("Prediction and truth have different times. Simulate both at the same.")
     squares = np.concatenate(
         [np.asarray(prediction.q - truth.q) ** 2, np.asarray(prediction.v - truth.v) ** 2], axis=1
     )
@@ -103,7 +104,7 @@ def _split(squares: np.ndarray, train_steps: int | None):
     if train_steps is None:
         return None, None
     if train_steps < 0:
-        raise ValueError(f"train_steps is {train_steps}; it must not be negative.")
+        raise UserError(f"train_steps is {train_steps}; it must not be negative.")
     if train_steps == 0:
         return None, squares
     if train_steps + 1 >= len(squares):

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
+from mbdnode.errors import UserError
 from mbdnode.multibody import (
     AbstractMechanism,
     accelerations,
@@ -55,7 +56,7 @@ def reactions(
     # serves; the traced one is made anew at every state and cannot become singular.
     redundant = choose_partition(mechanism, trajectory.t[0], trajectory.q[0], mu).redundant
     if redundant:
-        raise ValueError(
+        raise UserError(
             f"Constraints {', '.join(map(str, redundant))} are redundant, so the reactions are not "
             "unique. Remove them to ask for reactions."
         )

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from mbdnode.errors import UserError
+
 SAME = 3.0
 
 VerdictKind = Literal["reproduced", "better", "worse", "not comparable", "failed"]
@@ -43,7 +45,7 @@ class Reference:
 
     def __post_init__(self):
         if not (math.isfinite(self.value) and self.value > 0):
-            raise ValueError(
+            raise UserError(
                 f"The paper's number for {self.model!r} is {self.value}; it must be above zero and "
                 "finite. Leave the reference out if the paper prints none."
             )

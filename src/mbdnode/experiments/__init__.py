@@ -46,7 +46,7 @@ def get_case(name: str) -> Case:
 
     **Returns:**
 
-    The case. Raises `ValueError` for an unknown name.
+    The case. Raises `UserError` for an unknown name.
     """
     if name not in CASES:
         raise unknown_name("case", name, CASES)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from mbdnode.errors import UserError
 from mbdnode.evaluation.verdict import Reference
 from mbdnode.experiments.control_task import ControlTask
 from mbdnode.experiments.hyperparameters import USUAL, HyperParameters, numerical
@@ -111,7 +112,7 @@ class Case:
         if not own:
             own = [USUAL[model]] if model in USUAL else []
         if not own:
-            raise ValueError(f"The case {self.name!r} has no hyper-parameters for {model!r}.")
+            raise UserError(f"The case {self.name!r} has no hyper-parameters for {model!r}.")
         if integrator is None:
             return own[0]
         for column in own:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from mbdnode import __version__
+from mbdnode.errors import UserError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -73,7 +74,7 @@ def remote_workers(address: str) -> Iterator["Client"]:
         try:
             client = Client(address, timeout=_CONNECT_S, set_as_default=False)
         except (OSError, ValueError) as error:
-            raise ValueError(f"No Dask scheduler answers at {address!r}. {way_out}") from error
+            raise UserError(f"No Dask scheduler answers at {address!r}. {way_out}") from error
         try:
             _check_workers(client, address)
             yield client
@@ -86,19 +87,19 @@ def _check_workers(client: "Client", address: str) -> None:
     try:
         client.wait_for_workers(1, timeout=_FIRST_WORKER_S)
     except TimeoutError:
-        raise ValueError(
+        raise UserError(
             f"The Dask scheduler at {address!r} has no workers. Start some with "
             f"`dask worker {address} --nthreads 1`."
         ) from None
     try:
         versions: Any = client.run(_version)
     except ImportError as error:
-        raise ValueError(
+        raise UserError(
             f"The workers of {address!r} cannot load mbdnode ({error}). Install it where they run."
         ) from error
     other = {worker: found for worker, found in versions.items() if found != __version__}
     for worker, found in other.items():
-        raise ValueError(
+        raise UserError(
             f"The worker {worker} has mbdnode {found}, but this is {__version__}. Results of two "
             "versions do not belong in one table; install the same on both."
         )

@@ -6,6 +6,7 @@ from typing import Any
 
 from mbdnode.config import check_types, from_dict
 from mbdnode.config import replace as replace_text
+from mbdnode.errors import UserError
 from mbdnode.experiments import get_case
 from mbdnode.experiments.case import Case
 from mbdnode.integrators import get_integrator
@@ -68,9 +69,9 @@ class RunConfig:
                 self, "settings", from_dict(_settings_type(self.model), self.settings)
             )
         if self.seed < 0:
-            raise ValueError(f"The seed is {self.seed}; it must not be negative.")
+            raise UserError(f"The seed is {self.seed}; it must not be negative.")
         if self.samples < 1:
-            raise ValueError(f"samples is {self.samples}; it must be at least 1.")
+            raise UserError(f"samples is {self.samples}; it must be at least 1.")
 
 
 def _settings_type(model: str) -> type:
@@ -106,7 +107,7 @@ def configure(
     kind, own = MODELS[model]
     integrator = None if integrator is None else integrator.lower()
     if integrator is not None and not uses_integrator(model):
-        raise ValueError(
+        raise UserError(
             f"{model} gives states directly and has no integrator, so {integrator!r} would change "
             "nothing. Leave it out."
         )
@@ -115,7 +116,7 @@ def configure(
         # A first-order model is never separable.
         integrator = "rk4" if get_integrator(first).needs_separable else None
     if model not in trained_by(recipe):
-        raise ValueError(
+        raise UserError(
             f"The recipe {recipe!r} trains {', '.join(trained_by(recipe))}, not {model!r}. Leave "
             f"--model out, or use recipe {PAPER!r}."
         )
@@ -186,7 +187,7 @@ def with_changes(config: RunConfig, changes: Mapping[str, str]) -> RunConfig:
 
     **Returns:**
 
-    A new configuration. Raises `ValueError` for an unknown field or a value of the wrong type.
+    A new configuration. Raises `UserError` for an unknown field or a value of the wrong type.
     """
     parts = {
         "samples": ("samples",),

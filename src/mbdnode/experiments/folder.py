@@ -22,6 +22,7 @@ from typing import Any
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data import read_back, write
 from mbdnode.data.atomic import replace_file
+from mbdnode.errors import UserError
 from mbdnode.experiments import Case, get_case
 from mbdnode.experiments.configuration import RunConfig
 from mbdnode.experiments.run import RunResult, check, run
@@ -46,17 +47,17 @@ def open_folder(path: Path, config: RunConfig, *, resume: bool) -> Path:
 
     **Returns:**
 
-    The path of the checkpoint. Raises `ValueError` for a folder of another run.
+    The path of the checkpoint. Raises `UserError` for a folder of another run.
     """
     if path.exists() and not path.is_dir():
-        raise ValueError(f"'{path}' is a file; name a folder for the run.")
+        raise UserError(f"'{path}' is a file; name a folder for the run.")
     existing = path / CONFIG
     if resume and not existing.is_file():
-        raise ValueError(f"There is no {CONFIG} in '{path}', so there is nothing to resume there.")
+        raise UserError(f"There is no {CONFIG} in '{path}', so there is nothing to resume there.")
     if resume and (path / METRICS).is_file() and not (path / CHECKPOINT).is_file():
-        raise ValueError(f"The run in '{path}' is finished; there is nothing to resume.")
+        raise UserError(f"The run in '{path}' is finished; there is nothing to resume.")
     if existing.is_file() and read_config(existing) != config:
-        raise ValueError(
+        raise UserError(
             f"'{path}' holds another run (its {CONFIG} differs). Choose another --out, or remove "
             "that folder."
         )
@@ -70,9 +71,9 @@ def read_config(path: Path) -> RunConfig:
     try:
         return from_dict(RunConfig, json.loads(path.read_text()))
     except OSError as error:
-        raise ValueError(f"'{path}' cannot be read: {error.strerror}.") from error
+        raise UserError(f"'{path}' cannot be read: {error.strerror}.") from error
     except json.JSONDecodeError as error:
-        raise ValueError(f"'{path}' is not JSON ({error}).") from error
+        raise UserError(f"'{path}' is not JSON ({error}).") from error
 
 
 def is_finished(path: Path, config: RunConfig) -> bool:
@@ -167,7 +168,7 @@ def read_run(path: Path) -> StoredRun:
 
     **Returns:**
 
-    A `StoredRun`. Raises `ValueError` for a folder that does not hold one.
+    A `StoredRun`. Raises `UserError` for a folder that does not hold one.
     """
     config = read_config(path / CONFIG)
     case = get_case(config.case)
@@ -176,7 +177,7 @@ def read_run(path: Path) -> StoredRun:
         with open(path / "history.csv", newline="") as file:
             history = tuple(float(row["loss"]) for row in csv.DictReader(file))
     except OSError as error:
-        raise ValueError(f"'{path}' is not a finished run: {error.strerror}.") from error
+        raise UserError(f"'{path}' is not a finished run: {error.strerror}.") from error
     truth, prediction = _pair(path, "", case)
     return StoredRun(config, metrics, truth, prediction, history, _read_probes(path, case, metrics))
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mbdnode.config import check_types
+from mbdnode.errors import UserError
 from mbdnode.experiments import CASES, Case
 from mbdnode.experiments.configuration import (
     MODELS,
@@ -89,10 +90,10 @@ def make_plan(
 
     **Returns:**
 
-    A `Plan`. Raises `ValueError` for what is not known, cannot be carried out, or asks for nothing.
+    A `Plan`. Raises `UserError` for what is not known, cannot be carried out, or asks for nothing.
     """
     if seeds < 1:
-        raise ValueError(f"The number of seeds is {seeds}; it must be at least 1.")
+        raise UserError(f"The number of seeds is {seeds}; it must be at least 1.")
     chosen_cases = _known("case", cases, CASES) or tuple(CASES)
     request = Request(
         cases=chosen_cases,
@@ -132,14 +133,14 @@ def _check_something_to_run(request: Request, cases_named: bool, models_named: b
     cases = [CASES[name] for name in request.cases]
     for case in cases:
         if cases_named and not set(request.models) & set(_models_of(case)):
-            raise ValueError(
+            raise UserError(
                 f"Nothing to run for {case.name!r} with {', '.join(request.models)}: the paper "
                 f"has only {', '.join(_models_of(case))} there. Leave out the case, or name one of "
                 "its models."
             )
     for model in request.models:
         if models_named and not any(model in _models_of(case) for case in cases):
-            raise ValueError(
+            raise UserError(
                 f"Nothing to run with the model {model!r}: the paper has no column for it in "
                 f"{', '.join(request.cases)}. `mbdnode run CASE --model {model}` runs it alone."
             )
@@ -149,10 +150,10 @@ def _check_samples(request: Request) -> None:
     if request.samples is None:
         return
     if request.samples < 1:
-        raise ValueError(f"--samples is {request.samples}; it must be at least 1.")
+        raise UserError(f"--samples is {request.samples}; it must be at least 1.")
     if not any(CASES[name].box for name in request.cases):
         drawn = ", ".join(name for name, case in CASES.items() if case.box)
-        raise ValueError(
+        raise UserError(
             f"--samples {request.samples} would change nothing: of the cases only {drawn} is "
             "trained on draws. Leave it out, or add that case."
         )

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data.atomic import replace_file
+from mbdnode.errors import UserError
 from mbdnode.experiments import CASES
 from mbdnode.experiments.folder import CONFIG, METRICS, is_finished, read_config
 from mbdnode.experiments.material import gather
@@ -40,12 +41,12 @@ class Place:
 
     def __post_init__(self):
         if self.jobs is not None and self.cluster is not None:
-            raise ValueError(
+            raise UserError(
                 "--jobs is for this machine's cores and --cluster for a Dask scheduler; give one "
                 "of the two."
             )
         if self.jobs is not None and self.jobs < 1:
-            raise ValueError(f"--jobs is {self.jobs}; it must be at least 1.")
+            raise UserError(f"--jobs is {self.jobs}; it must be at least 1.")
 
 
 def unfinished(plan: Plan, out: Path, *, resume: bool) -> list[PlannedRun]:
@@ -59,18 +60,18 @@ def unfinished(plan: Plan, out: Path, *, resume: bool) -> list[PlannedRun]:
 
     **Returns:**
 
-    The runs without a result. Raises `ValueError` for a folder that must not be written to.
+    The runs without a result. Raises `UserError` for a folder that must not be written to.
     """
     _check_place(out)
     stored = out / PLAN
     if not stored.is_file():
         if resume:
-            raise ValueError(f"There is no {PLAN} in '{out}', so there is nothing to resume there.")
+            raise UserError(f"There is no {PLAN} in '{out}', so there is nothing to resume there.")
         if out.is_dir() and any(out.iterdir()):
-            raise ValueError(f"'{out}' holds other things. Name a new or an empty folder.")
+            raise UserError(f"'{out}' holds other things. Name a new or an empty folder.")
         return list(plan.runs)
     if _read_request(stored) != plan.request:
-        raise ValueError(
+        raise UserError(
             f"'{out}' holds the results of another request (see its {PLAN}). Name another folder, "
             "or ask for the same."
         )
@@ -78,7 +79,7 @@ def unfinished(plan: Plan, out: Path, *, resume: bool) -> list[PlannedRun]:
     for run in left:
         _check_same_run(out / RUNS / run.name, run)
     if left and not resume:
-        raise ValueError(
+        raise UserError(
             f"In '{out}' {len(left)} of {len(plan.runs)} runs are not finished. Go on with "
             "--resume, or name another folder."
         )
@@ -95,7 +96,7 @@ def _is_done(folder: Path, run: PlannedRun) -> bool:
 def _check_place(out: Path) -> None:
     """Whether the folder can be written to, found out without writing."""
     if out.exists() and not out.is_dir():
-        raise ValueError(f"'{out}' is a file; name a folder for the results.")
+        raise UserError(f"'{out}' is a file; name a folder for the results.")
     nearest = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         raise PermissionError(f"'{nearest}' cannot be written to. Name another folder with --out.")
@@ -103,9 +104,9 @@ def _check_place(out: Path) -> None:
 
 def _check_same_run(folder: Path, run: PlannedRun) -> None:
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"'{folder}' is a file where a run has its folder. Remove it.")
+        raise UserError(f"'{folder}' is a file where a run has its folder. Remove it.")
     if (folder / CONFIG).is_file() and read_config(folder / CONFIG) != run.config:
-        raise ValueError(
+        raise UserError(
             f"'{folder}' holds a run with other settings than this version's. Remove that folder, "
             "or begin anew in another."
         )
@@ -115,9 +116,9 @@ def _read_request(path: Path) -> Request:
     try:
         return from_dict(Request, json.loads(path.read_text()))
     except OSError as error:
-        raise ValueError(f"'{path}' cannot be read: {error.strerror}.") from error
+        raise UserError(f"'{path}' cannot be read: {error.strerror}.") from error
     except json.JSONDecodeError as error:
-        raise ValueError(f"'{path}' is not JSON ({error}).") from error
+        raise UserError(f"'{path}' is not JSON ({error}).") from error
 
 
 def carry_out_plan(

@@ -9,6 +9,7 @@ import numpy as np
 
 from mbdnode.data import StepStream
 from mbdnode.data.stream import AbstractStream
+from mbdnode.errors import UserError
 from mbdnode.evaluation import Metrics, evaluate
 from mbdnode.experiments import get_case
 from mbdnode.experiments.case import Case, Trial
@@ -66,7 +67,7 @@ class RunResult:
 
 
 def check(config: RunConfig) -> Any:
-    """Raise `ValueError` for a run that could not be carried out, before anything is computed.
+    """Raise `UserError` for a run that could not be carried out, before anything is computed.
 
     **Arguments:**
 
@@ -90,19 +91,19 @@ def check(config: RunConfig) -> Any:
     check_training(model, config.training)
     longest = case.train_steps or 1
     if config.training.window is not None and config.training.window > longest:
-        raise ValueError(
+        raise UserError(
             f"The window is {config.training.window} steps, but the training data of "
             f"{case.name!r} has {longest}. Shorten the window."
         )
     if case.box and getattr(config.settings, "constraints", None) == "augmented":
-        raise ValueError(
+        raise UserError(
             f"{case.name!r} is trained on a stream of draws, for which an augmented Lagrangian has "
             "no multipliers to keep. Use constraints=penalty."
         )
     gradient = config.training.method == "gradient"
     redrawn = case.box and case.redraw and gradient
     if redrawn and config.samples < config.training.epochs:
-        raise ValueError(
+        raise UserError(
             f"samples is {config.samples}, which leaves none for some of the "
             f"{config.training.epochs} epochs. Draw more, or take fewer epochs."
         )

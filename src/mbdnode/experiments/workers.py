@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mbdnode.data.atomic import replace_file
+from mbdnode.errors import UserError
 from mbdnode.experiments.configuration import integrator_of
 from mbdnode.experiments.folder import CHECKPOINT, METRICS, carry_out
 from mbdnode.experiments.plan import PlannedRun
@@ -154,16 +155,14 @@ def place_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     - `files`: content by name.
     """
     if METRICS not in files:
-        raise ValueError(f"A finished run has a {METRICS}; these files are {', '.join(files)}.")
+        raise UserError(f"A finished run has a {METRICS}; these files are {', '.join(files)}.")
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}{_PART}")
     try:
         part.mkdir()
         for name, content in files.items():
             if not (part / name).resolve().is_relative_to(part.resolve()):
-                raise ValueError(
-                    f"The file {name!r} of '{folder.name}' lies outside of its folder."
-                )
+                raise UserError(f"The file {name!r} of '{folder.name}' lies outside of its folder.")
             (part / name).parent.mkdir(parents=True, exist_ok=True)
             with open(part / name, "xb") as file:
                 file.write(content)

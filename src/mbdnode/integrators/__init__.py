@@ -36,7 +36,7 @@ def get_integrator(integrator: Any) -> AbstractIntegrator:
 
     **Returns:**
 
-    An integrator. Raises `ValueError` for an unknown name.
+    An integrator. Raises `UserError` for an unknown name.
     """
     if isinstance(integrator, AbstractIntegrator):
         return integrator

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from mbdnode.errors import UserError
 from mbdnode.integrators.base import AbstractIntegrator
 
 
@@ -34,7 +35,7 @@ class Adaptive(AbstractIntegrator):
 
     def __check_init__(self):
         if (self.rtol is None) != (self.atol is None):
-            raise ValueError(
+            raise UserError(
                 f"rtol is {self.rtol} and atol is {self.atol}; give both for an adaptive step, or "
                 "neither for one fixed step in each interval."
             )

@@ -42,7 +42,7 @@ def get_mechanism(name: str) -> AbstractMechanism:
 
     **Returns:**
 
-    The mechanism. Raises `ValueError` for an unknown name.
+    The mechanism. Raises `UserError` for an unknown name.
     """
     if name not in MECHANISMS:
         raise unknown_name("mechanism", name, MECHANISMS)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 
+from mbdnode.errors import UserError
 from mbdnode.models.capabilities import Capability
 from mbdnode.multibody import (
     AbstractNamed,
@@ -99,13 +100,13 @@ def minimal_coordinates(system: AbstractSystem) -> tuple[int, ...]:
 
     **Returns:**
 
-    Indices into its coordinates. Raises `ValueError` for nonholonomic constraints.
+    Indices into its coordinates. Raises `UserError` for nonholonomic constraints.
     """
     mu = resolve_parameters(system)
     state = consistent_state(system, {})
     partition = choose_partition(system, jnp.zeros(()), state.q, mu)
     if partition.position.rows.shape != partition.velocity.rows.shape:
-        raise ValueError(
+        raise UserError(
             f"{type(system).__name__} has nonholonomic constraints, which an MBD-NODE cannot keep "
             "by partition of the positions. Use constraints='penalty' or 'augmented'."
         )
@@ -113,7 +114,7 @@ def minimal_coordinates(system: AbstractSystem) -> tuple[int, ...]:
 
 
 def check_parameters(system: AbstractNamed, names: tuple[str, ...]) -> None:
-    """Raise `ValueError` unless the system has parameters of these names, each named once.
+    """Raise `UserError` unless the system has parameters of these names, each named once.
 
     **Arguments:**
 
@@ -124,4 +125,4 @@ def check_parameters(system: AbstractNamed, names: tuple[str, ...]) -> None:
         if name not in system.parameter_names:
             raise unknown_name("parameter", name, system.parameter_names)
     if len(set(names)) < len(names):
-        raise ValueError(f"use_parameters is {names}; name each once.")
+        raise UserError(f"use_parameters is {names}; name each once.")

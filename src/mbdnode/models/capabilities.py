@@ -6,6 +6,7 @@ that the model's own rollouts lack.
 
 import enum
 
+from mbdnode.errors import UserError
 from mbdnode.multibody import (
     AbstractMechanism,
     AbstractNamed,
@@ -52,7 +53,7 @@ _REFUSALS = {
 def check_capable(
     model: str, can: frozenset[Capability], system: AbstractNamed, *, driven: bool = False
 ) -> None:
-    """Raise `ValueError` if the system asks for what the model cannot do.
+    """Raise `UserError` if the system asks for what the model cannot do.
 
     **Arguments:**
 
@@ -73,7 +74,7 @@ def check_capable(
     }
     for capability, asked in needed.items():
         if asked and capability not in can:
-            raise ValueError(
+            raise UserError(
                 _REFUSALS[capability].format(
                     model=model, system=type(system).__name__, constraints=constraints
                 )

@@ -15,6 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from mbdnode.errors import UserError
 from mbdnode.models.base import AbstractModel
 from mbdnode.simulation import AbstractEnsemble
 
@@ -81,7 +82,7 @@ def _split(model: AbstractModel) -> tuple[Any, Any]:
 def _check_alike(members: tuple[Any, ...]) -> None:
     """Raise unless all of them can be stacked and mean the same."""
     if not members:
-        raise ValueError("An ensemble needs at least one model, and none was given.")
+        raise UserError("An ensemble needs at least one model, and none was given.")
     first = members[0]
     for number, member in enumerate(members):
         if not isinstance(member, AbstractModel):
@@ -90,22 +91,22 @@ def _check_alike(members: tuple[Any, ...]) -> None:
                 "such as MBDNODE."
             )
         if member.kind != first.kind or type(member) is not type(first):
-            raise ValueError(
+            raise UserError(
                 f"Member {number} is of kind {member.kind!r}, but the first is of kind "
                 f"{first.kind!r}. Make an ensemble of each kind."
             )
         if member.settings != first.settings:
-            raise ValueError(
+            raise UserError(
                 f"Member {number} has other settings than the first: {member.settings}, not "
                 f"{first.settings}. Members may differ in their weights only."
             )
         if not eqx.tree_equal(member.body, first.body):
-            raise ValueError(
+            raise UserError(
                 f"Member {number} is a model of another {type(member.body).__name__} than the "
                 f"first, whose system is a {type(first.body).__name__}. Make all for one system."
             )
         if _shape(member) != _shape(first):
-            raise ValueError(
+            raise UserError(
                 f"The arrays of member {number} differ from the first's in number, shape or "
                 "precision. Train all members in the same way."
             )

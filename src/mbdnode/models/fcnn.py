@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.config import check_types, from_dict
+from mbdnode.errors import UserError
 from mbdnode.models.base import AbstractModel
 from mbdnode.models.capabilities import Capability, check_capable
 from mbdnode.models.network import Activation, Initialization, Network, make_network
@@ -45,7 +46,7 @@ class FCNNConfig:
         check_types(self)
         for name in ("width", "hidden_layers"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+                raise UserError(f"{name} is {getattr(self, name)}; it must be at least 1.")
 
 
 class FCNN(AbstractModel, AbstractForecaster):
@@ -110,14 +111,14 @@ class FCNN(AbstractModel, AbstractForecaster):
     def check_start(self, t, past):
         """Only the start that was learned can be asked for."""
         if past.shape[0] != 1:
-            raise ValueError(
+            raise UserError(
                 f"An FCNN starts from one state, not from {past.shape[0]}. Give a State."
             )
         start, spread = np.asarray(self.start), np.asarray(self.spread)[1:]
         if np.any(np.abs(past[0] - start) > _SAME_START * (spread + np.abs(start))):
             names = (*self.coordinate_names, *self.rate_names)
             learned = ", ".join(f"{n} = {x:g}" for n, x in zip(names, start, strict=True))
-            raise ValueError(
+            raise UserError(
                 f"This FCNN is a function of time that has learned the motion from {learned}; it "
                 "cannot start elsewhere. Start there, or use a model that learns accelerations, "
                 "such as MBDNODE."

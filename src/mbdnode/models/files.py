@@ -21,6 +21,7 @@ import safetensors.numpy
 
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data.atomic import replace_file
+from mbdnode.errors import UserError
 from mbdnode.mechanisms import MECHANISMS, get_mechanism
 from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.mechanisms.planar import from_dict as mechanism_from
@@ -60,7 +61,7 @@ def load(path: str | os.PathLike, system: AbstractNamed | None = None) -> Any:
 
     **Returns:**
 
-    The model, with the same numbers. Raises `ValueError` for a file that is not whole or not ours.
+    The model, with the same numbers. Raises `UserError` for a file that is not whole or not ours.
     """
     arrays, header = read_arrays(path)
     if _MEMBERS not in header:
@@ -74,10 +75,10 @@ def _member_count(arrays: dict[str, np.ndarray], header: dict[str, Any], path) -
     """How many models an ensemble's file holds; all of its stacked arrays must agree."""
     count = header[_MEMBERS]
     if type(count) is not int or count < 1:
-        raise ValueError(f"{path} says that it holds {count!r} models; it must be at least one.")
+        raise UserError(f"{path} says that it holds {count!r} models; it must be at least one.")
     for name, array in arrays.items():
         if not name.startswith(_SHARED) and array.shape[:1] != (count,):
-            raise ValueError(
+            raise UserError(
                 f"In {path} the array {name!r} has shape {array.shape}; of {count} models its "
                 f"first axis must have length {count}."
             )
@@ -100,20 +101,18 @@ def _blank(
 ) -> Any:
     """A model of the kind, the settings and the system that the header tells, untrained."""
     if type(header.get("version")) is not int or header["version"] != VERSION:
-        raise ValueError(
+        raise UserError(
             f"{path} has model format {header.get('version')!r}; this program reads {VERSION}. "
             "Read it with the program that wrote it, or train the model again."
         )
     if header.get("kind") not in list(KINDS):
-        raise ValueError(
-            f"{path} holds a model of kind {header.get('kind')!r}, which is not known."
-        )
+        raise UserError(f"{path} holds a model of kind {header.get('kind')!r}, which is not known.")
     kind = KINDS[header["kind"]]
     config = from_dict(kind.settings_type, header.get("config"))
     names = [field.name for field in dataclasses.fields(kind.settings_type)]
     for name in names:
         if name not in header["config"]:
-            raise ValueError(f"The configuration in {path} lacks {name!r}; it is not whole.")
+            raise UserError(f"The configuration in {path} lacks {name!r}; it is not whole.")
     _check_sizes(config, arrays, path)
     if system is None and header.get("definition") is not None:
         recorded = header.get("class") == RecordedSystem.__name__
@@ -121,7 +120,7 @@ def _blank(
         system = recorded_from(made) if recorded else mechanism_from(made, label=str(path))
     if system is None:
         if header.get("mechanism") not in list(MECHANISMS):
-            raise ValueError(
+            raise UserError(
                 f"{path} was made for the mechanism {header.get('class')!r}, which is not in the "
                 "catalogue. Pass it as load(path, system=...)."
             )
@@ -129,7 +128,7 @@ def _blank(
     blank = kind.for_system(system, **{name: getattr(config, name) for name in names})
     for key, ours in _names(blank).items():
         if header.get(key) != ours:
-            raise ValueError(
+            raise UserError(
                 f"{path} was made for {header.get('class')!r} with {key} {header.get(key)}, but "
                 f"{type(system).__name__} has {ours}. Load it with the mechanism it was made for."
             )
@@ -141,7 +140,7 @@ def _check_sizes(config: Any, arrays: dict[str, np.ndarray], path) -> None:
     layers = {name: array for name, array in arrays.items() if name.startswith("network/")}
     kinds = {str(array.dtype) for array in layers.values()}
     if len(kinds) > 1:
-        raise ValueError(f"The network in {path} mixes {', '.join(sorted(kinds))}; it must be one.")
+        raise UserError(f"The network in {path} mixes {', '.join(sorted(kinds))}; it must be one.")
     if not hasattr(config, "width"):
         return  # A model without layers bounds its own size.
     # A fully connected layer has `width` rows; a recurrent one `width` columns.
@@ -151,9 +150,9 @@ def _check_sizes(config: Any, arrays: dict[str, np.ndarray], path) -> None:
     first = f"{group}/0"
     found = sum(name.startswith(f"{group}/") for name in layers)
     if first not in layers or layers[first].ndim != 2 or found != count:
-        raise ValueError(f"{path} does not hold the layers of its own configuration.")
+        raise UserError(f"{path} does not hold the layers of its own configuration.")
     if layers[first].shape[axis] != config.width:
-        raise ValueError(
+        raise UserError(
             f"In {path} the array {first!r} has shape {layers[first].shape}; its own "
             f"configuration asks for a width of {config.width}."
         )
@@ -199,20 +198,20 @@ def filled(tree: Any, arrays: dict[str, np.ndarray], path: str | os.PathLike) ->
     expected = named_arrays(tree)
     for name in expected:
         if name not in arrays:
-            raise ValueError(f"{path} lacks the array {name!r}; it is not whole.")
+            raise UserError(f"{path} lacks the array {name!r}; it is not whole.")
         if arrays[name].shape != expected[name].shape:
-            raise ValueError(
+            raise UserError(
                 f"In {path} the array {name!r} has shape {arrays[name].shape}; its own "
                 f"configuration asks for {expected[name].shape}."
             )
         if arrays[name].dtype not in _floats(expected[name].dtype):
-            raise ValueError(
+            raise UserError(
                 f"In {path} the array {name!r} is of type {arrays[name].dtype}; it must be "
                 f"{expected[name].dtype}."
             )
     for name in arrays:
         if name not in expected:
-            raise ValueError(f"{path} has an array {name!r} that its configuration does not know.")
+            raise UserError(f"{path} has an array {name!r} that its configuration does not know.")
     dynamic, static = eqx.partition(tree, eqx.is_array)
     leaves = jax.tree_util.tree_map_with_path(
         lambda where, _: jnp.asarray(arrays[_name(where)]), dynamic
@@ -244,19 +243,19 @@ def write_arrays(
 def read_arrays(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read arrays and the JSON header."""
     if not Path(path).is_file():
-        raise ValueError(f"There is no file {path}.")
+        raise UserError(f"There is no file {path}.")
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except safetensors.SafetensorError as error:
-        raise ValueError(f"{path} is not a whole safetensors file ({error}).") from error
+        raise UserError(f"{path} is not a whole safetensors file ({error}).") from error
     if _KEY not in metadata:
-        raise ValueError(f"{path} is a safetensors file, but mbdnode did not write it.")
+        raise UserError(f"{path} is a safetensors file, but mbdnode did not write it.")
     try:
         header = json.loads(metadata[_KEY])
     except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"The header of {path} is damaged ({error}).") from error
+        raise UserError(f"The header of {path} is damaged ({error}).") from error
     if not isinstance(header, dict):
-        raise ValueError(f"The header of {path} is damaged (it is not an object).")
+        raise UserError(f"The header of {path} is damaged (it is not an object).")
     return arrays, header

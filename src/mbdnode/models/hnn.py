@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbdnode.config import check_types, from_dict
+from mbdnode.errors import UserError
 from mbdnode.models.base import AbstractRateModel
 from mbdnode.models.capabilities import Capability, check_capable
 from mbdnode.models.network import Activation, Initialization, Network, make_network
@@ -43,7 +44,7 @@ class HNNConfig:
         check_types(self)
         for name in ("width", "hidden_layers"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+                raise UserError(f"{name} is {getattr(self, name)}; it must be at least 1.")
 
 
 class HNN(AbstractRateModel):

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.config import check_types, from_dict
+from mbdnode.errors import UserError
 from mbdnode.models.base import AbstractRateModel, check_parameters, minimal_coordinates
 from mbdnode.models.basis import Basis, Scale, make_basis
 from mbdnode.models.capabilities import Capability
@@ -48,7 +49,7 @@ class LearnedMechanismConfig:
         check_types(self)
         for name in ("mass_degree", "potential_degree"):
             if not 0 <= getattr(self, name) <= 8:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be from 0 to 8.")
+                raise UserError(f"{name} is {getattr(self, name)}; it must be from 0 to 8.")
 
 
 class Coefficients(eqx.Module):
@@ -108,7 +109,7 @@ class LearnedMechanism(AbstractRateModel):
         columns = sum(_lengths(len(minimal), len(system.inputs), mass, potential, joints))
         kept = tuple(range(columns)) if config.kept is None else config.kept
         if any(not 0 <= k < columns for k in kept) or len(set(kept)) < len(kept):
-            raise ValueError(f"kept names columns from 0 to {columns - 1}, each once.")
+            raise UserError(f"kept names columns from 0 to {columns - 1}, each once.")
         return cls(
             Coefficients(jnp.zeros(len(kept)), jnp.ones(len(joints))),
             mass,

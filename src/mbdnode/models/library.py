@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.config import check_types, from_dict
+from mbdnode.errors import UserError
 from mbdnode.models.base import AbstractRateModel, check_parameters, minimal_coordinates
 from mbdnode.models.basis import Basis, Scale, make_basis
 from mbdnode.models.capabilities import Capability
@@ -67,9 +68,9 @@ class LibraryConfig:
         check_types(self)
         for name, most in (("degree", 64), ("features", 100_000)):
             if not 0 <= getattr(self, name) <= most:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be from 0 to {most}.")
+                raise UserError(f"{name} is {getattr(self, name)}; it must be from 0 to {most}.")
         if not (np.isfinite(self.scale) and self.scale > 0):
-            raise ValueError(f"scale is {self.scale}; it must be above zero.")
+            raise UserError(f"scale is {self.scale}; it must be above zero.")
 
 
 class Combination(eqx.Module):
@@ -213,7 +214,7 @@ class Library(AbstractRateModel):
 
 
 def check_known(system: AbstractSystem, known: Known) -> None:
-    """Raise `ValueError` unless this much can be known of the system.
+    """Raise `UserError` unless this much can be known of the system.
 
     **Arguments:**
 
@@ -223,12 +224,12 @@ def check_known(system: AbstractSystem, known: Known) -> None:
     if known == "nothing":
         return
     if not isinstance(system, AbstractMechanism):
-        raise ValueError(
+        raise UserError(
             f"known is {known!r}, but {type(system).__name__} has no mass matrix and no forces to "
             "give. Describe what is known as a mechanism, or leave it out."
         )
     if sum(constraint_counts(system, resolve_parameters(system))):
-        raise ValueError(
+        raise UserError(
             f"known is {known!r}, but {type(system).__name__} has constraints; what is known can "
             "be given for a system in minimal coordinates only. Leave it out."
         )

@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.config import check_types, from_dict
+from mbdnode.errors import UserError
 from mbdnode.models.base import AbstractRateModel
 from mbdnode.models.capabilities import Capability, check_capable
 from mbdnode.models.network import Activation, Initialization, Network, make_network
@@ -52,9 +53,9 @@ class LNNConfig:
         check_types(self)
         for name in ("width", "hidden_layers"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+                raise UserError(f"{name} is {getattr(self, name)}; it must be at least 1.")
         if not (np.isfinite(self.prior) and self.prior >= 0):
-            raise ValueError(f"prior is {self.prior}; it must be finite and not negative.")
+            raise UserError(f"prior is {self.prior}; it must be finite and not negative.")
 
 
 class LNN(AbstractRateModel):

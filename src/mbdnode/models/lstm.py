@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.config import check_types, from_dict
+from mbdnode.errors import UserError
 from mbdnode.models.base import AbstractModel
 from mbdnode.models.capabilities import Capability, check_capable
 from mbdnode.multibody import AbstractForecaster, AbstractNamed, Coordinate, Input, Parameter
@@ -46,7 +47,7 @@ class LSTMConfig:
         check_types(self)
         for name in ("width", "layers", "past"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+                raise UserError(f"{name} is {getattr(self, name)}; it must be at least 1.")
 
 
 class Recurrent(eqx.Module):
@@ -91,7 +92,7 @@ def _run_cell(hidden, driven: Float[Array, "k four_width"]) -> Float[Array, "k w
 def make_recurrent(count_in: int, width: int, layers: int, count_out: int, seed: Any) -> Recurrent:
     """Draw one; all entries are uniform within `1/sqrt(width)`, as is the custom."""
     if not isinstance(seed, int) or seed < 0:
-        raise ValueError(f"seed is {seed!r}; it must be a whole number, not negative.")
+        raise UserError(f"seed is {seed!r}; it must be a whole number, not negative.")
     random = np.random.default_rng(seed)
     draw = lambda *shape: jnp.asarray(random.uniform(-1, 1, shape) / np.sqrt(width))  # noqa: E731
     sizes = [count_in, *[width] * (layers - 1)]
@@ -179,19 +180,19 @@ class LSTM(AbstractModel, AbstractForecaster):
     def check_start(self, t, past):
         """The window must be full and the step the one that was learned."""
         if past.shape[0] != self.settings.past:
-            raise ValueError(
+            raise UserError(
                 f"This LSTM goes on from {self.settings.past} states, but {past.shape[0]} were "
                 f"given. Pass the first rows of the motion, trajectory.rows(0, "
                 f"{self.settings.past - 1}), as the initial state."
             )
         if len(t) <= self.settings.past:
-            raise ValueError(
+            raise UserError(
                 f"There are {len(t)} times, and this LSTM is given the first {self.settings.past} "
                 "of them. Ask for more."
             )
         steps, learned = np.diff(t), float(self.dt_s)
         if np.any(np.abs(steps - learned) > _SAME_STEP * learned):
-            raise ValueError(
+            raise UserError(
                 f"This LSTM was trained with a step of {learned:g} s and knows no other, but the "
                 f"times have steps from {steps.min():g} to {steps.max():g} s. Use those of the "
                 "training data."

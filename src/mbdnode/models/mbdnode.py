@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.config import check_types, from_dict
+from mbdnode.errors import UserError
 from mbdnode.models.base import AbstractRateModel, minimal_coordinates
 from mbdnode.models.capabilities import Capability
 from mbdnode.models.network import Activation, Initialization, Network, make_network
@@ -76,11 +77,11 @@ class MBDNODEConfig:
         check_types(self)
         for name in ("width", "hidden_layers"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+                raise UserError(f"{name} is {getattr(self, name)}; it must be at least 1.")
         if any(not (d > 0 and np.isfinite(d)) for d in self.divisor):
-            raise ValueError(f"divisor is {self.divisor}; every entry must be above zero.")
+            raise UserError(f"divisor is {self.divisor}; every entry must be above zero.")
         if len(set(self.use_parameters)) < len(self.use_parameters):
-            raise ValueError(f"use_parameters is {self.use_parameters}; name each once.")
+            raise UserError(f"use_parameters is {self.use_parameters}; name each once.")
 
 
 class MBDNODE(AbstractRateModel):
@@ -215,16 +216,16 @@ def _check(system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ..
         if name not in names:
             raise unknown_name("parameter", name, names)
     if not minimal:
-        raise ValueError(f"{type(system).__name__} has no freedom, so there is nothing to learn.")
+        raise UserError(f"{type(system).__name__} has no freedom, so there is nothing to learn.")
     if config.divisor and len(config.divisor) != len(minimal):
-        raise ValueError(
+        raise UserError(
             f"divisor has {len(config.divisor)} entries; there must be one for each of the "
             f"{len(minimal)} minimal coordinate(s), or none."
         )
     if config.forces == "added":
         constrained = sum(constraint_counts(system, resolve_parameters(system))) > 0
         if constrained or not isinstance(system, AbstractMechanism):
-            raise ValueError(
+            raise UserError(
                 "forces='added' needs a mechanism without constraints, whose mass turns a force "
                 "into an acceleration. Use forces='inputs'."
             )

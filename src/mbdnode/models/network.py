@@ -17,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbdnode.errors import UserError
+
 Activation = Literal["tanh", "relu", "softplus", "silu", "gelu", "sin"]
 Initialization = Literal["xavier", "kaiming"]
 
@@ -76,7 +78,7 @@ def make_network(
     A `Network` in float64.
     """
     if not isinstance(seed, int) or seed < 0:
-        raise ValueError(f"seed is {seed!r}; it must be a whole number, not negative.")
+        raise UserError(f"seed is {seed!r}; it must be a whole number, not negative.")
     random = np.random.default_rng(seed)
     weights = []
     for before, after in itertools.pairwise(sizes):

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 
+from mbdnode.errors import UserError
 from mbdnode.multibody.definition import check_definition
 from mbdnode.multibody.kinematics import (
     position_jacobian,
@@ -51,7 +52,7 @@ def consistent_state(
 
     **Returns:**
 
-    A `State` on the constraint manifold. Raises `ValueError` if there is none with those values.
+    A `State` on the constraint manifold. Raises `UserError` if there is none with those values.
     """
     check_definition(system)
     names, rates = system.coordinate_names, system.rate_names
@@ -60,7 +61,7 @@ def consistent_state(
         if name not in (*names, *rates):
             raise unknown_name("coordinate", name, (*names, *rates))
         if np.ndim(value) != 0 or not _is_finite(value):
-            raise ValueError(f"Initial value of {name!r} is {value!r}; it must be a finite number.")
+            raise UserError(f"Initial value of {name!r} is {value!r}; it must be a finite number.")
     mu = resolve_parameters(system, parameters)
     time = jnp.asarray(t, float)
     start = np.array([float(known.get(n, guess.get(n, 0.0))) for n in names])
@@ -143,7 +144,7 @@ def _placed(values: np.ndarray, where: np.ndarray) -> np.ndarray:
     return full
 
 
-def _impossible(system, level, error, jacobian, values, known, names) -> ValueError:
+def _impossible(system, level, error, jacobian, values, known, names) -> UserError:
     """Name the worst constraint, and the given values that stand in the way.
 
     The unknown values have done what they can, so the slope of the squared residual along the
@@ -155,7 +156,7 @@ def _impossible(system, level, error, jacobian, values, known, names) -> ValueEr
     blamed = blamed or [name for name, is_known in zip(names, known, strict=True) if is_known]
     given = ", ".join(f"{n} = {values[names.index(n)]:g}" for n in blamed)
     who = f"The given {given} cannot be met" if given else "The constraints cannot be met"
-    return ValueError(
+    return UserError(
         f"{who}: {level} constraint {worst} (counted from 0) of {type(system).__name__} is left "
         f"with a residual of {error[worst]:.3g}. Give fewer values and let the rest be completed, "
         "change them, or give a guess nearer to the configuration that is meant."
@@ -163,14 +164,14 @@ def _impossible(system, level, error, jacobian, values, known, names) -> ValueEr
 
 
 def check_state(system: AbstractSystem, t, q, v, mu: Params) -> None:
-    """Raise `ValueError` unless a state has the right size and is finite and consistent.
+    """Raise `UserError` unless a state has the right size and is finite and consistent.
 
     Of traced values only the shapes can be checked.
     """
     count = len(system.coordinates)
     for label, values, names in (("q", q, system.coordinate_names), ("v", v, system.rate_names)):
         if jnp.shape(values) != (count,):
-            raise ValueError(
+            raise UserError(
                 f"Initial {label} has shape {jnp.shape(values)}; {type(system).__name__} has "
                 f"{count} coordinate(s), so it must have shape ({count},): {', '.join(names)}."
             )
@@ -179,7 +180,7 @@ def check_state(system: AbstractSystem, t, q, v, mu: Params) -> None:
         values = np.asarray(values)
         if not np.all(np.isfinite(values)):
             index = int(np.argmin(np.isfinite(values)))
-            raise ValueError(
+            raise UserError(
                 f"Initial value of {names[index]!r} is {values[index]}; it must be a finite number."
             )
     if is_traced(system, t, q, v, mu):
@@ -197,7 +198,7 @@ def check_state(system: AbstractSystem, t, q, v, mu: Params) -> None:
     for level, error, allowed in checks:
         if not np.all(np.abs(error) <= allowed):
             worst = int(np.argmax(np.abs(error)))
-            raise ValueError(
+            raise UserError(
                 f"The initial state is off the constraint manifold: {level} constraint {worst} "
                 f"(counted from 0) has a residual of {error[worst]:.3g}. Use consistent_state to "
                 "complete the state from the values that are known."

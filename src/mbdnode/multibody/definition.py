@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from mbdnode.errors import UserError
 from mbdnode.multibody.kinematics import vector
 from mbdnode.multibody.mechanism import AbstractMechanism
 from mbdnode.multibody.quantities import Coordinate
@@ -19,7 +20,7 @@ _passed: set[Any] = set()
 
 
 def check_definition(system: AbstractSystem) -> None:
-    """Raise `ValueError` unless the system's names and the shapes that it returns fit together.
+    """Raise `UserError` unless the system's names and the shapes that it returns fit together.
 
     **Arguments:**
 
@@ -30,7 +31,7 @@ def check_definition(system: AbstractSystem) -> None:
         return
     name = type(system).__name__
     if not system.coordinates or not all(isinstance(c, Coordinate) for c in system.coordinates):
-        raise ValueError(
+        raise UserError(
             f"{name}.coordinates is {system.coordinates!r}; it must be a tuple of at least one "
             'length("x") or angle("theta").'
         )
@@ -49,7 +50,7 @@ def _check_constraints(system: AbstractSystem, t, q, mu) -> None:
     count, name = q.shape[0], type(system).__name__
     rows = _shape(f"{name}.constraint", lambda: system.constraint(t, q, mu))
     if len(rows) != 1:
-        raise ValueError(
+        raise UserError(
             f"{name}.constraint returned shape {rows}; it must return one residual for each "
             "constraint, as a list or a vector (a single one in brackets)."
         )
@@ -57,7 +58,7 @@ def _check_constraints(system: AbstractSystem, t, q, mu) -> None:
     right = _shape(f"{name}.nonholonomic", lambda: system.nonholonomic(t, q, mu)[1])
     none = matrix == (0,) and right == (0,)
     if not none and (len(matrix) != 2 or matrix[1] != count or right != matrix[:1]):
-        raise ValueError(
+        raise UserError(
             f"{name}.nonholonomic returned A of shape {matrix} and b of shape {right}; A must have "
             f"a row for each constraint and {count} columns, b a value for each row."
         )
@@ -68,12 +69,12 @@ def _check_dynamics(mechanism: AbstractMechanism, t, q, u, mu) -> None:
     each = f"one for each coordinate: {', '.join(mechanism.coordinate_names)}"
     force = _shape(f"{name}.force", lambda: mechanism.force(t, q, q, u, mu))
     if force != (count,):
-        raise ValueError(
+        raise UserError(
             f"{name}.force returned shape {force}; it must return {count} values, {each}."
         )
     mass = _shape(f"{name}.mass_matrix", lambda: mechanism.mass_matrix(q, mu))
     if mass not in ((count,), (count, count)):
-        raise ValueError(
+        raise UserError(
             f"{name}.mass_matrix returned shape {mass}; it must return {count} values, {each}, or "
             f"a matrix of shape ({count}, {count})."
         )
@@ -85,7 +86,7 @@ def _shape(what: str, call) -> tuple[int, ...]:
     def as_array():
         value = call()
         if value is None:
-            raise ValueError(f"{what} returned None; it must return numbers.")
+            raise UserError(f"{what} returned None; it must return numbers.")
         if isinstance(value, (tuple, list)) and any(
             isinstance(row, (tuple, list)) for row in value
         ):
@@ -95,4 +96,4 @@ def _shape(what: str, call) -> tuple[int, ...]:
     try:
         return jax.eval_shape(as_array).shape
     except TypeError as error:
-        raise ValueError(f"{what} cannot be read as an array of numbers: {error}") from error
+        raise UserError(f"{what} cannot be read as an array of numbers: {error}") from error

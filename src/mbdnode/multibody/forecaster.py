@@ -17,7 +17,7 @@ class AbstractForecaster(AbstractNamed):
 
     @abc.abstractmethod
     def check_start(self, t: Any, past: Any) -> None:
-        """Raise `ValueError` unless it can go on from `past` to the times `t`.
+        """Raise `UserError` unless it can go on from `past` to the times `t`.
 
         **Arguments:**
 

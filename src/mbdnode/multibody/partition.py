@@ -21,6 +21,7 @@ import numpy as np
 import scipy.linalg as sl
 from jaxtyping import Array, Float
 
+from mbdnode.errors import UserError
 from mbdnode.multibody.kinematics import (
     compiled,
     constraint_counts,
@@ -82,7 +83,7 @@ def choose_partition(
 
     **Returns:**
 
-    A `Partition`. Raises `ValueError` if the named coordinates do not determine the others, or
+    A `Partition`. Raises `UserError` if the named coordinates do not determine the others, or
     if constraints are redundant and the system does not allow it.
     """
     holonomic, nonholonomic = constraint_counts(system, mu)
@@ -94,7 +95,7 @@ def choose_partition(
     scaled = scaled / jnp.where(size > 0, size, 1.0)
     traced = is_traced(system, q, t, mu)
     if traced and system.allow_redundant and not assume_full_rank:
-        raise ValueError(
+        raise UserError(
             f"{type(system).__name__} allows redundant constraints, whose number cannot be known "
             "from traced values. Call choose_partition outside of jit, vmap or grad and pass its "
             "result to simulate as `independent`."
@@ -119,7 +120,7 @@ def _names(
         if name not in system.coordinate_names:
             raise unknown_name("coordinate", name, system.coordinate_names)
         if named.count(name) > 1:
-            raise ValueError(f"Independent coordinate {name!r} is named twice; name each once.")
+            raise UserError(f"Independent coordinate {name!r} is named twice; name each once.")
     return named
 
 
@@ -167,7 +168,7 @@ def _choose_concrete(system, jacobian, named) -> tuple[Split, tuple[int, ...]]:
     if redundant and not system.allow_redundant:
         several = len(redundant) > 1
         which = f"constraint{'s' if several else ''} {', '.join(map(str, redundant))}"
-        raise ValueError(
+        raise UserError(
             f"The {matrix.shape[0]} constraints have rank {rank} at this configuration: {which} "
             f"(counted from 0) repeat{'' if several else 's'} others, or the mechanism stands at a "
             "singular point. Remove them, start elsewhere, or set `allow_redundant = True` on the "
@@ -194,7 +195,7 @@ def _check_named(matrix, rank, columns, named, names) -> None:
     values = np.linalg.svd(matrix[:, columns], compute_uv=False)[:rank]
     if rank and values[-1] <= _RANK_TOLERANCE:
         others = ", ".join(names[c] for c in columns)
-        raise ValueError(
+        raise UserError(
             f"({', '.join(named)}) do not determine ({others}) at this configuration: the "
             f"smallest singular value of that block is {values[-1]:.1e}. Name other coordinates, "
             "or none to let the program choose."
@@ -225,8 +226,8 @@ def _choose_traced(system, jacobian, named) -> tuple[Split, tuple[int, ...]]:
     return Split(jnp.arange(rank), pivots[:rank], jnp.sort(pivots[rank:])), ()
 
 
-def _wrong_count(named, freedoms: int) -> ValueError:
-    return ValueError(
+def _wrong_count(named, freedoms: int) -> UserError:
+    return UserError(
         f"{len(named)} independent coordinate(s) named ({', '.join(named) or 'none'}), but the "
         f"system has {freedoms} degree(s) of freedom. Name {freedoms}, or none to let the program "
         "choose."

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from mbdnode.errors import UserError
+
 
 @dataclass(frozen=True)
 class Coordinate:
@@ -57,13 +59,13 @@ class Parameter:
     meaning: str = ""
 
     def check(self, value: float) -> None:
-        """Raise `ValueError` if `value` is not finite or breaks the rule."""
+        """Raise `UserError` if `value` is not finite or breaks the rule."""
         if not math.isfinite(value):
-            raise ValueError(f"Parameter {self.name!r} is {value}; it must be a finite number.")
+            raise UserError(f"Parameter {self.name!r} is {value}; it must be a finite number.")
         unit = f" {self.unit}" if self.unit else ""
         way_out = f"Its default is {self.default:g}{unit}."
         if not value > self.above:
-            raise ValueError(
+            raise UserError(
                 f"Parameter {self.name!r} is {value:g}{unit}; it must be above {self.above:g}. "
                 + way_out
             )
@@ -71,7 +73,7 @@ class Parameter:
             bound, side = (
                 (self.at_least, "at least") if value < self.at_least else (self.at_most, "at most")
             )
-            raise ValueError(
+            raise UserError(
                 f"Parameter {self.name!r} is {value:g}{unit}; it must be {side} {bound:g}. "
                 + way_out
             )

@@ -4,6 +4,7 @@ from typing import Any
 
 import equinox as eqx
 
+from mbdnode.errors import UserError
 from mbdnode.multibody.quantities import Coordinate, Input, Parameter
 from mbdnode.multibody.system import AbstractSystem
 
@@ -24,7 +25,7 @@ class RecordedSystem(AbstractSystem):
 
     def independent_acceleration(self, t, q, v, u, mu, tangent):
         """Not known: a model is to be learned."""
-        raise ValueError(
+        raise UserError(
             "Of this system only the names are known, so it has no motion of its own. Fit a model "
             "to its logs, and simulate that."
         )
@@ -47,7 +48,7 @@ def recorded_from(data: Any) -> RecordedSystem:
 
     **Returns:**
 
-    A `RecordedSystem`. Raises `ValueError` for anything else.
+    A `RecordedSystem`. Raises `UserError` for anything else.
     """
     try:
         coordinates = tuple(
@@ -60,5 +61,5 @@ def recorded_from(data: Any) -> RecordedSystem:
             for name, default, unit in data["parameters"]
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{data!r} does not describe a recorded system ({error}).") from error
+        raise UserError(f"{data!r} does not describe a recorded system ({error}).") from error
     return RecordedSystem(coordinates=coordinates, inputs=inputs, parameters=parameters)

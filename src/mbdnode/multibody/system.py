@@ -17,6 +17,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 import mbdnode.numerics  # noqa: F401  (float64 before the first array)
+from mbdnode.errors import UserError
 from mbdnode.multibody.quantities import Coordinate, Input, Parameter
 from mbdnode.multibody.tangent import Tangent
 from mbdnode.naming import unknown_name
@@ -123,7 +124,7 @@ class AccelerationFunction(AbstractSystem):
         """The function's own value: every coordinate is independent."""
         a = jnp.asarray(self.function(t, q, v, u, mu))
         if a.shape != q.shape:
-            raise ValueError(
+            raise UserError(
                 f"The acceleration function returned shape {a.shape} for {q.shape[0]} "
                 f"coordinates; return one acceleration for each, shape {q.shape}."
             )
@@ -156,14 +157,14 @@ def resolve_parameters(system: AbstractNamed, given: Mapping[str, Any] | None = 
         value = given.get(parameter.name, parameter.default)
         if not is_traced(value):
             if np.ndim(value) != 0:
-                raise ValueError(
+                raise UserError(
                     f"Parameter {parameter.name!r} has shape {np.shape(value)}; it must be one "
                     "number. Use jax.vmap over simulate to run many values."
                 )
             try:
                 number = float(value)
             except (TypeError, ValueError) as error:
-                raise ValueError(
+                raise UserError(
                     f"Parameter {parameter.name!r} is {value!r}; it must be a number."
                 ) from error
             parameter.check(number)

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from mbdnode.data.atomic import replace_file
+from mbdnode.errors import UserError
 from mbdnode.multibody import AbstractSystem, resolve_parameters
 from mbdnode.report.drawings import Drawing, find_drawing
 from mbdnode.report.style import INK, new_figure, styled
@@ -41,7 +42,7 @@ def save_animation(
     """
     drawing, mu = find_drawing(mechanism), parameter_values(mechanism, parameters)
     if drawing is None:
-        raise ValueError(
+        raise UserError(
             f"There is no drawing of {type(mechanism).__name__}; add one to report/drawings.py."
         )
     kept = trajectory.kept

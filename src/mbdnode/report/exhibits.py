@@ -62,7 +62,7 @@ def draw_exhibit(chapter: Chapter, exhibit: Exhibit) -> Figure:
 
     **Returns:**
 
-    A figure. Raises `ValueError` for a kind that nobody draws.
+    A figure. Raises `UserError` for a kind that nobody draws.
     """
     if exhibit.kind not in DRAWERS:
         raise unknown_name("kind of figure", exhibit.kind, DRAWERS)

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 
+from mbdnode.errors import UserError
 from mbdnode.multibody import AbstractMechanism
 from mbdnode.report.drawings import find_drawing
 from mbdnode.report.shapes import Joint
@@ -29,7 +30,7 @@ def draw_scenery(
     """
     drawing = find_drawing(mechanism)
     if drawing is None:
-        raise ValueError(
+        raise UserError(
             f"There is no drawing of {type(mechanism).__name__}; add one to report/drawings.py."
         )
     kept = trajectory.kept

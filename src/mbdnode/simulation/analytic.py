@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mbdnode.errors import UserError
 from mbdnode.multibody import AbstractMechanism, AbstractSystem, Params
 from mbdnode.simulation.signals import Signal
 from mbdnode.status import completed
@@ -22,7 +23,7 @@ def closed_form(
         return system.solution(s, initial.q, initial.v, mu)
 
     if solve(elapsed[0]) is None:
-        raise ValueError(
+        raise UserError(
             f"{type(system).__name__} has no closed-form solution. Use an integrator such as "
             "'dopri8'."
         )

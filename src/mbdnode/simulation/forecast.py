@@ -7,6 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.errors import UserError
 from mbdnode.multibody import AbstractForecaster, is_traced
 from mbdnode.simulation.ensemble import AbstractEnsemble, spread_of
 from mbdnode.simulation.signals import Signal
@@ -34,7 +35,7 @@ def _past(forecaster: AbstractForecaster, initial: Any):
         return rows[None] if isinstance(initial, State) else rows
     names = (*forecaster.coordinate_names, *forecaster.rate_names)
     if not isinstance(initial, dict) or set(initial) != set(names):
-        raise ValueError(
+        raise UserError(
             f"{type(forecaster).__name__} starts from a State, from all of {', '.join(names)} by "
             "name, or from a Trajectory of the motion's first rows."
         )
@@ -44,7 +45,7 @@ def _past(forecaster: AbstractForecaster, initial: Any):
 def _check_inputs(forecaster: AbstractForecaster, signal: Signal) -> None:
     if is_traced(signal.samples) or not np.any(signal.samples):
         return
-    raise ValueError(
+    raise UserError(
         f"{type(forecaster).__name__} knows one motion and has no inputs, so forces cannot change "
         "what it predicts. Use a model that learns accelerations, such as MBDNODE."
     )

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbdnode.errors import UserError
 from mbdnode.multibody import AbstractNamed, is_traced
 from mbdnode.naming import unknown_name
 
@@ -71,7 +72,7 @@ def make_signal(
     if inputs is None:
         return Signal(jnp.zeros((t.shape[0], count)), jnp.zeros((t.shape[0] - 1, 1, count)))
     if count == 0:
-        raise ValueError(
+        raise UserError(
             f"{type(system).__name__} has no inputs; leave `inputs` out, or name its inputs (a "
             'bare function does so as AccelerationFunction(f, coordinates, inputs=(Input("u"),))).'
         )
@@ -80,7 +81,7 @@ def make_signal(
     try:
         values = jnp.asarray(inputs, float)
     except (TypeError, ValueError) as error:
-        raise ValueError(
+        raise UserError(
             f"Inputs are a {type(inputs).__name__} that is no array of numbers; give an array with "
             f"a row for each time and the columns {', '.join(names)}, or a function of time."
         ) from error
@@ -91,13 +92,13 @@ def make_signal(
         steps = f"{len(t)} rows (one for each time)"
         if interpolation == "constant":
             steps += f" or {len(t) - 1} (one for each step)"
-        raise ValueError(
+        raise UserError(
             f"Inputs have shape {values.shape}; there must be {steps} and {count} column(s): "
             f"{', '.join(names)}."
         )
     if not is_traced(values) and not np.all(np.isfinite(np.asarray(values))):
         row, column = np.argwhere(~np.isfinite(np.asarray(values)))[0]
-        raise ValueError(
+        raise UserError(
             f"Input {names[column]!r} is {float(values[row, column])} in row {row}; inputs must "
             "be finite. Fill or cut those rows."
         )
@@ -108,7 +109,7 @@ def make_signal(
 def _as_inputs(value: Any, count: int) -> Float[Array, " nu"]:
     value = jnp.atleast_1d(jnp.asarray(value, float))
     if value.shape != (count,):
-        raise ValueError(
+        raise UserError(
             f"The input function returned shape {value.shape}; it must return {count} value(s)."
         )
     return value
@@ -126,7 +127,7 @@ def _linear(t, values):
 def _cubic(t, values):
     """The spline with two continuous derivatives, and a third at the second and last-but-one."""
     if t.shape[0] < 4:
-        raise ValueError(
+        raise UserError(
             f"Cubic interpolation needs at least 4 samples, but there are {t.shape[0]}. Use "
             "interpolation='linear'."
         )

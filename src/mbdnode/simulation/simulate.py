@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.errors import UserError
 from mbdnode.integrators import get_integrator
 from mbdnode.multibody import (
     AbstractForecaster,
@@ -112,7 +113,7 @@ def simulate(
     closed = isinstance(integrator, str) and integrator.lower() == ANALYTIC
     integrator = get_integrator("rk4" if closed else integrator)
     if integrator.needs_separable and not system.separable:
-        raise ValueError(
+        raise UserError(
             f"{type(system).__name__} is not declared separable (velocities alone drive positions, "
             "positions alone drive velocities), which lf2, ys4 and fk6 need. Use 'rk4', or "
             "'implicit-midpoint', which is symplectic for any system. If it is separable, say so: "
@@ -124,7 +125,7 @@ def simulate(
     signal = make_signal(system, t, inputs, interpolation)
     if closed:
         if inputs is not None:
-            raise ValueError(
+            raise UserError(
                 "The closed form is for zero inputs; leave `inputs` out, or use 'dopri8'."
             )
         return closed_form(system, t, initial, signal, mu)
@@ -146,7 +147,7 @@ def _as_state(system: AbstractSystem, initial: Any, start: float | None, paramet
             f"name such as {{{system.coordinate_names[0]!r}: 1.0}}."
         )
     if start is None or is_traced(system, initial, parameters):
-        raise ValueError(
+        raise UserError(
             "An initial state by name needs plain numbers, but something it depends on is traced "
             "(inside jit, vmap or grad). Complete it outside with consistent_state, and pass the "
             "State."

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.errors import UserError
 from mbdnode.multibody import (
     AbstractSystem,
     Params,
@@ -39,7 +40,7 @@ def complete_runs(system: AbstractSystem, data: Dataset) -> tuple[Dataset, list[
 
     **Returns:**
 
-    A dataset, and what was done, in sentences. Raises `ValueError` for columns that the system does
+    A dataset, and what was done, in sentences. Raises `UserError` for columns that the system does
     not have, and for coordinates that do not determine the others.
     """
     first = data.trajectories[0]
@@ -51,7 +52,7 @@ def complete_runs(system: AbstractSystem, data: Dataset) -> tuple[Dataset, list[
     if not constrained:
         missing = [name for name in system.coordinate_names if name not in recorded]
         if missing:
-            raise ValueError(
+            raise UserError(
                 f"The log has no column for {', '.join(missing)}, and no constraint of "
                 f"{type(system).__name__} determines it. Record it, or leave it out of the system."
             )
@@ -105,7 +106,7 @@ def _independent(system: AbstractSystem, recorded: tuple[str, ...], mu: Params) 
     usual = system.independent or ()
     preferred = sorted(recorded, key=lambda name: name not in usual)
     if len(recorded) < freedoms:
-        raise ValueError(
+        raise UserError(
             f"The log has {len(recorded)} coordinate(s) ({', '.join(recorded)}), but "
             f"{type(system).__name__} has {freedoms} freedom(s): at least as many must be recorded."
         )
@@ -167,7 +168,7 @@ def _completed(
     if not np.all(good):
         row = int(np.argmin(good))
         at = ", ".join(f"{name} = {float(run[name][row]):g}" for name in chosen)
-        raise ValueError(
+        raise UserError(
             f"Row {row} (t = {float(run.t[row]):g} s) has {at}, where the constraints cannot be "
             "closed from the row before. Check units and zero points, or record more coordinates."
         )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mbdnode.config import check_types
+from mbdnode.errors import UserError
 from mbdnode.experiments.configuration import MODELS, NUMERICAL, trained_by
 from mbdnode.models import KINDS, check_capable
 from mbdnode.multibody import AbstractSystem
@@ -45,18 +46,18 @@ class FitConfig:
     def __post_init__(self):
         check_types(self)
         if not isinstance(self.columns, Mapping):
-            raise ValueError(f"columns is {self.columns!r}; it must hold the columns' roles.")
+            raise UserError(f"columns is {self.columns!r}; it must hold the columns' roles.")
         if self.model not in MODELS or self.model == NUMERICAL:
             raise unknown_name("model", self.model, [m for m in MODELS if m != NUMERICAL])
         if self.recipe not in RECIPES:
             raise unknown_name("recipe", self.recipe, RECIPES)
         if self.model not in trained_by(self.recipe):
-            raise ValueError(
+            raise UserError(
                 f"The recipe {self.recipe!r} trains {', '.join(trained_by(self.recipe))}, not "
                 f"{self.model!r}. Use --recipe paper."
             )
         if self.seed < 0:
-            raise ValueError(f"The seed is {self.seed}; it must not be negative.")
+            raise UserError(f"The seed is {self.seed}; it must not be negative.")
 
 
 def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...]) -> Any:
@@ -70,7 +71,7 @@ def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...
 
     **Returns:**
 
-    The model and a `TrainingConfig`. Raises `ValueError` for what cannot be trained.
+    The model and a `TrainingConfig`. Raises `UserError` for what cannot be trained.
     """
     kind, own = MODELS[config.model]
     training = replace(RECIPES[config.recipe], integrator=config.integrator)
@@ -85,7 +86,7 @@ def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...
             training = replace(training, batch_size=64, shuffle=True)
     if config.epochs is not None:
         if training.method != "gradient" or not training.epochs:
-            raise ValueError(
+            raise UserError(
                 f"epochs is {config.epochs}, but the recipe {config.recipe!r} has none. Leave it "
                 "out."
             )

@@ -8,6 +8,7 @@ import numpy as np
 
 from mbdnode.data import AbstractStream
 from mbdnode.data.logs import read
+from mbdnode.errors import UserError
 from mbdnode.multibody import AbstractSystem
 from mbdnode.report.fit_story import HeldOut, Horizon
 from mbdnode.simulation import Domain, training_domain
@@ -110,7 +111,7 @@ def prepare(
 
     **Returns:**
 
-    A `Prepared`. Raises `ValueError` for what cannot be done.
+    A `Prepared`. Raises `UserError` for what cannot be done.
     """
     system = find_system(config.mechanism) if config.mechanism else None
     if are_large(config.logs):
@@ -140,7 +141,7 @@ def _prepare_stream(config: FitConfig, system: AbstractSystem | None, report: An
     """The same for logs that are read in parts; some windows are held out."""
     if config.holdout_logs:
         held_out_logs = ", ".join(config.holdout_logs)
-        raise ValueError(
+        raise UserError(
             f"These logs are read in parts, of which some windows are held out; --holdout "
             f"{held_out_logs} cannot be added. Give a part, such as 0.1."
         )
@@ -151,7 +152,7 @@ def _prepare_stream(config: FitConfig, system: AbstractSystem | None, report: An
         system = recorded_system(large.sample, None if angles is None else tuple(angles))
     sample, more = complete_runs(system, large.sample)
     if recorded != system.coordinate_names or sample.trajectories[0].inputs != large.inputs:
-        raise ValueError(
+        raise UserError(
             "Logs of this size are read in parts and must have every coordinate and input of the "
             f"system, in its order: {', '.join((*system.coordinate_names, *system.input_names))}. "
             "Thin the log, or name the columns so."

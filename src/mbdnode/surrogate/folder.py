@@ -24,6 +24,7 @@ import numpy as np
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data import write
 from mbdnode.data.atomic import replace_file
+from mbdnode.errors import UserError
 from mbdnode.experiments.folder import CONFIG, METRICS, MODEL, write_history, write_json
 from mbdnode.models import AbstractModel, Ensemble, load, save
 from mbdnode.report.fit_page import write_fit_page
@@ -38,16 +39,16 @@ _MOST_KNOWN = 4_000
 
 
 def check_folder(path: Path) -> None:
-    """Raise `ValueError` unless a fit may be written there.
+    """Raise `UserError` unless a fit may be written there.
 
     **Arguments:**
 
     - `path`: the folder, which must be new, empty, or hold a fit.
     """
     if path.exists() and not path.is_dir():
-        raise ValueError(f"'{path}' is a file; name a folder for the fit.")
+        raise UserError(f"'{path}' is a file; name a folder for the fit.")
     if path.is_dir() and any(path.iterdir()) and not (path / METRICS).is_file():
-        raise ValueError(
+        raise UserError(
             f"'{path}' holds something else than a fit. Choose another --out, or empty it."
         )
 
@@ -180,11 +181,11 @@ def read_folder(path: Path, system: Any = None) -> StoredFit:
 
     **Returns:**
 
-    A `StoredFit`. Raises `ValueError` for a folder that does not hold one.
+    A `StoredFit`. Raises `UserError` for a folder that does not hold one.
     """
     for name in (CONFIG, METRICS, MODEL, DOMAIN):
         if not (path / name).is_file():
-            raise ValueError(
+            raise UserError(
                 f"'{path}' has no {name}, so it is not the folder of a finished fit. Make one "
                 "with: mbdnode fit LOGS... --out DIR"
             )
@@ -203,5 +204,5 @@ def read_folder(path: Path, system: Any = None) -> StoredFit:
             tuple(arrays["angles"].tolist()),
         )
     except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
-        raise ValueError(f"The fit in '{path}' is damaged: {error}.") from error
+        raise UserError(f"The fit in '{path}' is damaged: {error}.") from error
     return StoredFit(config, load(path / MODEL, system), domain, metrics)

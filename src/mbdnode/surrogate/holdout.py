@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mbdnode.errors import UserError
 from mbdnode.trajectory import Dataset, Trajectory
 
 # A single run is cut in two: its end is what is held out.
@@ -46,10 +47,10 @@ def split(data: Dataset, fraction: float, seed: int = 0) -> Split:
 
     **Returns:**
 
-    A `Split`. Raises `ValueError` for a fraction that leaves nothing to learn from.
+    A `Split`. Raises `UserError` for a fraction that leaves nothing to learn from.
     """
     if not 0 <= fraction < 1:
-        raise ValueError(
+        raise UserError(
             f"The part that is held out is {fraction:g}; it must be at least 0 and below 1."
         )
     runs, names = data.trajectories, run_names(data)
@@ -69,7 +70,7 @@ def _cut(data: Dataset, name: str, fraction: float) -> Split:
     run, parameters = data.trajectories[0], data.parameters[0]
     last = int((1 - fraction) * (len(run) - 1))
     if last < _FEWEST_ROWS or len(run) - 1 - last < 2:
-        raise ValueError(
+        raise UserError(
             f"The only run has {len(run)} rows, too few to learn from one part and judge by the "
             "other. Log more, or pass --holdout 0."
         )

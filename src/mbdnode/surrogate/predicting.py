@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mbdnode.data.logs import read
+from mbdnode.errors import UserError
 from mbdnode.experiments.run import predict
 from mbdnode.multibody import AbstractSystem, consistent_state
 from mbdnode.simulation import simulate
@@ -30,7 +31,7 @@ def predict_like(stored: StoredFit, log: str) -> tuple[Trajectory, Trajectory]:
     model = _body_holder(stored)
     data, _ = complete_runs(model.body, read(log, **stored.config.columns))
     if len(data.trajectories) != 1:
-        raise ValueError(
+        raise UserError(
             f"'{log}' holds {len(data.trajectories)} runs, and one can be predicted at a time. "
             "Give a log of one run."
         )
@@ -63,19 +64,19 @@ def predict_from(
     """
     model = _body_holder(stored)
     if not isinstance(model, AbstractSystem):
-        raise ValueError(
+        raise UserError(
             f"{type(model).__name__} goes on from a recorded motion, not from any start. Use "
             "--like LOG."
         )
     if inputs is None:
         if steps is None or dt_s is None:
-            raise ValueError("Without --inputs, the times are not known: give --steps and --dt.")
+            raise UserError("Without --inputs, the times are not known: give --steps and --dt.")
         if steps < 1 or not (np.isfinite(dt_s) and dt_s > 0):
-            raise ValueError(f"--steps is {steps} and --dt is {dt_s}; both must be above zero.")
+            raise UserError(f"--steps is {steps} and --dt is {dt_s}; both must be above zero.")
         t, u = dt_s * np.arange(steps + 1), None
     else:
         if steps is not None or dt_s is not None:
-            raise ValueError("--inputs gives the times, so leave --steps and --dt out.")
+            raise UserError("--inputs gives the times, so leave --steps and --dt out.")
         t, u = _read_inputs(stored, model, inputs)
     state = consistent_state(model, initial, t=float(t[0]))
     integrator = stored.config.integrator
@@ -89,7 +90,7 @@ def _read_inputs(stored: StoredFit, model: Any, path: str) -> tuple[np.ndarray, 
     asked = columns.get("inputs") or []
     chosen = dict(asked) if isinstance(asked, Mapping) else {name: name for name in asked}
     if not chosen:
-        raise ValueError("The model has no inputs, so --inputs would change nothing. Leave it out.")
+        raise UserError("The model has no inputs, so --inputs would change nothing. Leave it out.")
     # The first input plays the coordinate: reading needs one, and its rate is not used.
     first = next(iter(chosen))
     others = {name: column for name, column in chosen.items() if name != first}
@@ -102,7 +103,7 @@ def _read_inputs(stored: StoredFit, model: Any, path: str) -> tuple[np.ndarray, 
         gaps=columns.get("gaps", "refuse"),
     )
     if len(data.trajectories) != 1:
-        raise ValueError(f"'{path}' holds {len(data.trajectories)} runs; give one.")
+        raise UserError(f"'{path}' holds {len(data.trajectories)} runs; give one.")
     run = data.trajectories[0]
     rows = [np.asarray(run[name]) if name in chosen else np.zeros(len(run)) for name in names]
     return np.asarray(run.t), np.stack(rows, axis=1)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mbdnode.data.logs.angles import sounds_like_angle
+from mbdnode.errors import UserError
 from mbdnode.mechanisms import MECHANISMS, get_mechanism
 from mbdnode.mechanisms.planar import read_mechanism
 from mbdnode.multibody import (
@@ -31,7 +32,7 @@ def find_system(name: str) -> AbstractSystem:
 
     **Returns:**
 
-    The system. Raises `ValueError` for what cannot be found or is no system.
+    The system. Raises `UserError` for what cannot be found or is no system.
     """
     if name.endswith(".toml") or os.path.sep in name:
         return read_mechanism(Path(name))
@@ -39,7 +40,7 @@ def find_system(name: str) -> AbstractSystem:
         return get_mechanism(name)
     module, colon, attribute = name.partition(":")
     if not (module and colon and attribute):
-        raise ValueError(
+        raise UserError(
             f"--mechanism is {name!r}; give a file such as crank.toml, module:name for one in "
             f"Python, or a name of the catalogue: {', '.join(MECHANISMS)}."
         )
@@ -55,15 +56,15 @@ def _imported(module: str, attribute: str) -> AbstractSystem:
     try:
         found: Any = getattr(importlib.import_module(module), attribute)
     except ImportError as error:
-        raise ValueError(f"The module {module!r} cannot be imported: {error}.") from error
+        raise UserError(f"The module {module!r} cannot be imported: {error}.") from error
     except AttributeError as error:
-        raise ValueError(f"The module {module!r} has no {attribute!r}.") from error
+        raise UserError(f"The module {module!r} has no {attribute!r}.") from error
     finally:
         if added:
             sys.path.remove(here)
     system = found() if isinstance(found, type) else found
     if not isinstance(system, AbstractSystem):
-        raise ValueError(
+        raise UserError(
             f"{module}:{attribute} is a {type(system).__name__}; it must be a mechanism."
         )
     check_definition(system)

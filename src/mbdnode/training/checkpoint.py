@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mbdnode.errors import UserError
 from mbdnode.models.files import filled, named_arrays, read_arrays, write_arrays
 from mbdnode.training.engine import Progress
 
@@ -51,14 +52,14 @@ def read_checkpoint(
 
     **Returns:**
 
-    The progress and the history. Raises `ValueError` for a file of another run.
+    The progress and the history. Raises `UserError` for a file of another run.
     """
     arrays, header = read_arrays(path)
     if header.get("kind") != "checkpoint" or header.get("version") != 1:
-        raise ValueError(f"{path} is not a checkpoint that this program can read.")
+        raise UserError(f"{path} is not a checkpoint that this program can read.")
     if header["identity"] != identity:
         different = [k for k in identity if header["identity"].get(k) != identity[k]]
-        raise ValueError(
+        raise UserError(
             f"{path} belongs to another run: {', '.join(different)} differ. Start anew in another "
             "folder, or resume with the settings of that run."
         )

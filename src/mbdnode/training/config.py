@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mbdnode.config import check_types
+from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
 
 
@@ -61,39 +62,39 @@ class TrainingConfig:
     def __post_init__(self):
         check_types(self)
         if self.epochs < 0 or (self.epochs == 0 and not self.refinement):
-            raise ValueError(
+            raise UserError(
                 f"epochs is {self.epochs}; it must be at least 1, or 0 with a refinement."
             )
         for name in ("batch_size", "window", "patience"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise ValueError(f"{name} is {value}; it must be at least 1.")
+                raise UserError(f"{name} is {value}; it must be at least 1.")
         for name in ("learning_rate", "decay", "penalty"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
-                raise ValueError(f"{name} is {value}; it must be above zero and finite.")
+                raise UserError(f"{name} is {value}; it must be above zero and finite.")
         if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
-            raise ValueError(f"weight_decay is {self.weight_decay}; it must not be negative.")
+            raise UserError(f"weight_decay is {self.weight_decay}; it must not be negative.")
         for name, plain in (("structure", "chosen"), ("known", "nothing")):
             if self.method == "gradient" and getattr(self, name) != plain:
-                raise ValueError(
+                raise UserError(
                     f"{name} is {getattr(self, name)!r}, which is for closed forms, but the method "
                     "is 'gradient'. Leave it out, or use recipe 'fast' or 'best'."
                 )
         if self.structure == "lagrangian" and self.known != "nothing":
-            raise ValueError(
+            raise UserError(
                 f"known is {self.known!r} and structure is 'lagrangian', which is found whole. Use "
                 "another structure, or leave `known` out."
             )
         if self.refinement < 0:
-            raise ValueError(f"refinement is {self.refinement}; it must not be negative.")
+            raise UserError(f"refinement is {self.refinement}; it must not be negative.")
         if self.refinement and self.precision != "float64":
-            raise ValueError(
+            raise UserError(
                 f"refinement is {self.refinement} and precision is {self.precision!r}; its solves "
                 "need precision='float64'."
             )
         if self.decay > 1:
-            raise ValueError(f"decay is {self.decay}; it must be at most 1.")
+            raise UserError(f"decay is {self.decay}; it must be at most 1.")
 
 
 RECIPES: dict[str, TrainingConfig] = {

@@ -7,6 +7,8 @@ given rows is ever looked at.
 
 import numpy as np
 
+from mbdnode.errors import UserError
+
 _STENCIL = 7
 
 
@@ -25,7 +27,7 @@ def differentiate(t: np.ndarray, values: np.ndarray, stencil: int = _STENCIL) ->
     """
     count = min(stencil, len(t))
     if count < 2:
-        raise ValueError(f"A derivative needs at least two samples, but there are {len(t)}.")
+        raise UserError(f"A derivative needs at least two samples, but there are {len(t)}.")
     first = np.clip(np.arange(len(t)) - count // 2, 0, len(t) - count)
     rows = first[:, None] + np.arange(count)[None, :]
     # In units of the stencil's own width the powers stay of order one.

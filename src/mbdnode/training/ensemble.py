@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.data import AbstractStream
+from mbdnode.errors import UserError
 from mbdnode.models import AbstractModel, Ensemble
 from mbdnode.training.compilation import counted_compilation
 from mbdnode.training.config import TrainingConfig, get_recipe
@@ -109,17 +110,17 @@ def fit_ensemble(
 
 def _check(members: int, seed: int, config: TrainingConfig) -> None:
     if config.method != "gradient":
-        raise ValueError(
+        raise UserError(
             f"The method {config.method!r} finds one law from the data, the same for every seed, "
             "so that an ensemble of seeds would agree with itself and say nothing. Use "
             "recipe='paper' or 'free', or another TrainingConfig with method='gradient'."
         )
     if not isinstance(members, int) or members < 2:
-        raise ValueError(
+        raise UserError(
             f"members is {members!r}; it must be a whole number, at least 2. Use fit for one."
         )
     if not isinstance(seed, int) or seed < 0:
-        raise ValueError(f"seed is {seed!r}; it must be a whole number, not negative.")
+        raise UserError(f"seed is {seed!r}; it must be a whole number, not negative.")
 
 
 def _drawn(model: AbstractModel, seeds: Sequence[int]) -> list[Any]:

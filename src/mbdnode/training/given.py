@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from mbdnode.data import AbstractStream
+from mbdnode.errors import UserError
 from mbdnode.models import MBDNODE, AbstractModel
 from mbdnode.trajectory import Dataset, Trajectory
 
@@ -17,17 +18,17 @@ def as_dataset(data: Dataset | Trajectory) -> Dataset:
 
 
 def check_stream(model: AbstractModel, stream: AbstractStream | None) -> None:
-    """Raise `ValueError` for a model that cannot learn from a stream.
+    """Raise `UserError` for a model that cannot learn from a stream.
 
     Scales come from the first data that is seen, and other models scale every example.
     """
     if stream is not None and not isinstance(model, MBDNODE):
-        raise ValueError(
+        raise UserError(
             f"{model.kind} learns from recorded motions, not from a stream of draws. Give it a "
             "Dataset, or use MBDNODE."
         )
     if stream is not None and model.settings.constraints == "augmented":
-        raise ValueError(
+        raise UserError(
             "An augmented Lagrangian keeps multipliers for every step of the data, and a stream "
             "gives new steps each epoch. Give it a Dataset, or use constraints='penalty'."
         )
@@ -41,12 +42,12 @@ def cast(tree: Any, precision: str) -> Any:
 
 
 def check_names(model: AbstractModel, data: Dataset) -> None:
-    """Raise `ValueError` unless model and data have the same coordinates and inputs."""
+    """Raise `UserError` unless model and data have the same coordinates and inputs."""
     first = data.trajectories[0]
     if first.coordinates != model.coordinate_names or first.inputs != model.input_names:
         ours = ", ".join((*model.coordinate_names, *model.input_names))
         theirs = ", ".join((*first.coordinates, *first.inputs))
-        raise ValueError(
+        raise UserError(
             f"The model has coordinates and inputs {ours}, but the data has {theirs}. Make the "
             "model for the system that made the data."
         )

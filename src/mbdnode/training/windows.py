@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbdnode.errors import UserError
 from mbdnode.multibody import AbstractSystem, resolve_parameters
 from mbdnode.naming import unknown_name
 from mbdnode.trajectory import Dataset
@@ -48,14 +49,14 @@ def cut(system: AbstractSystem, data: Dataset, window: int | None) -> Windows:
     """
     lengths = {len(run) - 1 for run in data.trajectories}
     if window is None and len(lengths) > 1:
-        raise ValueError(
+        raise UserError(
             f"Whole trajectories must have equal lengths, but there are {sorted(lengths)} steps. "
             "Set a window."
         )
     steps = window if window is not None else lengths.pop()
     if min(len(run) - 1 for run in data.trajectories) < steps:
         shortest = min(len(run) - 1 for run in data.trajectories)
-        raise ValueError(
+        raise UserError(
             f"The window is {steps} steps, but the shortest trajectory has {shortest}. Shorten the "
             "window or leave that trajectory out."
         )
@@ -88,7 +89,7 @@ def _pieces(system, run, values, steps: int) -> dict[str, Any]:
         if name not in mu:
             raise unknown_name("parameter", name, mu)
         if np.shape(value) not in ((), (runs,)):
-            raise ValueError(
+            raise UserError(
                 f"Parameter {name!r} has shape {np.shape(value)}; give one value, or one for each "
                 f"of the {runs} runs."
             )

@@ -15,6 +15,7 @@ import numpy as np
 from mbdnode.data.logs.arrays import Gathering
 from mbdnode.data.logs.log import AbstractLog
 from mbdnode.data.logs.mat_check import check_mat
+from mbdnode.errors import UserError
 
 
 def open_npz(path: Path) -> list[AbstractLog]:
@@ -43,7 +44,7 @@ def _opened(
             warnings.simplefilter("ignore")
             gather(path, found)
     except Exception as error:
-        raise ValueError(
+        raise UserError(
             f"'{path}' is not a whole {described} file: {error or type(error).__name__}. Write it "
             "again."
         ) from error
@@ -56,7 +57,7 @@ def _is_numeric(kind: np.dtype) -> bool:
 
 def _gather_npz(path: Path, found: Gathering) -> None:
     if not any(name.endswith(".npy") for name in zipfile.ZipFile(path).namelist()):
-        raise ValueError("it is a ZIP archive without arrays")
+        raise UserError("it is a ZIP archive without arrays")
     with np.load(path, allow_pickle=False) as file:
         for name in file.files:
             # Arrays of Python objects cannot be read without running what is in them.

@@ -13,6 +13,7 @@ import numpy as np
 
 from mbdnode.data.logs.log import BLOCK_ROWS, AbstractLog, Block
 from mbdnode.data.logs.units import find_unit, read_heading
+from mbdnode.errors import UserError
 
 Load = Callable[[int, int], np.ndarray]
 
@@ -83,7 +84,7 @@ class ArrayLog(AbstractLog):
         columns = [self._columns[i] for i in (*numbers, *labels)]
         for column in columns[1:]:
             if column.length != columns[0].length:
-                raise ValueError(
+                raise UserError(
                     f"{columns[0].name!r} has {columns[0].length:,} values and {column.name!r} has "
                     f"{column.length:,} in '{self.name}'. Columns of one table have equal lengths; "
                     "inputs of another sampling have their own time (input_time)."
@@ -100,7 +101,7 @@ class ArrayLog(AbstractLog):
         try:
             return np.ascontiguousarray(column.load(first, last), dtype=float)
         except (OSError, ValueError, TypeError, RuntimeError, KeyError) as error:
-            raise ValueError(
+            raise UserError(
                 f"{column.name!r} of '{self.name}' cannot be read: {error}. Write the file again."
             ) from error
 
@@ -155,7 +156,7 @@ class Gathering:
             self.constants = {"": dict(every)}
         shared = self.constants.get("", {})
         if not found:
-            raise ValueError(
+            raise UserError(
                 f"'{self.path}' ({self.described}) has no columns of numbers; it holds "
                 f"{', '.join([*self.left_out, *shared][:8]) or 'nothing'}. Save each quantity as a "
                 "vector."

@@ -8,6 +8,7 @@ import numpy as np
 
 from mbdnode.data.logs.sample import HUGE
 from mbdnode.data.logs.summary import Account, Note, counted
+from mbdnode.errors import UserError
 
 # A step of this many medians is a gap; what is shorter is an uneven step, which training can use.
 _GAP = 5.0
@@ -95,7 +96,7 @@ def _drop_missing(run: Run, gaps: str) -> int:
     what = "no value" if np.isnan(value) else f"the value {value}"
     label = ("time", *run.labels)[column]
     if gaps == "refuse":
-        raise ValueError(
+        raise UserError(
             f"Column {label!r} has {what} at {run.where(int(run.rows[bad[0]]))} of {run.place}; "
             f"{len(bad):,} of {len(good):,} rows have a value that is missing or not finite. Mend "
             "them, or pass gaps='split' to leave those rows out and cut the run where the hole is "
@@ -119,7 +120,7 @@ def _refuse_huge(run: Run) -> None:
         return
     row, column = (int(i) for i in np.argwhere(whole >= HUGE)[0])
     label = ("time", *run.labels)[column]
-    raise ValueError(
+    raise UserError(
         f"Column {label!r} has a value of size {whole[row, column]:.3g} at "
         f"{run.where(int(run.rows[row]))} of {run.place}. No measurement is that large; mend it, "
         "or leave the field empty and pass gaps='split'."
@@ -137,7 +138,7 @@ def _restarts(run: Run, gaps: str) -> list[int]:
     back = np.flatnonzero(np.diff(run.t) < 0) + 1
     if len(back) and gaps == "refuse":
         i = int(back[0])
-        raise ValueError(
+        raise UserError(
             f"Time goes back from {run.t[i - 1]:g} s to {run.t[i]:g} s at "
             f"{run.where(int(run.rows[i]))} of {run.place}"
             f"{f', and at {len(back) - 1:,} more rows' if len(back) > 1 else ''}. Name the column "
@@ -160,7 +161,7 @@ def _merge_repeated(run: Run, edges: list[int]) -> int:
     if not count:
         return 0
     if count == len(same) - 1:
-        raise ValueError(
+        raise UserError(
             f"Time is {run.t[0]:g} in all {len(same):,} rows of {run.place}. Name another column "
             "as the time."
         )
@@ -188,7 +189,7 @@ def _gaps(run: Run, steps, inside, median: float, gaps: str, longest_s: float | 
     long = np.flatnonzero(inside & (steps > limit)) + 1
     if len(long) and gaps == "refuse":
         i = int(long[0])
-        raise ValueError(
+        raise UserError(
             f"There is a gap of {steps[i - 1]:g} s after t = {run.t[i - 1]:g} s, at "
             f"{run.where(int(run.rows[i]))} of {run.place}"
             f"{f', and {len(long) - 1:,} more' if len(long) > 1 else ''}; the median step is "

@@ -12,6 +12,7 @@ from typing import Any
 from mbdnode.data.atomic import replace_file
 from mbdnode.data.logs.guess import Guess
 from mbdnode.data.logs.reading import read
+from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
 
 _KEYS = tuple(inspect.signature(read).parameters)[1:]
@@ -28,15 +29,15 @@ def load_columns(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     **Returns:**
 
-    The arguments of `read`, by name. Raises `ValueError` for a key that is not known or a value of
+    The arguments of `read`, by name. Raises `UserError` for a key that is not known or a value of
     the wrong kind.
     """
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"'{path}' cannot be read: {error}.") from error
+        raise UserError(f"'{path}' cannot be read: {error}.") from error
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"'{path}' is not TOML: {error}.") from error
+        raise UserError(f"'{path}' is not TOML: {error}.") from error
     for key, value in content.items():
         if key not in _KEYS:
             raise unknown_name(f"key in '{path}':", key, _KEYS)
@@ -62,7 +63,7 @@ def _check(path: str | os.PathLike[str], key: str, value: Any) -> None:
     else:
         good, kind = isinstance(value, str), "a word in quotes"
     if not good:
-        raise ValueError(f"{key} in '{path}' is {value!r}; it must be {kind}.")
+        raise UserError(f"{key} in '{path}' is {value!r}; it must be {kind}.")
 
 
 def columns_text(guess: Guess) -> str:
@@ -81,9 +82,9 @@ def write_columns(guess: Guess, path: str | os.PathLike[str]) -> None:
     """
     path = Path(path)
     if path.exists():
-        raise ValueError(f"'{path}' exists already. Name another file, or remove it.")
+        raise UserError(f"'{path}' exists already. Name another file, or remove it.")
     if not path.parent.is_dir():
-        raise ValueError(f"There is no directory '{path.parent}'. Create it, or choose another.")
+        raise UserError(f"There is no directory '{path.parent}'. Create it, or choose another.")
     text = columns_text(guess).encode("utf-8")
     replace_file(path, lambda file: file.write(text))
 

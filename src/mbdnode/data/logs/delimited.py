@@ -22,6 +22,7 @@ from mbdnode.data.logs.text_form import (
     is_number,
     split,
 )
+from mbdnode.errors import UserError
 
 _COMMENTS = re.compile(r"^[ \t]*[#%](?!N/A).*\n", re.MULTILINE)
 _BLANKS = re.compile(r"^[ \t]*\n", re.MULTILINE)
@@ -166,16 +167,16 @@ class DelimitedLog(AbstractLog):
             )
         except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
             self._explain(text, first, [i for i in numbers if i not in self._stamped])
-            raise ValueError(
+            raise UserError(
                 f"'{self.path}' cannot be read as {self.form.described}: {error}"
             ) from error
 
     def _explain(self, text: str, first: int, numbers: Sequence[int]) -> None:
-        """Raise `ValueError` for the first line that is wrong."""
+        """Raise `UserError` for the first line that is wrong."""
         for count, line in enumerate(text.splitlines()):
             fields = self._split(line)
             if len(fields) != len(self.headings):
-                raise ValueError(
+                raise UserError(
                     f"'{self.path}' has {counted(len(fields), 'field')} at "
                     f"{self.place(first + count)}, but there are {len(self.headings)} columns: "
                     f"{line.strip()[:60]!r}. Mend or remove that line."
@@ -183,7 +184,7 @@ class DelimitedLog(AbstractLog):
             for i in numbers:
                 if fields[i] not in MISSING and not is_number(fields[i], self.form.decimal):
                     name = self.headings[i].raw or column_name(i)
-                    raise ValueError(
+                    raise UserError(
                         f"Column {name!r} has {fields[i]!r}, which is not a number, at "
                         f"{self.place(first + count)} of '{self.path}'. "
                         "Mend it, or leave the field empty where there is no value."
@@ -202,11 +203,11 @@ class DelimitedLog(AbstractLog):
         for count, value in enumerate(column.to_pylist()):
             if value is not None and not STAMP.match(value.strip()):
                 name = self.headings[number].raw or column_name(number)
-                raise ValueError(
+                raise UserError(
                     f"Column {name!r} has {value!r}, which is not a time stamp like the others, at "
                     f"{self.place(first + count)} of '{self.path}'. Mend it."
                 )
-        raise ValueError(
+        raise UserError(
             f"Column {self.headings[number].raw!r} of '{self.path}' mixes time stamps with and "
             "without a zone. Write all of them alike."
         )

@@ -9,6 +9,7 @@ from mbdnode.data.logs.array_files import open_hdf5, open_mat, open_npz
 from mbdnode.data.logs.delimited import DelimitedLog
 from mbdnode.data.logs.log import AbstractLog, must_be_file
 from mbdnode.data.logs.parquet import ParquetLog
+from mbdnode.errors import UserError
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -30,7 +31,7 @@ def open_logs(path: str | os.PathLike[str]) -> list[AbstractLog]:
 
     **Returns:**
 
-    Its log; several if it has several sections, such as HDF5 groups. Raises `ValueError` for a
+    Its log; several if it has several sections, such as HDF5 groups. Raises `UserError` for a
     file that cannot be read.
     """
     path = must_be_file(path)
@@ -38,7 +39,7 @@ def open_logs(path: str | os.PathLike[str]) -> list[AbstractLog]:
         start = file.read(1024)
     for magic, name in _OTHERS.items():
         if start.startswith(magic):
-            raise ValueError(f"'{path}' is compressed with {name}. Decompress it first.")
+            raise UserError(f"'{path}' is compressed with {name}. Decompress it first.")
     if start.startswith(b"PAR1"):
         return [ParquetLog(path)]
     if start.startswith(_HDF5) or start[512:520] == _HDF5:
@@ -47,10 +48,10 @@ def open_logs(path: str | os.PathLike[str]) -> list[AbstractLog]:
         return open_mat(path)
     if start.startswith(b"PK\x03\x04"):
         if path.suffix.lower() in (".xlsx", ".xlsm", ".ods"):
-            raise ValueError(f"'{path}' is a spreadsheet. Save its sheet as CSV.")
+            raise UserError(f"'{path}' is a spreadsheet. Save its sheet as CSV.")
         return open_npz(path)
     if start.startswith(b"\x93NUMPY"):
-        raise ValueError(
+        raise UserError(
             f"'{path}' is a single NumPy array, whose columns have no names. Save them by name "
             "with numpy.savez."
         )
@@ -66,7 +67,7 @@ def find_files(paths: Paths) -> list[Path]:
 
     **Returns:**
 
-    At least one path. Raises `ValueError` for a pattern that nothing matches.
+    At least one path. Raises `UserError` for a pattern that nothing matches.
     """
     several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     found: list[Path] = []
@@ -76,12 +77,10 @@ def find_files(paths: Paths) -> list[Path]:
             matching = sorted(Path(p) for p in glob.glob(text, recursive=True))
             matching = [path for path in matching if path.is_file()]
             if not matching:
-                raise ValueError(f"No file matches '{text}'. Check the pattern, or where you are.")
+                raise UserError(f"No file matches '{text}'. Check the pattern, or where you are.")
             found += matching
         else:
             found.append(must_be_file(text))
     if not found:
-        raise ValueError(
-            "No log was named. Give at least one file, or a pattern like 'runs/*.csv'."
-        )
+        raise UserError("No log was named. Give at least one file, or a pattern like 'runs/*.csv'.")
     return list(dict.fromkeys(found))

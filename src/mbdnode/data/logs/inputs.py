@@ -8,6 +8,7 @@ from mbdnode.data.logs.layout import lay_out, runs_of
 from mbdnode.data.logs.log import AbstractLog
 from mbdnode.data.logs.roles import Roles, find_column
 from mbdnode.data.logs.summary import counted
+from mbdnode.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def signal_of(log: AbstractLog, roles: Roles, time: str) -> dict[str | None, Sig
         steps = np.diff(whole[:, 0])
         if len(whole) == 0 or np.any(steps < 0):
             why = "no values" if len(whole) == 0 else "times that go back"
-            raise ValueError(f"The inputs of {run.place} have {why}. Mend them.")
+            raise UserError(f"The inputs of {run.place} have {why}. Mend them.")
         whole = whole[np.concatenate([[True], steps > 0])]
         signals[run.label] = Signal(whole[:, 0], whole[:, 1:])
         left_out = len(run.t) - len(whole)

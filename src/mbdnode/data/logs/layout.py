@@ -10,6 +10,7 @@ import numpy as np
 from mbdnode.data.logs.cleaning import Run
 from mbdnode.data.logs.log import AbstractLog, Block
 from mbdnode.data.logs.roles import Found, Roles, find_column, missing_column
+from mbdnode.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def lay_out(log: AbstractLog, roles: Roles, with_inputs: bool = True) -> Layout:
 
     **Returns:**
 
-    The layout. Raises `ValueError` for a column that is not there or holds words.
+    The layout. Raises `UserError` for a column that is not there or holds words.
     """
 
     def find(wanted: str, role: str) -> Found:
@@ -64,7 +65,7 @@ def lay_out(log: AbstractLog, roles: Roles, with_inputs: bool = True) -> Layout:
             raise missing_column(log, wanted, role)
         if role != "run" and log.is_text(found.index):
             way = "Write seconds, or 2024-05-31T12:00:00.25" if role == "time" else "Name another"
-            raise ValueError(
+            raise UserError(
                 f"Column {found.label!r} of '{log.name}' holds words, not numbers, so it cannot be "
                 f"used for {role}. {way}."
             )
@@ -95,7 +96,7 @@ def lay_out(log: AbstractLog, roles: Roles, with_inputs: bool = True) -> Layout:
 
 
 def _check_stated_units(log: AbstractLog, roles: Roles) -> None:
-    """Raise `ValueError` for a unit of a column that is not there."""
+    """Raise `UserError` for a unit of a column that is not there."""
     elsewhere = [column for _, column in roles.inputs] + [roles.input_time]
     for column, _ in roles.units:
         if column not in elsewhere and find_column(log, column, roles) is None:
@@ -158,7 +159,7 @@ def runs_of(layout: Layout, most_rows: int | None = None) -> Iterator[Run]:
             run.parameters[name] = _constant(run, name, found, column)
         yield run
     if empty:
-        raise ValueError(f"'{layout.log.name}' has no rows of numbers. Leave it out.")
+        raise UserError(f"'{layout.log.name}' has no rows of numbers. Leave it out.")
 
 
 def _tidy(label: str) -> str:
@@ -211,7 +212,7 @@ def _in_parts(blocks: Iterator[Block], most_rows: int, layout: Layout):
             yield label, *_joined(held)[:2], 0
             held = []
         if own != label and own in seen:
-            raise ValueError(
+            raise UserError(
                 f"Run {own!r} of '{layout.log.name}' goes on at {layout.log.place(block.first)} "
                 "after another one. Sort the rows by run, or read the file whole, with read."
             )
@@ -249,7 +250,7 @@ def _numbered(words: np.ndarray, rows: np.ndarray, layout: Layout) -> np.ndarray
     if None in order:
         assert layout.run is not None
         row = int(rows[np.argmax(numbers == order[None])])  # pyright: ignore[reportArgumentType]
-        raise ValueError(
+        raise UserError(
             f"Column {layout.run.label!r}, which tells runs apart, has no value at "
             f"{layout.log.place(row)} of '{layout.log.name}'. Fill it in."
         )
@@ -260,11 +261,11 @@ def _constant(run: Run, name: str, found: Found, column: np.ndarray) -> float:
     """The value of a parameter, which must not change within a run; it may be given once."""
     known = np.flatnonzero(np.isfinite(column))
     if not len(known):
-        raise ValueError(f"Parameter {name!r} has no value in {run.place}. Give one.")
+        raise UserError(f"Parameter {name!r} has no value in {run.place}. Give one.")
     value = float(column[known[0]])
     other = known[column[known] != value]
     if len(other):
-        raise ValueError(
+        raise UserError(
             f"Parameter {name!r} changes from {value:g} to {column[other[0]]:g} at "
             f"{run.where(int(run.rows[other[0]]))} of {run.place}, but a parameter is constant in "
             f"a run. Name {found.label!r} as an input, or name the column that tells runs apart."

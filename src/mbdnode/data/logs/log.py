@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from mbdnode.data.logs.summary import Note
 from mbdnode.data.logs.units import Heading
+from mbdnode.errors import UserError
 
 # Rows of a block: some megabytes.
 BLOCK_ROWS = 100_000
@@ -114,16 +115,16 @@ def seconds_since(stamps: pa.Array, origin: int | None) -> tuple[np.ndarray, int
 
 
 def must_be_file(path: str | os.PathLike[str]) -> Path:
-    """Raise `ValueError` unless a file can be opened for reading."""
+    """Raise `UserError` unless a file can be opened for reading."""
     path = Path(path)
     if path.is_dir():
-        raise ValueError(f"'{path}' is a directory. Name its files, for instance '{path}/*.csv'.")
+        raise UserError(f"'{path}' is a directory. Name its files, for instance '{path}/*.csv'.")
     if not path.exists():
-        raise ValueError(f"There is no file '{path}'. Check the name, or where you are.")
+        raise UserError(f"There is no file '{path}'. Check the name, or where you are.")
     if not path.is_file():
-        raise ValueError(f"'{path}' is not a regular file. Copy its content to one.")
+        raise UserError(f"'{path}' is not a regular file. Copy its content to one.")
     if not os.access(path, os.R_OK):
-        raise ValueError(f"'{path}' may not be read. Change its permissions.")
+        raise UserError(f"'{path}' may not be read. Change its permissions.")
     if path.stat().st_size == 0:
-        raise ValueError(f"'{path}' is empty. Leave it out.")
+        raise UserError(f"'{path}' is empty. Leave it out.")
     return path

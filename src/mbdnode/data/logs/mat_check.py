@@ -11,6 +11,8 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mbdnode.errors import UserError
+
 _HEADER = 128
 _MATRIX, _COMPRESSED = 14, 15
 # Bytes of a value, by the type of an element.
@@ -29,23 +31,23 @@ class _Element:
 
 
 def check_mat(content: bytes) -> None:
-    """Raise `ValueError` unless the file is whole.
+    """Raise `UserError` unless the file is whole.
 
     **Arguments:**
 
     - `content`: of a MAT file of version 5 to 7.
     """
     if len(content) < _HEADER:
-        raise ValueError("its header is cut short")
+        raise UserError("its header is cut short")
     order = {b"IM": "<", b"MI": ">"}.get(content[126:128])
     if order is None:
-        raise ValueError("its header does not say the order of bytes")
+        raise UserError("its header does not say the order of bytes")
     for element in _elements(memoryview(content)[_HEADER:], order):
         if element.kind == _COMPRESSED:
             try:
                 inner = zlib.decompress(element.data)
             except zlib.error as error:
-                raise ValueError(f"a compressed variable is damaged ({error})") from error
+                raise UserError(f"a compressed variable is damaged ({error})") from error
             for one in _elements(memoryview(inner), order):
                 _check_matrix(one, order, 0)
         else:
@@ -57,36 +59,36 @@ def _elements(data: memoryview, order: str) -> Iterator[_Element]:
     place = 0
     while place < len(data):
         if len(data) - place < 8:
-            raise ValueError("it ends in the middle of an element")
+            raise UserError("it ends in the middle of an element")
         kind, size = struct.unpack_from(f"{order}II", data, place)
         if kind >> 16:
             kind, size, begin, step = kind & 0xFFFF, kind >> 16, place + 4, 8
             if size > 4:
-                raise ValueError(f"a short element states {size} bytes")
+                raise UserError(f"a short element states {size} bytes")
         else:
             begin = place + 8
             # Only compressed elements are not filled up to eight bytes.
             step = 8 + (size if kind == _COMPRESSED else -(-size // 8) * 8)
         if begin + size > len(data):
-            raise ValueError(f"an element of {size:,} bytes goes beyond its end")
+            raise UserError(f"an element of {size:,} bytes goes beyond its end")
         if kind not in (_MATRIX, _COMPRESSED) and size % _SIZES.get(kind, size + 1):
-            raise ValueError(f"an element of type {kind} has {size} bytes")
+            raise UserError(f"an element of type {kind} has {size} bytes")
         yield _Element(kind, data[begin : begin + size])
         place += step
 
 
 def _check_matrix(element: _Element, order: str, depth: int) -> None:
     if element.kind != _MATRIX or depth > _DEEPEST:
-        raise ValueError(f"an element of type {element.kind} stands where an array should")
+        raise UserError(f"an element of type {element.kind} stands where an array should")
     if not len(element.data):
         return
     parts = list(_elements(element.data, order))
     if len(parts) < 3 or parts[0].kind != 6 or len(parts[0].data) != 8 or parts[1].kind != 5:
-        raise ValueError("an array has no flags or dimensions")
+        raise UserError("an array has no flags or dimensions")
     (flags,) = struct.unpack_from(f"{order}I", parts[0].data)
     dims = struct.unpack(f"{order}{len(parts[1].data) // 4}i", parts[1].data)
     if len(dims) < 2 or min(dims) < 0 or parts[2].kind not in (1, 2, 16):
-        raise ValueError(f"an array has the dimensions {dims} or no name")
+        raise UserError(f"an array has the dimensions {dims} or no name")
     _check_content(flags, math.prod(dims), parts[3:], order, depth)
 
 
@@ -97,28 +99,28 @@ def _check_content(flags: int, count: int, parts: list[_Element], order: str, de
         wanted = 2 if is_complex else 1
         lengths = [len(p.data) // _SIZES.get(p.kind, 1) for p in parts]
         if lengths != [count] * wanted or any(p.kind not in _SIZES for p in parts):
-            raise ValueError(f"an array of {count:,} values holds {lengths}")
+            raise UserError(f"an array of {count:,} values holds {lengths}")
     elif kind == _CHAR:
         if len(parts) != 1 or parts[0].kind not in _SIZES:
-            raise ValueError("a text has no characters")
+            raise UserError("a text has no characters")
     elif kind in (_CELL, _STRUCT, _OBJECT):
         if kind == _OBJECT:
             parts = parts[1:]
         if kind != _CELL:
             count, parts = _fields(count, parts, order)
         if len(parts) != count:
-            raise ValueError(f"a structure of {count:,} values holds {len(parts):,}")
+            raise UserError(f"a structure of {count:,} values holds {len(parts):,}")
         for part in parts:
             _check_matrix(part, order, depth + 1)
     elif kind not in _LEFT_OUT:
-        raise ValueError(f"a variable is of class {kind}, which does not exist")
+        raise UserError(f"a variable is of class {kind}, which does not exist")
 
 
 def _fields(count: int, parts: list[_Element], order: str) -> tuple[int, list[_Element]]:
     """How many arrays a structure has, and they."""
     if len(parts) < 2 or parts[0].kind != 5 or len(parts[0].data) != 4:
-        raise ValueError("a structure does not name its fields")
+        raise UserError("a structure does not name its fields")
     (width,) = struct.unpack(f"{order}i", parts[0].data)
     if width < 1 or parts[1].kind not in (1, 2) or len(parts[1].data) % width:
-        raise ValueError("a structure does not name its fields")
+        raise UserError("a structure does not name its fields")
     return count * (len(parts[1].data) // width), parts[2:]

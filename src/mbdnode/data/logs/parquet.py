@@ -9,6 +9,7 @@ import pyarrow.parquet
 
 from mbdnode.data.logs.log import BLOCK_ROWS, AbstractLog, Block, seconds_since
 from mbdnode.data.logs.units import read_heading
+from mbdnode.errors import UserError
 
 
 class ParquetLog(AbstractLog):
@@ -25,7 +26,7 @@ class ParquetLog(AbstractLog):
         names = [field.name for field in self._fields]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise ValueError(
+            raise UserError(
                 f"'{path}' has several columns called {twice[0]!r}. Give each its own name."
             )
         self.headings = tuple(read_heading(name) for name in names)
@@ -63,7 +64,7 @@ class ParquetLog(AbstractLog):
                     yield Block(first, tuple(columns), words)
                     first += batch.num_rows
             except (OSError, pa.ArrowException) as error:
-                raise ValueError(
+                raise UserError(
                     f"'{self.path}' is damaged after {first:,} rows: {error}. Write it again."
                 ) from error
 
@@ -71,7 +72,7 @@ class ParquetLog(AbstractLog):
         try:
             return pyarrow.parquet.ParquetFile(self.path, pre_buffer=False)
         except (OSError, pa.ArrowException) as error:
-            raise ValueError(
+            raise UserError(
                 f"'{self.path}' is not a whole Parquet file: {error}. Write it again."
             ) from error
 
@@ -92,7 +93,7 @@ class ParquetLog(AbstractLog):
             # Beyond 2^53 an integer loses its last digits as a float64, and it may.
             return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), origin
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            raise ValueError(self._refusal(column, name, first)) from None
+            raise UserError(self._refusal(column, name, first)) from None
 
     def _refusal(self, column: pa.Array, name: str, first: int) -> str:
         for count, value in enumerate(column.to_pylist()):

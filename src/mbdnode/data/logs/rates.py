@@ -23,6 +23,7 @@ import numpy as np
 from numpy.polynomial import legendre
 
 from mbdnode.data.logs.noise import noise_level
+from mbdnode.errors import UserError
 
 _DEGREES = (2, 4, 6)
 _GROWTH = 1.3
@@ -70,7 +71,7 @@ def estimate_rate(t: np.ndarray, values: np.ndarray, noise: float | None = None)
     """
     count = len(t)
     if count < FEWEST_ROWS:
-        raise ValueError(
+        raise UserError(
             f"A rate needs at least {FEWEST_ROWS} rows to be estimated from, but there are {count}."
         )
     sigma = noise_level(t, values) if noise is None else noise

@@ -17,6 +17,7 @@ from mbdnode.data.logs.layout import Layout, lay_out, runs_of
 from mbdnode.data.logs.log import AbstractLog
 from mbdnode.data.logs.roles import GAPS, INTERPOLATIONS, Roles, make_roles
 from mbdnode.data.logs.summary import Note, RunSummary
+from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
 from mbdnode.status import Status
 from mbdnode.trajectory import Trajectory
@@ -77,32 +78,32 @@ def make_request(
 
     **Returns:**
 
-    A `Request`. Raises `ValueError` that shows a guess if time or coordinates are not named.
+    A `Request`. Raises `UserError` that shows a guess if time or coordinates are not named.
     """
     if gaps not in GAPS:
         raise unknown_name("way to treat gaps", gaps, GAPS)
     if interpolation not in INTERPOLATIONS:
         raise unknown_name("interpolation", interpolation, INTERPOLATIONS)
     if longest_step_s is not None and not longest_step_s > 0:
-        raise ValueError(f"longest_step_s is {longest_step_s}; it must be more than 0.")
+        raise UserError(f"longest_step_s is {longest_step_s}; it must be more than 0.")
     if (input_time or input_files) and not inputs:
-        raise ValueError(
+        raise UserError(
             "Inputs have their own times, but none is named. Name them in inputs=[...]."
         )
     if interpolation != "held" and not (input_time or input_files):
-        raise ValueError(
+        raise UserError(
             f"interpolation is {interpolation!r}, but the inputs have the states' times. Leave it "
             "out, or give input_time or input_files."
         )
     files = find_files(paths)
     if time is None or (coordinates is None and not rates):
-        raise ValueError(_unnamed(files, paths, "coordinates" if time else "time"))
+        raise UserError(_unnamed(files, paths, "coordinates" if time else "time"))
     roles = make_roles(
         time, coordinates or (), rates, inputs, parameters, run, input_time, units, angles
     )
     others = find_files(input_files) if input_files is not None else []
     if len(others) > 1 and len(others) != len(files):
-        raise ValueError(
+        raise UserError(
             f"There are {len(others)} files of inputs for {len(files)} of states. Give one for "
             "each, or one for all."
         )
@@ -162,7 +163,7 @@ class Reader:
                         self._report(done, total)
                 self.notes += log.notes
         if not any(run.pieces for run in self.runs):
-            raise ValueError(self._nothing_left())
+            raise UserError(self._nothing_left())
 
     def _nothing_left(self) -> str:
         fates = "; ".join(line for run in self.runs[:1] for line in run.account.lines())
@@ -201,7 +202,7 @@ def _signal_for(label: str | None, signals: dict[str | None, Signal], place: str
         return signals[label]
     if None in signals:
         return signals[None]
-    raise ValueError(f"There are no inputs for {place}. Add them, or leave the run out.")
+    raise UserError(f"There are no inputs for {place}. Add them, or leave the run out.")
 
 
 def _names(layout: Layout, roles: Roles) -> Names:

@@ -6,6 +6,7 @@ from typing import Any
 
 from mbdnode.data.logs.log import AbstractLog, column_name
 from mbdnode.data.logs.units import Heading, Unit, find_unit
+from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
 
 GAPS = ("refuse", "split")
@@ -98,7 +99,7 @@ def make_roles(
         what = (
             f"rates {_listed(rates)} were given without coordinates" if rates else "none is given"
         )
-        raise ValueError(
+        raise UserError(
             f"A log needs at least one coordinate, but {what}. Positions cannot be had from rates: "
             "their start is unknown and the noise would add up. Record the positions."
         )
@@ -111,13 +112,13 @@ def make_roles(
     else:
         columns = tuple(_several("rates", rates))
         if columns and len(columns) != len(pairs):
-            raise ValueError(
+            raise UserError(
                 f"{len(columns)} rates for {len(pairs)} coordinates ({', '.join(names)}). Give one "
                 "for each in the same order, None for one to be estimated, or none at all."
             )
     for unit in (units or {}).values():
         if find_unit(unit) is None:
-            raise ValueError(
+            raise UserError(
                 f"Unit {unit!r} is not known. Give one such as deg, rpm, mm or ms, or '1' to keep "
                 "the numbers as they are."
             )
@@ -141,7 +142,7 @@ def make_roles(
 
 def _several(role: str, given: Any) -> list:
     if isinstance(given, str):
-        raise ValueError(f"{role} is {given!r}; give a list of columns, such as [{given!r}].")
+        raise UserError(f"{role} is {given!r}; give a list of columns, such as [{given!r}].")
     return list(given or ())
 
 
@@ -156,7 +157,7 @@ def _pairs(role: str, given: Any) -> tuple[tuple[str, Any], ...]:
 
 
 def _check_once(roles: Roles) -> None:
-    """Raise `ValueError` for a column in two roles."""
+    """Raise `UserError` for a column in two roles."""
     said = {"time": [roles.time], "coordinates": [c for _, c in roles.coordinates]}
     said |= {"rates": [c for c in roles.rates if c], "inputs": [c for _, c in roles.inputs]}
     said |= {"parameters": [c for _, c in roles.parameters if isinstance(c, str)]}
@@ -167,7 +168,7 @@ def _check_once(roles: Roles) -> None:
                 twice = (
                     f"twice in {role}" if seen[column] == role else f"in {seen[column]} and {role}"
                 )
-                raise ValueError(f"Column {column!r} is {twice}. Give each column one role.")
+                raise UserError(f"Column {column!r} is {twice}. Give each column one role.")
             seen[column] = role
 
 
@@ -182,7 +183,7 @@ def find_column(log: AbstractLog, wanted: str, roles: Roles) -> Found | None:
 
     **Returns:**
 
-    The column; None if there is none. Raises `ValueError` if there are several.
+    The column; None if there is none. Raises `UserError` if there are several.
     """
     index = _index(log, wanted)
     if index is None:
@@ -206,7 +207,7 @@ def _index(log: AbstractLog, wanted: str) -> int | None:
             raws = [log.headings[i].raw for i in matching]
             if len(set(raws)) < len(raws):
                 raws = [column_name(i) for i in matching]
-            raise ValueError(
+            raise UserError(
                 f"'{log.name}' has {len(matching)} columns called {wanted!r}. Say which is meant: "
                 f"{' or '.join(raws)}."
             )
@@ -216,14 +217,14 @@ def _index(log: AbstractLog, wanted: str) -> int | None:
     return numbered.index(wanted) if wanted in numbered else None
 
 
-def missing_column(log: AbstractLog, wanted: str, role: str) -> ValueError:
+def missing_column(log: AbstractLog, wanted: str, role: str) -> UserError:
     """The error for a role whose column is not there."""
     known = [h.raw or column_name(i) for i, h in enumerate(log.headings)] + list(log.constants)
     known = [*known[:_LISTED], "..."] if len(known) > _LISTED else known
     reason = unknown_name(f"column in '{log.name}' for {role}:", wanted[:60], known)
     if role != "coordinates":
         return reason
-    return ValueError(
+    return UserError(
         f"{reason} Positions cannot be had from rates: their start is unknown and the noise would "
         "add up."
     )

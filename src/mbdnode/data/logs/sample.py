@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mbdnode.data.logs.log import AbstractLog, column_name
+from mbdnode.errors import UserError
 
 ROWS = 20_000
 # Squares and products of larger numbers overflow, and no measurement is that large.
@@ -46,7 +47,7 @@ def take_sample(log: AbstractLog, rows: int = ROWS) -> Sample:
     **Returns:**
 
     A `Sample`. A column that cannot be read is named in it, and the others are there all the same;
-    raises `ValueError` if none can be read.
+    raises `UserError` if none can be read.
     """
     numbers = [i for i in range(len(log.headings)) if not log.is_text(i)]
     lengths = {i: getattr(log, "length", lambda i: None)(i) for i in numbers}
@@ -71,7 +72,7 @@ def take_sample(log: AbstractLog, rows: int = ROWS) -> Sample:
         if not sample.columns:
             raise first from None
     if not sample.rows:
-        raise ValueError(f"'{log.name}' has no rows of numbers. Leave it out.")
+        raise UserError(f"'{log.name}' has no rows of numbers. Leave it out.")
     return sample
 
 

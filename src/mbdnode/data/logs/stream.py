@@ -20,6 +20,7 @@ from mbdnode.data.logs.formats import Paths
 from mbdnode.data.logs.request import Reader, make_request, make_trajectory
 from mbdnode.data.logs.summary import Note, Summary, counted
 from mbdnode.data.stream import AbstractStream
+from mbdnode.errors import UserError
 from mbdnode.trajectory import Dataset
 
 # Rows of a log that are cleaned at a time.
@@ -54,7 +55,7 @@ class LogStream(AbstractStream):
         **roles: Any,
     ):
         if window < 1 or chunk_rows <= window:
-            raise ValueError(
+            raise UserError(
                 f"window is {window} steps and chunk_rows is {chunk_rows}; a window has at least "
                 "one step, and a chunk at least one window."
             )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mbdnode.data.logs.units import Heading, find_unit, read_heading
+from mbdnode.errors import UserError
 
 _SAMPLE_BYTES = 1 << 17
 _SAMPLE_LINES = 200
@@ -62,7 +63,7 @@ def find_form(path: Path) -> TextForm:
 
     **Returns:**
 
-    Its layout. Raises `ValueError` for a file that is not text, or has no rows of numbers.
+    Its layout. Raises `UserError` for a file that is not text, or has no rows of numbers.
     """
     with open(path, "rb") as file:
         start = file.read(_SAMPLE_BYTES)
@@ -74,11 +75,11 @@ def find_form(path: Path) -> TextForm:
     lines = lines[: _SAMPLE_LINES + 100]
     comments, body = _without_comments(lines)
     if not body:
-        raise ValueError(f"'{path}' has no rows, only blank lines or comments. Leave it out.")
+        raise UserError(f"'{path}' has no rows, only blank lines or comments. Leave it out.")
     delimiter, decimal = _delimiter(body)
     rows = [split(line, delimiter) for line in body]
     if max(map(len, rows)) > _MOST_COLUMNS:
-        raise ValueError(
+        raise UserError(
             f"'{path}' has {max(map(len, rows)):,} values in one line; a log has at most "
             f"{_MOST_COLUMNS:,} columns, and a line for each time. Turn it round."
         )
@@ -86,7 +87,7 @@ def find_form(path: Path) -> TextForm:
     while above < len(rows) and not _is_data(rows[above], decimal):
         above += 1
     if above == len(rows):
-        raise ValueError(
+        raise UserError(
             f"'{path}' has no row of numbers in its first {len(lines):,} lines; it begins with "
             f"{body[0][:60]!r}. A log has a row of numbers for each time."
         )
@@ -112,7 +113,7 @@ def _encoding(path: Path, start: bytes) -> str:
         return "utf-16-be"
     odd_ones = sum(start.count(code) for code in (*range(9), *range(14, 27), *range(28, 32), 127))
     if 0 in start or odd_ones > len(start) / 100:
-        raise ValueError(
+        raise UserError(
             f"'{path}' is not a text file, and not Parquet, MAT, HDF5 or NPZ either: it begins "
             f"with the bytes {start[:8].hex(' ')}. Export it to one of these formats, or to CSV."
         )
@@ -202,7 +203,7 @@ def _headings(path, rows, above: int, comments: list[str], delimiter: str):
         elif len(short) == count - 1 or delimiter == " ":
             names = _aligned(short, count, warnings)
         if names is None or len(short) > count:
-            raise ValueError(
+            raise UserError(
                 f"'{path}' has {len(short)} {'heading' if len(short) == 1 else 'headings'} "
                 f"({', '.join(short[:8])}) but {count} values in its first row, taken as "
                 f"{_NAMES_OF_DELIMITERS[delimiter]}-separated. Give every column one heading; a "

@@ -76,7 +76,7 @@ def analyse(
 
     **Returns:**
 
-    An `Analysis`. Raises `ValueError` if it cannot be assembled.
+    An `Analysis`. Raises `UserError` if it cannot be assembled.
     """
     mu = resolve_parameters(mechanism, parameters)
     state = consistent_state(mechanism, known or {}, t=t, parameters=parameters)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from mbdnode.errors import UserError
 from mbdnode.mechanisms.planar.description import GROUND
 from mbdnode.mechanisms.planar.locate import Path, find_line, key_lines
 from mbdnode.mechanisms.planar.schema import Key
@@ -37,11 +38,11 @@ class Source:
     bodies: tuple[str, ...] = ()
     joints: tuple[str, ...] = ()
 
-    def error(self, path: Path, sentence: str) -> ValueError:
+    def error(self, path: Path, sentence: str) -> UserError:
         """The error to raise for a key."""
         line = find_line(key_lines(self.text), path)
         where = self.label if line is None else f"{self.label}, line {line}"
-        return ValueError(f"{where}, key '{'.'.join(path)}': {sentence}")
+        return UserError(f"{where}, key '{'.'.join(path)}': {sentence}")
 
 
 def check_table(source: Source, path: Path, value: Any, example: str) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def read_keys(
 
     **Returns:**
 
-    Values by key, only of those that were given. Raises `ValueError` for the first that is
+    Values by key, only of those that were given. Raises `UserError` for the first that is
     unknown, missing or wrong.
     """
     known = {key.name: key for key in keys}

@@ -9,7 +9,7 @@ from mbdnode.naming import unknown_name
 
 
 def check_whole(source: Source, description: Description, drives: dict[str, Any]) -> None:
-    """Raise `ValueError` for what only shows when all parts are known.
+    """Raise `UserError` for what only shows when all parts are known.
 
     **Arguments:**
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import equinox as eqx
 import jax.numpy as jnp
 
+from mbdnode.errors import UserError
 from mbdnode.mechanisms.planar import description as parts
 from mbdnode.mechanisms.planar.description import Description
 from mbdnode.mechanisms.planar.joints import constraint_names, constraints
@@ -70,7 +71,7 @@ class PlanarMechanism(AbstractPlanar, AbstractMechanism):
 
     def __init__(self, description: Description):
         if description.weightless:
-            raise ValueError(_no_dynamics(description))
+            raise UserError(_no_dynamics(description))
         self.description = description
         self.coordinates = make_coordinates(description)
         self.inputs = make_inputs(description)
@@ -141,7 +142,7 @@ class PlanarKinematics(AbstractPlanar):
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise ValueError(_no_dynamics(self.description))
+        raise UserError(_no_dynamics(self.description))
 
 
 def _no_dynamics(description: Description) -> str:

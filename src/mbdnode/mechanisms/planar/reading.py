@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path as FilePath
 from typing import Any
 
+from mbdnode.errors import UserError
 from mbdnode.mechanisms.planar.checking import Source, check_name, check_table, read_keys
 from mbdnode.mechanisms.planar.consistency import check_whole
 from mbdnode.mechanisms.planar.description import GROUND, PARTS, Description
@@ -27,18 +28,18 @@ def read_mechanism(path: str | os.PathLike[str]) -> PlanarMechanism | PlanarKine
     **Returns:**
 
     A `PlanarMechanism`; or, if a body has no mass, a `PlanarKinematics`, which has constraints but
-    no accelerations. Raises `ValueError` naming the line and the key of what is wrong.
+    no accelerations. Raises `UserError` naming the line and the key of what is wrong.
     """
     file = FilePath(path)
     try:
         size = file.stat().st_size
         content = file.read_bytes() if file.is_file() and size <= _LARGEST_BYTES else None
     except FileNotFoundError:
-        raise ValueError(f"There is no file '{path}'. Name a mechanism's TOML file.") from None
+        raise UserError(f"There is no file '{path}'. Name a mechanism's TOML file.") from None
     except (OSError, ValueError) as error:
-        raise ValueError(f"'{path}' cannot be read: {error}.") from error
+        raise UserError(f"'{path}' cannot be read: {error}.") from error
     if content is None:
-        raise ValueError(
+        raise UserError(
             f"'{path}' is no regular file of at most {_LARGEST_BYTES:,} bytes, so it is no "
             "mechanism. Name a mechanism's TOML file."
         )
@@ -46,7 +47,7 @@ def read_mechanism(path: str | os.PathLike[str]) -> PlanarMechanism | PlanarKine
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise ValueError(
+        raise UserError(
             f"{path}, line {line}: byte {error.start} is not UTF-8 text. A mechanism is a TOML "
             "file; save it as UTF-8."
         ) from error
@@ -71,7 +72,7 @@ def from_text(
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # An endless number is a ValueError, too.
-        raise ValueError(
+        raise UserError(
             f"{label} is not TOML: {error}. Mend that line; docs/mechanism-files.md shows how a "
             "mechanism is written."
         ) from error
@@ -94,16 +95,16 @@ def from_dict(
     As `read_mechanism`.
     """
     if not isinstance(data, dict):
-        raise ValueError(f"{label} is a {type(data).__name__}; it must be a dictionary.")
+        raise UserError(f"{label} is a {type(data).__name__}; it must be a dictionary.")
     return _build(data, Source(label), name)
 
 
 def _build(data: dict[str, Any], source: Source, name: str) -> PlanarMechanism | PlanarKinematics:
     if not data:
-        raise ValueError(f"{source.label} is empty; a mechanism has a body. {_EXAMPLE}")
+        raise UserError(f"{source.label} is empty; a mechanism has a body. {_EXAMPLE}")
     tables = _tables(source, data)
     if not tables["bodies"]:
-        raise ValueError(f"{source.label} has no bodies. {_EXAMPLE}")
+        raise UserError(f"{source.label} has no bodies. {_EXAMPLE}")
     _check_part_names(source, tables)
     source = Source(source.label, source.text, tuple(tables["bodies"]), tuple(tables["joints"]))
     rest = {key: value for key, value in data.items() if key not in TABLES}

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from mbdnode.errors import UserError
 from mbdnode.integrators import get_integrator
 from mbdnode.models.base import minimal_coordinates
 from mbdnode.models.learned_mechanism import LearnedMechanism
@@ -183,7 +184,7 @@ def _stalled(trials: list[Trial]) -> bool:
 def _choose(trials: list[Trial], enough: float, nearly: float) -> Trial:
     best = min((trial.error for trial in trials), default=np.inf)
     if not np.isfinite(best):
-        raise ValueError(
+        raise UserError(
             "No candidate could be rolled out over the end of the training range. Give more data, "
             "leave the structure open, or use recipe 'paper'."
         )

@@ -29,7 +29,7 @@ _PREPARES: dict[type, Callable[..., tuple[Any, AbstractObjective]]] = {
 
 
 def check_training(model: Any, config: TrainingConfig) -> None:
-    """Raise `ValueError` unless this model can be trained like this.
+    """Raise `UserError` unless this model can be trained like this.
 
     **Arguments:**
 

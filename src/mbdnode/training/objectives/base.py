@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbdnode.errors import UserError
 from mbdnode.models import AbstractModel, Capability, check_capable
 from mbdnode.training.config import TrainingConfig
 from mbdnode.trajectory import Dataset
@@ -52,18 +53,18 @@ class AbstractObjective(eqx.Module):
 
 
 def refuse_unused(model: AbstractModel, config: TrainingConfig, unused: tuple[str, ...]) -> None:
-    """Raise `ValueError` if a field that would change nothing is not at its default."""
+    """Raise `UserError` if a field that would change nothing is not at its default."""
     plain = TrainingConfig()
     for f in fields(config):
         if f.name in unused and getattr(config, f.name) != getattr(plain, f.name):
-            raise ValueError(
+            raise UserError(
                 f"{f.name} is {getattr(config, f.name)!r}, but the training of {model.kind} does "
                 "not use it. Leave it out."
             )
 
 
 def refuse_drive(model: AbstractModel, data: Dataset) -> None:
-    """Raise `ValueError` if inputs change with time and the model has no place for them."""
+    """Raise `UserError` if inputs change with time and the model has no place for them."""
     driven = any(np.any(np.ptp(np.asarray(run.u), axis=-2) > 0) for run in data.trajectories)
     if driven and Capability.INPUTS not in model.capabilities:
         check_capable(model.kind, model.capabilities, model.body, driven=True)

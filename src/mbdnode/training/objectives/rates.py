@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbdnode.errors import UserError
 from mbdnode.integrators import get_integrator
 from mbdnode.models import HNN, LNN
 from mbdnode.multibody import AbstractMechanism, resolve_parameters
@@ -70,10 +71,10 @@ class RateObjective(AbstractObjective):
 
 
 def check_rates(model: HNN | LNN, config: TrainingConfig) -> None:
-    """Raise `ValueError` for what this training does not use, and for an unknown integrator."""
+    """Raise `UserError` for what this training does not use, and for an unknown integrator."""
     refuse_unused(model, config, STEPS_ONLY)
     if get_integrator(config.integrator).needs_separable:
-        raise ValueError(
+        raise UserError(
             f"The integrator {config.integrator!r} needs rates of positions that depend on "
             f"velocities alone, which {model.kind} does not promise. Use 'rk4', or "
             "'implicit-midpoint', which is symplectic for any system."
@@ -123,7 +124,7 @@ def _refuse_dissipation(model: HNN | LNN, runs) -> None:
         stored = jax.vmap(lambda x: body.potential_energy(x, mu))(q)  # noqa: B023
         energy, largest = np.asarray(kinetic + stored), float(jnp.max(kinetic))
         if abs(energy[-1] - energy[0]) > _DRIFT * largest:
-            raise ValueError(
+            raise UserError(
                 f"{model.kind} learns one energy that never changes, but along this data it goes "
                 f"from {energy[0]:.4g} to {energy[-1]:.4g} J between t = {t[0]:g} and {t[-1]:g} s. "
                 "Use mbd-node, which learns dissipation too."

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbdnode.errors import UserError
 from mbdnode.models import LSTM
 from mbdnode.training.config import TrainingConfig
 from mbdnode.training.objectives.base import (
@@ -43,7 +44,7 @@ class SequenceObjective(AbstractObjective):
 
 
 def check_sequences(model: LSTM, config: TrainingConfig) -> None:
-    """Raise `ValueError` for what this training does not use."""
+    """Raise `UserError` for what this training does not use."""
     refuse_unused(model, config, ("integrator", *STEPS_ONLY))
 
 
@@ -58,7 +59,7 @@ def prepare_sequences(
     motions = [np.concatenate([q, v], axis=1) for _, q, v, _ in runs]
     shortest = min(len(motion) for motion in motions)
     if shortest <= past:
-        raise ValueError(
+        raise UserError(
             f"This LSTM reads {past} states to predict the next, but a run has only {shortest}. "
             "Give longer runs, or a smaller `past`."
         )
@@ -89,7 +90,7 @@ def _common_step(times: list[np.ndarray]) -> float:
     steps = np.concatenate([np.diff(t) for t in times])
     dt = float(np.median(steps))
     if np.any(np.abs(steps - dt) > _SAME_STEP * dt):
-        raise ValueError(
+        raise UserError(
             f"An LSTM knows no time, so all steps must be equal, but they are from {steps.min():g} "
             f"to {steps.max():g} s. Resample the data, or use MBDNODE."
         )

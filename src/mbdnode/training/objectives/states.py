@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbdnode.errors import UserError
 from mbdnode.models import FCNN
 from mbdnode.training.config import TrainingConfig
 from mbdnode.training.objectives.base import (
@@ -38,7 +39,7 @@ class StateObjective(AbstractObjective):
 
 
 def check_states(model: FCNN, config: TrainingConfig) -> None:
-    """Raise `ValueError` for what this training does not use."""
+    """Raise `UserError` for what this training does not use."""
     refuse_unused(model, config, ("integrator", *STEPS_ONLY))
 
 
@@ -49,7 +50,7 @@ def prepare_states(
     refuse_drive(model, data)
     runs = single_runs(data)
     if len(runs) > 1:
-        raise ValueError(
+        raise UserError(
             f"An FCNN is a function of time and learns one motion; the data has {len(runs)} runs. "
             "Give it one of them, or use MBDNODE, which learns from all."
         )

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from mbdnode.errors import UserError
 from mbdnode.integrators import AbstractIntegrator, Adaptive, get_integrator
 from mbdnode.models import MBDNODE
 from mbdnode.models.mbdnode import MBDNODEConfig
@@ -72,29 +73,29 @@ _GRADIENT_ONLY = tuple(
 
 
 def check_steps(model: MBDNODE, config: TrainingConfig) -> None:
-    """Raise `ValueError` for an integrator that does not suit model, gradient or precision."""
+    """Raise `UserError` for an integrator that does not suit model, gradient or precision."""
     integrator = get_integrator(config.integrator)
     if config.method != "gradient":
         _check_closed_form(model, config)
         return
     if integrator.needs_separable and not model.separable:
-        raise ValueError(
+        raise UserError(
             f"The integrator {config.integrator!r} needs accelerations that depend on positions "
             "alone; make the model with use_velocity=False, or use 'rk4'."
         )
     if config.refinement and model.settings.constraints in ("penalty", "augmented"):
-        raise ValueError(
+        raise UserError(
             f"refinement is {config.refinement}, but it knows no soft constraints, and the model's "
             f"are {model.settings.constraints!r}. Leave it out, or use constraints='hard'."
         )
     if config.gradient == "adjoint" and not isinstance(integrator, Adaptive):
-        raise ValueError(
+        raise UserError(
             f"gradient='adjoint' solves with Diffrax, which has no {config.integrator!r}; use one "
             "of its integrators, such as 'dopri5'."
         )
     finest = float(jnp.finfo(config.precision).eps)
     if isinstance(integrator, Adaptive) and integrator.rtol and integrator.rtol < finest:
-        raise ValueError(
+        raise UserError(
             f"The integrator {config.integrator!r} asks for a tolerance of {integrator.rtol:g}, "
             f"but {config.precision} resolves {finest:.1g}. Use precision='float64'."
         )
@@ -125,7 +126,7 @@ def _check_closed_form(model: MBDNODE, config: TrainingConfig) -> None:
     refuse_unused(model, config, _GRADIENT_ONLY)
     settings = model.settings
     if settings.constraints != "hard" or settings.use_parameters or settings.order != "second":
-        raise ValueError(
+        raise UserError(
             f"The method {config.method!r} learns accelerations with hard constraints, and finds "
             "by itself which parameters differ between runs; constraints, use_parameters and order "
             "must be left as they are. Use recipe 'paper' for others."
@@ -133,7 +134,7 @@ def _check_closed_form(model: MBDNODE, config: TrainingConfig) -> None:
     plain = MBDNODEConfig()
     for name in ("forces", "use_velocity", "use_time", "affine", "divisor"):
         if getattr(settings, name) != getattr(plain, name):
-            raise ValueError(
+            raise UserError(
                 f"{name} is {getattr(settings, name)!r}, but the method {config.method!r} chooses "
                 "its own structure and does not use it. Leave it out, or use recipe 'free'."
             )
