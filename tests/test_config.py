@@ -1,13 +1,15 @@
 """Configurations survive JSON unchanged, and what cannot be read exactly is not read at all."""
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import pytest
 
-from mbdnode.config import check_types, from_dict, replace, to_dict
+from mbdnode.config import check_types, from_dict, parse_toml, replace, to_dict
+from mbdnode.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -166,3 +168,28 @@ def test_types_are_checked_when_a_configuration_is_made_in_code():
         Checked(2.0)
     with pytest.raises(ValueError, match=r"'rond'.*Did you mean 'round'"):
         Checked(kind="rond")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a." * 20_000 + "b = 1",
+        "[" + ".".join(["a"] * 20_000) + "]",
+        '"a b" . ' * 20_000 + "c = 1",
+        "a = " + "[" * 20_000 + "]" * 20_000,
+        "a = " + "{a = " * 20_000 + "1" + "}" * 20_000,
+        "a = " + "[" * 60 + "]" * 60,
+    ],
+    ids=["dotted key", "header", "quoted keys", "lists", "tables", "shallow lists"],
+)
+def test_toml_that_is_nested_without_end_is_refused_at_once(text):
+    began = time.perf_counter()
+    with pytest.raises(UserError, match="more than 50 levels deep"):
+        parse_toml(text, "file.toml", "Correct it.")
+    # The parser alone takes half a minute for the first.
+    assert time.perf_counter() - began < 2.0
+
+
+def test_toml_of_usual_depth_is_parsed():
+    text = "a = " + "[" * 40 + "]" * 40 + '\nb.c.d = 1.5\nname = "v1.2.3, of 4.5.6"'
+    assert parse_toml(text, "file.toml", "")["b"] == {"c": {"d": 1.5}}

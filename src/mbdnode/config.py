@@ -5,15 +5,26 @@ be read at all.
 """
 
 import dataclasses
+import os
+import re
+import tomllib
 import types
 import typing
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
 
 _Config = TypeVar("_Config")
+
+# No file that people write is larger or deeper, and what is would take the parser minutes.
+_LARGEST_BYTES = 1_000_000
+_DEEPEST = 50
+_DEEP_KEY = re.compile(
+    r"""(?:(?:"[^"\n]*"|'[^'\n]*'|[^\s.,=\[\]{}"']+)[ \t]*\.[ \t]*)""" + f"{{{_DEEPEST}}}"
+)
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -145,3 +156,77 @@ def _parsed(key: str, text: str, hint: Any) -> Any:
         inner = typing.get_args(hint)[0]
         return tuple(_parsed(key, part, inner) for part in text.split(",") if part)
     return _typed(key, text, hint)
+
+
+def read_toml(path: str | os.PathLike[str], what: str) -> str:
+    """The text of a TOML file, not parsed yet.
+
+    **Arguments:**
+
+    - `path`: of the file.
+    - `what`: it should be, for messages, such as "a mechanism".
+
+    **Returns:**
+
+    The text. Raises `UserError` for what is no text file of at most a megabyte.
+    """
+    file = Path(path)
+    try:
+        size = file.stat().st_size
+        content = file.read_bytes() if file.is_file() and size <= _LARGEST_BYTES else None
+    except FileNotFoundError:
+        raise UserError(f"There is no file '{path}'. Name the TOML file of {what}.") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"'{path}' cannot be read: {error}.") from error
+    if content is None:
+        raise UserError(
+            f"'{path}' is no regular file of at most {_LARGEST_BYTES:,} bytes, so it is not "
+            f"{what}. Name the TOML file of {what}."
+        )
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise UserError(
+            f"{path}, line {line}: byte {error.start} is not UTF-8 text. {what.capitalize()} is a "
+            "TOML file; save it as UTF-8."
+        ) from error
+
+
+def parse_toml(text: str, label: str, way_out: str) -> dict[str, Any]:
+    """The content of a TOML text, at most 50 levels deep.
+
+    **Arguments:**
+
+    - `text`: to be parsed.
+    - `label`: what to call it in messages.
+    - `way_out`: what to do if it is no TOML, as a sentence.
+
+    **Returns:**
+
+    Tables, lists, numbers and text. Raises `UserError` for what is no TOML.
+    """
+    try:
+        found = None if _DEEP_KEY.search(text) else tomllib.loads(text)
+    except RecursionError:
+        found = None
+    except ValueError as error:  # An endless number is a ValueError, too.
+        raise UserError(f"{label} is not TOML: {error}. {way_out}") from error
+    if found is None or _is_deep(found):
+        raise UserError(
+            f"{label} is not TOML as it is read here: it is nested more than {_DEEPEST} levels "
+            f"deep. {way_out}"
+        )
+    return found
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return any(isinstance(value, (dict, list)) for value in level)

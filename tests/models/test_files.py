@@ -2,6 +2,7 @@
 
 import json
 import struct
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,10 @@ from mbdnode.mechanisms import (
     SinglePendulum,
     SliderCrank,
 )
+from mbdnode.mechanisms.planar import from_text, read_mechanism
 from mbdnode.models import MBDNODE, load, save
+
+EXAMPLES = sorted(Path(__file__).parents[2].glob("examples/mechanisms/*.toml"))
 
 SETTINGS = [
     (SinglePendulum(), {}),
@@ -59,6 +63,16 @@ def test_loaded_model_gives_the_same_rates(tmp_path):
     t, z, s, u = jnp.zeros(()), jnp.array([0.3]), jnp.array([1.0]), jnp.array([2.0])
     found = load(tmp_path / "model.safetensors").minimal_rates(t, z, s, u, {})
     assert np.array_equal(found[1], model.minimal_rates(t, z, s, u, {})[1])
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_model_of_an_example_mechanism_is_loaded_with_it(path, tmp_path):
+    model = MBDNODE.for_system(read_mechanism(path), width=4)
+    save(model, tmp_path / "model.safetensors")
+    again = load(tmp_path / "model.safetensors")
+    # The order of bodies is that of the coordinates, that of forces that of the inputs.
+    assert again.body.description == model.body.description
+    assert same_bits(again, model)
 
 
 @pytest.fixture
@@ -158,6 +172,26 @@ def test_bad_array_is_refused(kind, saved):
     rewrite(path, {**arrays, **changes}, header)
     with pytest.raises(ValueError, match=message):
         load(path)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_weight_that_is_not_finite_is_refused(value, saved):
+    path, arrays, header = saved
+    arrays["network/biases/1"][2] = value
+    rewrite(path, arrays, header)
+    with pytest.raises(ValueError, match=r"'network/biases/1' has 1 value.*not finite"):
+        load(path)
+
+
+def test_mechanism_of_a_model_file_is_no_larger_than_one_of_a_toml_file(tmp_path, saved):
+    path, arrays, header = saved
+    parts = {f"b{i}": {"centre": [float(i), 0.0]} for i in range(20_000)}
+    rewrite(path, arrays, {**header, "definition": {"bodies": parts}})
+    with pytest.raises(ValueError, match=r"20,000 parts.*at most"):
+        load(path)
+    text = "\n".join(f"[bodies.{name}]\ncentre=[0.0,0.0]" for name in parts)
+    with pytest.raises(ValueError, match=r"20,000 parts.*at most"):
+        from_text(text)
 
 
 def test_weights_of_two_precisions_are_refused(saved):

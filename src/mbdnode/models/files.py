@@ -64,11 +64,23 @@ def load(path: str | os.PathLike, system: AbstractNamed | None = None) -> Any:
     The model, with the same numbers. Raises `UserError` for a file that is not whole or not ours.
     """
     arrays, header = read_arrays(path)
+    _check_finite(arrays, path)
     if _MEMBERS not in header:
         return filled(_blank(arrays, header, path, system), arrays, path)
     count = _member_count(arrays, header, path)
     blank = _blank(_member(arrays, 0), header, path, system)
     return Ensemble([filled(blank, _member(arrays, i), path) for i in range(count)])
+
+
+def _check_finite(arrays: dict[str, np.ndarray], path: str | os.PathLike) -> None:
+    for name, array in arrays.items():
+        bad = int(np.sum(~np.isfinite(array))) if array.dtype.kind == "f" else 0
+        if bad:
+            raise UserError(
+                f"In {path} the array {name!r} has {bad:,} value(s) that are not finite, so "
+                "the model can predict nothing: its training diverged, or the file is damaged. "
+                "Train it again."
+            )
 
 
 def _member_count(arrays: dict[str, np.ndarray], header: dict[str, Any], path) -> int:
@@ -233,7 +245,8 @@ def write_arrays(
     path: str | os.PathLike, arrays: dict[str, np.ndarray], header: dict[str, Any]
 ) -> None:
     """Write arrays and a JSON header; the file is replaced whole or not at all."""
-    metadata = {_KEY: json.dumps(header, sort_keys=True)}
+    # In the order of the header: that of a mechanism's bodies is the order of its coordinates.
+    metadata = {_KEY: json.dumps(header)}
     content = safetensors.numpy.save(
         {name: np.asarray(value, order="C") for name, value in arrays.items()}, metadata=metadata
     )

@@ -8,6 +8,9 @@ from mbdnode.errors import UserError
 from mbdnode.multibody.quantities import Coordinate, Input, Parameter
 from mbdnode.multibody.system import AbstractSystem
 
+# A file may state any number; no log has as many columns that move.
+_MOST_NAMES = 1_000
+
 
 class RecordedSystem(AbstractSystem):
     """Coordinates without constraints, and forces that nobody has written down.
@@ -61,5 +64,13 @@ def recorded_from(data: Any) -> RecordedSystem:
             for name, default, unit in data["parameters"]
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{data!r} does not describe a recorded system ({error}).") from error
+        raise UserError(
+            f"{str(data)[:80]!r} does not describe a recorded system ({error})."
+        ) from error
+    count = len(coordinates) + len(inputs) + len(parameters)
+    if count > _MOST_NAMES:
+        raise UserError(
+            f"A recorded system of {count:,} coordinates, inputs and parameters is not read; it "
+            f"has at most {_MOST_NAMES:,}."
+        )
     return RecordedSystem(coordinates=coordinates, inputs=inputs, parameters=parameters)

@@ -5,10 +5,10 @@ The keys are the arguments of `read`; names that differ from the columns are wri
 
 import inspect
 import os
-import tomllib
 from pathlib import Path
 from typing import Any
 
+from mbdnode.config import parse_toml, read_toml
 from mbdnode.data.atomic import replace_file
 from mbdnode.data.logs.guess import Guess
 from mbdnode.data.logs.reading import read
@@ -32,12 +32,7 @@ def load_columns(path: str | os.PathLike[str]) -> dict[str, Any]:
     The arguments of `read`, by name. Raises `UserError` for a key that is not known or a value of
     the wrong kind.
     """
-    try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"'{path}' cannot be read: {error}.") from error
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"'{path}' is not TOML: {error}.") from error
+    content = parse_toml(read_toml(path, "a file of roles"), f"'{path}'", "Correct that line.")
     for key, value in content.items():
         if key not in _KEYS:
             raise unknown_name(f"key in '{path}':", key, _KEYS)

@@ -1,10 +1,10 @@
 """From a TOML file to a planar mechanism, or to an error that says what to change on which line."""
 
 import os
-import tomllib
 from pathlib import Path as FilePath
 from typing import Any
 
+from mbdnode.config import parse_toml, read_toml
 from mbdnode.errors import UserError
 from mbdnode.mechanisms.planar.checking import Source, check_name, check_table, read_keys
 from mbdnode.mechanisms.planar.consistency import check_whole
@@ -13,8 +13,9 @@ from mbdnode.mechanisms.planar.mechanism import PlanarKinematics, PlanarMechanis
 from mbdnode.mechanisms.planar.schema import TABLES, TOP, Table
 from mbdnode.naming import unknown_name
 
-# No mechanism needs more, and what is larger is some other file.
-_LARGEST_BYTES = 1_000_000
+# No mechanism needs more, and every one of them is compiled.
+_MOST_PARTS = 1_000
+_FIX = "Correct that line; docs/mechanism-files.md shows how a mechanism is written."
 _EXAMPLE = 'Write, for instance, a line "[bodies.crank]" and below it "centre = [0.5, 0.0]".'
 
 
@@ -30,28 +31,8 @@ def read_mechanism(path: str | os.PathLike[str]) -> PlanarMechanism | PlanarKine
     A `PlanarMechanism`; or, if a body has no mass, a `PlanarKinematics`, which has constraints but
     no accelerations. Raises `UserError` naming the line and the key of what is wrong.
     """
-    file = FilePath(path)
-    try:
-        size = file.stat().st_size
-        content = file.read_bytes() if file.is_file() and size <= _LARGEST_BYTES else None
-    except FileNotFoundError:
-        raise UserError(f"There is no file '{path}'. Name a mechanism's TOML file.") from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"'{path}' cannot be read: {error}.") from error
-    if content is None:
-        raise UserError(
-            f"'{path}' is no regular file of at most {_LARGEST_BYTES:,} bytes, so it is no "
-            "mechanism. Name a mechanism's TOML file."
-        )
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise UserError(
-            f"{path}, line {line}: byte {error.start} is not UTF-8 text. A mechanism is a TOML "
-            "file; save it as UTF-8."
-        ) from error
-    return from_text(text, label=os.fspath(path), name=file.stem)
+    text = read_toml(path, "a mechanism")
+    return from_text(text, label=os.fspath(path), name=FilePath(path).stem)
 
 
 def from_text(
@@ -69,13 +50,7 @@ def from_text(
 
     As `read_mechanism`.
     """
-    try:
-        data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # An endless number is a ValueError, too.
-        raise UserError(
-            f"{label} is not TOML: {error}. Mend that line; docs/mechanism-files.md shows how a "
-            "mechanism is written."
-        ) from error
+    data = parse_toml(text, label, _FIX)
     return _build(data, Source(label, text), name)
 
 
@@ -105,6 +80,12 @@ def _build(data: dict[str, Any], source: Source, name: str) -> PlanarMechanism |
     tables = _tables(source, data)
     if not tables["bodies"]:
         raise UserError(f"{source.label} has no bodies. {_EXAMPLE}")
+    count = sum(map(len, tables.values()))
+    if count > _MOST_PARTS:
+        raise UserError(
+            f"{source.label} has {count:,} parts; a mechanism has at most {_MOST_PARTS:,} bodies, "
+            "joints, springs and the like. Leave some out."
+        )
     _check_part_names(source, tables)
     source = Source(source.label, source.text, tuple(tables["bodies"]), tuple(tables["joints"]))
     rest = {key: value for key, value in data.items() if key not in TABLES}
