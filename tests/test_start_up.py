@@ -43,6 +43,14 @@ def test_help_loads_no_numerics(arguments):
     assert result["loaded"] == []
 
 
+def test_looking_at_a_log_loads_no_jax(tmp_path):
+    rows = "".join(f"{k / 100},{k % 7}\n" for k in range(60))
+    (tmp_path / "a.csv").write_text(f"t,theta\n{rows}")
+    shown, result = probe("inspect", str(tmp_path / "a.csv"))
+    assert "theta" in shown
+    assert not {"jax", "scipy", "matplotlib", "diffrax"} & set(result["loaded"])
+
+
 def test_help_is_quick(capsys):
     seconds = min(probe("--help")[1]["seconds"] for _ in range(3))
     with capsys.disabled():

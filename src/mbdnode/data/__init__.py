@@ -1,8 +1,15 @@
-"""Data in and out: files, samples of a mechanism, and streams of them."""
+"""Data in and out: files, samples of a mechanism, and streams of them.
 
-from mbdnode.data.files import check_destination, read_back, write
-from mbdnode.data.sampling import sample_accelerations
-from mbdnode.data.stream import AbstractStream, StepStream
+Names are loaded when first used, so that logs can be looked at without loading JAX.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mbdnode.data.files import check_destination, read_back, write
+    from mbdnode.data.sampling import sample_accelerations
+    from mbdnode.data.stream import AbstractStream, StepStream
 
 __all__ = [
     "AbstractStream",
@@ -12,3 +19,18 @@ __all__ = [
     "sample_accelerations",
     "write",
 ]
+
+_HOMES = {
+    "AbstractStream": "stream",
+    "StepStream": "stream",
+    "check_destination": "files",
+    "read_back": "files",
+    "sample_accelerations": "sampling",
+    "write": "files",
+}
+
+
+def __getattr__(name: str):
+    if name not in _HOMES:
+        raise AttributeError(f"module 'mbdnode.data' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"mbdnode.data.{_HOMES[name]}"), name)

@@ -1,12 +1,19 @@
-"""Logs of measurements: read, cleaned and summed up; and what is in them, before they are."""
+"""Logs of measurements: read, cleaned and summed up; and what is in them, before they are.
+
+Nothing here loads JAX before trajectories are made, so that `inspect` answers at once.
+"""
+
+from typing import TYPE_CHECKING
 
 from mbdnode.data.logs.formats import find_files, open_logs
 from mbdnode.data.logs.guess import Guess, guess_roles
 from mbdnode.data.logs.noise import noise_level
 from mbdnode.data.logs.rates import Rate, estimate_rate
 from mbdnode.data.logs.reading import read
-from mbdnode.data.logs.stream import LogStream
 from mbdnode.data.logs.summary import Account, Note, RunSummary, Summary
+
+if TYPE_CHECKING:
+    from mbdnode.data.logs.stream import LogStream
 
 __all__ = [
     "Account",
@@ -23,3 +30,11 @@ __all__ = [
     "open_logs",
     "read",
 ]
+
+
+def __getattr__(name: str):
+    if name != "LogStream":
+        raise AttributeError(f"module 'mbdnode.data.logs' has no attribute {name!r}")
+    from mbdnode.data.logs.stream import LogStream
+
+    return LogStream

@@ -1,12 +1,14 @@
 """`read`: logs as a dataset, with a summary of what was done to them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mbdnode.data.logs.formats import Paths
 from mbdnode.data.logs.request import Columns, Reader, make_request, make_trajectory
 from mbdnode.data.logs.summary import Summary
-from mbdnode.trajectory import Dataset
+
+if TYPE_CHECKING:
+    from mbdnode.trajectory import Dataset
 
 
 def read(
@@ -25,7 +27,7 @@ def read(
     angles: Sequence[str] | None = None,
     gaps: str = "refuse",
     longest_step_s: float | None = None,
-) -> Dataset:
+) -> "Dataset":
     """Read logs: CSV and its relatives, Parquet, MAT, HDF5 or NPZ, told by their content.
 
     A column is named by its heading, with or without its unit, or as `column2` for the second one.
@@ -57,6 +59,8 @@ def read(
 
     A `Dataset` with a trajectory for each piece of each run, and a `Summary`.
     """
+    from mbdnode.trajectory import Dataset
+
     request = make_request(
         paths,
         time=time,

@@ -4,9 +4,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.data.logs.finishing import Handling, Piece, finish
@@ -19,8 +18,9 @@ from mbdnode.data.logs.roles import GAPS, INTERPOLATIONS, Roles, make_roles
 from mbdnode.data.logs.summary import Note, RunSummary
 from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
-from mbdnode.status import Status
-from mbdnode.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from mbdnode.trajectory import Trajectory
 
 Columns = Sequence[str] | Mapping[str, str]
 
@@ -222,8 +222,13 @@ def _names(layout: Layout, roles: Roles) -> Names:
     return Names(tuple(coordinates), tuple(rates), tuple(inputs))
 
 
-def make_trajectory(t, q, v, u, names: Names) -> Trajectory:
+def make_trajectory(t, q, v, u, names: Names) -> "Trajectory":
     """A measured trajectory, or a batch of them: residuals are not known, and are zero."""
+    import jax.numpy as jnp
+
+    from mbdnode.status import Status
+    from mbdnode.trajectory import Trajectory
+
     batch, none = t.shape[:-1], np.zeros(t.shape)
     # With NumPy, since JAX would compile each of these for every length of a run.
     status = Status(
