@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from mbdnode.data.logs.log import BLOCK_ROWS, AbstractLog, Block
-from mbdnode.data.logs.units import find_unit, read_heading
+from mbdnode.data.logs.units import Heading, read_heading
 from mbdnode.errors import UserError
 
 Load = Callable[[int, int], np.ndarray]
@@ -60,7 +60,7 @@ class ArrayLog(AbstractLog):
         self._columns = tuple(columns)
         headings = [read_heading(column.name) for column in columns]
         self.headings = tuple(
-            type(h)(h.raw, h.name, c.unit) if c.unit and find_unit(c.unit) else h
+            Heading(h.raw, h.name, c.unit) if c.unit else h
             for h, c in zip(headings, columns, strict=True)
         )
         self.note("read", described)

@@ -10,7 +10,7 @@ from mbdnode.data.logs.guess import Guess, guess_from
 from mbdnode.data.logs.log import AbstractLog, column_name
 from mbdnode.data.logs.noise import noise_level
 from mbdnode.data.logs.sample import Sample, take_sample
-from mbdnode.data.logs.units import find_unit
+from mbdnode.data.logs.units import find_unit, why_unclear
 
 # Rows that are looked at; noise is told from fewer.
 _MOST_ROWS, _NOISE_ROWS = 1_000_000, 20_000
@@ -161,7 +161,8 @@ def _column(
         remarks.append(wrapped)
     unit = find_unit(heading.unit)
     if heading.unit and unit is None:
-        remarks.append("unit not known")
+        why = why_unclear(heading.unit)
+        remarks.append(f"unit not clear: {why}?" if why else "unit not known")
     elif unit is not None and unit.factor != 1.0:
         remarks.append(f"to {unit.si}")
     no_motion = role in ("time", "run", "parameter") or "constant" in remarks

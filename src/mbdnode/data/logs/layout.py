@@ -9,7 +9,7 @@ import numpy as np
 
 from mbdnode.data.logs.cleaning import Run
 from mbdnode.data.logs.log import AbstractLog, Block
-from mbdnode.data.logs.roles import Found, Roles, find_column, missing_column
+from mbdnode.data.logs.roles import Found, Roles, find_column, missing_column, setting
 from mbdnode.errors import UserError
 
 
@@ -90,9 +90,19 @@ def lay_out(log: AbstractLog, roles: Roles, with_inputs: bool = True) -> Layout:
         parameters=parameters,
         run=find(roles.run, "run") if roles.run else None,
     )
+    _check_time_unit(log, layout.time)
     used = [layout.time, *layout.table, *(p for p in parameters.values() if isinstance(p, Found))]
     _say_units(log, used)
     return layout
+
+
+def _check_time_unit(log: AbstractLog, time: Found) -> None:
+    if time.unit is not None and time.unit.si not in ("s", "1"):
+        raise UserError(
+            f"Column {time.label!r} of '{log.name}' is named as the time, but its unit "
+            f"{time.unit.symbol!r} is none of time. Name another column, or say its unit with "
+            f"{setting('units', {time.heading.name or time.label: 's'})}."
+        )
 
 
 def _check_stated_units(log: AbstractLog, roles: Roles) -> None:

@@ -1,11 +1,14 @@
 """Which column is what, as the user says it, and where that column is in a file."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from mbdnode.data.logs.log import AbstractLog, column_name
-from mbdnode.data.logs.units import Heading, Unit, find_unit
+from mbdnode.data.logs.units import Heading, Unit, find_unit, why_unclear
 from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
 
@@ -13,6 +16,38 @@ GAPS = ("refuse", "split")
 # Columns that an error names.
 _LISTED = 30
 INTERPOLATIONS = ("held", "linear")
+# Whether who reads a message types options, or writes Python.
+_TYPES_OPTIONS: ContextVar[bool] = ContextVar("types options", default=False)
+
+
+@contextlib.contextmanager
+def hints_as_options() -> Iterator[None]:
+    """While this lasts, messages show settings as options of the command line."""
+    token = _TYPES_OPTIONS.set(True)
+    try:
+        yield
+    finally:
+        _TYPES_OPTIONS.reset(token)
+
+
+def setting(role: str, value: str | Mapping[str, str] | None = None) -> str:
+    """How a user writes a setting of `read` where they are.
+
+    **Arguments:**
+
+    - `role`: an argument of `read`.
+    - `value`: a word, or names and columns; None if any value will do.
+
+    **Returns:**
+
+    `gaps='split'` in Python, `--role gaps=split` on the command line.
+    """
+    if not _TYPES_OPTIONS.get():
+        return f"{role}={'...' if value is None else repr(value)}"
+    text = "..." if value is None else value
+    if isinstance(text, Mapping):
+        text = ",".join(f"{name}:{column}" for name, column in text.items())
+    return f"--role {shlex.quote(f'{role}={text}')}"
 
 
 @dataclass(frozen=True)
@@ -116,7 +151,13 @@ def make_roles(
                 f"{len(columns)} rates for {len(pairs)} coordinates ({', '.join(names)}). Give one "
                 "for each in the same order, None for one to be estimated, or none at all."
             )
-    for unit in (units or {}).values():
+    for column, unit in (units or {}).items():
+        why = why_unclear(unit)
+        if why:
+            raise UserError(
+                f"Unit {unit!r} of {column!r} is not clear, for capitals count and some mean two "
+                f"things. Write {why}."
+            )
         if find_unit(unit) is None:
             raise UserError(
                 f"Unit {unit!r} is not known. Give one such as deg, rpm, mm or ms, or '1' to keep "
@@ -191,6 +232,13 @@ def find_column(log: AbstractLog, wanted: str, roles: Roles) -> Found | None:
     heading, stated = log.headings[index], dict(roles.units)
     names = (wanted, heading.raw, heading.name)
     text = next((stated[name] for name in names if name in stated), heading.unit)
+    why = why_unclear(text)
+    if why:
+        raise UserError(
+            f"Column {heading.raw or wanted!r} of '{log.name}' has the unit {text!r}, which is not "
+            f"clear: it may be {why}. Correct the heading, or say which with "
+            f"{setting('units', {heading.name or wanted: '...'})}."
+        )
     return Found(index, heading, find_unit(text) if text else None)
 
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from mbdnode.data.logs.units import Heading, find_unit, read_heading
+from mbdnode.data.logs.units import Heading, find_unit, looks_like_unit, read_heading
 from mbdnode.errors import UserError
 
 _SAMPLE_BYTES = 1 << 17
@@ -247,4 +247,5 @@ def _are_units(fields: list[str]) -> bool:
     if not filled:
         return False
     bracketed = all(f[0] in "[(" and f[-1] in "])" for f in filled)
-    return bracketed or all(find_unit(f) is not None for f in filled)
+    known = any(find_unit(f) is not None for f in filled)
+    return bracketed or (known and all(looks_like_unit(f) for f in filled))
