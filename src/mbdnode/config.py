@@ -105,7 +105,7 @@ def _typed(key: str, value: Any, hint: Any) -> Any:
         for option in typing.get_args(hint):
             try:
                 return _typed(key, value, option)
-            except ValueError as error:
+            except UserError as error:
                 errors.append(error)
         raise errors[0]
     if typing.get_origin(hint) is typing.Literal:
@@ -138,7 +138,7 @@ def _parsed(key: str, text: str, hint: Any) -> Any:
         for option in options:
             try:
                 return _parsed(key, text, option)
-            except ValueError:
+            except UserError:
                 continue
         return _parsed(key, text, options[0])
     if hint is bool:

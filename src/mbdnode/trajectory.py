@@ -10,8 +10,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.decisions import Decisions
-from mbdnode.errors import UserError
+from mbdnode.errors import UserError, check_memory
 from mbdnode.status import Status, completed
+
+# Of a trajectory's numbers while it is made, completed and written: measured, 26 to 35 bytes each.
+_COPIES = 5
+# Beside coordinates, velocities and inputs: the time and two residuals.
+_OTHER_COLUMNS = 3
 
 
 class State(eqx.Module):
@@ -179,6 +184,18 @@ class Dataset(eqx.Module):
             )
         self.trajectories, self.parameters = runs, tuple(dict(p) for p in parameters)
         self.summary = summary
+
+
+def check_steps(steps: int, columns: int) -> None:
+    """Raise `UserError` for more steps than fit in memory, before any of them is made.
+
+    **Arguments:**
+
+    - `steps`: of a trajectory.
+    - `columns`: coordinates, velocities and inputs together.
+    """
+    needed_bytes = _COPIES * 8 * (columns + _OTHER_COLUMNS) * steps
+    check_memory(needed_bytes, f"A trajectory of {steps:,} steps", "Take fewer steps.")
 
 
 def check_times(t: Any) -> None:

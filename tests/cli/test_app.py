@@ -1,4 +1,13 @@
+import errno
+import re
+from pathlib import Path
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+
 import mbdnode
+import mbdnode.experiments
 
 
 def test_version_is_that_of_the_package(run):
@@ -22,3 +31,64 @@ def test_unknown_command_is_refused(run):
     assert result.code == 2
     assert "simulat" in result.err
     assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        np.linalg.LinAlgError("Singular matrix"),
+        ValueError("operands could not be broadcast together with shapes (2,) (3,)"),
+        TypeError("unsupported operand"),
+        KeyError("theta"),
+        RuntimeError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_mistake_of_ours_says_so_and_keeps_the_traceback_in_a_file(
+    run, tmp_path, monkeypatch, error
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(mbdnode.experiments, "get_case", Mock(side_effect=error))
+    result = run("simulate", "cart-pole", "--out", tmp_path / "a b.csv")
+    assert result.code == 70
+    assert type(error).__name__ in result.err
+    assert "mistake of mbdnode" in result.err
+    assert "Traceback" not in result.err
+    path = re.search(r"The traceback is in (\S+)", result.err)
+    assert path is not None
+    text = Path(path[1]).read_text()
+    assert "Traceback (most recent call last)" in text
+    assert f"mbdnode simulate cart-pole --out '{tmp_path}/a b.csv'" in text
+    assert mbdnode.__version__ in text
+
+
+def test_traceback_that_cannot_be_kept_is_shown(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "tempfile.mkstemp", Mock(side_effect=OSError(errno.ENOSPC, "No space left"))
+    )
+    monkeypatch.setattr(mbdnode.experiments, "get_case", Mock(side_effect=RuntimeError("lost")))
+    result = run("simulate", "cart-pole", "--out", tmp_path / "run.csv")
+    assert result.code == 70
+    assert "Traceback (most recent call last)" in result.err
+
+
+def test_what_the_system_refuses_is_no_mistake_of_ours(run, tmp_path, monkeypatch):
+    refusal = OSError(errno.ENOSPC, "No space left on device", "run.csv")
+    monkeypatch.setattr(mbdnode.experiments, "get_case", Mock(side_effect=refusal))
+    result = run("simulate", "cart-pole", "--out", tmp_path / "run.csv")
+    assert result.code == 2
+    assert result.err == "error: The system refused 'run.csv': No space left on device.\n"
+
+
+def test_mistake_in_a_mechanism_of_the_users_own_names_its_line(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    Path("own_cart.py").write_text("masses = [1.0]\nlast = masses[1]\n")
+    Path("log.csv").write_text("t,x\n0,0\n1,1\n")
+    result = run(
+        *("fit", "log.csv", "--role", "time=t", "coordinates=x", "--out", "fit"),
+        *("--mechanism", "own_cart:last"),
+    )
+    assert result.code == 2
+    assert "own_cart.py', line 2, raised IndexError: list index out of range" in result.err
+    assert "mistake of mbdnode" not in result.err

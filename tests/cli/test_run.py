@@ -78,6 +78,8 @@ def test_run_is_repeated_from_its_configuration_to_the_same_bits(folder, run, tm
         (["single-pendulum", "--set", "learning_rate=-1"], "above zero"),
         (["single-pendulum", "--set", "activation=tan"], "'tanh'"),
         (["single-pendulum", "--set", "window=1000"], "Shorten the window"),
+        (["single-pendulum", "--set", "width=100000000"], "Lower its width or layers"),
+        (["single-pendulum", "--model", "lstm", "--set", "width=100000000"], "width or layers"),
         (["single-pendulum", "--set", "gradient=adjoint"], "dopri5"),
         (["slider-crank", "--set", "forces=added"], "forces='inputs'"),
         (["single-pendulum", "--set", "epochs"], "key=value"),

@@ -1,7 +1,14 @@
-"""The application: its commands, its version, and what a user's mistake looks like."""
+"""The application: its commands, its version, and what a mistake looks like, a user's or ours."""
 
+import os
+import platform
+import shlex
 import sys
+import sysconfig
+import tempfile
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +25,7 @@ from mbdnode.cli.predict import predict
 from mbdnode.cli.reproduce import reproduce
 from mbdnode.cli.run import run
 from mbdnode.cli.simulate import simulate
+from mbdnode.errors import UserError
 
 app = typer.Typer(
     name="mbdnode",
@@ -50,10 +58,16 @@ def _print_version(wanted: bool) -> bool:
 def _root(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Say it and exit."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     pass
+
+
+# As in sysexits.h: an internal error of the software.
+BUG = 70
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,24 +79,81 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     **Returns:**
 
-    The exit code: 0, 1 for a rollout that ended early, 2 for a request that cannot be met, 130
-    for an interrupt.
+    The exit code: 0, 1 for a rollout that ended early, 2 for a request that cannot be met, 70
+    for a mistake of this program, 130 for an interrupt.
     """
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        app(spread(sys.argv[1:] if arguments is None else arguments), prog_name="mbdnode")
+        app(spread(given), prog_name="mbdnode")
     except SystemExit as stop:
         if stop.code == 130:
             typer.echo("interrupted", err=True)
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    except (ValueError, OSError, MemoryError) as error:
-        return _refuse(error)
+    except UserError as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(_of_the_system(error))
+    except Exception as error:
+        if _is_out_of_memory(error):
+            return _refuse(f"Not enough memory: {error or 'no more was given'}. Ask for less.")
+        return _report_bug(error, given)
     return 0
 
 
-def _refuse(error: Exception) -> int:
+def _refuse(message: str) -> int:
     """Say what is wrong in one line: a traceback would be for a mistake of ours."""
-    message = str(error) or type(error).__name__
-    if isinstance(error, MemoryError):
-        message = f"Not enough memory: {message}. Take fewer steps."
     typer.echo(f"error: {message}", err=True)
     return 2
+
+
+def _of_the_system(error: OSError) -> str:
+    """What the operating system refused; messages of our own have no number."""
+    if error.errno is None or not error.strerror:
+        return str(error) or type(error).__name__
+    place = "" if error.filename is None else f" '{error.filename}'"
+    return f"The system refused{place}: {error.strerror}."
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Python and NumPy have an exception of their own for it, XLA has a word in the message."""
+    return isinstance(error, MemoryError) or (
+        type(error).__name__ == "JaxRuntimeError" and "RESOURCE_EXHAUSTED" in str(error)
+    )
+
+
+def _report_bug(error: Exception, arguments: Sequence[str]) -> int:
+    """Keep the traceback in a file, and say whose mistake it is."""
+    first = (str(error).strip().splitlines() or [""])[0]
+    what = f"{type(error).__name__}: {first}" if first else type(error).__name__
+    text = (
+        f"mbdnode {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
+        f"{shlex.join(['mbdnode', *arguments])}\n\n" + "".join(traceback.format_exception(error))
+    )
+    own = _users_own_code(error)
+    if own is None:
+        message = f"internal error: {what}\nThis is a mistake of mbdnode, not yours."
+    else:
+        message = f"error: {own} raised {what}"
+    typer.echo(f"{message}\n{_keep(text)}", err=True)
+    return BUG if own is None else 2
+
+
+def _users_own_code(error: Exception) -> str | None:
+    """Where a user's own mechanism raised it; None if it was our code or a library's."""
+    known = [Path(__file__).parents[1], *map(Path, sysconfig.get_paths().values())]
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if path.is_file() and not any(path.is_relative_to(place) for place in known):
+            return f"'{path}', line {frame.lineno},"
+    return None
+
+
+def _keep(text: str) -> str:
+    """Write a traceback where it disturbs nobody; returns the sentence that says where."""
+    try:
+        handle, path = tempfile.mkstemp(prefix="mbdnode-traceback-", suffix=".txt", text=True)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+    except OSError:
+        return text
+    return f"The traceback is in {path}"

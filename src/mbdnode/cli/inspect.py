@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from mbdnode.errors import UserError
+
 
 def inspect(
     logs: Annotated[
@@ -34,7 +36,7 @@ def inspect(
         # One bad file must not hide the others.
         try:
             found = [look_at(log) for log in open_logs(path)]
-        except ValueError as error:
+        except UserError as error:
             print_failure(path, error)
             failed += 1
             continue

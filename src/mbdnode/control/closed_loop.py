@@ -15,7 +15,7 @@ from mbdnode.errors import UserError
 from mbdnode.multibody import AbstractNamed
 from mbdnode.simulation.rollout import make_row
 from mbdnode.status import Outcome, Status, completed
-from mbdnode.trajectory import State, Trajectory
+from mbdnode.trajectory import State, Trajectory, check_steps
 
 
 def closed_loop(
@@ -78,7 +78,9 @@ def closed_loop(
         integrator=integrator,
         substeps=substeps,
     )
-    times = controller.dt * np.arange(steps + 1 + delay + controller.horizon)
+    rows = steps + 1 + delay + controller.horizon
+    check_steps(rows, 2 * len(body.system.coordinates) + len(body.system.inputs))
+    times = controller.dt * np.arange(rows)
     wanted = rows_of("reference", reference, times, controller.states, controller.task.target)
     pushed = rows_of("disturbance", disturbance, times[:steps], body.system.input_names)
     deviation = deviations(noise, controller.states)

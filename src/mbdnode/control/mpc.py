@@ -262,7 +262,7 @@ class MPC:
             known = dict(zip(self.states, map(float, z), strict=True))
             system, parameters = self.space.system, self.parameters
             # A measurement need not be a place that the mechanism can be in.
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(UserError):
                 state = consistent_state(system, known, t=t, parameters=parameters)
                 self._near = np.asarray(state.q)
         return z

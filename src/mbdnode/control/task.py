@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mbdnode.control.state_space import as_vector
-from mbdnode.errors import UserError
+from mbdnode.errors import UserError, check_memory
 from mbdnode.naming import unknown_name
 
 _SYMMETRIC = 1e-9
@@ -80,6 +80,9 @@ def make_task(
         raise UserError("The model has no inputs, so there is nothing to control it with.")
     if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)) or horizon < 1:
         raise UserError(f"The horizon is {horizon!r}; it must be a whole number of at least 1.")
+    # The blocks of A, B and the weights of every step, in the program and in its solver.
+    needed_bytes = 8 * 8 * int(horizon) * (len(states) + len(inputs)) ** 2
+    check_memory(needed_bytes, f"A horizon of {horizon:,} steps", "Plan fewer steps ahead.")
     if not as_number("dt", dt) > 0:
         raise UserError(f"dt is {dt} s; it must be finite and above zero.")
     if not as_number("violation_cost", violation_cost) > 0:

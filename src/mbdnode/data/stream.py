@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.data.sampling import BLOCK, Sampler
-from mbdnode.errors import UserError
+from mbdnode.errors import UserError, check_memory
 from mbdnode.multibody import AbstractMechanism
 from mbdnode.simulation import simulate
 from mbdnode.trajectory import Dataset, State
@@ -63,6 +63,14 @@ class StepStream(AbstractStream):
             raise UserError(f"size is {size}; a chunk needs at least one step.")
         if count is not None and count < 1:
             raise UserError(f"count is {count}; a stream that ends needs at least one chunk.")
+        columns = 1 + 2 * len(mechanism.coordinates) + len(mechanism.inputs)
+        # Two rows a step; drawn, stepped, joined, cut into examples and cast.
+        needed_bytes = 5 * 8 * 2 * size * columns
+        check_memory(
+            needed_bytes,
+            f"A chunk of {size:,} steps",
+            "Draw fewer, or the same in more chunks, which are one for each epoch.",
+        )
         self.count = count
         self._sampler = Sampler(mechanism, ranges, guess, parameters)
         self._size, self._seed, self._parameters = size, seed, dict(parameters or {})

@@ -18,6 +18,7 @@ from mbdnode.config import check_types, from_dict
 from mbdnode.errors import UserError
 from mbdnode.models.base import AbstractModel
 from mbdnode.models.capabilities import Capability, check_capable
+from mbdnode.models.network import check_weights
 from mbdnode.multibody import AbstractForecaster, AbstractNamed, Coordinate, Input, Parameter
 
 # Times in a file have a few digits less than a float.
@@ -93,6 +94,7 @@ def make_recurrent(count_in: int, width: int, layers: int, count_out: int, seed:
     """Draw one; all entries are uniform within `1/sqrt(width)`, as is the custom."""
     if not isinstance(seed, int) or seed < 0:
         raise UserError(f"seed is {seed!r}; it must be a whole number, not negative.")
+    check_weights(4 * width * (count_in + (2 * layers - 1) * width))
     random = np.random.default_rng(seed)
     draw = lambda *shape: jnp.asarray(random.uniform(-1, 1, shape) / np.sqrt(width))  # noqa: E731
     sizes = [count_in, *[width] * (layers - 1)]

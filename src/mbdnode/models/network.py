@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbdnode.errors import UserError
+from mbdnode.errors import UserError, check_memory
 
 Activation = Literal["tanh", "relu", "softplus", "silu", "gelu", "sin"]
 Initialization = Literal["xavier", "kaiming"]
@@ -56,6 +56,13 @@ class Network(eqx.Module):
         return value if self.beside is None else value + self.beside @ given
 
 
+def check_weights(count: int) -> None:
+    """Raise `UserError` for more weights than fit in memory, before any of them is drawn."""
+    # The weights, their gradient, two moments of Adam, and the next weights, in float64.
+    needed_bytes = 5 * 8 * count
+    check_memory(needed_bytes, f"A network of {count:,} weights", "Lower its width or layers.")
+
+
 def make_network(
     sizes: tuple[int, ...],
     activation: Activation,
@@ -79,6 +86,7 @@ def make_network(
     """
     if not isinstance(seed, int) or seed < 0:
         raise UserError(f"seed is {seed!r}; it must be a whole number, not negative.")
+    check_weights(sum(before * after for before, after in itertools.pairwise(sizes)))
     random = np.random.default_rng(seed)
     weights = []
     for before, after in itertools.pairwise(sizes):

@@ -13,7 +13,7 @@ from mbdnode.multibody import AbstractSystem, consistent_state
 from mbdnode.simulation import simulate
 from mbdnode.surrogate.completing import complete_runs
 from mbdnode.surrogate.folder import StoredFit
-from mbdnode.trajectory import Trajectory
+from mbdnode.trajectory import Trajectory, check_steps
 
 
 def predict_like(stored: StoredFit, log: str) -> tuple[Trajectory, Trajectory]:
@@ -73,6 +73,7 @@ def predict_from(
             raise UserError("Without --inputs, the times are not known: give --steps and --dt.")
         if steps < 1 or not (np.isfinite(dt_s) and dt_s > 0):
             raise UserError(f"--steps is {steps} and --dt is {dt_s}; both must be above zero.")
+        check_steps(steps, 2 * len(model.coordinates) + len(model.inputs))
         t, u = dt_s * np.arange(steps + 1), None
     else:
         if steps is not None or dt_s is not None:

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.errors import UserError
 from mbdnode.multibody import (
     AbstractMechanism,
     Params,
@@ -111,7 +112,7 @@ def _check_parameters(mechanism: AbstractMechanism) -> None:
     for parameter in mechanism.parameters:
         try:
             parameter.check(parameter.default)
-        except ValueError as error:
+        except UserError as error:
             rule = "default parameters obey their own rules"
             _Rules(mechanism).require(False, rule, str(error).rstrip("."))
 
@@ -153,7 +154,7 @@ def _states(
         try:
             centre = consistent_state(mechanism, {}, t=t) if state is None else state
             partition = choose_partition(mechanism, jnp.asarray(t), centre.q, mu)
-        except ValueError as error:
+        except UserError as error:
             rule = "it can be assembled near its reference"
             _Rules(mechanism).require(False, rule, str(error).rstrip("."))
             raise
@@ -169,7 +170,7 @@ def _moved(mechanism, t, centre: State, partition: Partition, random) -> State:
     guess = dict(zip(names, q.tolist(), strict=True))
     for reach in (0.3, 0.1, 0.03):  # not every mechanism can go far from there
         known = {names[i]: q[i] + reach * size[i] * s for i, s in zip(free, away, strict=True)}
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(UserError):
             return consistent_state(mechanism, {**known, **moving}, guess=guess, t=t)
     return consistent_state(mechanism, moving, guess=guess, t=t)
 

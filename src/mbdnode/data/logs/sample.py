@@ -60,14 +60,14 @@ def take_sample(log: AbstractLog, rows: int = ROWS) -> Sample:
     together = [i for i in numbers if lengths[i] == most]
     try:
         _take(log, together, rows, sample)
-    except ValueError as error:
+    except UserError as error:
         if len(together) < 2:
             raise
         sample.columns, first = {}, error
         for i in together:
             try:
                 _take(log, [i], rows, sample)
-            except ValueError as own:
+            except UserError as own:
                 sample.troubles[log.headings[i].raw or column_name(i)] = str(own)
         if not sample.columns:
             raise first from None

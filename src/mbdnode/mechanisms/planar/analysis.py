@@ -11,6 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.errors import UserError
 from mbdnode.mechanisms.planar.mechanism import AbstractPlanar, PlanarKinematics, PlanarMechanism
 from mbdnode.multibody import (
     choose_partition,
@@ -83,7 +84,7 @@ def analyse(
     time = jnp.asarray(t, float)
     try:
         partition = choose_partition(mechanism, time, state.q, mu)
-    except ValueError:
+    except UserError:
         partition = choose_partition(_lenient(mechanism), time, state.q, mu)
     names = mechanism.constraint_names
     jacobian = np.asarray(velocity_constraints(mechanism, time, state.q, mu)[0])
