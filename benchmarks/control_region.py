@@ -2,7 +2,7 @@
 
 Near upright the pole's unstable motion is `p = omega + a theta`, with `a^2 = g (m + M) / (M l)` and
 `p' = a p - u / (M l)`. With `|u| <= U` no controller brings it back from `|p| >= U / (a M l)`, and
-from less some can: that is the stabilisable region of the linear plant. The plant here is the
+from less some can: that is the stabilizable region of the linear plant. The plant here is the
 nonlinear one, so starts are drawn from 0.7 of the region, and from 1.3 to 2.5 times it.
 
 Inside, every loop must settle; outside, every loop must end in a status. None may raise.
@@ -43,7 +43,8 @@ def run(job) -> list[tuple[float | None, str, int]]:
     from mbdnode.mechanisms.cart_pole import CartPole
 
     cart = CartPole()
-    controller = mbd.MPC(cart, horizon=50, dt=DT, relinearize=mode, u_bounds=(-BOUND, BOUND))
+    limits = mbd.Limits(u_bounds=(-BOUND, BOUND))
+    controller = mbd.MPC(cart, horizon=50, dt=DT, relinearize=mode, limits=limits)
     found = []
     for theta, x, omega, v in rows:
         loop = mbd.closed_loop(

@@ -1,7 +1,7 @@
 """What one control step takes: the cart-pole's balance, 50 steps of 0.02 s ahead.
 
-The same loop is run by this package (linearised once, and along the plan at every step), by do-mpc
-(collocation and IPOPT, as its documentation sets it up), and the quadratic programme alone by PIQP
+The same loop is run by this package (linearized once, and along the plan at every step), by do-mpc
+(collocation and IPOPT, as its documentation sets it up), and the quadratic program alone by PIQP
 and by OSQP with its warm start and kept factors. All on one core, in one process; compilation and
 set-up are left out.
 """
@@ -34,8 +34,8 @@ GOAL_MS = 1.0
 
 def matrices():
     """The discrete model and its Riccati weight."""
-    A, B = mbd.discretize(*mbd.linearize(CartPole(), [0.0] * 4), DT)
-    A, B = np.asarray(A), np.asarray(B)
+    linear = mbd.linearize(CartPole(), [0.0] * 4)
+    A, B = (np.asarray(x) for x in mbd.discretize(linear.A, linear.B, DT))
     return A, B, sl.solve_discrete_are(A, B, np.eye(4), np.eye(1))
 
 
@@ -72,9 +72,8 @@ def loop(name, decide):
 
 def ours(mode):
     """The controller of mbdnode."""
-    controller = mbd.MPC(
-        CartPole(), horizon=HORIZON, dt=DT, relinearize=mode, u_bounds=(-BOUND, BOUND)
-    )
+    limits = mbd.Limits(u_bounds=(-BOUND, BOUND))
+    controller = mbd.MPC(CartPole(), horizon=HORIZON, dt=DT, relinearize=mode, limits=limits)
     controller(START)
     controller(START)
     controller.reset()
@@ -82,7 +81,7 @@ def ours(mode):
 
 
 def by_osqp():
-    """The same programme in OSQP, warm-started, its factors kept."""
+    """The same quadratic program in OSQP, warm-started, its factors kept."""
     A, B, P = matrices()
     n = 4
     cost = sp.block_diag([np.eye(n)] * (HORIZON - 1) + [P] + [np.eye(1)] * HORIZON, format="csc")
@@ -149,12 +148,12 @@ def by_do_mpc():
 
 if __name__ == "__main__":
     print(f"One control step, cart-pole, {HORIZON} steps of {DT} s ahead, |u| <= {BOUND:g}")
-    once = loop("linearised once", ours("once"))
-    each = loop("linearised along the plan", ours("each"))
-    loop("the programme alone, OSQP", by_osqp())
+    once = loop("linearized once", ours("once"))
+    each = loop("linearized along the plan", ours("each"))
+    loop("the quadratic program alone, OSQP", by_osqp())
     other = loop("do-mpc", by_do_mpc())
-    print(f"  do-mpc takes {other / each:.0f} times what linearising along the plan takes, and")
-    print(f"  {other / once:.0f} times what linearising once takes.")
+    print(f"  do-mpc takes {other / each:.0f} times what linearizing along the plan takes, and")
+    print(f"  {other / once:.0f} times what linearizing once takes.")
     slow = [f"{ms:.2f} ms" for ms in (once, each) if ms > GOAL_MS]
     if slow:
         raise SystemExit(f"  missed: {', '.join(slow)} at the median; the goal is {GOAL_MS:g} ms")

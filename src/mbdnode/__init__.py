@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mbdnode import experiments, integrators, mechanisms, testing
-    from mbdnode.control import MPC, closed_loop, discretize, linearize
+    from mbdnode.control import MPC, Limits, QuadraticCost, closed_loop, discretize, linearize
     from mbdnode.data import StepStream, sample_accelerations, write
     from mbdnode.data.logs import LogStream, read
     from mbdnode.errors import UserError
@@ -52,10 +52,12 @@ _HOMES = {
     "HNN": "mbdnode.models",
     "LNN": "mbdnode.models",
     "LSTM": "mbdnode.models",
+    "Limits": "mbdnode.control",
     "LogStream": "mbdnode.data.logs",
     "MBDNODE": "mbdnode.models",
     "MPC": "mbdnode.control",
     "Parameter": "mbdnode.multibody",
+    "QuadraticCost": "mbdnode.control",
     "State": "mbdnode.trajectory",
     "TrainingConfig": "mbdnode.training",
     "Trajectory": "mbdnode.trajectory",
@@ -100,8 +102,10 @@ __all__ = [
     "Dataset",
     "Ensemble",
     "Input",
+    "Limits",
     "LogStream",
     "Parameter",
+    "QuadraticCost",
     "State",
     "StepStream",
     "TrainingConfig",

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbdnode.decisions import Decisions
 from mbdnode.errors import UserError, check_memory
 from mbdnode.status import Status, completed
 
@@ -53,7 +52,7 @@ class Trajectory(eqx.Module):
     - `coordinates`, `rates`, `inputs`: the columns' names.
     - `spread`: the standard deviation of `q` and `v` between the members of an ensemble, whose mean
         the trajectory is; None for anything else.
-    - `decisions`: of the controller, if the trajectory is of a closed loop.
+    - `decisions`: the controller's `Decisions`, if the trajectory is of a closed loop.
     - `outside`: for each row whether it lies outside the training data; None if that was not asked.
     """
 
@@ -68,7 +67,7 @@ class Trajectory(eqx.Module):
     rates: tuple[str, ...] = eqx.field(static=True)
     inputs: tuple[str, ...] = eqx.field(static=True)
     spread: State | None = None
-    decisions: Decisions | None = None
+    decisions: Any = None
     outside: Any = None
 
     @property

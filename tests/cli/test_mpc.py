@@ -54,7 +54,7 @@ def test_learned_model_is_compared_with_the_truth(run, learned, tmp_path):
     exact = mbd.linearize(CartPole(), [0.0] * 4)
     found = mbd.linearize(mbd.load(learned / "model.safetensors"), [0.0] * 4)
     assert beside["jacobian_error_A"] == pytest.approx(
-        float(((found[0] - exact[0]) ** 2).sum() ** 0.5 / (exact[0] ** 2).sum() ** 0.5), rel=1e-6
+        float(((found.A - exact.A) ** 2).sum() ** 0.5 / (exact.A**2).sum() ** 0.5), rel=1e-6
     )
     truth = read_back(tmp_path / "loop" / "truth.csv", CartPole())
     loop = read_back(tmp_path / "loop" / "trajectory.csv", CartPole())

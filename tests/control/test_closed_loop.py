@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import mbdnode as mbd
-from mbdnode.decisions import Decision
+from mbdnode.control import Decision
 from mbdnode.mechanisms.cart_pole import CartPole
 from mbdnode.mechanisms.single_pendulum_cartesian import SinglePendulumCartesian
 from mbdnode.mechanisms.slider_crank import SliderCrank
@@ -56,15 +56,13 @@ def test_plant_moves_as_scipy_says_under_the_same_inputs(regulator):
         assert rows[k + 1] == pytest.approx(step.y[:, -1], abs=1e-6)
 
 
-def test_swing_up_by_linearising_along_the_motion():
+def test_swing_up_by_linearizing_along_the_motion():
     controller = mbd.MPC(
         CART,
         horizon=40,
         dt=0.05,
-        Q=[1.0, 1.0, 0.1, 0.1],
-        R=[0.1],
-        u_bounds=(-10.0, 10.0),
-        z_bounds={"x": (-1.5, 1.5)},
+        cost=mbd.QuadraticCost(Q=[1.0, 1.0, 0.1, 0.1], R=[0.1]),
+        limits=mbd.Limits(u_bounds=(-10.0, 10.0), z_bounds={"x": (-1.5, 1.5)}),
         relinearize="each",
     )
     hanging = {"theta": math.pi, "x": 0.0}
@@ -90,12 +88,12 @@ def test_noise_is_borne_and_repeats_with_its_seed(regulator):
 
 def test_lasting_push_is_found_and_compensated():
     plain = mbd.MPC(CART, horizon=50, dt=0.05)
-    aware = mbd.MPC(CART, horizon=50, dt=0.05, load_gain=0.3)
+    aware = mbd.MPC(CART, horizon=50, dt=0.05, observer_gain=0.3)
     off = balance(plain, disturbance={"u": 2.0}).decisions.error[-1]
     run = balance(aware, disturbance={"u": 2.0})
     assert off > 0.1
     assert run.decisions.error[-1] < 2e-3
-    assert aware.load == pytest.approx([2.0], abs=1e-3)
+    assert aware.disturbance == pytest.approx([2.0], abs=1e-3)
 
 
 def test_reference_is_tracked_with_preview(regulator):
@@ -111,7 +109,8 @@ def test_reference_is_tracked_with_preview(regulator):
 
 
 def test_reference_is_followed_in_time_in_spite_of_a_delay():
-    eager = mbd.MPC(CART, horizon=40, dt=0.05, Q=[1, 100, 0.1, 0.1], R=[0.01])
+    cost = mbd.QuadraticCost(Q=[1, 100, 0.1, 0.1], R=[0.01])
+    eager = mbd.MPC(CART, horizon=40, dt=0.05, cost=cost)
     wanted = lambda t: {"x": 0.5 * math.sin(t)}  # noqa: E731
     for delay in (0, 3):
         run = mbd.closed_loop(
@@ -123,7 +122,7 @@ def test_reference_is_followed_in_time_in_spite_of_a_delay():
 
 
 def test_reference_by_name_leaves_the_rest_at_the_target():
-    controller = mbd.MPC(CART, horizon=40, dt=0.05, target={"x": 2.0})
+    controller = mbd.MPC(CART, horizon=40, dt=0.05, cost=mbd.QuadraticCost(target={"x": 2.0}))
     run = mbd.closed_loop(
         plant=CART, controller=controller, initial={"x": 2.0}, steps=40, reference={"theta": 0.0}
     )
@@ -149,21 +148,20 @@ def test_constrained_plant_keeps_its_constraints_and_its_speed():
         crank,
         horizon=15,
         dt=0.04,
-        Q=[0.0, 1.0],
-        R=[1e-6],
-        target={"theta1": 1.0, "theta1_dot": 0.8},
+        cost=mbd.QuadraticCost(
+            Q=[0.0, 1.0], R=[1e-6], target={"theta1": 1.0, "theta1_dot": 0.8}, terminal=None
+        ),
+        limits=mbd.Limits(u_bounds=(-30.0, 30.0)),
         actuated=["T"],
-        u_bounds=(-30.0, 30.0),
-        terminal=None,
         relinearize="each",
-        load_gain=0.3,
+        observer_gain=0.3,
     )
     load = lambda t: {"T": -5.0 if t > 1.0 else 0.0}  # noqa: E731
     run = mbd.closed_loop(
         plant=crank, controller=controller, initial={"theta1": 1.0}, steps=90, disturbance=load
     )
     assert run.decisions.error[-20:] == pytest.approx(0.0, abs=5e-3)
-    assert controller.load == pytest.approx([-5.0], abs=1e-2)
+    assert controller.disturbance == pytest.approx([-5.0], abs=1e-2)
     assert np.max(run.position_residual) < 1e-12
     assert np.all(np.asarray(run.u)[:, 0] == 0.0)
 
@@ -177,7 +175,7 @@ def test_two_inputs_drive_two_coordinates_as_one_drives_one():
     runs = [
         mbd.closed_loop(
             plant=system,
-            controller=mbd.MPC(system, horizon=20, dt=0.1, u_bounds=(-1.0, 1.0)),
+            controller=mbd.MPC(system, horizon=20, dt=0.1, limits=mbd.Limits(u_bounds=(-1.0, 1.0))),
             initial=start,
             steps=80,
         )
@@ -202,7 +200,7 @@ def test_plant_that_fails_ends_in_a_status_and_keeps_what_came_before():
 
 
 def test_loop_that_cannot_be_won_says_that_it_did_not_settle():
-    weak = mbd.MPC(CART, horizon=20, dt=0.05, u_bounds=(-0.1, 0.1))
+    weak = mbd.MPC(CART, horizon=20, dt=0.05, limits=mbd.Limits(u_bounds=(-0.1, 0.1)))
     run = balance(weak, steps=100)
     assert run.decisions.settled_at() is None
     assert "did not settle" in run.decisions.verdict()

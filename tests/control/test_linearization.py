@@ -1,5 +1,6 @@
-"""Linearisations against printed matrices, finite differences and SciPy."""
+"""Linearizations against printed matrices, finite differences and SciPy."""
 
+import control
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from mbdnode.multibody import resolve_parameters
 
 
 def test_upright_cart_pole_has_the_papers_matrices():
-    A, B = mbd.linearize(CartPole(), [0.0, 0.0, 0.0, 0.0], [0.0])
+    A, B, _, _ = mbd.linearize(CartPole(), [0.0, 0.0, 0.0, 0.0], [0.0])
     g, m, M, length = 9.81, 1.0, 1.0, 0.5
     printed = np.zeros((4, 4))
     printed[0, 2] = printed[1, 3] = 1.0
@@ -26,8 +27,8 @@ def test_upright_cart_pole_has_the_papers_matrices():
     assert pytest.approx(np.array([[0], [0], [-1 / (M * length)], [1 / M]]), abs=1e-14) == B
 
 
-def test_parameters_change_the_linearisation():
-    A, _ = mbd.linearize(CartPole(), [0.0] * 4, parameters={"M": 3.0, "l": 2.0})
+def test_parameters_change_the_linearization():
+    A = mbd.linearize(CartPole(), [0.0] * 4, parameters={"M": 3.0, "l": 2.0}).A
     assert A[2, 0] == pytest.approx(9.81 * 4.0 / (3.0 * 2.0), rel=1e-13)
 
 
@@ -35,9 +36,30 @@ def test_state_vector_and_names_mean_the_same_place():
     crank, where = SliderCrank(), {"theta1": 0.7, "theta1_dot": -1.2}
     ways = ([0.7, -1.2], where, mbd.consistent_state(crank, where))
     found = [mbd.linearize(crank, z, {"T": 3.0}) for z in ways]
-    for A, B in found[1:]:
-        assert pytest.approx(np.asarray(found[0][0]), abs=1e-12) == A
-        assert pytest.approx(np.asarray(found[0][1]), abs=1e-12) == B
+    for other in found[1:]:
+        assert pytest.approx(np.asarray(found[0].A), abs=1e-12) == other.A
+        assert pytest.approx(np.asarray(found[0].B), abs=1e-12) == other.B
+
+
+def test_python_control_takes_a_linearization_as_it_is():
+    linear = mbd.linearize(CartPole(), [0.0] * 4)
+    names = {"states": linear.states, "inputs": linear.inputs, "outputs": linear.states}
+    model = control.ss(*linear, **names)
+    assert model.state_labels == ["theta", "x", "theta_dot", "x_dot"]
+    assert model.input_labels == ["u"]
+    # Upright: theta'' = g (m + M) / (M l) theta, and a cart that nothing holds.
+    fast = np.sqrt(9.81 * 2.0 / 0.5)
+    assert np.sort(model.poles().real) == pytest.approx([-fast, 0.0, 0.0, fast], abs=1e-7)
+    # Every state is an output, which no input reaches at once.
+    np.testing.assert_array_equal(model.C, np.eye(4))
+    np.testing.assert_array_equal(model.D, np.zeros((4, 1)))
+
+
+def test_linearization_knows_its_point_and_its_names():
+    linear = mbd.linearize(SliderCrank(), {"theta1": 0.7, "theta1_dot": -1.2}, {"T": 3.0})
+    assert (linear.states, linear.inputs) == (("theta1", "theta1_dot"), ("F", "T"))
+    assert linear.z == pytest.approx([0.7, -1.2], abs=1e-15)
+    assert linear.u == pytest.approx([0.0, 3.0], abs=0.0)
 
 
 @pytest.mark.parametrize("theta", [0.3, 2.0, 4.5])
@@ -46,7 +68,7 @@ def test_slider_crank_agrees_with_differences_of_its_one_equation(theta):
         return slider_crank(*u)(0.0, z)
 
     z, u, h = np.array([theta, 1.5]), np.array([2.0, -4.0]), 1e-5
-    A, B = mbd.linearize(SliderCrank(), z, u)
+    A, B, _, _ = mbd.linearize(SliderCrank(), z, u)
     for i, e in enumerate(np.eye(2)):
         # Central differences of a smooth function of order one, with steps of 1e-5.
         slope = (rate(z + h * e, u) - rate(z - h * e, u)) / (2 * h)
@@ -56,7 +78,7 @@ def test_slider_crank_agrees_with_differences_of_its_one_equation(theta):
 
 
 def test_hanging_pendulum_in_cartesian_coordinates_swings_at_its_own_frequency():
-    A, B = mbd.linearize(Pendulum(), {"x": 0.0})
+    A, B, _, _ = mbd.linearize(Pendulum(), {"x": 0.0})
     assert np.sort(np.imag(np.linalg.eigvals(A))) == pytest.approx(
         np.array([-1, 1]) * np.sqrt(9.81 / 1.5), rel=1e-12
     )
@@ -65,15 +87,15 @@ def test_hanging_pendulum_in_cartesian_coordinates_swings_at_its_own_frequency()
 
 def test_nonholonomic_system_keeps_all_its_positions():
     sleigh = KnifeEdgeSleigh()
-    A, _ = mbd.linearize(sleigh, {})
-    freedoms = len(sleigh.coordinates)
-    assert A.shape == (freedoms + freedoms - 1, freedoms + freedoms - 1)
+    A = mbd.linearize(sleigh, {}).A
+    size = 2 * len(sleigh.coordinates) - 1
+    assert A.shape == (size, size)
 
 
-def test_learned_model_is_linearised_as_it_is():
+def test_learned_model_is_linearized_as_it_is():
     model = mbd.MBDNODE.for_system(CartPole(), width=8, seed=3)
     z, u, h = np.array([0.4, -0.2, 1.0, 0.5]), np.array([2.0]), 1e-5
-    A, B = mbd.linearize(model, z, u)
+    A, B, _, _ = mbd.linearize(model, z, u)
     mu = resolve_parameters(model)
 
     def rate(z, u):
@@ -89,13 +111,13 @@ def test_learned_model_is_linearised_as_it_is():
 def test_ensemble_has_the_mean_of_its_members_jacobians():
     members = [mbd.MBDNODE.for_system(CartPole(), width=4, seed=seed) for seed in range(3)]
     z, u = [0.4, -0.2, 1.0, 0.5], [2.0]
-    A, B = mbd.linearize(mbd.Ensemble(members), z, u)
+    A, B, _, _ = mbd.linearize(mbd.Ensemble(members), z, u)
     single = [mbd.linearize(member, z, u) for member in members]
-    assert pytest.approx(np.mean([a for a, _ in single], axis=0), abs=1e-12) == A
-    assert pytest.approx(np.mean([b for _, b in single], axis=0), abs=1e-12) == B
+    assert pytest.approx(np.mean([one.A for one in single], axis=0), abs=1e-12) == A
+    assert pytest.approx(np.mean([one.B for one in single], axis=0), abs=1e-12) == B
 
 
-def test_discretisation_is_scipys():
+def test_discretization_is_scipys():
     random = np.random.default_rng(0)
     A, B = random.normal(size=(4, 4)), random.normal(size=(4, 2))
     Ad, Bd = mbd.discretize(A, B, 0.3)
@@ -104,14 +126,14 @@ def test_discretisation_is_scipys():
     assert Bd == pytest.approx(expected[1], rel=1e-12)
 
 
-def test_double_integrator_is_discretised_exactly():
+def test_double_integrator_is_discretized_exactly():
     Ad, Bd = mbd.discretize([[0.0, 1.0], [0.0, 0.0]], [[0.0], [1.0]], 0.1)
     assert Ad == pytest.approx(np.array([[1.0, 0.1], [0.0, 1.0]]), abs=1e-16)
     assert Bd == pytest.approx(np.array([[0.005], [0.1]]), abs=1e-16)
 
 
 @pytest.mark.parametrize("size", [1e-4, 0.1, 1.0, 30.0])
-def test_batch_is_discretised_as_by_scipys_exponential(size):
+def test_batch_is_discretized_as_by_scipys_exponential(size):
     random = np.random.default_rng(1)
     A, B = size * random.normal(size=(7, 3, 3)), size * random.normal(size=(7, 3, 2))
     Ad, Bd = discretize_all(jnp.asarray(A), jnp.asarray(B), 0.5)
@@ -139,7 +161,7 @@ def test_wrong_place_is_refused(arguments, says):
 
 
 def test_model_that_gives_states_is_refused():
-    with pytest.raises(ValueError, match="no rate to linearise"):
+    with pytest.raises(ValueError, match="no rate to linearize"):
         mbd.linearize(mbd.FCNN.for_system(CartPole(), width=4), [0.0] * 4)
 
 

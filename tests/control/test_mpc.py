@@ -1,6 +1,7 @@
 """The controller: what it decides, and what it refuses."""
 
 import math
+from dataclasses import fields
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,8 +10,8 @@ import scipy.linalg as sl
 from toys import Pendulum
 
 import mbdnode as mbd
-from mbdnode.control import program
-from mbdnode.decisions import Decision
+from mbdnode.control import Decision, Limits, QuadraticCost
+from mbdnode.control.quadratic_program import QuadraticProgram
 from mbdnode.mechanisms.cart_pole import CartPole
 from mbdnode.mechanisms.cart_pole_cartesian import CartPoleCartesian
 from mbdnode.mechanisms.driven_crank import DrivenCrank
@@ -29,8 +30,8 @@ def gain_of(controller):
 
 
 def model(dt):
-    A, B = mbd.linearize(CartPole(), [0.0] * 4)
-    return tuple(np.asarray(x) for x in mbd.discretize(A, B, dt))
+    linear = mbd.linearize(CartPole(), [0.0] * 4)
+    return tuple(np.asarray(x) for x in mbd.discretize(linear.A, linear.B, dt))
 
 
 @pytest.mark.parametrize("dt", [0.005, 0.05])
@@ -43,16 +44,17 @@ def test_riccati_terminal_cost_gives_the_linear_quadratic_regulator(dt):
 
 
 @pytest.mark.parametrize(("dt", "modulus"), [(0.005, 1.02), (0.05, 0.98)])
-def test_without_terminal_cost_fifty_steps_stabilise_the_cart_only_if_they_are_long(dt, modulus):
+def test_without_terminal_cost_fifty_steps_stabilize_the_cart_only_if_they_are_long(dt, modulus):
     A, B = model(dt)
-    controller = mbd.MPC(CartPole(), horizon=50, dt=dt, terminal=None)
+    controller = mbd.MPC(CartPole(), horizon=50, dt=dt, cost=QuadraticCost(terminal=None))
     loop = np.max(np.abs(np.linalg.eigvals(A - B @ gain_of(controller))))
     assert loop == pytest.approx(modulus, abs=0.005)
 
 
 def test_plan_along_the_motion_obeys_the_nonlinear_model():
     cart = CartPole()
-    controller = mbd.MPC(cart, horizon=30, dt=0.04, relinearize="each", u_bounds=(-20.0, 20.0))
+    limits = Limits(u_bounds=(-20.0, 20.0))
+    controller = mbd.MPC(cart, horizon=30, dt=0.04, relinearize="each", limits=limits)
     said = controller(START)
     t = 0.04 * np.arange(31)
     initial = mbd.State(jnp.asarray(START[:2]), jnp.asarray(START[2:]))
@@ -69,9 +71,8 @@ def test_plan_from_the_upright_target_is_to_do_nothing():
 
 
 def test_bounds_and_limits_of_the_input_hold_in_every_decision():
-    controller = mbd.MPC(
-        CartPole(), horizon=20, dt=0.05, u_bounds={"u": (-4.0, 6.0)}, u_rate={"u": 40.0}
-    )
+    limits = Limits(u_bounds={"u": (-4.0, 6.0)}, u_rate={"u": 40.0})
+    controller = mbd.MPC(CartPole(), horizon=20, dt=0.05, limits=limits)
     before = 0.0
     for k in range(6):
         u = controller(START * 0.9**k).u[0]
@@ -81,7 +82,8 @@ def test_bounds_and_limits_of_the_input_hold_in_every_decision():
 
 
 def test_soft_bound_that_must_be_left_is_said():
-    controller = mbd.MPC(CartPole(), horizon=20, dt=0.05, z_bounds={"x": (-0.5, 0.5)})
+    limits = Limits(z_bounds={"x": (-0.5, 0.5)})
+    controller = mbd.MPC(CartPole(), horizon=20, dt=0.05, limits=limits)
     assert controller(START).decision == Decision.SOFTENED
     controller.reset()
     assert controller(0.01 * START).decision == Decision.SOLVED
@@ -91,7 +93,7 @@ def test_soft_bound_that_must_be_left_is_said():
 def test_failed_solve_carries_the_last_plan_on(mode, monkeypatch):
     controller = mbd.MPC(CartPole(), horizon=20, dt=0.05, relinearize=mode)
     planned = controller(START).plan_u
-    monkeypatch.setattr(program.Program, "solve", lambda *_: None)
+    monkeypatch.setattr(QuadraticProgram, "solve", lambda *_: None)
     for k in (1, 2):
         said = controller(START)
         assert said.decision == Decision.UNSOLVED
@@ -99,23 +101,22 @@ def test_failed_solve_carries_the_last_plan_on(mode, monkeypatch):
 
 
 def test_failure_before_any_plan_applies_the_regulators_input_within_its_bounds(monkeypatch):
-    monkeypatch.setattr(program.Program, "solve", lambda *_: None)
+    monkeypatch.setattr(QuadraticProgram, "solve", lambda *_: None)
     free = mbd.MPC(CartPole(), horizon=5, dt=0.05)
     A, B = model(0.05)
     P = sl.solve_discrete_are(A, B, np.eye(4), np.eye(1))
     regulator = np.linalg.solve(np.eye(1) + B.T @ P @ B, B.T @ P @ A)
     assert free(0.1 * START).u == pytest.approx(-regulator @ (0.1 * START), rel=1e-6)
-    bounded = mbd.MPC(CartPole(), horizon=5, dt=0.05, u_bounds=(-1.0, 1.0))
+    bounded = mbd.MPC(CartPole(), horizon=5, dt=0.05, limits=Limits(u_bounds=(-1.0, 1.0)))
     assert bounded(START).u == pytest.approx(1.0)
-    blind = mbd.MPC(CartPole(), horizon=5, dt=0.05, terminal=None)
+    blind = mbd.MPC(CartPole(), horizon=5, dt=0.05, cost=QuadraticCost(terminal=None))
     assert blind(START).u == pytest.approx(0.0)
 
 
-def test_programme_that_fails_at_first_is_solved_with_its_cost_scaled():
-    controller = mbd.MPC(
-        CartPole(), horizon=50, dt=0.02, u_bounds=(-10.0, 10.0), z_bounds={"x": (-1.0, 1.0)}
-    )
-    # A cart that is 29 m beyond its bound: far, but every programme has a solution.
+def test_program_that_fails_at_first_is_solved_with_its_cost_scaled():
+    limits = Limits(u_bounds=(-10.0, 10.0), z_bounds={"x": (-1.0, 1.0)})
+    controller = mbd.MPC(CartPole(), horizon=50, dt=0.02, limits=limits)
+    # A cart that is 29 m beyond its bound: far, but every program has a solution.
     said = controller(np.array([0.0, 30.0, 0.0, 0.0]))
     assert said.decision == Decision.SOFTENED
     assert abs(said.u[0]) <= 10.0
@@ -143,7 +144,7 @@ def test_measurement_that_is_no_number_carries_the_last_plan_on():
     assert controller(START).decision == Decision.SOLVED
 
 
-def test_model_that_leaves_the_numbers_is_said():
+def test_prediction_that_diverges_is_said():
     controller = mbd.MPC(CartPole(), horizon=5, dt=0.05, relinearize="each")
     assert controller(np.array([0.0, 0.0, 1e200, 0.0])).decision == Decision.UNPREDICTED
 
@@ -170,6 +171,15 @@ def test_decisions_after_the_first_trace_nothing():
     assert CountingCart.traces[0] == before
 
 
+def controller_of(**settings):
+    """A controller of the cart-pole; every setting goes where it belongs."""
+    groups = {
+        name: kind(**{f.name: settings.pop(f.name) for f in fields(kind) if f.name in settings})
+        for name, kind in (("cost", QuadraticCost), ("limits", Limits))
+    }
+    return mbd.MPC(CartPole(), **{"horizon": 10, "dt": 0.05} | settings | groups)
+
+
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
@@ -188,7 +198,7 @@ def test_decisions_after_the_first_trace_nothing():
         ({"z_bounds": {"x": (1.0, -1.0)}}, "no room for x"),
         ({"z_bounds": {"y": (-1.0, 1.0)}}, "'y'"),
         ({"z_bounds": {"x": (0.5, 1.0)}}, "outside its own bounds"),
-        ({"z_bounds": 3.0}, "least and the greatest"),
+        ({"z_bounds": 3.0}, "min and the max"),
         ({"u_bounds": (5.0, -5.0)}, "no room for u"),
         ({"u_bounds": (1.0, 2.0)}, "outside its own bounds"),
         ({"u_bounds": ([-1.0, -1.0], [1.0, 1.0])}, "on one side"),
@@ -198,10 +208,10 @@ def test_decisions_after_the_first_trace_nothing():
         ({"target": {"theta_dot": 1.0}}, "The target moves"),
         ({"target": {"theta": 0.5}}, "The target moves: theta_dot"),
         ({"u_target": [5.0]}, "The target moves"),
-        ({"target": {"theta_dot": 1.0}, "relinearize": "each"}, "no cost of staying"),
+        ({"target": {"theta_dot": 1.0}, "relinearize": "each"}, "no infinite-horizon cost-to-go"),
         ({"dt": "fast"}, "finite number"),
         ({"dt": True}, "finite number"),
-        ({"load_gain": None}, "finite number"),
+        ({"observer_gain": None}, "finite number"),
         ({"violation_cost": "much"}, "finite number"),
         ({"z_bounds": {"x": ("a", 1.0)}}, "on one side"),
         ({"u_bounds": ("a", "b")}, "on one side"),
@@ -215,7 +225,7 @@ def test_decisions_after_the_first_trace_nothing():
         ({"relinearize": "always"}, "always"),
         ({"iterations": 0, "relinearize": "each"}, "iterations is 0"),
         ({"iterations": 3}, "nothing to improve"),
-        ({"load_gain": 2.0}, "between 0 and 1"),
+        ({"observer_gain": 2.0}, "between 0 and 1"),
         ({"violation_cost": 0.0}, "violation_cost"),
         ({"actuated": ["torque"]}, "torque"),
         ({"actuated": []}, "at least one"),
@@ -224,11 +234,24 @@ def test_decisions_after_the_first_trace_nothing():
 )
 def test_impossible_settings_are_refused_before_the_first_step(settings, says):
     with pytest.raises(ValueError, match=says):
-        mbd.MPC(CartPole(), **{"horizon": 10, "dt": 0.05} | settings)
+        controller_of(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"cost": {"Q": [1.0] * 4}}, r"cost is a dict; give mbdnode\.QuadraticCost"),
+        ({"limits": (-1.0, 1.0)}, r"limits is a tuple; give mbdnode\.Limits"),
+    ],
+)
+def test_cost_and_limits_are_refused_as_anything_else(settings, says):
+    with pytest.raises(TypeError, match=says):
+        mbd.MPC(CartPole(), horizon=10, dt=0.05, **settings)
 
 
 def test_start_from_which_the_limits_allow_no_input_is_refused():
-    controller = mbd.MPC(CartPole(), horizon=10, dt=0.05, u_bounds=(-1.0, 1.0), u_rate=2.0)
+    limits = Limits(u_bounds=(-1.0, 1.0), u_rate=2.0)
+    controller = mbd.MPC(CartPole(), horizon=10, dt=0.05, limits=limits)
     with pytest.raises(ValueError, match="No input is feasible"):
         controller.reset(u=[5.0])
 
@@ -252,7 +275,7 @@ def test_state_that_is_no_vector_is_refused(z):
 
 
 def test_system_whose_motion_is_prescribed_is_refused():
-    with pytest.raises(ValueError, match="no freedom"):
+    with pytest.raises(ValueError, match="no degrees of freedom"):
         mbd.MPC(DrivenCrank(), horizon=5, dt=0.05)
 
 

@@ -181,8 +181,8 @@ def describe(result: ControlResult) -> list[tuple[str, str]]:
     median, most = 1e3 * summary["decision_median_s"], 1e3 * summary["decision_p99_s"]
     lines = [
         ("task", f"{result.task.title}, {summary['steps']:,} steps of {summary['dt_s']:g} s"),
-        ("planned with", f"{summary['model']}, {summary['horizon']} steps, linearised {how}"),
-        ("terminal cost", "of going on for ever" if summary["terminal"] else "none"),
+        ("planned with", f"{summary['model']}, {summary['horizon']} steps, linearized {how}"),
+        ("terminal cost", "infinite-horizon cost-to-go" if summary["terminal"] else "none"),
         ("verdict", summary["verdict"]),
         ("inputs", ", ".join(ranges)),
         ("a decision took", f"{median:.2f} ms (median), {most:.2f} ms (99th percentile)"),

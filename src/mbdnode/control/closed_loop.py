@@ -1,19 +1,36 @@
-"""A controller and a plant, step by step: what is measured, decided, applied, and what happens."""
+"""A controller and a plant, step by step: what is measured, decided, applied, and what happens.
+
+References and disturbances are functions of time or rows; the plant takes one step of the
+controller at a time, with its inputs held, and is compiled once.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.control.decisions import Decision, Decisions
 from mbdnode.control.mpc import MPC
-from mbdnode.control.plant import Plant
-from mbdnode.control.schedule import deviations, rows_of
-from mbdnode.decisions import Decision, Decisions
+from mbdnode.control.state_space import as_vector, check_controllable_kind
 from mbdnode.errors import UserError
-from mbdnode.multibody import AbstractNamed
-from mbdnode.simulation.rollout import make_row
+from mbdnode.integrators import AbstractIntegrator, get_integrator
+from mbdnode.multibody import (
+    AbstractNamed,
+    AbstractSystem,
+    Partition,
+    check_definition,
+    check_state,
+    choose_partition,
+    consistent_state,
+    constraint_counts,
+    resolve_parameters,
+)
+from mbdnode.simulation import AbstractEnsemble
+from mbdnode.simulation.rollout import make_row, rollout
+from mbdnode.simulation.signals import Signal
 from mbdnode.status import Outcome, Status, completed
 from mbdnode.trajectory import State, Trajectory, check_steps
 
@@ -70,7 +87,7 @@ def closed_loop(
     if report is not None and not callable(report):
         raise TypeError(f"report is a {type(report).__name__}; it must be a function.")
     _check_names(plant, controller)
-    body = Plant(
+    body = _Plant(
         plant,
         initial,
         controller.dt,
@@ -81,9 +98,10 @@ def closed_loop(
     rows = steps + 1 + delay + controller.horizon
     check_steps(rows, 2 * len(body.system.coordinates) + len(body.system.inputs))
     times = controller.dt * np.arange(rows)
-    wanted = rows_of("reference", reference, times, controller.states, controller.task.target)
-    pushed = rows_of("disturbance", disturbance, times[:steps], body.system.input_names)
-    deviation = deviations(noise, controller.states)
+    target = controller.problem.target
+    wanted = _rows_over_time("reference", reference, times, controller.states, target)
+    pushed = _rows_over_time("disturbance", disturbance, times[:steps], body.system.input_names)
+    deviation = _deviations(noise, controller.states)
     random = np.random.default_rng(seed)
 
     controller.reset()
@@ -103,23 +121,112 @@ def closed_loop(
         inputs.append(controller.all_inputs(pending.pop(0)))
         codes.append(said.decision)
         seconds.append(said.seconds)
-        load = inputs[k] if pushed is None else inputs[k] + pushed[k]
-        state, status = body.advance(float(times[k]), state, load)
+        applied = inputs[k] if pushed is None else inputs[k] + pushed[k]
+        state, status = body.advance(float(times[k]), state, applied)
         if int(status.code) != Outcome.COMPLETED.value:
             failure = status
             break
         states.append(state)
         if report is not None:
             report(k + 1, steps)
-    goal = controller.task.target[None] if wanted is None else wanted[: steps + 1]
+    goal = controller.problem.target[None] if wanted is None else wanted[: steps + 1]
     decisions = _decisions(controller, times[: steps + 1], states, codes, seconds, goal)
     return _trajectory(body, times[: steps + 1], states, inputs, failure, decisions)
 
 
+class _Plant:
+    """A mechanism or a model whose inputs are held over each step.
+
+    **Arguments:**
+
+    - `system`: what moves.
+    - `initial`: its start, as a `State` or by name.
+    - `dt_s`: the step.
+    - `parameters`, `integrator`, `substeps`: as for `closed_loop`.
+    """
+
+    def __init__(
+        self,
+        system: Any,
+        initial: Any,
+        dt_s: float,
+        *,
+        parameters: Mapping[str, Any] | None,
+        integrator: Any,
+        substeps: int,
+    ):
+        if isinstance(system, AbstractEnsemble):
+            raise UserError(
+                "The plant is an ensemble, which has no single motion. Use one of its members, "
+                "ensemble[i]; the ensemble may be the controller's model."
+            )
+        check_controllable_kind(system)
+        check_definition(system)
+        self.system: AbstractSystem = system
+        self.mu = resolve_parameters(system, parameters)
+        self.start = _as_state(system, initial, parameters)
+        check_state(system, jnp.zeros(()), self.start.q, self.start.v, self.mu)
+        constrained = sum(constraint_counts(system, self.mu)) > 0
+        self._moving = constrained and not system.closed_on_minimal
+        self._partition = choose_partition(system, jnp.zeros(()), self.start.q, self.mu)
+        self._integrator = get_integrator(integrator)
+        self._grid = dt_s * np.linspace(0.0, 1.0, substeps + 1)
+
+    def advance(self, t: float, state: State, u: np.ndarray) -> tuple[State, Status]:
+        """The state after one step, and how the step went."""
+        if self._moving:
+            # Over many steps the first choice may have become a poor one.
+            time = jnp.asarray(t, float)
+            self._partition = choose_partition(self.system, time, state.q, self.mu)
+        grid = t + self._grid
+        return _step(
+            self.system, self._integrator, grid, state, u, self.mu, self._partition, self._moving
+        )
+
+
+@eqx.filter_jit
+def _step(
+    system: AbstractSystem,
+    integrator: AbstractIntegrator,
+    t,
+    state: State,
+    u,
+    mu,
+    partition: Partition,
+    moving: bool,
+) -> tuple[State, Status]:
+    """Compiled once for each kind of plant, whichever loop it is in."""
+    held = jnp.broadcast_to(u[None], (t.shape[0], u.shape[0]))
+    signal = Signal(held, held[:-1, None, :])
+    run = rollout(system, integrator, t, state, signal, mu, partition, moving)
+    return State(run.q[-1], run.v[-1]), run.status
+
+
+def _as_state(system: AbstractSystem, initial: Any, parameters: Mapping | None) -> State:
+    if not isinstance(initial, (State, Mapping)):
+        raise TypeError(
+            f"The initial state is a {type(initial).__name__}; give a State(q, v), or values by "
+            f"name such as {{{system.coordinate_names[0]!r}: 1.0}}."
+        )
+    if isinstance(initial, Mapping):
+        return consistent_state(system, initial, parameters=parameters)
+    state = State(jnp.asarray(initial.q, float), jnp.asarray(initial.v, float))
+    for names, values in ((system.coordinate_names, state.q), (system.rate_names, state.v)):
+        if values.shape != (len(names),):
+            raise UserError(
+                f"The initial state has shape {values.shape}; give {len(names)} number(s): "
+                f"{', '.join(names)}."
+            )
+        for name, value in zip(names, values, strict=True):
+            if not bool(jnp.isfinite(value)):
+                raise UserError(f"The initial {name} is {float(value)}; it must be finite.")
+    return state
+
+
 def _trajectory(
-    body: Plant, times: np.ndarray, states: list[State], inputs, failure, decisions: Decisions
+    body: _Plant, times: np.ndarray, states: list[State], inputs, failure, decisions: Decisions
 ) -> Trajectory:
-    """The rows as one trajectory; those after a failure are not numbers."""
+    """The rows as one trajectory; those after a failure are NaN."""
     q, v = (_padded([getattr(s, name) for s in states], len(times)) for name in ("q", "v"))
     t = jnp.asarray(times)
     rows = jax.vmap(lambda s, a, b: make_row(body.system, s, State(a, b), body.mu))(t, q, v)
@@ -147,7 +254,7 @@ def _decisions(controller: MPC, times, states: list[State], codes, seconds, goal
     away = np.full((len(times), z.shape[1]), np.nan)
     away[: len(z)] = np.abs(z - goal[: len(z)])
     # What has no weight goes where it will.
-    away[: len(z), np.diag(controller.task.Q) == 0] = 0.0
+    away[: len(z), np.diag(controller.problem.Q) == 0] = 0.0
     missing = len(times) - len(codes) - 1
     code = [*codes, *[Decision.NOT_REACHED] * missing]
     took = [*seconds, *[np.nan] * missing]
@@ -167,10 +274,87 @@ def _padded(rows: list, count: int):
     return jnp.asarray(np.concatenate([values, gone]))
 
 
+def _rows_over_time(
+    what: str,
+    given: Any,
+    times: np.ndarray,
+    names: tuple[str, ...],
+    usual: np.ndarray | None = None,
+) -> np.ndarray | None:
+    """A row for each time.
+
+    **Arguments:**
+
+    - `what`: it is, for messages.
+    - `given`: a function of time, rows, one row for all times, values by name, or None.
+    - `times`: when.
+    - `names`: of the columns.
+    - `usual`: the value of what is left out by name; zero if not given.
+
+    **Returns:**
+
+    An array, or None for None. Raises `UserError` for a wrong shape or what is not finite.
+    """
+    if given is None:
+        return None
+    if callable(given):
+        return np.array(
+            [as_vector(f"The {what} at {t:g} s", given(float(t)), names, usual) for t in times]
+        )
+    one_row = np.ndim(given) <= 1 and np.size(given) == len(names)
+    if isinstance(given, Mapping) or one_row:
+        values = given if isinstance(given, Mapping) else np.ravel(np.asarray(given))
+        return np.repeat(as_vector(f"The {what}", values, names, usual)[None], len(times), axis=0)
+    try:
+        rows = np.asarray(given, float)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"The {what} is {given!r}, which is no array of numbers.") from error
+    rows = rows[:, None] if rows.ndim == 1 and len(names) == 1 else rows
+    if rows.ndim != 2 or rows.shape[1] != len(names) or not len(rows):
+        raise UserError(
+            f"The {what} has shape {rows.shape}; give a row for each time, with the columns "
+            f"{', '.join(names)}, or a function of time."
+        )
+    if not np.all(np.isfinite(rows)):
+        row, column = np.argwhere(~np.isfinite(rows))[0]
+        raise UserError(
+            f"The {what} has {names[column]} = {rows[row, column]} in row {row}; it must be finite."
+        )
+    index = np.minimum(np.arange(len(times)), len(rows) - 1)
+    return rows[index]
+
+
+def _deviations(noise: Any, names: tuple[str, ...]) -> np.ndarray | None:
+    """The standard deviation of each measured state; None for none.
+
+    **Arguments:**
+
+    - `noise`: None, one number for all, one each, or by name.
+    - `names`: of the states.
+
+    **Returns:**
+
+    A vector. Raises `UserError` for a negative one.
+    """
+    if noise is None:
+        return None
+    if not isinstance(noise, Mapping) and np.ndim(noise) == 0:
+        noise = [noise] * len(names)
+    values = as_vector("The noise", noise, names)
+    if np.any(values < 0):
+        name = names[int(np.argmin(values))]
+        raise UserError(f"The noise of {name} is {np.min(values):g}; it must not be negative.")
+    return values if np.any(values) else None
+
+
 def _check_counts(steps: Any, substeps: Any, delay: Any) -> None:
-    for name, value, least in (("steps", steps, 1), ("substeps", substeps, 1), ("delay", delay, 0)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise UserError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
+    for name, value, lowest in (
+        ("steps", steps, 1),
+        ("substeps", substeps, 1),
+        ("delay", delay, 0),
+    ):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < lowest:
+            raise UserError(f"{name} is {value!r}; it must be a whole number of at least {lowest}.")
 
 
 def _check_names(plant: Any, controller: MPC) -> None:

@@ -1,4 +1,4 @@
-"""Linearisation by autodiff, and exact discretisation.
+"""Linearization by autodiff, and exact discretization.
 
 About a state and input, `z' = f(z, u)` is `dz' = A dz + B du`, with `A = df/dz` and `B = df/du`.
 When `u` is held over a step `h`, the solution is exact at its end:
@@ -6,7 +6,7 @@ When `u` is held over a step `h`, the solution is exact at its end:
     dz(t + h) = Ad dz(t) + Bd du,    [Ad Bd; 0 1] = exp([A B; 0 0] h).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -16,9 +16,36 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbdnode.control.problem import as_number
 from mbdnode.control.state_space import StateSpace, as_vector, state_space
-from mbdnode.control.task import as_number
 from mbdnode.errors import UserError
+
+
+class Linearization(eqx.Module):
+    """A linear model `dz' = A dz + B du`, `y = C dz + D du` about a point.
+
+    It unpacks into `A, B, C, D`, so `control.ss(*linearization)` of python-control and
+    `scipy.signal.StateSpace(*linearization)` take it as it is.
+
+    **Arguments:**
+
+    - `A`, `B`: `df/dz` and `df/du`, in continuous time.
+    - `C`, `D`: of the outputs, which are the states: the identity, and zero.
+    - `z`, `u`: the point.
+    - `states`, `inputs`: what the entries of `z` and `u` are called.
+    """
+
+    A: Float[Array, "nz nz"]
+    B: Float[Array, "nz nu"]
+    C: Float[Array, "nz nz"]
+    D: Float[Array, "nz nu"]
+    z: Float[Array, " nz"]
+    u: Float[Array, " nu"]
+    states: tuple[str, ...] = eqx.field(static=True)
+    inputs: tuple[str, ...] = eqx.field(static=True)
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter((self.A, self.B, self.C, self.D))
 
 
 def linearize(
@@ -28,8 +55,8 @@ def linearize(
     *,
     parameters: Mapping[str, Any] | None = None,
     t: float = 0.0,
-) -> tuple[Float[Array, "nz nz"], Float[Array, "nz nu"]]:
-    """Linearise a mechanism or a learned model, in continuous time.
+) -> Linearization:
+    """Linearize a mechanism or a learned model, in continuous time.
 
     Of a constrained system the state is the minimal one: the independent coordinates, then their
     velocities, as the system names them.
@@ -45,12 +72,21 @@ def linearize(
 
     **Returns:**
 
-    `A = df/dz` and `B = df/du`.
+    A `Linearization`: `A, B, C, D = linearize(...)`, or `linearize(...).A`.
     """
     space, z = state_space(model, z, t=t, parameters=parameters)
-    names = space.system.input_names
-    u = as_vector("The input", {} if u is None else u, names)
-    return jacobians_at(space, t, z, u)
+    u = jnp.asarray(as_vector("The input", {} if u is None else u, space.input_names))
+    A, B = jacobians_at(space, t, z, u)
+    return Linearization(
+        A=A,
+        B=B,
+        C=jnp.eye(space.size),
+        D=jnp.zeros(B.shape),
+        z=z,
+        u=u,
+        states=space.names,
+        inputs=space.input_names,
+    )
 
 
 def jacobians_at(space: StateSpace, t: Any, z: Any, u: Any):

@@ -1,7 +1,7 @@
 """The minimal state-space form `z' = f(t, z, u)` of a mechanism or a learned model.
 
-`z` is what the constraints leave free: the independent positions, then the independent
-velocities. The rest of the state is completed from it, so what holds for `z` (a linearisation, a
+`z` is what the constraints leave to choose: the independent positions, then the independent
+velocities. The rest of the state is completed from it, so what holds for `z` (a linearization, a
 plan) holds on the manifold of the constraints. Of an ensemble, `f` is the mean of its members.
 """
 
@@ -176,8 +176,8 @@ def state_space(
     partition = choose_partition(system, time, state.q, mu)
     if not partition.degrees_of_freedom:
         raise UserError(
-            f"{type(system).__name__} has no freedom: its motion is prescribed, and no input can "
-            "change it."
+            f"{type(system).__name__} has no degrees of freedom: its motion is prescribed, and no "
+            "input can change it."
         )
     inputs = jnp.asarray(as_vector("The input", {} if held is None else held, system.input_names))
     space = StateSpace(model, partition, mu, state.q, inputs, _indices(system, actuated))
@@ -205,7 +205,7 @@ def check_controllable_kind(system: Any) -> None:
     """Raise for what has no rate that inputs could change."""
     if isinstance(system, AbstractForecaster):
         raise UserError(
-            f"{type(system).__name__} gives states over time and has no rate to linearise, nor "
+            f"{type(system).__name__} gives states over time and has no rate to linearize, nor "
             "inputs that could change it. Use a model that learns accelerations, such as MBDNODE."
         )
     if not isinstance(system, AbstractSystem):

@@ -31,7 +31,7 @@ def jacobian_error(
     *,
     parameters: Mapping[str, Any] | None = None,
 ) -> JacobianError:
-    """Compare a learned model's linearisation with that of the mechanism.
+    """Compare a learned model's linearization with that of the mechanism.
 
     **Arguments:**
 
@@ -45,10 +45,8 @@ def jacobian_error(
     """
     found = linearize(model, z, u, parameters=parameters)
     exact = linearize(truth, z, u, parameters=parameters)
-    errors = (
-        jnp.linalg.norm(a - b) / jnp.linalg.norm(b) for a, b in zip(found, exact, strict=True)
-    )
-    return JacobianError(*(float(error) for error in errors))
+    error = lambda a, b: float(jnp.linalg.norm(a - b) / jnp.linalg.norm(b))  # noqa: E731
+    return JacobianError(error(found.A, exact.A), error(found.B, exact.B))
 
 
 def loop_difference(found: Trajectory, truth: Trajectory) -> dict[str, float | None]:

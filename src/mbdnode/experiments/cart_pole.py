@@ -2,6 +2,7 @@
 
 import math
 
+from mbdnode.control import Limits, QuadraticCost
 from mbdnode.evaluation.verdict import Reference
 from mbdnode.experiments.case import Case
 from mbdnode.experiments.control_task import ControlTask
@@ -57,7 +58,8 @@ BALANCE_AS_PRINTED = ControlTask(
     title="balanced as printed, without a terminal cost",
     initial=BALANCE.initial,
     steps=333,
-    settings={"horizon": 50, "dt": 0.06, "terminal": None},
+    settings={"horizon": 50, "dt": 0.06},
+    cost=QuadraticCost(terminal=None),
 )
 
 # Within the box that the model was trained on, but for the pole's speed at the bottom.
@@ -69,12 +71,10 @@ SWING_UP = ControlTask(
     settings={
         "horizon": 40,
         "dt": 0.05,
-        "Q": (1.0, 1.0, 0.1, 0.1),
-        "R": (0.1,),
-        "u_bounds": (-10.0, 10.0),
-        "z_bounds": {"x": (-1.5, 1.5)},
+        "limits": Limits(u_bounds=(-10.0, 10.0), z_bounds={"x": (-1.5, 1.5)}),
         "relinearize": "each",
     },
+    cost=QuadraticCost(Q=(1.0, 1.0, 0.1, 0.1), R=(0.1,)),
 )
 
 CONTROLLED = Case(

@@ -1,12 +1,12 @@
 """A control task as data: from where to where, with which controller, against what."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from mbdnode.control import MPC, closed_loop
+from mbdnode.control import MPC, QuadraticCost, closed_loop
 from mbdnode.evaluation import jacobian_error, loop_difference
 from mbdnode.multibody import AbstractMechanism
 from mbdnode.trajectory import Trajectory
@@ -21,7 +21,8 @@ class ControlTask:
     - `name`, `title`: for files and for people.
     - `initial`: the start, by name.
     - `steps`: how many of the controller's.
-    - `settings`: arguments of `MPC`.
+    - `settings`: arguments of `MPC`, but its cost.
+    - `cost`: weights, target and terminal cost.
     - `disturbance`: of the plant's inputs, over time; None for none.
     - `tolerance`: of every controlled state, for having settled.
     """
@@ -31,6 +32,7 @@ class ControlTask:
     initial: Mapping[str, float]
     steps: int
     settings: Mapping[str, Any]
+    cost: QuadraticCost = field(default_factory=QuadraticCost)
     disturbance: Callable[[float], Mapping[str, float]] | None = None
     tolerance: float = 1e-3
 
@@ -40,13 +42,15 @@ class ControlTask:
         **Arguments:**
 
         - `model`: the mechanism itself, or what was learned of it.
-        - `changes`: in place of the task's own settings.
+        - `changes`: in place of the task's own settings; `terminal` in place of its cost's own.
 
         **Returns:**
 
         An `MPC`.
         """
-        return MPC(model, **{**self.settings, **changes})
+        terminal = changes.pop("terminal", self.cost.terminal)
+        cost = replace(self.cost, terminal=terminal)
+        return MPC(model, cost=cost, **{**self.settings, **changes})
 
     def run(
         self,
@@ -96,8 +100,7 @@ def judge(
     difference between the loops as a part of each column's range, when each settled, and the
     median time of a decision.
     """
-    place = task.settings.get("target"), task.settings.get("u_target")
-    error = jacobian_error(model, plant, *place)
+    error = jacobian_error(model, plant, task.cost.target, task.cost.u_target)
     assert truth.decisions is not None
     assert found.decisions is not None
     return {

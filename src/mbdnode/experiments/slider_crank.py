@@ -2,6 +2,7 @@
 
 import math
 
+from mbdnode.control import Limits, QuadraticCost
 from mbdnode.evaluation.verdict import Reference
 from mbdnode.experiments.case import Case
 from mbdnode.experiments.control_task import ControlTask
@@ -17,16 +18,15 @@ SPEED = ControlTask(
     settings={
         "horizon": 25,
         "dt": 0.04,
-        # Where the crank is does not matter, only how fast it turns.
-        "Q": (0.0, 1.0),
-        "R": (1e-6,),
-        "target": {"theta1": 1.0, "theta1_dot": 0.8},
         "actuated": ("T",),
-        "u_bounds": (-10.0, 10.0),
-        "terminal": None,
+        "limits": Limits(u_bounds=(-10.0, 10.0)),
         "relinearize": "each",
-        "load_gain": 0.3,
+        "observer_gain": 0.3,
     },
+    # Where the crank is does not matter, only how fast it turns.
+    cost=QuadraticCost(
+        Q=(0.0, 1.0), R=(1e-6,), target={"theta1": 1.0, "theta1_dot": 0.8}, terminal=None
+    ),
     disturbance=lambda t: {"T": -2.0 if t >= 4.0 else 0.0},
     tolerance=1e-2,
 )

@@ -36,7 +36,7 @@ springs.coil = { type = "torsional", bodies = ["ground", "bar"], stiffness = 3.0
 def test_it_can_be_linearized():
     # J angle'' = T - m g l cos(angle) - k (angle - free), with J = I + m l^2.
     angle, inertia = -1.2, 0.1 + 2.0 * 0.4**2
-    A, B = mbd.linearize(from_text(PENDULUM), {"bar_angle": angle})
+    A, B, _, _ = mbd.linearize(from_text(PENDULUM), {"bar_angle": angle})
     slope = (2.0 * 9.81 * 0.4 * np.sin(angle) - 3.0) / inertia
     np.testing.assert_allclose(A, [[0, 1], [slope, 0]], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(B, [[0], [1 / inertia]], rtol=1e-12)

@@ -1,4 +1,4 @@
-"""What a controller is to do: weights, bounds, limits; all checked before the first step."""
+"""What a controller is to do: costs and limits; all checked before the first step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +14,52 @@ _SYMMETRIC = 1e-9
 
 
 @dataclass(frozen=True)
-class Task:
-    """The numbers of a quadratic programme, apart from the model.
+class QuadraticCost:
+    """What a controller minimizes: how far from where, and with how much effort.
+
+    Over the horizon, `sum (z - target)' Q (z - target) + (u - u_target)' R (u - u_target)`, and at
+    its end the terminal cost.
+
+    **Arguments:**
+
+    - `Q`, `R`: weights: a matrix, a vector for its diagonal, or values by name; identity by
+        default. `R` must be positive definite.
+    - `target`: where to: a vector, values by name, or a `State`; zero, or where the mechanism is
+        assembled, by default.
+    - `u_target`: the inputs that hold it there, zero by default; also of those not actuated.
+    - `terminal`: the cost at the end of the horizon: "riccati" for the infinite-horizon
+        cost-to-go, None for none (the paper), or a matrix.
+    """
+
+    Q: Any = None
+    R: Any = None
+    target: Any = None
+    u_target: Any = None
+    terminal: Any = "riccati"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a controller keeps to.
+
+    **Arguments:**
+
+    - `z_bounds`: min and max of the states: a pair, or pairs by name. They are soft: left where
+        there is no other way, which `Decision.SOFTENED` says.
+    - `u_bounds`: min and max of the inputs, always kept.
+    - `u_rate`: the most that the inputs may change in a second, always kept.
+    - `violation_cost`: of leaving a bound on the states by one unit for one step.
+    """
+
+    z_bounds: Any = None
+    u_bounds: Any = None
+    u_rate: Any = None
+    violation_cost: Any = 1e4
+
+
+@dataclass(frozen=True)
+class ControlProblem:
+    """Horizon, weights and bounds as checked arrays: all of a quadratic program but the model.
 
     **Arguments:**
 
@@ -48,33 +92,40 @@ class Task:
         high = np.minimum(self.u_high, previous + self.u_change)
         return np.clip(u, low, high)
 
+    def check_reach(self, names: tuple[str, ...], u: np.ndarray) -> None:
+        """Raise `UserError` if limits on the change leave no input after `u`, by name."""
+        low, high = self.u_low - self.u_change, self.u_high + self.u_change
+        for name, value, lowest, highest in zip(names, u, low, high, strict=True):
+            if not lowest <= value <= highest:
+                raise UserError(
+                    f"No input is feasible in the first step: {name} is {value:g} before it and "
+                    "may change too little to come within its bounds. Start from u between "
+                    f"{lowest:g} and {highest:g}, or widen u_rate."
+                )
 
-def make_task(
+
+def make_problem(
     states: tuple[str, ...],
     inputs: tuple[str, ...],
     target: np.ndarray,
+    u_target: np.ndarray,
     *,
     horizon: Any,
     dt: Any,
-    Q: Any,
-    R: Any,
-    u_target: np.ndarray,
-    z_bounds: Any,
-    u_bounds: Any,
-    u_rate: Any,
-    violation_cost: Any,
-) -> Task:
+    cost: QuadraticCost,
+    limits: Limits,
+) -> ControlProblem:
     """Check and complete what the user gave.
 
     **Arguments:**
 
     - `states`, `inputs`: their names.
-    - `target`, `u_target`: in the order of `states` and `inputs`.
+    - `target`, `u_target`: the cost's own, in the order of `states` and `inputs`.
     - the others: as for `MPC`.
 
     **Returns:**
 
-    A `Task`. Raises `UserError` for what no controller could do.
+    A `ControlProblem`. Raises `UserError` for what no controller could do.
     """
     if not inputs:
         raise UserError("The model has no inputs, so there is nothing to control it with.")
@@ -85,28 +136,29 @@ def make_task(
     check_memory(needed_bytes, f"A horizon of {horizon:,} steps", "Plan fewer steps ahead.")
     if not as_number("dt", dt) > 0:
         raise UserError(f"dt is {dt} s; it must be finite and above zero.")
-    if not as_number("violation_cost", violation_cost) > 0:
-        raise UserError(f"violation_cost is {violation_cost}; it must be finite and above zero.")
-    z_low, z_high = _bounds("z_bounds", z_bounds, states)
-    u_low, u_high = _bounds("u_bounds", u_bounds, inputs)
+    price = as_number("violation_cost", limits.violation_cost)
+    if not price > 0:
+        raise UserError(f"violation_cost is {price:g}; it must be finite and above zero.")
+    z_low, z_high = _bounds("z_bounds", limits.z_bounds, states)
+    u_low, u_high = _bounds("u_bounds", limits.u_bounds, inputs)
     _check_inside("target", target, z_low, z_high, states)
     _check_inside("u_target", u_target, u_low, u_high, inputs)
-    weight = _weight("Q", Q, states, definite=False)
+    weight = _weight("Q", cost.Q, states, definite=False)
     if not np.any(weight):
         raise UserError("Q is zero, so no state is controlled. Give at least one of them a weight.")
-    return Task(
+    return ControlProblem(
         horizon=int(horizon),
         dt_s=float(dt),
         Q=weight,
-        R=_weight("R", R, inputs, definite=True),
+        R=_weight("R", cost.R, inputs, definite=True),
         target=target,
         u_target=u_target,
         z_low=z_low,
         z_high=z_high,
         u_low=u_low,
         u_high=u_high,
-        u_change=_rate(u_rate, inputs) * float(dt),
-        violation_cost=float(violation_cost),
+        u_change=_rate(limits.u_rate, inputs) * float(dt),
+        violation_cost=price,
     )
 
 
@@ -126,27 +178,27 @@ def _weight(name: str, given: Any, names: tuple[str, ...], *, definite: bool) ->
         matrix = np.diag(as_vector(f"The diagonal of {name}", given, names))
     else:
         matrix = symmetric(name, given, len(names))
-    least = _least_eigenvalue(matrix)
-    if definite and not least > 1e-12 * float(np.max(np.abs(matrix))):
+    smallest = _min_eigenvalue(matrix)
+    if definite and not smallest > 1e-12 * float(np.max(np.abs(matrix))):
         raise UserError(
-            f"{name} has the eigenvalue {least:.3g}; it must be positive definite, so that every "
-            "input has a cost. Give an input that is to be free a small weight."
+            f"{name} has the eigenvalue {smallest:.3g}; it must be positive definite, so that "
+            "every input has a cost. Give an input that is to be free a small weight."
         )
     return semidefinite(name, matrix, len(names))
 
 
-def _least_eigenvalue(matrix: np.ndarray) -> float:
+def _min_eigenvalue(matrix: np.ndarray) -> float:
     return float(np.min(np.linalg.eigvalsh(matrix)))
 
 
 def semidefinite(name: str, given: Any, size: int) -> np.ndarray:
     """A symmetric matrix without negative eigenvalues; raises `UserError` for any other."""
     matrix = symmetric(name, given, size)
-    least = _least_eigenvalue(matrix)
-    if least < -1e-9 * float(np.max(np.abs(matrix))):
+    smallest = _min_eigenvalue(matrix)
+    if smallest < -1e-9 * float(np.max(np.abs(matrix))):
         raise UserError(
-            f"{name} has the eigenvalue {least:.3g}; it must be positive semi-definite, since a "
-            "negative cost has no least value. Check the signs."
+            f"{name} has the eigenvalue {smallest:.3g}; it must be positive semi-definite, since a "
+            "negative cost has no minimum. Check the signs."
         )
     return matrix
 
@@ -178,7 +230,7 @@ def symmetric(name: str, given: Any, size: int) -> np.ndarray:
 
 
 def _bounds(what: str, given: Any, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Least and greatest values, infinite where nothing is said."""
+    """Min and max of each, infinite where nothing is said."""
     low, high = np.full(len(names), -np.inf), np.full(len(names), np.inf)
     if given is None:
         return low, high
@@ -192,11 +244,11 @@ def _bounds(what: str, given: Any, names: tuple[str, ...]) -> tuple[np.ndarray, 
             )
     else:
         low, high = (_side(what, side, len(names)) for side in _pair(what, given))
-    for name, least, most in zip(names, low, high, strict=True):
-        if np.isnan(least) or np.isnan(most) or not least < most:
+    for name, lowest, highest in zip(names, low, high, strict=True):
+        if np.isnan(lowest) or np.isnan(highest) or not lowest < highest:
             raise UserError(
-                f"{what} leaves no room for {name}: it would have to be above {least:g} and below "
-                f"{most:g}. Give the lesser value first."
+                f"{what} leaves no room for {name}: it would have to be above {lowest:g} and below "
+                f"{highest:g}. Give the min first."
             )
     return low, high
 
@@ -218,7 +270,7 @@ def _pair(what: str, given: Any) -> tuple[Any, Any]:
         return (-np.inf if low is None else low), (np.inf if high is None else high)
     except (TypeError, ValueError) as error:
         raise UserError(
-            f"{what} is {given!r}; give the least and the greatest value, such as (-1.0, 1.0)."
+            f"{what} is {given!r}; give the min and the max, such as (-1.0, 1.0)."
         ) from error
 
 
@@ -245,9 +297,9 @@ def _rate(given: Any, names: tuple[str, ...]) -> np.ndarray:
 
 
 def _check_inside(what: str, values: np.ndarray, low, high, names: tuple[str, ...]) -> None:
-    for name, value, least, most in zip(names, values, low, high, strict=True):
-        if not least <= value <= most:
+    for name, value, lowest, highest in zip(names, values, low, high, strict=True):
+        if not lowest <= value <= highest:
             raise UserError(
-                f"{what} has {name} = {value:g}, outside its own bounds {least:g} to {most:g}: no "
-                "plan could both go there and keep them. Move one of the two."
+                f"{what} has {name} = {value:g}, outside its own bounds {lowest:g} to {highest:g}: "
+                "no plan could both go there and keep them. Move one of the two."
             )

@@ -1,4 +1,4 @@
-"""The quadratic programme of a plan, with PIQP.
+"""The quadratic program of a plan, with PIQP.
 
 Over `z_1 ... z_N`, `u_0 ... u_(N-1)` and the violations `e >= 0` of the bounds on states,
 
@@ -7,7 +7,7 @@ Over `z_1 ... z_N`, `u_0 ... u_(N-1)` and the violations `e >= 0` of the bounds 
     s.t. z_(k+1) = A_k z_k + B_k u_k + d_k
          z_low - e <= z_k <= z_high + e,   u_low <= u_k <= u_high,   |u_k - u_(k-1)| <= change.
 
-Violations cost from the first on, so a bound is kept wherever it can be, and the programme always
+Violations cost from the first on, so a bound is kept wherever it can be, and the program always
 has a solution. The matrices are sparse and keep their pattern, so the order of elimination is
 found once. PIQP is an interior point method: it takes about as many iterations from any start, so
 there is nothing to warm-start in it; what is kept from step to step is the plan.
@@ -20,7 +20,7 @@ import numpy as np
 import piqp
 import scipy.sparse as sp
 
-from mbdnode.control.task import Task
+from mbdnode.control.problem import ControlProblem
 
 
 @dataclass(frozen=True)
@@ -32,30 +32,31 @@ class Solution:
     - `z`: the states, from the first after now to the end of the horizon.
     - `u`: the inputs, from now.
     - `violation`: the largest violation of a bound on the states.
-    - `price`: what moving a state by one unit against the model would save, at most.
+    - `multiplier`: the largest, in magnitude, of the dynamics: what moving a state by one unit
+        against the model would save, at most.
     """
 
     z: np.ndarray
     u: np.ndarray
     violation: float
-    price: float
+    multiplier: float
 
 
-class Program:
-    """The programme of a task; `solve` it for models, references and starts.
+class QuadraticProgram:
+    """The program of a control problem; `solve` it for models, references and initial states.
 
     **Arguments:**
 
-    - `task`: weights and bounds.
+    - `problem`: weights and bounds.
     - `terminal`: `P`.
     """
 
-    def __init__(self, task: Task, terminal: np.ndarray):
-        self._task, self._terminal = task, terminal
-        self._states, self._inputs = task.Q.shape[0], task.R.shape[0]
-        self._soft = np.flatnonzero(np.isfinite(task.z_low) | np.isfinite(task.z_high))
-        self._limited = np.flatnonzero(np.isfinite(task.u_change))
-        count = task.horizon
+    def __init__(self, problem: ControlProblem, terminal: np.ndarray):
+        self._problem, self._terminal = problem, terminal
+        self._states, self._inputs = problem.Q.shape[0], problem.R.shape[0]
+        self._soft = np.flatnonzero(np.isfinite(problem.z_low) | np.isfinite(problem.z_high))
+        self._limited = np.flatnonzero(np.isfinite(problem.u_change))
+        count = problem.horizon
         self._z_end = count * self._states
         self._u_end = self._z_end + count * self._inputs
         self._size = self._u_end + count * len(self._soft)
@@ -105,7 +106,7 @@ class Program:
             self._matrices = (A, B)
         high = self._high
         if high is not None and self._first_change is not None:
-            allowed, signed = self._task.u_change[self._limited], previous[self._limited]
+            allowed, signed = self._problem.u_change[self._limited], previous[self._limited]
             high[self._first_change] = np.concatenate([allowed + signed, allowed - signed])
         if not all(np.all(np.isfinite(x)) for x in (self._dynamics.data, right, linear)):
             return None
@@ -137,9 +138,9 @@ class Program:
         return again.result if again.solve() == piqp.PIQP_SOLVED else None
 
     def _give(self, solver: piqp.SparseSolver, linear, right, high) -> None:
-        low, most = self._box()
+        low, high_x = self._variable_bounds()
         sides = (self._sides, None, high) if self._sides is not None else (None, None, None)
-        solver.setup(self._cost, linear, self._dynamics, right, *sides, low, most)
+        solver.setup(self._cost, linear, self._dynamics, right, *sides, low, high_x)
 
     def _hand_over(self, linear, right, high, same: bool) -> None:
         if self._solver is not None and same:
@@ -151,23 +152,23 @@ class Program:
             self._give(self._solver, linear, right, high)
 
     def _make_cost(self) -> sp.csc_matrix:
-        count = self._task.horizon
-        blocks = [self._task.Q] * (count - 1) + [self._terminal] + [self._task.R] * count
-        blocks += [self._task.violation_cost * np.eye(len(self._soft))] * count
+        count = self._problem.horizon
+        blocks = [self._problem.Q] * (count - 1) + [self._terminal] + [self._problem.R] * count
+        blocks += [self._problem.violation_cost * np.eye(len(self._soft))] * count
         return sp.csc_matrix(sp.block_diag([b for b in blocks if b.size], format="csc"))
 
     def _linear(self, reference, u_reference) -> np.ndarray:
-        task = self._task
-        states = -reference @ task.Q
+        problem = self._problem
+        states = -reference @ problem.Q
         states[-1] = -self._terminal @ reference[-1]
-        inputs = -u_reference @ task.R
+        inputs = -u_reference @ problem.R
         # PIQP halves the quadratic part, so the linear one is halved too.
-        violations = np.full(self._size - self._u_end, task.violation_cost / 2)
+        violations = np.full(self._size - self._u_end, problem.violation_cost / 2)
         return np.concatenate([states.ravel(), inputs.ravel(), violations])
 
     def _make_dynamics(self):
         """`z_(k+1) - A_k z_k - B_k u_k = d_k`, with the places of every `A_k` and `B_k`."""
-        count, n, m = self._task.horizon, self._states, self._inputs
+        count, n, m = self._problem.horizon, self._states, self._inputs
         rows, columns = np.arange(count * n).reshape(count, n), np.arange(n)
         a_rows = np.repeat(rows[1:], n, axis=1)
         a_columns = (n * np.arange(count - 1))[:, None] + np.tile(columns, n)[None]
@@ -186,12 +187,12 @@ class Program:
 
     def _make_sides(self):
         """Soft bounds on states and limits on the inputs' change, as `G x <= h`."""
-        task, count = self._task, self._task.horizon
+        problem, count = self._problem, self._problem.horizon
         soft, limited = self._soft, self._limited
         parts, right, first = [], [], None
         eye = sp.csr_matrix(sp.identity(self._size))
         violations = eye[self._u_end :]
-        for bound, sign in ((task.z_high, 1.0), (task.z_low, -1.0)):
+        for bound, sign in ((problem.z_high, 1.0), (problem.z_low, -1.0)):
             wanted = np.tile(np.isfinite(bound[soft]), count)
             index = (self._states * np.arange(count)[:, None] + soft[None]).ravel()
             parts.append((sign * eye[index] - violations)[wanted])
@@ -202,7 +203,7 @@ class Program:
             # The first has no input of the plan before it: that part is in the right-hand side.
             keep = sp.diags(np.repeat(np.arange(count) > 0, limited.size).astype(float))
             before = keep @ eye[np.concatenate([index[:1], index[:-1]]).ravel()]
-            most = np.tile(task.u_change[limited], count)
+            most = np.tile(problem.u_change[limited], count)
             start = sum(len(r) for r in right)
             first = start + np.concatenate(
                 [np.arange(limited.size), count * limited.size + np.arange(limited.size)]
@@ -213,10 +214,10 @@ class Program:
             return None, None, None
         return sp.csc_matrix(sp.vstack(parts, format="csc")), np.concatenate(right), first
 
-    def _box(self) -> tuple[np.ndarray, np.ndarray]:
-        task, count = self._task, self._task.horizon
+    def _variable_bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        problem, count = self._problem, self._problem.horizon
         free = np.full(self._z_end, np.inf)
         violations = self._size - self._u_end
-        low = [-free, np.tile(task.u_low, count), np.zeros(violations)]
-        high = [free, np.tile(task.u_high, count), np.full(violations, np.inf)]
+        low = [-free, np.tile(problem.u_low, count), np.zeros(violations)]
+        high = [free, np.tile(problem.u_high, count), np.full(violations, np.inf)]
         return np.concatenate(low), np.concatenate(high)

@@ -1,4 +1,4 @@
-"""The quadratic programme against recursions and optimisers that know nothing of PIQP."""
+"""The quadratic program against recursions and optimizers that know nothing of PIQP."""
 
 import dataclasses
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.optimize as so
 
-from mbdnode.control.program import Program
-from mbdnode.control.riccati import riccati
-from mbdnode.control.task import make_task
+from mbdnode.control.problem import Limits, QuadraticCost, make_problem
+from mbdnode.control.quadratic_program import QuadraticProgram
+from mbdnode.control.terminal_cost import riccati
 
 A = np.array([[1.0, 0.1], [0.3, 1.1]])
 B = np.array([[0.0], [0.2]])
@@ -16,21 +16,19 @@ Z = np.array([1.0, -0.5])
 Q, R = np.diag([2.0, 0.5]), np.array([[0.3]])
 
 
-def task(horizon=8, **others):
-    settings = {
-        "Q": Q, "R": R, "z_bounds": None, "u_bounds": None, "u_rate": None, "violation_cost": 1e4
-    }  # fmt: skip
-    names = (("a", "b"), ("u",))
-    zero = (np.zeros(2), np.zeros(1))
-    return make_task(
-        *names, zero[0], u_target=zero[1], horizon=horizon, dt=0.1, **settings | others
-    )
+COST = QuadraticCost(Q=Q, R=R)
+
+
+def problem(horizon=8, cost=COST, **limits):
+    names, zero = (("a", "b"), ("u",)), (np.zeros(2), np.zeros(1))
+    limits = Limits(**limits)
+    return make_problem(*names, *zero, horizon=horizon, dt=0.1, cost=cost, limits=limits)
 
 
 def plan(made, terminal=None, previous=0.0, reference=None):
     count = made.horizon
     terminal = np.zeros((2, 2)) if terminal is None else terminal
-    return Program(made, terminal).solve(
+    return QuadraticProgram(made, terminal).solve(
         np.repeat(A[None], count, axis=0),
         np.repeat(B[None], count, axis=0),
         np.zeros((count, 2)),
@@ -57,7 +55,7 @@ def cost(u, terminal):
 
 def test_free_plan_is_that_of_the_riccati_recursion():
     terminal = np.diag([3.0, 1.0])
-    found = plan(task(), terminal)
+    found = plan(problem(), terminal)
     P, gains = terminal, []
     for _ in range(8):
         gain = np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
@@ -73,7 +71,7 @@ def test_free_plan_is_that_of_the_riccati_recursion():
 
 def test_bounded_plan_is_that_of_a_bounded_least_squares_problem():
     terminal = np.diag([3.0, 1.0])
-    found = plan(task(u_bounds=(-1.0, 1.0)), terminal)
+    found = plan(problem(u_bounds=(-1.0, 1.0)), terminal)
     # Stacked, the cost is |M u + c|^2.
     weights = np.kron(np.eye(8), np.sqrt(Q))
     weights[-2:, -2:] = np.sqrt(terminal)
@@ -87,7 +85,7 @@ def test_bounded_plan_is_that_of_a_bounded_least_squares_problem():
 
 def test_limits_on_the_change_are_kept_and_best():
     terminal = np.diag([3.0, 1.0])
-    found = plan(task(5, u_rate=2.0), terminal, previous=0.4)
+    found = plan(problem(5, u_rate=2.0), terminal, previous=0.4)
     changes = np.diff(np.concatenate([[0.4], found.u[:, 0]]))
     assert np.max(np.abs(changes)) <= 0.2 + 1e-7
     limits = so.LinearConstraint(
@@ -100,14 +98,14 @@ def test_limits_on_the_change_are_kept_and_best():
 
 
 def test_bound_on_a_state_is_kept_where_it_can_be():
-    free, bound = plan(task(12)), plan(task(12, z_bounds={"b": (-0.6, None)}))
+    free, bound = plan(problem(12)), plan(problem(12, z_bounds={"b": (-0.6, None)}))
     assert np.min(free.z[:, 1]) < -0.7
     assert np.min(bound.z[:, 1]) >= -0.6 - 1e-6
     assert bound.violation < 1e-6
 
 
 def test_bound_that_cannot_be_kept_is_left_as_little_as_can_be():
-    found = plan(task(6, z_bounds={"a": (None, 0.2)}, u_bounds=(-1.0, 1.0)))
+    found = plan(problem(6, z_bounds={"a": (None, 0.2)}, u_bounds=(-1.0, 1.0)))
     states = follow(found.u[:, 0])
     assert found.violation == pytest.approx(np.max(states[:, 0]) - 0.2, abs=1e-6)
     # The first states are out of reach of any input, so they are no one's fault.
@@ -116,39 +114,35 @@ def test_bound_that_cannot_be_kept_is_left_as_little_as_can_be():
 
 def test_reference_is_followed_at_little_cost():
     wanted = np.column_stack([np.zeros(30), np.linspace(0, 1, 30)])
-    cheap = task(30, Q=np.diag([0.0, 1.0]), R=[1e-9])
+    cheap = problem(30, QuadraticCost(Q=np.diag([0.0, 1.0]), R=[1e-9]))
     found = plan(cheap, reference=wanted)
     assert found.z[:-1, 1] == pytest.approx(wanted[:-1, 1], abs=1e-6)
 
 
 def test_two_inputs_share_the_work_by_their_weights():
-    two = make_task(
+    two = make_problem(
         ("a", "b"),
         ("u", "w"),
         np.zeros(2),
-        u_target=np.zeros(2),
+        np.zeros(2),
         horizon=6,
         dt=0.1,
-        Q=Q,
-        R=[1.0, 4.0],
-        z_bounds=None,
-        u_bounds=None,
-        u_rate=None,
-        violation_cost=1e4,
+        cost=QuadraticCost(Q=Q, R=[1.0, 4.0]),
+        limits=Limits(),
     )
     both = np.hstack([B, B])
     count = np.zeros((6, 2))
-    found = Program(two, np.eye(2)).solve(
+    found = QuadraticProgram(two, np.eye(2)).solve(
         np.repeat(A[None], 6, 0), np.repeat(both[None], 6, 0), count, Z, np.zeros(2), count, count
     )
     assert found.u[:, 0] == pytest.approx(4 * found.u[:, 1], abs=1e-7)
 
 
-def test_programme_without_numbers_has_no_solution():
-    made = task(4)
+def test_program_without_numbers_has_no_solution():
+    made = problem(4)
     four = np.zeros((4, 2))
     bad = np.full((4, 2, 2), np.nan)
-    program = Program(made, np.eye(2))
+    program = QuadraticProgram(made, np.eye(2))
     arguments = (np.repeat(B[None], 4, 0), four, Z, np.zeros(1), four, np.zeros((4, 1)))
     assert program.solve(bad, *arguments) is None
     again = program.solve(np.repeat(A[None], 4, 0), *arguments)
@@ -159,15 +153,15 @@ def test_riccati_weight_makes_any_horizon_the_infinite_one():
     P = riccati(A, B, Q, R)
     gain = np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
     for horizon in (1, 3, 20):
-        assert plan(task(horizon), P).u[0] == pytest.approx(-gain @ Z, abs=1e-7)
+        assert plan(problem(horizon), P).u[0] == pytest.approx(-gain @ Z, abs=1e-7)
 
 
-def test_model_that_inputs_cannot_stabilise_has_no_riccati_weight():
-    with pytest.raises(ValueError, match="cannot stabilise"):
+def test_model_that_inputs_cannot_stabilize_has_no_riccati_weight():
+    with pytest.raises(ValueError, match="cannot stabilize"):
         riccati(np.diag([2.0, 0.5]), np.array([[0.0], [1.0]]), np.eye(2), np.eye(1))
 
 
 def test_limited_input_is_the_nearest_allowed():
-    made = dataclasses.replace(task(2, u_bounds=(-1.0, 1.0)), u_change=np.array([0.3]))
+    made = dataclasses.replace(problem(2, u_bounds=(-1.0, 1.0)), u_change=np.array([0.3]))
     assert made.limited(np.array([5.0]), np.array([0.9])) == pytest.approx([1.0])
     assert made.limited(np.array([-5.0]), np.array([0.9])) == pytest.approx([0.6])

@@ -22,7 +22,7 @@ SENTENCES = {
     Decision.SOLVED: "solved",
     Decision.SOFTENED: "solved, but the plan leaves a bound on the states",
     Decision.UNSOLVED: "the solver failed, and the last plan was carried on",
-    Decision.UNPREDICTED: "the model left the finite numbers, and the last plan was carried on",
+    Decision.UNPREDICTED: "the prediction diverged (NaN or Inf), and the last plan was carried on",
     Decision.UNMEASURED: "the measured state was not finite, and the last plan was carried on",
     Decision.NOT_REACHED: "not reached: the plant had failed before",
 }
@@ -37,10 +37,10 @@ class Decisions(eqx.Module):
     **Arguments:**
 
     - `code`: a `Decision`.
-    - `seconds`: what finding it took, not a number where none was looked for.
-    - `error`: the largest distance of a controlled state from its reference.
+    - `seconds`: what finding it took, NaN where none was looked for.
+    - `error`: the largest error of a controlled state against its reference.
     - `t`: the times.
-    - `worst`: index into `names` of the state with that distance.
+    - `worst`: index into `names` of the state with that error.
     - `names`: the states.
     """
 

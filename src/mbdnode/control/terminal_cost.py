@@ -1,0 +1,130 @@
+"""The cost at the end of the horizon, and the equilibrium that it is for.
+
+The infinite-horizon cost-to-go `z' P z` of the linear model at the target solves the discrete
+algebraic Riccati equation,
+
+    P = Q + A' P A - A' P B K,    K = (R + B' P B)^-1 B' P A.
+
+With `P` as the terminal weight, a plan without active bounds is that of the infinite horizon, and
+so is the closed loop: it is stable for any step and any horizon.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg as sl
+
+from mbdnode.control.problem import ControlProblem, semidefinite
+from mbdnode.control.state_space import StateSpace
+from mbdnode.errors import UserError
+from mbdnode.naming import unknown_name
+
+# The rate that a learned model may have at its target, in displacements of one unit.
+_STILL = 0.05
+
+
+def terminal_weight(given: Any, A: np.ndarray, B: np.ndarray, problem: ControlProblem):
+    """The weight `P` at the end of the horizon.
+
+    **Arguments:**
+
+    - `given`: "riccati", None for none, or a matrix.
+    - `A`, `B`: the discrete model at the target.
+    - `problem`: the weights.
+
+    **Returns:**
+
+    A symmetric matrix. Raises `UserError` for what is no terminal cost.
+    """
+    if given is None:
+        return np.zeros_like(A)
+    if not isinstance(given, str):
+        return semidefinite("terminal", given, A.shape[0])
+    if given != "riccati":
+        raise unknown_name("terminal cost", given, ("riccati",))
+    return riccati(A, B, problem.Q, problem.R)
+
+
+def riccati(A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """The stabilizing solution of the discrete algebraic Riccati equation.
+
+    **Arguments:**
+
+    - `A`, `B`: the discrete model.
+    - `Q`, `R`: the weights.
+
+    **Returns:**
+
+    `P`. Raises `UserError` if there is none, because the inputs cannot stabilize the model, or
+    because a state that does not decay has no weight.
+    """
+    reason = "the inputs cannot stabilize it there, or a state that does not decay has no weight"
+    try:
+        P = sl.solve_discrete_are(A, B, Q, R)
+    except (np.linalg.LinAlgError, ValueError) as error:
+        raise UserError(_sentence(reason)) from error
+    modulus = float(np.max(np.abs(np.linalg.eigvals(A - B @ regulator_gain(A, B, P, R)))))
+    if not modulus < 1:
+        raise UserError(_sentence(f"{reason}: the loop's largest modulus is {modulus:.6g}"))
+    return (P + P.T) / 2
+
+
+def _sentence(reason: str) -> str:
+    return (
+        f"The model at the target has no Riccati terminal cost: {reason}. Choose another target or "
+        "Q, or give terminal=None or a matrix of your own."
+    )
+
+
+def regulator_gain(A: np.ndarray, B: np.ndarray, P: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """The gain `K` of `u = -K z` that is best one step before the end; zero where `P` is."""
+    return np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
+
+
+def check_equilibrium(
+    space: StateSpace,
+    problem: ControlProblem,
+    A: np.ndarray,
+    B: np.ndarray,
+    *,
+    relinearize: str,
+    terminal: Any,
+) -> None:
+    """Refuse a moving target where only an equilibrium will do.
+
+    One linearization, and the infinite-horizon cost-to-go, are for where nothing moves.
+
+    **Arguments:**
+
+    - `space`, `problem`: the model and the target.
+    - `A`, `B`: the Jacobians at the target, in continuous time.
+    - `relinearize`, `terminal`: as for `MPC` and its cost.
+    """
+    moves = _moving(space, problem, A, B)
+    if moves and relinearize == "once":
+        raise UserError(
+            f"{moves} there. One linearization is only good at an equilibrium: choose one and its "
+            "u_target, or use relinearize='each'."
+        )
+    if moves and isinstance(terminal, str):
+        raise UserError(
+            f"{moves} there, so it has no infinite-horizon cost-to-go. Give terminal=None, or a "
+            "matrix of your own."
+        )
+
+
+def _moving(space: StateSpace, problem: ControlProblem, A: np.ndarray, B: np.ndarray) -> str | None:
+    """What changes at the target, as a sentence; None where the model stands still.
+
+    A learned model never stands quite still. It does well enough where its rate is less than a
+    displacement or an input of a twentieth of a unit would make.
+    """
+    z, u = jnp.asarray(problem.target), jnp.asarray(problem.u_target)
+    rate = np.asarray(space.rate(jnp.zeros(()), z, u, space.home)[0])
+    allowed = _STILL * np.linalg.norm(np.concatenate([A, B], axis=1), axis=1)
+    allowed[: space.positions] = 1e-9
+    found = np.flatnonzero(~(np.abs(rate) <= allowed))
+    if not found.size:
+        return None
+    return f"The target moves: {space.names[found[0]]} changes by {rate[found[0]]:.3g} a second"
