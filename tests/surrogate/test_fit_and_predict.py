@@ -1,6 +1,9 @@
 """From logs to a folder, and from the folder to predictions, on the command line."""
 
+import html
 import json
+import re
+import shlex
 
 import numpy as np
 import pytest
@@ -79,7 +82,8 @@ def place(tmp_path_factory):
 @pytest.fixture(scope="module")
 def fitted(place):
     options = ["--recipe", "paper", "--epochs", "3", "--holdout", "0.25"]
-    roles = ["--role", "time=t", "coordinates=theta1", "inputs=T"]
+    # By the mechanism's own names, which are those of the columns.
+    roles = ["--role", "time=t", "theta1=theta1", "T=T", "--seed", "3"]
     logs, machine = place / "run*.csv", ["--mechanism", place / "crank.toml"]
     assert call("fit", logs, *machine, *roles, *options, "--out", place / "fit") == 0
     return place / "fit"
@@ -143,11 +147,17 @@ def test_prediction_from_a_start_under_recorded_inputs(fitted, place):
         (["--initial", "phi=1", "--steps", "3", "--dt", "0.1"], "phi"),
         (["--initial", "theta1=1", "--steps", "0", "--dt", "0.1"], "above zero"),
         (["--like", "nowhere.csv"], "nowhere.csv"),
-        (["--like", "x.csv", "--steps", "3"], "--like LOG, or"),
+        (["--like", "x.csv", "--steps", "3"], "so leave --steps out"),
+        (["--like", "x.csv", "--dt", "0.1"], "so leave --dt out"),
+        (["--like", "x.csv", "--initial", "theta1=1"], "so leave --initial out"),
+        (["--initial", "theta1=1", "--inputs", "nowhere.csv"], "no file 'nowhere.csv'"),
+        (["--like", "LOG", "--role", "gaps=never"], "Known: refuse, split"),
+        (["--like", "LOG", "--set", "mass=2"], "Unknown parameter 'mass'"),
         ([], "--like LOG, or"),
     ],
 )
-def test_impossible_prediction_is_refused(arguments, says, fitted, tmp_path, capsys):
+def test_impossible_prediction_is_refused(arguments, says, fitted, place, tmp_path, capsys):
+    arguments = [place / "run1.csv" if word == "LOG" else word for word in arguments]
     assert call("predict", fitted, *arguments, "--out", tmp_path / "p.csv") == 2
     assert says in capsys.readouterr().err
     assert not (tmp_path / "p.csv").exists()
@@ -161,17 +171,42 @@ def test_impossible_prediction_is_refused(arguments, says, fitted, tmp_path, cap
         (["--role", "time=t", "coordinates=theta1", "--model", "lstm"], "--recipe paper"),
         (["--role", "time=t", "coordinates=theta1", "--holdout", "1.5"], "below 1"),
         (["--role", "time=t", "coordinates=theta1", "--epochs", "3"], "has none"),
-        (["--role", "when=t"], "when"),
+        (["--role", "when=t"], "coordinates=when:t"),
+        (["--role", "time=t", "time=x"], "twice"),
+        (["--role", "units=deg"], "units=theta:deg"),
+        (["--role", "time=t", "theta9=theta1", "--mechanism", "slider-crank"], "theta1"),
         (["--role", "time"], "role=column"),
         (["--columns", "nowhere.toml"], "nowhere.toml"),
         (["--role", "time=t", "coordinates=theta1", "--mechanism", "crank"], "catalogue"),
-        ([], "guess"),
+        ([], "add it: --role time=t 'coordinates=theta1 [deg]' inputs=T"),
     ],
 )
 def test_impossible_fit_is_refused_and_nothing_is_written(options, says, place, tmp_path, capsys):
     assert call("fit", place / "run0.csv", *options, "--out", tmp_path / "fit") == 2
     assert says in capsys.readouterr().err
     assert not (tmp_path / "fit").exists()
+
+
+def test_page_says_what_to_type_to_make_it_again(fitted):
+    text = html.unescape((fitted / "report.html").read_text())
+    command = re.search(r"mbdnode fit [^\n<]*", text)[0]
+    words = shlex.split(command)
+    assert words[words.index("--seed") :][:2] == ["--seed", "3"]
+    assert words[words.index("--epochs") :][:2] == ["--epochs", "3"]
+    assert words.count("--role") == 3
+
+
+def test_hints_are_options_on_the_command_line_and_python_elsewhere(place, tmp_path, capsys):
+    lines = (place / "run0.csv").read_text().splitlines()
+    log = tmp_path / "gap.csv"
+    log.write_text("\n".join([*lines[:50], *lines[70:]]) + "\n")
+    roles = ["--role", "time=t", "coordinates=theta1"]
+    assert call("fit", log, *roles, "--out", tmp_path / "fit") == 2
+    message = capsys.readouterr().err
+    assert "--role gaps=split" in message
+    assert "--role longest_step_s=..." in message
+    with pytest.raises(ValueError, match="Pass gaps='split'"):
+        mbd.read(log, time="t", coordinates=["theta1"])
 
 
 def test_folder_of_something_else_is_left_alone(place, tmp_path, capsys):

@@ -1,7 +1,12 @@
-"""Arguments of the form name=value."""
+"""Arguments of the form name=value, and a command as one types it."""
 
+import inspect
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import typer.models
 
 from mbdnode.errors import UserError
 
@@ -73,3 +78,35 @@ def parse_assignments(option: str, pairs: Sequence[str]) -> dict[str, float]:
                 f"{option} {name}={text}: {text!r} is not a number. Write it like {name}=0.5."
             ) from None
     return values
+
+
+def typed_command(command: Callable, given: Mapping[str, Any]) -> str:
+    """A command as one would type it, with every option that differs from its default.
+
+    It goes by the command's own description of its options, so a new one cannot be forgotten.
+
+    **Arguments:**
+
+    - `command`: the function that carries it out.
+    - `given`: the values of its parameters, by name.
+
+    **Returns:**
+
+    What to type to carry it out again.
+    """
+    places: list[str] = []
+    options: list[str] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        value = given[name]
+        if value == parameter.default or value is None:
+            continue
+        (kind,) = parameter.annotation.__metadata__
+        values = [str(each) for each in value] if isinstance(value, (list, tuple)) else [str(value)]
+        if isinstance(kind, typer.models.ArgumentInfo):
+            places += values
+            continue
+        # Typer keeps a name that stands first as a default.
+        names = [word for word in (kind.default, *(kind.param_decls or ())) if word is not ...]
+        option = next(iter(names), f"--{name.replace('_', '-')}")
+        options += [option] if value is True else [w for each in values for w in (option, each)]
+    return shlex.join(["mbdnode", command.__name__, *places, *options])

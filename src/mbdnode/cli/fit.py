@@ -1,9 +1,12 @@
 """`mbdnode fit`: a model from logs."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from mbdnode.cli.arguments import typed_command
 
 
 def fit(
@@ -35,8 +38,9 @@ def fit(
         list[str] | None,
         typer.Option(
             "--role",
-            help="The same on the command line: time=t, coordinates=theta or theta1=theta, "
-            "rates=omega, inputs=torque, run=trial, gaps=split; several names with commas.",
+            help="The same on the command line: time=t, coordinates=theta, rates=omega, "
+            "inputs=torque, run=trial, gaps=split, units=theta:deg; several names with commas; "
+            "theta1=theta for the column of one of the mechanism's own names.",
             metavar="ROLE=COLUMN ...",
         ),
     ] = None,
@@ -62,14 +66,15 @@ def fit(
 
     Everything is checked before anything is trained, and nothing is written before it is trained.
     """
-    from mbdnode.cli.log_roles import columns_of, holdout_of
-
-    asked = columns_of(columns, roles or ())
-    fraction, held_logs = holdout_of(holdout)
+    command = typed_command(fit, locals())
 
     from mbdnode.cli.interrupts import leaving_at_once
+    from mbdnode.cli.log_roles import holdout_of
 
+    fraction, held_logs = holdout_of(holdout)
     with leaving_at_once():
+        asked = _check_request(logs, held_logs, columns, roles or (), mechanism)
+
         from mbdnode.surrogate.configuration import FitConfig
         from mbdnode.surrogate.fitting import carry_out, prepare
         from mbdnode.surrogate.folder import PAGE, check_folder, write_folder
@@ -87,15 +92,16 @@ def fit(
         epochs=epochs,
     )
     from mbdnode.cli.progress import counting, training_progress
+    from mbdnode.data.logs.roles import hints_as_options
 
-    with leaving_at_once(), counting("reading", "row") as counted:
+    with leaving_at_once(), hints_as_options(), counting("reading", "row") as counted:
         prepared = prepare(config, report=counted)
     for line in prepared.notes:
         typer.echo(line)
 
     with training_progress(prepared.training.epochs) as report:
         fitted = carry_out(prepared, report=report)
-    write_folder(out, fitted, _command(logs, mechanism, columns, roles, model, recipe, holdout))
+    write_folder(out, fitted, command)
     typer.echo(f"Wrote {out}")
     for label, value in _lines(fitted):
         typer.echo(f"  {label:<18} {value}")
@@ -104,16 +110,41 @@ def fit(
         raise typer.Exit(1)
 
 
-def _command(logs, mechanism, columns, roles, model, recipe, holdout) -> str:
-    """What made the fit, as one would type it."""
-    import shlex
+def _check_request(
+    logs: Sequence[str],
+    held_logs: Sequence[str],
+    columns: Path | None,
+    roles: Sequence[str],
+    mechanism: str,
+) -> dict[str, Any]:
+    """The roles, and an error for a wrong path or role before JAX is loaded."""
+    from mbdnode.cli.log_roles import columns_of
+    from mbdnode.data.atomic import find_files, must_be_file
+    from mbdnode.data.logs.request import make_request
+    from mbdnode.data.logs.roles import hints_as_options
 
-    words = ["mbdnode", "fit", *logs]
-    words += ["--mechanism", mechanism] if mechanism else []
-    words += ["--columns", str(columns)] if columns else []
-    words += ["--role", *roles] if roles else []
-    words += ["--model", model, "--recipe", recipe, "--holdout", holdout]
-    return shlex.join(words)
+    find_files(logs)
+    if held_logs:
+        find_files(held_logs)
+    if mechanism.endswith(".toml"):
+        must_be_file(mechanism)
+    with hints_as_options():
+        asked = columns_of(columns, roles, _finder(mechanism))
+        make_request(logs, **asked)
+    return asked
+
+
+def _finder(mechanism: str):
+    """What gives the mechanism, for who needs its names; None if there is none."""
+    if not mechanism:
+        return None
+
+    def find():
+        from mbdnode.surrogate.system import find_system
+
+        return find_system(mechanism)
+
+    return find
 
 
 def _lines(fitted) -> list[tuple[str, str]]:

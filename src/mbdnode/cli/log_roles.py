@@ -1,17 +1,23 @@
 """Which column is what, from a file and from the command line."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mbdnode.cli.arguments import split_assignments
 from mbdnode.errors import UserError
 
-_MANY = ("coordinates", "rates", "inputs", "parameters", "angles")
+# The arguments of `read`: those that take one word, a number, several names, or names and columns.
 _ONE = ("time", "run", "input_time", "interpolation", "gaps")
 _NUMBER = ("longest_step_s",)
+_LISTED = ("angles", "input_files")
+_MAPPED = ("units",)
+_NAMED = ("coordinates", "rates", "inputs", "parameters")
 
 
-def columns_of(path: Path | None, roles: Sequence[str]) -> dict[str, Any]:
+def columns_of(
+    path: Path | None, roles: Sequence[str], find_system: Callable[[], Any] | None = None
+) -> dict[str, Any]:
     """The arguments of `read`.
 
     **Arguments:**
@@ -19,6 +25,8 @@ def columns_of(path: Path | None, roles: Sequence[str]) -> dict[str, Any]:
     - `path`: a TOML file of roles, or None.
     - `roles`: such as `["time=t", "coordinates=theta,phi", "theta1=theta"]`; they go before the
         file's.
+    - `find_system`: gives the system whose coordinates, rates, inputs and parameters may stand in
+        place of a role; None if none is known. It is called only where it is needed.
 
     **Returns:**
 
@@ -29,30 +37,101 @@ def columns_of(path: Path | None, roles: Sequence[str]) -> dict[str, Any]:
         from mbdnode.data.logs.columns_file import load_columns
 
         asked = load_columns(path)
-    for pair in roles:
-        role, equals, text = pair.partition("=")
-        if not (role and equals and text):
-            raise UserError(f"--role {pair!r} is not role=column, such as --role time=t.")
-        if role in _MANY:
-            asked[role] = _several(text)
-        elif role in _ONE:
+    given = split_assignments("--role", roles, "role=column", "time=t")
+    single: dict[str, str] = {}
+    for role, text in given.items():
+        if not text:
+            raise UserError(f"--role {role}= names no column. Write it like --role time=t.")
+        if role in _ONE:
             asked[role] = text
         elif role in _NUMBER:
             asked[role] = _number(role, text)
+        elif role in _LISTED:
+            asked[role] = _parts(text)
+        elif role in _MAPPED:
+            asked[role] = {**asked.get(role, {}), **_pairs(role, text)}
+        elif role in _NAMED:
+            asked[role] = _several(role, text)
         else:
-            from mbdnode.naming import unknown_name
-
-            raise unknown_name("role", role, (*_ONE, *_MANY, *_NUMBER))
-    return asked
+            single[role] = text
+    return _with_single(asked, single, find_system) if single else asked
 
 
-def _several(text: str) -> Any:
+def _with_single(
+    asked: dict[str, Any], single: Mapping[str, str], find_system: Callable[[], Any] | None
+) -> dict[str, Any]:
+    """`theta1=theta`: the column of one of the system's own names."""
+    from mbdnode.naming import unknown_name
+
+    known = (*_ONE, *_NAMED, *_LISTED, *_MAPPED, *_NUMBER)
+    if find_system is None:
+        name, column = next(iter(single.items()))
+        raise UserError(
+            f"{unknown_name('role', name, known)} If {name!r} is what a coordinate or an input "
+            f"should be called, write --role coordinates={name}:{column} or inputs={name}:{column}."
+        )
+    system = find_system()
+    rates = dict(zip(system.rate_names, system.coordinate_names, strict=True))
+    asked = {**asked, **{role: _mapping(asked, role) for role in _NAMED}}
+    for name, column in single.items():
+        if name in system.coordinate_names:
+            asked["coordinates"][name] = column
+        elif name in rates:
+            asked["rates"][rates[name]] = column
+        elif name in system.input_names:
+            asked["inputs"][name] = column
+        elif name in system.parameter_names:
+            asked["parameters"][name] = _value("parameters", column)
+        else:
+            names = (*system.coordinate_names, *rates, *system.input_names)
+            raise unknown_name("role, or name of the mechanism:", name, (*known, *names))
+    return {role: value for role, value in asked.items() if value or role not in _NAMED}
+
+
+def _mapping(asked: Mapping[str, Any], role: str) -> dict[str, Any]:
+    """What was asked of a role by name, however it was written."""
+    given = asked.get(role) or {}
+    if isinstance(given, Mapping):
+        return dict(given)
+    names = list(_mapping(asked, "coordinates")) if role == "rates" else given
+    if len(names) != len(given):
+        raise UserError(
+            f"{len(given)} rates for {len(names)} coordinates ({', '.join(names)}). Give each as "
+            f"--role rates={names[0] if names else 'theta'}:COLUMN."
+        )
+    return {name: column for name, column in zip(names, given, strict=True) if column is not None}
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _pairs(role: str, text: str) -> dict[str, str]:
+    pairs = [part.rpartition(":") for part in _parts(text)]
+    if not all(name and colon and value for name, colon, value in pairs):
+        raise UserError(f"--role {role}={text} is not name:value, such as {role}=theta:deg.")
+    return {name: value for name, _, value in pairs}
+
+
+def _several(role: str, text: str) -> Any:
     """Names with commas; `name:column` where the system's name is another one."""
-    parts = [part.strip() for part in text.split(",") if part.strip()]
+    parts = _parts(text)
     if not any(":" in part for part in parts):
         return parts
     pairs = [part.partition(":") for part in parts]
-    return {name: column if colon else name for name, colon, column in pairs}
+    if len({name for name, _, _ in pairs}) < len(pairs):
+        raise UserError(f"--role {role}={text} names one twice. Name each once.")
+    return {name: _value(role, column) if colon else name for name, colon, column in pairs}
+
+
+def _value(role: str, text: str) -> str | float:
+    """A column; of a parameter also a number."""
+    if role != "parameters":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _number(role: str, text: str) -> float:

@@ -1,5 +1,6 @@
 """`mbdnode predict`: what a fitted model says."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -24,10 +25,27 @@ def predict(
         ),
     ] = None,
     inputs: Annotated[
-        str | None, typer.Option(help="A log of times and inputs.", metavar="FILE")
+        str | None,
+        typer.Option(
+            help="A log of times and inputs, read as those of the fit. With --like, the file of "
+            "its inputs, if those have their own files.",
+            metavar="FILE",
+        ),
     ] = None,
     steps: Annotated[int | None, typer.Option(help="How many steps.", metavar="N")] = None,
     dt: Annotated[float | None, typer.Option(help="The step in seconds.", metavar="S")] = None,
+    parameters: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Parameters of the system.", metavar="NAME=VALUE ..."),
+    ] = None,
+    columns: Annotated[
+        Path | None,
+        typer.Option(help="Roles of the columns that differ from the fit's.", metavar="MAP.toml"),
+    ] = None,
+    roles: Annotated[
+        list[str] | None,
+        typer.Option("--role", help="The same on the command line.", metavar="ROLE=COLUMN ..."),
+    ] = None,
     mechanism: Annotated[
         str,
         typer.Option(help="The one of the fit, if it is in Python.", metavar="module:name"),
@@ -41,14 +59,14 @@ def predict(
     from mbdnode.cli.arguments import parse_assignments
 
     start = parse_assignments("--initial", initial or ())
-    if (like is None) == (not start and inputs is None and steps is None):
-        raise UserError(
-            "Give --like LOG, or --initial with --inputs FILE (or with --steps and --dt)."
-        )
+    changes = parse_assignments("--set", parameters or ())
+    _check_request(folder, like, bool(start), inputs, steps, dt, columns)
 
     from mbdnode.cli.interrupts import leaving_at_once
+    from mbdnode.cli.log_roles import columns_of
+    from mbdnode.data.logs.roles import hints_as_options
 
-    with leaving_at_once():
+    with leaving_at_once(), hints_as_options():
         from mbdnode.data import check_destination, write
 
         check_destination(out)
@@ -59,11 +77,15 @@ def predict(
 
         known = find_system(mechanism) if mechanism else None
         stored = read_folder(folder, known)
+        asked = columns_of(columns, roles or (), lambda: stored.model)
+        if asked:
+            config = replace(stored.config, columns={**stored.config.columns, **asked})
+            stored = replace(stored, config=config)
         truth = None
         if like is not None:
-            run, truth = predict_like(stored, like)
+            run, truth = predict_like(stored, like, inputs=inputs, parameters=changes)
         else:
-            run = predict_from(stored, start, inputs, steps=steps, dt_s=dt)
+            run = predict_from(stored, start, inputs, steps=steps, dt_s=dt, parameters=changes)
     write(run, out)
     typer.echo(f"Wrote {len(run.kept):,} rows to {out}")
     for label, value in _lines(run, truth):
@@ -72,6 +94,39 @@ def predict(
         typer.echo(f"error: {run.status}", err=True)
         raise typer.Exit(1)
     typer.echo(f"  {'status':<18} {run.status}")
+
+
+def _check_request(
+    folder: Path,
+    like: str | None,
+    has_start: bool,
+    inputs: str | None,
+    steps: int | None,
+    dt: float | None,
+    columns: Path | None,
+) -> None:
+    """What can be said before anything is loaded."""
+    from mbdnode.data.atomic import must_be_file
+
+    if like is not None:
+        given = {"--initial": has_start, "--steps": steps is not None, "--dt": dt is not None}
+        wrong = [option for option, is_given in given.items() if is_given]
+        if wrong:
+            raise UserError(
+                f"--like gives the start and the times, so leave {' and '.join(wrong)} out; or "
+                "give --initial with --inputs FILE instead."
+            )
+    elif not has_start and inputs is None and steps is None:
+        raise UserError(
+            "Give --like LOG, or --initial with --inputs FILE (or with --steps and --dt)."
+        )
+    if not folder.is_dir():
+        raise UserError(
+            f"There is no folder '{folder}'. Make a fit with: mbdnode fit LOGS... --out DIR"
+        )
+    for path in (like, inputs, columns):
+        if path is not None:
+            must_be_file(path)
 
 
 def _lines(run, truth) -> list[tuple[str, str]]:

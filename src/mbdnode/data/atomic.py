@@ -2,15 +2,20 @@
 
 The content goes to a temporary file in the destination's own directory, which then takes the
 destination's name in one step of the file system. A reader, or a crash, sees the old file or the
-new one and never a part.
+new one and never a part. Files to be read are found and checked here, too, with nothing loaded.
 """
 
+import glob
 import os
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
+
+from mbdnode.errors import UserError
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def replace_file(destination: Path, fill: Callable[[IO[bytes]], Any]) -> None:
@@ -40,3 +45,47 @@ def replace_file(destination: Path, fill: Callable[[IO[bytes]], Any]) -> None:
             f"Writing '{destination}' failed: {error.strerror or error}. Nothing was changed; "
             "check the disk's free space and the directory's permissions, or choose another place."
         ) from error
+
+
+def find_files(paths: Paths) -> list[Path]:
+    """The files that are meant, patterns written out, in the order of their names.
+
+    **Arguments:**
+
+    - `paths`: a path or a pattern such as `runs/*.csv`, or several.
+
+    **Returns:**
+
+    At least one path. Raises `UserError` for a pattern that nothing matches.
+    """
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    found: list[Path] = []
+    for one in several:
+        text = os.fspath(one)
+        if not Path(text).exists() and glob.has_magic(text):
+            matching = sorted(Path(p) for p in glob.glob(text, recursive=True))
+            matching = [path for path in matching if path.is_file()]
+            if not matching:
+                raise UserError(f"No file matches '{text}'. Check the pattern, or where you are.")
+            found += matching
+        else:
+            found.append(must_be_file(text))
+    if not found:
+        raise UserError("No log was named. Give at least one file, or a pattern like 'runs/*.csv'.")
+    return list(dict.fromkeys(found))
+
+
+def must_be_file(path: str | os.PathLike[str]) -> Path:
+    """Raise `UserError` unless a file can be opened for reading."""
+    path = Path(path)
+    if path.is_dir():
+        raise UserError(f"'{path}' is a directory. Name its files, for instance '{path}/*.csv'.")
+    if not path.exists():
+        raise UserError(f"There is no file '{path}'. Check the name, or where you are.")
+    if not path.is_file():
+        raise UserError(f"'{path}' is not a regular file. Copy its content to one.")
+    if not os.access(path, os.R_OK):
+        raise UserError(f"'{path}' may not be read. Change its permissions.")
+    if path.stat().st_size == 0:
+        raise UserError(f"'{path}' is empty. Leave it out.")
+    return path

@@ -222,14 +222,17 @@ def test_a_dataset_of_logs_can_be_fitted(swing, write_csv):
         ({"angles": ["phi"]}, "Unknown coordinate in angles"),
         ({"rates": {"phi": "omega"}}, "Unknown coordinate in rates"),
         ({"longest_step_s": 0.0}, "more than 0"),
-        ({"input_time": "t"}, "Name them in inputs"),
+        ({"input_time": "t"}, "Name them with inputs="),
         ({"interpolation": "linear"}, "have the states' times"),
         ({"units": {"thta": "deg"}}, "Did you mean 'theta'"),
         ({"coordinates": ["remark"]}, "holds words"),
+        ({"inputs": {"theta_dot": "torque"}}, "the rate of 'theta' and the input.*other_name"),
+        ({"inputs": {"t": "torque"}}, "the time and the input"),
+        ({"coordinates": ["theta", "theta_dot"], "rates": None}, "and the coordinate"),
     ],
 )
 def test_a_request_that_cannot_be_met_says_what_to_change(swing, write_csv, change, part):
-    path = write_csv({**swing, "remark": ["fine"] * 400})
+    path = write_csv({**swing, "remark": ["fine"] * 400, "theta_dot": swing["omega"]})
     with pytest.raises(ValueError, match=part):
         read(path, **{**ROLES, **change})
 

@@ -5,7 +5,8 @@ Nothing here loads JAX before trajectories are made, so that `inspect` answers a
 
 from typing import TYPE_CHECKING
 
-from mbdnode.data.logs.formats import find_files, open_logs
+from mbdnode.data.atomic import find_files
+from mbdnode.data.logs.formats import open_logs
 from mbdnode.data.logs.guess import Guess, guess_roles
 from mbdnode.data.logs.noise import noise_level
 from mbdnode.data.logs.rates import Rate, estimate_rate

@@ -5,7 +5,7 @@ import numpy as np
 from mbdnode.data.logs.cleaning import Run
 from mbdnode.data.logs.layout import Layout
 from mbdnode.data.logs.rates import FEWEST_ROWS, estimate_rate
-from mbdnode.data.logs.roles import Roles
+from mbdnode.data.logs.roles import Roles, setting
 from mbdnode.data.logs.summary import counted
 
 _MOST_ROWS = 5_000
@@ -52,7 +52,7 @@ def _check_degrees(run: Run, name: str, layout: Layout, number: int, values: np.
         run.note(
             "warning",
             f"{name!r} jumps by nearly 360; if it is in degrees, say so with "
-            f"units={{{found.label!r}: 'deg'}}",
+            f"{setting('units', {found.label: 'deg'})}",
         )
 
 
@@ -84,7 +84,7 @@ def check_rate(
         run.note(
             "warning",
             f"{rate!r} is {ratio:.4g} times the derivative of {name!r}; if a unit is missing, give "
-            f"it with units={{{rate!r}: ...}}",
+            f"it with {setting('units', {rate: '...'})}",
         )
     elif alike < 0.5:
         run.note("warning", f"{rate!r} does not look like the derivative of {name!r}")

@@ -179,7 +179,7 @@ class DelimitedLog(AbstractLog):
                 raise UserError(
                     f"'{self.path}' has {counted(len(fields), 'field')} at "
                     f"{self.place(first + count)}, but there are {len(self.headings)} columns: "
-                    f"{line.strip()[:60]!r}. Mend or remove that line."
+                    f"{line.strip()[:60]!r}. Fix or remove that line."
                 )
             for i in numbers:
                 if fields[i] not in MISSING and not is_number(fields[i], self.form.decimal):
@@ -187,7 +187,7 @@ class DelimitedLog(AbstractLog):
                     raise UserError(
                         f"Column {name!r} has {fields[i]!r}, which is not a number, at "
                         f"{self.place(first + count)} of '{self.path}'. "
-                        "Mend it, or leave the field empty where there is no value."
+                        "Fix it, or leave the field empty where there is no value."
                     )
 
     def _seconds(self, column, first: int, number: int, origin: int | None):
@@ -205,7 +205,7 @@ class DelimitedLog(AbstractLog):
                 name = self.headings[number].raw or column_name(number)
                 raise UserError(
                     f"Column {name!r} has {value!r}, which is not a time stamp like the others, at "
-                    f"{self.place(first + count)} of '{self.path}'. Mend it."
+                    f"{self.place(first + count)} of '{self.path}'. Fix it."
                 )
         raise UserError(
             f"Column {self.headings[number].raw!r} of '{self.path}' mixes time stamps with and "

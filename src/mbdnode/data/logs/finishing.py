@@ -125,7 +125,7 @@ def _piece(run: Run, span: slice, layout: Layout, roles: Roles, inputs):
     ]
     v = [known if known is not None else made.values for known, made in _both(given, rates)]
     u = table[:, count + len(layout.measured_rates) :] if inputs is None else inputs[span]
-    return Piece(t, q, np.column_stack(v), u), turns, rates
+    return Piece(t, q, np.column_stack(v) if v else q, u), turns, rates
 
 
 def _both(given: list, rates: list) -> zip:

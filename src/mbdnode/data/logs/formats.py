@@ -1,17 +1,13 @@
 """Which format a file has, by its first bytes: a suffix may lie, or not be there."""
 
-import glob
 import os
-from collections.abc import Sequence
-from pathlib import Path
 
+from mbdnode.data.atomic import must_be_file
 from mbdnode.data.logs.array_files import open_hdf5, open_mat, open_npz
 from mbdnode.data.logs.delimited import DelimitedLog
-from mbdnode.data.logs.log import AbstractLog, must_be_file
+from mbdnode.data.logs.log import AbstractLog
 from mbdnode.data.logs.parquet import ParquetLog
 from mbdnode.errors import UserError
-
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _OTHERS = {
     b"\x1f\x8b": "gzip",
@@ -56,31 +52,3 @@ def open_logs(path: str | os.PathLike[str]) -> list[AbstractLog]:
             "with numpy.savez."
         )
     return [DelimitedLog(path)]
-
-
-def find_files(paths: Paths) -> list[Path]:
-    """The files that are meant, patterns written out, in the order of their names.
-
-    **Arguments:**
-
-    - `paths`: a path or a pattern such as `runs/*.csv`, or several.
-
-    **Returns:**
-
-    At least one path. Raises `UserError` for a pattern that nothing matches.
-    """
-    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    found: list[Path] = []
-    for one in several:
-        text = os.fspath(one)
-        if not Path(text).exists() and glob.has_magic(text):
-            matching = sorted(Path(p) for p in glob.glob(text, recursive=True))
-            matching = [path for path in matching if path.is_file()]
-            if not matching:
-                raise UserError(f"No file matches '{text}'. Check the pattern, or where you are.")
-            found += matching
-        else:
-            found.append(must_be_file(text))
-    if not found:
-        raise UserError("No log was named. Give at least one file, or a pattern like 'runs/*.csv'.")
-    return list(dict.fromkeys(found))

@@ -4,6 +4,7 @@ A guess is shown to the user, who may then write it down; it is never used silen
 """
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ import numpy as np
 from mbdnode.data.logs.angles import sounds_like_angle
 from mbdnode.data.logs.derivatives import derivatives_among
 from mbdnode.data.logs.log import AbstractLog, column_name
+from mbdnode.data.logs.roles import are_options
 from mbdnode.data.logs.sample import Sample, take_sample
 from mbdnode.data.logs.units import find_unit
 
@@ -69,6 +71,22 @@ class Guess:
         every |= {"inputs": list(self.inputs), "parameters": list(self.parameters), "run": self.run}
         return {name: value for name, value in every.items() if value}
 
+    def advice(self, path: str) -> str:
+        """How to use the guess where the user is, as the end of a sentence that begins with if."""
+        if not are_options():
+            return f"write it: {self.call(path)}"
+        given = self.arguments()
+        columns = [*self.coordinates, *self.rates.values(), *self.inputs, *self.parameters]
+        columns += [name for name in (self.time, self.run) if name]
+        # Commas and colons part the names on a command line, and cannot be in them.
+        if any(mark in name for name in columns for mark in ",:") or not self.is_complete:
+            return (
+                f"let `mbdnode inspect {shlex.quote(path)} --write columns.toml` write it down, "
+                "look it over, and pass --columns columns.toml"
+            )
+        pairs = [f"{role}={','.join(_words(value))}" for role, value in given.items()]
+        return f"add it: --role {' '.join(map(shlex.quote, pairs))}"
+
     def call(self, path: str) -> str:
         """The call that uses the guess, as one writes it; dots where nothing was recognised."""
         given = self.arguments()
@@ -81,6 +99,13 @@ class Guess:
             if name in given
         ]
         return f"mbd.read({path!r}, {', '.join(parts)})".replace("'", '"')
+
+
+def _words(value: object) -> list[str]:
+    """A role's value as `--role` has it, parted by commas."""
+    if isinstance(value, Mapping):
+        return [f"{name}:{column}" for name, column in value.items()]
+    return [value] if isinstance(value, str) else [str(each) for each in value]  # pyright: ignore
 
 
 def guess_roles(log: AbstractLog) -> Guess:

@@ -6,7 +6,7 @@ import numpy as np
 
 from mbdnode.data.logs.layout import lay_out, runs_of
 from mbdnode.data.logs.log import AbstractLog
-from mbdnode.data.logs.roles import Roles, find_column
+from mbdnode.data.logs.roles import Roles
 from mbdnode.data.logs.summary import counted
 from mbdnode.errors import UserError
 
@@ -19,10 +19,12 @@ class Signal:
 
     - `t`: increasing, in seconds.
     - `values`: `(n, inputs)` in SI.
+    - `names`: of the inputs, without units.
     """
 
     t: np.ndarray
     values: np.ndarray
+    names: tuple[str, ...]
 
 
 def signal_of(log: AbstractLog, roles: Roles, time: str) -> dict[str | None, Signal]:
@@ -38,24 +40,26 @@ def signal_of(log: AbstractLog, roles: Roles, time: str) -> dict[str | None, Sig
 
     A signal for each run; under None if there is one only. Rows without a value are left out.
     """
-    own = replace(roles, time=time, coordinates=roles.inputs, rates=(None,) * len(roles.inputs))
-    own = replace(own, inputs=(), parameters=())
-    if roles.run and find_column(log, roles.run, roles) is None:
-        own = replace(own, run=None)
+    own = replace(roles, time=time, coordinates=(), rates=(), parameters=())
     signals: dict[str | None, Signal] = {}
-    for run in runs_of(lay_out(log, own)):
+    layout = lay_out(log, own)
+    names = tuple(
+        found.plain(name, column)
+        for (name, column), found in zip(roles.inputs, layout.inputs, strict=True)
+    )
+    for run in runs_of(layout):
         whole = np.column_stack([run.t, run.table])
         whole = whole[np.all(np.isfinite(whole), axis=1)]
         steps = np.diff(whole[:, 0])
         if len(whole) == 0 or np.any(steps < 0):
             why = "no values" if len(whole) == 0 else "times that go back"
-            raise UserError(f"The inputs of {run.place} have {why}. Mend them.")
+            raise UserError(f"The inputs of {run.place} have {why}. Fix them.")
         whole = whole[np.concatenate([[True], steps > 0])]
-        signals[run.label] = Signal(whole[:, 0], whole[:, 1:])
+        signals[run.label] = Signal(whole[:, 0], whole[:, 1:], names)
         left_out = len(run.t) - len(whole)
         log.note(
             "inputs",
-            f"{counted(len(whole), 'sample')} of {', '.join(n for n, _ in roles.inputs)}, every "
+            f"{counted(len(whole), 'sample')} of {', '.join(names)}, every "
             f"{float(np.median(np.diff(whole[:, 0]))) if len(whole) > 1 else 0:.4g} s"
             + (
                 f"; {left_out:,} without a value or of a repeated time left out" if left_out else ""

@@ -71,16 +71,22 @@ def lay_out(log: AbstractLog, roles: Roles, with_inputs: bool = True) -> Layout:
             )
         return found
 
-    _check_stated_units(log, roles)
+    # A log of inputs alone need not have what else the roles name.
+    inputs_alone = not roles.coordinates
+    if not inputs_alone:
+        _check_stated_units(log, roles)
     parameters: dict[str, Found | float] = {}
     for name, column in roles.parameters:
         if not isinstance(column, str):
             parameters[name] = float(column)
         elif column in log.constants:
             parameters[name] = log.constants[column]
-        else:
+        elif not (inputs_alone and find_column(log, column, roles) is None):
             found = find(column, "parameters")
             parameters[found.plain(name, column)] = found
+    run = roles.run
+    if inputs_alone and run is not None and find_column(log, run, roles) is None:
+        run = None
     layout = Layout(
         log=log,
         time=find(roles.time, "time"),
@@ -88,7 +94,7 @@ def lay_out(log: AbstractLog, roles: Roles, with_inputs: bool = True) -> Layout:
         rates=tuple(find(c, "rates") if c else None for c in roles.rates),
         inputs=tuple(find(c, "inputs") for _, c in roles.inputs) if with_inputs else (),
         parameters=parameters,
-        run=find(roles.run, "run") if roles.run else None,
+        run=find(run, "run") if run else None,
     )
     _check_time_unit(log, layout.time)
     used = [layout.time, *layout.table, *(p for p in parameters.values() if isinstance(p, Found))]

@@ -1,7 +1,6 @@
 """A log: columns with headings, read block by block whatever the file's format."""
 
 import abc
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,6 @@ import pyarrow.compute as pc
 
 from mbdnode.data.logs.summary import Note
 from mbdnode.data.logs.units import Heading
-from mbdnode.errors import UserError
 
 # Rows of a block: some megabytes.
 BLOCK_ROWS = 100_000
@@ -112,19 +110,3 @@ def seconds_since(stamps: pa.Array, origin: int | None) -> tuple[np.ndarray, int
         origin = int(values[np.argmax(known)])
     seconds = (values - (origin or 0)) / 1e9
     return np.where(known, seconds, np.nan), origin
-
-
-def must_be_file(path: str | os.PathLike[str]) -> Path:
-    """Raise `UserError` unless a file can be opened for reading."""
-    path = Path(path)
-    if path.is_dir():
-        raise UserError(f"'{path}' is a directory. Name its files, for instance '{path}/*.csv'.")
-    if not path.exists():
-        raise UserError(f"There is no file '{path}'. Check the name, or where you are.")
-    if not path.is_file():
-        raise UserError(f"'{path}' is not a regular file. Copy its content to one.")
-    if not os.access(path, os.R_OK):
-        raise UserError(f"'{path}' may not be read. Change its permissions.")
-    if path.stat().st_size == 0:
-        raise UserError(f"'{path}' is empty. Leave it out.")
-    return path

@@ -102,7 +102,7 @@ class ParquetLog(AbstractLog):
             except (TypeError, ValueError):
                 return (
                     f"Column {name!r} has {value!r}, which is not a number, at "
-                    f"{self.place(first + count)} of '{self.path}'. Mend it, or name another "
+                    f"{self.place(first + count)} of '{self.path}'. Fix it, or name another "
                     "column."
                 )
         return f"Column {name!r} of '{self.path}' is of type {column.type}, which is no number."

@@ -2,19 +2,20 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mbdnode.data.atomic import Paths, find_files
 from mbdnode.data.logs.finishing import Handling, Piece, finish
-from mbdnode.data.logs.formats import Paths, find_files, open_logs
+from mbdnode.data.logs.formats import open_logs
 from mbdnode.data.logs.guess import guess_roles
 from mbdnode.data.logs.inputs import Signal, signal_of
 from mbdnode.data.logs.layout import Layout, lay_out, runs_of
 from mbdnode.data.logs.log import AbstractLog
-from mbdnode.data.logs.roles import GAPS, INTERPOLATIONS, Roles, make_roles
+from mbdnode.data.logs.roles import GAPS, INTERPOLATIONS, Roles, make_roles, setting
 from mbdnode.data.logs.summary import Note, RunSummary
 from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
@@ -44,12 +45,14 @@ class Request:
     - `roles`: of their columns.
     - `handling`: of gaps and inputs.
     - `input_files`: of inputs with their own times; empty if there are none.
+    - `apart`: whether the inputs have their own times.
     """
 
     files: tuple[Path, ...]
     roles: Roles
     handling: Handling
     input_files: tuple[Path, ...] = ()
+    apart: bool = False
 
 
 def make_request(
@@ -69,12 +72,15 @@ def make_request(
     gaps: str = "refuse",
     longest_step_s: float | None = None,
     fewest_rows: int = 2,
+    with_states: bool = True,
 ) -> Request:
     """Check what can be checked before rows are read.
 
     **Arguments:**
 
-    - as for `read`.
+    - `with_states`: whether coordinates and rates are to be read. If not, the files are those of
+        the inputs alone, and `input_files` is not looked for.
+    - others: as for `read`.
 
     **Returns:**
 
@@ -88,12 +94,12 @@ def make_request(
         raise UserError(f"longest_step_s is {longest_step_s}; it must be more than 0.")
     if (input_time or input_files) and not inputs:
         raise UserError(
-            "Inputs have their own times, but none is named. Name them in inputs=[...]."
+            f"Inputs have their own times, but none is named. Name them with {setting('inputs')}."
         )
     if interpolation != "held" and not (input_time or input_files):
         raise UserError(
             f"interpolation is {interpolation!r}, but the inputs have the states' times. Leave it "
-            "out, or give input_time or input_files."
+            f"out, or say where their own are: {setting('input_time')} or {setting('input_files')}."
         )
     files = find_files(paths)
     if time is None or (coordinates is None and not rates):
@@ -101,14 +107,18 @@ def make_request(
     roles = make_roles(
         time, coordinates or (), rates, inputs, parameters, run, input_time, units, angles
     )
+    apart = bool(input_time or input_files)
+    handling = Handling(gaps, longest_step_s, interpolation, fewest_rows)
+    if not with_states:
+        roles = replace(roles, coordinates=(), rates=(), angles=())
+        return Request(tuple(files), roles, handling, (), apart)
     others = find_files(input_files) if input_files is not None else []
     if len(others) > 1 and len(others) != len(files):
         raise UserError(
             f"There are {len(others)} files of inputs for {len(files)} of states. Give one for "
             "each, or one for all."
         )
-    handling = Handling(gaps, longest_step_s, interpolation, fewest_rows)
-    return Request(tuple(files), roles, handling, tuple(others))
+    return Request(tuple(files), roles, handling, tuple(others), apart)
 
 
 def _unnamed(files: list[Path], paths: Paths, what: str) -> str:
@@ -116,7 +126,7 @@ def _unnamed(files: list[Path], paths: Paths, what: str) -> str:
     shown = os.fspath(paths) if isinstance(paths, (str, os.PathLike)) else str(files[0])
     return (
         f"No {what} named for '{shown}', and roles are never guessed silently. If this guess is "
-        f"right, write it: {guess.call(shown)}"
+        f"right, {guess.advice(shown)}"
     )
 
 
@@ -144,13 +154,13 @@ class Reader:
     def pieces(self) -> Iterator[tuple[Piece, dict[str, float]]]:
         """Every piece, with the parameters of its run."""
         roles, handling = self.request.roles, self.request.handling
-        separate = bool(self.request.input_files or roles.input_time)
+        separate = self.request.apart
         done, total = 0, self._total() if self._report else None
         for number, path in enumerate(self.request.files):
             for log in open_logs(path):
                 layout = lay_out(log, roles, with_inputs=not separate)
-                self.names = self.names or _names(layout, roles)
                 signals = self._signals(number, log) if separate else None
+                self.names = self.names or _names(layout, roles, signals)
                 for run in runs_of(layout, self._most):
                     signal = None if signals is None else _signal_for(run.label, signals, run.place)
                     done += len(run.t)
@@ -205,21 +215,36 @@ def _signal_for(label: str | None, signals: dict[str | None, Signal], place: str
     raise UserError(f"There are no inputs for {place}. Add them, or leave the run out.")
 
 
-def _names(layout: Layout, roles: Roles) -> Names:
+def _names(layout: Layout, roles: Roles, signals: Mapping[Any, Signal] | None) -> Names:
     """As the user wrote them, but without a unit that the values no longer have."""
 
     def plain(pairs, columns):
         return [f.plain(name, column) for (name, column), f in zip(pairs, columns, strict=True)]
 
     coordinates = plain(roles.coordinates, layout.coordinates)
-    inputs = [name for name, _ in roles.inputs]
-    if layout.inputs:
-        inputs = plain(roles.inputs, layout.inputs)
+    inputs = plain(roles.inputs, layout.inputs) if signals is None else []
+    if signals is not None:
+        inputs = list(next(iter(signals.values())).names)
     rates = []
     for name, column, found in zip(coordinates, roles.rates, layout.rates, strict=True):
         rate = f"{name}_dot" if found is None or column is None else found.plain(column, column)
         rates.append(f"{name}_dot" if rate in (*coordinates, *inputs, *rates) else rate)
+    _check_names(coordinates, inputs)
     return Names(tuple(coordinates), tuple(rates), tuple(inputs))
+
+
+def _check_names(coordinates: list[str], inputs: list[str]) -> None:
+    """Raise `UserError` for two columns of one name, where one is a rate that is named for us."""
+    meant = {"t": "the time"} | {f"{name}_dot": f"the rate of {name!r}" for name in coordinates}
+    for role, names in (("coordinates", coordinates), ("inputs", inputs)):
+        for name in names:
+            if name in meant:
+                word = role.removesuffix("s")
+                raise UserError(
+                    f"There would be two columns called {name!r}: {meant[name]} and the {word}. "
+                    f"Give the {word} another name: {setting(role, {'other_name': name})}."
+                )
+            meant[name] = f"the {role.removesuffix('s')}"
 
 
 def make_trajectory(t, q, v, u, names: Names) -> "Trajectory":

@@ -42,12 +42,17 @@ def setting(role: str, value: str | Mapping[str, str] | None = None) -> str:
 
     `gaps='split'` in Python, `--role gaps=split` on the command line.
     """
-    if not _TYPES_OPTIONS.get():
+    if not are_options():
         return f"{role}={'...' if value is None else repr(value)}"
     text = "..." if value is None else value
     if isinstance(text, Mapping):
         text = ",".join(f"{name}:{column}" for name, column in text.items())
     return f"--role {shlex.quote(f'{role}={text}')}"
+
+
+def are_options() -> bool:
+    """Whether messages show settings as options of the command line."""
+    return _TYPES_OPTIONS.get()
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from mbdnode.data.atomic import Paths
 from mbdnode.data.logs.finishing import Piece
-from mbdnode.data.logs.formats import Paths
 from mbdnode.data.logs.request import Reader, make_request, make_trajectory
 from mbdnode.data.logs.summary import Note, Summary, counted
 from mbdnode.data.stream import AbstractStream

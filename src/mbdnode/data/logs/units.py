@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 
 # Exponents of metre, kilogram, second, ampere and radian, which is kept apart from a bare number.
-_Dimension = tuple[int, int, int, int, int]
+_Dimension = tuple[int, ...]
 _NONE: _Dimension = (0, 0, 0, 0, 0)
 _LENGTH, _MASS, _TIME, _CURRENT, _ANGLE = (tuple(int(i == k) for i in range(5)) for k in range(5))
 _FORCE, _TORQUE, _POWER = (1, 1, -2, 0, 0), (2, 1, -2, 0, 0), (2, 1, -3, 0, 0)
@@ -241,7 +241,7 @@ def _factors(product: str) -> list[tuple[str, int]]:
 def _si(dimension: tuple[int, ...]) -> str:
     """The SI unit of a dimension, by its own name where it has one."""
     if dimension in _SI:
-        return _SI[dimension]  # pyright: ignore[reportArgumentType]
+        return _SI[dimension]
     names = ("kg", "m", "s", "A", "rad")
     powers = (dimension[1], dimension[0], *dimension[2:])
     return " ".join(
