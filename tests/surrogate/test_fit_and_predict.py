@@ -217,5 +217,6 @@ def test_folder_of_something_else_is_left_alone(place, tmp_path, capsys):
 
 
 def test_folder_without_a_fit_is_refused(place, tmp_path, capsys):
-    assert call("predict", tmp_path, "--like", "x.csv", "--out", tmp_path / "p.csv") == 2
+    log = place / "run1.csv"
+    assert call("predict", tmp_path, "--like", log, "--out", tmp_path / "p.csv") == 2
     assert "not the folder of a finished fit" in capsys.readouterr().err
