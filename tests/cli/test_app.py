@@ -8,6 +8,7 @@ import pytest
 
 import mbdnode
 import mbdnode.experiments
+from mbdnode.data.folders import open_folder
 
 
 def test_version_is_that_of_the_package(run):
@@ -78,6 +79,57 @@ def test_what_the_system_refuses_is_no_mistake_of_ours(run, tmp_path, monkeypatc
     result = run("simulate", "cart-pole", "--out", tmp_path / "run.csv")
     assert result.code == 2
     assert result.err == "error: The system refused 'run.csv': No space left on device.\n"
+
+
+WRITERS = {
+    "run": ("run", "single-mass-spring"),
+    "mpc": ("mpc", "cart-pole"),
+    "fit": ("fit", "log.csv", "--role", "time=t", "coordinates=x"),
+    "reproduce": ("reproduce", "--quick"),
+    "gallery": ("gallery",),
+    "mechanism": ("mechanism", "cart.toml"),
+}
+
+
+@pytest.mark.parametrize("command", WRITERS)
+def test_command_writes_to_no_folder_but_its_own(run, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    for kind in WRITERS:
+        place = open_folder(Path(f"of-{kind}"), kind, ["truth.csv"])
+        (place / "truth.csv").write_text("of another")
+    Path("mine").mkdir()
+    Path("mine/thesis.tex").write_text("mine")
+    Path("loop").symlink_to("loop")
+    Path("file").touch()
+    before = {path: path.lstat().st_mtime_ns for path in tmp_path.rglob("*")}
+    refused = {
+        **{f"of-{kind}": f"`mbdnode {kind}`" for kind in WRITERS if kind != command},
+        "mine": "thesis.tex",
+        "loop": "circle",
+        "loop/sub": "circle",
+        "file": "is a file; name a folder",
+        "file/sub": "file' is a file, so there can be no",
+        ".": "holds file, loop",
+    }
+    for out, said in refused.items():
+        result = run(*WRITERS[command], "--out", out)
+        assert result.code == 2, result.err
+        assert said in result.err
+        assert len(result.err.splitlines()) == 1
+    assert {path: path.lstat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    "command", [("simulate", "cart-pole"), ("predict", "fit", "--like", "x.csv")]
+)
+def test_file_behind_a_circle_of_links_is_refused(run, tmp_path, command):
+    (tmp_path / "a.csv").symlink_to(tmp_path / "b.csv")
+    (tmp_path / "b.csv").symlink_to(tmp_path / "a.csv")
+    result = run(
+        *command, "--out", tmp_path / "a.csv", *["--like", "x.csv"] * (command[0] != "simulate")
+    )
+    assert result.code == 2
+    assert "circle" in result.err
 
 
 def test_mistake_in_a_mechanism_of_the_users_own_names_its_line(run, tmp_path, monkeypatch):

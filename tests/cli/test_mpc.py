@@ -10,7 +10,14 @@ from mbdnode.data import read_back
 from mbdnode.mechanisms.cart_pole import CartPole
 
 SHORT = ["--steps", "30"]
-FILES = {"trajectory.csv", "decisions.csv", "control.json", "figure.png", "motion.gif"}
+FILES = {
+    "trajectory.csv",
+    "decisions.csv",
+    "control.json",
+    "figure.png",
+    "motion.gif",
+    "mbdnode.json",
+}
 
 
 def test_loop_with_the_equations_of_motion_is_written(run, tmp_path):

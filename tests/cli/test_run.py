@@ -15,6 +15,7 @@ FILES = {
     "truth.csv",
     "prediction.csv",
     "figure.png",
+    "mbdnode.json",
 }
 KEYS = {
     "case",

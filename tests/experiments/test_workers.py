@@ -1,11 +1,12 @@
 """Runs in this process, and the folders that they leave."""
 
+import json
 import os
 import signal
 
 import pytest
 
-from mbdnode.experiments import workers
+from mbdnode.data.folders import MARKER, open_folder
 from mbdnode.experiments.folder import is_finished
 from mbdnode.experiments.workers import place_folder, run_here
 
@@ -18,7 +19,7 @@ def test_run_that_raises_is_a_row_and_the_next_one_is_carried_out(tiny_run, tmp_
     rows = run_here([bad, good], tmp_path, signs.append)
     assert rows["bad"]["outcome"] == "failed"
     assert rows["bad"]["mse"] is None
-    assert rows["bad"]["status"].startswith("ValueError: The window is 100000 steps")
+    assert rows["bad"]["status"].startswith("The window is 100000 steps")
     assert "Traceback" in (tmp_path / "bad" / "error.txt").read_text()
     assert not is_finished(tmp_path / "bad", bad.config)
     assert rows["good"]["outcome"] == "completed"
@@ -64,10 +65,12 @@ def test_interrupt_before_training_stops_after_the_first_epoch(tiny_run, tmp_pat
 
 def test_folder_takes_the_place_of_an_unfinished_one(tmp_path):
     folder = tmp_path / "run"
-    folder.mkdir()
+    open_folder(folder, "run", ["error.txt"])
     (folder / "error.txt").write_text("what went wrong before")
     place_folder(folder, FILES)
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES
+    held = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert json.loads(held.pop(MARKER))["kind"] == "run"
+    assert held == FILES
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
@@ -75,7 +78,7 @@ def test_folder_that_cannot_be_written_whole_does_not_appear(tmp_path, monkeypat
     def full(*_):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(workers.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="no space"):
         place_folder(tmp_path / "run", FILES)
     assert list(tmp_path.iterdir()) == []

@@ -19,6 +19,7 @@ FILES = {
     "domain.npz",
     "report.html",
     "metrics.json",
+    "mbdnode.json",
 }
 CRANK = """
 [bodies.crank]

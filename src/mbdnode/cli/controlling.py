@@ -6,6 +6,7 @@ control.json        settings, whether and when it settled, times; against the tr
 truth.csv           the loop that plans with the equations of motion, beside a learned one
 figure.png          every state and input
 motion.gif          the plant in motion
+mbdnode.json        that this is a result of `mbdnode mpc`, and which files are its own
 """
 
 import csv
@@ -21,6 +22,7 @@ import numpy as np
 from mbdnode.control import MPC
 from mbdnode.data import write
 from mbdnode.data.atomic import replace_file
+from mbdnode.data.folders import replace_folder
 from mbdnode.errors import UserError
 from mbdnode.experiments import CONTROL_TASKS
 from mbdnode.experiments.control_task import ControlTask, judge
@@ -33,7 +35,7 @@ from mbdnode.report.control_figures import draw_loops
 from mbdnode.report.style import save as save_figure
 from mbdnode.trajectory import Trajectory
 
-TRUTH = "truth"
+TRUTH, KIND = "truth", "mpc"
 
 
 @dataclass(frozen=True)
@@ -137,11 +139,12 @@ def _summary(
 
 
 def write_result(out: Path, result: ControlResult) -> None:
-    """Write all files of a task, each of them whole; control.json is the last."""
-    out.mkdir(parents=True, exist_ok=True)
+    """Write all files of a task, in place of an earlier one in the same folder."""
+    replace_folder(out, KIND, lambda part: _fill(part, result))
+
+
+def _fill(out: Path, result: ControlResult) -> None:
     write(result.loop, out / "trajectory.csv")
-    # Of an earlier task in the same folder nothing may seem to be of this one.
-    (out / "truth.csv").unlink(missing_ok=True)
     if result.exact is not None:
         write(result.exact, out / "truth.csv")
     save_figure(

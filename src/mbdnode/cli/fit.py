@@ -70,16 +70,17 @@ def fit(
 
     from mbdnode.cli.interrupts import leaving_at_once
     from mbdnode.cli.log_roles import holdout_of
+    from mbdnode.data.folders import check_folder
 
+    check_folder(out, "fit")
     fraction, held_logs = holdout_of(holdout)
     with leaving_at_once():
         asked = _check_request(logs, held_logs, columns, roles or (), mechanism)
 
         from mbdnode.surrogate.configuration import FitConfig
         from mbdnode.surrogate.fitting import carry_out, prepare
-        from mbdnode.surrogate.folder import PAGE, check_folder, write_folder
+        from mbdnode.surrogate.folder import PAGE, write_folder
 
-    check_folder(out)
     config = FitConfig(
         logs=tuple(logs),
         columns=asked,

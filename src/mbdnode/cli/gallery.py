@@ -12,9 +12,9 @@ def gallery(
     ] = Path("gallery"),
 ) -> None:
     """Simulate every case, print a table and draw figures."""
-    if out.exists() and not out.is_dir():
-        raise NotADirectoryError(f"'{out}' is a file, but figures need a directory. Name another.")
-    out.mkdir(parents=True, exist_ok=True)
+    from mbdnode.data.folders import check_folder, folder_name, open_folder
+
+    check_folder(out, "gallery")
 
     from mbdnode.cli.exhibits import HEADINGS, NUMBERS, exhibit
     from mbdnode.cli.interrupts import leaving_at_once
@@ -24,10 +24,13 @@ def gallery(
 
     console = new_console()
     table = new_table(console, *HEADINGS, numbers=NUMBERS, folding="case")
+    # A case of control has a mechanism that another one shows already.
+    shown_cases = [case for case in CASES.values() if case.control is None]
+    files = {case.name: f"{folder_name(case.name)}.png" for case in shown_cases}
+    open_folder(out, "gallery", ["overview.png", *files.values()])
     scenes, failures = [], []
     with console.status("Starting") as progress:
-        # A case of control has a mechanism that another one shows already.
-        for case in (case for case in CASES.values() if case.control is None):
+        for case in shown_cases:
             progress.update(f"Simulating and drawing {case.name}")
             with leaving_at_once():
                 shown = exhibit(case)
@@ -36,7 +39,7 @@ def gallery(
             if figure is None:
                 failures.append(shown.failure)
                 continue
-            save(figure, out / f"{case.name.replace(':', '-')}.png")
+            save(figure, out / files[case.name])
             scenes.append(shown.scene)
         progress.update("Drawing the overview")
         save(draw_overview(scenes), out / "overview.png")

@@ -72,8 +72,10 @@ def _check_request(steps: int | None, dt: float, out: Path | None) -> None:
         raise UserError(f"--steps is {steps}; it must be at least 1.")
     if not 0 < dt < float("inf"):
         raise UserError(f"--dt is {dt:g}; it must be above zero and finite.")
-    if out is not None and out.exists() and not out.is_dir():
-        raise NotADirectoryError(f"'{out}' is a file, but --out is a directory. Name another.")
+    if out is not None:
+        from mbdnode.data.folders import check_folder
+
+        check_folder(out, "mechanism")
 
 
 def _print_parts(system: "PlanarMechanism | PlanarKinematics") -> None:
@@ -137,10 +139,11 @@ def _write(system, found: "Analysis", changes: dict[str, float], trajectory, out
     import numpy as np
 
     from mbdnode.data import write
+    from mbdnode.data.folders import open_folder
     from mbdnode.report.animation import save_animation
     from mbdnode.report.planar_picture import draw_mechanism, save_picture
 
-    out.mkdir(parents=True, exist_ok=True)
+    open_folder(out, "mechanism", (*PICTURES, TRAJECTORY, ANIMATION))
     figure = draw_mechanism(system, np.asarray(found.state.q), changes)
     for name in PICTURES:
         save_picture(figure, out / name)

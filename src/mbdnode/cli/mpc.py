@@ -48,8 +48,9 @@ def mpc(
     What is not given is as in the task. Everything is checked before the first step. With a learned
     model, the loop that plans with the equations of motion is run beside it, for comparison.
     """
-    if out.exists() and not out.is_dir():
-        raise NotADirectoryError(f"'{out}' is a file, but --out is a directory. Name another.")
+    from mbdnode.data.folders import check_folder
+
+    check_folder(out, "mpc")
     options = {"horizon": horizon, "dt": dt, "relinearize": relinearize}
     changes: dict = {name: value for name, value in options.items() if value is not None}
     if terminal is not None:

@@ -57,7 +57,9 @@ def predict(
     inputs are farther from the training data than the data is from itself.
     """
     from mbdnode.cli.arguments import parse_assignments
+    from mbdnode.data.atomic import check_destination
 
+    check_destination(out)
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
     _check_request(folder, like, bool(start), inputs, steps, dt, columns)
@@ -67,10 +69,7 @@ def predict(
     from mbdnode.data.logs.roles import hints_as_options
 
     with leaving_at_once(), hints_as_options():
-        from mbdnode.data import check_destination, write
-
-        check_destination(out)
-
+        from mbdnode.data import write
         from mbdnode.surrogate.folder import read_folder
         from mbdnode.surrogate.predicting import predict_from, predict_like
         from mbdnode.surrogate.system import find_system
@@ -107,6 +106,7 @@ def _check_request(
 ) -> None:
     """What can be said before anything is loaded."""
     from mbdnode.data.atomic import must_be_file
+    from mbdnode.data.folders import find_result
 
     if like is not None:
         given = {"--initial": has_start, "--steps": steps is not None, "--dt": dt is not None}
@@ -120,10 +120,7 @@ def _check_request(
         raise UserError(
             "Give --like LOG, or --initial with --inputs FILE (or with --steps and --dt)."
         )
-    if not folder.is_dir():
-        raise UserError(
-            f"There is no folder '{folder}'. Make a fit with: mbdnode fit LOGS... --out DIR"
-        )
+    find_result(folder, "fit", ["config.json"])
     for path in (like, inputs, columns):
         if path is not None:
             must_be_file(path)

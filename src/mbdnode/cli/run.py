@@ -61,6 +61,11 @@ def run(
         )
 
     from mbdnode.cli.arguments import split_assignments
+    from mbdnode.data.folders import check_folder, folder_name
+
+    if out is not None:
+        check_folder(out, "run")
+
     from mbdnode.experiments.configuration import configure, with_changes
     from mbdnode.experiments.folder import carry_out, open_folder, read_config
     from mbdnode.experiments.run import check
@@ -73,7 +78,8 @@ def run(
     texts = split_assignments("--set", changes or (), "key=value", "epochs=100")
     chosen = with_changes(chosen, texts)
     check(chosen)
-    folder = out or Path("runs") / f"{chosen.case}-{chosen.model}-{chosen.recipe}-{chosen.seed}"
+    name = folder_name(chosen.case, chosen.model, chosen.recipe, chosen.seed)
+    folder = out or Path("runs") / name
     open_folder(folder, chosen, resume=resume)
 
     from mbdnode.cli.progress import training_progress

@@ -7,7 +7,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mbdnode.data.files import check_destination, read_back, write
+    from mbdnode.data.atomic import check_destination
+    from mbdnode.data.files import read_back, write
     from mbdnode.data.sampling import sample_accelerations
     from mbdnode.data.stream import AbstractStream, StepStream
 
@@ -23,7 +24,7 @@ __all__ = [
 _HOMES = {
     "AbstractStream": "stream",
     "StepStream": "stream",
-    "check_destination": "files",
+    "check_destination": "atomic",
     "read_back": "files",
     "sample_accelerations": "sampling",
     "write": "files",

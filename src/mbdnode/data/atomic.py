@@ -1,10 +1,11 @@
-"""Files that are replaced whole or not at all.
+"""Files that are replaced whole or not at all; and where one may be written.
 
 The content goes to a temporary file in the destination's own directory, which then takes the
 destination's name in one step of the file system. A reader, or a crash, sees the old file or the
 new one and never a part. Files to be read are found and checked here, too, with nothing loaded.
 """
 
+import errno
 import glob
 import os
 import secrets
@@ -16,6 +17,8 @@ from typing import IO, Any
 from mbdnode.errors import UserError
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+# Of the formats of trajectories.
+SUFFIXES = (".csv", ".parquet")
 
 
 def replace_file(destination: Path, fill: Callable[[IO[bytes]], Any]) -> None:
@@ -89,3 +92,58 @@ def must_be_file(path: str | os.PathLike[str]) -> Path:
     if path.stat().st_size == 0:
         raise UserError(f"'{path}' is empty. Leave it out.")
     return path
+
+
+def check_links(path: Path) -> None:
+    """Raise `UserError` for a path with links that lead to one another and nowhere else."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return  # It may be made, or is refused by who knows for what it was meant.
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise UserError(f"The links in '{path}' lead in a circle. Choose another.") from None
+
+
+def check_destination(path: str | os.PathLike[str]) -> Path:
+    """Raise unless `mbdnode.write` could write to `path`, so that nothing is computed in vain.
+
+    **Arguments:**
+
+    - `path`: where a trajectory is to go.
+
+    **Returns:**
+
+    The path, with links followed. Raises `UserError` for a suffix that is not known and
+    `OSError` for a place that cannot be written to.
+    """
+    path = Path(path)
+    check_links(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise UserError(
+            f"Cannot tell the format of '{path}' from its suffix '{path.suffix}'. "
+            f"End the name in {' or '.join(SUFFIXES)}."
+        )
+    if path.is_dir():
+        raise IsADirectoryError(f"'{path}' is a directory. Name a file inside it.")
+    if path.exists() and not path.is_file():
+        raise OSError(f"'{path}' is not a regular file. Choose another name.")
+    directory = path.parent
+    if not directory.exists():
+        raise FileNotFoundError(
+            f"The directory '{directory}' of '{path}' does not exist. Create it, or choose another."
+        )
+    if not directory.is_dir():
+        raise NotADirectoryError(f"'{directory}' in '{path}' is a file. Choose another directory.")
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise PermissionError(
+            f"The directory '{directory}' of '{path}' cannot be written to. Choose another, or "
+            "change its permissions."
+        )
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(
+            f"'{path}' exists and is write-protected. Choose another name, or change its "
+            "permissions."
+        )
+    return path.resolve()

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +9,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from mbdnode.data.atomic import replace_file
+from mbdnode.data.atomic import SUFFIXES, check_destination, replace_file
 from mbdnode.errors import UserError
 from mbdnode.multibody import AbstractNamed
 from mbdnode.status import completed
@@ -83,48 +82,6 @@ def read_back(path: str | os.PathLike[str], system: AbstractNamed) -> Trajectory
     )
 
 
-def check_destination(path: str | os.PathLike[str]) -> Path:
-    """Raise unless `write` could write to `path`, so that nothing is computed in vain.
-
-    **Arguments:**
-
-    - `path`: where a trajectory is to go.
-
-    **Returns:**
-
-    The path, with links followed. Raises `UserError` for a suffix that is not known and
-    `OSError` for a place that cannot be written to.
-    """
-    path = Path(path)
-    if path.suffix.lower() not in _WRITERS:
-        raise UserError(
-            f"Cannot tell the format of '{path}' from its suffix '{path.suffix}'. "
-            f"End the name in {' or '.join(_WRITERS)}."
-        )
-    if path.is_dir():
-        raise IsADirectoryError(f"'{path}' is a directory. Name a file inside it.")
-    if path.exists() and not path.is_file():
-        raise OSError(f"'{path}' is not a regular file. Choose another name.")
-    directory = path.parent
-    if not directory.exists():
-        raise FileNotFoundError(
-            f"The directory '{directory}' of '{path}' does not exist. Create it, or choose another."
-        )
-    if not directory.is_dir():
-        raise NotADirectoryError(f"'{directory}' in '{path}' is a file. Choose another directory.")
-    if not os.access(directory, os.W_OK | os.X_OK):
-        raise PermissionError(
-            f"The directory '{directory}' of '{path}' cannot be written to. Choose another, or "
-            "change its permissions."
-        )
-    if path.exists() and not os.access(path, os.W_OK):
-        raise PermissionError(
-            f"'{path}' exists and is write-protected. Choose another name, or change its "
-            "permissions."
-        )
-    return path.resolve()
-
-
 def _write_csv(columns: pa.Table, file) -> None:
     options = pyarrow.csv.WriteOptions(quoting_header="none", quoting_style="none")
     pyarrow.csv.write_csv(columns, file, options)
@@ -134,7 +91,6 @@ def _write_parquet(columns: pa.Table, file) -> None:
     pyarrow.parquet.write_table(columns, file)
 
 
-_WRITERS: dict[str, Callable[[pa.Table, pa.NativeFile], None]] = {
-    ".csv": _write_csv,
-    ".parquet": _write_parquet,
-}
+_WRITERS: dict[str, Callable[[pa.Table, pa.NativeFile], None]] = dict(
+    zip(SUFFIXES, (_write_csv, _write_parquet), strict=True)
+)

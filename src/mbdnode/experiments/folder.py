@@ -1,4 +1,4 @@
-"""A run's folder: the configuration first, then what came of it.
+"""A run's folder: the configuration first, then, in one step, what came of it.
 
 config.json         all that decides the result; `mbdnode run --config` repeats it
 metrics.json        errors, residuals, times, how it ended; the last to be written
@@ -8,6 +8,8 @@ truth.csv, prediction.csv
 probe-*.csv         the same for motions that were not trained on, where the case has some
 figure.png          truth and prediction
 checkpoint.safetensors, only while training is not finished
+error.txt           why it failed, if it was one of several
+mbdnode.json        that this is a run, and which files are its own
 """
 
 import csv
@@ -22,6 +24,8 @@ from typing import Any
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data import read_back, write
 from mbdnode.data.atomic import replace_file
+from mbdnode.data.folders import check_folder, replace_folder
+from mbdnode.data.folders import open_folder as open_result
 from mbdnode.errors import UserError
 from mbdnode.experiments import Case, get_case
 from mbdnode.experiments.configuration import RunConfig
@@ -33,7 +37,10 @@ from mbdnode.report.style import save as save_figure
 from mbdnode.trajectory import Trajectory
 
 CONFIG, METRICS, CHECKPOINT = "config.json", "metrics.json", "checkpoint.safetensors"
-MODEL = "model.safetensors"
+MODEL, ERROR = "model.safetensors", "error.txt"
+KIND = "run"
+# What a run's folder holds before it holds a result.
+FIRST_FILES = (CONFIG, CHECKPOINT, ERROR)
 
 
 def open_folder(path: Path, config: RunConfig, *, resume: bool) -> Path:
@@ -41,16 +48,15 @@ def open_folder(path: Path, config: RunConfig, *, resume: bool) -> Path:
 
     **Arguments:**
 
-    - `path`: where; its parent must exist or be makeable.
+    - `path`: where; new, empty, or with this very run.
     - `config`: of the run.
     - `resume`: the folder must hold this very run.
 
     **Returns:**
 
-    The path of the checkpoint. Raises `UserError` for a folder of another run.
+    The path of the checkpoint. Raises `UserError` for a folder of another run, or of anything else.
     """
-    if path.exists() and not path.is_dir():
-        raise UserError(f"'{path}' is a file; name a folder for the run.")
+    path = check_folder(path, KIND)
     existing = path / CONFIG
     if resume and not existing.is_file():
         raise UserError(f"There is no {CONFIG} in '{path}', so there is nothing to resume there.")
@@ -61,7 +67,7 @@ def open_folder(path: Path, config: RunConfig, *, resume: bool) -> Path:
             f"'{path}' holds another run (its {CONFIG} differs). Choose another --out, or remove "
             "that folder."
         )
-    path.mkdir(parents=True, exist_ok=True)
+    open_result(path, KIND, FIRST_FILES)
     write_json(existing, to_dict(config))
     return path / CHECKPOINT
 
@@ -106,15 +112,18 @@ def carry_out(
     check(config)
     checkpoint = open_folder(path, config, resume=resume)
     result = run(config, report=report, checkpoint=checkpoint, resume=resume)
-    if result.fit.outcome != "interrupted":
-        # First: metrics beside a checkpoint are those of a run that can go on.
-        checkpoint.unlink(missing_ok=True)
     write_result(path, result)
     return result
 
 
 def write_result(path: Path, result: RunResult) -> None:
-    """Write all files of a finished run, each of them whole."""
+    """Write all files of a run that has ended, in one step; a stopped one keeps its checkpoint."""
+    keep = (CHECKPOINT,) if result.fit.outcome == "interrupted" else ()
+    replace_folder(path, KIND, lambda part: _fill(part, result), keep=keep)
+
+
+def _fill(path: Path, result: RunResult) -> None:
+    write_json(path / CONFIG, to_dict(result.config))
     write_history(path / "history.csv", result.fit.history)
     if isinstance(result.fit.model, AbstractModel):
         save(result.fit.model, path / MODEL)

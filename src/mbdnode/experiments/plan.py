@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mbdnode.config import check_types
+from mbdnode.data.folders import folder_name
 from mbdnode.errors import UserError
 from mbdnode.experiments import CASES, Case
 from mbdnode.experiments.configuration import (
@@ -226,7 +227,5 @@ def quick(config: RunConfig) -> RunConfig:
 
 
 def _folder_name(config: RunConfig) -> str:
-    """Names that every file system takes."""
     integrator = integrator_of(config).replace("-", "none")
-    parts = (config.case, config.model, integrator, config.recipe, str(config.seed))
-    return "-".join(part.replace(":", "-") for part in parts)
+    return folder_name(config.case, config.model, integrator, config.recipe, config.seed)

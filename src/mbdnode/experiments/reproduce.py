@@ -3,17 +3,18 @@
 DIR/plan.json      what was asked for
 DIR/runs/NAME/     a folder for every run, as `mbdnode run` writes it; error.txt if it failed
 DIR/results.json   a row for every run
+DIR/mbdnode.json   that this is a reproduction, and what belongs to it
 and what `write_report` adds: tables/, figures/, report.html
 """
 
 import json
-import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data.atomic import replace_file
+from mbdnode.data.folders import check_folder, open_folder
 from mbdnode.errors import UserError
 from mbdnode.experiments import CASES
 from mbdnode.experiments.folder import CONFIG, METRICS, is_finished, read_config
@@ -24,6 +25,8 @@ from mbdnode.report import write_report
 from mbdnode.report.chapters import Reproduction
 
 PLAN, RESULTS, RUNS, PAGE = "plan.json", "results.json", "runs", "report.html"
+KIND = "reproduce"
+_FILES = (PLAN, RESULTS, RUNS, PAGE, "tables", "figures")
 
 
 @dataclass(frozen=True)
@@ -62,13 +65,11 @@ def unfinished(plan: Plan, out: Path, *, resume: bool) -> list[PlannedRun]:
 
     The runs without a result. Raises `UserError` for a folder that must not be written to.
     """
-    _check_place(out)
+    check_folder(out, KIND)
     stored = out / PLAN
     if not stored.is_file():
         if resume:
             raise UserError(f"There is no {PLAN} in '{out}', so there is nothing to resume there.")
-        if out.is_dir() and any(out.iterdir()):
-            raise UserError(f"'{out}' holds other things. Name a new or an empty folder.")
         return list(plan.runs)
     if _read_request(stored) != plan.request:
         raise UserError(
@@ -91,15 +92,6 @@ def _is_done(folder: Path, run: PlannedRun) -> bool:
     if not is_finished(folder, run.config):
         return False
     return json.loads((folder / METRICS).read_text())["outcome"] != "interrupted"
-
-
-def _check_place(out: Path) -> None:
-    """Whether the folder can be written to, found out without writing."""
-    if out.exists() and not out.is_dir():
-        raise UserError(f"'{out}' is a file; name a folder for the results.")
-    nearest = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        raise PermissionError(f"'{nearest}' cannot be written to. Name another folder with --out.")
 
 
 def _check_same_run(folder: Path, run: PlannedRun) -> None:
@@ -155,7 +147,8 @@ def carry_out_plan(
 
 
 def _begin(plan: Plan, out: Path) -> None:
-    (out / RUNS).mkdir(parents=True, exist_ok=True)
+    open_folder(out, KIND, _FILES)
+    (out / RUNS).mkdir(exist_ok=True)
     remove_parts(out / RUNS)
     for stale in (RESULTS, PAGE):  # They do not yet know of what is to be run now.
         (out / stale).unlink(missing_ok=True)

@@ -7,7 +7,6 @@ be shared; the folder that they go to appears whole or not at all.
 
 import json
 import os
-import secrets
 import shutil
 import signal
 import traceback
@@ -17,13 +16,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mbdnode.data.atomic import replace_file
+from mbdnode.data.folders import open_folder, replace_folder
 from mbdnode.errors import UserError
 from mbdnode.experiments.configuration import integrator_of
-from mbdnode.experiments.folder import CHECKPOINT, METRICS, carry_out
+from mbdnode.experiments.folder import CHECKPOINT, ERROR, FIRST_FILES, KIND, METRICS, carry_out
 from mbdnode.experiments.plan import PlannedRun
 from mbdnode.training.interrupt import Interrupt, noted_interrupts
 
-ERROR = "error.txt"
 _PART = ".part"
 
 
@@ -120,7 +119,7 @@ def note_failure(
 
     Its row among the results.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    open_folder(folder, KIND, FIRST_FILES)
     replace_file(folder / ERROR, lambda file: file.write(trace.encode()))
     watch(Sign(run.name, "failed", where, note=reason))
     config = run.config
@@ -137,8 +136,10 @@ def note_failure(
 
 
 def reason_of(error: BaseException) -> str:
-    """The first line of what went wrong, with its kind."""
+    """The first line of what went wrong, with its kind where it is no mistake of the user."""
     lines = str(error).strip().splitlines()
+    if isinstance(error, UserError) and lines:
+        return lines[0]
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
@@ -156,23 +157,15 @@ def place_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """
     if METRICS not in files:
         raise UserError(f"A finished run has a {METRICS}; these files are {', '.join(files)}.")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    part = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}{_PART}")
-    try:
-        part.mkdir()
+
+    def fill(part: Path) -> None:
         for name, content in files.items():
             if not (part / name).resolve().is_relative_to(part.resolve()):
                 raise UserError(f"The file {name!r} of '{folder.name}' lies outside of its folder.")
             (part / name).parent.mkdir(parents=True, exist_ok=True)
-            with open(part / name, "xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        if folder.exists():
-            shutil.rmtree(folder)
-        os.replace(part, folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+            replace_file(part / name, lambda file: file.write(content))  # noqa: B023
+
+    replace_folder(folder, KIND, fill)
 
 
 def remove_parts(folder: Path) -> None:

@@ -7,13 +7,15 @@ model.safetensors   the trained model, with its mechanism
 domain.npz          where the training data lies, for who asks whether a state is outside it
 held-out-*.csv      the runs that were held out, and what the model says of them
 report.html         how well, how far ahead, where
-metrics.json        the numbers; the last to be written
+metrics.json        the numbers
+mbdnode.json        that this is a fit, and which files are its own
 """
 
 import datetime
 import importlib.metadata
 import io
 import json
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,7 @@ import numpy as np
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data import write
 from mbdnode.data.atomic import replace_file
+from mbdnode.data.folders import find_result, replace_folder
 from mbdnode.errors import UserError
 from mbdnode.experiments.folder import CONFIG, METRICS, MODEL, write_history, write_json
 from mbdnode.models import AbstractModel, Ensemble, load, save
@@ -33,28 +36,16 @@ from mbdnode.simulation import Domain
 from mbdnode.surrogate.configuration import FitConfig
 from mbdnode.surrogate.fitting import Fitted
 
+KIND = "fit"
 DOMAIN, PAGE, READ = "domain.npz", "report.html", "read.txt"
+# Without which it is not finished.
+FILES = (CONFIG, METRICS, MODEL, DOMAIN)
 _PACKAGES = ("mbdnode", "jax", "equinox", "diffrax", "numpy", "scipy", "pyarrow")
 _MOST_KNOWN = 4_000
 
 
-def check_folder(path: Path) -> None:
-    """Raise `UserError` unless a fit may be written there.
-
-    **Arguments:**
-
-    - `path`: the folder, which must be new, empty, or hold a fit.
-    """
-    if path.exists() and not path.is_dir():
-        raise UserError(f"'{path}' is a file; name a folder for the fit.")
-    if path.is_dir() and any(path.iterdir()) and not (path / METRICS).is_file():
-        raise UserError(
-            f"'{path}' holds something else than a fit. Choose another --out, or empty it."
-        )
-
-
 def write_folder(path: Path, fitted: Fitted, command: str) -> None:
-    """Write everything, each file whole, the metrics last.
+    """Write everything, in place of an earlier fit in the same folder, whole or not at all.
 
     **Arguments:**
 
@@ -62,10 +53,10 @@ def write_folder(path: Path, fitted: Fitted, command: str) -> None:
     - `fitted`: what came of the fit.
     - `command`: what made it.
     """
-    path.mkdir(parents=True, exist_ok=True)
-    # Of an earlier fit in the same folder nothing may be left that seems to be of this one.
-    for old in [path / METRICS, *path.glob("held-out-*.csv")]:
-        old.unlink(missing_ok=True)
+    replace_folder(path, KIND, lambda part: _fill(part, fitted, command))
+
+
+def _fill(path: Path, fitted: Fitted, command: str) -> None:
     prepared = fitted.prepared
     write_json(path / CONFIG, to_dict(prepared.config))
     text = "\n".join(prepared.notes) + "\n"
@@ -183,26 +174,49 @@ def read_folder(path: Path, system: Any = None) -> StoredFit:
 
     A `StoredFit`. Raises `UserError` for a folder that does not hold one.
     """
-    for name in (CONFIG, METRICS, MODEL, DOMAIN):
-        if not (path / name).is_file():
-            raise UserError(
-                f"'{path}' has no {name}, so it is not the folder of a finished fit. Make one "
-                "with: mbdnode fit LOGS... --out DIR"
-            )
+    find_result(path, KIND, FILES)
+    config = from_dict(FitConfig, _read_json(path / CONFIG))
+    return StoredFit(
+        config, load(path / MODEL, system), _read_domain(path / DOMAIN), _read_json(path / METRICS)
+    )
+
+
+def _read_json(path: Path) -> Any:
     try:
-        config = from_dict(FitConfig, json.loads((path / CONFIG).read_text()))
-        metrics = json.loads((path / METRICS).read_text())
-        with np.load(path / DOMAIN) as stored:
+        return json.loads(path.read_text())
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, str(error)) from error
+
+
+def _read_domain(path: Path) -> Domain:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            # As `_write_domain` leaves it, so that no more is read than the file is long.
+            if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
+                raise _damaged(path, "its arrays are compressed")
+        with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         domain = Domain(
-            arrays["points"],
-            arrays["center"],
-            arrays["spread"],
+            np.asarray(arrays["points"], float),
+            np.asarray(arrays["center"], float),
+            np.asarray(arrays["spread"], float),
             float(arrays["threshold"]),
-            tuple(arrays["positions"].tolist()),
-            tuple(arrays["velocities"].tolist()),
-            tuple(arrays["angles"].tolist()),
+            tuple(map(int, arrays["positions"])),
+            tuple(map(int, arrays["velocities"])),
+            tuple(map(bool, arrays["angles"])),
         )
-    except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
-        raise UserError(f"The fit in '{path}' is damaged: {error}.") from error
-    return StoredFit(config, load(path / MODEL, system), domain, metrics)
+    except UserError:
+        raise
+    except KeyError as error:
+        raise _damaged(path, f"it has no array {error.args[0]!r}") from error
+    except (ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise _damaged(path, "it does not hold plain arrays of numbers") from error
+    if domain.points.ndim != 2 or domain.points.shape[1:] != domain.center.shape:
+        raise _damaged(path, f"its points have shape {domain.points.shape}")
+    return domain
+
+
+def _damaged(path: Path, why: str) -> UserError:
+    return UserError(
+        f"'{path}' is not as `mbdnode fit` wrote it: {why}. Copy the folder again, or fit again."
+    )

@@ -66,7 +66,7 @@ def test_a_quick_return_keeps_energy_and_constraints_and_returns_quickly(result)
 
 def test_pictures_and_film_are_written(result):
     out = result[1]
-    names = {"mechanism.png", "mechanism.svg", "motion.gif", "trajectory.csv"}
+    names = {"mechanism.png", "mechanism.svg", "motion.gif", "trajectory.csv", "mbdnode.json"}
     assert {path.name for path in out.iterdir()} == names
     with Image.open(out / "motion.gif") as film:
         assert film.n_frames == 20  # at 20 a second for 1 s

@@ -1,0 +1,274 @@
+"""Folders of results: what kind each is, and how one takes another's place.
+
+Every folder that a command writes has a file `mbdnode.json`, which says by which command it was
+written and what belongs to it. A command writes to a new folder, to an empty one, or over a result
+of its own; where there is anything else, it refuses.
+
+A result is written to a folder of its own beside the destination, and then the two change names in
+one step of the file system. Whatever goes wrong before, a full disk or a killed process included,
+leaves the old result as it was; whatever goes wrong after, the new one.
+"""
+
+import contextlib
+import ctypes
+import fnmatch
+import glob
+import json
+import os
+import re
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from mbdnode.data.atomic import check_links, replace_file
+from mbdnode.errors import UserError
+
+MARKER = "mbdnode.json"
+# What file managers put into folders, and what a killed writing leaves of a single file.
+_NOBODYS = (".DS_Store", "Thumbs.db", "desktop.ini", ".*.part")
+# The remains of a killed writing are removed by the next one, if nobody can be at it any more.
+_STALE_S = 3600.0
+_MOST_NAMED = 3
+
+
+def folder_name(*parts: object) -> str:
+    """A name that every file system takes, such as "cart-pole-swing-up-0".
+
+    **Arguments:**
+
+    - `parts`: names and numbers; what some systems do not allow, such as ":", becomes "-".
+
+    **Returns:**
+
+    The parts with "-" between them.
+    """
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(map(str, parts)))
+
+
+def check_folder(path: Path, kind: str) -> Path:
+    """Raise `UserError` unless a result may be written there; nothing is changed.
+
+    **Arguments:**
+
+    - `path`: the folder: new, empty, or with a result of the same kind.
+    - `kind`: the command that wants to write, such as "fit".
+
+    **Returns:**
+
+    The folder with links followed.
+    """
+    check_links(path)
+    path = path.resolve()
+    _recover(path)
+    if not path.exists():
+        _check_parent(path)
+        return path
+    if not path.is_dir():
+        raise UserError(f"'{path}' is a file; name a folder with --out.")
+    if not any(path.iterdir()):
+        _check_parent(path)
+        return path
+    found = read_marker(path)
+    if found is not None and found["kind"] != kind:
+        raise UserError(
+            f"'{path}' holds a result of `mbdnode {found['kind']}`, not of `mbdnode {kind}`. "
+            "Choose another --out, or remove that folder."
+        )
+    own = (MARKER, *found["files"]) if found else ()
+    foreign = sorted(
+        entry.name
+        for entry in path.iterdir()
+        if not any(fnmatch.fnmatchcase(entry.name, name) for name in (*own, *_NOBODYS))
+    )
+    if foreign:
+        more = "" if len(foreign) <= _MOST_NAMED else f" and {len(foreign) - _MOST_NAMED} more"
+        why = f"and no {MARKER} that says whose it is"
+        why = why if found is None else f"which `mbdnode {kind}` did not write"
+        raise UserError(
+            f"'{path}' holds {', '.join(foreign[:_MOST_NAMED])}{more}, {why}. Choose another "
+            "--out, or move that elsewhere."
+        )
+    _check_parent(path)
+    return path
+
+
+def _check_parent(path: Path) -> None:
+    """The result is written beside its destination, so it is the parent that must let us."""
+    nearest = next(parent for parent in path.parents if parent.exists())
+    if not nearest.is_dir():
+        raise UserError(
+            f"'{nearest}' is a file, so there can be no folder '{path}'. Choose another --out."
+        )
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise UserError(f"'{nearest}' cannot be written to. Choose another --out.")
+    if path.exists() and Path.cwd().is_relative_to(path):
+        raise UserError(
+            f"'{path}' is where you are, and a result takes the place of its folder as a whole. "
+            "Choose another --out."
+        )
+
+
+def read_marker(path: Path) -> dict[str, Any] | None:
+    """What a folder says of itself: "kind" and "files"; None if it says nothing."""
+    try:
+        found = json.loads((path / MARKER).read_text())
+        return {"kind": str(found["kind"]), "files": tuple(map(str, found["files"]))}
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UserError(
+            f"'{path / MARKER}', which says what the folder is, cannot be read ({error}). Remove "
+            "that folder, or choose another."
+        ) from error
+
+
+def find_result(path: Path, kind: str, files: Iterable[str]) -> Path:
+    """Raise `UserError` unless a folder holds a finished result.
+
+    **Arguments:**
+
+    - `path`: the folder.
+    - `kind`: of result, as for `check_folder`.
+    - `files`: that it must have.
+
+    **Returns:**
+
+    The path.
+    """
+    _recover(path)
+    if not path.is_dir():
+        what = "is a file" if path.exists() else "does not exist"
+        raise UserError(f"'{path}' {what}; name a folder that `mbdnode {kind}` wrote.")
+    found = read_marker(path)
+    if found is not None and found["kind"] != kind:
+        raise UserError(
+            f"'{path}' holds a result of `mbdnode {found['kind']}`; name a folder that "
+            f"`mbdnode {kind}` wrote."
+        )
+    for name in files:
+        if not (path / name).is_file():
+            raise UserError(
+                f"'{path}' has no {name}, so it is not the folder of a finished {kind}; name one "
+                f"that `mbdnode {kind}` wrote."
+            )
+    return path
+
+
+def open_folder(path: Path, kind: str, files: Iterable[str]) -> Path:
+    """Make a folder that is filled file by file, or go on with one.
+
+    **Arguments:**
+
+    - `path`, `kind`: as for `check_folder`.
+    - `files`: names, or patterns such as "probe-*.csv", of what will be in it.
+
+    **Returns:**
+
+    The folder with links followed.
+    """
+    path = check_folder(path, kind)
+    path.mkdir(parents=True, exist_ok=True)
+    before = read_marker(path)
+    _mark(path, kind, {*files, *(before["files"] if before else ())})
+    return path
+
+
+def _mark(path: Path, kind: str, files: Iterable[str]) -> None:
+    text = json.dumps({"kind": kind, "files": sorted(files)}, indent=2) + "\n"
+    replace_file(path / MARKER, lambda file: file.write(text.encode()))
+
+
+def replace_folder(
+    path: Path, kind: str, fill: Callable[[Path], Any], *, keep: Iterable[str] = ()
+) -> None:
+    """Write a whole result, or leave what was there.
+
+    **Arguments:**
+
+    - `path`, `kind`: as for `check_folder`.
+    - `fill`: writes all files to the empty folder that it is given.
+    - `keep`: files of the old folder that go into the new one.
+    """
+    path = check_folder(path, kind)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_stale(path)
+    part = _beside(path, "part")
+    try:
+        part.mkdir()
+        fill(part)
+        for name in keep:
+            if (path / name).exists():
+                shutil.copy2(path / name, part / name)
+        _mark(part, kind, (entry.name for entry in part.iterdir() if entry.name != MARKER))
+        if path.exists():
+            shutil.copymode(path, part)
+        _put(part, path)
+    except OSError as error:
+        reason = error.__cause__ if isinstance(error.__cause__, OSError) else error
+        raise OSError(
+            f"Writing '{path}' failed: {reason.strerror or reason}. What it held is as it was; "
+            "check the disk's free space and the folder's permissions, or choose another --out."
+        ) from error
+    finally:
+        # The unfinished new folder; or, when all went well, the old one.
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.{suffix}")
+
+
+def _put(part: Path, path: Path) -> None:
+    """Give the new folder its name; what had it takes the new one's."""
+    if not path.exists():
+        os.rename(part, path)
+    elif not _exchange(part, path):
+        # Two steps. If the process is killed between them, `_recover` takes the first one back.
+        old = _beside(path, "old")
+        os.rename(path, old)
+        try:
+            os.rename(part, path)
+        except OSError:
+            os.rename(old, path)
+            raise
+        (old / MARKER).unlink(missing_ok=True)  # No longer a whole result to recover.
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two names change places in one step, as Linux and macOS can on most file systems."""
+    if os.name != "posix":
+        return False
+    libc = ctypes.CDLL(None)
+    names = os.fsencode(one), os.fsencode(other)
+    here, swap = -100, 2  # AT_FDCWD; RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS.
+    with contextlib.suppress(AttributeError):  # The C library does not have the call.
+        if sys.platform == "linux":
+            return libc.renameat2(here, names[0], here, names[1], swap) == 0
+        if sys.platform == "darwin":
+            return libc.renamex_np(*names, swap) == 0
+    return False
+
+
+def _recover(path: Path) -> None:
+    """Take back half of a replacement in two steps."""
+    if not path.exists():
+        for old in _remains(path, "old"):
+            if (old / MARKER).is_file():
+                os.rename(old, path)
+                return
+
+
+def _remains(path: Path, suffix: str) -> list[Path]:
+    return sorted(path.parent.glob(f".{glob.escape(path.name)}.*.{suffix}"))
+
+
+def _remove_stale(path: Path) -> None:
+    for left in (*_remains(path, "part"), *_remains(path, "old")):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > _STALE_S:
+                shutil.rmtree(left, ignore_errors=True)

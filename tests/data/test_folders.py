@@ -1,0 +1,245 @@
+"""A folder of results is of one kind, and is replaced whole or not at all."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mbdnode.data import folders
+from mbdnode.data.folders import MARKER, check_folder, find_result, folder_name, replace_folder
+from mbdnode.data.folders import open_folder as open_result
+from mbdnode.errors import UserError
+
+FILES = {"config.json": b"{}", "model.bin": b"12", "metrics.json": b"[]"}
+
+
+def _write(content):
+    def fill(part):
+        for name in FILES:
+            (part / name).write_bytes(content)
+
+    return fill
+
+
+def _held(path):
+    return {entry.name: entry.read_bytes() for entry in path.iterdir() if entry.name != MARKER}
+
+
+@pytest.fixture
+def old(tmp_path):
+    path = tmp_path / "results" / "one"
+    replace_folder(path, "fit", _write(b"old"))
+    return path
+
+
+def test_folder_says_what_it_is_and_what_belongs_to_it(old):
+    assert json.loads((old / MARKER).read_text()) == {"kind": "fit", "files": sorted(FILES)}
+    assert _held(old) == dict.fromkeys(FILES, b"old")
+
+
+def test_result_of_the_same_kind_is_replaced_whole(old):
+    (old / MARKER).write_text(json.dumps({"kind": "fit", "files": [*FILES, "more.csv"]}))
+    (old / "more.csv").write_text("of the old one")
+    replace_folder(old, "fit", _write(b"new"))
+    assert _held(old) == dict.fromkeys(FILES, b"new")
+    assert [path.name for path in old.parent.iterdir()] == ["one"]
+
+
+def test_result_of_another_kind_is_refused(old):
+    with pytest.raises(UserError, match="result of `mbdnode fit`, not of `mbdnode run`"):
+        check_folder(old, "run")
+    with pytest.raises(UserError, match="result of `mbdnode fit`"):
+        replace_folder(old, "mpc", _write(b"new"))
+    with pytest.raises(UserError, match="result of `mbdnode fit`"):
+        open_result(old, "reproduce", ())
+    assert _held(old) == dict.fromkeys(FILES, b"old")
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_foreign_files_are_refused(old, marked):
+    (old / "thesis.tex").write_text("precious")
+    if not marked:
+        (old / MARKER).unlink()
+    said = r"thesis\.tex, which `mbdnode fit` did" if marked else r"and no mbdnode\.json"
+    with pytest.raises(UserError, match=said):
+        replace_folder(old, "fit", _write(b"new"))
+    assert (old / "thesis.tex").read_text() == "precious"
+
+
+def test_what_file_managers_leave_is_nobodys(old):
+    (old / ".DS_Store").touch()
+    assert check_folder(old, "fit") == old
+
+
+def test_damaged_marker_is_refused(old):
+    (old / MARKER).write_text("[" * 100_000)
+    with pytest.raises(UserError, match=r"mbdnode\.json.*cannot be read"):
+        check_folder(old, "fit")
+
+
+def test_new_and_empty_folders_are_taken(tmp_path):
+    (tmp_path / "empty").mkdir()
+    for name in ("empty", "new", "deep/er"):
+        replace_folder(tmp_path / name, "fit", _write(b"new"))
+        assert _held(tmp_path / name) == dict.fromkeys(FILES, b"new")
+
+
+def test_link_to_a_folder_stays_a_link(old):
+    link = old.parent / "link"
+    link.symlink_to(old, target_is_directory=True)
+    replace_folder(link, "fit", _write(b"new"))
+    assert link.is_symlink()
+    assert _held(old) == dict.fromkeys(FILES, b"new")
+
+
+def test_link_that_leads_to_itself_is_refused(tmp_path):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    for path in (tmp_path / "a", tmp_path / "a" / "sub"):
+        with pytest.raises(UserError, match="link"):
+            check_folder(path, "fit")
+
+
+def test_folder_inside_a_file_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    for name in ("file/sub", "file/sub/deeper"):
+        with pytest.raises(UserError, match="file' is a file, so there can be no"):
+            check_folder(tmp_path / name, "fit")
+    with pytest.raises(UserError, match="is a file; name a folder"):
+        check_folder(tmp_path / "file", "fit")
+
+
+def test_folder_that_one_is_in_is_refused(old, monkeypatch):
+    monkeypatch.chdir(old)
+    with pytest.raises(UserError, match="where you are"):
+        check_folder(Path(), "fit")
+
+
+def test_folder_that_is_filled_step_by_step_adds_to_what_is_its_own(tmp_path):
+    path = open_result(tmp_path / "run", "run", ["config.json"])
+    (path / "config.json").touch()
+    open_result(path, "run", ["probe-*.csv"])
+    (path / "probe-far.csv").touch()
+    assert check_folder(path, "run") == path
+
+
+@pytest.mark.parametrize("exchange", [True, False], ids=["one step", "two steps"])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+@pytest.mark.parametrize("name", [*FILES, MARKER, "rename"])
+def test_failure_at_any_file_leaves_the_old_result(old, monkeypatch, name, error, exchange):
+    before = _held(old)
+
+    def fill(part):
+        for own in FILES:
+            (part / own).write_bytes(b"ne")
+            if own == name:
+                raise error
+
+    def fail(*arguments):
+        raise error
+
+    monkeypatch.setattr(folders, "_exchange", fail if name == "rename" else lambda *both: exchange)
+    if name == MARKER:
+        monkeypatch.setattr(folders, "_mark", fail)
+    with pytest.raises((KeyboardInterrupt, OSError)) as caught:
+        replace_folder(old, "fit", fill)
+    if isinstance(error, OSError):
+        assert "No space left on device. What it held is as it was" in str(caught.value)
+    assert _held(old) == before
+    assert check_folder(old, "fit") == old
+    assert [path.name for path in old.parent.iterdir()] == ["one"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from mbdnode.data import folders
+
+path, moment, exchange = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "True"
+die = lambda *arguments, **options: os.kill(os.getpid(), signal.SIGKILL)
+
+def fill(part):
+    for name in {names!r}:
+        (part / name).write_bytes(b"ne")
+        if name == moment:
+            die()
+        (part / name).write_bytes(b"new")
+
+if not exchange:
+    folders._exchange = lambda *both: False
+    rename, made = os.rename, []
+    def counted(*both):
+        made.append(both)
+        rename(*both)
+        if moment == f"rename {{len(made)}}":
+            die()
+    os.rename = counted
+if moment == "removal":
+    folders.shutil.rmtree = die
+folders.replace_folder(path, "fit", fill)
+"""
+
+
+@pytest.mark.parametrize(
+    ("moment", "exchange", "after"),
+    [
+        *((name, True, b"old") for name in FILES),
+        ("removal", True, b"new"),
+        ("rename 1", False, b"old"),
+        ("rename 2", False, b"new"),
+        ("removal", False, b"new"),
+    ],
+)
+def test_kill_leaves_a_whole_result_and_can_be_repeated(old, moment, exchange, after):
+    script = KILLED.format(names=list(FILES))
+    command = [sys.executable, "-c", script, str(old), moment, str(exchange)]
+    assert subprocess.run(command, capture_output=True).returncode == -signal.SIGKILL
+    assert find_result(old, "fit", FILES) == old
+    assert _held(old) == dict.fromkeys(FILES, after)
+    replace_folder(old, "fit", _write(b"again"))
+    assert _held(old) == dict.fromkeys(FILES, b"again")
+
+
+def test_remains_of_a_killed_writing_are_removed_when_nobody_can_be_at_it(old):
+    left = old.with_name(f".{old.name}.0a1b2c3d.part")
+    fresh = old.with_name(f".{old.name}.4a1b2c3d.part")
+    left.mkdir()
+    fresh.mkdir()
+    long_ago = time.time() - 2 * 3600
+    os.utime(left, (long_ago, long_ago))
+    replace_folder(old, "fit", _write(b"new"))
+    assert not left.exists()
+    assert fresh.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere", "does not exist"),
+        ("one/model.bin", "is a file"),
+        ("empty", r"has no config\.json"),
+        ("run", "result of `mbdnode run`"),
+    ],
+)
+def test_folder_without_the_result_is_not_read(old, name, message):
+    (old.parent / "empty").mkdir()
+    open_result(old.parent / "run", "run", ())
+    with pytest.raises(UserError, match=message):
+        find_result(old.parent / name, "fit", ["config.json"])
+
+
+def test_names_of_folders_are_for_every_file_system():
+    assert folder_name("cart-pole:swing-up", "mbd-node", 0) == "cart-pole-swing-up-mbd-node-0"
+    assert folder_name('a<b>"c|d?e*f\\g/h') == "a-b-c-d-e-f-g-h"
+
+
+def test_names_of_folders_tell_all_cases_apart():
+    from mbdnode.experiments import CASES, CONTROL_TASKS
+
+    assert len({folder_name(name).lower() for name in CASES}) == len(CASES)
+    assert len({folder_name(name).lower() for name in CONTROL_TASKS}) == len(CONTROL_TASKS)
