@@ -65,6 +65,20 @@ def test_columns_without_headings_are_named_by_their_place(swing, write_csv):
     assert "no headings" in data.summary.warnings[0].text
 
 
+def test_quotes_that_would_take_rows_into_a_label_are_refused(swing, write_csv):
+    labels = ["a"] * 400
+    labels[10], labels[20] = '"a', 'a"'
+    path = write_csv({**swing, "trial": labels})
+    with pytest.raises(ValueError, match="a quote that is not closed at line 12"):
+        read(path, **ROLES, run="trial")
+
+
+def test_lines_above_the_headings_are_counted(swing, write_csv):
+    data = read(write_csv(swing, heading="bench 7\nby hand\nt,theta,omega,torque"), **ROLES)
+    check(data, swing)
+    assert "2 lines above the headings passed over" in str(data.summary)
+
+
 def test_comments_and_blank_lines_between_rows_are_passed_over(swing, write_csv):
     path = write_csv(swing)
     lines = path.read_text().splitlines()

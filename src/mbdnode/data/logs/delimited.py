@@ -38,6 +38,9 @@ class DelimitedLog(AbstractLog):
         self.form = find_form(path)
         self.headings = self.form.headings
         self.note("read", self.form.described)
+        if self.form.preamble:
+            lines = counted(self.form.preamble, "line")
+            self.note("read", f"{lines} above the headings passed over")
         for warning in self.form.warnings:
             self.warn(warning)
         self._comments = 0
@@ -153,7 +156,7 @@ class DelimitedLog(AbstractLog):
         types = {name: types.get(name, pa.string()) for name in wanted}
         delimiter = "\t" if self.form.delimiter == " " else self.form.delimiter
         try:
-            return pyarrow.csv.read_csv(
+            table = pyarrow.csv.read_csv(
                 pa.py_buffer(text.encode("utf-8", errors="replace")),
                 pyarrow.csv.ReadOptions(column_names=names, block_size=max(len(text) * 4, 64)),
                 pyarrow.csv.ParseOptions(delimiter=delimiter),
@@ -170,11 +173,24 @@ class DelimitedLog(AbstractLog):
             raise UserError(
                 f"'{self.path}' cannot be read as {self.form.described}: {error}"
             ) from error
+        # A quote that is open takes the rows that follow into its field.
+        if table.num_rows != text.count("\n") + (not text.endswith("\n")):
+            self._explain(text, first, [])
+            raise UserError(
+                f"'{self.path}' has {text.count(chr(10)):,} lines from {self.place(first)} on, but "
+                f"{table.num_rows:,} rows. Look for quotes and odd characters there."
+            )
+        return table
 
     def _explain(self, text: str, first: int, numbers: Sequence[int]) -> None:
         """Raise `UserError` for the first line that is wrong."""
         for count, line in enumerate(text.splitlines()):
             fields = self._split(line)
+            if line.count('"') % 2:
+                raise UserError(
+                    f"'{self.path}' has a quote that is not closed at {self.place(first + count)}: "
+                    f"{line.strip()[:60]!r}. Fix that line."
+                )
             if len(fields) != len(self.headings):
                 raise UserError(
                     f"'{self.path}' has {counted(len(fields), 'field')} at "

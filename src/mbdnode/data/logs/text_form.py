@@ -37,6 +37,7 @@ class TextForm:
     - `skipped`: lines before the first row, comments and blank lines not counted.
     - `sample`: the fields of the first rows.
     - `warnings`: what is not certain.
+    - `preamble`: how many of the skipped lines stand above the headings.
     """
 
     encoding: str
@@ -46,6 +47,7 @@ class TextForm:
     skipped: int
     sample: tuple[tuple[str, ...], ...]
     warnings: tuple[str, ...] = ()
+    preamble: int = 0
 
     @property
     def described(self) -> str:
@@ -95,10 +97,19 @@ def find_form(path: Path) -> TextForm:
     while above > 1 and _is_blank(rows[above - 1]):
         above -= 1
     headings, warnings = _headings(path, rows, above, comments, delimiter)
+    titles = _titles(rows, above)
+    if titles and titles[-1] < above - 1:
+        raise UserError(
+            f"'{path}' has the line {body[above - 1][:60]!r} between its headings and its first "
+            "row of numbers, and it is neither. Fix or remove it; a quote may be missing."
+        )
     if encoding == "latin-1":
         warnings.append("not UTF-8, so it was read as Latin-1; look at its headings")
     sample = tuple(tuple(row) for row in rows[above : above + _SAMPLE_LINES])
-    return TextForm(encoding, delimiter, decimal, headings, above, sample, tuple(warnings))
+    preamble = max(above - 1 - (len(titles) > 1 and _are_units(rows[titles[-1]])), 0)
+    return TextForm(
+        *(encoding, delimiter, decimal, headings, above, sample, tuple(warnings), preamble)
+    )
 
 
 def _encoding(path: Path, start: bytes) -> str:
@@ -191,7 +202,7 @@ def _headings(path, rows, above: int, comments: list[str], delimiter: str):
     warnings: list[str] = []
     count = len(rows[above])
     names, units = None, None
-    titles = [row for row in rows[:above] if len(row) == count and not _is_blank(row)]
+    titles = [rows[i] for i in _titles(rows, above)]
     if len(titles) >= 2 and _are_units(titles[-1]):
         names, units = titles[-2], titles[-1]
     elif titles:
@@ -230,6 +241,15 @@ def _headings(path, rows, above: int, comments: list[str], delimiter: str):
             for h, unit in zip(headings, bare, strict=True)
         ]
     return tuple(headings), warnings
+
+
+def _titles(rows: list[list[str]], above: int) -> list[int]:
+    """The lines above the first row that have as many fields as it."""
+    return [
+        i
+        for i, row in enumerate(rows[:above])
+        if len(row) == len(rows[above]) and not _is_blank(row)
+    ]
 
 
 def _aligned(words: list[str], count: int, warnings: list[str]) -> list[str]:
