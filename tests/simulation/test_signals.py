@@ -9,8 +9,10 @@ import pytest
 from scipy.interpolate import CubicSpline, PPoly, interp1d
 from toys import Oscillator
 
+from mbdnode.multibody import AccelerationFunction, Input, length
 from mbdnode.simulation import simulate
 from mbdnode.simulation.signals import make_signal
+from mbdnode.trajectory import State
 
 UNIFORM = np.linspace(0.5, 2.5, 9)
 UNEVEN = np.array([0.5, 0.6, 0.9, 1.0, 1.7, 1.75, 2.2, 2.4, 2.5])
@@ -114,6 +116,74 @@ def test_function_of_time_drives_the_closed_form_resonance():
     )
     np.testing.assert_allclose(run["x"], t * np.sin(2 * t) / 4, atol=1e-12)
     np.testing.assert_allclose(run["u"], np.cos(2 * t), atol=1e-15)
+
+
+def two_masses(t, q, v, u, mu):
+    """Two free masses of 1 kg, each with a force of its own."""
+    return u
+
+
+PAIR = AccelerationFunction(
+    two_masses, (length("x"), length("y")), inputs=(Input("fx"), Input("fy"))
+)
+
+
+@pytest.mark.parametrize(
+    ("fx", "fy", "kind"),
+    [
+        (np.cos(UNEVEN), np.sin(UNEVEN), "linear"),
+        (np.cos(UNEVEN), 2.5, "cubic"),
+        (np.cos(UNEVEN)[:-1], np.sin(UNEVEN), "constant"),
+        (-1.0, 2.5, "constant"),
+    ],
+    ids=["two arrays", "array and constant", "by step and by time", "two constants"],
+)
+def test_inputs_by_name_are_the_columns_of_the_array(fx, fy, kind):
+    columns = [np.append(fx, fx[-1:]) if np.size(fx) == 8 else fx, fy]
+    array = np.stack([np.broadcast_to(column, 9) for column in columns], axis=1)
+    settings = {"interpolation": kind, "integrator": "dopri5"}
+    named = simulate(PAIR, UNEVEN, {"x": 1.0}, inputs={"fy": fy, "fx": fx}, **settings)
+    whole = simulate(PAIR, UNEVEN, {"x": 1.0}, inputs=array, **settings)
+    np.testing.assert_array_equal(named.u, array)
+    np.testing.assert_array_equal(named.table, whole.table)
+
+
+def test_function_of_one_input_goes_with_samples_of_another():
+    # x'' = cos(2 t) and y'' = 6 t, both from rest at t = 0.5.
+    inputs = {"fx": lambda s: jnp.cos(2 * s), "fy": 6 * UNEVEN}
+    run = simulate(PAIR, UNEVEN, {}, inputs=inputs, interpolation="linear", integrator="dopri8")
+    since = UNEVEN - 0.5
+    x = (np.cos(1.0) - np.cos(2 * UNEVEN)) / 4 - np.sin(1.0) / 2 * since
+    np.testing.assert_allclose(run["x"], x, atol=1e-12)
+    np.testing.assert_allclose(run["y"], UNEVEN**3 - 0.125 - 0.75 * since, atol=1e-12)
+    np.testing.assert_allclose(run["fx"], np.cos(2 * UNEVEN), atol=1e-15)
+    np.testing.assert_array_equal(run["fy"], 6 * UNEVEN)
+
+
+def test_functions_by_name_compile_once():
+    traced = []
+
+    def force(s):
+        traced.append(s)
+        return jnp.sin(s)
+
+    def ends(constant):
+        return simulate(PAIR, UNIFORM, {}, inputs={"fx": force, "fy": constant})["y"][-1]
+
+    first = ends(1.0)
+    before = len(traced)
+    assert ends(2.0) == pytest.approx(2 * float(first), rel=1e-12)
+    # Only the samples at the output times are taken again.
+    assert len(traced) == before + 1
+
+
+def test_constant_by_name_may_be_traced():
+    def end(force):
+        state = State(jnp.zeros(2), jnp.zeros(2))
+        return simulate(PAIR, jnp.asarray(UNIFORM), state, inputs={"fx": force, "fy": 0.0})["x"][-1]
+
+    # x = f t^2 / 2 after two seconds.
+    np.testing.assert_allclose(jax.vmap(end)(jnp.array([1.0, -3.0])), [2.0, -6.0], atol=1e-13)
 
 
 def test_no_inputs_mean_zero():

@@ -3,9 +3,13 @@
 The three interpolations are one thing: on the interval that starts at `t_k` the input is a
 polynomial in `t - t_k`, of degree zero, one or three. Evaluating it by interval, and not by time,
 keeps a held input at its own value up to the very end of its step.
+
+Inputs by name may be samples in one column and a function in another. Polynomials and functions
+are added, and each is zero where the other speaks.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import equinox as eqx
@@ -28,8 +32,9 @@ class Signal(eqx.Module):
     **Arguments:**
 
     - `samples`: the values at the output times.
-    - `coefficients`: of the polynomial on each interval, lowest degree first; None for a function.
-    - `function`: `u(t)`; None for sampled inputs.
+    - `coefficients`: of the polynomial on each interval, lowest degree first; None if there are no
+        sampled inputs.
+    - `function`: `u(t)`; None if all are sampled.
     """
 
     samples: Float[Array, "n nu"]
@@ -40,13 +45,15 @@ class Signal(eqx.Module):
         self, t: Float[Array, ""], start: Float[Array, ""], coefficients: Array | None
     ) -> Float[Array, " nu"]:
         """The value at `t` in the interval that begins at `start` and has these coefficients."""
+        parts = []
         if self.function is not None:
-            return _as_inputs(self.function(t), self.samples.shape[1])
-        assert coefficients is not None
-        value = coefficients[-1]
-        for lower in coefficients[-2::-1]:
-            value = value * (t - start) + lower
-        return value
+            parts.append(_as_inputs(self.function(t), self.samples.shape[1]))
+        if coefficients is not None:
+            value = coefficients[-1]
+            for lower in coefficients[-2::-1]:
+                value = value * (t - start) + lower
+            parts.append(value)
+        return sum(parts[1:], start=parts[0])
 
 
 def make_signal(
@@ -59,7 +66,8 @@ def make_signal(
     - `system`: whose inputs.
     - `t`: the output times, where sampled inputs have their samples.
     - `inputs`: None for zero; a function of time; an array with one row for each time or, when
-        held constant, for each step; a vector is read as a column if there is one input.
+        held constant, for each step; a vector is read as a column if there is one input. By name,
+        each is such a vector, a function of time, or a constant.
     - `interpolation`: between samples.
 
     **Returns:**
@@ -71,6 +79,8 @@ def make_signal(
         raise unknown_name("interpolation", interpolation, INTERPOLATIONS)
     if inputs is None:
         return Signal(jnp.zeros((t.shape[0], count)), jnp.zeros((t.shape[0] - 1, 1, count)))
+    if isinstance(inputs, Mapping) and (count or not inputs):
+        return _signal_by_name(t, inputs, names, interpolation)
     if count == 0:
         raise UserError(
             f"{type(system).__name__} has no inputs; leave `inputs` out, or name its inputs (a "
@@ -83,7 +93,8 @@ def make_signal(
     except (TypeError, ValueError) as error:
         raise UserError(
             f"Inputs are a {type(inputs).__name__} that is no array of numbers; give an array with "
-            f"a row for each time and the columns {', '.join(names)}, or a function of time."
+            f"a row for each time and the columns {', '.join(names)}, a function of time, or such "
+            f"by name: {{{names[0]!r}: 0.0}}."
         ) from error
     if values.ndim == 1 and count == 1:
         values = values[:, None]
@@ -96,14 +107,93 @@ def make_signal(
             f"Inputs have shape {values.shape}; there must be {steps} and {count} column(s): "
             f"{', '.join(names)}."
         )
+    _check_finite(values, names)
+    samples = jnp.concatenate([values, values[-1:]]) if per_step else values
+    return Signal(samples, _POLYNOMIALS[interpolation](t, samples))
+
+
+def _signal_by_name(
+    t: Float[Array, " n"], inputs: Mapping[str, Any], names: tuple[str, ...], interpolation: str
+) -> Signal:
+    """A signal from samples, functions of time and constants, each by its input's name."""
+    for name in inputs:
+        if name not in names:
+            raise unknown_name("input", str(name), names)
+    missing = [name for name in names if name not in inputs]
+    if missing:
+        raise UserError(
+            f"Inputs are given by name, but not for {', '.join(missing)}. Name every one of "
+            f"{', '.join(names)}; give 0.0 for one that does nothing."
+        )
+    if not names:
+        return Signal(jnp.zeros((t.shape[0], 0)), jnp.zeros((t.shape[0] - 1, 1, 0)))
+    functions = tuple(inputs[name] if callable(inputs[name]) else None for name in names)
+    others = [
+        jnp.zeros(())
+        if callable(inputs[name])
+        else _as_column(name, inputs[name], t.shape[0], interpolation)
+        for name in names
+    ]
+    samples = jnp.stack([jnp.broadcast_to(x, t.shape) for x in others], axis=1)
+    _check_finite(samples, names)
+    # Constants need no spline, for which there may be too few times.
+    kind = interpolation if any(x.ndim for x in others) else "constant"
+    driven = sum(function is not None for function in functions)
+    coefficients = _POLYNOMIALS[kind](t, samples) if driven < len(names) else None
+    if not driven:
+        return Signal(samples, coefficients)
+    function = _FunctionsByName(names, functions)
+    return Signal(samples + jax.vmap(function)(t), coefficients, function)
+
+
+def _as_column(name: str, value: Any, count: int, interpolation: str) -> Array:
+    """A constant, or one value for each time."""
+    rows = f"{count} values (one for each time)"
+    rows += f" or {count - 1} (one for each step)" if interpolation == "constant" else ""
+    accepted = f"give a number, {rows}, or a function of time"
+    try:
+        column = jnp.asarray(value, float)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"Input {name!r} is {value!r}; {accepted}.") from error
+    if interpolation == "constant" and column.shape == (count - 1,):
+        column = jnp.concatenate([column, column[-1:]])
+    if column.shape not in ((), (count,)):
+        raise UserError(f"Input {name!r} has shape {column.shape}; {accepted}.")
+    if not column.ndim and not is_traced(column) and not np.isfinite(float(column)):
+        raise UserError(f"Input {name!r} is {float(column)}; inputs must be finite.")
+    return column
+
+
+@dataclass(frozen=True)
+class _FunctionsByName:
+    """The functions of some inputs as one of all, zero for the others.
+
+    Equal functions make it equal, so that a rollout with the same ones is not compiled again.
+    """
+
+    names: tuple[str, ...]
+    functions: tuple[Callable | None, ...]
+
+    def __call__(self, t: Float[Array, ""]) -> Float[Array, " nu"]:
+        values = []
+        for name, function in zip(self.names, self.functions, strict=True):
+            value = jnp.asarray(0.0 if function is None else function(t), float)
+            if value.shape not in ((), (1,)):
+                raise UserError(
+                    f"The function of input {name!r} returned shape {value.shape}; it must return "
+                    "one number."
+                )
+            values.append(value.reshape(()))
+        return jnp.stack(values)
+
+
+def _check_finite(values: Float[Array, "n nu"], names: tuple[str, ...]) -> None:
     if not is_traced(values) and not np.all(np.isfinite(np.asarray(values))):
         row, column = np.argwhere(~np.isfinite(np.asarray(values)))[0]
         raise UserError(
             f"Input {names[column]!r} is {float(values[row, column])} in row {row}; inputs must "
             "be finite. Fill or cut those rows."
         )
-    samples = jnp.concatenate([values, values[-1:]]) if per_step else values
-    return Signal(samples, _POLYNOMIALS[interpolation](t, samples))
 
 
 def _as_inputs(value: Any, count: int) -> Float[Array, " nu"]:

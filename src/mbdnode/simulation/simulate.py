@@ -61,7 +61,8 @@ def simulate(
     - `t`: increasing times, uniform or not; the first is the start.
     - `initial`: a `State`, or what is known of it by name; the rest is completed. An LSTM goes on
         from a `Trajectory` of its first rows.
-    - `inputs`: None for zero, an array with a row for each time (or each step), or `u(t)`.
+    - `inputs`: None for zero, an array with a row for each time (or each step), or `u(t)`; or by
+        name, each of them a vector, a function of time, or a constant.
     - `parameters`: values by name; defaults for the rest.
     - `integrator`: a name such as "rk4" or "dopri8", or an integrator; "analytic" for the
         closed form of a system that has one.
