@@ -1,7 +1,7 @@
 """State, Samples, Trajectory and Dataset: all that crosses a border between rooms."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -10,12 +10,18 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError, check_memory
+from mbdnode.naming import unknown_name
 from mbdnode.status import Status, completed
+
+if TYPE_CHECKING:
+    import pandas
 
 # Of a trajectory's numbers while it is made, completed and written: measured, 26 to 35 bytes each.
 _COPIES = 5
 # Beside coordinates, velocities and inputs: the time and two residuals.
 _OTHER_COLUMNS = 3
+# The frame's own note of which of its columns are what, and its column of marks.
+_NOTE, _MARKS = "mbdnode", "outside"
 
 
 class State(eqx.Module):
@@ -40,8 +46,11 @@ class Samples(eqx.Module):
 class Trajectory(eqx.Module):
     """States at given times, with what drove them and how well they keep the constraints.
 
-    Rows after a failure are not numbers, so shapes do not depend on values and `jax.vmap` gives a
+    Rows after a failure are NaN, so shapes do not depend on values and `jax.vmap` gives a
     trajectory whose arrays have a leading batch axis; `kept` cuts those rows off.
+
+    `run["theta"]` is one column, `np.asarray(run)` all of them in the order of `columns`, and
+    `to_frame` a pandas `DataFrame`.
 
     **Arguments:**
 
@@ -88,6 +97,93 @@ class Trajectory(eqx.Module):
 
     def __len__(self) -> int:
         return self.t.shape[-1]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """All columns side by side, as `np.asarray` asks for them."""
+        if copy is False:
+            raise ValueError(
+                "The columns of a trajectory are copied into one array, so copy=False cannot be "
+                "met. Use np.asarray(trajectory)."
+            )
+        # By NumPy: JAX would compile it for every length.
+        columns = [np.asarray(x) for x in (self.t[..., None], self.q, self.v, self.u)]
+        return np.concatenate(columns, axis=-1, dtype=dtype)
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """The trajectory as a pandas `DataFrame`, with the rows and columns that a file has.
+
+        The columns are those of `columns`, and `outside` for one that knows whether it left the
+        training data; the rows after a failure are left out. Residuals, `spread` and `decisions`
+        are not in it. Needs pandas: `pip install 'mbdnode[frames]'`.
+
+        **Returns:**
+
+        A frame that `from_frame` turns back into the trajectory, bit for bit.
+        """
+        self.require_single("to_frame")
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError(
+                "to_frame needs pandas, which is not installed. Get it with: pip install "
+                "'mbdnode[frames]', or use np.asarray(trajectory) and trajectory.columns."
+            ) from error
+        count = int(self.status.step) + 1
+        frame = pandas.DataFrame(np.asarray(self)[:count], columns=list(self.columns))
+        if self.outside is not None:
+            frame[_MARKS] = np.asarray(self.outside, bool)[:count]
+        names = {"coordinates": self.coordinates, "rates": self.rates, "inputs": self.inputs}
+        frame.attrs[_NOTE] = {what: list(columns) for what, columns in names.items()}
+        return frame
+
+    @staticmethod
+    def from_frame(
+        frame: Any,
+        *,
+        time: str = "t",
+        coordinates: Sequence[str] | str | None = None,
+        rates: Sequence[str] | str | None = None,
+        inputs: Sequence[str] | str | None = None,
+    ) -> "Trajectory":
+        """A trajectory from a pandas `DataFrame`.
+
+        **Arguments:**
+
+        - `frame`: of `to_frame`, or any with a column for the time and for each coordinate and
+            velocity. Other columns are left aside.
+        - `time`: the column with the time in seconds.
+        - `coordinates`, `rates`, `inputs`: the columns with coordinates, their velocities
+            (`<coordinate>_dot` by default) and inputs. A frame of `to_frame` knows them, unless it
+            has been in a CSV file since.
+
+        **Returns:**
+
+        A `Trajectory`. Its residuals are not known, and are zero.
+        """
+        if not hasattr(frame, "columns") or not hasattr(frame, "attrs"):
+            raise TypeError(
+                f"from_frame takes a pandas DataFrame, but this is a {type(frame).__name__}."
+            )
+        names = _names_of(frame, coordinates, rates, inputs)
+        read = lambda columns: [_numbers(frame, name) for name in columns]  # noqa: E731
+        t = _numbers(frame, time)
+        check_times(t)
+        q, v, u = (np.array(read(columns)).reshape(-1, len(t)).T for columns in names)
+        none = jnp.asarray(np.zeros(len(t)))
+        marks = _MARKS in frame.columns and all(_MARKS not in columns for columns in names)
+        return Trajectory(
+            t=jnp.asarray(t),
+            q=jnp.asarray(q),
+            v=jnp.asarray(v),
+            u=jnp.asarray(u),
+            position_residual=none,
+            velocity_residual=none,
+            status=completed(jnp.asarray(t[-1]), jnp.asarray(len(t) - 1), names[0]),
+            coordinates=names[0],
+            rates=names[1],
+            inputs=names[2],
+            outside=jnp.asarray(_numbers(frame, _MARKS) != 0) if marks else None,
+        )
 
     def rows(self, first: int, last: int) -> "Trajectory":
         """The piece from row `first` to row `last`, both included, of a single trajectory."""
@@ -195,6 +291,57 @@ def check_steps(steps: int, columns: int) -> None:
     """
     needed_bytes = _COPIES * 8 * (columns + _OTHER_COLUMNS) * steps
     check_memory(needed_bytes, f"A trajectory of {steps:,} steps", "Take fewer steps.")
+
+
+def _names_of(frame: Any, coordinates: Any, rates: Any, inputs: Any) -> tuple[tuple[str, ...], ...]:
+    """The columns of a frame that are coordinates, velocities and inputs."""
+    note = frame.attrs.get(_NOTE, {}) if coordinates is None else {}
+    coordinates = note.get("coordinates") if coordinates is None else coordinates
+    if coordinates is None:
+        raise UserError(
+            f"The frame does not say which of its columns {', '.join(map(str, frame.columns))} are "
+            "coordinates. Name them: from_frame(frame, coordinates=[...], inputs=[...])."
+        )
+    listed = lambda given: (given,) if isinstance(given, str) else tuple(given)  # noqa: E731
+    coordinates = listed(coordinates)
+    usual = [f"{name}_dot" for name in coordinates]
+    rates = listed(note.get("rates", usual) if rates is None else rates)
+    inputs = listed(note.get("inputs", ()) if inputs is None else inputs)
+    if not coordinates or len(rates) != len(coordinates):
+        raise UserError(
+            f"There are {len(rates)} rates for {len(coordinates)} coordinate(s): name at least one "
+            "coordinate, and the velocity of each."
+        )
+    every = (*coordinates, *rates, *inputs)
+    for name in every:
+        if every.count(name) > 1:
+            raise UserError(f"Column {name!r} is named twice; it can be one thing only.")
+    return coordinates, rates, inputs
+
+
+def _numbers(frame: Any, name: str) -> np.ndarray:
+    """A column of a frame as finite float64."""
+    if name not in frame.columns:
+        raise unknown_name("column", str(name), map(str, frame.columns))
+    column = frame[name]
+    if column.ndim != 1:
+        raise UserError(f"Column {name!r} is there {column.shape[1]} times; rename the others.")
+    if column.dtype.kind not in "biuf":
+        way_out = f"pandas.to_numeric(frame[{name!r}])"
+        if column.dtype.kind == "M":
+            way_out = f"(frame[{name!r}] - frame[{name!r}].iloc[0]).dt.total_seconds(), in seconds"
+        raise UserError(
+            f"Column {name!r} holds {column.dtype}; a trajectory is of numbers. Convert it first, "
+            f"for instance with {way_out}."
+        )
+    values = column.to_numpy(dtype=float, na_value=np.nan)
+    if not np.all(np.isfinite(values)):
+        row = int(np.argmin(np.isfinite(values)))
+        raise UserError(
+            f"Column {name!r} is {values[row]} in row {row}; every value must be finite. Drop such "
+            "rows with frame.dropna(), or fill them with frame.interpolate()."
+        )
+    return values
 
 
 def check_times(t: Any) -> None:
