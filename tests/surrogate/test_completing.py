@@ -50,6 +50,37 @@ def test_more_coordinates_than_freedoms_are_compared(turning):
     assert float(note.split("is ")[1].split(" ")[0]) < 1e-12
 
 
+def test_coordinates_that_say_nothing_are_passed_over(turning):
+    # The slider's y never changes, and its angle neither; the crank's y tells of the motion.
+    early = turning.rows(0, 10)
+    data, notes = complete_runs(CRANK, Dataset(recorded(early, ["y3", "theta3", "y1"])))
+    assert np.asarray(data.trajectories[0].q) == pytest.approx(np.asarray(early.q), abs=1e-10)
+    assert any("completed: 8 coordinates from y1" in note for note in notes)
+
+
+def test_any_sufficient_set_of_coordinates_will_do():
+    swing = mbd.mechanisms.DoublePendulumCartesian()
+    run = mbd.simulate(swing, T, {})
+    names = swing.coordinate_names
+    # The first two are both of the first mass, which has one degree of freedom.
+    data, notes = complete_runs(swing, Dataset(recorded(run, names[:3])))
+    assert np.asarray(data.trajectories[0].q) == pytest.approx(np.asarray(run.q), abs=1e-10)
+    assert any(note.startswith("completed") for note in notes)
+
+
+def test_set_that_fails_later_is_given_up_for_another():
+    # At the dead point, in the middle of the run, x3 does not tell where the crank is.
+    run = mbd.simulate(CRANK, T, {"theta1": -0.5, "theta1_dot": 1.0})
+    data, notes = complete_runs(CRANK, Dataset(recorded(run, ["x3", "y1"])))
+    assert np.asarray(data.trajectories[0].q) == pytest.approx(np.asarray(run.q), abs=1e-10)
+    assert any("from y1" in note for note in notes)
+
+
+def test_coordinates_that_determine_nothing_are_refused(turning):
+    with pytest.raises(ValueError, match=r"\(y3, theta3\) do not determine"):
+        complete_runs(CRANK, Dataset(recorded(turning, ["y3", "theta3"])))
+
+
 def test_runs_of_different_lengths_are_completed_alike(turning):
     runs = [turning, turning.rows(0, 25)]
     data, _ = complete_runs(CRANK, Dataset([recorded(run, ["theta1"]) for run in runs]))
@@ -68,7 +99,7 @@ def test_columns_come_in_the_systems_order():
 def test_too_few_coordinates_are_refused():
     swing = mbd.mechanisms.DoublePendulumCartesian()
     run = mbd.simulate(swing, T, {})
-    with pytest.raises(ValueError, match="2 freedom"):
+    with pytest.raises(ValueError, match=r"2 degree\(s\) of freedom"):
         complete_runs(swing, Dataset(recorded(run, [swing.coordinate_names[0]])))
 
 

@@ -1,10 +1,12 @@
 """From what a log recorded to the whole state of the system.
 
 A log has some of the coordinates: an encoder on the crank, not the angle of the rod. As many as
-there are freedoms determine the rest; row by row the constraints are closed from the row before, so
-a mechanism that can be assembled in two ways stays in one. Inputs that were not recorded are zero.
+there are degrees of freedom determine the rest, if they are the right ones; row by row the
+constraints are closed from the row before, so a mechanism that can be assembled in two ways stays
+in one. Inputs that were not recorded are zero.
 """
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg
 
 from mbdnode.errors import UserError
 from mbdnode.multibody import (
@@ -23,11 +26,17 @@ from mbdnode.multibody import (
     consistent_state,
     constraint_counts,
     resolve_parameters,
+    velocity_constraints,
 )
 from mbdnode.naming import unknown_name
 from mbdnode.simulation.rollout import make_row
 from mbdnode.status import completed
 from mbdnode.trajectory import Dataset, State, Trajectory
+
+# Rows of an orthonormal basis are regular above this.
+_REGULAR = 1e-8
+# Sets of coordinates that are looked at; any log has fewer.
+_MOST_SETS = 20_000
 
 
 def complete_runs(system: AbstractSystem, data: Dataset) -> tuple[Dataset, list[str]]:
@@ -58,12 +67,7 @@ def complete_runs(system: AbstractSystem, data: Dataset) -> tuple[Dataset, list[
             )
         runs = [_reordered(system, run) for run in data.trajectories]
         return Dataset(runs, data.parameters, data.summary), notes
-    chosen = _independent(system, recorded, mu)
-    longest = max(len(run) for run in data.trajectories)
-    runs = [
-        _completed(system, run, chosen, _scalars(values), longest)
-        for run, values in zip(data.trajectories, data.parameters, strict=True)
-    ]
+    chosen, runs = _completed_by_some(system, data)
     others = [name for name in system.coordinate_names if name not in chosen]
     notes.append(
         f"completed: {len(others)} coordinates from {', '.join(chosen)} by the constraints"
@@ -99,21 +103,45 @@ def _missing_inputs(system: AbstractSystem, run: Trajectory) -> list[str]:
     return [f"inputs: {', '.join(missing)} not recorded, taken as zero"] if missing else []
 
 
-def _independent(system: AbstractSystem, recorded: tuple[str, ...], mu: Params) -> tuple[str, ...]:
-    """As many of the recorded coordinates as determine all others."""
-    home = consistent_state(system, {})
-    freedoms = choose_partition(system, jnp.zeros(()), home.q, mu).degrees_of_freedom
-    usual = system.independent or ()
-    preferred = sorted(recorded, key=lambda name: name not in usual)
+def _sufficient(
+    system: AbstractSystem, run: Trajectory, parameters: Mapping[str, float]
+) -> list[tuple[str, ...]]:
+    """The sets of recorded coordinates that determine all others at the first row, best first.
+
+    With `N` a basis of the motions that the constraints allow, a set `S` determines the others if
+    its rows `N_S` are regular; the smallest singular value says how well.
+    """
+    recorded, mu = run.coordinates, resolve_parameters(system, parameters)
+    near = {name: float(run[name][0]) for name in recorded}
+    home = consistent_state(system, {}, guess=near, t=float(run.t[0]), parameters=parameters)
+    partition = choose_partition(system, run.t[0], home.q, mu)
+    freedoms = partition.degrees_of_freedom
     if len(recorded) < freedoms:
         raise UserError(
             f"The log has {len(recorded)} coordinate(s) ({', '.join(recorded)}), but "
-            f"{type(system).__name__} has {freedoms} freedom(s): at least as many must be recorded."
+            f"{type(system).__name__} has {freedoms} degree(s) of freedom: at least as many must "
+            "be recorded."
         )
-    chosen = tuple(preferred[:freedoms])
-    # Raises with the reason if they do not determine the others.
-    choose_partition(system, jnp.zeros(()), home.q, mu, chosen)
-    return chosen
+    if freedoms == 0:
+        return [()]  # Drives determine everything.
+    jacobian = np.asarray(velocity_constraints(system, run.t[0], home.q, mu)[0])
+    scale = np.asarray(partition.scale)
+    allowed = scipy.linalg.null_space(jacobian * scale, rcond=_REGULAR)
+    rows = {name: allowed[system.coordinate_names.index(name)] for name in recorded}
+    quality = {
+        chosen: float(np.linalg.svd(np.stack([rows[n] for n in chosen]), compute_uv=False)[-1])
+        for chosen in itertools.islice(itertools.combinations(recorded, freedoms), _MOST_SETS)
+    }
+    usual = set(system.independent or ())
+    good = [chosen for chosen, least in quality.items() if least > _REGULAR]
+    if not good:
+        raise UserError(
+            f"The recorded coordinates ({', '.join(recorded)}) do not determine the other "
+            f"coordinates of {type(system).__name__}, which has {freedoms} degree(s) of freedom, "
+            f"at its start. Record others, such as {', '.join(system.independent or ()) or 'those'}"
+            " that move independently."
+        )
+    return sorted(good, key=lambda chosen: (set(chosen) != usual, -quality[chosen]))
 
 
 def _inputs(system: AbstractSystem, run: Trajectory) -> jnp.ndarray:
@@ -147,6 +175,28 @@ def _trajectory(system: AbstractSystem, run: Trajectory, q, v, position, velocit
     )
 
 
+def _completed_by_some(
+    system: AbstractSystem, data: Dataset
+) -> tuple[tuple[str, ...], list[Trajectory]]:
+    """The runs, completed from the first set of coordinates that closes them all.
+
+    A set that determines the others at the start may not do so later: a slider does not tell
+    where its crank is at the dead points.
+    """
+    longest = max(len(run) for run in data.trajectories)
+    first_error = None
+    for chosen in _sufficient(system, data.trajectories[0], _scalars(data.parameters[0])):
+        try:
+            return chosen, [
+                _completed(system, run, chosen, _scalars(values), longest)
+                for run, values in zip(data.trajectories, data.parameters, strict=True)
+            ]
+        except UserError as error:
+            first_error = first_error or error
+    assert first_error is not None
+    raise first_error
+
+
 def _completed(
     system: AbstractSystem,
     run: Trajectory,
@@ -155,8 +205,12 @@ def _completed(
     longest: int,
 ) -> Trajectory:
     mu = resolve_parameters(system, parameters)
-    known = {name: float(run[name][0]) for name in chosen}
-    start = consistent_state(system, known, t=float(run.t[0]), parameters=parameters)
+    # What was recorded beside the chosen says in which of several ways it is assembled.
+    recorded = {name: float(run[name][0]) for name in run.coordinates}
+    known = {name: recorded[name] for name in chosen}
+    start = consistent_state(
+        system, known, guess=recorded, t=float(run.t[0]), parameters=parameters
+    )
     partition = choose_partition(system, run.t[0], start.q, mu, chosen)
     places = [run.coordinates.index(system.coordinate_names[i]) for i in _indices(partition)]
     # One length for all runs, so that one program serves them; the last row is repeated.
