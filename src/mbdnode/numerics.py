@@ -10,5 +10,17 @@ it never ends. Run by the caller it leaves the pool to its parts.
 
 import jax
 
+from mbdnode.errors import UserError
+
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_cpu_enable_async_dispatch", False)
+
+
+def check_precision() -> None:
+    """Raise `UserError` if somebody has taken float64 back since."""
+    if not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+        raise UserError(
+            "jax_enable_x64 is False, so every number would be cut to float32 and a residual of "
+            "1e-12 could not be told from 1e-7. Leave it on, as `import mbdnode` sets it; networks "
+            "are trained in float32 by TrainingConfig(precision='float32')."
+        )

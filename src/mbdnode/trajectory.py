@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError, check_memory
 from mbdnode.naming import unknown_name
+from mbdnode.numerics import check_precision
 from mbdnode.status import Status, completed
 
 if TYPE_CHECKING:
@@ -250,6 +251,7 @@ class Dataset(eqx.Module):
         parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         summary: Any = None,
     ):
+        check_precision()
         runs = (trajectories,) if isinstance(trajectories, Trajectory) else tuple(trajectories)
         if not runs:
             raise UserError("A dataset needs at least one trajectory.")

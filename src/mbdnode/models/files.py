@@ -29,6 +29,7 @@ from mbdnode.models.base import AbstractModel
 from mbdnode.models.catalogue import KINDS
 from mbdnode.models.ensemble import Ensemble
 from mbdnode.multibody import AbstractNamed, RecordedSystem, recorded_from
+from mbdnode.numerics import check_precision
 
 VERSION = 1
 _KEY = "mbdnode"
@@ -63,6 +64,7 @@ def load(path: str | os.PathLike, system: AbstractNamed | None = None) -> Any:
 
     The model, with the same numbers. Raises `UserError` for a file that is not whole or not ours.
     """
+    check_precision()
     arrays, header = read_arrays(path)
     _check_finite(arrays, path)
     if _MEMBERS not in header:

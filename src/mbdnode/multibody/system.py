@@ -16,11 +16,11 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-import mbdnode.numerics  # noqa: F401  (float64 before the first array)
 from mbdnode.errors import UserError
 from mbdnode.multibody.quantities import Coordinate, Input, Parameter
 from mbdnode.multibody.tangent import Tangent
 from mbdnode.naming import unknown_name
+from mbdnode.numerics import check_precision
 
 Time = Float[Array, ""]
 Coords = Float[Array, " nq"]
@@ -148,6 +148,7 @@ def resolve_parameters(system: AbstractNamed, given: Mapping[str, Any] | None = 
 
     A dictionary with one scalar for each of the system's parameters.
     """
+    check_precision()
     given = dict(given or {})
     for name in given:
         if name not in system.parameter_names:

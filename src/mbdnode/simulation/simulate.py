@@ -23,6 +23,7 @@ from mbdnode.multibody import (
     is_traced,
     resolve_parameters,
 )
+from mbdnode.numerics import check_precision
 from mbdnode.simulation.analytic import closed_form
 from mbdnode.simulation.domain import Domain
 from mbdnode.simulation.ensemble import AbstractEnsemble, rollout_members
@@ -84,6 +85,7 @@ def simulate(
     deviation; it ends where the first member fails. With a `domain`, `trajectory.outside` says of
     every row whether it is outside the training data.
     """
+    check_precision()
     if domain is not None:
         run = simulate(
             system,

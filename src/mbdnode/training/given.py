@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from mbdnode.data import AbstractStream
 from mbdnode.errors import UserError
 from mbdnode.models import MBDNODE, AbstractModel
+from mbdnode.numerics import check_precision
 from mbdnode.trajectory import Dataset, Trajectory
 
 
@@ -42,7 +43,8 @@ def cast(tree: Any, precision: str) -> Any:
 
 
 def check_names(model: AbstractModel, data: Dataset) -> None:
-    """Raise `UserError` unless model and data have the same coordinates and inputs."""
+    """Raise `UserError` unless model and data have the same names, and are in float64."""
+    check_precision()
     first = data.trajectories[0]
     if first.coordinates != model.coordinate_names or first.inputs != model.input_names:
         ours = ", ".join((*model.coordinate_names, *model.input_names))
