@@ -1,9 +1,11 @@
 """`mbdnode run`: what it writes, what it repeats, what it refuses."""
 
 import json
+import signal
 
 import pytest
 
+from mbdnode.cli import progress
 from mbdnode.models import load
 
 SMALL = ["--set", "width=8", "epochs=2"]
@@ -94,6 +96,35 @@ def test_wrong_requests_are_refused_before_anything_is_written(run, tmp_path, ar
     assert code == 2
     assert message in err
     assert not out.exists()
+
+
+def test_interrupted_training_exits_with_130_and_can_go_on(folder, run, tmp_path, monkeypatch):
+    from mbdnode.experiments import run as experiment
+
+    def press_ctrl_c(row, total):
+        if row["epoch"] == 0:
+            signal.raise_signal(signal.SIGINT)
+
+    def must_not_run(*arguments, **options):
+        raise AssertionError("went on after Ctrl-C")
+
+    monkeypatch.setattr(progress, "_plain", lambda: press_ctrl_c)
+    monkeypatch.setattr(experiment, "predict", must_not_run)
+    out = tmp_path / "a b"
+    result = run("run", "single-mass-spring-damper", *SMALL, "--out", out)
+    assert result.code == 130
+    assert f"mbdnode run --config '{out}/config.json' --out '{out}' --resume" in result.err
+    assert {path.name for path in out.iterdir()} == {
+        "config.json",
+        "checkpoint.safetensors",
+        "mbdnode.json",
+    }
+    monkeypatch.undo()
+    again = run("run", "--config", out / "config.json", "--out", out, "--resume")
+    assert again.code == 0
+    assert {path.name for path in out.iterdir()} == FILES
+    one, other = (place / "model.safetensors" for place in (folder, out))
+    assert one.read_bytes() == other.read_bytes()
 
 
 def test_folder_of_another_run_is_left_alone(folder, run):

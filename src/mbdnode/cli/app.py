@@ -19,6 +19,7 @@ from mbdnode.cli.cases import cases
 from mbdnode.cli.fit import fit
 from mbdnode.cli.gallery import gallery
 from mbdnode.cli.inspect import inspect
+from mbdnode.cli.interrupts import CODE
 from mbdnode.cli.mechanism import mechanism
 from mbdnode.cli.mpc import mpc
 from mbdnode.cli.predict import predict
@@ -86,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         app(spread(given), prog_name="mbdnode")
     except SystemExit as stop:
-        if stop.code == 130:
+        if stop.code == CODE:
             typer.echo("interrupted", err=True)
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except UserError as error:

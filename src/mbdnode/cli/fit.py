@@ -68,7 +68,7 @@ def fit(
     """
     command = typed_command(fit, locals())
 
-    from mbdnode.cli.interrupts import leaving_at_once
+    from mbdnode.cli.interrupts import CODE, leaving_at_once
     from mbdnode.cli.log_roles import holdout_of
     from mbdnode.data.folders import check_folder
 
@@ -100,14 +100,18 @@ def fit(
     for line in prepared.notes:
         typer.echo(line)
 
-    with training_progress(prepared.training.epochs) as report:
+    # Without epochs there is nothing to keep; with them, what was learned until Ctrl-C is.
+    grace_s = None if prepared.training.method == "gradient" else 0.0
+    with leaving_at_once(grace_s), training_progress(prepared.training.epochs) as report:
         fitted = carry_out(prepared, report=report)
     write_folder(out, fitted, command)
     typer.echo(f"Wrote {out}")
     for label, value in _lines(fitted):
         typer.echo(f"  {label:<18} {value}")
     typer.echo(f"  {'report':<18} {out / PAGE}")
-    if fitted.fit.outcome in ("diverged", "interrupted"):
+    if fitted.fit.outcome == "interrupted":
+        raise typer.Exit(CODE)
+    if fitted.fit.outcome == "diverged":
         raise typer.Exit(1)
 
 

@@ -1,5 +1,6 @@
 """`mbdnode reproduce`: the paper's tables and figures, from one command."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -91,16 +92,21 @@ def _carry_out(
     plan: "Plan", left: "list[PlannedRun]", out: Path, place: "Place"
 ) -> "dict[str, Row]":
     from mbdnode.cli.campaign import campaign_progress
+    from mbdnode.cli.interrupts import CODE, GRACE_S, leaving_at_once
     from mbdnode.experiments.cluster import ClusterLost
     from mbdnode.experiments.reproduce import carry_out_plan, command_line
 
     again = command_line(plan.request, place, out, resume=True)
+    # Workers are told to stop and are waited for; this process alone can simply end.
+    alone = place.jobs is None and place.cluster is None
+    farewell = f"Stopped. What is finished is kept; go on with:\n  {again}\n"
+    leaving = leaving_at_once(GRACE_S, farewell) if alone else nullcontext()
     try:
-        with campaign_progress([run.name for run in left]) as watch:
+        with leaving, campaign_progress([run.name for run in left]) as watch:
             return carry_out_plan(plan, left, out, place, watch)
     except KeyboardInterrupt:
-        typer.echo(f"Stopped. What is finished is kept; go on with:\n  {again}", err=True)
-        raise typer.Exit(130) from None
+        typer.echo(farewell, err=True, nl=False)
+        raise typer.Exit(CODE) from None
     except ClusterLost as error:
         typer.echo(f"error: {error}\nWhat is finished is kept; go on with:\n  {again}", err=True)
         raise typer.Exit(1) from None

@@ -1,5 +1,6 @@
 """`mbdnode run`: train a model on a case and measure it."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -66,33 +67,41 @@ def run(
     if out is not None:
         check_folder(out, "run")
 
-    from mbdnode.experiments.configuration import configure, with_changes
-    from mbdnode.experiments.folder import carry_out, open_folder, read_config
-    from mbdnode.experiments.run import check
+    from mbdnode.cli.interrupts import CODE, GRACE_S, leaving_at_once
 
-    if config is not None:
-        chosen = read_config(config)
-    else:
-        assert case is not None
-        chosen = configure(case, **given)
-    texts = split_assignments("--set", changes or (), "key=value", "epochs=100")
-    chosen = with_changes(chosen, texts)
-    check(chosen)
-    name = folder_name(chosen.case, chosen.model, chosen.recipe, chosen.seed)
-    folder = out or Path("runs") / name
-    open_folder(folder, chosen, resume=resume)
+    with leaving_at_once():
+        from mbdnode.experiments.configuration import configure, with_changes
+        from mbdnode.experiments.folder import open_folder, read_config, write_result
+        from mbdnode.experiments.run import check
+        from mbdnode.experiments.run import run as carry_out
+
+        if config is not None:
+            chosen = read_config(config)
+        else:
+            assert case is not None
+            chosen = configure(case, **given)
+        texts = split_assignments("--set", changes or (), "key=value", "epochs=100")
+        chosen = with_changes(chosen, texts)
+        check(chosen)
+        name = folder_name(chosen.case, chosen.model, chosen.recipe, chosen.seed)
+        folder = out or Path("runs") / name
+    checkpoint = open_folder(folder, chosen, resume=resume)
 
     from mbdnode.cli.progress import training_progress
 
-    with training_progress(chosen.training.epochs) as report:
-        result = carry_out(folder, chosen, report=report, resume=resume)
+    again = ["mbdnode", "run", "--config", f"{folder / 'config.json'}", "--out", f"{folder}"]
+    farewell = f"Go on with: {shlex.join([*again, '--resume'])}\n"
+    try:
+        with (
+            leaving_at_once(GRACE_S, farewell),
+            training_progress(chosen.training.epochs) as report,
+        ):
+            result = carry_out(chosen, report=report, checkpoint=checkpoint, resume=resume)
+    except KeyboardInterrupt:
+        typer.echo(farewell, err=True, nl=False)
+        raise typer.Exit(CODE) from None
+    write_result(folder, result)
     _print(result, folder)
-    if result.fit.outcome == "interrupted":
-        typer.echo(
-            f"Go on with: mbdnode run --config {folder / 'config.json'} --out {folder} --resume",
-            err=True,
-        )
-        raise typer.Exit(1)
     if result.fit.outcome == "diverged" or not result.prediction.status.ok:
         raise typer.Exit(1)
 

@@ -182,16 +182,13 @@ def _mark(path: Path, kind: str, files: Iterable[str]) -> None:
     replace_file(path / MARKER, lambda file: file.write(text.encode()))
 
 
-def replace_folder(
-    path: Path, kind: str, fill: Callable[[Path], Any], *, keep: Iterable[str] = ()
-) -> None:
+def replace_folder(path: Path, kind: str, fill: Callable[[Path], Any]) -> None:
     """Write a whole result, or leave what was there.
 
     **Arguments:**
 
     - `path`, `kind`: as for `check_folder`.
     - `fill`: writes all files to the empty folder that it is given.
-    - `keep`: files of the old folder that go into the new one.
     """
     path = check_folder(path, kind)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -200,9 +197,6 @@ def replace_folder(
     try:
         part.mkdir()
         fill(part)
-        for name in keep:
-            if (path / name).exists():
-                shutil.copy2(path / name, part / name)
         _mark(part, kind, (entry.name for entry in part.iterdir() if entry.name != MARKER))
         if path.exists():
             shutil.copymode(path, part)

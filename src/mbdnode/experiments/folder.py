@@ -107,7 +107,7 @@ def carry_out(
 
     **Returns:**
 
-    The result; after an interrupt the checkpoint stays, so that the run can go on.
+    The result. Ctrl-C raises `KeyboardInterrupt`; the checkpoint stays, so that the run can go on.
     """
     check(config)
     checkpoint = open_folder(path, config, resume=resume)
@@ -117,9 +117,8 @@ def carry_out(
 
 
 def write_result(path: Path, result: RunResult) -> None:
-    """Write all files of a run that has ended, in one step; a stopped one keeps its checkpoint."""
-    keep = (CHECKPOINT,) if result.fit.outcome == "interrupted" else ()
-    replace_folder(path, KIND, lambda part: _fill(part, result), keep=keep)
+    """Write all files of a finished run, in one step; its checkpoint goes."""
+    replace_folder(path, KIND, lambda part: _fill(part, result))
 
 
 def _fill(path: Path, result: RunResult) -> None:

@@ -128,7 +128,8 @@ def run(
 
     **Returns:**
 
-    A `RunResult`.
+    A `RunResult`. Ctrl-C raises `KeyboardInterrupt` as soon as training has kept its state; without
+    a checkpoint the run goes on with what was learned so far.
     """
     case, model = get_case(config.case), check(config)
     truth = _task_truth(case, case.control) if case.control else simulate_truth(case, config.seed)
@@ -138,6 +139,9 @@ def run(
         trained = fit(
             model, data, config.training, seed=config.seed, report=report, checkpoint=keeper
         )
+        if trained.outcome == "interrupted" and keeper is not None:
+            # The state is kept, and who presses Ctrl-C does not wait for all that follows.
+            raise KeyboardInterrupt
     else:
         trained = Fit(model, [], "nothing to train", "completed", 0, 0.0, 0.0)
     if case.control:

@@ -72,8 +72,8 @@ def run_here(runs: Sequence[PlannedRun], folder: Path, watch: Watch) -> dict[str
     with noted_interrupts() as interrupt:
         for run in runs:
             watch(Sign(run.name, "running", where))
-            rows[run.name] = row = _run_one_here(run, folder / run.name, where, watch, interrupt)
-            if interrupt.requested or row["outcome"] == "interrupted":
+            rows[run.name] = _run_one_here(run, folder / run.name, where, watch, interrupt)
+            if interrupt.requested:
                 raise KeyboardInterrupt
     return rows
 
@@ -97,9 +97,7 @@ def _run_one_here(
         row = json.loads((folder / METRICS).read_text())
     except Exception as error:
         return note_failure(run, folder, reason_of(error), _trace(error), watch, where)
-    (folder / ERROR).unlink(missing_ok=True)
-    if row["outcome"] != "interrupted":
-        watch(Sign(run.name, "finished", where))
+    watch(Sign(run.name, "finished", where))
     return row
 
 
