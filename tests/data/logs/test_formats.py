@@ -1,5 +1,7 @@
 """The same motion, whatever the file's form."""
 
+import zipfile
+
 import h5py
 import numpy as np
 import pyarrow as pa
@@ -230,3 +232,74 @@ def test_an_archive_that_would_run_code_is_not_run(tmp_path, swing):
     np.savez(path, **swing, note=np.array([{"a": 1}], dtype=object))
     data = read(path, **ROLES)
     assert "note" in data.summary.warnings[0].text
+
+
+def test_column_of_objects_is_refused_with_a_way_out(tmp_path, swing):
+    path = tmp_path / "log.npz"
+    np.savez(path, **{**swing, "theta": swing["theta"].astype(object)})
+    with pytest.raises(ValueError, match=r"'theta' of .*array of Python objects.*astype\(float\)"):
+        read(path, **ROLES)
+    np.savez(path, theta=swing["theta"].astype(object))
+    with pytest.raises(ValueError, match=r"no columns of numbers; it holds theta \(an array of"):
+        read(path, **ROLES)
+
+
+def test_file_that_says_it_holds_ten_billion_rows_is_refused(tmp_path, swing):
+    path = tmp_path / "log.h5"
+    with h5py.File(path, "w") as file:
+        for name in swing:
+            file.create_dataset(name, shape=(10**10,), chunks=(1000,), dtype=float)
+    assert path.stat().st_size < 100_000
+    with pytest.raises(ValueError, match="says that it holds 320 GB of numbers"):
+        read(path, **ROLES)
+
+
+@pytest.mark.parametrize("kind", ["npz", "mat", "parquet", "hdf5"])
+def test_small_file_that_unpacks_without_end_is_refused_before_it_does(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr("mbdnode.data.logs.log._UNPACKED_BYTES", 1_000_000)
+    path, columns = tmp_path / "log.dat", {name: np.zeros(500_000) for name in ("t", "theta")}
+    if kind == "npz":
+        with open(path, "wb") as file:
+            np.savez_compressed(file, **columns)
+    elif kind == "mat":
+        scipy.io.savemat(path, columns, appendmat=False, do_compression=True)
+    elif kind == "parquet":
+        pyarrow.parquet.write_table(pa.table(columns), path)
+    else:
+        with h5py.File(path, "w") as file:
+            for name, values in columns.items():
+                file.create_dataset(name, data=values, compression="gzip", chunks=(250_000,))
+    with pytest.raises(ValueError, match="cannot be packed 100 to 1"):
+        read(path, time="t", coordinates=["theta"])
+
+
+def test_array_that_states_more_values_than_it_has_is_refused(tmp_path, swing):
+    path = tmp_path / "log.npz"
+    np.savez(path, **swing)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["theta.npy"] = members["theta.npy"].replace(b"(400,), } ", b"(4000000,)}")
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(ValueError, match="'theta' states 4,000,000 values and is shorter"):
+        read(path, **ROLES)
+
+
+def test_values_in_other_files_are_not_followed(tmp_path, swing):
+    secret = tmp_path / "secret.bin"
+    swing["theta"].tofile(secret)
+    for kind in ("external", "virtual"):
+        path = tmp_path / f"{kind}.h5"
+        with h5py.File(path, "w") as file:
+            for name in ("t", "omega", "torque"):
+                file[name] = swing[name]
+            if kind == "external":
+                external = [(str(secret), 0, secret.stat().st_size)]
+                file.create_dataset("theta", shape=(400,), dtype=float, external=external)
+            else:
+                layout = h5py.VirtualLayout(shape=(400,), dtype=float)
+                layout[:] = h5py.VirtualSource(tmp_path / "external.h5", "t", shape=(400,))
+                file.create_virtual_dataset("theta", layout)
+        with pytest.raises(ValueError, match=r"'theta' of .* in other files, which are not follow"):
+            read(path, **ROLES)

@@ -5,7 +5,7 @@ number a constant of the run. Structures or groups that hold columns of the same
 share what stands beside them; all others are one table.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -45,7 +45,7 @@ class ArrayLog(AbstractLog):
     - `path`, `section`, `constants`: as for every log.
     - `columns`: which may differ in length; those that are read together must not.
     - `described`: the format, in words.
-    - `left_out`: arrays that are no columns, by name.
+    - `left_out`: arrays that are no columns, by name, and what they are.
     """
 
     def __init__(
@@ -55,9 +55,10 @@ class ArrayLog(AbstractLog):
         columns: Sequence[Column],
         constants: dict[str, float],
         described: str,
-        left_out: Sequence[str] = (),
+        left_out: Mapping[str, str],
+        is_first: bool = True,
     ):
-        super().__init__(path, section, constants=constants)
+        super().__init__(path, section, constants=constants, left_out=dict(left_out))
         self._columns = tuple(columns)
         headings = [read_heading(column.name) for column in columns]
         self.headings = tuple(
@@ -65,7 +66,7 @@ class ArrayLog(AbstractLog):
             for h, c in zip(headings, columns, strict=True)
         )
         self.note("read", described)
-        if left_out:
+        if left_out and is_first:
             self.warn(f"left out, for they are no columns of numbers: {', '.join(left_out)}")
 
     @property
@@ -101,7 +102,10 @@ class ArrayLog(AbstractLog):
     def _values(self, column: Column, first: int, last: int) -> np.ndarray:
         try:
             return np.ascontiguousarray(column.load(first, last), dtype=float)
-        except (OSError, ValueError, TypeError, RuntimeError, KeyError) as error:
+        except UserError:
+            raise
+        # What the libraries raise for damaged bytes is not documented, and wide.
+        except Exception as error:
             raise UserError(
                 f"{column.name!r} of '{self.name}' cannot be read: {error}. Write the file again."
             ) from error
@@ -117,7 +121,7 @@ class Gathering:
     def __post_init__(self):
         self.columns: dict[str, list[Column]] = {}
         self.constants: dict[str, dict[str, float]] = {}
-        self.left_out: list[str] = []
+        self.left_out: dict[str, str] = {}
 
     def add(self, section: str, name: str, shape: tuple[int, ...], load, unit: str = "") -> None:
         """Take an array apart into columns.
@@ -142,7 +146,11 @@ class Gathering:
             for i in range(shape[1 - axis]):
                 here.append(Column(f"{name}_{i + 1}", shape[axis], _line(load, axis, i), unit))
         else:
-            self.left_out.append(_joined(section, name))
+            self.leave_out(section, name, f"an array of {len(shape)} dimensions")
+
+    def leave_out(self, section: str, name: str, what: str) -> None:
+        """Note an array that is no column, and what it is."""
+        self.left_out[_joined(section, name)] = what
 
     def logs(self) -> list[AbstractLog]:
         """One for each run."""
@@ -157,10 +165,10 @@ class Gathering:
             self.constants = {"": dict(every)}
         shared = self.constants.get("", {})
         if not found:
+            held = [f"{name} ({what})" for name, what in self.left_out.items()] + list(shared)
             raise UserError(
                 f"'{self.path}' ({self.described}) has no columns of numbers; it holds "
-                f"{', '.join([*self.left_out, *shared][:8]) or 'nothing'}. Save each quantity as a "
-                "vector."
+                f"{', '.join(held[:8]) or 'nothing'}. Save each quantity as a vector of numbers."
             )
         return [
             ArrayLog(
@@ -169,7 +177,8 @@ class Gathering:
                 columns,
                 {**shared, **self.constants.get(section, {})},
                 self.described,
-                self.left_out if number == 0 else (),
+                self.left_out,
+                number == 0,
             )
             for number, (section, columns) in enumerate(found.items())
         ]

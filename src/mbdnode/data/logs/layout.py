@@ -10,7 +10,7 @@ import numpy as np
 from mbdnode.data.logs.cleaning import Run
 from mbdnode.data.logs.log import AbstractLog, Block
 from mbdnode.data.logs.roles import Found, Roles, find_column, missing_column, setting
-from mbdnode.errors import UserError
+from mbdnode.errors import UserError, check_memory
 
 
 @dataclass(frozen=True)
@@ -152,6 +152,13 @@ def runs_of(layout: Layout, most_rows: int | None = None) -> Iterator[Run]:
     numbers = [found.index for found in (*columns, *varying.values())]
     labels = [layout.run.index] if layout.run else []
     factors = np.array([found.factor for found in (*columns, *varying.values())])
+    if most_rows is None and layout.log.size is not None:
+        # The numbers, their copies in SI, and what is made of them.
+        check_memory(
+            32 * layout.log.size * len(numbers),
+            f"'{layout.log.name}' with {layout.log.size:,} rows",
+            "Cut it into several files, or leave out rows.",
+        )
     blocks = layout.log.blocks(numbers, labels, *([max(most_rows // 4, 1)] if most_rows else []))
     grouped = _in_parts(blocks, most_rows, layout) if most_rows else _whole(blocks, layout)
     empty = True

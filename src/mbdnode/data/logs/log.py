@@ -11,9 +11,12 @@ import pyarrow.compute as pc
 
 from mbdnode.data.logs.summary import Note
 from mbdnode.data.logs.units import Heading
+from mbdnode.errors import UserError
 
 # Rows of a block: some megabytes.
 BLOCK_ROWS = 100_000
+# A file may hold so much, or so many times its own size: columns that hardly change pack well.
+_UNPACKED_BYTES, _PACKED = 1_000_000_000, 100
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class AbstractLog(abc.ABC):
     - `headings`: of the columns.
     - `constants`: single numbers that stand beside the columns, by name.
     - `notes`: what a user should know of how the file was read.
+    - `left_out`: what is in the file but is no column, by name, and what it is.
     """
 
     path: Path
@@ -52,6 +56,7 @@ class AbstractLog(abc.ABC):
     headings: tuple[Heading, ...] = ()
     constants: dict[str, float] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
 
     @abc.abstractmethod
     def blocks(
@@ -84,6 +89,23 @@ class AbstractLog(abc.ABC):
     def note(self, kind: str, text: str) -> None:
         """Note how the file was read."""
         self.notes.append(Note(kind, text, self.name))
+
+
+def check_expansion(path: Path, declared_bytes: int) -> None:
+    """Raise `UserError` for a small file that says it holds more than anybody could measure.
+
+    **Arguments:**
+
+    - `path`: of a file that may be compressed.
+    - `declared_bytes`: of all its numbers, as the file says before they are read.
+    """
+    size = path.stat().st_size
+    if declared_bytes > max(_UNPACKED_BYTES, _PACKED * size):
+        raise UserError(
+            f"'{path}' has {size / 1e6:,.3g} MB and says that it holds {declared_bytes / 1e9:,.3g} "
+            f"GB of numbers. Measurements cannot be packed {_PACKED} to 1, so it is damaged, or "
+            "made to fill the memory. Write it again with what was measured."
+        )
 
 
 def column_name(number: int) -> str:

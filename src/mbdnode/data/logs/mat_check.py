@@ -5,6 +5,7 @@ So every element is walked through first: its type must exist, its size must lie
 and an array must have as many values as its dimensions say.
 """
 
+import contextlib
 import math
 import struct
 import zlib
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from mbdnode.errors import UserError
 
 _HEADER = 128
+_ORDERS = {b"IM": "<", b"MI": ">"}
 _MATRIX, _COMPRESSED = 14, 15
 # Bytes of a value, by the type of an element.
 _SIZES = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8, 16: 1, 17: 2, 18: 4}
@@ -30,6 +32,27 @@ class _Element:
     data: memoryview
 
 
+def expanded_bytes(content: bytes) -> int:
+    """How many bytes the variables of a MAT file state, from their first few alone.
+
+    **Arguments:**
+
+    - `content`: of a MAT file of version 5 to 7.
+
+    **Returns:**
+
+    The sum. What is damaged counts as nothing here; `check_mat` refuses it.
+    """
+    order, total = _ORDERS.get(content[126:128], "<"), 0
+    with contextlib.suppress(ValueError, zlib.error, struct.error):
+        for element in _elements(memoryview(content)[_HEADER:], order):
+            total += len(element.data)
+            if element.kind == _COMPRESSED:
+                start = zlib.decompressobj().decompress(element.data, 8)
+                total += struct.unpack(f"{order}II", start)[1]
+    return total
+
+
 def check_mat(content: bytes) -> None:
     """Raise `UserError` unless the file is whole.
 
@@ -39,19 +62,34 @@ def check_mat(content: bytes) -> None:
     """
     if len(content) < _HEADER:
         raise UserError("its header is cut short")
-    order = {b"IM": "<", b"MI": ">"}.get(content[126:128])
+    order = _ORDERS.get(content[126:128])
     if order is None:
         raise UserError("its header does not say the order of bytes")
     for element in _elements(memoryview(content)[_HEADER:], order):
         if element.kind == _COMPRESSED:
             try:
-                inner = zlib.decompress(element.data)
+                inner = _decompressed(element.data, order)
             except zlib.error as error:
                 raise UserError(f"a compressed variable is damaged ({error})") from error
             for one in _elements(memoryview(inner), order):
                 _check_matrix(one, order, 0)
         else:
             _check_matrix(element, order, 0)
+
+
+def _decompressed(data: memoryview, order: str) -> bytes:
+    """A compressed variable, no longer than it states itself."""
+    stream = zlib.decompressobj()
+    start = stream.decompress(data, 8)
+    if len(start) < 8:
+        raise UserError("a compressed variable is cut short")
+    size = struct.unpack(f"{order}II", start)[1]
+    inner = start + stream.decompress(stream.unconsumed_tail, size + 8)
+    if not stream.eof and stream.unconsumed_tail:
+        raise UserError(f"a compressed variable is longer than its {size:,} bytes")
+    if not stream.eof:
+        raise UserError("a compressed variable is cut short")
+    return inner
 
 
 def _elements(data: memoryview, order: str) -> Iterator[_Element]:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from mbdnode.data.logs.log import BLOCK_ROWS, AbstractLog, Block, seconds_since
+from mbdnode.data.logs.log import BLOCK_ROWS, AbstractLog, Block, check_expansion, seconds_since
 from mbdnode.data.logs.units import read_heading
 from mbdnode.errors import UserError
 
@@ -19,8 +19,10 @@ class ParquetLog(AbstractLog):
         super().__init__(path)
         with self._open() as file:
             schema, self._rows = file.schema_arrow, file.metadata.num_rows
+        check_expansion(path, 8 * self._rows * len(schema))
         nested = [field.name for field in schema if pa.types.is_nested(field.type)]
         if nested:
+            self.left_out = dict.fromkeys(nested, "a column of lists or structures")
             self.warn(f"left out, for they are no plain columns: {', '.join(nested)}")
         self._fields = [field for field in schema if field.name not in nested]
         names = [field.name for field in self._fields]

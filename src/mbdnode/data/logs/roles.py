@@ -272,6 +272,10 @@ def _index(log: AbstractLog, wanted: str) -> int | None:
 
 def missing_column(log: AbstractLog, wanted: str, role: str) -> UserError:
     """The error for a role whose column is not there."""
+    if wanted in log.left_out:
+        return UserError(
+            f"{wanted!r} of '{log.name}' cannot be used for {role}: it is {log.left_out[wanted]}."
+        )
     known = [h.raw or column_name(i) for i, h in enumerate(log.headings)] + list(log.constants)
     known = [*known[:_LISTED], "..."] if len(known) > _LISTED else known
     reason = unknown_name(f"column in '{log.name}' for {role}:", wanted[:60], known)
