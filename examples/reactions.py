@@ -8,7 +8,6 @@ joints' forces; `mbd.reactions` gives them at every time of a trajectory.
 
 import sys
 
-import jax.numpy as jnp
 import numpy as np
 
 import mbdnode as mbd
@@ -25,7 +24,7 @@ def main(steps: int = 2_000) -> dict[str, float]:
         crank,
         t,
         {"theta1": 0.5, "theta1_dot": 4.0},
-        inputs=lambda s: jnp.array([-40.0, 60.0]),  # force on the slider, torque on the crank
+        inputs={"F": -40.0, "T": 60.0},  # force on the slider, torque on the crank
     )
     loads = mbd.reactions(crank, run)
     largest = {}

@@ -43,9 +43,7 @@ def turns_of_cranks(count: int) -> np.ndarray:
     starts = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
     def drive(state, rod):
-        return mbd.simulate(
-            crank, t, state, inputs=lambda s: jnp.array([0.0, 5.0]), parameters={"r": rod}
-        )
+        return mbd.simulate(crank, t, state, inputs={"F": 0.0, "T": 5.0}, parameters={"r": rod})
 
     runs = jax.vmap(drive)(starts, jnp.asarray(rods))
     print(f"{runs.status}, largest residual {float(jnp.max(runs.position_residual)):.1e} m")
