@@ -1,9 +1,15 @@
+import shlex
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from mbdnode.cli.app import app
+from mbdnode.cli.arguments import spread
 from mbdnode.cli.inspect import inspect
+from mbdnode.cli.log_roles import columns_of
 from mbdnode.data.logs.columns_file import load_columns
+from mbdnode.data.logs.request import Reader, make_request
 
 if not any(command.callback is inspect for command in app.registered_commands):
     app.command()(inspect)
@@ -51,7 +57,8 @@ def test_what_to_type_is_said_and_the_roles_can_be_written(run, log, tmp_path):
     file = tmp_path / "roles.toml"
     result = run("inspect", log, "--write", file)
     assert f"mbdnode fit {log} --columns {file} --out" in result.out
-    assert 'add gaps = "split"' in " ".join(result.out.split())
+    assert "gap of 0.31 s" in " ".join(result.out.split())
+    assert result.out.count("--role gaps=split") == 2  # The reason, and what to type.
     assert load_columns(file) == {
         "time": "t [ms]",
         "coordinates": ["theta [deg]"],
@@ -73,3 +80,82 @@ def test_a_file_that_is_not_there_is_an_error_of_one_line(run, tmp_path):
     result = run("inspect", tmp_path / "none.csv")
     assert result.code == 2
     assert result.err.startswith("error: There is no file")
+
+
+T = np.arange(60) * 0.1
+X, V = np.sin(T), np.cos(T)
+
+
+def written(path, columns, rows=slice(None)):
+    table = np.column_stack(list(columns.values()))[rows]
+    lines = [";".join("" if np.isnan(x) else repr(float(x)) for x in row) for row in table]
+    path.write_text("\n".join([";".join(columns), *lines]) + "\n")
+    return path
+
+
+HOLES = np.where(np.arange(60) % 20 == 7, np.nan, X)
+LOGS = {
+    "whole": ({"t": T, "x": X, "x_dot": V}, True),
+    "no rates": ({"t": T, "x": X}, True),
+    "gap": ({"t": np.where(T > 3, T + 5, T), "x": X}, True),
+    "time goes back": ({"t": T % 3, "x": X}, True),
+    "missing values": ({"t": T, "x": HOLES}, True),
+    "comma in a name": ({"t": T, "x, of the cart": X, "theta": X}, True),
+    "no time": ({"a": np.tan(5 * T), "x": X}, False),
+    "no coordinate": ({"t": T, "a": np.tan(5 * T)}, False),
+    "unclear unit": ({"t": T, "x [MM]": X}, False),
+    "two of one name": ({"t": T, "theta": X, "Theta": V}, True),
+    "few rows": ({"t": T[:9], "x": X[:9]}, False),
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("write", [True, False])
+def test_command_that_is_printed_is_not_refused(run, tmp_path, monkeypatch, name, write):
+    monkeypatch.chdir(tmp_path)
+    columns, usable = LOGS[name]
+    written(tmp_path / "a log.csv", columns)
+    options = ["--write", "columns.toml"] if write else []
+    out = run("inspect", "a log.csv", *options).out
+    commands = [line.strip() for line in out.splitlines() if "mbdnode fit" in line]
+    assert bool(commands) == usable
+    assert ("fit would refuse" in out) == (not usable)
+    for command in commands:
+        check_command(command)
+
+
+def check_command(command):
+    """What `fit` does with a command before anything is trained."""
+    words = spread(shlex.split(command)[2:])
+    given = {option: [] for option in ("--role", "--columns", "--out")}
+    logs = [words.pop(0)]
+    while not words[0].startswith("--"):
+        logs.append(words.pop(0))
+    for option, value in zip(words[::2], words[1::2], strict=True):
+        given[option].append(value)
+    columns = next(map(Path, given["--columns"]), None)
+    if columns is not None and not columns.exists():
+        assert "columns.toml" in str(columns)  # The user is told to write it.
+        return
+    reader = Reader(make_request(logs, **columns_of(columns, given["--role"])))
+    assert sum(len(piece.t) for piece, _ in reader.pieces()) > 20
+    assert not Path(given["--out"][0]).exists()
+
+
+def test_files_that_cannot_be_read_are_not_in_the_command(run, tmp_path):
+    written(tmp_path / "a.csv", {"t": T, "x": X})
+    written(tmp_path / "b.csv", {"t": T, "x": X})
+    (tmp_path / "c.csv").write_bytes(bytes(range(32)) * 9)
+    out = run("inspect", str(tmp_path / "*.csv")).out
+    (command,) = [line.strip() for line in out.splitlines() if "mbdnode fit" in line]
+    assert "a.csv" in command
+    assert "c.csv" not in command
+    check_command(command)
+
+
+def test_logs_with_different_columns_get_no_command(run, tmp_path):
+    written(tmp_path / "a.csv", {"t": T, "x": X})
+    written(tmp_path / "b.csv", {"t": T, "y": X})
+    out = run("inspect", str(tmp_path / "*.csv")).out
+    assert "mbdnode fit" not in out
+    assert "Unknown column" in out

@@ -31,7 +31,9 @@ def inspect(
     from mbdnode.data.logs.columns_file import write_columns
     from mbdnode.data.logs.inspection import look_at
 
-    views, failed = [], 0
+    if write is not None and write.exists():
+        raise UserError(f"'{write}' exists already. Name another file, or remove it.")
+    views, failed, good = [], 0, []
     for path in find_files(logs):
         # One bad file must not hide the others.
         try:
@@ -43,12 +45,14 @@ def inspect(
         for view in found:
             print_view(view)
         views += found
+        good.append(path)
     if len(views) + failed > 1:
         print_total(views, failed)
     if views:
-        print_advice(views, logs, write)
         if write is not None:
             write_columns(views[0].guess, write)
+        print_advice(views[0].guess, good, logs if not failed else map(str, good), write)
+        if write is not None:
             typer.echo(f"Wrote {write}")
     if failed:
         raise typer.Exit(2)

@@ -2,14 +2,16 @@
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich.markup import escape
 
 from mbdnode.cli.tables import new_console, new_table
 from mbdnode.data.logs.columns_file import columns_text
-from mbdnode.data.logs.inspection import ColumnView, LogView, Sampling
+from mbdnode.data.logs.guess import Guess
+from mbdnode.data.logs.inspection import ColumnView, LogView, Sampling, obstacle
+from mbdnode.data.logs.roles import hints_as_options
 
 _LABEL = 9
 
@@ -30,8 +32,8 @@ def print_view(view: LogView) -> None:
             _line(label, text)
     table = new_table(
         console,
-        *("column", "unit", "role", "least", "greatest", "noise", "remarks"),
-        numbers=("least", "greatest", "noise"),
+        *("column", "unit", "role", "min", "max", "noise", "remarks"),
+        numbers=("min", "max", "noise"),
         folding="remarks",
     )
     for column in view.columns:
@@ -39,8 +41,8 @@ def print_view(view: LogView) -> None:
             escape(_short(column.name, 22)),
             escape(_short(column.unit, 8)) or "-",
             f"{column.role}?" if column.role != "-" else "-",
-            _number(column.least),
-            _number(column.greatest),
+            _number(column.minimum),
+            _number(column.maximum),
             _noise(column),
             escape(", ".join([*_reason(column), *column.remarks])) or "-",
         )
@@ -85,50 +87,71 @@ def print_total(views: Sequence[LogView], failed: int) -> None:
     console.print()
 
 
-def print_advice(views: Sequence[LogView], logs: Sequence[str], written: Path | None) -> None:
-    """Print the guess in full, and what to type to use it."""
+def print_advice(
+    guess: Guess, files: Sequence[Path], typed: Iterable[str], written: Path | None
+) -> None:
+    """Print the guess in full, and what to type to use it, if that can be done.
+
+    **Arguments:**
+
+    - `guess`: of the roles.
+    - `files`: those that can be read.
+    - `typed`: the same as the user named them.
+    - `written`: the file that the roles were written to; None if they were not.
+    """
     console = new_console()
-    guess = views[0].guess
     console.print("[bold]What fit would do[/]")
-    if not guess.is_complete:
-        lacking = "time" if guess.time is None else "coordinate"
-        _line("roles", f"no {lacking} was recognised; name it in a file of roles")
-    else:
+    if guess.is_complete:
         missing = [name for name in guess.coordinates if name not in guess.rates]
         _line("learn", f"the motion of {', '.join(guess.coordinates)}{_drive(guess.inputs)}")
         if missing:
             _line("estimate", f"the rates of {', '.join(missing)}")
-    for problem in _problems(views):
-        _line("first", problem, style="yellow")
-    file = str(written) if written is not None else "columns.toml"
-    files = " ".join(logs if any("*" in log for log in logs) else map(shlex.quote, logs))
+    extra, problem = _needed(guess, files)
+    if extra:
+        _line("cut", f"the runs where they cannot be followed: {problem}", style="yellow")
     console.print()
-    how = "" if written is not None else f" (or type --write {escape(file)})"
+    file = str(written) if written is not None else "columns.toml"
+    how = "" if written is not None else f" (--write {escape(file)} does it)"
     console.print(f"If these roles are right, put them in {escape(file)}{how}:")
     for line in columns_text(guess).splitlines():
         console.print(f"  {escape(line)}", soft_wrap=True)
-    console.print("and type:")
-    console.print(
-        escape(f"  mbdnode fit {files} --columns {shlex.quote(file)} --out fit"), soft_wrap=True
-    )
+    if problem and not extra:
+        console.print("but fit would refuse:")
+        console.print(f"  {escape(problem)}", soft_wrap=True)
+        return
+    # The file is not there yet if it was not asked for, but most roles can be typed.
+    options = guess.options() if written is None else ""
+    columns = options or f"--columns {shlex.quote(file)}"
+    names = list(typed)
+    logs = " ".join(names if any("*" in name for name in names) else map(shlex.quote, names))
+    command = f"mbdnode fit {logs} {columns} --out {_free_folder()}"
+    if extra:
+        command += "".join(f" --role {role}" for role in extra)
+    console.print("or type:" if options else "and type:")
+    console.print(escape(f"  {command}"), soft_wrap=True)
 
 
 def _drive(inputs: Sequence[str]) -> str:
     return f" under {', '.join(inputs)}" if inputs else ", with no inputs"
 
 
-def _problems(views: Sequence[LogView]) -> list[str]:
-    """What `fit` would refuse as the logs are."""
-    found = []
-    times = [view.sampling for view in views if view.sampling is not None]
-    used = [c for view in views for c in view.columns if c.role not in ("-", "parameter")]
-    if any(s.gaps for s in times):
-        found.append('there are gaps: add gaps = "split" to cut there, or the logs are refused')
-    if any(s.back for s in times) and views[0].guess.run is None:
-        found.append('time goes back: name a run column, or add gaps = "split"')
-    if any("missing" in remark for column in used for remark in column.remarks):
-        found.append('values are missing: add gaps = "split" to leave those rows out')
-    return found
+def _needed(guess: Guess, files: Sequence[Path]) -> tuple[list[str], str]:
+    """The roles that must be added to the guess, and what stands in its way without them."""
+    if not guess.is_complete:
+        lacking = "time" if guess.time is None else "coordinate"
+        example = 'time = "column1"' if guess.time is None else 'coordinates = ["column2"]'
+        return [], f"No {lacking} was recognised. Add a line such as {example} to that file."
+    with hints_as_options():
+        problem = obstacle(files, guess.arguments())
+        if problem and not obstacle(files, {**guess.arguments(), "gaps": "split"}):
+            return ["gaps=split"], problem
+    return [], problem
+
+
+def _free_folder() -> str:
+    """A name that a fit may be written to."""
+    names = ("fit", *(f"fit-{number}" for number in range(2, 1000)))
+    return next(name for name in names if not Path(name).exists())
 
 
 def _sampling_lines(sampling: Sampling) -> list[tuple[str, str]]:

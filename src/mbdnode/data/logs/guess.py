@@ -75,17 +75,23 @@ class Guess:
         """How to use the guess where the user is, as the end of a sentence that begins with if."""
         if not are_options():
             return f"write it: {self.call(path)}"
-        given = self.arguments()
+        options = self.options()
+        if options and self.is_complete:
+            return f"add it: {options}"
+        return (
+            f"let `mbdnode inspect {shlex.quote(path)} --write columns.toml` write it down, look "
+            "it over, and pass --columns columns.toml"
+        )
+
+    def options(self) -> str:
+        """The guess as options of the command line; empty if it cannot be written so."""
         columns = [*self.coordinates, *self.rates.values(), *self.inputs, *self.parameters]
         columns += [name for name in (self.time, self.run) if name]
         # Commas and colons part the names on a command line, and cannot be in them.
-        if any(mark in name for name in columns for mark in ",:") or not self.is_complete:
-            return (
-                f"let `mbdnode inspect {shlex.quote(path)} --write columns.toml` write it down, "
-                "look it over, and pass --columns columns.toml"
-            )
-        pairs = [f"{role}={','.join(_words(value))}" for role, value in given.items()]
-        return f"add it: --role {' '.join(map(shlex.quote, pairs))}"
+        if any(mark in name for name in columns for mark in ",:"):
+            return ""
+        pairs = [f"{role}={','.join(_words(value))}" for role, value in self.arguments().items()]
+        return f"--role {' '.join(map(shlex.quote, pairs))}"
 
     def call(self, path: str) -> str:
         """The call that uses the guess, as one writes it; dots where nothing was recognised."""

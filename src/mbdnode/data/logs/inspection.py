@@ -1,7 +1,9 @@
 """What is in a log: columns, units, sampling, gaps, noise and likely roles, without using any."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -9,12 +11,18 @@ from mbdnode.data.logs.angles import TURN, is_wrapped, sounds_like_angle
 from mbdnode.data.logs.guess import Guess, guess_from
 from mbdnode.data.logs.log import AbstractLog, column_name
 from mbdnode.data.logs.noise import noise_level
+from mbdnode.data.logs.request import Reader, make_request
 from mbdnode.data.logs.sample import Sample, take_sample
 from mbdnode.data.logs.units import find_unit, why_unclear
+from mbdnode.errors import UserError
 
 # Rows that are looked at; noise is told from fewer.
 _MOST_ROWS, _NOISE_ROWS = 1_000_000, 20_000
 _GAP = 5.0
+# Rows and bytes that are read to see whether a log can be.
+_PART, _MOST_BYTES = 400_000, 100_000_000
+# Fewer cannot be parted into some to learn from and some to judge by.
+_FEWEST_ROWS = 20
 
 
 @dataclass(frozen=True)
@@ -25,7 +33,7 @@ class ColumnView:
 
     - `name`, `unit`: from its heading.
     - `role`, `reason`: as guessed; "-" if there is none.
-    - `least`, `greatest`: of the finite values.
+    - `minimum`, `maximum`: of the finite values.
     - `noise`: the level, in the file's own unit; not a number if it cannot be told.
     - `spread`: the standard deviation.
     - `remarks`: what is special.
@@ -35,8 +43,8 @@ class ColumnView:
     unit: str
     role: str
     reason: str
-    least: float
-    greatest: float
+    minimum: float
+    maximum: float
     noise: float
     spread: float
     remarks: tuple[str, ...]
@@ -127,6 +135,32 @@ def look_at(log: AbstractLog) -> LogView:
         runs=_runs(log, names, guess, sample),
         warnings=tuple(dict.fromkeys(notes)),
     )
+
+
+def obstacle(files: Sequence[Path], roles: Mapping[str, Any]) -> str:
+    """Why logs cannot be read with these roles, by reading them.
+
+    **Arguments:**
+
+    - `files`: of the logs.
+    - `roles`: the arguments of `read`, by name.
+
+    **Returns:**
+
+    A sentence; empty if they can be read, as far as one can tell from the first hundred megabytes.
+    """
+    try:
+        reader = Reader(make_request(list(files), **roles), _PART)
+        rows = 0
+        for piece, _ in reader.pieces():
+            rows += len(piece.t)
+            if 8 * rows * (1 + 2 * piece.q.shape[1] + piece.u.shape[1]) > _MOST_BYTES:
+                break
+    except UserError as error:
+        return str(error)
+    if rows < _FEWEST_ROWS:
+        return f"There are {rows} rows in all, too few to learn from some and judge by others."
+    return ""
 
 
 def _runs(log: AbstractLog, names: Sequence[str], guess: Guess, sample: Sample) -> int:
