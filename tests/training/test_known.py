@@ -74,6 +74,61 @@ def test_forces_that_never_acted_are_known_of_a_known_mechanism(magnet):
     assert acceleration(magnet, 0.4, 1.0, force=12.0, **HEAVY) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("structure", "kind"), [("linear", Library), ("lagrangian", LearnedMechanism)]
+)
+def test_law_found_without_forces_adds_those_of_the_mechanism(structure, kind):
+    data = mbd.Dataset(swing(lambda q, v: torque(q, v) / INERTIA), HEAVY)
+    config = TrainingConfig(method="closed form", precision="float64", structure=structure)
+    model = fit(Library.for_system(SinglePendulum(), forces="added"), data, config).model
+    assert isinstance(model, kind)
+    # No force was ever on the bob in the data; it has the arm and the inertia of the mechanism.
+    for force in (0.0, 12.0):
+        expected = (torque(0.4, 1.0) + HEAVY["L"] * force) / INERTIA
+        found = acceleration(model, 0.4, 1.0, force=force, **HEAVY)
+        assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_equations_of_a_mechanism_hold_under_forces_that_are_added():
+    model = LearnedMechanism.for_system(
+        SinglePendulum(), mass_degree=0, potential_degree=1, forces="added"
+    )
+    mu = {p.name: jnp.asarray(p.default) for p in SinglePendulum().parameters}
+    # Inertia m L^2, potential -m g L cos, damping c L; the column of the input stays empty.
+    coefficients = jnp.array([1.0, -9.81, 0.0, 0.1, 5.0])
+    theta, rate, force = 0.7, -2.0, 3.0
+    law = -9.81 * np.sin(theta) - 0.1 * rate + force
+    z, s, a, u = (jnp.array([x]) for x in (theta, rate, law, force))
+    inertia = model.inertia(jnp.zeros(()), z, s, a, u, mu)
+    rest = model.momenta_and_forces(jnp.zeros(()), z, s, u, mu)[1]
+    assert float(((inertia + rest) @ coefficients)[0]) == pytest.approx(0.0, abs=1e-13)
+
+
+@pytest.mark.parametrize("known", ["nothing", "mass"])
+def test_functions_need_not_explain_forces_that_are_added(known):
+    model = Library.for_system(SinglePendulum(), known=known, forces="added")
+    mu = {p.name: jnp.asarray(p.default) for p in SinglePendulum().parameters}
+    z, s, u = jnp.array([0.3]), jnp.array([1.0]), jnp.array([4.0])
+    # The default pendulum has an inertia of one: a force of 4 N is an acceleration of 4.
+    wanted = model.wanted(jnp.zeros(()), z, s, u, mu, jnp.array([6.0]))
+    assert float(wanted[0]) == pytest.approx(2.0)
+    momentum, rest = model.momentum_and_rest(jnp.zeros(()), z, s, u, mu)
+    assert (float(momentum[0]), float(rest[0])) == pytest.approx((1.0, -4.0))
+    assert np.array_equal(model.columns(z, s, u, mu), model.columns(z, s, 0 * u, mu))
+
+
+def test_forces_cannot_be_added_under_constraints():
+    for kind in (Library, LearnedMechanism):
+        with pytest.raises(ValueError, match="needs a mechanism without constraints"):
+            kind.for_system(SliderCrank(), forces="added")
+
+
+def test_law_has_no_network_to_train():
+    run = swing(lambda q, v: -9.81 * np.sin(q), steps=20)
+    with pytest.raises(ValueError, match=r"found by regression.*Use recipe 'fast' or 'best'"):
+        fit(Library.for_system(SinglePendulum()), run, "paper")
+
+
 def test_function_of_accelerations_has_nothing_to_give_as_known():
     system = mbd.AccelerationFunction(lambda t, q, v, u, mu: -q, (mbd.length("x"),))
     for known in ("mass", "mechanism"):

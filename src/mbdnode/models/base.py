@@ -15,13 +15,18 @@ import jax.numpy as jnp
 from mbdnode.errors import UserError
 from mbdnode.models.capabilities import Capability
 from mbdnode.multibody import (
+    AbstractMechanism,
     AbstractNamed,
     AbstractSystem,
     choose_partition,
     consistent_state,
+    constraint_counts,
     resolve_parameters,
 )
 from mbdnode.naming import unknown_name
+
+# What a model that was found by regression is called, whatever its form; it has no network.
+LAW = "law"
 
 
 class AbstractModel(AbstractNamed):
@@ -30,10 +35,12 @@ class AbstractModel(AbstractNamed):
     `network` is what training changes; `body` is the system that it is a model of.
     """
 
-    # The name in files and on the command line, the dataclass of settings, what it can do.
+    # The name in files, the dataclass of settings, what it can do.
     kind: ClassVar[str]
     settings_type: ClassVar[type]
     capabilities: ClassVar[frozenset[Capability]]
+    # Whether regression finds it: then people read `LAW`, and not the name of a network.
+    is_law: ClassVar[bool] = False
 
     # Fields of every final class; the type checker would read an AbstractVar as an argument here.
     if TYPE_CHECKING:
@@ -126,3 +133,42 @@ def check_parameters(system: AbstractNamed, names: tuple[str, ...]) -> None:
             raise unknown_name("parameter", name, system.parameter_names)
     if len(set(names)) < len(names):
         raise UserError(f"use_parameters is {names}; name each once.")
+
+
+def input_force(system: AbstractSystem, t, z, s, u, mu):
+    """The generalized force `F_e(u) - F_e(0)` that the inputs cause in a mechanism.
+
+    **Arguments:**
+
+    - `system`: a mechanism that passed `check_added`.
+    - `t`, `z`, `s`, `u`, `mu`: time, coordinates, velocities, inputs, parameters.
+
+    **Returns:**
+
+    One force for each coordinate.
+    """
+    assert isinstance(system, AbstractMechanism)
+    force = lambda load: jnp.asarray(system.force(t, z, s, load, mu))  # noqa: E731
+    return force(u) - force(jnp.zeros_like(u))
+
+
+def input_acceleration(system: AbstractSystem, t, z, s, u, mu):
+    """The acceleration `M^-1 (F_e(u) - F_e(0))`; arguments as for `input_force`."""
+    assert isinstance(system, AbstractMechanism)
+    caused = input_force(system, t, z, s, u, mu)
+    return jnp.linalg.solve(system.mass(z, mu), caused).astype(z.dtype)
+
+
+def check_added(system: AbstractSystem) -> None:
+    """Raise `UserError` unless the accelerations that inputs cause can be added.
+
+    **Arguments:**
+
+    - `system`: what is to be learned.
+    """
+    constrained = sum(constraint_counts(system, resolve_parameters(system))) > 0
+    if constrained or not isinstance(system, AbstractMechanism):
+        raise UserError(
+            "forces='added' needs a mechanism without constraints, whose mass turns a force "
+            "into an acceleration. Use forces='inputs'."
+        )

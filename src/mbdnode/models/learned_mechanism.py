@@ -6,7 +6,9 @@
 and `G` are constant matrices. With `joint_laws` there are also springs of twists in `V`, and `R`
 holds drag and friction of each joint. The equations are linear and homogeneous in all coefficients
 (the widths of friction apart), so they can be found in closed form, up to a factor that cancels.
-Accelerations follow by one small solve.
+Accelerations follow by one small solve. With `forces="added"` there is no `G`: the acceleration
+that the inputs cause in the given mechanism is added instead, so that a law found without inputs
+can be run with them.
 """
 
 from dataclasses import dataclass, replace
@@ -20,10 +22,17 @@ from jaxtyping import Array, Float
 
 from mbdnode.config import check_types, from_dict
 from mbdnode.errors import UserError
-from mbdnode.models.base import AbstractRateModel, check_parameters, minimal_coordinates
+from mbdnode.models.base import (
+    AbstractRateModel,
+    check_added,
+    check_parameters,
+    input_acceleration,
+    minimal_coordinates,
+)
 from mbdnode.models.basis import Basis, Scale, make_basis
 from mbdnode.models.capabilities import Capability
 from mbdnode.models.joints import Joints, make_joints
+from mbdnode.models.library import Forces
 from mbdnode.multibody import AbstractSystem, Coordinate, Input, Parameter, length, small_solve
 
 
@@ -36,6 +45,7 @@ class LearnedMechanismConfig:
     - `mass_degree`, `potential_degree`: of the bases of `M` and `V`.
     - `use_parameters`: on which parameters masses and potentials depend too, by name.
     - `joint_laws`: whether joints have springs, drag and friction of their own.
+    - `forces`: "inputs" learns what the inputs do, "added" takes it from the given mechanism.
     - `kept`: the columns whose coefficients are not zero; None for all.
     """
 
@@ -43,6 +53,7 @@ class LearnedMechanismConfig:
     potential_degree: int = 2
     use_parameters: tuple[str, ...] = ()
     joint_laws: bool = False
+    forces: Forces = "inputs"
     kept: tuple[int, ...] | None = None
 
     def __post_init__(self):
@@ -64,6 +75,7 @@ class LearnedMechanism(AbstractRateModel):
 
     kind: ClassVar[str] = "learned-mechanism"
     settings_type: ClassVar[type] = LearnedMechanismConfig
+    is_law: ClassVar[bool] = True
     capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability) - {
         Capability.NO_ACCELERATIONS
     }
@@ -101,6 +113,8 @@ class LearnedMechanism(AbstractRateModel):
         own = tuple(system.coordinates[i] for i in minimal)
         places = own + tuple(length(name) for name in config.use_parameters)
         check_parameters(system, config.use_parameters)
+        if config.forces == "added":
+            check_added(system)
         mass = make_basis(places, config.mass_degree, lengths)
         potential = make_basis(places, config.potential_degree, lengths)
         joints = Joints()
@@ -139,13 +153,13 @@ class LearnedMechanism(AbstractRateModel):
         count = len(self.minimal)
         return count * (count + 1) // 2 * len(self.mass_basis)
 
-    def inertia(self, z, s, a, u, mu) -> Float[Array, "ns columns"]:
+    def inertia(self, t, z, s, a, u, mu) -> Float[Array, "ns columns"]:
         """`dp/dt` of the equations `dp/dt + f = 0`, one column for each coefficient."""
-        return jax.jvp(lambda q, v: self.momenta_and_forces(q, v, u, mu)[0], (z, s), (s, a))[1]
+        return jax.jvp(lambda q, v: self.momenta_and_forces(t, q, v, u, mu)[0], (z, s), (s, a))[1]
 
-    def momenta_and_forces(self, z, s, u, mu) -> tuple[Any, Any]:
+    def momenta_and_forces(self, t, z, s, u, mu) -> tuple[Any, Any]:
         """`p` and `f` of the equations `dp/dt + f = 0`, one column for each coefficient."""
-        kept = np.array(self.settings.kept)
+        kept, added = np.array(self.settings.kept), self.settings.forces == "added"
 
         def terms(q, v):
             basis = self.mass_basis(self._place(q, mu))
@@ -153,8 +167,13 @@ class LearnedMechanism(AbstractRateModel):
             return jnp.concatenate([*kinetic, -self.potentials(q, mu)])
 
         momenta, slopes = jax.jacfwd(terms, argnums=1)(z, s).T, jax.jacfwd(terms)(z, s).T
+        if added:
+            # Momenta are linear in the velocities: what the inputs add to `dp/dt` is `p` of the
+            # accelerations that they cause.
+            caused = input_acceleration(self.body, t, z, s, u, mu)
+            slopes = slopes + jax.jacfwd(terms, argnums=1)(z, caused).T
         damping = jnp.kron(jnp.eye(s.shape[0]), s[None, :])
-        drive = -jnp.kron(jnp.eye(s.shape[0]), u[None, :])
+        drive = -jnp.kron(jnp.eye(s.shape[0]), jnp.zeros_like(u)[None, :] if added else u[None, :])
         forces = jnp.concatenate([-slopes, damping, drive, self.resistances(s)], axis=1)
         still = jnp.zeros((s.shape[0], forces.shape[1] - momenta.shape[1]), z.dtype)
         return jnp.concatenate([momenta, still], axis=1)[:, kept], forces[:, kept]
@@ -208,7 +227,10 @@ class LearnedMechanism(AbstractRateModel):
         stored = lambda q: self.potentials(q, mu) @ potential  # noqa: E731
         force = jax.grad(kinetic)(z) - turned - jax.grad(stored)(z) - damping @ s + drive @ u
         force = force - self.resistances(s) @ resistance
-        return s, small_solve(self.mass(z, mu), force)
+        found = small_solve(self.mass(z, mu), force)
+        if self.settings.forces == "added":
+            found = found + input_acceleration(self.body, t, z, s, u, mu)
+        return s, found
 
     def independent_acceleration(self, t, q, v, u, mu, tangent):
         """The minimal coordinates' accelerations, from a whole state."""

@@ -9,7 +9,8 @@ with functions of the configuration that are expanded in a basis: linear in the 
 it may stand tanh features with drawn weights, of the whole state, for what this form cannot say.
 
 What is known of the system can be given: with its mass the same form is that of the forces, and
-with the whole mechanism that of the forces that it lacks.
+with the whole mechanism that of the forces that it lacks. With `forces="added"` the inputs act as
+they do in the mechanism, so that a law found without them can be run with them.
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,14 @@ from jaxtyping import Array, Float
 
 from mbdnode.config import check_types, from_dict
 from mbdnode.errors import UserError
-from mbdnode.models.base import AbstractRateModel, check_parameters, minimal_coordinates
+from mbdnode.models.base import (
+    AbstractRateModel,
+    check_added,
+    check_parameters,
+    input_acceleration,
+    input_force,
+    minimal_coordinates,
+)
 from mbdnode.models.basis import Basis, Scale, make_basis
 from mbdnode.models.capabilities import Capability
 from mbdnode.multibody import (
@@ -39,6 +47,7 @@ from mbdnode.multibody import (
 )
 
 Known = Literal["nothing", "mass", "mechanism"]
+Forces = Literal["inputs", "added"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,7 @@ class LibraryConfig:
     - `use_parameters`: on which parameters the functions depend too, by name.
     - `known`: "nothing"; the "mass" of the system, whose forces are then learned; or the whole
         "mechanism", whose missing forces are. The last two are for systems without constraints.
+    - `forces`: "inputs" learns what the inputs do, "added" takes it from the mechanism.
     - `features`: how many drawn features.
     - `scale`: how steep these are, in spreads of the training data.
     """
@@ -61,6 +71,7 @@ class LibraryConfig:
     quadratic: bool = True
     use_parameters: tuple[str, ...] = ()
     known: Known = "nothing"
+    forces: Forces = "inputs"
     features: int = 0
     scale: float = 1.0
 
@@ -84,6 +95,7 @@ class Library(AbstractRateModel):
 
     kind: ClassVar[str] = "library"
     settings_type: ClassVar[type] = LibraryConfig
+    is_law: ClassVar[bool] = True
     capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability) - {
         Capability.NO_ACCELERATIONS
     }
@@ -124,6 +136,8 @@ class Library(AbstractRateModel):
         own = tuple(system.coordinates[i] for i in minimal)
         check_parameters(system, config.use_parameters)
         check_known(system, config.known)
+        if config.forces == "added":
+            check_added(system)
         places = own + tuple(length(name) for name in config.use_parameters)
         basis = make_basis(places, config.degree, lengths)
         freedoms, inputs = len(minimal), len(system.inputs)
@@ -158,13 +172,13 @@ class Library(AbstractRateModel):
         for position, index in enumerate(self.minimal):
             angle = self.coordinates[index].is_angle
             parts += [jnp.sin(z[position]), jnp.cos(z[position])] if angle else [z[position]]
-        return jnp.stack([*parts, *s, *u])
+        return jnp.stack([*parts, *s, *self._learned_inputs(u)])
 
     def columns(self, z, s, u, mu) -> Float[Array, " columns"]:
         """Every function's value."""
         own = [mu[name][None].astype(z.dtype) for name in self.settings.use_parameters]
         basis = self.basis(jnp.concatenate([z, *own]))
-        linear = jnp.concatenate([s, u])
+        linear = jnp.concatenate([s, self._learned_inputs(u)])
         if self.settings.quadratic:
             squares = jnp.stack([s[i] * s[j] for i in range(len(s)) for j in range(i, len(s))])
             factors = jnp.concatenate([jnp.ones(1, z.dtype), linear, squares])
@@ -180,32 +194,45 @@ class Library(AbstractRateModel):
         """Combine the functions, and add what is known."""
         combined = self.network.weights @ self.columns(z, s, u, mu)
         if self.settings.known == "nothing":
-            return s, combined
+            return s, combined + self._known_acceleration(t, z, s, u, mu)
         mass, force = self._known(t, z, s, u, mu)
         return s, small_solve(mass, force + combined)
 
     def wanted(self, t, z, s, u, mu, a) -> Float[Array, " ns"]:
         """What the functions must add up to, for the acceleration to be `a`."""
         if self.settings.known == "nothing":
-            return a
+            return a - self._known_acceleration(t, z, s, u, mu)
         mass, force = self._known(t, z, s, u, mu)
         return mass @ a - force
 
     def momentum_and_rest(self, t, z, s, u, mu) -> tuple[Any, Any]:
         """`p` and `r` for which the functions must add up to `dp/dt + r`, whatever `a` is."""
         if self.settings.known == "nothing":
-            return s, jnp.zeros_like(s)
+            return s, -self._known_acceleration(t, z, s, u, mu)
         mass, force = self._known(t, z, s, u, mu)
         turned = jax.jvp(lambda q: self._known(t, q, s, u, mu)[0] @ s, (z,), (s,))[1]
         return mass @ s, -force - turned
+
+    def _learned_inputs(self, u):
+        """The inputs whose effect is learned: none, where it is added."""
+        return jnp.zeros_like(u) if self.settings.forces == "added" else u
+
+    def _known_acceleration(self, t, z, s, u, mu):
+        """The accelerations that need not be learned, where the mass is not known."""
+        if self.settings.forces == "added":
+            return input_acceleration(self.body, t, z, s, u, mu)
+        return jnp.zeros_like(s)
 
     def _known(self, t, z, s, u, mu):
         """The mass and the forces that need not be learned."""
         body = self.body
         assert isinstance(body, AbstractMechanism)
-        if self.settings.known == "mass":
-            return body.mass(z, mu), body.quadratic_velocity_force(z, s, mu)
-        return body.mass(z, mu), jnp.stack(list(body.force(t, z, s, u, mu)))
+        if self.settings.known == "mechanism":
+            return body.mass(z, mu), jnp.stack(list(body.force(t, z, s, u, mu)))
+        force = body.quadratic_velocity_force(z, s, mu)
+        if self.settings.forces == "added":
+            force = force + input_force(body, t, z, s, u, mu)
+        return body.mass(z, mu), force
 
     def independent_acceleration(self, t, q, v, u, mu, tangent):
         """The minimal coordinates' accelerations, from a whole state."""

@@ -19,18 +19,15 @@ from jaxtyping import Array, Float
 
 from mbdnode.config import check_types, from_dict
 from mbdnode.errors import UserError
-from mbdnode.models.base import AbstractRateModel, minimal_coordinates
+from mbdnode.models.base import (
+    AbstractRateModel,
+    check_added,
+    input_acceleration,
+    minimal_coordinates,
+)
 from mbdnode.models.capabilities import Capability
 from mbdnode.models.network import Activation, Initialization, Network, make_network
-from mbdnode.multibody import (
-    AbstractMechanism,
-    AbstractSystem,
-    Coordinate,
-    Input,
-    Parameter,
-    constraint_counts,
-    resolve_parameters,
-)
+from mbdnode.multibody import AbstractSystem, Coordinate, Input, Parameter
 from mbdnode.naming import unknown_name
 
 Constraints = Literal["hard", "penalty", "augmented", "none"]
@@ -168,7 +165,7 @@ class MBDNODE(AbstractRateModel):
         if self.settings.divisor:
             raw = raw / jnp.asarray(self.settings.divisor, raw.dtype)
         if self.settings.forces == "added":
-            raw = raw + self._external(t, z, s, u, mu)
+            raw = raw + input_acceleration(self.body, t, z, s, u, mu)
         return s, raw
 
     def independent_acceleration(self, t, q, v, u, mu, tangent):
@@ -193,14 +190,6 @@ class MBDNODE(AbstractRateModel):
             parts.append(t.astype(z.dtype))
         return jnp.stack(parts)
 
-    def _external(self, t, z, s, u, mu):
-        """The acceleration that the inputs cause in the mechanism's own mass."""
-        body = self.body
-        assert isinstance(body, AbstractMechanism)
-        force = lambda load: jnp.asarray(body.force(t, z, s, load, mu))  # noqa: E731
-        caused = force(u) - force(jnp.zeros_like(u))
-        return jnp.linalg.solve(body.mass(z, mu), caused).astype(z.dtype)
-
 
 def _minimal_coordinates(system: AbstractSystem, config: MBDNODEConfig) -> tuple[int, ...]:
     """The coordinates that the network advances, by index."""
@@ -223,12 +212,7 @@ def _check(system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ..
             f"{len(minimal)} minimal coordinate(s), or none."
         )
     if config.forces == "added":
-        constrained = sum(constraint_counts(system, resolve_parameters(system))) > 0
-        if constrained or not isinstance(system, AbstractMechanism):
-            raise UserError(
-                "forces='added' needs a mechanism without constraints, whose mass turns a force "
-                "into an acceleration. Use forces='inputs'."
-            )
+        check_added(system)
 
 
 def _feature_count(system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ...]) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from mbdnode.models.library import Forces
 from mbdnode.training.closed_form import fit_closed_form
 from mbdnode.training.closed_form.recipe import Tell
 from mbdnode.training.compilation import counted_compilation
@@ -27,6 +28,7 @@ def fit_at_once(
     more: Callable[[], Iterator[Dataset]] | None = None,
     chunks: int = 1,
     report: Callable[[dict[str, Any], int], None] | None = None,
+    forces: Forces = "inputs",
 ) -> Fit:
     """Learn a system's accelerations in closed form.
 
@@ -41,6 +43,7 @@ def fit_at_once(
     - `report`: called for every form that was tried and every further piece that was taken, with
         a row like that of an epoch, which has their number as its "epoch", the least error so far
         as its "loss" and "form" or "chunk" as its "stage"; and how many there are at most.
+    - `forces`: "inputs" learns what the inputs do, "added" takes it from the system.
 
     **Returns:**
 
@@ -56,6 +59,7 @@ def fit_at_once(
             seed=seed,
             structure=config.structure,
             known=config.known,
+            forces=forces,
             more=more,
             chunks=chunks,
             tell=None if report is None else _teller(report),

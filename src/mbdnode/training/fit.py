@@ -45,7 +45,8 @@ def fit(
 
     **Arguments:**
 
-    - `model`: with its first weights; it is not changed.
+    - `model`: with its first weights; it is not changed. A regression takes from it the system
+        and whether forces are added, and returns a law.
     - `data`: what to learn from; nothing outside of it is ever seen. A stream gives new data for
         every epoch, and none of it is kept.
     - `recipe`: a name, or a `TrainingConfig`.
@@ -68,7 +69,8 @@ def fit(
     check_stream(model, stream)
     if config.method != "gradient":
         chunks = 1 if stream is None else stream.count or 1
-        return fit_at_once(model.body, first, config, seed, _more(stream), chunks, report)
+        forces = "added" if getattr(model.settings, "forces", "") == "added" else "inputs"
+        return fit_at_once(model.body, first, config, seed, _more(stream), chunks, report, forces)
     smooth = choose_smoother(model.body, first)
     model, objective = prepare(model, smooth(first), config)
     in_precision, objective = cast((model, objective), config.precision)

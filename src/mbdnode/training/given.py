@@ -23,12 +23,14 @@ def check_stream(model: AbstractModel, stream: AbstractStream | None) -> None:
 
     Scales come from the first data that is seen, and other models scale every example.
     """
-    if stream is not None and not isinstance(model, MBDNODE):
+    if stream is None or model.is_law:
+        return
+    if not isinstance(model, MBDNODE):
         raise UserError(
             f"{model.kind} learns from recorded motions, not from a stream of draws. Give it a "
             "Dataset, or use MBDNODE."
         )
-    if stream is not None and model.settings.constraints == "augmented":
+    if model.settings.constraints == "augmented":
         raise UserError(
             "An augmented Lagrangian keeps multipliers for every step of the data, and a stream "
             "gives new steps each epoch. Give it a Dataset, or use constraints='penalty'."

@@ -115,6 +115,7 @@ def _library(
         scale=scale,
         use_parameters=task.parameters,
         known=task.known,
+        forces=task.forces,
         **settings,
     )
     pieces = pieces_of(task, rows) or (lambda: iter([rows]))

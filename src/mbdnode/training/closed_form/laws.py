@@ -103,6 +103,7 @@ def _forms(task: Task, rows: Rows) -> Iterator[LearnedMechanism]:
             potential_degree=potential,
             use_parameters=task.parameters,
             joint_laws=joint_laws,
+            forces=task.forces,
         )
         if blank.network.values.size <= _CROWDED * rows.z.shape[1] * len(counted(rows)):
             yield blank
@@ -174,13 +175,13 @@ def _whole_and_inertia(
 
 @eqx.filter_jit
 def _momenta_and_forces(model: LearnedMechanism, rows: Rows):
-    return jax.vmap(model.momenta_and_forces)(rows.z, rows.s, rows.u, rows.mu)
+    return jax.vmap(model.momenta_and_forces)(rows.t, rows.z, rows.s, rows.u, rows.mu)
 
 
 @eqx.filter_jit
 def _equations_and_inertia(model: LearnedMechanism, rows: Rows):
-    inertia = jax.vmap(model.inertia)(rows.z, rows.s, rows.a, rows.u, rows.mu)
-    return inertia + jax.vmap(model.momenta_and_forces)(rows.z, rows.s, rows.u, rows.mu)[1], inertia
+    inertia = jax.vmap(model.inertia)(rows.t, rows.z, rows.s, rows.a, rows.u, rows.mu)
+    return inertia + _momenta_and_forces(model, rows)[1], inertia
 
 
 def _law(blank: LearnedMechanism, equations: Equations, support: np.ndarray) -> LearnedMechanism:

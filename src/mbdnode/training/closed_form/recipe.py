@@ -19,7 +19,7 @@ from mbdnode.errors import UserError
 from mbdnode.integrators import get_integrator
 from mbdnode.models.base import minimal_coordinates
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.models.library import Known
+from mbdnode.models.library import Forces, Known
 from mbdnode.training.closed_form.candidates import candidates, most_candidates
 from mbdnode.training.closed_form.noise import Noise, estimate_noise
 from mbdnode.training.closed_form.rows import (
@@ -98,6 +98,7 @@ def fit_closed_form(
     seed: int,
     structure: str = "chosen",
     known: Known = "nothing",
+    forces: Forces = "inputs",
     more: Callable[[], Iterator[Dataset]] | None = None,
     chunks: int = 1,
     tell: Tell | None = None,
@@ -113,6 +114,7 @@ def fit_closed_form(
     - `seed`: of drawn features.
     - `structure`: one family of candidates, or "chosen" for all of them.
     - `known`: what of the system need not be learned.
+    - `forces`: whether what the inputs do is learned, or added as the mechanism has it.
     - `more`: gives further data, piece by piece, as often as it is called. The choice is made on
         `data` alone; what is linear in its unknowns is then fitted to all.
     - `chunks`: how many pieces there are, the first included.
@@ -149,6 +151,7 @@ def fit_closed_form(
         varying(rows),
         structure,
         known,
+        forces,
         None if more is None else all_rows,
     )
     # What was rounded on its way here cannot be met more closely either.

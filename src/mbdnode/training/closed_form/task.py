@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mbdnode.models import AbstractRateModel
-from mbdnode.models.library import Known
+from mbdnode.models.library import Forces, Known
 from mbdnode.training.closed_form.noise import Noise
 from mbdnode.training.closed_form.regression import Pieces
 from mbdnode.training.closed_form.rows import Rows
@@ -27,6 +27,7 @@ class Task:
     - `parameters`: those that differ between runs, by name.
     - `structure`: a family of candidates, or "chosen" for all of them.
     - `known`: what of the system need not be learned.
+    - `forces`: whether what the inputs do is learned, or added.
     - `pieces`: of the data that do not fit in memory together; None where they do.
     """
 
@@ -38,6 +39,7 @@ class Task:
     parameters: tuple[str, ...] = ()
     structure: str = "chosen"
     known: Known = "nothing"
+    forces: Forces = "inputs"
     pieces: Pieces | None = None
 
 

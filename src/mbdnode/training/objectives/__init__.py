@@ -4,12 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 from mbdnode.models import FCNN, HNN, LNN, LSTM, MBDNODE, AbstractModel
+from mbdnode.models.learned_mechanism import LearnedMechanism
+from mbdnode.models.library import Library
 from mbdnode.training.config import TrainingConfig
 from mbdnode.training.objectives.base import AbstractObjective
 from mbdnode.training.objectives.rates import check_rates, prepare_rates
 from mbdnode.training.objectives.sequences import check_sequences, prepare_sequences
 from mbdnode.training.objectives.states import check_states, prepare_states
-from mbdnode.training.objectives.steps import check_steps, prepare_steps
+from mbdnode.training.objectives.steps import check_law, check_steps, prepare_steps
 from mbdnode.trajectory import Dataset
 
 _CHECKS: dict[type, Callable[[Any, TrainingConfig], None]] = {
@@ -18,6 +20,8 @@ _CHECKS: dict[type, Callable[[Any, TrainingConfig], None]] = {
     LSTM: check_sequences,
     HNN: check_rates,
     LNN: check_rates,
+    Library: check_law,
+    LearnedMechanism: check_law,
 }
 _PREPARES: dict[type, Callable[..., tuple[Any, AbstractObjective]]] = {
     MBDNODE: prepare_steps,

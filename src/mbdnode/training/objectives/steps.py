@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from mbdnode.errors import UserError
 from mbdnode.integrators import AbstractIntegrator, Adaptive, get_integrator
-from mbdnode.models import MBDNODE
+from mbdnode.models import MBDNODE, AbstractModel
 from mbdnode.models.mbdnode import MBDNODEConfig
 from mbdnode.multibody import Partition, choose_partition, resolve_parameters
 from mbdnode.training.config import TrainingConfig
@@ -101,6 +101,17 @@ def check_steps(model: MBDNODE, config: TrainingConfig) -> None:
         )
 
 
+def check_law(model: AbstractModel, config: TrainingConfig) -> None:
+    """Raise `UserError` for a method that is no regression."""
+    if config.method == "gradient":
+        raise UserError(
+            f"A law ({model.kind}) is found by regression and has no network to train, but the "
+            "method is 'gradient'. Use recipe 'fast' or 'best'."
+        )
+    get_integrator(config.integrator)
+    refuse_unused(model, config, _GRADIENT_ONLY)
+
+
 def prepare_steps(
     model: MBDNODE, data: Dataset, config: TrainingConfig
 ) -> tuple[MBDNODE, StepObjective]:
@@ -132,7 +143,12 @@ def _check_closed_form(model: MBDNODE, config: TrainingConfig) -> None:
             "must be left as they are. Use recipe 'paper' for others."
         )
     plain = MBDNODEConfig()
-    for name in ("forces", "use_velocity", "use_time", "affine", "divisor"):
+    if settings.forces == "none":
+        raise UserError(
+            f"forces is 'none', but the method {config.method!r} learns what the inputs do, or "
+            "adds it. Use forces='inputs' or 'added'."
+        )
+    for name in ("use_velocity", "use_time", "affine", "divisor"):
         if getattr(settings, name) != getattr(plain, name):
             raise UserError(
                 f"{name} is {getattr(settings, name)!r}, but the method {config.method!r} chooses "
