@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from toys import TIMES, Pendulum
 
-from mbdnode.evaluation import evaluate
+from mbdnode.evaluation import evaluate, nrmse
 from mbdnode.mechanisms import SingleMassSpring, SingleMassSpringDamper, SliderCrank
 from mbdnode.models import MBDNODE
-from mbdnode.multibody import consistent_state
+from mbdnode.multibody import angle, consistent_state, length
 from mbdnode.simulation import simulate
 from mbdnode.status import completed
 from mbdnode.trajectory import Trajectory
@@ -66,6 +66,24 @@ def test_error_is_split_after_the_last_state_of_training(train_steps, inside, ou
 def test_perfect_rollout_has_no_error():
     found = evaluate(OFF, OFF, train_steps=2)
     assert (found.mse, found.mse_id, found.mse_ood, found.mse_sum) == (0, 0, 0, 0)
+
+
+def test_nrmse_is_in_units_of_the_standard_deviation_of_what_moves():
+    names = (length("x"), length("y"))
+    truth = made([[1, 5], [-1, 5], [1, 5], [-1, 5]], [[2, 0], [-2, 0], [2, 0], [-2, 0]])
+    # Half of the deviation of x, a quarter of that of its velocity; y stands still.
+    off = np.array([0.5, 0.0])
+    q, v = np.asarray(truth.q) + off, np.asarray(truth.v) + off
+    assert nrmse(made(q, v), truth, names) == pytest.approx(np.sqrt((0.5**2 + 0.25**2) / 2))
+    assert np.isnan(nrmse(made(q * np.nan, v), truth, names))
+
+
+def test_winding_does_not_make_the_error_of_an_angle_smaller():
+    turns, steady = np.linspace(0.0, 100.0, 4)[:, None], np.array([[1.0], [-1.0], [1.0], [-1.0]])
+    truth = made(turns, steady, names=("theta",))
+    found = nrmse(made(turns + 1.0, steady, names=("theta",)), truth, (angle("theta"),))
+    # One radian, of the deviation of an angle that is anywhere in a turn.
+    assert found == pytest.approx(np.sqrt((1.0 / (np.pi / np.sqrt(3))) ** 2 / 2))
 
 
 def test_rollout_that_ended_early_has_no_error_to_report():

@@ -9,6 +9,7 @@ from mbdnode.evaluation.verdict import (
     as_printed,
     is_answered_by,
     judge,
+    judge_unprinted,
     median_of_all,
 )
 
@@ -48,6 +49,33 @@ def test_factor_beyond_all_measure_is_a_power_of_ten():
     assert judge([1.23e1], PRINTED).sentence == "12,000 times the printed value"
 
 
+def test_round_off_is_no_factor():
+    # Which of two sums of rounding errors is the smaller says nothing about a method.
+    for median in (0.0, 2.5e-30, 9e-25):
+        verdict = judge([median], PRINTED)
+        assert (verdict.kind, verdict.sentence) == ("better", "round-off: below 1e-24")
+    assert judge([2e-24], PRINTED).sentence == "5.0e20 times smaller than printed"
+
+
+@pytest.mark.parametrize(
+    ("errors", "kind"),
+    [
+        ([0.049], "accurate"),
+        ([0.051], "inaccurate"),
+        ([0.01, 0.02, 3.0], "accurate"),
+        ([0.01, None, None], "failed"),
+        ([], "failed"),
+    ],
+)
+def test_study_without_a_printed_number_is_judged_by_its_own_error(errors, kind):
+    assert judge_unprinted(errors).kind == kind
+
+
+def test_sentence_of_a_study_says_its_error():
+    assert judge_unprinted([0.0123]).sentence == "NRMSE 1.2 %; the paper prints no number"
+    assert judge_unprinted([1e-13]).sentence.startswith("round-off;")
+
+
 def test_what_cannot_be_compared_says_why_unless_it_failed():
     odd = Reference("mbd-node", "rk4", 1e-3, "a table", incomparable="Another start.")
     verdict = judge([1e-3], odd)
@@ -81,6 +109,11 @@ def test_another_recipe_answers_the_first_error_of_its_model():
     both = (first, second)
     assert is_answered_by(second, both, "mbd-node", "rk4", "paper")
     assert not is_answered_by(first, both, "mbd-node", "rk4", "paper")
-    assert is_answered_by(first, both, "mbd-node", "rk4", "best")
-    assert not is_answered_by(second, both, "mbd-node", "rk4", "best")
+    assert is_answered_by(first, both, "mbd-node", "rk4", "free")
+    assert not is_answered_by(second, both, "mbd-node", "rk4", "free")
     assert not is_answered_by(first, both, "lstm", "-", "paper")
+
+
+def test_law_answers_the_papers_own_method():
+    printed = Reference("mbd-node", "lf2", 1.3e-6, "here"), Reference("lnn", "rk4", 9.1e-6, "here")
+    assert [is_answered_by(r, printed, "law", "rk4", "best") for r in printed] == [True, False]

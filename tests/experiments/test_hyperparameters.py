@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from mbdnode.experiments import CASES, get_case
-from mbdnode.experiments.configuration import configure
+from mbdnode.experiments.configuration import configure, table_column
+from mbdnode.experiments.plan import quick
 from mbdnode.models import MBDNODEConfig
 
 # Epochs, first learning rate, its decay an epoch: the column MBD-NODE of the paper's tables.
@@ -142,6 +143,38 @@ ERRORS = {
     ("cart-pole", "fcnn"): 4.7e-2,
     ("slider-crank", "mbd-node"): 3.2e-2,
 }
+
+
+@pytest.mark.parametrize(
+    ("model", "marked"),
+    [
+        ("mbd-node", {}),
+        (
+            "hnn",
+            {
+                "Learning rate decay": "1 (paper: 0.98)",
+                "Activation function": "Tanh (paper: Sigmoid, Tanh)",
+            },
+        ),
+        ("lnn", {"Activation function": "Softplus (paper: Softmax)"}),
+    ],
+)
+def test_values_that_are_not_the_papers_say_so(model, marked):
+    column = table_column(configure("single-mass-spring", model=model))
+    assert {name: value for name, value in column.items() if "paper" in value} == marked
+
+
+def test_shortened_run_is_marked_in_its_table():
+    column = table_column(quick(configure("single-mass-spring-damper")))
+    assert column["Max. epochs"] == "35 (paper: 350)"
+
+
+@pytest.mark.parametrize("case", ["single-mass-spring-damper", "cart-pole"])
+@pytest.mark.parametrize("model", ["mbd-node", "lstm", "fcnn"])
+def test_other_tables_are_the_papers(case, model):
+    assert not any(
+        "paper" in value for value in table_column(configure(case, model=model)).values()
+    )
 
 
 def test_every_comparable_error_is_the_printed_one():

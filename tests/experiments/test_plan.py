@@ -47,7 +47,7 @@ def test_same_request_in_another_order_is_the_same_plan():
     assert from_dict(Request, stored) == one.request
 
 
-def test_quick_plan_is_one_short_run_of_each_case():
+def test_quick_plan_of_the_paper_is_one_short_run_of_each_case():
     plan = make_plan(quick=True)
     assert [run.config.case for run in plan.runs] == list(CASES)
     assert {run.config.model for run in plan.runs} == {"mbd-node"}
@@ -56,16 +56,27 @@ def test_quick_plan_is_one_short_run_of_each_case():
     assert first.training.epochs == 45  # A tenth of the table's.
 
 
-@pytest.mark.parametrize("recipe", ["free", "fast", "best"])
-def test_recipe_with_one_setting_for_all_cases_is_one_run_of_each(recipe):
+@pytest.mark.parametrize(
+    ("recipe", "model"), [("free", "mbd-node"), ("fast", "law"), ("best", "law")]
+)
+def test_recipe_with_one_setting_for_all_cases_is_one_run_of_each(recipe, model):
     plan = make_plan(recipes=["paper", recipe])
     mine = [run.config for run in plan.runs if run.config.recipe == recipe]
     assert [config.case for config in mine] == list(CASES)
-    assert {config.model for config in mine} == {"mbd-node"}
+    assert {config.model for config in mine} == {model}
     made_by = [case.integrator.replace("analytic", "rk4") for case in CASES.values()]
     assert [integrator_of(config) for config in mine] == made_by
     paper = [run for run in plan.runs if run.config.recipe == "paper"]
     assert paper == list(make_plan().runs)
+
+
+def test_regression_is_planned_under_no_network_s_name():
+    plan = make_plan(quick=True, recipes=["best"])
+    assert plan.request.models == ("law",)
+    assert plan.runs[0].name == "single-mass-spring-law-rk4-best-0"
+    both = make_plan(cases=["cart-pole"], recipes=["paper", "best"])
+    assert both.request.models == ("mbd-node", "law", "lstm", "fcnn")
+    assert {run.config.model for run in both.runs if run.config.recipe == "best"} == {"law"}
 
 
 def test_quick_run_shortens_the_refinement_too():
@@ -110,6 +121,9 @@ def test_samples_go_to_the_cases_that_are_drawn():
             r"Nothing to run with the model 'hnn'",
         ),
         ({"models": ["sonode"]}, r"mbdnode run CASE --model sonode"),
+        ({"models": ["mbd-node"], "recipes": ["best"]}, r"recipe 'best': a law.*add 'law'"),
+        ({"models": ["mbd-node"], "recipes": ["paper", "best"]}, r"recipe 'best'.*it gives none"),
+        ({"models": ["law"]}, r"recipe 'paper': networks.*add 'mbd-node'"),
         ({"cases": ["cart-pole"], "samples": 100}, r"would change nothing.*slider-crank"),
         ({"samples": 0}, r"samples is 0"),
         ({"cases": ["slider-crank"], "samples": 3}, r"samples is 3"),

@@ -10,7 +10,7 @@ import pytest
 
 from mbdnode.experiments import get_case
 from mbdnode.experiments.configuration import configure, with_changes
-from mbdnode.experiments.run import check, simulate_truth, training_data
+from mbdnode.experiments.run import check, run, simulate_truth, training_data
 from mbdnode.models import MBDNODE
 from mbdnode.training import TrainingConfig, fit
 
@@ -91,11 +91,57 @@ def test_run_that_cannot_be_carried_out_is_refused_beforehand(changes, message):
         ({"case": "cart-pole", "integrator": "rk5"}, r"integrator 'rk5'"),
         ({"case": "cart-pole", "seed": -1}, r"seed is -1"),
         ({"case": "cart-pole", "recipe": "free", "model": "lstm"}, r"'free' trains mbd-node, not"),
+        (
+            {"case": "cart-pole", "recipe": "best", "model": "mbd-node"},
+            r"finds a law by regression",
+        ),
+        ({"case": "cart-pole", "model": "law"}, r"a law is found by 'fast' and 'best'"),
     ],
 )
 def test_unknown_names_are_refused(names, message):
     with pytest.raises(ValueError, match=message):
         configure(**names)
+
+
+@pytest.mark.parametrize(("recipe", "model"), [("paper", "mbd-node"), ("fast", "law")])
+def test_model_of_a_recipe_is_what_comes_of_it(recipe, model):
+    config = configure("cart-pole", recipe=recipe)
+    assert config.model == model
+    assert check(config).is_law == (model == "law")
+
+
+def test_network_cannot_be_turned_into_a_regression_under_its_own_name():
+    with pytest.raises(ValueError, match="a regression finds a 'law', and nothing else does"):
+        with_changes(configure("cart-pole"), {"method": "polished", "precision": "float64"})
+
+
+def test_law_has_no_settings_of_a_network():
+    config = configure("single-pendulum", recipe="best")
+    with pytest.raises(ValueError, match="'width'"):
+        with_changes(config, {"width": "8"})
+    # The case's network is trained without its force, and so is the law: both add it.
+    assert config.settings.forces == configure("single-pendulum").settings.forces == "added"
+    assert configure("cart-pole", recipe="best").settings.forces == "inputs"
+
+
+@pytest.fixture(scope="module")
+def law_run():
+    """The cheapest law with studies: a damped pendulum, its starts and its random force."""
+    return run(configure("single-pendulum", recipe="fast"))
+
+
+def test_run_is_named_by_the_model_that_came_of_it(law_run):
+    summary = law_run.summary()
+    assert law_run.fit.model.is_law
+    assert (summary["model"], summary["recipe"], summary["updates"]) == ("law", "fast", 0)
+    assert "layers" not in summary
+
+
+def test_law_that_was_found_without_a_force_follows_a_random_one(law_run):
+    pushed = law_run.summary()["probes"]["random-force"]
+    # The law is exact, and so is the input map; a force that is ignored leaves 6.7e-2.
+    assert pushed["mse"] < 1e-20
+    assert pushed["nrmse"] < 1e-9
 
 
 def test_recipe_is_one_update_a_step_in_time_order():

@@ -22,6 +22,9 @@ def browser(tmp_path_factory):
     """A headless Chromium, ended when the tests are done."""
     program = shutil.which("chromium")
     if program is None:
-        pytest.skip("there is no `chromium` on the PATH, so the page is not tried in a browser")
+        pytest.skip(
+            "there is no `chromium` on the PATH, so the page is not tried in a browser; "
+            "`apt-get install chromium`, or what your system has, brings one"
+        )
     with Browser(program, tmp_path_factory.mktemp("chromium")) as running:
         yield running

@@ -9,7 +9,7 @@ import numpy as np
 
 from mbdnode.evaluation.verdict import Reference
 from mbdnode.mechanisms import SingleMassSpring, SinglePendulum, SliderCrank
-from mbdnode.report.chapters import Chapter, Entry, Exhibit, Probe, Reproduction
+from mbdnode.report.chapters import Chapter, Entry, Exhibit, Probe, Reproduction, Study
 from mbdnode.simulation import simulate
 
 STEPS = 60
@@ -48,6 +48,10 @@ def row(seed, mse):
     return {
         "seed": seed,
         "mse": mse,
+        "mse_id": None if mse is None else mse / 2,
+        "mse_ood": None if mse is None else 2 * mse,
+        "mse_sum": None if mse is None else 4 * mse,
+        "nrmse": None if mse is None else mse**0.5,
         "train_seconds": 10.0 + seed,
         "compile_seconds": 2.0,
         "outcome": "completed",
@@ -57,11 +61,16 @@ def row(seed, mse):
 
 
 def entry(name, model="mbd-node", integrator="rk4", errors=(1e-3,), recipe="paper", rate=0.01):
-    """An entry whose seeds have these errors."""
+    """An entry whose seeds have these errors; a law has no epochs and no layers."""
     truth = truth_of(name)
     rows = tuple(row(seed, error) for seed, error in enumerate(errors))
     shown = drifting(truth, rate)
-    return Entry(model, integrator, recipe, rows, truth, shown, (1.0, 0.1, 0.01))
+    if model == "law":
+        return Entry(model, integrator, recipe, rows, truth, shown)
+    rows = tuple({**one, "layers": [3, 256, 256, 1]} for one in rows)
+    network = {"activation": "tanh", "initialization": "xavier"}
+    losses = (1.0, 0.1, 0.01)
+    return Entry(model, integrator, recipe, rows, truth, shown, losses, network=network)
 
 
 def failed_entry(model="fcnn", reason="the worker died twice"):
@@ -97,17 +106,25 @@ def probes(truth):
     """Two other starts and a random force."""
     other = drifting(truth, 0.02)
     return (
-        Probe("start-1", "from (1, 0)", truth, other, 1e-3),
-        Probe("start-2", "from (-1, 0)", truth, diverging(truth), None),
-        Probe("random-force", "under a random force", truth, other, 2e-3),
+        Probe("start-1", "from (1, 0)", truth, other, 1e-3, 0.02),
+        Probe("start-2", "from (-1, 0)", truth, diverging(truth), None, None),
+        Probe("random-force", "under a random force", truth, other, 2e-3, 0.2),
     )
+
+
+def asked(made, found):
+    """An entry with probes, whose rows say the same."""
+    errors = {probe.name: {"mse": probe.mse, "nrmse": probe.nrmse} for probe in found}
+    rows = tuple({**one, "probes": errors} for one in made.rows)
+    return replace(made, probes=tuple(found), rows=rows)
 
 
 def pendulum_chapter(errors=(1e-3, 2e-3, 4e-3)):
     """With a model that reproduces, one that explodes and one that failed."""
     name = "single-pendulum"
     truth = truth_of(name)
-    good = replace(entry(name, errors=errors), probes=probes(truth))
+    good = asked(entry(name, errors=errors), probes(truth))
+    studies = tuple(Study(p.name, p.title, "fig: a study") for p in good.probes)
     rows = ({**row(0, None), "rollout": "left the finite numbers"},)
     wild = Entry("lstm", "-", "paper", rows, truth, diverging(truth))
     references = (
@@ -117,16 +134,16 @@ def pendulum_chapter(errors=(1e-3, 2e-3, 4e-3)):
         Reference("mbd-node", "rk4", 800.0, "another table", "train_seconds"),
     )
     kinds = ("over-time", "phase", "starts", "forced", "forward-pass-forces")
-    return chapter(name, (good, wild, failed_entry()), kinds, references)
+    return chapter(name, (good, wild, failed_entry()), kinds, references, studies=studies)
 
 
 def mass_spring_chapter():
-    """With two integrators, one of them without a printed error."""
+    """With two integrators, one of them without a printed error, and a law at round-off."""
     name = "single-mass-spring"
     entries = (
         entry(name, integrator="lf2", errors=(1e-7,)),
         entry(name, integrator="ys4", errors=(1e-9,)),
-        entry(name, integrator="lf2", errors=(1e-12,), recipe="best", rate=1e-5),
+        entry(name, "law", "rk4", errors=(1e-28,), recipe="best", rate=1e-14),
     )
     both = ("tab: model_errors", "tab:sms_test")
     references = (
@@ -141,10 +158,12 @@ def crank_chapter():
     name = "slider-crank"
     references = (Reference("mbd-node", "rk4", 3.2e-2, "a table", incomparable="Another size."),)
     made = entry(name, errors=(5.0,))
-    loop = Probe("speed", "at a constant speed", made.truth, made.prediction, 1e-3)
+    loop = Probe("speed", "at a constant speed", made.truth, made.prediction, 1e-3, 0.01)
+    setting = "25 steps of 0.04 s; terminal cost: none"
+    studies = (Study("speed", "at a constant speed", "control:crank", setting),)
     kinds = ("driven", "dependent", "controlled", "control-trials")
-    entries = (replace(made, probes=(loop,)),)
-    return chapter(name, entries, kinds, references, notes=("A note.",))
+    entries = (asked(made, (loop,)),)
+    return chapter(name, entries, kinds, references, notes=("A note.",), studies=studies)
 
 
 def reproduction(*chapters, **changes):
@@ -158,5 +177,6 @@ def reproduction(*chapters, **changes):
         versions={"mbdnode": "0.1.0"},
         machine="a machine",
         date="a day",
+        recipes={"paper": "as the paper says", "best": "a law, by regression"},
     )
     return replace(made, **changes)

@@ -66,6 +66,30 @@ def test_prediction_that_ended_early_can_be_drawn(history, tmp_path):
     assert (tmp_path / "f.png").stat().st_size > 0
 
 
+def test_loss_has_axes_only_where_there_are_epochs():
+    shown = {}
+    for history in ((), (1.0, 0.1)):
+        figure = draw(made(np.cos(T), np.full(21, 3.0)), history)
+        shown[history] = [axes.get_ylabel() for axes in figure.axes if axes.axison]
+    assert "training loss" in shown[1.0, 0.1]
+    assert "training loss" not in shown[()]
+    assert len(shown[()]) == len(shown[1.0, 0.1]) - 1
+
+
+def test_error_that_is_round_off_is_drawn_as_such():
+    figure = draw(made(np.sin(T) + 1e-14, np.full(21, 3.0)))
+    axes = next(axes for axes in figure.axes if axes.get_ylabel() == "squared error")
+    assert [text.get_text() for text in axes.texts] == ["round-off"]
+    assert np.ptp(axes.get_lines()[0].get_ydata()) == 0
+
+
+def test_exact_start_is_no_band_of_round_off():
+    figure = draw(made(np.sin(T) + 1e-3 * T, np.full(21, 3.0)))
+    axes = next(axes for axes in figure.axes if axes.get_ylabel() == "squared error")
+    assert not axes.texts
+    assert np.isnan(axes.get_lines()[0].get_ydata()[0])
+
+
 def test_wild_prediction_does_not_squeeze_the_truth():
     figure = draw(made(1e6 * np.cos(T), np.full(21, 3.0)))
     low, high = figure.axes[0].get_ylim()

@@ -3,6 +3,7 @@
 import pytest
 
 DESKTOP, PHONE = (1280, 900), (390, 844)
+WIDE, NARROW = (1400, 900), (420, 800)
 
 
 @pytest.fixture
@@ -106,7 +107,11 @@ def test_tables_banner_and_marks_are_there(browser, page):
         text = tab.ask("document.body.innerText")
         assert "Quick settings." in text
         assert "mbdnode reproduce --seeds 3 --out somewhere" in text
-        for title in ("Errors of all models on all cases", "Seconds of training"):
+        for title in (
+            "Errors of all models on all cases",
+            "Seconds of training",
+            "Single pendulum: studies",
+        ):
             assert title in text
         rows = "document.querySelectorAll('#summary tbody tr').length"
         assert tab.ask(rows) == 7
@@ -126,7 +131,13 @@ def test_method_can_be_taken_out_of_all_plots_of_the_study(browser, page):
     with browser.open(page, *DESKTOP) as tab:
         scroll_through(tab)
         names = "[...document.querySelectorAll('.costs .chip')].map((c) => c.textContent)"
-        assert tab.ask(names) == ["MBD-NODE, paper", "MBD-NODE, best"]
+        assert tab.ask(names) == [
+            "MBD-NODE, paper",
+            "law, best",
+            "MBD-NODE, printed in the paper",
+            "LSTM, printed in the paper",
+            "FCNN, printed in the paper",
+        ]
         counts = "[...document.querySelectorAll('.costs .plot')].map((p) => p.data.length)"
         before = tab.ask(counts)
         tab.ask("document.querySelector('.costs .chip').click()")
@@ -142,3 +153,43 @@ def test_study_has_its_place_in_the_navigation_and_its_table(browser, page):
         )
         assert tab.ask("document.querySelectorAll('#costs tbody tr').length") == 7
         assert tab.ask("document.querySelectorAll('#costs .found li').length") == 3
+
+
+# The verdicts of tables that are shown, with how far each lies from the edges of the screen and of
+# the box that its table scrolls in.
+_VERDICTS = """
+    [...document.querySelectorAll('td.verdict')].filter((cell) => cell.offsetParent).map((cell) => {
+      const own = cell.getBoundingClientRect();
+      const box = cell.closest('.table-box').getBoundingClientRect();
+      return Math.min(own.left - box.left, box.right - own.right, innerWidth - own.right);
+    })
+"""
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_verdicts_are_seen_without_scrolling_to_the_side(browser, page, size):
+    with browser.open(page, *size) as tab:
+        room = tab.ask(_VERDICTS)
+        # Of the error table, of its parts in the chapters, and of the studies.
+        assert len(room) >= 14
+        assert min(room) >= -1
+
+
+def test_printed_numbers_can_be_taken_out_of_the_study(browser, page):
+    with browser.open(page, *DESKTOP) as tab:
+        scroll_through(tab)
+        counts = "[...document.querySelectorAll('.costs .plot')].map((p) => p.data.length)"
+        before = tab.ask(counts)
+        tab.ask("document.querySelectorAll('.costs .chip')[2].click()")
+        gone = [was - now for was, now in zip(before, tab.ask(counts), strict=True)]
+        # The slider-crank's cannot be compared, and is not drawn.
+        assert gone == [1, 1, 0]
+
+
+def test_round_off_has_a_band_in_the_plots(browser, page):
+    with browser.open(page, *DESKTOP) as tab:
+        scroll_through(tab)
+        for plot in (".costs .plot", "#case-single-mass-spring [data-plot=error]"):
+            shown = f"document.querySelector('{plot}').layout"
+            assert tab.ask(f"{shown}.annotations.map((a) => a.text)") == ["round-off"]
+            assert 1e-24 in tab.ask(f"{shown}.shapes.map((s) => s.y1)")

@@ -16,7 +16,15 @@ from report.samples import (
 )
 
 from mbdnode.evaluation.verdict import Reference, Verdict
-from mbdnode.report.paper_tables import error_table, judged, mass_spring_table, time_table
+from mbdnode.report.cost_quality import cost_table
+from mbdnode.report.paper_tables import (
+    error_table,
+    judged,
+    judged_studies,
+    mass_spring_table,
+    study_table,
+    time_table,
+)
 from mbdnode.report.setting_tables import (
     architecture_table,
     cases_table,
@@ -49,14 +57,17 @@ def test_row_of_the_wrong_length_is_refused():
         Table("tab:x", "A table", ("a", "b"), ((1.0,),))
 
 
-def test_error_table_has_median_least_and_greatest_of_the_seeds():
+def test_error_table_has_median_min_and_max_of_the_seeds():
     row = records(error_table(reproduction(pendulum_chapter((1e-3, 4e-3, 2e-3)))))[0]
-    assert [float(row[name]) for name in ("paper", "median", "least", "greatest")] == [
+    assert [float(row[name]) for name in ("paper", "mse", "min", "max")] == [
         2e-3,
         2e-3,
         1e-3,
         4e-3,
     ]
+    # Half, twice and four times the mse, in the samples.
+    companions = [float(row[name]) for name in ("mse_id", "mse_ood", "mse_sum")]
+    assert companions == [1e-3, 4e-3, 8e-3]
     assert (row["verdict"], row["seeds"]) == ("reproduced", "3")
 
 
@@ -77,14 +88,14 @@ def test_verdict_follows_the_numbers(errors, verdict):
 
 def test_failed_seed_counts_as_worse_than_any():
     row = records(error_table(reproduction(pendulum_chapter((1e-3, 4e-3, None)))))[0]
-    assert float(row["median"]) == 4e-3
+    assert float(row["mse"]) == 4e-3
     assert row["seeds"] == "2 of 3"
 
 
 def test_failed_runs_are_rows_that_say_so():
     table = error_table(reproduction(pendulum_chapter()))
     failed = next(row for row in records(table) if row["model"] == "FCNN")
-    assert (failed["verdict"], failed["median"], failed["seeds"]) == ("failed", "", "0 of 2")
+    assert (failed["verdict"], failed["mse"], failed["seeds"]) == ("failed", "", "0 of 2")
     assert "Single pendulum: FCNN, seeds 0, 1: the worker died twice" in table.notes
     assert "Single pendulum: LSTM, seed 0: left the finite numbers" in table.notes
 
@@ -107,17 +118,65 @@ def test_every_recipe_has_its_own_row_and_verdict():
         ("best", "better"),
         ("not run", ""),
     ]
-    assert rows[0]["coordinates"] == "generalized"
+    assert rows[0]["paper's coordinates"] == "generalized"
+
+
+def test_printed_number_stands_beside_what_it_is_of():
+    rows = records(mass_spring_table(mass_spring_chapter()))
+    assert [
+        (row["model"], row["integrator"], row["recipe"], row["paper's model"]) for row in rows
+    ] == [
+        ("MBD-NODE", "LF2", "paper", "MBD-NODE LF2"),
+        ("law", "RK4", "best", "MBD-NODE LF2"),
+        ("Numerical", "RK4", "not run", "Numerical RK4"),
+    ]
+    assert rows[1]["verdict reason"] == "round-off: below 1e-24"
+
+
+def test_no_row_of_a_law_bears_the_name_of_a_network():
+    made = reproduction(mass_spring_chapter())
+    for table in (error_table(made), time_table(made), cost_table(made)):
+        named = {(row["recipe"], row["model"]) for row in records(table)}
+        assert ("best", "law") in named
+        assert ("best", "MBD-NODE") not in named
+    assert records(cases_table(made))[0]["run here"].endswith("law RK4 (best)")
+
+
+def test_every_study_has_a_verdict_and_counts():
+    chapters = [pendulum_chapter(), crank_chapter()]
+    table = study_table(chapters)
+    assert table is not None
+    assert [(row["study"], row["NRMSE [%]"], row["verdict"]) for row in records(table)] == [
+        ("from (1, 0)", "2", "accurate"),
+        ("from (-1, 0)", "", "failed"),
+        ("under a random force", "20", "inaccurate"),
+        ("at a constant speed", "1", "accurate"),
+    ]
+    assert [row["controller"] for row in records(table)][-1] == (
+        "25 steps of 0.04 s; terminal cost: none"
+    )
+    assert len(list(judged_studies(chapters))) == 4
+    assert study_table([mass_spring_chapter()]) is None
+    plain = study_table([pendulum_chapter()])
+    assert plain is not None
+    assert "controller" not in plain.headings
+
+
+def test_error_without_a_printed_number_is_judged_by_itself():
+    rows = records(error_table(reproduction(mass_spring_chapter())))
+    found = [(r["verdict"], r["paper"]) for r in rows if r["integrator"] == "YS4"]
+    assert found == [("accurate", "")]
 
 
 RECIPES = ("paper", "fast", "best", "free")
+MODEL = {"paper": "mbd-node", "fast": "law", "best": "law", "free": "mbd-node"}
 
 
 def chapter_with_recipes():
     """Other recipes than the paper's choose an integrator of which the paper prints nothing."""
     name = "single-mass-spring"
     entries = [
-        entry(name, integrator="lf2" if recipe == "paper" else "rk4", recipe=recipe)
+        entry(name, MODEL[recipe], "lf2" if recipe == "paper" else "rk4", recipe=recipe)
         for recipe in RECIPES
     ]
     references = (
@@ -158,7 +217,7 @@ def test_time_that_the_paper_does_not_print_is_a_row_all_the_same():
 
 def test_settings_tables_name_the_recipes_where_there_are_several():
     (row,) = records(cases_table(reproduction(chapter_with_recipes())))
-    assert row["run here"] == "MBD-NODE LF2 (paper), MBD-NODE RK4 (fast, best, free)"
+    assert row["run here"] == "MBD-NODE LF2 (paper), law RK4 (fast, best), MBD-NODE RK4 (free)"
 
 
 def test_recipe_with_settings_has_a_column_and_one_without_is_named():
@@ -170,8 +229,8 @@ def test_recipe_with_settings_has_a_column_and_one_without_is_named():
     assert table is not None
     assert table.headings == ("hyper-parameter", "MBD-NODE", "MBD-NODE, free")
     assert table.rows == (("Max. epochs", "350", "100"),)
-    assert table.notes == (
-        "There are no columns for what chooses its settings itself: 'fast', 'best'.",
+    assert table.notes[1:] == (
+        "A regression has no such settings, so there are no columns for 'fast', 'best'.",
     )
 
 
@@ -186,15 +245,19 @@ def test_times_have_three_digits_and_no_exponent(value, text):
 def test_number_of_one_table_does_not_stand_in_another():
     errors = records(error_table(reproduction(mass_spring_chapter())))
     assert "Numerical" not in [row["model"] for row in errors]
-    # What the paper prints no error of is shown without a verdict.
-    assert [row["verdict"] for row in errors if row["integrator"] == "YS4"] == [
-        "the paper prints none"
-    ]
 
 
 def test_tally_counts_what_the_error_table_judges():
     kinds = [verdict.kind for _, _, verdict in judged(reproduction())]
-    assert sorted(kinds) == ["better", "better", "failed", "failed", "not comparable", "reproduced"]
+    assert sorted(kinds) == [
+        "accurate",
+        "better",
+        "better",
+        "failed",
+        "failed",
+        "not comparable",
+        "reproduced",
+    ]
 
 
 def test_time_table_keeps_compiling_apart():
@@ -217,6 +280,16 @@ def test_cases_table_names_what_was_run():
     assert row["runs"] == "6"
 
 
+def test_integrator_alone_is_no_model_of_the_paper():
+    (row,) = records(cases_table(reproduction(mass_spring_chapter())))
+    assert row["models in the paper"] == "MBD-NODE"
+
+
+def test_case_without_a_printed_error_names_the_model_of_its_table():
+    (row,) = records(cases_table(reproduction(chapter("slider-crank", ()))))
+    assert row["models in the paper"] == "MBD-NODE"
+
+
 def test_hyperparameters_stand_in_rows_with_the_papers_words():
     made = replace(
         pendulum_chapter(),
@@ -232,13 +305,25 @@ def test_hyperparameters_stand_in_rows_with_the_papers_words():
     assert hyperparameter_table(replace(made, hyperparameters=())) is None
 
 
-def test_architecture_has_the_sizes_of_the_models_themselves():
-    table = architecture_table(reproduction(pendulum_chapter(), crank_chapter()))
-    sizes = {row[0]: row[1:] for row in table.rows}
-    # Angle, velocity and force; angle, velocity, force and torque; one acceleration each.
-    assert sizes["Single pendulum"] == ("3", "256", "256", "1")
-    assert sizes["Slider crank"] == ("4", "256", "256", "1")
-    assert sizes["activation"] == (None, "tanh", "tanh", None)
+def test_architecture_has_the_layers_that_were_run():
+    name = "slider-crank"
+    made = entry(name, recipe="free")
+    made = replace(made, rows=({**made.rows[0], "layers": [5, 64, 1]},))
+    table = architecture_table(reproduction(pendulum_chapter(), chapter(name, (made,))))
+    rows = records(table)
+    layers = ("input", "hidden 1", "hidden 2", "output")
+    assert [(row["case"], row["model"], *(row[x] for x in layers)) for row in rows[1:]] == [
+        ("Single pendulum", "MBD-NODE, paper", "3", "256", "256", "1"),
+        ("Slider crank", "MBD-NODE, free", "5", "64", "", "1"),
+    ]
+    assert (rows[1]["activation"], rows[1]["initialization"]) == ("tanh", "xavier")
+
+
+def test_law_has_no_layers():
+    made = chapter("single-pendulum", (entry("single-pendulum", "law", recipe="best"),))
+    table = architecture_table(reproduction(made))
+    assert [row[0] for row in table.rows] == ["in the paper"]
+    assert table.notes == ("No MBD-NODE was run: a law has no network and no layers.",)
 
 
 def test_difference_to_the_papers_marks_has_a_footnote():

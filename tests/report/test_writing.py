@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
-from report.samples import chapter, failed_entry, pendulum_chapter, reproduction
+from report.samples import chapter, entry, failed_entry, pendulum_chapter, reproduction
 
 from mbdnode.report import write_report
 from mbdnode.report.exhibits import DRAWERS
@@ -51,6 +51,7 @@ def test_tables_are_written_as_markdown_and_csv(written):
         "tab-hyper_single-mass-spring",
         "tab-hyper_slider-crank",
         "cost-quality",
+        "studies",
     }
     assert names == {f"{name}.{kind}" for name in expected for kind in ("md", "csv")}
 
@@ -89,6 +90,29 @@ def test_text_from_outside_is_never_code(tmp_path, text):
     pngs = list((tmp_path / "figures").glob("*.png"))
     assert len(pngs) == 2
     assert all(png.stem.replace("-", "").isalnum() for png in pngs)
+
+
+def test_page_defines_its_models_and_recipes_in_a_line_each(written):
+    page = (written / "report.html").read_text()
+    for name, text in (
+        ("recipe paper", "as the paper says"),
+        ("recipe best", "a law, by regression"),
+        ("law", "equations of motion found by regression, without a network"),
+        ("MBD-NODE", "a network for the accelerations of the minimal coordinates"),
+    ):
+        assert f"<dt>{name}</dt><dd>{text}" in page
+    assert "<dt>HNN</dt>" not in page
+
+
+def test_page_of_laws_has_no_axes_for_a_loss_and_no_word_of_a_network(tmp_path):
+    law = chapter("single-pendulum", (entry("single-pendulum", "law", recipe="best"),), ("phase",))
+    page = write_report(reproduction(law, seeds=1), tmp_path).read_text()
+    shown = page.split("<script", 1)[0]
+    assert "Training loss" not in shown
+    assert "most accurate" not in shown
+    assert "one method alone, law RK4" in shown
+    tables = "".join(path.read_text() for path in (tmp_path / "tables").glob("*.md"))
+    assert "| law |" in tables
 
 
 def test_page_tells_when_settings_were_shortened(written, tmp_path):

@@ -10,6 +10,7 @@ import pytest
 
 import mbdnode as mbd
 from mbdnode.cli import main
+from mbdnode.surrogate.configuration import FitConfig
 
 FILES = {
     "config.json",
@@ -221,3 +222,12 @@ def test_folder_without_a_fit_is_refused(place, tmp_path, capsys):
     log = place / "run1.csv"
     assert call("predict", tmp_path, "--like", log, "--out", tmp_path / "p.csv") == 2
     assert "not the folder of a finished fit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("recipe", "model"), [("fast", "law"), ("best", "law"), ("free", "mbd-node")]
+)
+def test_fit_is_named_by_what_its_recipe_gives(recipe, model):
+    assert FitConfig(logs=("run.csv",), recipe=recipe).model == model
+    with pytest.raises(ValueError, match="Leave --model out"):
+        FitConfig(logs=("run.csv",), recipe=recipe, model="lstm")

@@ -6,14 +6,21 @@ import pytest
 
 from mbdnode.experiments.configuration import MODELS, NUMERICAL
 from mbdnode.mechanisms import SingleMassSpring, SinglePendulum, SliderCrank
-from mbdnode.models import KINDS, MBDNODE
+from mbdnode.models import KINDS, LAW, MBDNODE
 from mbdnode.testing import check_model
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != NUMERICAL])
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in (NUMERICAL, LAW)])
 def test_every_kind_of_model_keeps_the_contract(name):
     kind, settings = MODELS[name]
     check_model(KINDS[kind].for_system(SingleMassSpring(), width=8, **settings))
+
+
+@pytest.mark.parametrize("forces", ["inputs", "added"])
+def test_law_keeps_the_contract(forces):
+    blank = KINDS[MODELS[LAW][0]].for_system(SinglePendulum(), forces=forces)
+    weights = jnp.linspace(-1.0, 1.0, blank.network.weights.size)[None]
+    check_model(eqx.tree_at(lambda m: m.network.weights, blank, weights))
 
 
 @pytest.mark.parametrize("constraints", ["hard", "penalty", "augmented", "none"])

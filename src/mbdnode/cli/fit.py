@@ -45,8 +45,14 @@ def fit(
         ),
     ] = None,
     model: Annotated[
-        str, typer.Option(help="mbd-node, sonode, node, hnn, lnn, lstm or fcnn.", metavar="NAME")
-    ] = "mbd-node",
+        str,
+        typer.Option(
+            help="law (of the recipes fast and best), mbd-node, sonode, node, hnn, lnn, lstm or "
+            "fcnn; the recipe's own if not given.",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = "",
     recipe: Annotated[
         str, typer.Option(help="fast, best, free or paper.", metavar="NAME")
     ] = "fast",

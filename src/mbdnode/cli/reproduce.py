@@ -32,7 +32,10 @@ def reproduce(
     seeds: Annotated[int, typer.Option(help="Runs of each, from seed 0 on.", metavar="N")] = 1,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="MBD-NODE alone; gradient descent, if asked for, cut short."),
+        typer.Option(
+            "--quick",
+            help="Laws alone; with --recipe, its usual model, gradient descent cut short.",
+        ),
     ] = False,
     samples: Annotated[
         int | None,

@@ -1,18 +1,21 @@
 """The results of a reproduction as a table for a terminal."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mbdnode.cli.tables import new_console, new_table
 from mbdnode.evaluation.verdict import (
     Reference,
+    Verdict,
     as_printed,
     is_answered_by,
     judge,
+    judge_unprinted,
     median_of_all,
 )
 from mbdnode.experiments import CASES
+from mbdnode.training import RECIPE_LINES
 
 
 def is_good(row: Mapping[str, Any]) -> bool:
@@ -42,20 +45,54 @@ def print_results(rows: Sequence[Mapping[str, Any]]) -> None:
             model,
             integrator,
             recipe,
-            "-" if printed is None else as_printed(printed.value),
+            _printed(printed, integrator),
             _spread(errors),
-            "-" if printed is None else judge(errors, printed).kind,
+            _verdict(mine, printed).kind,
             _times(mine),
         )
         last = case
     console.print(table)
     console.print("Errors are mean squares over all components and steps; 'by' is the integrator.")
+    console.print(
+        "The paper's are of MBD-NODE for a law, and by its own integrator where one is named."
+    )
+    for line in _studies(groups):
+        console.print(line)
+    for recipe in dict.fromkeys(row["recipe"] for row in rows):
+        console.print(f"Recipe {recipe}: {RECIPE_LINES[recipe]}.")
     console.print("The time is that of training (median) + compiling (greatest).")
     shortened = dict.fromkeys(row["recipe"] for row in rows if row.get("quick"))
     for recipe in shortened:
         console.print(
             f"Quick: the recipe {recipe} was cut to a tenth of its epochs; its own numbers differ."
         )
+
+
+def _printed(reference: Reference | None, integrator: str) -> str:
+    """The paper's error; with its integrator where ours is another one."""
+    if reference is None:
+        return "-"
+    of = "" if reference.integrator == integrator else f" ({reference.integrator})"
+    return f"{as_printed(reference.value)}{of}"
+
+
+def _verdict(rows: Sequence[Mapping[str, Any]], printed: Reference | None) -> Verdict:
+    if printed is None:
+        return judge_unprinted([row.get("nrmse") for row in rows])
+    return judge([row["mse"] for row in rows], printed)
+
+
+def _studies(groups: Mapping[tuple[str, ...], Sequence[Mapping[str, Any]]]) -> Iterator[str]:
+    """How many studies are accurate, and which are not."""
+    kinds: dict[str, list[str]] = {}
+    for (case, model, _, recipe), rows in groups.items():
+        for name in dict.fromkeys(name for row in rows for name in row.get("probes", {})):
+            errors = [row.get("probes", {}).get(name, {}).get("nrmse") for row in rows]
+            who = f"{name} of {case} ({model}, {recipe})"
+            kinds.setdefault(judge_unprinted(errors).kind, []).append(who)
+    for kind, found in kinds.items():
+        named = "" if kind == "accurate" else f": {', '.join(found)}"
+        yield f"Studies without a printed number: {len(found)} {kind}{named}"
 
 
 def _reference(case: str, model: str, integrator: str, recipe: str) -> Reference | None:

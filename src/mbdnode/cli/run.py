@@ -16,7 +16,8 @@ def run(
     model: Annotated[
         str | None,
         typer.Option(
-            help="mbd-node (if not given), sonode, node, hnn, lnn, lstm, fcnn or numerical.",
+            help="law (of the recipes fast and best), mbd-node, sonode, node, hnn, lnn, lstm, fcnn "
+            "or numerical; the recipe's own if not given.",
             metavar="NAME",
         ),
     ] = None,
@@ -109,6 +110,7 @@ def run(
 def _print(result, folder: Path) -> None:
     summary = result.summary()
     typer.echo(f"Wrote {folder}")
+    typer.echo(f"  {'model':<18} {summary['model']}, recipe {summary['recipe']}")
     for key in ("mse", "mse_id", "mse_ood", "mse_sum", "position_residual", "velocity_residual"):
         value = summary[key]
         typer.echo(f"  {key:<18} {'-' if value is None else f'{value:.3e}'}")

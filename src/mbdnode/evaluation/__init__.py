@@ -2,7 +2,7 @@
 
 from mbdnode.evaluation.control import JacobianError, jacobian_error, loop_difference
 from mbdnode.evaluation.energy import energy
-from mbdnode.evaluation.metrics import Metrics, evaluate
+from mbdnode.evaluation.metrics import Metrics, evaluate, nrmse
 from mbdnode.evaluation.reactions import Reactions, reactions
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "evaluate",
     "jacobian_error",
     "loop_difference",
+    "nrmse",
     "reactions",
 ]

@@ -5,7 +5,7 @@ the paper's table gives the mean over components as well, over the whole rollout
 included. We call the latter `mse` and print both.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,11 +18,15 @@ from mbdnode.evaluation.energy import energy
 from mbdnode.multibody import (
     AbstractMechanism,
     AbstractSystem,
+    Coordinate,
     position_residual,
     resolve_parameters,
     velocity_residual,
 )
 from mbdnode.trajectory import Trajectory
+
+# The standard deviation of an angle that is anywhere in a turn, and what only round-off moves.
+_TURN, _STILL = np.pi / np.sqrt(3), 1e-9
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,33 @@ def evaluate(
         velocity_residual=velocity,
         energy_drift=_drift(prediction, system, parameters),
     )
+
+
+def nrmse(prediction: Trajectory, truth: Trajectory, coordinates: Sequence[Coordinate]) -> float:
+    """The root-mean-square error in units of the motion's own standard deviation.
+
+    Each position and velocity that moves counts alike. An angle's standard deviation counts as at
+    most that of one that is anywhere in a turn, since winding does not make an error smaller.
+
+    **Arguments:**
+
+    - `prediction`, `truth`: single trajectories at the same times.
+    - `coordinates`: of both.
+
+    **Returns:**
+
+    A fraction; not a number where the prediction ended early.
+    """
+    found = np.concatenate([np.asarray(prediction.q), np.asarray(prediction.v)], axis=1)
+    exact = np.concatenate([np.asarray(truth.q), np.asarray(truth.v)], axis=1)
+    most = np.array([_TURN if c.is_angle else np.inf for c in coordinates])
+    spread = np.std(exact, axis=0)
+    spread = np.minimum(spread, np.concatenate([most, np.full(len(most), np.inf)]))
+    moving = spread > _STILL * np.maximum(1.0, np.max(np.abs(exact), axis=0))
+    if not np.any(moving):
+        return float(np.sqrt(np.mean((found - exact) ** 2)))
+    parts = np.mean((found - exact)[:, moving] ** 2, axis=0) / spread[moving] ** 2
+    return float(np.sqrt(np.mean(parts)))
 
 
 def _split(squares: np.ndarray, train_steps: int | None):

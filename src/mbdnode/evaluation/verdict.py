@@ -1,7 +1,8 @@
 """The paper's numbers with their source, and how ours compare.
 
 The seed alone moves an error by a factor of two to three, so a median within a factor of three of
-the printed number reproduces it; a smaller one is better, a greater one worse.
+the printed number reproduces it; a smaller one is better, a greater one worse. Of a study for which
+the paper prints no number, the error itself is judged, in units of the motion's own spread.
 """
 
 import math
@@ -11,10 +12,21 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from mbdnode.errors import UserError
+from mbdnode.models import LAW
 
 SAME = 3.0
+# A mean square below this is the round-off of some thousand steps in double precision; which of
+# two such numbers is the smaller says nothing.
+ROUND_OFF = 1e-24
+# Curves this near to each other, as a part of the motion's standard deviation, can hardly be told
+# apart in a figure, and a figure is all that the paper prints of such a study.
+ACCURATE = 0.05
+# A law is compared with the paper's own method.
+_COUNTERPARTS = {LAW: "mbd-node"}
 
-VerdictKind = Literal["reproduced", "better", "worse", "not comparable", "failed"]
+VerdictKind = Literal[
+    "reproduced", "better", "worse", "accurate", "inaccurate", "not comparable", "failed"
+]
 VERDICTS: tuple[VerdictKind, ...] = get_args(VerdictKind)
 
 
@@ -57,18 +69,20 @@ def is_answered_by(
     """Whether a run answers one of the paper's numbers.
 
     With the paper's own recipe, model and integrator must be the same. Another recipe chooses its
-    integrator itself, and answers the first error that the paper prints of the model.
+    integrator itself, and answers the first error that the paper prints of the model; a law, of
+    which the paper has none, that of MBD-NODE.
 
     **Arguments:**
 
     - `reference`, `references`: the number, and all of the case.
     - `model`, `integrator`, `recipe`: of the run.
     """
-    if reference.model != model:
+    counterpart = _COUNTERPARTS.get(model, model)
+    if reference.model != counterpart:
         return False
     if recipe in ("paper", "-"):
         return reference.integrator == integrator
-    errors = [r for r in references if r.model == model and r.quantity == "mse"]
+    errors = [r for r in references if r.model == counterpart and r.quantity == "mse"]
     return bool(errors) and reference == errors[0]
 
 
@@ -91,7 +105,7 @@ def judge(values: Sequence[float | None], reference: Reference) -> Verdict:
 
     **Arguments:**
 
-    - `values`: one for each seed; None for a run that failed or left the numbers.
+    - `values`: one for each seed; None for a run that failed or diverged.
     - `reference`: the paper's.
 
     **Returns:**
@@ -102,17 +116,36 @@ def judge(values: Sequence[float | None], reference: Reference) -> Verdict:
         return Verdict("failed", "There is no finished run.")
     median = median_of_all(values)
     if median is None:
-        return Verdict("failed", "Half of the runs or more failed or left the numbers.")
+        return Verdict("failed", "Half of the runs or more failed or diverged.")
     if reference.incomparable:
         return Verdict("not comparable", reference.incomparable)
+    if median < ROUND_OFF:
+        return Verdict("better", f"round-off: below {as_printed(ROUND_OFF, 1)}")
     ratio = median / reference.value
     if ratio > SAME:
         return Verdict("worse", f"{_factor(ratio)} times the printed value")
-    if ratio == 0:
-        return Verdict("better", "zero")
     if ratio < 1 / SAME:
         return Verdict("better", f"{_factor(1 / ratio)} times smaller than printed")
     return Verdict("reproduced", f"{_factor(ratio)} times the printed value")
+
+
+def judge_unprinted(errors: Sequence[float | None]) -> Verdict:
+    """Judge a study of which the paper prints no number.
+
+    **Arguments:**
+
+    - `errors`: the NRMSE of each seed, as a fraction; None for a run that failed.
+
+    **Returns:**
+
+    A `Verdict`: "accurate" below 5 %.
+    """
+    median = median_of_all(errors)
+    if median is None:
+        return Verdict("failed", "Half of the runs or more failed or diverged.")
+    told = "round-off" if median**2 < ROUND_OFF else f"NRMSE {100 * median:.2g} %"
+    kind = "accurate" if median < ACCURATE else "inaccurate"
+    return Verdict(kind, f"{told}; the paper prints no number")
 
 
 def median_of_all(values: Sequence[float | None]) -> float | None:

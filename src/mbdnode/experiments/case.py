@@ -26,6 +26,7 @@ class Trial:
     - `initial`: its start, by name.
     - `steps`: how many, of the case's own size.
     - `inputs`: from the number of steps and a generator; None for zero.
+    - `figure`: the label of the figure that shows it.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Trial:
     initial: Mapping[str, float]
     steps: int
     inputs: MakeInputs | None = None
+    figure: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Case:
     - `exhibits`: the paper's figures.
     - `trials`: what a model trained on the case is asked besides: motions, or control.
     - `notes`: what a reader needs to judge the numbers.
+    - `network_notes`: the same, of networks alone.
     """
 
     name: str
@@ -84,6 +87,7 @@ class Case:
     exhibits: tuple[Exhibit, ...] = ()
     trials: tuple[Trial | ControlTask, ...] = ()
     notes: tuple[str, ...] = ()
+    network_notes: tuple[str, ...] = ()
 
     def times(self, steps: int | None = None, dt_s: float | None = None) -> np.ndarray:
         """The times of the case, or of as many steps of that size."""

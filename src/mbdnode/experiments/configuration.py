@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from mbdnode.config import check_types, from_dict
 from mbdnode.config import replace as replace_text
@@ -10,29 +10,46 @@ from mbdnode.errors import UserError
 from mbdnode.experiments import get_case
 from mbdnode.experiments.case import Case
 from mbdnode.integrators import get_integrator
-from mbdnode.models import KINDS, MBDNODE
+from mbdnode.models import KINDS, LAW, MBDNODE
+from mbdnode.models.library import Library
 from mbdnode.multibody import AbstractForecaster
 from mbdnode.naming import unknown_name
+from mbdnode.report.chapters import NUMERICAL
 from mbdnode.simulation.simulate import ANALYTIC
 from mbdnode.training import RECIPES, TrainingConfig
 
-# The mechanism itself by an integrator, with nothing to learn: a row of one of the paper's tables.
-NUMERICAL = "numerical"
-# The kind of each model, and what tells it from others of that kind.
+# The kind of each model, and what tells it from others of that kind. A law is a library until the
+# data has shown its form.
 MODELS: dict[str, tuple[str, dict]] = {
     "mbd-node": ("mbd-node", {}),
+    LAW: (Library.kind, {}),
     "sonode": ("mbd-node", {"forces": "none"}),
     "node": ("mbd-node", {"order": "first", "forces": "none"}),
     **{kind: (kind, {}) for kind in ("hnn", "lnn", "lstm", "fcnn")},
     NUMERICAL: (NUMERICAL, {}),
 }
-# The recipe that trains every model as its own table says; the others have one setting for all
-# cases, and train MBD-NODE.
+# The recipe that trains every network as its own table says; the others have one setting for all
+# cases.
 PAPER = "paper"
 # What the paper's network is given by a recipe that trains it well.
 _WELL_POSED = {"affine": True, "angle_features": True, "scaling": True}
 # Draws in all, for a case that is trained on draws; the paper takes 10^7.
 _DRAWS = {"fast": 2_000, "best": 10_000, "free": 20_000}
+
+
+@dataclass(frozen=True)
+class LawSettings:
+    """Of a law, which otherwise finds its own form.
+
+    **Arguments:**
+
+    - `forces`: "inputs" learns what the inputs do, "added" takes it from the mechanism.
+    """
+
+    forces: Literal["inputs", "added"] = "inputs"
+
+    def __post_init__(self):
+        check_types(self)
 
 
 @dataclass(frozen=True)
@@ -46,7 +63,8 @@ class RunConfig:
 
     **Arguments:**
 
-    - `case`, `model`, `recipe`, `seed`: by name, and the seed of weights and order.
+    - `case`, `model`, `recipe`, `seed`: by name, and the seed of weights and order. The model of
+        a regression is a law, that of any other training is not.
     - `settings`: the model's shape.
     - `training`: the recipe in full, with the case's hyper-parameters.
     - `samples`: how many draws in all, for a case that is trained on draws.
@@ -68,6 +86,12 @@ class RunConfig:
             object.__setattr__(
                 self, "settings", from_dict(_settings_type(self.model), self.settings)
             )
+        if (self.model == LAW) != self.training.is_regression:
+            raise UserError(
+                f"The model is {self.model!r} and the method of training {self.training.method!r}; "
+                f"a regression finds a {LAW!r}, and nothing else does. Use recipe 'fast' or 'best' "
+                f"for a law, 'paper' or 'free' for a network."
+            )
         if self.seed < 0:
             raise UserError(f"The seed is {self.seed}; it must not be negative.")
         if self.samples < 1:
@@ -75,6 +99,8 @@ class RunConfig:
 
 
 def _settings_type(model: str) -> type:
+    if model == LAW:
+        return LawSettings
     kind = MODELS[model][0]
     return KINDS[kind].settings_type if kind in KINDS else NoSettings
 
@@ -82,7 +108,7 @@ def _settings_type(model: str) -> type:
 def configure(
     case: str,
     *,
-    model: str = "mbd-node",
+    model: str | None = None,
     recipe: str = "paper",
     integrator: str | None = None,
     seed: int = 0,
@@ -91,7 +117,7 @@ def configure(
 
     **Arguments:**
 
-    - `case`, `model`, `recipe`: by name.
+    - `case`, `model`, `recipe`: by name; the recipe's own model if None.
     - `integrator`: in place of the recipe's.
     - `seed`: of weights and order.
 
@@ -100,10 +126,10 @@ def configure(
     A `RunConfig`, complete: every number that it needs is in it.
     """
     chosen = get_case(case)
-    if model not in MODELS:
-        raise unknown_name("model", model, MODELS)
     if recipe not in RECIPES:
         raise unknown_name("recipe", recipe, RECIPES)
+    model = trained_by(recipe)[0] if model is None else model
+    check_trained_by(recipe, model)
     kind, own = MODELS[model]
     integrator = None if integrator is None else integrator.lower()
     if integrator is not None and not uses_integrator(model):
@@ -115,11 +141,6 @@ def configure(
         first = chosen.column(kind).integrator
         # A first-order model is never separable.
         integrator = "rk4" if get_integrator(first).needs_separable else None
-    if model not in trained_by(recipe):
-        raise UserError(
-            f"The recipe {recipe!r} trains {', '.join(trained_by(recipe))}, not {model!r}. Leave "
-            f"--model out, or use recipe {PAPER!r}."
-        )
     if recipe != PAPER:
         return _configured_alike(chosen, model, recipe, integrator, seed)
     column = chosen.column(kind, integrator)
@@ -129,14 +150,11 @@ def configure(
         settings["use_velocity"] = not symplectic or own.get("order") == "first"
         if own.get("order") == "first":
             settings.pop("divisor", None)
-    training = replace(
-        RECIPES[recipe],
-        epochs=column.epochs,
-        learning_rate=column.learning_rate,
-        decay=column.decay,
-        **({"integrator": column.integrator} if uses_integrator(model) else {}),
-        **column.training,
-    )
+    printed = ("epochs", "learning_rate", "decay")
+    fields = {name: getattr(column, name) for name in printed} | dict(column.training)
+    if uses_integrator(model):
+        fields["integrator"] = column.integrator
+    training = replace(RECIPES[recipe], **fields)
     if chosen.box:
         # Draws have no order in time, and one update a draw would take days.
         training = replace(training, batch_size=64)
@@ -144,8 +162,40 @@ def configure(
 
 
 def trained_by(recipe: str) -> tuple[str, ...]:
-    """The models, by name, that a recipe trains."""
-    return tuple(MODELS) if recipe == PAPER else ("mbd-node",)
+    """The models, by name, that come of a recipe; the usual one first."""
+    if RECIPES[recipe].is_regression:
+        return (LAW,)
+    networks = tuple(name for name in MODELS if name != LAW)
+    return networks if recipe == PAPER else networks[:1]
+
+
+def check_trained_by(recipe: str, model: str) -> None:
+    """Raise `UserError` unless a recipe gives models of this name.
+
+    **Arguments:**
+
+    - `recipe`: a key of `RECIPES`.
+    - `model`: what was asked for.
+    """
+    if model not in MODELS:
+        raise unknown_name("model", model, MODELS)
+    if model in trained_by(recipe):
+        return
+    if RECIPES[recipe].is_regression:
+        raise UserError(
+            f"The recipe {recipe!r} finds a {LAW} by regression; it does not train {model!r}. "
+            f"Leave --model out, or use --recipe {PAPER}."
+        )
+    if model == LAW:
+        found = [name for name, training in RECIPES.items() if training.is_regression]
+        raise UserError(
+            f"The recipe {recipe!r} trains a network; a {LAW} is found by "
+            f"{' and '.join(map(repr, found))}. Use one of these, or leave --model out."
+        )
+    raise UserError(
+        f"The recipe {recipe!r} trains {', '.join(trained_by(recipe))}, not {model!r}. Leave "
+        f"--model out, or use --recipe {PAPER}."
+    )
 
 
 def _configured_alike(
@@ -155,9 +205,12 @@ def _configured_alike(
     # The steps that are fitted are those of the integrator that made the data.
     made_by = "rk4" if case.integrator == ANALYTIC else case.integrator
     training = replace(RECIPES[recipe], integrator=integrator or made_by)
-    if training.method != "gradient":
-        # It chooses its own structure and needs little data.
-        return RunConfig(case.name, model, recipe, seed, {}, training, samples=_DRAWS[recipe])
+    if training.is_regression:
+        # It chooses its own structure and needs little data. Forces that the case's network is
+        # not trained on are added to either.
+        added = case.column(MBDNODE.kind).settings.get("forces") == "added"
+        settings = {"forces": "added"} if added else {}
+        return RunConfig(case.name, model, recipe, seed, settings, training, samples=_DRAWS[recipe])
     if case.box:
         # A refinement sees at once what fits in memory; a pass over all draws comes first.
         training = replace(training, epochs=1)
@@ -207,24 +260,43 @@ def with_changes(config: RunConfig, changes: Mapping[str, str]) -> RunConfig:
     )
 
 
-def printed(config: RunConfig) -> dict[str, str]:
-    """The column of a hyper-parameter table, under the paper's own headings."""
+def table_column(config: RunConfig) -> dict[str, str]:
+    """The column of a hyper-parameter table, under the paper's own headings.
+
+    **Arguments:**
+
+    - `config`: of a run of a network.
+
+    **Returns:**
+
+    Text by heading. With the paper's recipe, a value that differs from the printed one says so.
+    """
     settings, training = config.settings, config.training
     layers = getattr(settings, "hidden_layers", getattr(settings, "layers", "-"))
-    activation = "Sigmoid, Tanh" if config.model == "lstm" else getattr(settings, "activation", "-")
-    batch = "all" if training.batch_size is None else str(training.batch_size)
+    activation = getattr(settings, "activation", "-").capitalize()
     stages = ["Adam"] * bool(training.epochs) + ["Gauss-Newton"] * bool(training.refinement)
-    return {
-        "model": config.model,
-        "integrator": integrator_of(config),
+    ours = {
         "No. of hidden layers": str(layers),
         "No. of nodes per hidden layer": str(getattr(settings, "width", "-")),
         "Max. epochs": f"{training.epochs:,}",
         "Initial learning rate": f"{training.learning_rate:g}",
-        "Learning rate decay": f"{training.decay:g}",
-        "Activation function": activation.capitalize(),
+        "Learning rate decay": f"{training.decay:.4g}",
+        # The gates of an LSTM are what they are.
+        "Activation function": "Sigmoid, Tanh" if config.model == "lstm" else activation,
         "Loss function": "MSE",
         "Optimizer": ", ".join(stages),
-        "Batch size": batch,
+    }
+    if config.recipe == PAPER:
+        integrator = training.integrator if uses_integrator(config.model) else None
+        column = get_case(config.case).column(MODELS[config.model][0], integrator)
+        ours = {
+            name: value if value == (paper := column.printed[name]) else f"{value} (paper: {paper})"
+            for name, value in ours.items()
+        }
+    return {
+        "model": config.model,
+        "integrator": integrator_of(config),
+        **ours,
+        "Batch size": "all" if training.batch_size is None else str(training.batch_size),
         "Precision": training.precision,
     }

@@ -25,6 +25,7 @@ class ControlTask:
     - `cost`: weights, target and terminal cost.
     - `disturbance`: of the plant's inputs, over time; None for none.
     - `tolerance`: of every controlled state, for having settled.
+    - `figure`: the label of the figure that shows it.
     """
 
     name: str
@@ -35,6 +36,16 @@ class ControlTask:
     cost: QuadraticCost = field(default_factory=QuadraticCost)
     disturbance: Callable[[float], Mapping[str, float]] | None = None
     tolerance: float = 1e-3
+    figure: str = ""
+
+    @property
+    def setting(self) -> str:
+        """Horizon, step and terminal cost of the controller, in words."""
+        horizon, dt = self.settings["horizon"], self.settings["dt"]
+        terminal = "none" if self.cost.terminal is None else "a given matrix"
+        if isinstance(self.cost.terminal, str):
+            terminal = "the infinite-horizon cost-to-go (Riccati)"
+        return f"{horizon} steps of {dt:g} s; terminal cost: {terminal}"
 
     def controller(self, model: Any, **changes: Any) -> MPC:
         """The controller, planning with a model.

@@ -134,7 +134,7 @@ def _fill(path: Path, result: RunResult) -> None:
     case = get_case(result.config.case)
     figure = draw_comparison(
         Comparison(
-            title=f"{case.title}: {result.config.model}, recipe {result.config.recipe}, "
+            title=f"{case.title}: {result.model_name}, recipe {result.config.recipe}, "
             f"seed {result.config.seed}",
             coordinates=case.mechanism.coordinates,
             truth=result.truth,
@@ -200,8 +200,8 @@ def _read_probes(path: Path, case: Case, metrics: Mapping[str, Any]) -> tuple[Pr
     for trial in case.trials:
         if trial.name in metrics.get("probes", {}):
             truth, prediction = _pair(path, f"probe-{trial.name}-", case)
-            mse = metrics["probes"][trial.name]
-            found.append(Probe(trial.name, trial.title, truth, prediction, mse))
+            errors = metrics["probes"][trial.name]
+            found.append(Probe(trial.name, trial.title, truth, prediction, **errors))
     return tuple(found)
 
 

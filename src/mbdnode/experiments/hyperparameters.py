@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 NONE = "-"
+_GATES = "Sigmoid, Tanh"
 
 
 @dataclass(frozen=True)
@@ -19,10 +20,11 @@ class HyperParameters:
     **Arguments:**
 
     - `model`, `integrator`: what it is of; "-" for a model without an integrator.
-    - `epochs`, `learning_rate`, `decay`: of the training.
+    - `epochs`, `learning_rate`, `decay`: of the training, as printed.
     - `source`: the table in the paper.
     - `settings`: of the model, where they are not its defaults.
-    - `training`: other fields of the training configuration.
+    - `training`: fields of our training configuration, also where they are not the printed ones.
+    - `activation`: as printed.
     """
 
     model: str
@@ -33,6 +35,21 @@ class HyperParameters:
     source: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
+    activation: str = "Tanh"
+
+    @property
+    def printed(self) -> dict[str, str]:
+        """The column as the paper prints it, by the paper's own headings."""
+        return {
+            "No. of hidden layers": "2",
+            "No. of nodes per hidden layer": "256",
+            "Max. epochs": f"{self.epochs:,}",
+            "Initial learning rate": f"{self.learning_rate:g}",
+            "Learning rate decay": f"{self.decay:g}",
+            "Activation function": self.activation,
+            "Loss function": "MSE",
+            "Optimizer": "Adam",
+        }
 
 
 def mbdnode(
@@ -60,7 +77,9 @@ def mbdnode(
 def lstm(source: str) -> HyperParameters:
     """The LSTM, the same in every case."""
     training = {"batch_size": 16, "shuffle": True}
-    return HyperParameters("lstm", NONE, 400, 5e-4, 0.98, source, training=training)
+    return HyperParameters(
+        "lstm", NONE, 400, 5e-4, 0.98, source, training=training, activation=_GATES
+    )
 
 
 def fcnn(source: str, decay: float = 0.98) -> HyperParameters:
@@ -71,15 +90,24 @@ def fcnn(source: str, decay: float = 0.98) -> HyperParameters:
 def hnn(source: str) -> HyperParameters:
     """The HNN: every update sees all data, so the printed decay is left out.
 
-    At 0.98 an update the rate would be gone after a few hundred of the 30,000.
+    At 0.98 an update the rate would be gone after a few hundred of the 30,000. Its network is tanh
+    alone.
     """
-    training = {"batch_size": None, "weight_decay": 1e-4}
-    return HyperParameters("hnn", "rk4", 30_000, 1e-3, 1.0, source, training=training)
+    training = {"batch_size": None, "weight_decay": 1e-4, "decay": 1.0}
+    return HyperParameters(
+        "hnn", "rk4", 30_000, 1e-3, 0.98, source, training=training, activation=_GATES
+    )
 
 
 def lnn(source: str) -> HyperParameters:
-    """The LNN: one update for each state, in a new order each epoch."""
-    return HyperParameters("lnn", "rk4", 400, 1e-4, 0.98, source, training={"shuffle": True})
+    """The LNN: one update for each state, in a new order each epoch.
+
+    The printed activation is softmax; ours is softplus, as in the LNN's own paper.
+    """
+    training = {"shuffle": True}
+    return HyperParameters(
+        "lnn", "rk4", 400, 1e-4, 0.98, source, training=training, activation="Softmax"
+    )
 
 
 def numerical(integrator: str, source: str) -> HyperParameters:

@@ -14,19 +14,25 @@ from mbdnode.experiments import CASES, Case
 from mbdnode.experiments.configuration import (
     NUMERICAL,
     PAPER,
+    RunConfig,
     configure,
     integrator_of,
-    printed,
+    table_column,
     uses_integrator,
 )
-from mbdnode.experiments.control_task import control_sentence
+from mbdnode.experiments.control_task import ControlTask, control_sentence
 from mbdnode.experiments.folder import METRICS, read_run
 from mbdnode.experiments.plan import Plan, PlannedRun
-from mbdnode.models import KINDS, Capability
-from mbdnode.report.chapters import Chapter, Entry, Reproduction
+from mbdnode.models import KINDS, Capability, MBDNODEConfig
+from mbdnode.report.chapters import Chapter, Entry, Reproduction, Study
 from mbdnode.report.methods import PAPER_MARKS, row_title
+from mbdnode.report.titles import model_title
+from mbdnode.training import RECIPE_LINES
 
 _PACKAGES = ("mbdnode", "jax", "jaxlib", "equinox", "diffrax", "optax", "numpy", "scipy")
+
+# The runs of each model, integrator and recipe.
+Groups = dict[tuple[str, str, str], list[PlannedRun]]
 
 _NEEDED = row_title(Capability.NO_ACCELERATIONS)
 _REASONS = {
@@ -52,12 +58,12 @@ def gather(
 
     A `Reproduction`, with a row for each run of the plan.
     """
-    cut_short = [run for run in plan.runs if run.config.training.method == "gradient"]
+    cut_short = [run for run in plan.runs if not run.config.training.is_regression]
     quick = plan.request.quick and bool(cut_short)
     rows = {
         run.name: {
             **_row(run, failed, folder),
-            "quick": quick and run.config.training.method == "gradient",
+            "quick": quick and not run.config.training.is_regression,
         }
         for run in plan.runs
     }
@@ -73,6 +79,7 @@ def gather(
         date=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         capabilities=capability_marks(),
         capability_notes=_REASONS,
+        recipes={name: RECIPE_LINES[name] for name in plan.request.recipes},
     )
 
 
@@ -88,7 +95,7 @@ def _seconds(row: Mapping[str, Any]) -> float:
 
 
 def _chapter(case: Case, plan: Plan, rows: Mapping[str, dict], folder: Path) -> Chapter:
-    groups: dict[tuple[str, str, str], list[PlannedRun]] = {}
+    groups: Groups = {}
     for run in plan.runs:
         if run.config.case == case.name:
             names = (run.config.model, integrator_of(run.config), run.config.recipe)
@@ -101,10 +108,11 @@ def _chapter(case: Case, plan: Plan, rows: Mapping[str, dict], folder: Path) -> 
         parameters=case.parameters,
         train_end_s=case.train_steps * case.dt_s,
         references=case.references,
-        hyperparameters=(*_hyperparameters(case), *_other_hyperparameters(case, groups)),
+        hyperparameters=_hyperparameters(case, groups),
         hyperparameter_label=case.hyperparameters[0].source,
         exhibits=case.exhibits,
         entries=tuple(_entry(*names, runs, rows, folder) for names, runs in groups.items()),
+        studies=_studies(case),
         notes=(*_notes(case, groups), *_control_notes(groups, rows)),
     )
 
@@ -118,10 +126,11 @@ def _entry(
     folder: Path,
 ) -> Entry:
     mine = tuple(rows[run.name] for run in runs)
+    network = _network(runs[0].config)
     recipe = "-" if model == NUMERICAL else recipe
     finished = [run for run in runs if rows[run.name]["outcome"] != "failed"]
     if not finished:
-        return Entry(model, integrator, recipe, mine)
+        return Entry(model, integrator, recipe, mine, network=network)
     by_error = sorted(finished, key=lambda run: _error(rows[run.name]))
     shown = read_run(folder / by_error[(len(by_error) - 1) // 2].name)
     return Entry(
@@ -133,6 +142,7 @@ def _entry(
         prediction=shown.prediction,
         history=shown.history,
         probes=shown.probes,
+        network=network,
     )
 
 
@@ -140,38 +150,64 @@ def _error(row: Mapping[str, Any]) -> float:
     return math.inf if row.get("mse") is None else row["mse"]
 
 
-def _hyperparameters(case: Case) -> tuple[dict[str, str], ...]:
-    """The columns of the case's table; what differs in its integrator alone is one column."""
-    merged: dict[tuple, list[str]] = {}
+def _hyperparameters(case: Case, groups: Groups) -> tuple[dict[str, str], ...]:
+    """The columns of the case's table: the paper's networks, then those of other recipes.
+
+    What was run is shown with its own numbers, the rest as it would be. What differs in its
+    integrator alone is one column; a regression chooses its own numbers and has none.
+    """
+    ran = {key: runs[0].config for key, runs in groups.items()}
+    shown = []
     for column in case.hyperparameters:
         if column.model == NUMERICAL:
             continue
-        integrator = column.integrator if uses_integrator(column.model) else None
-        shown = printed(configure(case.name, model=column.model, integrator=integrator))
-        name = shown.pop("integrator")
-        merged.setdefault(tuple(shown.items()), []).append(name)
+        config = ran.get((column.model, column.integrator, PAPER))
+        if config is None:
+            integrator = column.integrator if uses_integrator(column.model) else None
+            usual = configure(case.name, model=column.model, integrator=integrator)
+            shown.append({**table_column(usual), "recipe": "not run"})
+        else:
+            shown.append(table_column(config))
+    for (_, _, recipe), config in ran.items():
+        if recipe != PAPER and not config.training.is_regression:
+            shown.append({**table_column(config), "recipe": recipe})
+    merged: dict[tuple, list[str]] = {}
+    for values in shown:
+        name = values.pop("integrator")
+        merged.setdefault(tuple(values.items()), []).append(name)
     return tuple(
-        {"model": dict(shown)["model"], "integrator": ", ".join(names), **dict(shown)}
-        for shown, names in merged.items()
+        {"model": dict(values)["model"], "integrator": ", ".join(names), **dict(values)}
+        for values, names in merged.items()
     )
 
 
-def _other_hyperparameters(
-    case: Case, groups: Mapping[tuple[str, str, str], Sequence[PlannedRun]]
-) -> tuple[dict[str, str], ...]:
-    """The columns of recipes that train as the paper does, by gradient descent, but otherwise."""
+def _network(config: RunConfig) -> dict[str, str]:
+    """What an MBD-NODE is made of, beside the sizes of its layers."""
+    if not isinstance(config.settings, MBDNODEConfig):
+        return {}
+    return {
+        "activation": config.settings.activation,
+        "initialization": config.settings.initialization,
+    }
+
+
+def _studies(case: Case) -> tuple[Study, ...]:
     return tuple(
-        {**printed(configure(case.name, model=model, recipe=recipe)), "recipe": recipe}
-        for (model, _, recipe), runs in groups.items()
-        if recipe != PAPER and runs[0].config.training.method == "gradient"
+        Study(
+            trial.name,
+            trial.title,
+            trial.figure,
+            trial.setting if isinstance(trial, ControlTask) else "",
+        )
+        for trial in case.trials
     )
 
 
-def _notes(
-    case: Case, groups: Mapping[tuple[str, str, str], Sequence[PlannedRun]]
-) -> tuple[str, ...]:
+def _notes(case: Case, groups: Groups) -> tuple[str, ...]:
+    networks = any(not runs[0].config.training.is_regression for runs in groups.values())
+    notes = (*case.notes, *(case.network_notes if networks else ()))
     if not case.box:
-        return case.notes
+        return notes
     sizes: dict[int, list[str]] = {}
     for (_, _, recipe), runs in groups.items():
         for run in runs:
@@ -180,18 +216,17 @@ def _notes(
         f"{size:,} ({', '.join(dict.fromkeys(recipes))})" for size, recipes in sizes.items()
     )
     return (
-        *case.notes,
-        f"Trained on draws from the state space, on {drawn}; the paper used "
-        f"{case.printed_draws:,}.",
+        *notes,
+        f"Learned from samples of the state space, {drawn}; the paper used {case.printed_draws:,}.",
     )
 
 
-def _control_notes(
-    groups: Mapping[tuple[str, str, str], Sequence[PlannedRun]], rows: Mapping[str, dict]
-) -> tuple[str, ...]:
+def _control_notes(groups: Groups, rows: Mapping[str, dict]) -> tuple[str, ...]:
     """What control with each learned model was worth, a sentence for the first of its seeds."""
     return tuple(
-        control_sentence(f"{model}, recipe {recipe}", rows[runs[0].name]["control"])
+        control_sentence(
+            f"Planned with {model_title(model)}, recipe {recipe}", rows[runs[0].name]["control"]
+        )
         for (model, _, recipe), runs in groups.items()
         if rows[runs[0].name].get("control")
     )

@@ -21,12 +21,10 @@ from mbdnode.experiments.configuration import (
     trained_by,
     uses_integrator,
 )
-from mbdnode.experiments.hyperparameters import HyperParameters
 from mbdnode.experiments.run import check
 from mbdnode.naming import unknown_name
-from mbdnode.training import RECIPES
+from mbdnode.training import RECIPE_LINES, RECIPES
 
-QUICK_MODELS = ("mbd-node",)
 QUICK_RECIPES = ("best",)
 # A quick run makes this part of the updates.
 QUICK_PART = 0.1
@@ -86,7 +84,8 @@ def make_plan(
     **Arguments:**
 
     - `cases`: by name; all if None.
-    - `models`: by name; if None all that the paper has a column for, or the quick ones.
+    - `models`: by name; if None all that the recipes give and the paper has a column for, and the
+        laws; with `quick` the usual one of each recipe.
     - `recipes`, `seeds`, `quick`, `samples`: as in `Request`.
 
     **Returns:**
@@ -96,10 +95,12 @@ def make_plan(
     if seeds < 1:
         raise UserError(f"The number of seeds is {seeds}; it must be at least 1.")
     chosen_cases = _known("case", cases, CASES) or tuple(CASES)
+    chosen_recipes = _known("recipe", recipes, RECIPES)
+    usual = default_models(chosen_cases, chosen_recipes, quick=quick)
     request = Request(
         cases=chosen_cases,
-        models=_known("model", models, MODELS) or default_models(chosen_cases, quick=quick),
-        recipes=_known("recipe", recipes, RECIPES),
+        models=_known("model", models, MODELS) or usual,
+        recipes=chosen_recipes,
         seeds=seeds,
         quick=quick,
         samples=samples,
@@ -110,10 +111,26 @@ def make_plan(
     return Plan(request, tuple(runs.values()))
 
 
-def default_models(cases: Iterable[str], *, quick: bool) -> tuple[str, ...]:
-    """The models of a request that names none: those of the cases' columns, or the quick ones."""
-    found = {model for case in cases for model in _models_of(CASES[case])}
-    return tuple(m for m in MODELS if m in found and (not quick or m in QUICK_MODELS))
+def default_models(cases: Iterable[str], recipes: Iterable[str], *, quick: bool) -> tuple[str, ...]:
+    """The models of a request that names none.
+
+    **Arguments:**
+
+    - `cases`, `recipes`: of the request, by name.
+    - `quick`: whether only the usual model of each recipe is wanted.
+
+    **Returns:**
+
+    Names, in the order of the catalogue.
+    """
+    found = {
+        model
+        for case in cases
+        for recipe in recipes
+        for model in _models_of(CASES[case], recipe)
+        if not quick or model == trained_by(recipe)[0]
+    }
+    return tuple(model for model in MODELS if model in found)
 
 
 def _known(kind: str, names: Sequence[str] | None, catalogue: Iterable[str]) -> tuple[str, ...]:
@@ -125,25 +142,43 @@ def _known(kind: str, names: Sequence[str] | None, catalogue: Iterable[str]) -> 
     return tuple(name for name in catalogue if name in (names or ()))
 
 
-def _models_of(case: Case) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(column.model for column in case.hyperparameters))
+def _models_of(case: Case, recipe: str) -> tuple[str, ...]:
+    """What a recipe gives on a case: networks that the paper has a column for, or a law."""
+    if RECIPES[recipe].is_regression:
+        return trained_by(recipe)
+    columns = dict.fromkeys(column.model for column in case.hyperparameters)
+    return tuple(model for model in columns if model in trained_by(recipe))
 
 
 def _check_something_to_run(request: Request, cases_named: bool, models_named: bool) -> None:
     """What the user names must lead to runs; what was only filled in need not."""
-    cases = [CASES[name] for name in request.cases]
-    for case in cases:
-        if cases_named and not set(request.models) & set(_models_of(case)):
+    possible = {
+        (case, recipe): set(_models_of(CASES[case], recipe))
+        for case in request.cases
+        for recipe in request.recipes
+    }
+    wanted = set(request.models)
+    for recipe in request.recipes:
+        if models_named and not wanted & set(trained_by(recipe)):
             raise UserError(
-                f"Nothing to run for {case.name!r} with {', '.join(request.models)}: the paper "
-                f"has only {', '.join(_models_of(case))} there. Leave out the case, or name one of "
-                "its models."
+                f"Nothing to run with the recipe {recipe!r}: {RECIPE_LINES[recipe]}. Of --models "
+                f"{','.join(request.models)} it gives none; add {trained_by(recipe)[0]!r}, or "
+                "leave that recipe out."
+            )
+    for case in request.cases:
+        there = [model for (name, _), found in possible.items() if name == case for model in found]
+        if cases_named and not wanted & set(there):
+            raise UserError(
+                f"Nothing to run for {case!r} with {', '.join(request.models)}: there is only "
+                f"{', '.join(model for model in MODELS if model in there)}. Leave out the case, or "
+                "name one of its models."
             )
     for model in request.models:
-        if models_named and not any(model in _models_of(case) for case in cases):
+        if models_named and not any(model in found for found in possible.values()):
             raise UserError(
-                f"Nothing to run with the model {model!r}: the paper has no column for it in "
-                f"{', '.join(request.cases)}. `mbdnode run CASE --model {model}` runs it alone."
+                f"Nothing to run with the model {model!r}: the recipes "
+                f"{', '.join(request.recipes)} give none on {', '.join(request.cases)}. "
+                f"`mbdnode run CASE --model {model}` runs it alone."
             )
 
 
@@ -163,34 +198,36 @@ def _check_samples(request: Request) -> None:
 def _runs(case: Case, request: Request) -> list[PlannedRun]:
     found = []
     for recipe in request.recipes:
-        for column in _columns(case, recipe, request):
-            first = _configured(case, column.model, column.integrator, recipe, request)
+        for model, integrator in _columns(case, recipe, request):
+            first = _configured(case, model, integrator, recipe, request)
             check(first)
             # Nothing is drawn where nothing is trained.
-            seeds = 1 if column.model == NUMERICAL else request.seeds
+            seeds = 1 if model == NUMERICAL else request.seeds
             configs = [replace(first, seed=seed) for seed in range(seeds)]
             found += [PlannedRun(_folder_name(config), config) for config in configs]
     return found
 
 
-def _columns(case: Case, recipe: str, request: Request) -> list[HyperParameters]:
-    """Those of the models that the recipe trains; one a model where only one is wanted."""
-    models = set(request.models) & set(trained_by(recipe))
+def _columns(case: Case, recipe: str, request: Request) -> list[tuple[str, str | None]]:
+    """Models with their integrators; one a model where only one is wanted.
+
+    No integrator stands for the recipe's own, or for none.
+    """
+    models = [model for model in _models_of(case, recipe) if model in request.models]
+    if recipe != PAPER:
+        return [(model, None) for model in models]
     columns = [column for column in case.hyperparameters if column.model in models]
-    if recipe == PAPER and not request.quick:
-        return columns
-    # The first column of a model is the one of the error table.
-    return list({column.model: column for column in reversed(columns)}.values())[::-1]
+    if request.quick:
+        # The first column of a model is the one of the error table.
+        columns = list({column.model: column for column in reversed(columns)}.values())[::-1]
+    return [(c.model, c.integrator if uses_integrator(c.model) else None) for c in columns]
 
 
 def _configured(
-    case: Case, model: str, integrator: str, recipe: str, request: Request
+    case: Case, model: str, integrator: str | None, recipe: str, request: Request
 ) -> RunConfig:
-    own = recipe != PAPER or not uses_integrator(model)
-    config = configure(
-        case.name, model=model, recipe=recipe, integrator=None if own else integrator
-    )
-    if request.quick and config.training.method == "gradient":
+    config = configure(case.name, model=model, recipe=recipe, integrator=integrator)
+    if request.quick and not config.training.is_regression:
         config = quick(config)
     if request.samples is not None and case.box:
         config = replace(config, samples=request.samples)

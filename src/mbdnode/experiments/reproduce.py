@@ -88,10 +88,11 @@ def unfinished(plan: Plan, out: Path, *, resume: bool) -> list[PlannedRun]:
 
 
 def _is_done(folder: Path, run: PlannedRun) -> bool:
-    """Whether there is a result to keep, which that of a stopped training is not."""
+    """Whether there is a result to keep: of a training that ended, with all that is reported."""
     if not is_finished(folder, run.config):
         return False
-    return json.loads((folder / METRICS).read_text())["outcome"] != "interrupted"
+    metrics = json.loads((folder / METRICS).read_text())
+    return metrics["outcome"] != "interrupted" and "nrmse" in metrics
 
 
 def _check_same_run(folder: Path, run: PlannedRun) -> None:
@@ -208,7 +209,7 @@ def command_line(request: Request, place: Place, out: Path, *, resume: bool = Fa
 
     One line.
     """
-    usual_models = default_models(request.cases, quick=request.quick)
+    usual_models = default_models(request.cases, request.recipes, quick=request.quick)
     words = ["mbdnode", "reproduce"]
     words += [] if request.cases == tuple(CASES) else ["--cases", ",".join(request.cases)]
     words += [] if request.models == usual_models else ["--models", ",".join(request.models)]

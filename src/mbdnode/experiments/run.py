@@ -10,13 +10,13 @@ import numpy as np
 from mbdnode.data import StepStream
 from mbdnode.data.stream import AbstractStream
 from mbdnode.errors import UserError
-from mbdnode.evaluation import Metrics, evaluate
+from mbdnode.evaluation import Metrics, evaluate, nrmse
 from mbdnode.experiments import get_case
 from mbdnode.experiments.case import Case, Trial
 from mbdnode.experiments.configuration import MODELS, NUMERICAL, RunConfig, integrator_of
 from mbdnode.experiments.control_task import ControlTask, judge
 from mbdnode.integrators import get_integrator
-from mbdnode.models import KINDS, AbstractModel, Capability, check_capable
+from mbdnode.models import KINDS, LAW, MBDNODE, AbstractModel, Capability, check_capable
 from mbdnode.multibody import AbstractSystem
 from mbdnode.naming import unknown_name
 from mbdnode.report.chapters import Probe
@@ -44,26 +44,43 @@ class RunResult:
     probes: tuple[Probe, ...] = ()
     control: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def model_name(self) -> str:
+        """What the trained model is: a law, or the network that was asked for."""
+        found = self.fit.model
+        return LAW if isinstance(found, AbstractModel) and found.is_law else self.config.model
+
     def summary(self) -> dict:
         """The content of metrics.json."""
+        case = get_case(self.config.case)
         return {
             "case": self.config.case,
-            "model": self.config.model,
+            "model": self.model_name,
             "recipe": self.config.recipe,
             "integrator": integrator_of(self.config),
             "seed": self.config.seed,
             **self.metrics.as_dict(),
+            "nrmse": nrmse(self.prediction, self.truth, case.mechanism.coordinates),
             "train_seconds": self.fit.train_seconds,
             "compile_seconds": self.fit.compile_seconds,
             "updates": self.fit.updates,
             "status": self.fit.status,
             "outcome": self.fit.outcome,
             "rollout": str(self.prediction.status),
-            **({"samples": self.config.samples} if get_case(self.config.case).box else {}),
+            **({"samples": self.config.samples} if case.box else {}),
             **self.fit.diagnostics,
-            **({"probes": {p.name: p.mse for p in self.probes}} if self.probes else {}),
+            **_layers(self.fit.model),
+            **({"probes": _probe_errors(self.probes)} if self.probes else {}),
             **({"control": dict(self.control)} if self.control else {}),
         }
+
+
+def _layers(model: Any) -> dict[str, list[int]]:
+    """How many neurons each layer of an MBD-NODE has, the inputs first."""
+    if not isinstance(model, MBDNODE):
+        return {}
+    weights = model.network.weights
+    return {"layers": [weights[0].shape[1], *(w.shape[0] for w in weights)]}
 
 
 def check(config: RunConfig) -> Any:
@@ -100,7 +117,7 @@ def check(config: RunConfig) -> Any:
             f"{case.name!r} is trained on a stream of draws, for which an augmented Lagrangian has "
             "no multipliers to keep. Use constraints=penalty."
         )
-    gradient = config.training.method == "gradient"
+    gradient = not config.training.is_regression
     redrawn = case.box and case.redraw and gradient
     if redrawn and config.samples < config.training.epochs:
         raise UserError(
@@ -213,7 +230,7 @@ def _is_driven(trial: Trial | ControlTask) -> bool:
 def _control(case: Case, task: ControlTask, model: Any) -> Probe:
     truth = _task_truth(case, task)
     found = task.run(case.mechanism, task.controller(model))
-    return Probe(task.name, task.title, truth, found, evaluate(found, truth).mse)
+    return _probe_of(case, task, truth, found)
 
 
 def _try(case: Case, trial: Trial, model: Any, config: RunConfig) -> Probe:
@@ -227,7 +244,18 @@ def _try(case: Case, trial: Trial, model: Any, config: RunConfig) -> Probe:
         integrator=case.integrator,
     )
     found = predict(model, truth, config.training.integrator, case.parameters)
-    return Probe(trial.name, trial.title, truth, found, evaluate(found, truth).mse)
+    return _probe_of(case, trial, truth, found)
+
+
+def _probe_of(
+    case: Case, trial: Trial | ControlTask, truth: Trajectory, found: Trajectory
+) -> Probe:
+    errors = evaluate(found, truth).mse, nrmse(found, truth, case.mechanism.coordinates)
+    return Probe(trial.name, trial.title, truth, found, *errors)
+
+
+def _probe_errors(probes: tuple[Probe, ...]) -> dict[str, dict[str, float | None]]:
+    return {probe.name: {"mse": probe.mse, "nrmse": probe.nrmse} for probe in probes}
 
 
 def simulate_truth(case: Case, seed: int = 0) -> Trajectory:
@@ -246,7 +274,7 @@ def training_data(case: Case, truth: Trajectory, config: RunConfig) -> Dataset |
     """The training range of the truth, or draws where the paper draws."""
     if not case.box:
         return Dataset(truth.rows(0, case.train_steps), case.parameters)
-    gradient = config.training.method == "gradient"
+    gradient = not config.training.is_regression
     if gradient and not case.redraw:
         return _draw(case, config, 1).chunk(0)
     # A closed form chooses on its first chunk and passes over all of them.

@@ -31,16 +31,18 @@ CASE = Case(
         numerical("rk4", "tab:sms_test"),
     ),
     references=(
-        Reference("mbd-node", "lf2", 1.3e-6, "tab: model_errors", tables=_BOTH, setting="any"),
+        Reference(
+            "mbd-node", "lf2", 1.3e-6, "tab: model_errors", tables=_BOTH, setting="Generalized"
+        ),
         Reference(
             "hnn",
             "rk4",
             1.9e-2,
             "tab: model_errors; tab:sms_test misprints it as 2.0e-3",
             tables=_BOTH,
-            setting="positions and momenta",
+            setting="Generalized",
         ),
-        Reference("lnn", "rk4", 9.1e-6, "tab: model_errors", tables=_BOTH, setting="any"),
+        Reference("lnn", "rk4", 9.1e-6, "tab: model_errors", tables=_BOTH, setting="Cartesian"),
         Reference(
             "numerical",
             "rk4",
@@ -48,7 +50,7 @@ CASE = Case(
             "tab:sms_test",
             incomparable=_WRONG_RK4,
             tables=_TABLE,
-            setting="any",
+            setting="Cartesian",
         ),
         Reference(
             "mbd-node",
@@ -57,7 +59,7 @@ CASE = Case(
             "tab:sms_test",
             incomparable=_WRONG_RK4,
             tables=_TABLE,
-            setting="any",
+            setting="Cartesian",
         ),
         Reference("mbd-node", "lf2", 507.73, "tab:time_cost", "train_seconds"),
         Reference("mbd-node", "ys4", 874.05, "tab:time_cost", "train_seconds"),

@@ -41,7 +41,11 @@ CASE = Case(
         Reference("lstm", "-", 348.36, "tab:time_cost", "train_seconds"),
     ),
     exhibits=(
-        Exhibit("fig: MNODE_un", "forward-pass-forces", "Forces added to the network's own part."),
+        Exhibit(
+            "fig: MNODE_un",
+            "forward-pass-forces",
+            "The paper's forward pass: forces added to the network's.",
+        ),
         Exhibit("fig:single_pendulum", "system", "The single pendulum."),
         Exhibit("fig:sp_xvt", "over-time", "Angle and angular velocity over time."),
         Exhibit("fig:sp_phase", "phase", "Phase portraits."),
@@ -55,6 +59,7 @@ CASE = Case(
                 f"from theta = {theta:g}, omega = {omega:g}",
                 {"theta": theta, "theta_dot": omega},
                 400,
+                figure="fig: sp_initialization",
             )
             for number, (theta, omega) in enumerate(_STARTS, 1)
         ),
@@ -64,7 +69,11 @@ CASE = Case(
             {"theta": 0.0, "theta_dot": math.pi},
             300,
             lambda steps, random: random.normal(0.0, _PUSH_N, (steps, 1)),
+            figure="fig: sp_force",
         ),
     ),
-    notes=("The random force N(0, 25) is read as having the variance 25 N^2.",),
+    notes=(
+        "The random force N(0, 25) is read as having the variance 25 N^2. No model is trained "
+        "under it: each adds the acceleration that it causes in the known pendulum to its own.",
+    ),
 )

@@ -29,6 +29,7 @@ SPEED = ControlTask(
     ),
     disturbance=lambda t: {"T": -2.0 if t >= 4.0 else 0.0},
     tolerance=1e-2,
+    figure="control:slider-crank",
 )
 
 CASE = Case(
@@ -54,12 +55,18 @@ CASE = Case(
     hyperparameters=mbdnode("rk4", 500, 1e-3, 0.98, "tab:hyper_sc", angle_features=True),
     references=(Reference("mbd-node", "rk4", 3.2e-2, "tab: model_errors"),),
     exhibits=(
-        Exhibit("fig: MNODE_con", "forward-pass", "The forward pass with constraints."),
+        Exhibit("fig: MNODE_con", "forward-pass", "The paper's forward pass with constraints."),
         Exhibit("fig:slider_crank", "system", "The slider-crank mechanism."),
         Exhibit("fig:slider_crank_dyanmics", "driven", "The crank under force and torque."),
         Exhibit("fig:slider_crank_full", "dependent", "The dependent coordinates."),
-        Exhibit("control:slider-crank", "control-trials", "Turned at a constant speed."),
+        Exhibit(
+            "control:slider-crank",
+            "control-trials",
+            f"Turned at a constant speed ({SPEED.setting}).",
+        ),
     ),
     trials=(SPEED,),
-    notes=("The network reads sine and cosine of the crank's angle; the text does not say how.",),
+    network_notes=(
+        "The network reads sine and cosine of the crank's angle; the text does not say how.",
+    ),
 )

@@ -1,6 +1,6 @@
 """Learned models: drop-in replacements for a mechanism."""
 
-from mbdnode.models.base import AbstractModel, AbstractRateModel
+from mbdnode.models.base import LAW, AbstractModel, AbstractRateModel
 from mbdnode.models.capabilities import Capability, check_capable
 from mbdnode.models.catalogue import KINDS
 from mbdnode.models.ensemble import Ensemble
@@ -16,6 +16,7 @@ __all__ = [
     "FCNN",
     "HNN",
     "KINDS",
+    "LAW",
     "LNN",
     "LSTM",
     "MBDNODE",

@@ -16,6 +16,8 @@ from mbdnode.trajectory import Trajectory
 
 # The recipe that the paper's numbers are of, and what stands in its place where nothing is trained.
 PAPER, UNTRAINED = "paper", "-"
+# The equations of motion by an integrator: a row of one of the paper's tables, and no model.
+NUMERICAL = "numerical"
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Probe:
 
     - `name`, `title`: for files and for people.
     - `truth`, `prediction`: at the same times.
-    - `mse`: between them.
+    - `mse`, `nrmse`: between them; None if the prediction ended early.
     """
 
     name: str
@@ -52,6 +54,25 @@ class Probe:
     truth: Trajectory
     prediction: Trajectory
     mse: float | None
+    nrmse: float | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """What the models of a chapter are asked besides its own motion.
+
+    **Arguments:**
+
+    - `name`: of the probe that answers it.
+    - `title`: for people.
+    - `figure`: the label of the figure that shows it.
+    - `setting`: of the controller, where it is control.
+    """
+
+    name: str
+    title: str
+    figure: str
+    setting: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,6 +88,7 @@ class Entry:
     - `truth`, `prediction`: of the seed whose error is the median; None if every run failed.
     - `history`: the loss of each of its epochs.
     - `probes`: of the same seed.
+    - `network`: activation and initialization, where it is an MBD-NODE.
     """
 
     model: str
@@ -77,6 +99,7 @@ class Entry:
     prediction: Trajectory | None = None
     history: Sequence[float] = ()
     probes: tuple[Probe, ...] = ()
+    network: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_papers(self) -> bool:
@@ -93,13 +116,18 @@ class Entry:
         found = [row.get(quantity) for row in self.rows]
         return [None if value is None else float(value) for value in found]
 
+    def every_probe(self, name: str, quantity: str) -> list[float | None]:
+        """An error of every seed on one probe, None where there is none."""
+        found = [row.get("probes", {}).get(name, {}).get(quantity) for row in self.rows]
+        return [None if value is None else float(value) for value in found]
+
     def median(self, quantity: str = "mse") -> float | None:
         """Its median over the seeds; None if there is none.
 
         A seed without an error counts as worse than any other, so that failures do not flatter;
         a seed without a time does not count.
         """
-        if quantity.startswith("mse"):
+        if quantity.startswith(("mse", "nrmse")):
             return median_of_all(self.every(quantity))
         found = self.values(quantity)
         return statistics.median(found) if found else None
@@ -143,10 +171,12 @@ class Chapter:
     - `train_end_s`: where the training range ends; zero if there is none.
     - `references`: the paper's numbers.
     - `hyperparameters`: the columns of its table: name to value, "model" among the names, and
-        "recipe" where it is another one than the paper's.
+        "recipe" where it is another one than the paper's. A value that differs from the printed one
+        says so.
     - `hyperparameter_label`: the table's label in the paper.
     - `exhibits`: its figures.
     - `entries`: what was run.
+    - `studies`: what the models were asked besides.
     - `notes`: sentences that a reader needs to judge the numbers.
     """
 
@@ -161,6 +191,7 @@ class Chapter:
     hyperparameter_label: str
     exhibits: tuple[Exhibit, ...]
     entries: tuple[Entry, ...]
+    studies: tuple[Study, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -182,6 +213,7 @@ class Reproduction:
         of the row.
     - `paper_capabilities`: the same as the paper prints it.
     - `capability_notes`: why the two differ, by "model: row title" or by row title.
+    - `recipes`: what each recipe is that was run, in a line, by name.
     """
 
     chapters: tuple[Chapter, ...]
@@ -197,3 +229,4 @@ class Reproduction:
         default_factory=lambda: PAPER_MARKS
     )
     capability_notes: Mapping[str, str] = field(default_factory=dict)
+    recipes: Mapping[str, str] = field(default_factory=dict)

@@ -8,7 +8,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mbdnode.multibody import Coordinate
-from mbdnode.report.style import INK, MUTED, SHADE, new_figure, styled, symbol
+from mbdnode.report.panels import squared_error
+from mbdnode.report.style import (
+    INK,
+    MUTED,
+    SHADE,
+    draw_round_off,
+    new_figure,
+    styled,
+    symbol,
+)
 from mbdnode.trajectory import Trajectory
 
 _MOST_SHOWN = 6
@@ -24,7 +33,7 @@ class Comparison:
     - `coordinates`: of both trajectories; those that move are shown, six at the most.
     - `truth`, `prediction`: at the same times.
     - `train_end_s`: where the training range ends; zero if there is none.
-    - `history`: the loss of every epoch.
+    - `history`: the loss of every epoch; empty for what has none, such as a regression.
     """
 
     title: str
@@ -37,7 +46,7 @@ class Comparison:
 
 @styled()
 def draw_comparison(comparison: Comparison) -> Figure:
-    """Every coordinate and its velocity over time, its phase portrait, and the loss.
+    """Every coordinate and its velocity over time, its phase portrait, and the loss if any.
 
     **Arguments:**
 
@@ -58,7 +67,10 @@ def draw_comparison(comparison: Comparison) -> Figure:
         _over_time(row[1], comparison, coordinate.rate, f"{coordinate.unit}/s")
         _portrait(row[2], comparison, coordinate)
     _error(places[-1][0], comparison)
-    _loss(places[-1][1], comparison)
+    if comparison.history:
+        _loss(places[-1][1], comparison)
+    else:
+        places[-1][1].set_axis_off()
     places[-1][2].set_axis_off()
     handles, labels = places[0][0].get_legend_handles_labels()
     places[-1][2].legend(handles, labels, loc="center", frameon=False)
@@ -100,10 +112,9 @@ def _portrait(axes: Axes, comparison: Comparison, coordinate: Coordinate) -> Non
 
 
 def _error(axes: Axes, comparison: Comparison) -> None:
-    truth, found = comparison.truth, comparison.prediction
-    squares = np.concatenate([(found.q - truth.q) ** 2, (found.v - truth.v) ** 2], axis=1)
-    mean = np.mean(squares, axis=1)
-    axes.semilogy(truth.t, np.where(mean > 0, mean, np.nan), color=INK, linewidth=1.0)
+    mean = squared_error(comparison.truth, comparison.prediction)
+    axes.set_yscale("log")
+    axes.plot(comparison.truth.t, draw_round_off(axes, mean), color=INK, linewidth=1.0)
     axes.set_ylabel("squared error")
     _time_axis(axes, comparison)
 

@@ -10,14 +10,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from mbdnode.evaluation.verdict import as_printed
+from mbdnode.evaluation.verdict import ROUND_OFF, as_printed
 from mbdnode.report.chapters import PAPER, Reproduction
 from mbdnode.report.cost_quality import CaseCosts, Point, Printed, Range, gather_costs
 from mbdnode.report.cost_view import (
     GREATEST_ERROR,
-    LEAST_ERROR,
     View,
     named_methods,
+    printed_methods,
     shown_error,
     shown_seconds,
     stairs,
@@ -25,17 +25,18 @@ from mbdnode.report.cost_view import (
 )
 from mbdnode.report.palette import Palette, make_palette, method_of
 from mbdnode.report.panels import panel_title
-from mbdnode.report.style import FAINT, INK, MUTED, new_figure, styled
-from mbdnode.report.titles import model_title
+from mbdnode.report.style import FAINT, INK, MUTED, mark_round_off, new_figure, styled
 
 CAPTION = (
     "Error against seconds of training, both as medians over the seeds; thin bars reach from the "
-    "least to the greatest seed. Several marks of one method are its integrators. A pale line to "
+    "least to the greatest. Several marks of one method are its integrators. A pale line to "
     "the right ends where the time to compile is added. The grey stairs are the front. Open marks "
     "are what the paper prints, on its own machine; a dotted line is an error that it prints "
-    f"without a time. Errors below {as_printed(LEAST_ERROR)} or above {as_printed(GREATEST_ERROR)} "
-    "are drawn there."
+    f"without a time. Errors below {as_printed(ROUND_OFF, 1)} are round-off, and all alike in the "
+    f"band at the bottom; one above {as_printed(GREATEST_ERROR, 1)} is drawn there."
 )
+# What the longest name in the legend takes.
+_LEGEND_IN = 2.5
 
 
 @styled()
@@ -75,6 +76,8 @@ def draw_costs(reproduction: Reproduction) -> Figure | None:
 
 
 def _draw_case(axes: Axes, case: CaseCosts, palette: Palette, view: View) -> None:
+    if view.round_off is not None:
+        mark_round_off(axes)
     axes.plot(*stairs(case, view), color=MUTED, linewidth=1.1, zorder=2)
     for printed in case.printed:
         _draw_printed(axes, printed, palette)
@@ -119,21 +122,16 @@ def _add_legend(figure: Figure, cases: Sequence[CaseCosts], palette: Palette) ->
         for method, title in named_methods(cases, palette)
     ]
     printed = [one for case in cases for one in case.printed]
-    run = {method for method, _ in named_methods(cases, palette)}
-    for model in dict.fromkeys(one.model for one in printed):
-        method = (model, PAPER)
-        if method not in run:
-            look = {"colour": palette.colour(method), "mark": palette.mark(method)}
-            handles.append(_entry(**look, label=f"{model_title(model)}, paper only", fill="white"))
-    if any(one.seconds is not None for one in printed):
-        handles.append(_entry(colour=MUTED, mark="o", label="the paper's", fill="white"))
+    handles += [
+        _entry(colour=palette.colour(method), mark=palette.mark(method), label=title, fill="white")
+        for method, title in printed_methods(cases, palette)
+    ]
     if any(one.seconds is None for one in printed):
-        handles.append(
-            Line2D([], [], color=INK, linestyle=":", label="the paper's, without a time")
-        )
+        handles.append(Line2D([], [], color=INK, linestyle=":", label="printed without a time"))
     handles.append(Line2D([], [], color=FAINT, linewidth=3.0, label="compiling"))
     handles.append(Line2D([], [], color=MUTED, linewidth=1.1, label="front"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=5)
+    columns = max(2, int(figure.get_figwidth() / _LEGEND_IN))
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns)
 
 
 def _entry(*, colour: str, mark: str, label: str, fill: str | None = None) -> Line2D:

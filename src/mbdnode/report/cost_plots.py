@@ -9,13 +9,14 @@ from mbdnode.report.cost_quality import CaseCosts, Point, Printed, Range
 from mbdnode.report.cost_view import (
     View,
     named_methods,
+    printed_methods,
     shown_error,
     shown_seconds,
     stairs,
     view_of,
 )
 from mbdnode.report.palette import Method, Palette, method_of
-from mbdnode.report.titles import integrator_title, model_title, seconds_text
+from mbdnode.report.titles import error_text, integrator_title, model_title, seconds_text
 
 
 def make_cost_plots(cases: Sequence[CaseCosts], palette: Palette) -> dict[str, Any]:
@@ -28,7 +29,8 @@ def make_cost_plots(cases: Sequence[CaseCosts], palette: Palette) -> dict[str, A
 
     **Returns:**
 
-    Plain data: the methods, the limits of the axes that all cases share, and the cases.
+    Plain data: the methods, those that the paper prints, the limits of the axes that all cases
+    share, and the cases.
     """
     view = view_of(cases)
     return {
@@ -36,8 +38,13 @@ def make_cost_plots(cases: Sequence[CaseCosts], palette: Palette) -> dict[str, A
             {"title": title, **_look(method, palette)}
             for method, title in named_methods(cases, palette)
         ],
+        "printed": [
+            {"title": title, **_look(method, palette)}
+            for method, title in printed_methods(cases, palette)
+        ],
         "seconds": view.seconds,
         "errors": view.errors,
+        "roundOff": view.round_off,
         "cases": [_case(case, palette, view) for case in cases],
     }
 
@@ -54,10 +61,12 @@ def _case(case: CaseCosts, palette: Palette, view: View) -> dict[str, Any]:
 
 def _point(point: Point, training: Range, error: Range, palette: Palette) -> dict[str, Any]:
     seconds, compiling = shown_seconds(training.median), point.compiling_s or 0.0
-    told = f"{as_printed(error.median)} ({as_printed(error.least)} to {as_printed(error.greatest)})"
+    told = error_text(error.median)
+    if error.least < error.greatest:
+        told += f" ({as_printed(error.least)} to {as_printed(error.greatest)})"
     lines = [
         point.title,
-        f"mse {told if error.least < error.greatest else as_printed(error.median)}",
+        f"mse {told}",
         f"training {seconds_text(training.median)}, compiling {seconds_text(compiling)}",
     ]
     return {

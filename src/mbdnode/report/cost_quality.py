@@ -7,12 +7,13 @@ two: whoever chooses a method has no reason to choose one that is not on it.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mbdnode.evaluation.verdict import Reference, as_printed
-from mbdnode.report.chapters import UNTRAINED, Chapter, Entry, Reproduction
+from mbdnode.evaluation.verdict import Reference
+from mbdnode.report.chapters import NUMERICAL, UNTRAINED, Chapter, Entry, Reproduction
 from mbdnode.report.paper_tables import COMPILING, shortened_note, spread_cells
 from mbdnode.report.tables import Cell, Table
 from mbdnode.report.titles import (
     entry_title,
+    error_text,
     integrator_title,
     model_title,
     seconds_text,
@@ -164,11 +165,10 @@ def _range(entry: Entry, quantity: str) -> Range | None:
 
 def _printed(chapter: Chapter) -> tuple[Printed, ...]:
     """The paper's errors, but for those of another problem and of what is not trained."""
-    untrained = {entry.model for entry in chapter.entries if entry.recipe == UNTRAINED}
     return tuple(
         Printed(r.model, r.integrator, r.value, _printed_seconds(chapter, r))
         for r in chapter.references
-        if r.quantity == "mse" and not r.incomparable and r.model not in untrained
+        if r.quantity == "mse" and not r.incomparable and r.model != NUMERICAL
     )
 
 
@@ -206,7 +206,7 @@ def cost_table(reproduction: Reproduction) -> Table:
         for case in gather_costs(reproduction)
         for point in case.points
     ]
-    headings = ("case", "model", "recipe", "integrator", "mse", "least", "greatest", "seeds")
+    headings = ("case", "model", "recipe", "integrator", "mse", "min", "max", "seeds")
     return Table(
         label="",
         title=TITLE,
@@ -236,6 +236,8 @@ def sum_up(case: CaseCosts) -> str:
     placed = case.placed
     if not placed:
         return f"{case.title}: no model has an error and a time."
+    if len(placed) == 1:
+        return f"{case.title}: one method alone, {_told(placed[0])}."
     quickest = min(placed, key=lambda one: (one[1].median, one[2].median))
     finest = min(placed, key=lambda one: (one[2].median, one[1].median))
     if quickest is finest:
@@ -247,4 +249,4 @@ def _told(placed: tuple[Point, Range, Range]) -> str:
     point, training, error = placed
     compiling = "" if not point.compiling_s else f", compiled in {seconds_text(point.compiling_s)}"
     trained = f"trained in {seconds_text(training.median)}{compiling}"
-    return f"{point.title} (mse {as_printed(error.median)}, {trained})"
+    return f"{point.title} (mse {error_text(error.median)}, {trained})"

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from mbdnode.evaluation.verdict import ROUND_OFF
+from mbdnode.report.chapters import PAPER
 from mbdnode.report.cost_quality import CaseCosts
 from mbdnode.report.palette import Method, Palette, method_of
+from mbdnode.report.style import ABOVE_ROUND_OFF, AMID_ROUND_OFF, LEAST_SHOWN
 from mbdnode.report.titles import model_title
 
-# A smaller error cannot be told from none: the square of what double precision resolves.
-LEAST_ERROR = float(np.finfo(float).eps) ** 2
 # A prediction that is further off has run away, and would squeeze all others.
 GREATEST_ERROR = 1e3
 LEAST_SECONDS = 1e-3
@@ -20,15 +19,22 @@ _ROOM, _SPAN = 0.06, 100.0
 
 @dataclass(frozen=True)
 class View:
-    """The least and the greatest value of both axes, the same for all cases."""
+    """The limits of both axes, the same for all cases.
+
+    **Arguments:**
+
+    - `seconds`, `errors`: min and max.
+    - `round_off`: where the band of round-off ends, if something lies in it.
+    """
 
     seconds: tuple[float, float]
     errors: tuple[float, float]
+    round_off: float | None = None
 
 
 def shown_error(value: float) -> float:
-    """An error as it is drawn: within what an axis of magnitudes can show."""
-    return min(max(value, LEAST_ERROR), GREATEST_ERROR)
+    """An error as it is drawn: all round-off alike, and nothing beyond the axis."""
+    return AMID_ROUND_OFF if value < ROUND_OFF else min(value, GREATEST_ERROR)
 
 
 def shown_seconds(value: float) -> float:
@@ -54,9 +60,12 @@ def view_of(cases: Sequence[CaseCosts]) -> View:
             end = training.median + (point.compiling_s or 0.0)
             seconds += [training.least, training.greatest, end]
             errors += [error.least, error.greatest]
+    low, high = _around([shown_error(value) for value in errors])
+    band = any(value < ROUND_OFF for value in errors)
     return View(
         _around([shown_seconds(value) for value in seconds]),
-        _around([shown_error(value) for value in errors]),
+        (LEAST_SHOWN, max(high, ABOVE_ROUND_OFF)) if band else (low, high),
+        ROUND_OFF if band else None,
     )
 
 
@@ -102,5 +111,24 @@ def named_methods(cases: Sequence[CaseCosts], palette: Palette) -> list[tuple[Me
     several = len({recipe for _, recipe in found}) > 1
     return [
         (method, model_title(method[0]) + (f", {method[1]}" if several else ""))
+        for method in sorted(found, key=lambda method: palette.methods[method])
+    ]
+
+
+def printed_methods(cases: Sequence[CaseCosts], palette: Palette) -> list[tuple[Method, str]]:
+    """The methods of which an open mark or a dotted line is the paper's, each with its name.
+
+    **Arguments:**
+
+    - `cases`: all that are drawn.
+    - `palette`: the report's.
+
+    **Returns:**
+
+    Methods and names, in the palette's order.
+    """
+    found = {(one.model, PAPER) for case in cases for one in case.printed}
+    return [
+        (method, f"{model_title(method[0])}, printed in the paper")
         for method in sorted(found, key=lambda method: palette.methods[method])
     ]

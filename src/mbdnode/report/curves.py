@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from mbdnode.evaluation.verdict import as_printed
+from mbdnode.evaluation.verdict import ROUND_OFF
 from mbdnode.report.chapters import Chapter, Entry
 from mbdnode.report.palette import Palette, method_of
-from mbdnode.report.panels import Predicted, moving, shown_entries, thinned
-from mbdnode.report.titles import letters
+from mbdnode.report.panels import Predicted, moving, shown_entries, squared_error, thinned
+from mbdnode.report.titles import error_text, letters
 from mbdnode.trajectory import Trajectory
 
 _MOST_POINTS = 800
@@ -45,6 +45,7 @@ def make_curves(
     return {
         "t": _numbers(np.asarray(truth.t)[rows]),
         "trainEnd": chapter.train_end_s,
+        "roundOff": ROUND_OFF,
         "columns": {
             key: {"title": letters(key), "unit": unit}
             for c in coordinates
@@ -62,7 +63,7 @@ def make_curves(
                 "variant": variant,
                 "error": _error_text(one.entry),
                 "columns": _columns(one.prediction, names, rows),
-                "squares": _squares(one, rows),
+                "squares": _numbers(squared_error(one.truth, one.prediction)[rows], digits=3),
                 "losses": _losses(one.entry),
             }
             for one, variant in zip(shown, _variants(shown), strict=True)
@@ -80,18 +81,6 @@ def _columns(trajectory: Trajectory, names: Sequence[str], rows: np.ndarray) -> 
     return {name: _numbers(np.asarray(trajectory[name])[rows]) for name in names}
 
 
-def _squares(one: Predicted, rows: np.ndarray) -> list[float | None]:
-    """The squared error of each time, the mean over components; null where it is zero."""
-    truth, found = one.truth, one.prediction
-    with np.errstate(over="ignore", invalid="ignore"):
-        difference = np.concatenate(
-            [np.asarray(found.q) - np.asarray(truth.q), np.asarray(found.v) - np.asarray(truth.v)],
-            axis=1,
-        )
-        mean = np.mean(difference**2, axis=1)[rows]
-    return _numbers(np.where(mean > 0, mean, np.nan), digits=3)
-
-
 def _losses(entry: Entry) -> dict[str, list]:
     """The loss over epochs, counted from one."""
     history = np.asarray(entry.history, float)
@@ -106,5 +95,4 @@ def _numbers(values: np.ndarray, digits: int = _DIGITS) -> list[float | None]:
 
 
 def _error_text(entry: Entry) -> str:
-    median = entry.median()
-    return "no error" if median is None else as_printed(median)
+    return error_text(entry.median())

@@ -13,11 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from mbdnode.evaluation.verdict import as_printed
+from mbdnode.evaluation.verdict import ROUND_OFF
 from mbdnode.multibody import AbstractMechanism, Coordinate
 from mbdnode.report.chapters import Chapter, Entry, Exhibit
 from mbdnode.report.style import COLOURS, INK, MUTED, SHADE, symbol
-from mbdnode.report.titles import entry_title
+from mbdnode.report.titles import entry_title, error_text
 from mbdnode.trajectory import Trajectory
 
 # More points than this cannot be told apart in a panel.
@@ -65,6 +65,31 @@ def pair(truth: Trajectory, prediction: Trajectory, most: int = _MOST_POINTS) ->
         error if np.isfinite(error) else None,
         float(full[good[-1], 0]) if good.size else float(full[0, 0]),
     )
+
+
+def squared_error(truth: Trajectory, prediction: Trajectory) -> np.ndarray:
+    """The squared error of each time, the mean over components.
+
+    A zero is round-off among errors that are, and not a number among others: at the start every
+    prediction is exact.
+
+    **Arguments:**
+
+    - `truth`, `prediction`: at the same times.
+
+    **Returns:**
+
+    One number for each time; not a number where there is nothing to draw.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        difference = np.concatenate(
+            [np.asarray(prediction.q - truth.q), np.asarray(prediction.v - truth.v)], axis=1
+        )
+        mean = np.mean(difference**2, axis=1)
+    others = mean[mean > 0]
+    if others.size and not np.any(others < ROUND_OFF):
+        return np.where(mean > 0, mean, np.nan)
+    return mean
 
 
 def thinned(count: int, most: int) -> np.ndarray:
@@ -233,7 +258,7 @@ def result_text(shown: Predicted, both: Pair) -> str:
     """Who predicted, and how far off it is."""
     if both.mse is None:
         return f"{shown.title}: ended at t = {both.end_s:g} s"
-    return f"{shown.title}: mse {as_printed(both.mse)}"
+    return f"{shown.title}: mse {error_text(both.mse)}"
 
 
 def add_legend(figure: Figure, train_end_s: float, columns: Sequence[str] = ()) -> None:

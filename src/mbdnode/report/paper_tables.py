@@ -1,17 +1,58 @@
-"""The paper's tables of errors and times, filled with our numbers and the verdicts on them."""
+"""The paper's tables of errors and times, filled with our numbers and the verdicts on them.
 
-from collections.abc import Iterator
+A printed number stands beside what it is of, since a recipe may have another integrator than the
+paper's, and a law is compared with the paper's MBD-NODE.
+"""
 
-from mbdnode.evaluation.verdict import Reference, Verdict, is_answered_by, judge
-from mbdnode.report.chapters import Chapter, Entry, Reproduction
-from mbdnode.report.tables import Cell, Table
+from collections.abc import Iterator, Sequence
+
+from mbdnode.evaluation.verdict import (
+    ACCURATE,
+    ROUND_OFF,
+    SAME,
+    Reference,
+    Verdict,
+    as_printed,
+    is_answered_by,
+    judge,
+    judge_unprinted,
+    median_of_all,
+)
+from mbdnode.report.chapters import Chapter, Entry, Reproduction, Study
+from mbdnode.report.tables import Cell, Table, without_columns
 from mbdnode.report.titles import entry_title, integrator_title, model_title, short_number
 
 ERRORS, MASS_SPRING, TIMES = "tab: model_errors", "tab:sms_test", "tab:time_cost"
 _DEFAULT = {"mse": ERRORS, "train_seconds": TIMES}
+STUDIES, CONTROLLER = "studies", "controller"
 NOT_RUN = "not run"
+# What both tables of errors have in common.
+_ERRORS = (
+    "recipe",
+    "mse",
+    "min",
+    "max",
+    "seeds",
+    "mse_id",
+    "mse_ood",
+    "mse_sum",
+    "paper",
+    "paper's model",
+    "verdict",
+)
+OVER_SEEDS = ("min", "max", "seeds")
+_COMPANIONS = ("mse_id", "mse_ood", "mse_sum")
+ABOUT_ERRORS = (
+    "mse is the mean over components and over every step of the rollout, training range included, "
+    "as in the paper's table; mse_id is over the training range alone, mse_ood over what follows "
+    "it, and mse_sum is summed over components, as in the paper's formula. All are medians over "
+    "the seeds.",
+    f"Verdicts: a median within a factor of {SAME:g} of the printed value is 'reproduced'. Where "
+    f"the paper prints none, an NRMSE (root-mean-square error / standard deviation) below "
+    f"{100 * ACCURATE:g} % is 'accurate'. What is below {as_printed(ROUND_OFF, 1)} is round-off.",
+)
 COMPILING = (
-    "The time to compile is the greatest over the seeds; what an earlier run of the same process "
+    "The time to compile is the maximum over the seeds; what an earlier run of the same process "
     "has compiled is not compiled again, and not counted again."
 )
 
@@ -43,7 +84,7 @@ def _answers(chapter: Chapter, entry: Entry, reference: Reference) -> bool:
 
 
 def judged(reproduction: Reproduction) -> Iterator[tuple[Chapter, Entry, Verdict]]:
-    """Every verdict on an error of the error table.
+    """Every verdict of the error table.
 
     **Arguments:**
 
@@ -57,6 +98,30 @@ def judged(reproduction: Reproduction) -> Iterator[tuple[Chapter, Entry, Verdict
         for reference in references_in(chapter, ERRORS):
             for entry in matching(chapter, reference):
                 yield chapter, entry, judge(entry.every(), reference)
+        for entry in _unprinted(chapter, ERRORS, MASS_SPRING):
+            yield chapter, entry, judge_unprinted(entry.every("nrmse"))
+
+
+def judged_studies(
+    chapters: Sequence[Chapter],
+) -> Iterator[tuple[Chapter, Study, Entry, Verdict]]:
+    """Every verdict on what models were asked besides the motion of their case.
+
+    **Arguments:**
+
+    - `chapters`: whose studies.
+
+    **Returns:**
+
+    The chapter, the study, the entry and the verdict on it, one after the other. A model that
+    cannot be asked (no forces, one start) has none.
+    """
+    for chapter in chapters:
+        for study in chapter.studies:
+            for entry in chapter.entries:
+                if any(study.name in row.get("probes", {}) for row in entry.rows):
+                    errors = entry.every_probe(study.name, "nrmse")
+                    yield chapter, study, entry, judge_unprinted(errors)
 
 
 def error_table(reproduction: Reproduction) -> Table:
@@ -73,37 +138,71 @@ def error_table(reproduction: Reproduction) -> Table:
     rows: list[tuple[Cell, ...]] = []
     notes: list[str] = []
     for chapter in reproduction.chapters:
-        for reference in references_in(chapter, ERRORS):
-            found = _error_rows(chapter, reference)
-            rows += [(chapter.title, *row) for row in found]
-        rows += [
-            (chapter.title, *_who(entry, None), *spread_cells(entry), "the paper prints none")
-            for entry in _unprinted(chapter, ERRORS, MASS_SPRING)
+        found = [
+            row
+            for reference in references_in(chapter, ERRORS)
+            for row in _error_rows(chapter, reference)
         ]
+        for entry in _unprinted(chapter, ERRORS, MASS_SPRING):
+            verdict = judge_unprinted(entry.every("nrmse"))
+            found.append(
+                (*_who(entry), *spread_cells(entry), *_companions(entry), None, None, verdict)
+            )
+        rows += [(chapter.title, *row) for row in found]
         notes += [f"{chapter.title}: {failure}" for failure in failure_notes(chapter)]
     return Table(
         ERRORS,
         "Errors of all models on all cases",
-        (
-            "case",
-            "model",
-            "integrator",
-            "paper",
-            "recipe",
-            "median",
-            "least",
-            "greatest",
-            "seeds",
-            "verdict",
-        ),
+        ("case", "model", "integrator", *_ERRORS),
         tuple(rows),
-        (
-            "Errors are the mean over components and over every step of the rollout, training "
-            "range included. A median within a factor of three of the printed value is "
-            "'reproduced'.",
-            *notes,
-        ),
+        (*ABOUT_ERRORS, *notes),
     )
+
+
+def study_table(chapters: Sequence[Chapter]) -> Table | None:
+    """What models were asked besides: other starts, forces, control; each with its verdict.
+
+    **Arguments:**
+
+    - `chapters`: whose studies.
+
+    **Returns:**
+
+    A `Table`; None where nothing was asked.
+    """
+    rows = tuple(
+        (
+            study.title,
+            study.figure,
+            study.setting or None,
+            *_who(entry),
+            median_of_all(entry.every_probe(study.name, "mse")),
+            _percent(median_of_all(entry.every_probe(study.name, "nrmse"))),
+            verdict,
+        )
+        for _, study, entry, verdict in judged_studies(chapters)
+    )
+    if not rows:
+        return None
+    several = len(chapters) > 1
+    who = ("model", "integrator", "recipe")
+    table = Table(
+        "",
+        "Studies" if several else f"{chapters[0].title}: studies",
+        ("study", "figure", CONTROLLER, *who, "mse", "NRMSE [%]", "verdict"),
+        rows,
+        (
+            "Of these the paper prints figures at most, and no number. NRMSE is the "
+            "root-mean-square error over the standard deviation of the motion, each position and "
+            f"velocity alike; below {100 * ACCURATE:g} % is 'accurate'.",
+        ),
+        name=STUDIES,
+    )
+    return table if any(row[2] for row in rows) else without_columns(table, [CONTROLLER])
+
+
+def _percent(part: float | None) -> Cell:
+    return None if part is None else f"{100 * part:.2g}"
 
 
 def mass_spring_table(chapter: Chapter) -> Table:
@@ -120,25 +219,14 @@ def mass_spring_table(chapter: Chapter) -> Table:
     named = references_in(chapter, MASS_SPRING)
     references = named or [r for r in chapter.references if r.quantity == "mse"]
     rows = [
-        (row[0], reference.setting or None, *row[1:])
+        (*row[:-1], reference.setting or None, row[-1])
         for reference in references
         for row in _error_rows(chapter, reference)
     ]
     return Table(
         MASS_SPRING,
         f"{chapter.title}: models and integrators",
-        (
-            "model",
-            "coordinates",
-            "integrator",
-            "paper",
-            "recipe",
-            "median",
-            "least",
-            "greatest",
-            "seeds",
-            "verdict",
-        ),
+        ("model", "integrator", *_ERRORS[:-1], "paper's coordinates", _ERRORS[-1]),
         tuple(rows),
         tuple(failure_notes(chapter)),
     )
@@ -158,19 +246,16 @@ def time_table(reproduction: Reproduction) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for chapter in reproduction.chapters:
         for reference in references_in(chapter, TIMES):
-            who = (
-                chapter.title,
-                model_title(reference.model),
-                integrator_title(reference.integrator),
-            )
-            paper = f"{reference.value:g}"
             entries = matching(chapter, reference)
+            paper = (f"{reference.value:g}", _printed_of(reference))
             if not entries:
-                rows.append((*who, paper, NOT_RUN, None, None, None))
+                who = (model_title(reference.model), integrator_title(reference.integrator))
+                rows.append((chapter.title, *who, NOT_RUN, None, None, *paper, None))
             for entry in entries:
-                rows.append((chapter.title, *_who(entry, paper), *_times(entry, reference)))
+                training, compiling, ratio = _times(entry, reference)
+                rows.append((chapter.title, *_who(entry), training, compiling, *paper, ratio))
         rows += [
-            (chapter.title, *_who(entry, None), *_times(entry))
+            (chapter.title, *_who(entry), *_times(entry)[:2], None, None, None)
             for entry in _unprinted(chapter, TIMES)
             if entry.median("train_seconds")
         ]
@@ -181,16 +266,18 @@ def time_table(reproduction: Reproduction) -> Table:
             "case",
             "model",
             "integrator",
-            "paper [s]",
             "recipe",
             "training [s]",
             "compiling [s]",
+            "paper [s]",
+            "paper's model",
             "paper / training",
         ),
         tuple(rows),
         (
             "Medians over the seeds. The paper's machine is another one, so the ratio says how "
-            "long one waits and not how good the code is.",
+            "long one waits and not how good the code is; a law takes the place of the paper's "
+            "MBD-NODE.",
             COMPILING,
             *shortened_note(reproduction),
         ),
@@ -207,19 +294,36 @@ def failure_notes(chapter: Chapter) -> list[str]:
 
 
 def _error_rows(chapter: Chapter, reference: Reference) -> list[tuple[Cell, ...]]:
-    entries = matching(chapter, reference)
+    entries, paper = matching(chapter, reference), (reference.value, _printed_of(reference))
     if not entries:
         who = (model_title(reference.model), integrator_title(reference.integrator))
-        return [(*who, reference.value, NOT_RUN, None, None, None, None, None)]
+        return [(*who, NOT_RUN, *(None,) * 7, *paper, None)]
     return [
-        (*_who(entry, reference.value), *spread_cells(entry), judge(entry.every(), reference))
+        (
+            *_who(entry),
+            *spread_cells(entry),
+            *_companions(entry),
+            *paper,
+            judge(entry.every(), reference),
+        )
         for entry in entries
     ]
 
 
-def _who(entry: Entry, printed: Cell) -> tuple[Cell, ...]:
-    """Model and integrator as they ran, the paper's number, and the recipe."""
-    return model_title(entry.model), integrator_title(entry.integrator), printed, entry.recipe
+def _printed_of(reference: Reference) -> str:
+    """What a printed number is of."""
+    name = f"{model_title(reference.model)} {integrator_title(reference.integrator)}"
+    return name.removesuffix(" -")
+
+
+def _who(entry: Entry) -> tuple[Cell, ...]:
+    """Model and integrator as they ran, and the recipe."""
+    return model_title(entry.model), integrator_title(entry.integrator), entry.recipe
+
+
+def _companions(entry: Entry) -> tuple[Cell, ...]:
+    """The error inside the training range, after it, and by the paper's formula."""
+    return tuple(entry.median(quantity) for quantity in _COMPANIONS)
 
 
 def _unprinted(chapter: Chapter, *labels: str) -> list[Entry]:
@@ -233,7 +337,7 @@ def _unprinted(chapter: Chapter, *labels: str) -> list[Entry]:
 
 
 def spread_cells(entry: Entry) -> tuple[Cell, ...]:
-    """Of the error: median, least, greatest, and how many seeds have an error."""
+    """Of the error: median, min, max, and how many seeds have an error."""
     found, count = entry.values(), len(entry.rows)
     seeds = str(count) if len(found) == count else f"{len(found)} of {count}"
     if not found:

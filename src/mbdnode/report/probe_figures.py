@@ -6,12 +6,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mbdnode.evaluation.verdict import as_printed
 from mbdnode.multibody import Coordinate
 from mbdnode.report import panels
 from mbdnode.report.chapters import Chapter, Exhibit, Probe
 from mbdnode.report.motion_figures import nothing_to_show
 from mbdnode.report.style import COLOURS, MUTED, new_figure, styled, symbol
+from mbdnode.report.titles import error_text
 from mbdnode.trajectory import Trajectory
 
 RANDOM_FORCE = "random-force"
@@ -165,7 +165,6 @@ def _draw_input(axes: Axes, both: panels.Pair, name: str, unit: str) -> None:
 
 
 def _probe_text(shown: panels.Predicted, probe: Probe, chapter: Chapter) -> str:
-    error = "no number" if probe.mse is None else as_printed(probe.mse)
     several = len([s for s in panels.shown_entries(chapter) if s.entry.probes]) > 1
     who = f"{shown.title}, " if several else ""
-    return f"{who}{probe.title}: mse {error}"
+    return f"{who}{probe.title}: mse {error_text(probe.mse)}"

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mbdnode.models import MBDNODE
-from mbdnode.report.chapters import PAPER, UNTRAINED, Chapter, Reproduction
+from mbdnode.report.chapters import NUMERICAL, PAPER, UNTRAINED, Chapter, Entry, Reproduction
 from mbdnode.report.tables import Cell, Table
 from mbdnode.report.titles import integrator_title, model_title
 
@@ -37,7 +36,7 @@ def cases_table(reproduction: Reproduction) -> Table:
     """
     rows = []
     for chapter in reproduction.chapters:
-        printed = _unique(model_title(r.model) for r in chapter.references if r.quantity == "mse")
+        printed = _unique(model_title(model) for model in _papers_models(chapter))
         count = str(sum(len(entry.rows) for entry in chapter.entries))
         rows.append((chapter.title, printed, _run_here(chapter), count))
     return Table(
@@ -46,6 +45,13 @@ def cases_table(reproduction: Reproduction) -> Table:
         ("case", "models in the paper", "run here", "runs"),
         tuple(rows),
     )
+
+
+def _papers_models(chapter: Chapter) -> list[str]:
+    """The networks that the paper tried on a case; an integrator alone is no model."""
+    printed = [r.model for r in chapter.references if r.quantity == "mse"]
+    columns = [column["model"] for column in chapter.hyperparameters]
+    return [model for model in (*printed, *columns) if model != NUMERICAL]
 
 
 def _run_here(chapter: Chapter) -> str:
@@ -87,7 +93,11 @@ def hyperparameter_table(chapter: Chapter) -> Table | None:
         f"{chapter.title}: hyper-parameters",
         ("hyper-parameter", *map(_column_title, columns)),
         rows,
-        _own_settings(chapter),
+        (
+            "These are the values of the runs; where one differs from the paper's table, the "
+            "printed one follows in brackets. Batch size and precision are not in that table.",
+            *_own_settings(chapter),
+        ),
     )
 
 
@@ -98,7 +108,7 @@ def _own_settings(chapter: Chapter) -> tuple[str, ...]:
     if not others:
         return ()
     named = ", ".join(f"'{recipe}'" for recipe in others)
-    return (f"There are no columns for what chooses its settings itself: {named}.",)
+    return (f"A regression has no such settings, so there are no columns for {named}.",)
 
 
 def _column_title(column: Mapping[str, Any]) -> str:
@@ -108,7 +118,7 @@ def _column_title(column: Mapping[str, Any]) -> str:
 
 
 def architecture_table(reproduction: Reproduction) -> Table:
-    """The layers of an MBD-NODE, and how many neurons they have on each case.
+    """The layers of every MBD-NODE that was run, and how many neurons they have.
 
     **Arguments:**
 
@@ -116,35 +126,62 @@ def architecture_table(reproduction: Reproduction) -> Table:
 
     **Returns:**
 
-    A `Table`, read off untrained models with the paper's settings.
+    A `Table`, read off the trained networks. A law has no layers and no row.
     """
-    sizes: dict[str, tuple[int, ...]] = {}
-    settings = None
+    found: dict[tuple[Cell, ...], list[str]] = {}
     for chapter in reproduction.chapters:
-        model = MBDNODE.for_system(chapter.mechanism)
-        weights = model.network.weights
-        settings = model.settings
-        sizes[chapter.title] = (weights[0].shape[1], *(w.shape[0] for w in weights))
-    count = max((len(layers) for layers in sizes.values()), default=2)
-    hidden = count - 2
+        for entry in chapter.entries:
+            layers = next((row["layers"] for row in entry.rows if row.get("layers")), None)
+            if layers is not None:
+                sizes = (*map(str, layers[:-1]), str(layers[-1]))
+                kind = tuple(entry.network.get(name) for name in ("activation", "initialization"))
+                key = (chapter.title, _model_and_recipe(entry), *sizes, *kind)
+                found.setdefault(key, []).append(integrator_title(entry.integrator))
+    hidden = max((len(key) - 6 for key in found), default=2)
     rows: list[tuple[Cell, ...]] = [
-        ("in the paper", "2 n_z + n_mu + n_u", *["d_width"] * hidden, "2 n_z")
+        (
+            "in the paper",
+            None,
+            None,
+            "2 n_z + n_mu + n_u",
+            *["d_width"] * hidden,
+            "2 n_z",
+            "tanh, relu",
+            "xavier, kaiming",
+        )
     ]
-    if settings is not None:
-        rows.append(("activation", None, *[settings.activation] * hidden, None))
-        rows.append(("initialisation", None, *[settings.initialization] * (hidden + 1)))
-    rows += [(title, *(str(size) for size in layers)) for title, layers in sizes.items()]
+    for (title, who, *sizes, activation, initialization), integrators in found.items():
+        empty = [None] * (hidden + 2 - len(sizes))
+        layers = (*sizes[:-1], *empty, sizes[-1])
+        rows.append((title, who, ", ".join(integrators), *layers, activation, initialization))
+    notes = (
+        "Velocities are integrated, not learned, so the output has n_z values: the accelerations. "
+        "With a symplectic integrator the network does not read velocities and has n_z inputs "
+        "fewer; an angle that is read as sine and cosine counts twice; forces that are added are "
+        "not read.",
+    )
+    if not found:
+        notes = ("No MBD-NODE was run: a law has no network and no layers.",)
     return Table(
         ARCHITECTURE,
         "The network of MBD-NODE: neurons in each layer",
-        ("", "input", *(f"hidden {number}" for number in range(1, hidden + 1)), "output"),
-        tuple(rows),
         (
-            "Velocities are integrated, not learned, so the output has n_z values: the "
-            "accelerations. With a symplectic integrator the network does not read velocities "
-            "and has n_z inputs fewer.",
+            "case",
+            "model",
+            "integrator",
+            "input",
+            *(f"hidden {number}" for number in range(1, hidden + 1)),
+            "output",
+            "activation",
+            "initialization",
         ),
+        tuple(rows),
+        notes,
     )
+
+
+def _model_and_recipe(entry: Entry) -> str:
+    return f"{model_title(entry.model)}, {entry.recipe}"
 
 
 def methods_table(reproduction: Reproduction) -> Table:

@@ -13,10 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.rcsetup import cycler
 
+from mbdnode.evaluation.verdict import ROUND_OFF
+
+# Where squared errors that are round-off are drawn, where the band around them ends, and up to
+# where an axis goes at least, for the band to be seen as one.
+AMID_ROUND_OFF, LEAST_SHOWN, ABOVE_ROUND_OFF = ROUND_OFF / 10**1.5, ROUND_OFF / 1e3, 1e3 * ROUND_OFF
 INK = "#1f2d3a"
 MUTED = "#7b8794"
 FAINT = "#d9dfe5"
@@ -81,6 +88,42 @@ def new_figure(width_in: float, height_in: float) -> Figure:
     figure = Figure(figsize=(width_in, height_in), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+def draw_round_off(axes: Axes, values: np.ndarray) -> np.ndarray:
+    """Mark the band of round-off on an axis of squared errors, if some lie in it.
+
+    **Arguments:**
+
+    - `axes`: with a logarithmic vertical axis, whose limits become those of the values.
+    - `values`: squared errors; what is not a number stays so.
+
+    **Returns:**
+
+    The values as they are to be drawn: all round-off at one height, in the band.
+    """
+    values = np.asarray(values)
+    inside = values < ROUND_OFF
+    if not np.any(inside):
+        return values
+    axes.set_ylim(LEAST_SHOWN, 3 * max(float(np.nanmax(values)), ABOVE_ROUND_OFF))
+    mark_round_off(axes)
+    return np.where(inside, AMID_ROUND_OFF, values)
+
+
+def mark_round_off(axes: Axes) -> None:
+    """Shade the band of round-off and name it; the limits of the axes reach beyond it."""
+    axes.axhspan(LEAST_SHOWN, ROUND_OFF, color=FAINT, alpha=0.6, linewidth=0, zorder=0)
+    axes.text(
+        0.99,
+        2 * ROUND_OFF,
+        "round-off",
+        transform=axes.get_yaxis_transform(),
+        ha="right",
+        va="bottom",
+        fontsize=8,
+        color=MUTED,
+    )
 
 
 def save(figure: Figure, path: str | Path, dpi: int = 120) -> None:

@@ -6,7 +6,8 @@ prints it and CSV gives all of its digits.
 
 import csv
 import io
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from mbdnode.evaluation.verdict import Verdict, as_printed
 
@@ -54,6 +55,16 @@ def cell_text(cell: Cell) -> str:
     if isinstance(cell, Verdict):
         return f"{cell.kind}: {cell.sentence}"
     return str(cell)
+
+
+def without_columns(table: Table, names: Collection[str]) -> Table:
+    """The same table without some of its columns, by heading."""
+    kept = [place for place, heading in enumerate(table.headings) if heading not in names]
+    return replace(
+        table,
+        headings=tuple(table.headings[place] for place in kept),
+        rows=tuple(tuple(row[place] for place in kept) for row in table.rows),
+    )
 
 
 def to_markdown(table: Table) -> str:

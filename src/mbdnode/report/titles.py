@@ -4,9 +4,11 @@ import math
 import re
 from collections.abc import Collection
 
-from mbdnode.report.chapters import UNTRAINED, Chapter, Entry
+from mbdnode.evaluation.verdict import ROUND_OFF, as_printed
+from mbdnode.models import LAW
+from mbdnode.report.chapters import NUMERICAL, UNTRAINED, Chapter, Entry
 
-_MODELS = {"mbd-node": "MBD-NODE", "numerical": "Numerical"}
+_MODELS = {"mbd-node": "MBD-NODE", LAW: "law", NUMERICAL: "Numerical"}
 _LETTERS = {"theta": "\N{GREEK SMALL LETTER THETA}", "omega": "\N{GREEK SMALL LETTER OMEGA}"}
 _DIGITS = str.maketrans(
     "0123456789", "\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089"
@@ -14,7 +16,7 @@ _DIGITS = str.maketrans(
 
 
 def model_title(name: str) -> str:
-    """A model's name as the paper writes it."""
+    """A model's name as the paper writes it; a law is none of the paper's."""
     return _MODELS.get(name, name.upper() if re.fullmatch(r"[a-z]{3,6}", name) else name)
 
 
@@ -33,7 +35,7 @@ def entry_title(entry: Entry, chapter: Chapter) -> str:
 
     **Returns:**
 
-    Such as "MBD-NODE RK4" or "MBD-NODE RK4, best".
+    Such as "MBD-NODE RK4" or "law RK4, best".
     """
     title = model_title(entry.model)
     if entry.integrator != "-":
@@ -42,6 +44,13 @@ def entry_title(entry: Entry, chapter: Chapter) -> str:
     if len(trained) > 1 and entry.recipe != UNTRAINED:
         title += f", {entry.recipe}"
     return title
+
+
+def error_text(value: float | None) -> str:
+    """A squared error for people: "1.3e-6", "2.5e-30 (round-off)", "no number"."""
+    if value is None:
+        return "no number"
+    return f"{as_printed(value)} (round-off)" if value < ROUND_OFF else as_printed(value)
 
 
 def letters(name: str) -> str:

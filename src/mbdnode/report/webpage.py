@@ -14,7 +14,8 @@ import jinja2
 from markupsafe import Markup
 
 from mbdnode.evaluation.verdict import VERDICTS, Verdict
-from mbdnode.report.chapters import Chapter, Reproduction
+from mbdnode.models import LAW
+from mbdnode.report.chapters import NUMERICAL, Chapter, Reproduction
 from mbdnode.report.cost_figure import CAPTION as COSTS_CAPTION
 from mbdnode.report.cost_plots import make_cost_plots
 from mbdnode.report.cost_quality import NAME as COSTS
@@ -25,17 +26,38 @@ from mbdnode.report.exhibits import full_caption
 from mbdnode.report.film import make_film
 from mbdnode.report.palette import Palette, make_palette
 from mbdnode.report.panels import predicted, shown_entries
-from mbdnode.report.paper_tables import ERRORS, error_table, failure_notes, judged
-from mbdnode.report.tables import Cell, Table, cell_text
-from mbdnode.report.titles import file_name, seconds_text
+from mbdnode.report.paper_tables import (
+    ERRORS,
+    OVER_SEEDS,
+    error_table,
+    failure_notes,
+    judged,
+    judged_studies,
+)
+from mbdnode.report.tables import Cell, Table, cell_text, without_columns
+from mbdnode.report.titles import file_name, model_title, seconds_text
 
 # A sign beside each word, for whoever does not see its colour.
 _SIGNS = {
     "reproduced": "\N{CHECK MARK}",
     "better": "\N{BLACK UP-POINTING TRIANGLE}",
     "worse": "\N{BLACK DOWN-POINTING TRIANGLE}",
+    "accurate": "\N{CHECK MARK}",
+    "inaccurate": "\N{BLACK DOWN-POINTING TRIANGLE}",
     "not comparable": "\N{WHITE CIRCLE}",
     "failed": "\N{MULTIPLICATION X}",
+}
+# What stands in the column of models.
+_MODEL_LINES = {
+    LAW: "equations of motion found by regression, without a network; compared with MBD-NODE",
+    "mbd-node": "a network for the accelerations of the minimal coordinates, the paper's method",
+    "sonode": "the same without inputs",
+    "node": "a network for all rates, velocities included, without inputs",
+    "hnn": "a network for the Hamiltonian",
+    "lnn": "a network for the Lagrangian",
+    "lstm": "a recurrent network for the next state",
+    "fcnn": "a network for the state as a function of time",
+    NUMERICAL: "the equations of motion themselves, by an integrator; nothing is learned",
 }
 _SCRIPTS = ("look.js", "film.js", "plots.js", "costs.js")
 _NUMBERS = re.compile(r"[-+]?[\d.,]+(e-?\d+)?( of \d+)?|-")
@@ -48,15 +70,15 @@ class Material:
     **Arguments:**
 
     - `figures`: PNG by the chapter's name and the label.
-    - `chapter_tables`: the table of results and, where there is one, of hyper-parameters, by
-        chapter's name.
+    - `chapter_tables`: the table of results and, where there are such, of studies and of
+        hyper-parameters, by chapter's name.
     - `tables`: those of the whole.
     - `costs`, `costs_figure`: table and PNG of the cost-quality study; no PNG where nothing could
         be drawn.
     """
 
     figures: Mapping[tuple[str, str], bytes]
-    chapter_tables: Mapping[str, tuple[Table, Table | None]]
+    chapter_tables: Mapping[str, tuple[Table, Table | None, Table | None]]
     tables: tuple[Table, ...]
     costs: Table
     costs_figure: bytes | None
@@ -85,7 +107,7 @@ def make_page(reproduction: Reproduction, material: Material) -> str:
     chapters = []
     for chapter in reproduction.chapters:
         names.append(file_name(chapter.name, names))
-        chapters.append(_chapter(chapter, f"case-{names[-1]}", material, palette))
+        chapters.append(_chapter(chapter, f"case-{names[-1]}", material, palette, reproduction))
     return template.render(
         css=Markup(asset("page.css")),
         scripts=[Markup(asset(name)) for name in _SCRIPTS],
@@ -95,7 +117,8 @@ def make_page(reproduction: Reproduction, material: Material) -> str:
         quick=reproduction.quick,
         tally=_tally(reproduction),
         facts=_facts(reproduction),
-        errors=_table(error_table(reproduction)),
+        words=_words(reproduction),
+        errors=_table(_short(error_table(reproduction), reproduction)),
         chapters=chapters,
         costs=_costs(reproduction, material, palette),
         tables=[_table(table) for table in material.tables],
@@ -136,11 +159,26 @@ def _costs(
     }
 
 
-def _chapter(chapter: Chapter, name: str, material: Material, palette: Palette) -> dict[str, Any]:
+def _short(table: Table, reproduction: Reproduction) -> Table:
+    """Without what one seed cannot tell."""
+    return without_columns(table, OVER_SEEDS) if reproduction.seeds == 1 else table
+
+
+def _words(reproduction: Reproduction) -> list[tuple[str, str]]:
+    """What the models and recipes of this page are, in a line each."""
+    models = {entry.model for chapter in reproduction.chapters for entry in chapter.entries}
+    said = [(model_title(model), text) for model, text in _MODEL_LINES.items() if model in models]
+    return [*said, *((f"recipe {name}", text) for name, text in reproduction.recipes.items())]
+
+
+def _chapter(
+    chapter: Chapter, name: str, material: Material, palette: Palette, reproduction: Reproduction
+) -> dict[str, Any]:
     first = shown_entries(chapter)
     titles = {one.title for one in first}
     shown = [*first, *(one for one in predicted(chapter) if one.title not in titles)]
-    results, hyperparameters = material.chapter_tables[chapter.name]
+    results, studies, hyperparameters = material.chapter_tables[chapter.name]
+    curves = make_curves(chapter, shown, palette)
     return {
         "id": name,
         "title": chapter.title,
@@ -148,8 +186,11 @@ def _chapter(chapter: Chapter, name: str, material: Material, palette: Palette) 
         "notes": chapter.notes,
         "failures": failure_notes(chapter),
         "film": make_film(chapter, shown),
-        "curves": make_curves(chapter, shown, palette),
-        "results": _table(results),
+        "curves": curves,
+        "has_losses": curves is not None
+        and any(entry["losses"]["epochs"] for entry in curves["entries"]),
+        "results": _table(_short(results, reproduction)),
+        "studies": None if studies is None else _table(studies),
         "hyperparameters": None if hyperparameters is None else _table(hyperparameters),
         "figures": [
             _picture(e.label, full_caption(e), material.figures[chapter.name, e.label])
@@ -166,7 +207,8 @@ def _picture(label: str, caption: str, png: bytes) -> dict[str, Any]:
 
 
 def _tally(reproduction: Reproduction) -> list[tuple[str, int]]:
-    kinds = [verdict.kind for _, _, verdict in judged(reproduction)]
+    kinds = [verdict.kind for *_, verdict in judged(reproduction)]
+    kinds += [verdict.kind for *_, verdict in judged_studies(reproduction.chapters)]
     return [(kind, kinds.count(kind)) for kind in VERDICTS]
 
 
@@ -199,7 +241,10 @@ def _table(table: Table) -> dict[str, Any]:
     groups: list[list[list[dict[str, Any]]]] = []
     last: Cell = None
     for row in table.rows:
-        cells = [_cell(cell, number) for cell, number in zip(row, numeric, strict=True)]
+        cells = [
+            {**_cell(cell, number), "heading": heading}
+            for cell, number, heading in zip(row, numeric, table.headings, strict=True)
+        ]
         if groups and row[0] == last:
             groups[-1][0][0]["span"] += 1
             groups[-1].append(cells[1:])
@@ -215,6 +260,7 @@ def _table(table: Table) -> dict[str, Any]:
             for text, number in zip(table.headings, numeric, strict=True)
         ],
         "groups": groups,
+        "judged": any(isinstance(cell, Verdict) for row in table.rows for cell in row),
         "notes": table.notes,
     }
 

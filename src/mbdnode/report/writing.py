@@ -1,7 +1,8 @@
 """The report's files: tables, figures and the page, each of them whole."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,13 @@ from mbdnode.report.chapters import Chapter, Reproduction
 from mbdnode.report.cost_figure import draw_costs
 from mbdnode.report.cost_quality import NAME, cost_table
 from mbdnode.report.exhibits import draw_exhibit
-from mbdnode.report.paper_tables import MASS_SPRING, error_table, mass_spring_table, time_table
+from mbdnode.report.paper_tables import (
+    MASS_SPRING,
+    error_table,
+    mass_spring_table,
+    study_table,
+    time_table,
+)
 from mbdnode.report.setting_tables import (
     architecture_table,
     cases_table,
@@ -47,40 +54,79 @@ def write_report(reproduction: Reproduction, directory: str | Path) -> Path:
     directory = Path(directory)
     for name in (TABLES, FIGURES):
         (directory / name).mkdir(parents=True, exist_ok=True)
-    chapter_tables = {
-        chapter.name: (_results(chapter, reproduction), hyperparameter_table(chapter))
-        for chapter in reproduction.chapters
-    }
-    shared = (
-        time_table(reproduction),
-        cases_table(reproduction),
-        methods_table(reproduction),
-        architecture_table(reproduction),
-    )
-    costs = cost_table(reproduction)
-    tables = [error_table(reproduction), *_kept(chapter_tables), *shared, costs]
-    _write_tables(tables, directory / TABLES)
+    tables = make_tables(reproduction)
+    _write_tables(tables.all(), directory / TABLES)
     figures = _write_figures(reproduction, directory / FIGURES)
     costs_png = _write_costs(reproduction, directory / FIGURES)
-    material = Material(figures, chapter_tables, shared, costs, costs_png)
+    material = Material(figures, tables.chapters, tables.shared, tables.costs, costs_png)
     page = make_page(reproduction, material)
     _write(directory / PAGE, page.encode())
     return directory / PAGE
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Every table of a report.
+
+    **Arguments:**
+
+    - `errors`, `studies`, `costs`: of all chapters; no studies where nothing was asked.
+    - `chapters`: results, studies and hyper-parameters of each chapter, by its name.
+    - `shared`: of times and settings.
+    """
+
+    errors: Table
+    studies: Table | None
+    costs: Table
+    chapters: Mapping[str, tuple[Table, Table | None, Table | None]]
+    shared: tuple[Table, ...]
+
+    def all(self) -> list[Table]:
+        """Those that become files: not the parts of others that chapters show."""
+        found = [self.errors]
+        for results, _, hyperparameters in self.chapters.values():
+            found += [results] if results.label == MASS_SPRING else []
+            found += [] if hyperparameters is None else [hyperparameters]
+        found += [*self.shared, self.costs]
+        return found if self.studies is None else [*found, self.studies]
+
+
+def make_tables(reproduction: Reproduction) -> Tables:
+    """Fill every table of the paper, and ours.
+
+    **Arguments:**
+
+    - `reproduction`: what was run and how.
+
+    **Returns:**
+
+    `Tables`.
+    """
+    return Tables(
+        errors=error_table(reproduction),
+        studies=study_table(reproduction.chapters),
+        costs=cost_table(reproduction),
+        chapters={
+            chapter.name: (
+                _results(chapter, reproduction),
+                study_table([chapter]),
+                hyperparameter_table(chapter),
+            )
+            for chapter in reproduction.chapters
+        },
+        shared=(
+            time_table(reproduction),
+            cases_table(reproduction),
+            methods_table(reproduction),
+            architecture_table(reproduction),
+        ),
+    )
 
 
 def _results(chapter: Chapter, reproduction: Reproduction) -> Table:
     if chapter.name == _MASS_SPRING_CASE:
         return mass_spring_table(chapter)
     return results_table(chapter, reproduction)
-
-
-def _kept(chapter_tables: dict[str, tuple[Table, Table | None]]) -> Iterator[Table]:
-    """The tables of chapters that are tables of the paper, and not a part of another one."""
-    for results, hyperparameters in chapter_tables.values():
-        if results.label == MASS_SPRING:
-            yield results
-        if hyperparameters is not None:
-            yield hyperparameters
 
 
 def _write_tables(tables: list[Table], directory: Path) -> None:

@@ -6,7 +6,12 @@ from typing import Any
 
 from mbdnode.config import check_types
 from mbdnode.errors import UserError
-from mbdnode.experiments.configuration import MODELS, NUMERICAL, trained_by
+from mbdnode.experiments.configuration import (
+    MODELS,
+    NUMERICAL,
+    check_trained_by,
+    trained_by,
+)
 from mbdnode.models import KINDS, check_capable
 from mbdnode.multibody import AbstractSystem
 from mbdnode.naming import unknown_name
@@ -25,7 +30,7 @@ class FitConfig:
     - `logs`: files and patterns.
     - `columns`: the arguments of `read`, by name.
     - `mechanism`: as `find_system` takes it; empty for none.
-    - `model`, `recipe`, `seed`: as for a run of a case.
+    - `model`, `recipe`, `seed`: as for a run of a case; the recipe's own model if none is named.
     - `holdout`: the part of the runs that is held out.
     - `holdout_logs`: files that are held out instead.
     - `integrator`: of steps and rollouts.
@@ -35,7 +40,7 @@ class FitConfig:
     logs: tuple[str, ...]
     columns: Any = field(default_factory=dict)
     mechanism: str = ""
-    model: str = "mbd-node"
+    model: str = ""
     recipe: str = "fast"
     seed: int = 0
     holdout: float = 0.2
@@ -47,15 +52,12 @@ class FitConfig:
         check_types(self)
         if not isinstance(self.columns, Mapping):
             raise UserError(f"columns is {self.columns!r}; it must hold the columns' roles.")
-        if self.model not in MODELS or self.model == NUMERICAL:
-            raise unknown_name("model", self.model, [m for m in MODELS if m != NUMERICAL])
         if self.recipe not in RECIPES:
             raise unknown_name("recipe", self.recipe, RECIPES)
-        if self.model not in trained_by(self.recipe):
-            raise UserError(
-                f"The recipe {self.recipe!r} trains {', '.join(trained_by(self.recipe))}, not "
-                f"{self.model!r}. Use --recipe paper."
-            )
+        if self.model == NUMERICAL:
+            raise unknown_name("model", self.model, [m for m in MODELS if m != NUMERICAL])
+        object.__setattr__(self, "model", self.model or trained_by(self.recipe)[0])
+        check_trained_by(self.recipe, self.model)
         if self.seed < 0:
             raise UserError(f"The seed is {self.seed}; it must not be negative.")
 

@@ -35,6 +35,7 @@ from mbdnode.report.fit_story import FitStory
 from mbdnode.simulation import Domain
 from mbdnode.surrogate.configuration import FitConfig
 from mbdnode.surrogate.fitting import Fitted
+from mbdnode.training import RECIPE_LINES
 
 KIND = "fit"
 DOMAIN, PAGE, READ = "domain.npz", "report.html", "read.txt"
@@ -78,7 +79,7 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
     facts = (
         ("mechanism", config.mechanism or "none: known by its logs alone"),
         ("model", config.model),
-        ("recipe", config.recipe),
+        ("recipe", f"{config.recipe}: {RECIPE_LINES[config.recipe]}"),
         ("trained on", f"{len(training.trajectories):,} runs, {prepared.rows:,} rows"),
         ("held out", f"{len(fitted.held_out):,} runs"),
         ("training", fit.status),

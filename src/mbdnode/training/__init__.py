@@ -2,7 +2,7 @@
 
 from mbdnode.training.checkpoint import Checkpoint
 from mbdnode.training.closed_form import estimate_state
-from mbdnode.training.config import RECIPES, TrainingConfig, get_recipe
+from mbdnode.training.config import RECIPE_LINES, RECIPES, TrainingConfig, get_recipe
 from mbdnode.training.ensemble import fit_ensemble
 from mbdnode.training.fit import fit
 from mbdnode.training.fitted import Fit
@@ -10,6 +10,7 @@ from mbdnode.training.objectives import check_training
 
 __all__ = [
     "RECIPES",
+    "RECIPE_LINES",
     "Checkpoint",
     "Fit",
     "TrainingConfig",

@@ -96,6 +96,11 @@ class TrainingConfig:
         if self.decay > 1:
             raise UserError(f"decay is {self.decay}; it must be at most 1.")
 
+    @property
+    def is_regression(self) -> bool:
+        """Whether a law is found by regression, in place of a network that is trained."""
+        return self.method != "gradient"
+
 
 RECIPES: dict[str, TrainingConfig] = {
     "paper": TrainingConfig(),
@@ -109,6 +114,16 @@ RECIPES: dict[str, TrainingConfig] = {
     ),
     "fast": TrainingConfig(method="closed form", precision="float64"),
     "best": TrainingConfig(method="polished", precision="float64"),
+}
+# One line each, for every page that names them.
+RECIPE_LINES: dict[str, str] = {
+    "paper": "networks, trained as the paper's text and tables say; MBD-NODE by Adam on one step "
+    "ahead, an update for each step in time order",
+    "free": "the paper's network and loss with an affine part, scaled inputs and sine and cosine "
+    "of angles, trained by damped Gauss-Newton",
+    "fast": "a law, found by regression among few forms; no network, no gradient descent",
+    "best": "a law, found by regression among all forms, its coefficients then fitted to the steps "
+    "of the integrator; no network, no gradient descent",
 }
 
 

@@ -1,5 +1,6 @@
 """Recordings of real systems, as they were published; skipped where they are not at hand."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -7,10 +8,15 @@ import pytest
 
 from mbdnode.data.logs import guess_roles, open_logs, read
 
-HOME = Path(__file__).parents[4] / "shared" / "data" / "measured"
+BESIDE = Path(__file__).parents[4] / "shared" / "data" / "measured"
+HOME = Path(os.environ.get("MBDNODE_RECORDINGS", BESIDE))
 FILES = {"real_linear_h_1.txt": ("x", 870), "real_pend_h_1.txt": ("o", 556)}
 
-pytestmark = pytest.mark.skipif(not HOME.is_dir(), reason="the recordings are not here")
+pytestmark = pytest.mark.skipif(
+    not all((HOME / name).is_file() for name in FILES),
+    reason=f"there are no {' and '.join(FILES)} in {HOME}: they are in the supplement of Schmidt "
+    "and Lipson, Science 324 (2009) 81; name their folder in MBDNODE_RECORDINGS",
+)
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -6,8 +6,9 @@
   const study = JSON.parse(document.getElementById("costs-data").textContent);
   const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x"];
   const GLYPHS = ["\u25cf", "\u25a0", "\u25c6", "\u25b2", "\u25bc", "\u271a", "\u2716"];
+  const OPEN = ["\u25cb", "\u25a1", "\u25c7", "\u25b3", "\u25bd", "\u2795", "\u2715"];
   const places = [...root.querySelectorAll(".plot")];
-  const off = new Set();
+  const off = new Set(), offPrinted = new Set();
   let made = false;
 
   const symbol = (mark) => SYMBOLS[mark % SYMBOLS.length];
@@ -38,24 +39,30 @@
     study.cases.forEach((one, i) => {
       const shown = one.points.filter((point) => !off.has(point.place));
       const front = { type: "scatter", hoverinfo: "skip", ...one.front, mode: "lines", line: { color: look.style("ghost"), width: 1.4 } };
-      look.show(places[i], [front, ...one.printed.map(printed), ...shown.flatMap(traces)], look.layout("training [s]", "mse", {
+      const theirs = one.printed.filter((other) => !offPrinted.has(other.place));
+      look.show(places[i], [front, ...theirs.map(printed), ...shown.flatMap(traces)], look.layout("training [s]", "mse", {
+        ...look.roundOff(study.roundOff, study.errors[0]),
         xaxis: { type: "log", range: limits(study.seconds), exponentformat: "power", dtick: 1 },
         yaxis: { type: "log", range: limits(study.errors), exponentformat: "power", nticks: 7 },
       }));
     });
   }
 
-  const chips = study.methods.map((method) => {
-    const chip = look.chip(method.title, true, () => {
-      if (!off.delete(method.place)) off.add(method.place);
-      if (made) draw();
-      return !off.has(method.place);
+  // A button for each method; open marks are the paper's own numbers.
+  function add(methods, without, glyphs) {
+    return methods.map((method) => {
+      const chip = look.chip(method.title, true, () => {
+        if (!without.delete(method.place)) without.add(method.place);
+        if (made) draw();
+        return !without.has(method.place);
+      });
+      chip.dataset.glyph = glyphs[method.mark % glyphs.length];
+      root.querySelector(".chips").append(chip);
+      return [chip, method.place];
     });
-    chip.dataset.glyph = GLYPHS[method.mark % GLYPHS.length];
-    root.querySelector(".chips").append(chip);
-    return chip;
-  });
-  const paint = () => chips.forEach((chip, i) => chip.style.setProperty("--chip", look.shade(study.methods[i].place)));
+  }
+  const chips = [...add(study.methods, off, GLYPHS), ...add(study.printed, offPrinted, OPEN)];
+  const paint = () => chips.forEach(([chip, place]) => chip.style.setProperty("--chip", look.shade(place)));
   paint();
   look.dark.addEventListener("change", () => { paint(); if (made) draw(); });
   look.whenNear(root, draw);

@@ -31,6 +31,15 @@ const look = (() => {
     };
   }
 
+  // The band in which squared errors are round-off, on an axis of magnitudes that begins at `low`.
+  function roundOff(end, low) {
+    if (end === null) return {};
+    return {
+      shapes: [{ type: "rect", xref: "paper", yref: "y", x0: 0, x1: 1, y0: low, y1: end, fillcolor: style("line"), opacity: 0.55, line: { width: 0 }, layer: "below" }],
+      annotations: [{ xref: "paper", yref: "y", x: 1, y: Math.log10(end), xanchor: "right", yanchor: "bottom", text: "round-off", showarrow: false, font: { size: 10, color: style("muted") } }],
+    };
+  }
+
   function show(target, traces, figure) {
     Plotly.react(target, traces, figure, { responsive: true, displaylogo: false, displayModeBar: false });
   }
@@ -55,5 +64,5 @@ const look = (() => {
     return button;
   }
 
-  return { dark, style, shade, layout, show, whenNear, chip };
+  return { dark, style, shade, layout, roundOff, show, whenNear, chip };
 })();

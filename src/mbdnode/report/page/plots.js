@@ -56,7 +56,12 @@
     }
     paint() { this.chips.forEach((chip, i) => chip.style.setProperty("--chip", this.shade(i))); }
     shade(i) { return look.shade(this.curves.entries[i].place, this.curves.entries[i].variant); }
-    all() { this.time(); this.phase(); this.error(); this.loss(); }
+    all() {
+      this.time();
+      this.phase();
+      this.error();
+      if (this.root.querySelector('[data-plot="loss"]')) this.loss();
+    }
     show(name, traces, figure) { look.show(this.root.querySelector(`[data-plot="${name}"]`), traces, figure); }
     split() {
       const { t, trainEnd } = this.curves;
@@ -101,9 +106,17 @@
       this.show("phase", [this.truth(x, y), ...this.chosen(drawn)], layout(named(position), named(velocity), { xaxis: { range: view(x) }, yaxis: { range: view(y) } }));
     }
     error() {
-      const { t } = this.curves;
-      const traces = this.chosen((entry, i) => [{ x: t, y: entry.squares, mode: "lines", type: "scatter", name: entry.title, line: { color: this.shade(i), width: 1.5 } }]);
-      this.show("error", traces, layout("t [s]", "", { ...this.range(), yaxis: { type: "log", exponentformat: "e", nticks: 7 }, xaxis: { range: [t[0], t[t.length - 1]] } }));
+      // All round-off alike, in a band of its own.
+      const { t, roundOff } = this.curves, low = roundOff / 1e3, amid = Math.sqrt(low * roundOff);
+      const drawn = (value) => (value === null ? null : value < roundOff ? amid : value);
+      const traces = this.chosen((entry, i) => [{ x: t, y: entry.squares.map(drawn), mode: "lines", type: "scatter", name: entry.title, line: { color: this.shade(i), width: 1.5 } }]);
+      const values = traces.flatMap((trace) => trace.y).filter((value) => value !== null);
+      const inBand = values.includes(amid), band = look.roundOff(inBand ? roundOff : null, low), range = this.range();
+      // The least span that an axis of magnitudes shows well is a few decades.
+      const top = Math.max(...values, roundOff * 1e3);
+      const ends = inBand ? { range: [Math.log10(low), Math.log10(top) + 0.5] } : {};
+      const shapes = [...(range.shapes || []), ...(band.shapes || [])];
+      this.show("error", traces, layout("t [s]", "", { ...band, shapes, yaxis: { type: "log", exponentformat: "e", nticks: 7, ...ends }, xaxis: { range: [t[0], t[t.length - 1]] } }));
     }
     loss() {
       const traces = this.chosen((entry, i) => [{ x: entry.losses.epochs, y: entry.losses.values, mode: "lines", type: "scatter", name: entry.title, line: { color: this.shade(i), width: 1.5 } }]);
