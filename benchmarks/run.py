@@ -19,6 +19,7 @@ BENCHMARKS = (
     "control_speed",
     "control_region",
     "large_logs",
+    "signals",
 )
 
 if __name__ == "__main__":

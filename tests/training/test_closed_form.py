@@ -17,9 +17,8 @@ from mbdnode.models.library import Library
 from mbdnode.testing import check_model
 from mbdnode.training import TrainingConfig, fit
 from mbdnode.training.closed_form import fit_closed_form
-from mbdnode.training.closed_form.noise import estimate_noise
 from mbdnode.training.closed_form.regression import regress
-from mbdnode.training.closed_form.rows import rows_of
+from mbdnode.training.closed_form.rows import estimate_noise, rows_of
 
 
 def test_learned_mechanism_with_the_cart_poles_own_terms_moves_like_it():

@@ -16,9 +16,8 @@ from mbdnode.models import MBDNODE
 from mbdnode.models.library import Library
 from mbdnode.training import fit
 from mbdnode.training.closed_form import parts
-from mbdnode.training.closed_form.noise import estimate_noise
 from mbdnode.training.closed_form.regression import regress
-from mbdnode.training.closed_form.rows import rows_of
+from mbdnode.training.closed_form.rows import estimate_noise, rows_of
 from mbdnode.training.closed_form.tails import MOST_TAILS, held_out_error, judged, make_tails
 from mbdnode.training.closed_form.task import Task
 

@@ -15,11 +15,10 @@ from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models import MBDNODE
 from mbdnode.models.library import Library
 from mbdnode.training import TrainingConfig, estimate_state, fit
-from mbdnode.training.closed_form.noise import estimate_noise
-from mbdnode.training.closed_form.rows import rows_of
+from mbdnode.training.closed_form.rows import estimate_noise, rows_of, runs_of
 from mbdnode.training.closed_form.shooting import make_shots, shoot
-from mbdnode.training.closed_form.weak import make_windows, runs_of
-from mbdnode.training.smoothing import choose_smoother
+from mbdnode.training.closed_form.weak import make_windows
+from mbdnode.training.given import choose_smoother
 
 DT_S, STEPS = 0.01, 240
 

@@ -23,12 +23,11 @@ from mbdnode.training.config import TrainingConfig, get_recipe
 from mbdnode.training.engine import Progress, Task, batches, begin, raise_multipliers, run_epoch
 from mbdnode.training.fit import Report
 from mbdnode.training.fitted import Fit
-from mbdnode.training.given import as_dataset, cast, check_names, check_stream
+from mbdnode.training.given import as_dataset, cast, check_names, check_stream, choose_smoother
 from mbdnode.training.interrupt import noted_interrupts
 from mbdnode.training.objectives import check_training, prepare
 from mbdnode.training.refined_members import Refinements, refine_members
 from mbdnode.training.roster import Roster
-from mbdnode.training.smoothing import choose_smoother
 from mbdnode.trajectory import Dataset, Trajectory
 
 # Of the networks of all members. Measured on one core of one machine, eight members, one window an

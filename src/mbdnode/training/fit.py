@@ -19,11 +19,10 @@ from mbdnode.training.checkpoint import Checkpoint, read_checkpoint, write_check
 from mbdnode.training.config import TrainingConfig, get_recipe
 from mbdnode.training.engine import Progress, Task, batches, begin, raise_multipliers, run_epoch
 from mbdnode.training.fitted import Fit
-from mbdnode.training.given import as_dataset, cast, check_names, check_stream
+from mbdnode.training.given import as_dataset, cast, check_names, check_stream, choose_smoother
 from mbdnode.training.interrupt import Interrupt, noted_interrupts
 from mbdnode.training.objectives import AbstractObjective, check_training, prepare
 from mbdnode.training.refinement import is_refinement, refine
-from mbdnode.training.smoothing import choose_smoother
 from mbdnode.trajectory import Dataset, Trajectory
 
 Report = Callable[[dict[str, Any], int], None]

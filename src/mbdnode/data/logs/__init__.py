@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from mbdnode.data.atomic import find_files
 from mbdnode.data.logs.formats import open_logs
 from mbdnode.data.logs.guess import Guess, guess_roles
-from mbdnode.data.logs.noise import noise_level
-from mbdnode.data.logs.rates import Rate, estimate_rate
 from mbdnode.data.logs.reading import read
 from mbdnode.data.logs.summary import Account, Note, RunSummary, Summary
+from mbdnode.data.signal import Rate, estimate_rate, noise_level
 
 if TYPE_CHECKING:
     from mbdnode.data.logs.stream import LogStream

@@ -4,9 +4,9 @@ import numpy as np
 
 from mbdnode.data.logs.cleaning import Run
 from mbdnode.data.logs.layout import Layout
-from mbdnode.data.logs.rates import FEWEST_ROWS, estimate_rate
 from mbdnode.data.logs.roles import Roles, setting
 from mbdnode.data.logs.summary import counted
+from mbdnode.data.signal import FEWEST_ROWS, estimate_rate
 
 _MOST_ROWS = 5_000
 # A value this many typical distances away from the middle is no motion.
@@ -76,7 +76,7 @@ def check_rate(
         return
     found = estimate_rate(t, x)
     size = float(np.sqrt(np.mean(found.values**2)))
-    if size == 0 or found.error > 0.3 * size or np.ptp(measured) == 0:
+    if size == 0 or found.typical_error > 0.3 * size or np.ptp(measured) == 0:
         return
     alike = float(np.corrcoef(found.values, measured)[0, 1]) if np.ptp(found.values) > 0 else 0.0
     ratio = float(np.dot(found.values, measured) / np.dot(found.values, found.values))

@@ -3,8 +3,8 @@
 import numpy as np
 
 from mbdnode.data.logs.angles import is_wrapped, unwrap
-from mbdnode.data.logs.rates import estimate_rate
 from mbdnode.data.logs.sample import Sample
+from mbdnode.data.signal import estimate_rate
 
 _MOST_ROWS = 2_000
 _FEWEST_ROWS = 20
@@ -40,7 +40,7 @@ def derivatives_among(sample: Sample, time: int, columns: list[int]) -> dict[int
                 break
         rate = estimate_rate(t, x)
         size = float(np.std(rate.values))
-        if size == 0 or rate.error > size:
+        if size == 0 or rate.typical_error > size:
             continue
         for j, y in values.items():
             if i != j and (score := _score(rate.values, y)) > 0:

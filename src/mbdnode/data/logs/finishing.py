@@ -9,9 +9,9 @@ from mbdnode.data.logs.checks import check_columns
 from mbdnode.data.logs.cleaning import Run, clean
 from mbdnode.data.logs.inputs import Signal, at_times
 from mbdnode.data.logs.layout import Layout
-from mbdnode.data.logs.rates import FEWEST_ROWS, Rate, estimate_rate
 from mbdnode.data.logs.roles import Roles
 from mbdnode.data.logs.summary import Account, RunSummary, counted
+from mbdnode.data.signal import FEWEST_ROWS, Rate, estimate_rate
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def _say_rates(run: Run, roles: Roles, rates: list[list[Rate | None]]) -> None:
         if not made:
             continue
         noise = float(np.median([rate.noise for rate in made]))
-        error = float(np.median([rate.error for rate in made]))
+        error = float(np.median([rate.typical_error for rate in made]))
         widths = sorted(2 * rate.half_width + 1 for rate in made)
         run.note(
             "estimated",

@@ -7,8 +7,7 @@ import numpy as np
 
 from mbdnode.integrators import get_integrator
 from mbdnode.multibody import consistent_state
-from mbdnode.training.closed_form.noise import estimate_noise
-from mbdnode.training.closed_form.rows import rows_of
+from mbdnode.training.closed_form.rows import estimate_noise, rows_of
 from mbdnode.training.closed_form.starts import end_states, last_windows
 from mbdnode.trajectory import Dataset, State, Trajectory
 

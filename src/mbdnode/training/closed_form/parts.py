@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.training.closed_form.rows import Rows, counted
-from mbdnode.training.closed_form.weak import runs_of
+from mbdnode.training.closed_form.rows import Rows, counted, runs_of
 
 # Numbers of a matrix that is made at once; a few copies of it are alive at a time.
 MOST_NUMBERS = 4_000_000

@@ -21,9 +21,10 @@ from mbdnode.models.base import minimal_coordinates
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.models.library import Forces, Known
 from mbdnode.training.closed_form.candidates import candidates, most_candidates
-from mbdnode.training.closed_form.noise import Noise, estimate_noise
 from mbdnode.training.closed_form.rows import (
+    Noise,
     Rows,
+    estimate_noise,
     filled_up,
     rows_of,
     single_trajectories,

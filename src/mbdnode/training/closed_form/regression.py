@@ -23,9 +23,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.models.library import Library
-from mbdnode.training.closed_form.noise import Noise
 from mbdnode.training.closed_form.parts import parts_of, triangle
 from mbdnode.training.closed_form.rows import (
+    Noise,
     Rows,
     counted,
     spread_of_accelerations,

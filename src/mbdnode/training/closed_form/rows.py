@@ -1,8 +1,13 @@
-"""The training data as rows: state, inputs, acceleration, and where each step leads.
+"""The training data as rows: state, inputs, acceleration, where each step leads, and the noise.
 
 Accelerations are differences of the velocities inside each run; for runs of two states, such as
-draws, the mean over the step, which the corrections of `regression` make exact.
+draws, the mean over the step, which the corrections of `regression` make exact. Noise is told from
+stretches under one input. Where inputs change within a few samples the motion is not smooth, but
+over each step, while the input is held, positions and velocities must fit together.
 """
+
+import itertools
+from dataclasses import dataclass
 
 import equinox as eqx
 import jax
@@ -10,10 +15,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbdnode.data.signal import differentiate, noise_levels
 from mbdnode.models import AbstractRateModel
 from mbdnode.multibody import AbstractSystem
-from mbdnode.training.differentiation import differentiate
 from mbdnode.trajectory import Dataset, Trajectory
+
+# Rows of a stretch from which noise can be told, and rows that are looked at, about.
+_SHORTEST, _ENOUGH = 12, 100_000
+# Below this part of the motion, noise is what rounding and an integrator leave; and below this
+# one, what is left of a motion over one step.
+CLEAN, _CLEAN_STEPS = 5e-6, 1e-4
+# Of the median of a normal variable's absolute value.
+_MEDIAN = 0.6745
 
 
 class Rows(eqx.Module):
@@ -204,3 +217,85 @@ def places(rows: Rows, names: tuple[str, ...]) -> Float[Array, "n places"]:
 def varying(rows: Rows) -> tuple[str, ...]:
     """The parameters that differ between runs, by name."""
     return tuple(name for name, values in rows.mu.items() if np.ptp(np.asarray(values)) > 0)
+
+
+def runs_of(rows: Rows) -> list[tuple[int, int]]:
+    """First and last row (not included) of every run."""
+    count = int(np.sum(np.asarray(rows.weight) > 0))
+    t, dt = np.asarray(rows.t)[:count], np.asarray(rows.dt)[:count]
+    breaks = np.abs(t[1:] - (t[:-1] + dt[:-1])) > 1e-6 * dt[:-1]
+    same = np.all(np.asarray(rows.z)[1:count] == np.asarray(rows.z_next)[: count - 1], axis=1)
+    edges = [0, *(np.flatnonzero(breaks | ~same) + 1), count]
+    return [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The size of the noise of every position and velocity.
+
+    **Arguments:**
+
+    - `z`, `s`: one value for each coordinate, never zero.
+    - `relative`: the greatest of them, as a part of the motion's own spread; zero where it is too
+        small to tell from the motion.
+    """
+
+    z: np.ndarray
+    s: np.ndarray
+    relative: float
+
+    @property
+    def matters(self) -> bool:
+        """Whether the data is measured rather than computed."""
+        return self.relative > CLEAN
+
+
+def estimate_noise(rows: Rows) -> Noise:
+    """The noise of the data, from the data alone.
+
+    **Arguments:**
+
+    - `rows`: in order of run and time.
+
+    **Returns:**
+
+    The `Noise`; none of it where every run is too short to tell.
+    """
+    z, s = np.asarray(rows.z), np.asarray(rows.s)
+    if all(last - first <= _SHORTEST for first, last in runs_of(rows)):
+        return Noise(np.full(z.shape[1], 1e-12), np.full(z.shape[1], 1e-12), 0.0)
+    spread = [np.where(np.std(x, axis=0) > 0, np.std(x, axis=0), 1.0) for x in (z, s)]
+    stretches, clean = _stretches(rows), CLEAN
+    if stretches:
+        t = np.asarray(rows.t)
+        sizes = [noise_levels([(t[a:b], x[a:b]) for a, b in stretches]) for x in (z, s)]
+    else:
+        sizes, clean = _noise_of_steps(rows), _CLEAN_STEPS
+    relative = max(float(np.max(a / b)) for a, b in zip(sizes, spread, strict=True))
+    floors = [np.maximum(a, 1e-12 * b) for a, b in zip(sizes, spread, strict=True)]
+    return Noise(floors[0], floors[1], relative if relative > clean else 0.0)
+
+
+def _stretches(rows: Rows) -> list[tuple[int, int]]:
+    """Under one input and long enough; evenly many of them, since more say the same."""
+    u, found = np.asarray(rows.u), []
+    for first, last in runs_of(rows):
+        changes = np.flatnonzero(np.any(np.diff(u[first:last], axis=0) != 0, axis=1)) + first + 1
+        edges = [first, *changes, last]
+        found += [(int(a), int(b)) for a, b in itertools.pairwise(edges) if b - a > _SHORTEST]
+    most = max(1, _ENOUGH // max((b - a for a, b in found), default=1))
+    if len(found) <= most:
+        return found
+    return [found[i] for i in np.linspace(0, len(found) - 1, most).astype(int)]
+
+
+def _noise_of_steps(rows: Rows) -> list[np.ndarray]:
+    """From positions that do not follow from the velocities at both ends of a step."""
+    count = int(np.sum(np.asarray(rows.weight) > 0))
+    z, z_next, s, s_next, dt = (
+        np.asarray(x)[:count] for x in (rows.z, rows.z_next, rows.s, rows.s_next, rows.dt)
+    )
+    away = z_next - z - dt[:, None] * (s + s_next) / 2
+    size = np.median(np.abs(away), axis=0) / (_MEDIAN * np.sqrt(2))
+    part = size / np.where(np.std(z, axis=0) > 0, np.std(z, axis=0), 1.0)
+    return [size, part * np.std(s, axis=0)]

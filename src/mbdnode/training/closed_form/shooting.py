@@ -13,9 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from mbdnode.training.closed_form.noise import Noise
-from mbdnode.training.closed_form.rows import Rows, rolled_out
-from mbdnode.training.closed_form.weak import runs_of, samples_per_period
+from mbdnode.training.closed_form.rows import Noise, Rows, rolled_out, runs_of
+from mbdnode.training.closed_form.weak import samples_per_period
 
 _ROUNDS, _SETTLED = 30, 1e-4
 _SHORTEST, _LONGEST, _MOST = 10, 200, 64

@@ -13,8 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.training.closed_form.noise import Noise
-from mbdnode.training.closed_form.rows import Rows, counted, side_by_side
+from mbdnode.training.closed_form.rows import Noise, Rows, counted, side_by_side
 from mbdnode.training.closed_form.shooting import from_start, make_shots, missed_by, unit_of
 
 _ROUNDS, _SETTLED = 30, 1e-4

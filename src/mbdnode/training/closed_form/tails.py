@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.training.closed_form.noise import Noise
 from mbdnode.training.closed_form.rows import (
+    Noise,
     Rows,
     rolled_out,
     side_by_side,

@@ -8,9 +8,8 @@ import numpy as np
 
 from mbdnode.models import AbstractRateModel
 from mbdnode.models.library import Forces, Known
-from mbdnode.training.closed_form.noise import Noise
 from mbdnode.training.closed_form.regression import Pieces
-from mbdnode.training.closed_form.rows import Rows
+from mbdnode.training.closed_form.rows import Noise, Rows
 
 
 @dataclass(frozen=True)

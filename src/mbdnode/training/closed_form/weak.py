@@ -8,12 +8,11 @@ so nothing has to be differentiated: neither noise nor a force that sets in with
 made larger.
 """
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
-from mbdnode.training.closed_form.rows import Rows
+from mbdnode.training.closed_form.rows import Rows, runs_of
 
 # The test function (1 - x^2)^POWER is flat enough at its ends for the sums to be exact integrals.
 _POWER = 6
@@ -97,13 +96,3 @@ def samples_per_period(rows: Rows) -> int:
     moved, speed = np.std(z, axis=0), np.std(s, axis=0)
     rate = np.max(np.where(moved > 0, speed / np.where(moved > 0, moved, 1.0), 0.0))
     return int(np.clip(2 * np.pi / (max(rate, 1e-12) * np.median(dt)), 2, 10_000))
-
-
-def runs_of(rows: Rows) -> list[tuple[int, int]]:
-    """First and last row (not included) of every run."""
-    count = int(np.sum(np.asarray(rows.weight) > 0))
-    t, dt = np.asarray(rows.t)[:count], np.asarray(rows.dt)[:count]
-    breaks = np.abs(t[1:] - (t[:-1] + dt[:-1])) > 1e-6 * dt[:-1]
-    same = np.all(np.asarray(rows.z)[1:count] == np.asarray(rows.z_next)[: count - 1], axis=1)
-    edges = [0, *(np.flatnonzero(breaks | ~same) + 1), count]
-    return [(int(a), int(b)) for a, b in itertools.pairwise(edges)]

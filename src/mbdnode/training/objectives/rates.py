@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbdnode.data.signal import differentiate
 from mbdnode.errors import UserError
 from mbdnode.integrators import get_integrator
 from mbdnode.models import HNN, LNN
 from mbdnode.multibody import AbstractMechanism, resolve_parameters
 from mbdnode.training.config import TrainingConfig
-from mbdnode.training.differentiation import differentiate
 from mbdnode.training.objectives.base import (
     STEPS_ONLY,
     AbstractObjective,
