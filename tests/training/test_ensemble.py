@@ -11,10 +11,10 @@ import pytest
 from toys import Oscillator, Pendulum
 
 import mbdnode.training.ensemble as ensemble_training
-from mbdnode.data import AbstractStream
+from mbdnode.data import AbstractStream, StepStream
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models import FCNN, MBDNODE
-from mbdnode.training import TrainingConfig, fit, fit_ensemble
+from mbdnode.training import RECIPES, TrainingConfig, fit, fit_ensemble
 from mbdnode.trajectory import Dataset
 
 QUICK = TrainingConfig(
@@ -150,6 +150,19 @@ def test_members_learn_from_a_stream_as_alone(swing, pendulum_model):
     for seed, member in enumerate(result.model):
         single = weights(alone(Alternating(swing), QUICK, seed).model)
         np.testing.assert_allclose(weights(member), single, rtol=1e-11, atol=1e-13)
+
+
+def test_recipe_without_epochs_refines_members_on_a_stream_of_draws_as_alone():
+    system = SinglePendulum()
+    names = (*system.coordinate_names, *system.rate_names, *system.input_names)
+    ranges = dict.fromkeys(names, (-1.0, 1.0))
+    stream = StepStream(system, ranges, 20, 0.05)
+    free = dataclasses.replace(RECIPES["free"], integrator="fe1", refinement=1)
+    result = fit_ensemble(MBDNODE.for_system(system, width=4), stream, free, members=2)
+    assert result.outcome == "completed"
+    for seed, member in enumerate(result.model):
+        single = weights(alone(stream, free, seed).model)
+        np.testing.assert_allclose(weights(member), single, rtol=1e-9, atol=1e-11)
 
 
 def test_each_member_of_an_augmented_lagrangian_has_its_own_multipliers(swing):

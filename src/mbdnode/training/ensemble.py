@@ -85,7 +85,7 @@ def fit_ensemble(
     finished = [jax.tree.map(lambda x, i=i: x[i], progress) for i in roster.counted]
     ending = Refinements(finished, [roster.last_loss(i) for i in roster.counted])
     if config.refinement and roster.outcome in ("completed", "stopped"):
-        ending = refine_members(task_of(config.epochs - 1), ending, history, report)
+        ending = refine_members(task_of(max(config.epochs - 1, 0)), ending, history, report)
     trained = [
         eqx.tree_at(lambda m: m.network, models[i], member.network)
         for i, member in zip(roster.counted, ending.members, strict=True)
