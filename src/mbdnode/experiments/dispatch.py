@@ -151,11 +151,15 @@ class _Campaign:
             return
         self.last_look = now
         try:
-            crew = self.client.scheduler_info()["workers"]
+            # Not `scheduler_info`: a thread of Dask's own overwrites its answer now and then with
+            # one that names no workers.
+            crew = self.client.nthreads()
         except (OSError, TimeoutError) as error:
             raise ClusterLost(f"The Dask scheduler does not answer any more: {error}") from error
         for name, address in list(self.workers.items()):
-            if name in self.pending and address not in crew:
+            future = self.pending.get(name)
+            # A run that has ended does not miss its worker; that it has is among the news.
+            if future is not None and not future.done() and address not in crew:
                 del self.workers[name]
                 self.watch(Sign(name, "waiting", note="its worker is gone"))
         if crew:
