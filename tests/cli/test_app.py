@@ -1,5 +1,7 @@
 import errno
 import re
+import subprocess
+import sys
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -130,6 +132,19 @@ def test_file_behind_a_circle_of_links_is_refused(run, tmp_path, command):
     )
     assert result.code == 2
     assert "circle" in result.err
+
+
+def test_arithmetic_that_overflows_leaves_no_line_of_source_on_the_terminal():
+    script = """
+import sys, warnings
+from mbdnode.cli import main
+sys.argv = ["mbdnode", "--version"]
+main()
+warnings.warn("overflow encountered in square", RuntimeWarning)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == f"mbdnode {mbdnode.__version__}\n"
+    assert done.stderr == ""
 
 
 def test_mistake_in_a_mechanism_of_the_users_own_names_its_line(run, tmp_path, monkeypatch):

@@ -46,6 +46,14 @@ def test_errors_are_means_over_components_and_times():
     assert found.mse_sum == (0 + 5 + 9 + 20) / 4
 
 
+def test_error_that_overflows_is_infinite_and_no_warning():
+    # Warnings are errors here; the square of 1e200 is beyond float64.
+    far = made(1e200 * np.ones((4, 2)), np.zeros((4, 2)))
+    assert evaluate(far, TRUTH).mse == np.inf
+    moving = made([[0, 0], [1, 1], [2, 2], [3, 3]], np.zeros((4, 2)))
+    assert nrmse(far, moving, (length("x"), length("y"))) == np.inf
+
+
 @pytest.mark.parametrize(
     ("train_steps", "inside", "outside"),
     [

@@ -7,6 +7,7 @@ import sys
 import sysconfig
 import tempfile
 import traceback
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -84,6 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for a mistake of this program, 130 for an interrupt.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        # The whole process is ours. What overflows is told by a status, not by lines of source.
+        warnings.simplefilter("ignore", RuntimeWarning)
     try:
         app(spread(given), prog_name="mbdnode")
     except SystemExit as stop:

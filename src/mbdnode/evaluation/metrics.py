@@ -56,6 +56,8 @@ class Metrics:
         return asdict(self)
 
 
+# A prediction may be so far off that its square is infinite, and so is the error then.
+@np.errstate(over="ignore", invalid="ignore")
 def evaluate(
     prediction: Trajectory,
     truth: Trajectory,
@@ -104,6 +106,7 @@ def evaluate(
     )
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def nrmse(prediction: Trajectory, truth: Trajectory, coordinates: Sequence[Coordinate]) -> float:
     """The root-mean-square error in units of the motion's own standard deviation.
 

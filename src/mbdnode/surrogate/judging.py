@@ -86,6 +86,8 @@ def _with_start(run: Trajectory, state: Any) -> Trajectory:
     return eqx.tree_at(lambda r: (r.q, r.v), run, (q, v))
 
 
+# A prediction may be so far off that its square is infinite, and so is the error then.
+@np.errstate(over="ignore", invalid="ignore")
 def error_of(one: HeldOut, spread: dict[str, float]) -> float | None:
     """Root mean square over the recorded states of a run, in spreads; None if it ended early."""
     parts = [
@@ -152,6 +154,7 @@ def measure_horizon(
     )
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _errors(found: Trajectory, truth: Trajectory, spread: dict[str, float]) -> np.ndarray:
     """Of every row, the root mean square over recorded columns in spreads."""
     parts = [(np.asarray(found[n]) - np.asarray(truth[n])) / spread[n] for n in spread]
