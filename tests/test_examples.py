@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mbdnode.experiments import CASES
+
 ROOT = Path(__file__).parent.parent
 EXAMPLES, DOCS = ROOT / "examples", ROOT / "docs"
 
@@ -83,3 +85,15 @@ def test_links_on_the_page_lead_somewhere(page):
             headings = re.findall(r"^#+ (.*)$", (home / path).read_text(), re.MULTILINE)
             slugs = [re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings]
             assert anchor in slugs, target
+
+
+def test_table_of_the_readme_has_every_case_and_calls_a_law_a_law():
+    table = [line.split() for line in (ROOT / "README.md").read_text().splitlines()]
+    rows = {words[0]: words[1] for words in table if len(words) > 4 and words[3] == "best"}
+    assert rows == dict.fromkeys(CASES, "law")
+
+
+def test_page_on_contributing_names_every_room():
+    said = (ROOT / "CONTRIBUTING.md").read_text().partition("Imports go down")[2]
+    rooms = {path.stem for path in (ROOT / "src" / "mbdnode").iterdir() if path.stem[0] != "_"}
+    assert {room for room in rooms if f"`{room}`" not in said} == set()

@@ -102,15 +102,16 @@ def run(
         typer.echo(farewell, err=True, nl=False)
         raise typer.Exit(CODE) from None
     write_result(folder, result)
-    _print(result, folder)
+    _print(result, folder, texts)
     if result.fit.outcome == "diverged" or not result.prediction.status.ok:
         raise typer.Exit(1)
 
 
-def _print(result, folder: Path) -> None:
+def _print(result, folder: Path, changes: dict[str, str]) -> None:
     summary = result.summary()
     typer.echo(f"Wrote {folder}")
-    typer.echo(f"  {'model':<18} {summary['model']}, recipe {summary['recipe']}")
+    changed = "".join(f", {name}={value}" for name, value in changes.items())
+    typer.echo(f"  {'model':<18} {summary['model']}, recipe {summary['recipe']}{changed}")
     for key in ("mse", "mse_id", "mse_ood", "mse_sum", "position_residual", "velocity_residual"):
         value = summary[key]
         typer.echo(f"  {key:<18} {'-' if value is None else f'{value:.3e}'}")
