@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbdnode.multibody import AbstractMechanism, length
+from mbdnode.multibody import AbstractMechanism, Input, length
 from mbdnode.simulation import simulate
 
 TIMES = np.linspace(0.0, 0.5, 6)
@@ -43,6 +43,21 @@ def test_every_way_to_write_it_moves_alike(methods):
     run = simulate(variant(**methods), TIMES, {"x": 1.0})
     np.testing.assert_allclose(run["x"], 1.0, atol=1e-15)
     np.testing.assert_allclose(run["y"], TIMES**2 / 2, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"coordinates": (length("x"), length("x"))},
+        {"coordinates": (length("x"), length("x_dot"))},
+        {"coordinates": (length("t"), length("y"))},
+        {"inputs": (Input("x_dot"),)},
+        {"inputs": (Input("u"), Input("u"))},
+    ],
+)
+def test_two_columns_of_one_name_are_refused(names):
+    with pytest.raises(ValueError, match="two columns called"):
+        simulate(variant(**names), TIMES, {})
 
 
 @pytest.mark.parametrize(

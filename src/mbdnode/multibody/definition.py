@@ -35,6 +35,7 @@ def check_definition(system: AbstractSystem) -> None:
             f"{name}.coordinates is {system.coordinates!r}; it must be a tuple of at least one "
             'length("x") or angle("theta").'
         )
+    _check_columns(system)
     for named in system.independent or ():
         if named not in system.coordinate_names:
             raise unknown_name("coordinate", named, system.coordinate_names)
@@ -44,6 +45,23 @@ def check_definition(system: AbstractSystem) -> None:
     if isinstance(system, AbstractMechanism):
         _check_dynamics(system, t, q, u, mu)
     _passed.add(key)
+
+
+def _check_columns(system: AbstractSystem) -> None:
+    """Raise `UserError` for two columns of a trajectory that would have one name."""
+    meant = {"t": "the time"}
+    for what, names in (
+        ("a coordinate", system.coordinate_names),
+        ("a rate", system.rate_names),
+        ("an input", system.input_names),
+    ):
+        for name in names:
+            if name in meant:
+                raise UserError(
+                    f"{type(system).__name__} has two columns called {name!r}: {meant[name]} and "
+                    f"{what}. Give one of them another name."
+                )
+            meant[name] = what
 
 
 def _check_constraints(system: AbstractSystem, t, q, mu) -> None:
