@@ -60,8 +60,8 @@ def test_round_off_is_no_factor():
 @pytest.mark.parametrize(
     ("errors", "kind"),
     [
-        ([0.049], "accurate"),
-        ([0.051], "inaccurate"),
+        ([0.099], "accurate"),
+        ([0.101], "inaccurate"),
         ([0.01, 0.02, 3.0], "accurate"),
         ([0.01, None, None], "failed"),
         ([], "failed"),

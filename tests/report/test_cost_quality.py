@@ -230,6 +230,14 @@ def test_round_off_alone_can_be_drawn(tmp_path):
     assert low < 1e-26 < 1e-22 < high
 
 
+def test_less_round_off_is_not_more_accurate():
+    entries = (trained("fast", (7e-26, 0.1, 0.0, 0)), trained("best", (2e-31, 1.0, 0.0, 0)))
+    case = only_case(chapter(NAME, entries))
+    assert [point.on_front for point in case.points] == [True, False]
+    assert "law RK4, fast" in sum_up(case)
+    assert "both the quickest and the most accurate" in sum_up(case)
+
+
 def test_axis_without_round_off_has_no_band():
     case = only_case(study_chapter())
     assert view_of([case]).round_off is None

@@ -85,10 +85,10 @@ def _verdict(rows: Sequence[Mapping[str, Any]], printed: Reference | None) -> Ve
 def _studies(groups: Mapping[tuple[str, ...], Sequence[Mapping[str, Any]]]) -> Iterator[str]:
     """How many studies are accurate, and which are not."""
     kinds: dict[str, list[str]] = {}
-    for (case, model, _, recipe), rows in groups.items():
+    for (case, model, integrator, recipe), rows in groups.items():
         for name in dict.fromkeys(name for row in rows for name in row.get("probes", {})):
             errors = [row.get("probes", {}).get(name, {}).get("nrmse") for row in rows]
-            who = f"{name} of {case} ({model}, {recipe})"
+            who = f"{name} of {case} ({model} {integrator}, {recipe})"
             kinds.setdefault(judge_unprinted(errors).kind, []).append(who)
     for kind, found in kinds.items():
         named = "" if kind == "accurate" else f": {', '.join(found)}"

@@ -7,7 +7,7 @@ two: whoever chooses a method has no reason to choose one that is not on it.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mbdnode.evaluation.verdict import Reference
+from mbdnode.evaluation.verdict import ROUND_OFF, Reference
 from mbdnode.report.chapters import NUMERICAL, UNTRAINED, Chapter, Entry, Reproduction
 from mbdnode.report.paper_tables import COMPILING, shortened_note, spread_cells
 from mbdnode.report.tables import Cell, Table
@@ -140,7 +140,7 @@ def _points(chapter: Chapter) -> tuple[Point, ...]:
     times = [_range(entry, "train_seconds") for entry in entries]
     front = find_front(
         [
-            None if error is None or time is None else (time.median, error.median)
+            None if error is None or time is None else (time.median, _told_apart(error.median))
             for error, time in zip(errors, times, strict=True)
         ]
     )
@@ -156,6 +156,11 @@ def _points(chapter: Chapter) -> tuple[Point, ...]:
         )
         for entry, error, time, best in zip(entries, errors, times, front, strict=True)
     )
+
+
+def _told_apart(error: float) -> float:
+    """An error for comparison: no round-off is smaller than another."""
+    return max(error, ROUND_OFF)
 
 
 def _range(entry: Entry, quantity: str) -> Range | None:
@@ -239,7 +244,7 @@ def sum_up(case: CaseCosts) -> str:
     if len(placed) == 1:
         return f"{case.title}: one method alone, {_told(placed[0])}."
     quickest = min(placed, key=lambda one: (one[1].median, one[2].median))
-    finest = min(placed, key=lambda one: (one[2].median, one[1].median))
+    finest = min(placed, key=lambda one: (_told_apart(one[2].median), one[1].median))
     if quickest is finest:
         return f"{case.title}: {_told(quickest)} is both the quickest and the most accurate."
     return f"{case.title}: the quickest is {_told(quickest)}; the most accurate is {_told(finest)}."
