@@ -51,6 +51,75 @@ def test_looking_at_a_log_loads_no_jax(tmp_path):
     assert not {"jax", "scipy", "matplotlib", "diffrax"} & set(result["loaded"])
 
 
+# Paths, folders and names that nothing has to be loaded for.
+WRONG = [
+    "simulate cart-pole --out nowhere/run.csv",
+    "simulate cart-pole --out loop.csv",
+    "simulate cart-pol --out run.csv",
+    "simulate cart-pole --initial x --out run.csv",
+    "run cart-pol",
+    "run --config nowhere.json",
+    "run cart-pole --out loop",
+    "run cart-pole --out file/sub",
+    "run cart-pole --out new --resume",
+    "run cart-pole --out mine",
+    "mpc cart-pol --out new",
+    "mpc cart-pole --out mine",
+    "mpc cart-pole --model nowhere --out new",
+    "reproduce --out mine",
+    "reproduce --cases cart-pol --out new",
+    "reproduce --resume --out new",
+    "gallery --out mine",
+    "mechanism nowhere.toml",
+    "mechanism file --out mine",
+    "inspect nowhere.csv",
+    "fit nowhere.csv --role time=t coordinates=x --out new",
+    "fit log.csv --role time=t coordinates=x --out mine",
+    "fit log.csv --columns nowhere.toml --out new",
+    "fit log.csv --role time=t coordinates=x --mechanism nowhere.toml --out new",
+    "fit log.csv --role time=t coordinates=x --holdout nowhere.csv --out new",
+    "predict nowhere --like log.csv --out run.csv",
+    "predict mine --like log.csv --out run.csv",
+    "predict fit --like nowhere.csv --out run.csv",
+    "predict fit --initial x=1 --inputs nowhere.csv --out run.csv",
+    "predict fit --like log.csv --columns nowhere.toml --out run.csv",
+    "predict fit --like log.csv --out nowhere/run.csv",
+]
+
+
+def test_wrong_path_or_name_is_refused_before_numerics_are_loaded(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "loop.csv").symlink_to("loop.csv")
+    (tmp_path / "file").write_text("not empty")
+    (tmp_path / "log.csv").write_text("t,x\n0,0\n1,1\n")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
+    for name in ("config.json", "metrics.json", "model.safetensors", "domain.npz"):
+        (tmp_path / "fit").mkdir(exist_ok=True)
+        (tmp_path / "fit" / name).touch()
+    script = f"""
+import sys, time
+import typer.main
+from mbdnode.cli import main
+for words in {WRONG!r}:
+    began = time.process_time()
+    code = main(words.split())
+    if code != 2 or {{"jax", "numpy"}} & set(sys.modules) or time.process_time() - began > 0.5:
+        print(words, code, "numpy" in sys.modules, time.process_time() - began)
+        break
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout == "", done.stdout + done.stderr
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.splitlines()
+    assert len(said) == len(WRONG)
+    assert all(line.startswith("error: ") for line in said)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"loop", "loop.csv", "file", "log.csv", "mine", "fit"}
+
+
 def test_help_is_quick(capsys):
     seconds = min(probe("--help")[1]["seconds"] for _ in range(3))
     with capsys.disabled():

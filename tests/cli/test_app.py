@@ -103,6 +103,8 @@ def test_command_writes_to_no_folder_but_its_own(run, tmp_path, monkeypatch, com
     Path("mine/thesis.tex").write_text("mine")
     Path("loop").symlink_to("loop")
     Path("file").touch()
+    for name in ("cart.toml", "log.csv"):
+        Path(name).write_text("not looked at")
     before = {path: path.lstat().st_mtime_ns for path in tmp_path.rglob("*")}
     refused = {
         **{f"of-{kind}": f"`mbdnode {kind}`" for kind in WRITERS if kind != command},
@@ -111,7 +113,7 @@ def test_command_writes_to_no_folder_but_its_own(run, tmp_path, monkeypatch, com
         "loop/sub": "circle",
         "file": "is a file; name a folder",
         "file/sub": "file' is a file, so there can be no",
-        ".": "holds file, loop",
+        ".": "holds cart.toml, file, log.csv",
     }
     for out, said in refused.items():
         result = run(*WRITERS[command], "--out", out)

@@ -7,7 +7,7 @@ import pytest
 from problems import PROBLEMS, solve_slider_crank
 
 import mbdnode as mbd
-from mbdnode.experiments import CASES, get_case
+from mbdnode.experiments import CASES, CONTROL_TASKS, check_control_task, get_case
 
 PI = math.pi
 
@@ -141,3 +141,9 @@ def test_times_take_another_step_or_number_of_steps():
 def test_an_unknown_case_is_answered_with_the_nearest():
     with pytest.raises(ValueError, match=r"'slidercrank'\. Did you mean 'slider-crank'"):
         get_case("slidercrank")
+
+
+def test_case_is_listed_under_its_own_name():
+    assert [case.name for case in CASES.values()] == list(CASES)
+    for name, (_, case) in CONTROL_TASKS.items():
+        assert case is CASES[check_control_task(name)]

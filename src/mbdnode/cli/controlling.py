@@ -23,13 +23,11 @@ from mbdnode.control import MPC
 from mbdnode.data import write
 from mbdnode.data.atomic import replace_file
 from mbdnode.data.folders import replace_folder
-from mbdnode.errors import UserError
 from mbdnode.experiments import CONTROL_TASKS
 from mbdnode.experiments.control_task import ControlTask, judge
 from mbdnode.experiments.folder import MODEL
 from mbdnode.models import load
 from mbdnode.multibody import AbstractMechanism
-from mbdnode.naming import unknown_name
 from mbdnode.report.animation import save_animation
 from mbdnode.report.control_figures import draw_loops
 from mbdnode.report.style import save as save_figure
@@ -68,8 +66,8 @@ def carry_out(
 
     **Arguments:**
 
-    - `name`: of the task.
-    - `planned_with`: "truth", or a run's folder.
+    - `name`: of the task, a key of `CONTROL_TASKS`.
+    - `planned_with`: "truth", or the folder of a finished run.
     - `changes`: of the controller's settings.
     - `steps`: how many; the task's own if None.
     - `report`: called with the number of steps taken and of all.
@@ -78,8 +76,6 @@ def carry_out(
 
     A `ControlResult`.
     """
-    if name not in CONTROL_TASKS:
-        raise unknown_name("control task", name, CONTROL_TASKS)
     task, case = CONTROL_TASKS[name]
     plant = case.mechanism
     if planned_with == TRUTH:
@@ -87,25 +83,13 @@ def carry_out(
         loop = task.run(plant, controller, steps=steps, report=report)
         summary = _summary(task, name, planned_with, controller, loop)
         return ControlResult(task, plant, loop, None, summary)
-    model = _learned(planned_with, name)
+    model = load(Path(planned_with) / MODEL)
     controller = task.controller(model, **changes)
     loop = task.run(plant, controller, steps=steps, report=report)
     exact = task.run(plant, task.controller(plant, **changes), steps=steps, report=report)
     summary = _summary(task, name, planned_with, controller, loop)
     summary["against_truth"] = judge(task, plant, model, exact, loop)
     return ControlResult(task, plant, loop, exact, summary)
-
-
-def _learned(folder: str, name: str) -> Any:
-    """The model of a finished run."""
-    path = Path(folder)
-    if not (path / MODEL).is_file():
-        case = CONTROL_TASKS[name][1].name
-        raise UserError(
-            f"--model is {folder!r}, where there is no {MODEL}. Give 'truth', or the folder of a "
-            f"finished run, such as that of: mbdnode run {case} --recipe best --out RUN_DIR"
-        )
-    return load(path / MODEL)
 
 
 def _summary(

@@ -129,16 +129,20 @@ def _check_request(
     mechanism: str,
 ) -> dict[str, Any]:
     """The roles, and an error for a wrong path or role before JAX is loaded."""
-    from mbdnode.cli.log_roles import columns_of
     from mbdnode.data.atomic import find_files, must_be_file
-    from mbdnode.data.logs.request import make_request
-    from mbdnode.data.logs.roles import hints_as_options
 
     find_files(logs)
     if held_logs:
         find_files(held_logs)
     if mechanism.endswith(".toml"):
         must_be_file(mechanism)
+    if columns is not None:
+        must_be_file(columns)
+
+    from mbdnode.cli.log_roles import columns_of
+    from mbdnode.data.logs.request import make_request
+    from mbdnode.data.logs.roles import hints_as_options
+
     with hints_as_options():
         asked = columns_of(columns, roles, _finder(mechanism))
         make_request(logs, **asked)

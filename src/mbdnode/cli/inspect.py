@@ -26,15 +26,19 @@ def inspect(
 
     Nothing is changed, and no guess is used: write down what is right.
     """
+    from mbdnode.data.atomic import find_files
+
+    found_files = find_files(logs)
+
     from mbdnode.cli.inspecting import print_advice, print_failure, print_total, print_view
-    from mbdnode.data.logs import find_files, open_logs
+    from mbdnode.data.logs import open_logs
     from mbdnode.data.logs.columns_file import write_columns
     from mbdnode.data.logs.inspection import look_at
 
     if write is not None and write.exists():
         raise UserError(f"'{write}' exists already. Name another file, or remove it.")
     views, failed, good = [], 0, []
-    for path in find_files(logs):
+    for path in found_files:
         # One bad file must not hide the others.
         try:
             found = [look_at(log) for log in open_logs(path)]

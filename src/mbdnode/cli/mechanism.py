@@ -44,7 +44,7 @@ def mechanism(
 
     known = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
-    _check_request(steps, dt, out)
+    _check_request(file, steps, dt, out)
 
     from mbdnode.cli.interrupts import leaving_at_once
     from mbdnode.mechanisms.planar import analyse, read_mechanism
@@ -64,8 +64,11 @@ def mechanism(
         raise typer.Exit(1)
 
 
-def _check_request(steps: int | None, dt: float, out: Path | None) -> None:
-    """Before anything is computed."""
+def _check_request(file: Path, steps: int | None, dt: float, out: Path | None) -> None:
+    """Before anything is loaded."""
+    from mbdnode.data.atomic import must_be_file
+
+    must_be_file(file)
     if steps is not None and out is None:
         raise UserError("--steps needs --out DIR, where the trajectory is to go. Add it.")
     if steps is not None and steps < 1:

@@ -49,8 +49,16 @@ def mpc(
     model, the loop that plans with the equations of motion is run beside it, for comparison.
     """
     from mbdnode.data.folders import check_folder
+    from mbdnode.experiments import check_control_task
 
+    case = check_control_task(task)
     check_folder(out, "mpc")
+    if model != "truth" and not (Path(model) / "model.safetensors").is_file():
+        raise UserError(
+            f"--model is {model!r}, where there is no model.safetensors. Give 'truth', or the "
+            f"folder of a finished run, such as that of: mbdnode run {case} --recipe best --out "
+            "RUN_DIR"
+        )
     options = {"horizon": horizon, "dt": dt, "relinearize": relinearize}
     changes: dict = {name: value for name, value in options.items() if value is not None}
     if terminal is not None:

@@ -59,6 +59,17 @@ def reproduce(
     """
     names = [None if text is None else _split(text) for text in (cases, models)]
 
+    from mbdnode.data.folders import check_folder
+    from mbdnode.experiments import check_case
+
+    check_folder(out, "reproduce")
+    for name in names[0] or ():
+        check_case(name)
+    if resume and not (out / "plan.json").is_file():
+        raise UserError(
+            f"There is no reproduction in '{out}', so there is nothing to resume there."
+        )
+
     from mbdnode.experiments.plan import QUICK_RECIPES, make_plan
     from mbdnode.experiments.reproduce import Place, is_reported, report, unfinished
 

@@ -63,12 +63,20 @@ def run(
         )
 
     from mbdnode.cli.arguments import split_assignments
+    from mbdnode.cli.interrupts import CODE, GRACE_S, leaving_at_once
+    from mbdnode.data.atomic import must_be_file
     from mbdnode.data.folders import check_folder, folder_name
+    from mbdnode.experiments import check_case
 
+    texts = split_assignments("--set", changes or (), "key=value", "epochs=100")
+    if case is not None:
+        check_case(case)
+    if config is not None:
+        must_be_file(config)
     if out is not None:
         check_folder(out, "run")
-
-    from mbdnode.cli.interrupts import CODE, GRACE_S, leaving_at_once
+        if resume and not (out / "config.json").is_file():
+            raise UserError(f"There is no run in '{out}', so there is nothing to resume there.")
 
     with leaving_at_once():
         from mbdnode.experiments.configuration import configure, with_changes
@@ -81,7 +89,6 @@ def run(
         else:
             assert case is not None
             chosen = configure(case, **given)
-        texts = split_assignments("--set", changes or (), "key=value", "epochs=100")
         chosen = with_changes(chosen, texts)
         check(chosen)
         name = folder_name(chosen.case, chosen.model, chosen.recipe, chosen.seed)

@@ -37,7 +37,11 @@ def simulate(
     What is not given is as in the case. Everything is checked before anything is computed.
     """
     from mbdnode.cli.arguments import parse_assignments
+    from mbdnode.data.atomic import check_destination
+    from mbdnode.experiments import check_case
 
+    check_destination(out)
+    check_case(case)
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
 
@@ -45,11 +49,8 @@ def simulate(
 
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():
-        from mbdnode.data import check_destination, write
-
-        check_destination(out)
-
         from mbdnode.cli.running import prepare
+        from mbdnode.data import write
         from mbdnode.experiments import get_case
         from mbdnode.report import summarise
 

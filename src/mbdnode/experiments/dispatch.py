@@ -153,7 +153,7 @@ class _Campaign:
         try:
             # Not `scheduler_info`: a thread of Dask's own overwrites its answer now and then with
             # one that names no workers.
-            crew = self.client.nthreads()
+            crew: Any = self.client.nthreads()
         except (OSError, TimeoutError) as error:
             raise ClusterLost(f"The Dask scheduler does not answer any more: {error}") from error
         for name, address in list(self.workers.items()):
