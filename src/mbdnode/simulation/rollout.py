@@ -36,6 +36,10 @@ from mbdnode.trajectory import State, Trajectory
 # from such points, but for those where every choice is bad (a change point): these are passed at
 # speed.
 _STEEPEST = 50.0
+# A step that moves a coordinate by this many times its scale (a thousand radians) is no motion that
+# was followed: the rollout has diverged. Constraints could still be closed, in any branch, but only
+# to the round-off of coordinates that are as large as that.
+_FARTHEST = 1e3
 
 
 class _Carry(eqx.Module):
@@ -153,7 +157,7 @@ def _step(system, integrator, carry: _Carry, start, dt, inputs, mu, repartition)
     )
     (z, s), step_solved = integrator.step(rate, start, dt, y)
     q, v, tangent, closed = complete(system, partition, start + dt, z, s, ahead(start + dt), mu)
-    finite = jnp.isfinite(q) & jnp.isfinite(v)
+    finite = _is_followed(partition, origin.q, q) & jnp.isfinite(v)
     closed = closed & (repartition | is_well_posed(partition, tangent))
     good = jnp.all(finite) & closed & step_solved
     code, coordinate = jax.lax.cond(
@@ -191,7 +195,8 @@ def _diagnose(
     near, ahead = complete_position(system, position, end, target, heading, partition.scale, mu)
     # The coordinate that Newton moved farthest, and the first that is no number.
     astray = jnp.argmax(jnp.nan_to_num(jnp.abs(near - heading) / partition.scale, nan=jnp.inf))
-    first_z = position.independent[jnp.argmin(jnp.isfinite(z))] if z.shape[0] else astray
+    followed = _is_followed(partition, origin.q, near)[position.independent] & jnp.isfinite(z)
+    first_z = position.independent[jnp.argmin(followed)] if z.shape[0] else astray
     first_s = velocity.independent[jnp.argmin(jnp.isfinite(s))] if s.shape[0] else astray
     overflowed = jnp.where(jnp.all(jnp.isfinite(s)), first_z, first_s)
     outcome, where = _either(
@@ -232,6 +237,13 @@ def make_row(system, t, state: State, mu) -> _Row:
     velocity = velocity_residual(system, t, state.q, state.v, mu)
     largest = lambda x: jnp.max(jnp.abs(x), initial=0.0)  # noqa: E731
     return _Row(state.q, state.v, largest(position), largest(velocity))
+
+
+def _is_followed(partition: Partition, before, q) -> Bool[Array, " nq"]:
+    """Which coordinates are finite and, under constraints, not too far from where they were."""
+    if partition.position.dependent.shape[0] == 0:
+        return jnp.isfinite(q)
+    return jnp.abs(q - before) <= _FARTHEST * partition.scale
 
 
 def _select(condition, yes, no):
