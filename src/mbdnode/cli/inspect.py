@@ -55,7 +55,7 @@ def inspect(
     if views:
         if write is not None:
             write_columns(views[0].guess, write)
-        print_advice(views[0].guess, good, logs if not failed else map(str, good), write)
+        print_advice(views[0], good, logs if not failed else map(str, good), write)
         if write is not None:
             typer.echo(f"Wrote {write}")
     if failed:

@@ -9,7 +9,6 @@ from rich.markup import escape
 
 from mbdnode.cli.tables import new_console, new_table
 from mbdnode.data.logs.columns_file import columns_text
-from mbdnode.data.logs.guess import Guess
 from mbdnode.data.logs.inspection import ColumnView, LogView, Sampling, obstacle
 from mbdnode.data.logs.roles import hints_as_options
 
@@ -88,28 +87,29 @@ def print_total(views: Sequence[LogView], failed: int) -> None:
 
 
 def print_advice(
-    guess: Guess, files: Sequence[Path], typed: Iterable[str], written: Path | None
+    view: LogView, files: Sequence[Path], typed: Iterable[str], written: Path | None
 ) -> None:
     """Print the guess in full, and what to type to use it, if that can be done.
 
     **Arguments:**
 
-    - `guess`: of the roles.
+    - `view`: of the log whose roles were guessed.
     - `files`: those that can be read.
     - `typed`: the same as the user named them.
     - `written`: the file that the roles were written to; None if they were not.
     """
-    console = new_console()
-    console.print("[bold]What fit would do[/]")
+    console, guess = new_console(), view.guess
     if guess.is_complete:
+        console.print("[bold]What fit would do[/]")
         missing = [name for name in guess.coordinates if name not in guess.rates]
         _line("learn", f"the motion of {', '.join(guess.coordinates)}{_drive(guess.inputs)}")
         if missing:
             _line("estimate", f"the rates of {', '.join(missing)}")
-    extra, problem = _needed(guess, files)
+    extra, problem = _needed(view, files)
     if extra:
         _line("cut", f"the runs where they cannot be followed: {problem}", style="yellow")
-    console.print()
+    if guess.is_complete:
+        console.print()
     file = str(written) if written is not None else "columns.toml"
     how = "" if written is not None else f" (--write {escape(file)} does it)"
     console.print(f"If these roles are right, put them in {escape(file)}{how}:")
@@ -135,11 +135,13 @@ def _drive(inputs: Sequence[str]) -> str:
     return f" under {', '.join(inputs)}" if inputs else ", with no inputs"
 
 
-def _needed(guess: Guess, files: Sequence[Path]) -> tuple[list[str], str]:
+def _needed(view: LogView, files: Sequence[Path]) -> tuple[list[str], str]:
     """The roles that must be added to the guess, and what stands in its way without them."""
+    guess = view.guess
     if not guess.is_complete:
         lacking = "time" if guess.time is None else "coordinate"
-        example = 'time = "column1"' if guess.time is None else 'coordinates = ["column2"]'
+        name = next((column.name for column in view.columns if column.role == "-"), "column1")
+        example = f'time = "{name}"' if guess.time is None else f'coordinates = ["{name}"]'
         return [], f"No {lacking} was recognised. Add a line such as {example} to that file."
     with hints_as_options():
         problem = obstacle(files, guess.arguments())
