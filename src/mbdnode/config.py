@@ -175,13 +175,13 @@ def read_toml(path: str | os.PathLike[str], what: str) -> str:
         size = file.stat().st_size
         content = file.read_bytes() if file.is_file() and size <= _LARGEST_BYTES else None
     except FileNotFoundError:
-        raise UserError(f"There is no file '{path}'. Name the TOML file of {what}.") from None
+        raise UserError(f"There is no file '{path}'. Check the name, or where you are.") from None
     except (OSError, ValueError) as error:
         raise UserError(f"'{path}' cannot be read: {error}.") from error
     if content is None:
         raise UserError(
             f"'{path}' is no regular file of at most {_LARGEST_BYTES:,} bytes, so it is not "
-            f"{what}. Name the TOML file of {what}."
+            f"{what}. Name a TOML file."
         )
     try:
         return content.decode("utf-8-sig")

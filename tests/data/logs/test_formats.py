@@ -303,3 +303,27 @@ def test_values_in_other_files_are_not_followed(tmp_path, swing):
                 file.create_virtual_dataset("theta", layout)
         with pytest.raises(ValueError, match=r"'theta' of .* in other files, which are not follow"):
             read(path, **ROLES)
+
+
+def test_groups_without_end_are_refused(tmp_path):
+    path = tmp_path / "log.h5"
+    with h5py.File(path, "w") as file:
+        file.create_group("/".join(["g"] * 200))["t"] = np.arange(5.0)
+    with pytest.raises(ValueError, match="more than 50 deep"):
+        read(path, **ROLES)
+
+
+def test_picture_beside_the_columns_is_left_out(tmp_path, swing):
+    path = tmp_path / "log.npz"
+    np.savez(path, **swing, picture=np.zeros((1100, 1200), np.uint8))
+    data = read(path, **ROLES)
+    check(data, swing)
+    assert "picture" in data.summary.warnings[0].text
+
+
+def test_heading_cannot_steer_the_terminal(swing, write_csv):
+    path = write_csv({"t": swing["t"], "\x1b[31mtheta\x07": swing["theta"]})
+    assert [h.raw for h in open_logs(path)[0].headings] == ["t", "[31mtheta"]
+    path = write_csv({"t": swing["t"], "x" * 1000: swing["theta"]})
+    with pytest.raises(ValueError, match="a heading of 1,000 characters"):
+        open_logs(path)

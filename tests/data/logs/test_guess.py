@@ -100,6 +100,8 @@ def test_a_guess_is_written_to_a_file_of_roles_and_read_from_it(write_csv, tmp_p
         ("units = ['deg']", "a table of columns and units"),
         ("longest_step_s = true", "must be a number"),
         ("time = ", "is not TOML"),
+        ("parameters = { m = true }", "a table of names and columns"),
+        ("a." * 20_000 + "b = 1", "50 levels deep"),
     ],
 )
 def test_a_file_of_roles_with_a_mistake_is_refused(tmp_path, text, part):

@@ -228,6 +228,8 @@ def test_a_dataset_of_logs_can_be_fitted(swing, write_csv):
         ({"coordinates": ["remark"]}, "holds words"),
         ({"inputs": {"theta_dot": "torque"}}, "the rate of 'theta' and the input.*other_name"),
         ({"inputs": {"t": "torque"}}, "the time and the input"),
+        ({"coordinates": {"": "theta"}}, "has no name"),
+        ({"coordinates": {"theta": ""}}, "none of a column"),
         ({"coordinates": ["theta", "theta_dot"], "rates": None}, "and the coordinate"),
     ],
 )

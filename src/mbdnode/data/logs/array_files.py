@@ -36,6 +36,10 @@ def open_hdf5(path: Path) -> list[AbstractLog]:
     return _opened(path, "MAT 7.3" if is_mat else "HDF5", _gather_hdf5)
 
 
+# Groups within groups.
+_DEEPEST = 50
+
+
 class _Refused(UserError):
     """What is not read although the file may be whole."""
 
@@ -76,7 +80,8 @@ def _described(kind: np.dtype) -> str:
             "an array of Python objects, which cannot be read without running what is in them; "
             "save it as numbers, with .astype(float)"
         )
-    return {"U": "text", "S": "text", "c": "complex numbers", "M": "dates", "m": "durations"}.get(
+    dates = "made of dates; save it as seconds since the first"
+    return {"U": "text", "S": "text", "c": "made of complex numbers", "M": dates, "m": dates}.get(
         kind.kind, f"of type {kind}"
     )
 
@@ -168,6 +173,11 @@ def _gather_hdf5(path: Path, found: Gathering) -> None:
 
     def visit(name: str, item: Any) -> None:
         section, _, own = name.rpartition("/")
+        if name.count("/") > _DEEPEST:
+            raise _Refused(
+                f"'{path}' has groups within groups, more than {_DEEPEST} deep. Write it again, "
+                "flat."
+            )
         if name.startswith("#") or not isinstance(item, h5py.Dataset):
             return
         if item.external or item.is_virtual:
@@ -182,19 +192,23 @@ def _gather_hdf5(path: Path, found: Gathering) -> None:
                 if _is_numeric(item.dtype[part]):
                     found.add(section, part, item.shape, load)
                 else:
-                    found.leave_out(name, part, _described(item.dtype[part]))
+                    found.leave_out(name, part, _described_hdf5(item.dtype[part]))
         elif _is_numeric(item.dtype) and item.size and "MATLAB_empty" not in item.attrs:
             if item.attrs.get("MATLAB_class") in (b"char", b"cell"):
                 found.leave_out(section, own, "text or a cell array")
             else:
                 found.add(section, own, item.shape, loader(name), _unit(item))
         else:
-            found.leave_out(section, own, _described(item.dtype) if item.size else "empty")
+            found.leave_out(section, own, _described_hdf5(item.dtype) if item.size else "empty")
 
     declared: list[int] = []
     with h5py.File(path, "r") as file:
         file.visititems(visit)
     _check_size(path, sum(declared))
+
+
+def _described_hdf5(kind: np.dtype) -> str:
+    return "text, references or lists of any length" if kind.hasobject else _described(kind)
 
 
 def _unit(item: Any) -> str:

@@ -16,6 +16,9 @@ from mbdnode.data.logs.roles import setting
 from mbdnode.data.logs.units import Heading, read_heading
 from mbdnode.errors import UserError
 
+# Of one matrix; what is larger is a picture.
+_MOST_COLUMNS = 1_000
+
 Load = Callable[[int, int], np.ndarray]
 
 
@@ -141,12 +144,12 @@ class Gathering:
         elif len(long) == 1:
             axis = long[0]
             here.append(Column(name, shape[axis], _vector(load, shape, axis), unit))
-        elif len(shape) == 2:
+        elif len(shape) == 2 and min(shape) <= _MOST_COLUMNS:
             axis = 0 if shape[0] >= shape[1] else 1
             for i in range(shape[1 - axis]):
                 here.append(Column(f"{name}_{i + 1}", shape[axis], _line(load, axis, i), unit))
         else:
-            self.leave_out(section, name, f"an array of {len(shape)} dimensions")
+            self.leave_out(section, name, f"an array of shape {shape}")
 
     def leave_out(self, section: str, name: str, what: str) -> None:
         """Note an array that is no column, and what it is."""

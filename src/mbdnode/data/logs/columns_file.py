@@ -43,8 +43,8 @@ def load_columns(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _check(path: str | os.PathLike[str], key: str, value: Any) -> None:
     words = isinstance(value, list) and all(isinstance(x, str) for x in value)
     if key in _LISTS_OR_TABLES:
-        numbers_too = (str, int, float) if key == "parameters" else str
-        table = isinstance(value, dict) and all(isinstance(x, numbers_too) for x in value.values())
+        numbers_too = (str, int, float) if key == "parameters" else (str,)
+        table = isinstance(value, dict) and all(type(x) in numbers_too for x in value.values())
         good, kind = words or table, 'a list such as ["theta"], or a table of names and columns'
     elif key == "angles":
         good, kind = words, 'a list such as ["theta"]'

@@ -198,8 +198,16 @@ def _listed(names: Any) -> str:
 
 def _pairs(role: str, given: Any) -> tuple[tuple[str, Any], ...]:
     if isinstance(given, Mapping):
-        return tuple((str(name), column) for name, column in given.items())
-    return tuple((str(name), str(name)) for name in _several(role, given))
+        pairs = tuple((str(name), column) for name, column in given.items())
+    else:
+        pairs = tuple((str(name), str(name)) for name in _several(role, given))
+    for name, column in pairs:
+        if not name.strip() or column == "":
+            raise UserError(
+                f"One of the {role} has no name, or none of a column. Give both, such as "
+                f"{setting(role, {'theta1': 'theta'})}."
+            )
+    return pairs
 
 
 def _check_once(roles: Roles) -> None:

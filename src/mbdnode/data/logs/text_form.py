@@ -15,6 +15,7 @@ from mbdnode.errors import UserError
 _SAMPLE_BYTES = 1 << 17
 _SAMPLE_LINES = 200
 _MOST_COLUMNS = 5_000
+_LONGEST_HEADING = 300
 # A spreadsheet writes "#N/A" where there is no value.
 COMMENT = re.compile(r"\s*[#%](?!N/A)")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|[+-]?(nan|inf|infinity)$", re.I)
@@ -97,6 +98,12 @@ def find_form(path: Path) -> TextForm:
     while above > 1 and _is_blank(rows[above - 1]):
         above -= 1
     headings, warnings = _headings(path, rows, above, comments, delimiter)
+    longest = max(len(heading.raw) for heading in headings)
+    if longest > _LONGEST_HEADING:
+        raise UserError(
+            f"'{path}' has a heading of {longest:,} characters; a heading has at most "
+            f"{_LONGEST_HEADING}. Shorten it."
+        )
     titles = _titles(rows, above)
     if titles and titles[-1] < above - 1:
         raise UserError(

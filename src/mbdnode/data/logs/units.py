@@ -273,7 +273,8 @@ def read_heading(raw: str) -> Heading:
     Name and unit. What stands in square brackets is a unit, known or not; elsewhere only one that
     is known, or would be if its capitals were right.
     """
-    raw = raw.strip()
+    # What moves the cursor of a terminal has no place in a name.
+    raw = "".join(mark for mark in raw if mark.isprintable() or mark == "\t").strip()
     found = _BRACKETS.match(raw)
     if found:
         square, inside = found["square"], found["square"] or found["round"] or ""
