@@ -10,13 +10,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mbdnode.data.logs.angles import sounds_like_angle
-from mbdnode.data.logs.derivatives import derivatives_among
+from mbdnode.data.logs.angles import is_wrapped, sounds_like_angle, unwrap
 from mbdnode.data.logs.log import AbstractLog, column_name
 from mbdnode.data.logs.roles import are_options
 from mbdnode.data.logs.sample import Sample, take_sample
 from mbdnode.data.logs.units import find_unit
+from mbdnode.data.signal import estimate_rate
 
+# Rows from which a derivative can be told, and what it must be like.
+_MOST_PAIR_ROWS = 2_000
+_FEWEST_PAIR_ROWS = 20
+_ALIKE = 0.9
+# Rates in another unit, such as rpm for rad, are still rates.
+_RATIOS = (1.0, np.pi / 180, 180 / np.pi, 60 / (2 * np.pi), 1e-3, 1e3)
 _TIME = re.compile(r"^(t|time|zeit|timestamp|clock|elapsed|seconds?|sec)($|_)", re.IGNORECASE)
 _RUN = re.compile(
     r"(^|_)(run|trial|episode|experiment|test|case|id|idx|sequence|seq)", re.IGNORECASE
@@ -146,7 +152,7 @@ def guess_from(log: AbstractLog, sample: Sample) -> Guess:
     for i in parameters:
         reasons[names[i]] = ("parameter", "by its name")
     inputs = {i for i in free - still if _is_input(log, i)}
-    pairs = {} if time is None else derivatives_among(sample, time, sorted(free - still - inputs))
+    pairs = {} if time is None else _derivatives_among(sample, time, sorted(free - still - inputs))
     coordinates, rates = _coordinates(log, sorted(free - still - inputs), pairs)
     for i in sorted(inputs):
         reasons[names[i]] = ("input", "by its name")
@@ -242,3 +248,54 @@ def names_rate(name: str, other: str) -> bool:
     if _POSITION.search(name):
         ways |= {f"v{digits}", f"v_{digits}", f"vel{digits}", f"velocity{digits}", f"speed{digits}"}
     return other in ways
+
+
+def _derivatives_among(sample: Sample, time: int, columns: list[int]) -> dict[int, int]:
+    """The derivative of each column that has one, by number; each at most once on either side."""
+    stretch = _longest_stretch(sample, time, columns)
+    t = sample.columns[time][stretch]
+    if len(t) < _FEWEST_PAIR_ROWS:
+        return {}
+    values = {i: sample.columns[i][stretch] for i in columns}
+    values = {i: x for i, x in values.items() if np.ptp(x) > 0}
+    found = []
+    for i, x in values.items():
+        for turn in (2 * np.pi, 360.0):
+            if is_wrapped(x, turn):
+                x = unwrap(t, x, None, turn)[0]
+                break
+        rate = estimate_rate(t, x)
+        size = float(np.std(rate.values))
+        if size == 0 or rate.typical_error > size:
+            continue
+        for j, y in values.items():
+            if i != j and (score := _likeness(rate.values, y)) > 0:
+                found.append((score, i, j))
+    pairs: dict[int, int] = {}
+    for _, i, j in sorted(found, reverse=True):
+        if i not in pairs and j not in pairs.values() and pairs.get(j) != i:
+            pairs[i] = j
+    return pairs
+
+
+def _likeness(rate: np.ndarray, other: np.ndarray) -> float:
+    """How alike they are, zero if they differ by more than a unit would explain."""
+    alike = float(np.corrcoef(rate, other)[0, 1])
+    ratio = float(np.std(other) / np.std(rate))
+    near = min(abs(np.log(ratio / known)) for known in _RATIOS)
+    return alike if alike > _ALIKE and near < np.log(1.3) else 0.0
+
+
+def _longest_stretch(sample: Sample, time: int, columns: list[int]) -> slice:
+    """Consecutive rows in which time increases and nothing is missing."""
+    whole = np.column_stack([sample.columns[i] for i in (time, *columns)])
+    good = np.all(np.isfinite(whole), axis=1)
+    steps = np.diff(whole[:, 0])
+    joined = good[1:] & good[:-1] & (steps > 0)
+    usual = np.median(steps[joined]) if joined.any() else 0.0
+    joined &= steps <= 5 * usual
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], joined, [0]]).astype(int))).reshape(-1, 2)
+    if not len(edges):
+        return slice(0, 0)
+    a, b = max(edges, key=lambda edge: edge[1] - edge[0])
+    return slice(int(a), int(min(b + 1, a + _MOST_PAIR_ROWS)))
