@@ -7,10 +7,13 @@ import os
 
 import pytest
 
+from mbdnode.data.folders import open_folder
+from mbdnode.errors import UserError
 from mbdnode.experiments import get_case
 from mbdnode.experiments.material import capability_marks, gather
 from mbdnode.experiments.plan import Request, make_plan
 from mbdnode.experiments.reproduce import (
+    KIND,
     Place,
     carry_out_plan,
     command_line,
@@ -142,22 +145,26 @@ def test_places_that_must_not_be_written_to_are_refused(tiny_plan, tmp_path):
     file.write_text("mine")
     with pytest.raises(ValueError, match="is a file"):
         unfinished(tiny_plan, file, resume=False)
-    with pytest.raises(OSError, match="cannot be written to"):
+    with pytest.raises(UserError, match="is a file, so there can be no folder"):
         unfinished(tiny_plan, file / "below", resume=False)
-    with pytest.raises(ValueError, match="holds other things"):
+    with pytest.raises(ValueError, match="holds file, and no "):
         unfinished(tiny_plan, tmp_path, resume=False)
     with pytest.raises(ValueError, match="nothing to resume"):
         unfinished(tiny_plan, tmp_path / "new", resume=True)
-    (tmp_path / "plan.json").write_text("{")
-    with pytest.raises(ValueError, match="is not JSON"):
-        unfinished(tiny_plan, tmp_path, resume=True)
     assert file.read_text() == "mine"
+
+
+def test_damaged_plan_is_refused(tiny_plan, tmp_path):
+    open_folder(tmp_path, KIND, ["plan.json"])
+    (tmp_path / "plan.json").write_text("{")
+    with pytest.raises(UserError, match="is not JSON"):
+        unfinished(tiny_plan, tmp_path, resume=True)
 
 
 def test_folder_without_permission_is_refused(tiny_plan, tmp_path, monkeypatch):
     # Root may write anywhere, so the system's answer is given for it.
     monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
-    with pytest.raises(PermissionError, match="cannot be written to"):
+    with pytest.raises(UserError, match="cannot be written to"):
         unfinished(tiny_plan, tmp_path / "out", resume=False)
     assert not (tmp_path / "out").exists()
 
