@@ -28,6 +28,20 @@ def test_values_after_one_option_are_given_to_it_one_by_one(typed, understood):
     assert spread(typed.split()) == understood.split()
 
 
+@pytest.mark.parametrize(
+    ("typed", "option", "next_one"),
+    [
+        ("simulate c --initial --out x.csv", "--initial", "'--out'"),
+        ("simulate c --set --initial a=1", "--set", "'--initial'"),
+        ("fit a.csv --role -h", "--role", "'-h'"),
+    ],
+)
+def test_option_in_place_of_a_value_is_refused(run, typed, option, next_one):
+    result = run(*typed.split())
+    assert result.code == 2
+    assert result.err.startswith(f"error: {option} has no value: {next_one} follows it.")
+
+
 def test_assignments_become_numbers():
     assert parse_assignments("--set", ["a=1", "b=-2.5e-3"]) == {"a": 1.0, "b": -2.5e-3}
 

@@ -16,11 +16,26 @@ _ASSIGNMENT = re.compile(r"[^\W\d]\w*=")
 
 
 def spread(arguments: Sequence[str]) -> list[str]:
-    """Write `--initial a=1 b=2` as `--initial a=1 --initial b=2`, which Typer understands."""
+    """Write `--initial a=1 b=2` as `--initial a=1 --initial b=2`, which Typer understands.
+
+    **Arguments:**
+
+    - `arguments`: as they were typed.
+
+    **Returns:**
+
+    The arguments for Typer. Raises `UserError` for an option with another one in place of a value,
+    which Typer would take for the value.
+    """
     result: list[str] = []
     option, has_value = "", False
     for argument in arguments:
         head, equals, _ = argument.partition("=")
+        if option and not has_value and argument.startswith("-"):
+            raise UserError(
+                f"{option} has no value: {argument!r} follows it. Write name=value after it, or "
+                "leave it out."
+            )
         if head in ASSIGNING:
             option, has_value = head, bool(equals)
         elif option and not has_value:
