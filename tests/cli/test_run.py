@@ -98,6 +98,29 @@ def test_wrong_requests_are_refused_before_anything_is_written(run, tmp_path, ar
     assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b"[]",
+        b"{}",
+        b'{"case": 1}',
+        b'{"case": "cart-pole", "settings": 3}',
+        b'{"case": "cart-pole", "training": []}',
+        b'{"case": "cart-pole", "seed": 1e400}',
+    ],
+    ids=lambda content: content[:40].decode(errors="replace"),
+)
+def test_damaged_configuration_is_the_users_to_repair(run, tmp_path, content):
+    (tmp_path / "config.json").write_bytes(content)
+    result = run("run", "--config", tmp_path / "config.json", "--out", tmp_path / "out")
+    assert result.code == 2, result.err
+    assert result.err.startswith("error: ")
+    assert not (tmp_path / "out").exists()
+
+
 def test_interrupted_training_exits_with_130_and_can_go_on(folder, run, tmp_path, monkeypatch):
     from mbdnode.experiments import run as experiment
 

@@ -77,9 +77,10 @@ def test_what_file_managers_leave_is_nobodys(old):
 
 
 def test_damaged_marker_is_refused(old):
-    (old / MARKER).write_text("[" * 100_000)
-    with pytest.raises(UserError, match=r"mbdnode\.json.*cannot be read"):
-        check_folder(old, "fit")
+    for text in ("[" * 100_000, "", "[]", '{"kind": "fit"}', '{"kind": "fit", "files": 3}'):
+        (old / MARKER).write_text(text)
+        with pytest.raises(UserError, match=r"mbdnode\.json"):
+            check_folder(old, "fit")
 
 
 def test_new_and_empty_folders_are_taken(tmp_path):

@@ -7,6 +7,7 @@ new one and never a part. Files to be read are found and checked here, too, with
 
 import errno
 import glob
+import json
 import os
 import secrets
 import shutil
@@ -48,6 +49,16 @@ def replace_file(destination: Path, fill: Callable[[IO[bytes]], Any]) -> None:
             f"Writing '{destination}' failed: {error.strerror or error}. Nothing was changed; "
             "check the disk's free space and the directory's permissions, or choose another place."
         ) from error
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds. Raises `UserError` for a file that cannot be read as one."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"'{path}' cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:  # Not text, not JSON, or nested without an end.
+        raise UserError(f"'{path}' is not JSON ({error}).") from error
 
 
 def find_files(paths: Paths) -> list[Path]:

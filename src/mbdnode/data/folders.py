@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from mbdnode.data.atomic import check_links, replace_file
+from mbdnode.data.atomic import check_links, read_json, replace_file
 from mbdnode.errors import UserError
 
 MARKER = "mbdnode.json"
@@ -114,15 +114,15 @@ def _check_parent(path: Path) -> None:
 
 def read_marker(path: Path) -> dict[str, Any] | None:
     """What a folder says of itself: "kind" and "files"; None if it says nothing."""
-    try:
-        found = json.loads((path / MARKER).read_text())
-        return {"kind": str(found["kind"]), "files": tuple(map(str, found["files"]))}
-    except (FileNotFoundError, NotADirectoryError):
+    if not (path / MARKER).is_file():
         return None
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    found = read_json(path / MARKER)
+    try:
+        return {"kind": str(found["kind"]), "files": tuple(map(str, found["files"]))}
+    except (KeyError, TypeError) as error:
         raise UserError(
-            f"'{path / MARKER}', which says what the folder is, cannot be read ({error}). Remove "
-            "that folder, or choose another."
+            f"'{path / MARKER}' does not say what the folder is. Remove that folder, or choose "
+            "another."
         ) from error
 
 

@@ -86,6 +86,11 @@ class RunConfig:
             object.__setattr__(
                 self, "settings", from_dict(_settings_type(self.model), self.settings)
             )
+        if not isinstance(self.settings, _settings_type(self.model)):
+            raise UserError(
+                f"settings is {self.settings!r}; it must hold the settings of {self.model!r} by "
+                "name."
+            )
         if (self.model == LAW) != self.training.is_regression:
             raise UserError(
                 f"The model is {self.model!r} and the method of training {self.training.method!r}; "

@@ -23,7 +23,7 @@ from typing import Any
 
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data import read_back, write
-from mbdnode.data.atomic import replace_file
+from mbdnode.data.atomic import read_json, replace_file
 from mbdnode.data.folders import check_folder, replace_folder
 from mbdnode.data.folders import open_folder as open_result
 from mbdnode.errors import UserError
@@ -74,12 +74,7 @@ def open_folder(path: Path, config: RunConfig, *, resume: bool) -> Path:
 
 def read_config(path: Path) -> RunConfig:
     """The configuration in a file that `open_folder` wrote."""
-    try:
-        return from_dict(RunConfig, json.loads(path.read_text()))
-    except OSError as error:
-        raise UserError(f"'{path}' cannot be read: {error.strerror}.") from error
-    except json.JSONDecodeError as error:
-        raise UserError(f"'{path}' is not JSON ({error}).") from error
+    return from_dict(RunConfig, read_json(path))
 
 
 def is_finished(path: Path, config: RunConfig) -> bool:
@@ -87,9 +82,9 @@ def is_finished(path: Path, config: RunConfig) -> bool:
     if not (path / METRICS).is_file() or (path / CHECKPOINT).is_file():
         return False
     try:
-        ended = json.loads((path / METRICS).read_text())["outcome"] != "interrupted"
+        ended = read_json(path / METRICS)["outcome"] != "interrupted"
         return ended and read_config(path / CONFIG) == config
-    except ValueError:
+    except (UserError, KeyError, TypeError):
         return False
 
 
@@ -180,8 +175,8 @@ def read_run(path: Path) -> StoredRun:
     """
     config = read_config(path / CONFIG)
     case = get_case(config.case)
+    metrics = read_json(path / METRICS)
     try:
-        metrics = json.loads((path / METRICS).read_text())
         with open(path / "history.csv", newline="") as file:
             history = tuple(float(row["loss"]) for row in csv.DictReader(file))
     except OSError as error:

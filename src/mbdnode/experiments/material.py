@@ -2,7 +2,6 @@
 
 import datetime
 import importlib.metadata
-import json
 import math
 import os
 import platform
@@ -10,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mbdnode.data.atomic import read_json
 from mbdnode.experiments import CASES, Case
 from mbdnode.experiments.configuration import (
     NUMERICAL,
@@ -86,7 +86,7 @@ def gather(
 def _row(run: PlannedRun, failed: Mapping[str, Mapping[str, Any]], folder: Path) -> dict[str, Any]:
     if run.name in failed:
         return dict(failed[run.name])
-    return json.loads((folder / run.name / METRICS).read_text())
+    return read_json(folder / run.name / METRICS)
 
 
 def _seconds(row: Mapping[str, Any]) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mbdnode.config import from_dict, to_dict
-from mbdnode.data.atomic import replace_file
+from mbdnode.data.atomic import read_json, replace_file
 from mbdnode.data.folders import check_folder, open_folder
 from mbdnode.errors import UserError
 from mbdnode.experiments import CASES
@@ -91,7 +91,7 @@ def _is_done(folder: Path, run: PlannedRun) -> bool:
     """Whether there is a result to keep: of a training that ended, with all that is reported."""
     if not is_finished(folder, run.config):
         return False
-    metrics = json.loads((folder / METRICS).read_text())
+    metrics = read_json(folder / METRICS)
     return metrics["outcome"] != "interrupted" and "nrmse" in metrics
 
 
@@ -106,12 +106,7 @@ def _check_same_run(folder: Path, run: PlannedRun) -> None:
 
 
 def _read_request(path: Path) -> Request:
-    try:
-        return from_dict(Request, json.loads(path.read_text()))
-    except OSError as error:
-        raise UserError(f"'{path}' cannot be read: {error.strerror}.") from error
-    except json.JSONDecodeError as error:
-        raise UserError(f"'{path}' is not JSON ({error}).") from error
+    return from_dict(Request, read_json(path))
 
 
 def carry_out_plan(
@@ -184,7 +179,7 @@ def is_reported(out: Path) -> bool:
 
 def read_results(out: Path) -> list[Row]:
     """The rows of results.json."""
-    return json.loads((out / RESULTS).read_text())
+    return read_json(out / RESULTS)
 
 
 def rows_of(reproduction: Reproduction) -> list[Row]:

@@ -5,7 +5,6 @@ interrupt. Elsewhere it works in a folder of its own and hands the files back, s
 be shared; the folder that they go to appears whole or not at all.
 """
 
-import json
 import os
 import shutil
 import signal
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from mbdnode.data.atomic import replace_file
+from mbdnode.data.atomic import read_json, replace_file
 from mbdnode.data.folders import open_folder, replace_folder
 from mbdnode.errors import UserError
 from mbdnode.experiments.configuration import integrator_of
@@ -94,7 +93,7 @@ def _run_one_here(
     try:
         resume = (folder / CHECKPOINT).is_file()
         carry_out(folder, run.config, report=report, resume=resume)
-        row = json.loads((folder / METRICS).read_text())
+        row = read_json(folder / METRICS)
     except Exception as error:
         return note_failure(run, folder, reason_of(error), _trace(error), watch, where)
     watch(Sign(run.name, "finished", where))

@@ -14,7 +14,6 @@ mbdnode.json        that this is a fit, and which files are its own
 import datetime
 import importlib.metadata
 import io
-import json
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ import numpy as np
 
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data import write
-from mbdnode.data.atomic import replace_file
+from mbdnode.data.atomic import read_json, replace_file
 from mbdnode.data.folders import find_result, replace_folder
 from mbdnode.errors import UserError
 from mbdnode.experiments.folder import CONFIG, METRICS, MODEL, write_history, write_json
@@ -176,17 +175,10 @@ def read_folder(path: Path, system: Any = None) -> StoredFit:
     A `StoredFit`. Raises `UserError` for a folder that does not hold one.
     """
     find_result(path, KIND, FILES)
-    config = from_dict(FitConfig, _read_json(path / CONFIG))
+    config = from_dict(FitConfig, read_json(path / CONFIG))
     return StoredFit(
-        config, load(path / MODEL, system), _read_domain(path / DOMAIN), _read_json(path / METRICS)
+        config, load(path / MODEL, system), _read_domain(path / DOMAIN), read_json(path / METRICS)
     )
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text())
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path, str(error)) from error
 
 
 def _read_domain(path: Path) -> Domain:
