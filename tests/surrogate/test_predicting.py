@@ -143,3 +143,23 @@ def test_times_cannot_come_from_two_places(tmp_path):
         predict_from(fit, START, log, steps=None, dt_s=0.1)
     with pytest.raises(ValueError, match="Leave --inputs out"):
         predict_like(fit, log, inputs=log)
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"time": 3}, "time in the fit's configuration is 3"),
+        ({"tiem": "t"}, "Did you mean 'time'"),
+        ({"inputs": 5}, "inputs in the fit's configuration is 5"),
+        ({"coordinates": {"x": ["x"]}}, "coordinates in the fit's configuration"),
+    ],
+)
+def test_roles_of_a_damaged_configuration_are_refused(columns, says):
+    with pytest.raises(ValueError, match=says):
+        stored(**columns)
+
+
+def test_state_beyond_all_numbers_is_outside_without_a_warning():
+    fit = stored(time="t")
+    run = predict_from(fit, {"x": 1e308, "x_dot": 1e308}, None, steps=3, dt_s=0.1)
+    assert np.all(run.outside)

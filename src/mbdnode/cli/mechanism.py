@@ -36,7 +36,7 @@ def mechanism(
         typer.Option("--out", help="Directory for drawing, trajectory and film.", metavar="DIR"),
     ] = None,
 ) -> None:
-    """Check a mechanism file; print its freedoms, draw it, simulate it.
+    """Check a mechanism file; print its degrees of freedom, draw it, simulate it.
 
     The drawing is written as PNG and SVG, the trajectory as CSV and as an animated GIF.
     """

@@ -55,7 +55,8 @@ class Domain(eqx.Module):
         """
         run.require_single("distance")
         rows = features(run, self.positions, self.velocities, self.angles)
-        scaled = (rows - self.center) / self.spread
+        with np.errstate(over="ignore", invalid="ignore"):  # Of a rollout that diverges.
+            scaled = (rows - self.center) / self.spread
         good = np.all(np.isfinite(scaled), axis=1)
         result = np.full(len(scaled), np.nan)
         if np.any(good):

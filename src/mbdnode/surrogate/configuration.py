@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mbdnode.config import check_types
+from mbdnode.data.logs.columns_file import check_roles
 from mbdnode.errors import UserError
 from mbdnode.experiments.configuration import (
     MODELS,
@@ -52,6 +53,7 @@ class FitConfig:
         check_types(self)
         if not isinstance(self.columns, Mapping):
             raise UserError(f"columns is {self.columns!r}; it must hold the columns' roles.")
+        check_roles(self.columns, "the fit's configuration")
         if self.recipe not in RECIPES:
             raise unknown_name("recipe", self.recipe, RECIPES)
         if self.model == NUMERICAL:

@@ -5,6 +5,7 @@ The keys are the arguments of `read`; names that differ from the columns are wri
 
 import inspect
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +34,28 @@ def load_columns(path: str | os.PathLike[str]) -> dict[str, Any]:
     the wrong kind.
     """
     content = parse_toml(read_toml(path, "a file of roles"), f"'{path}'", "Correct that line.")
-    for key, value in content.items():
-        if key not in _KEYS:
-            raise unknown_name(f"key in '{path}':", key, _KEYS)
-        _check(path, key, value)
+    check_roles(content, f"'{path}'")
     return content
 
 
-def _check(path: str | os.PathLike[str], key: str, value: Any) -> None:
-    words = isinstance(value, list) and all(isinstance(x, str) for x in value)
+def check_roles(content: Mapping[str, Any], label: str) -> None:
+    """Raise `UserError` for a key that is not known, or a value of the wrong kind.
+
+    **Arguments:**
+
+    - `content`: the arguments of `read`, by name, from a file.
+    - `label`: what to call the file.
+    """
+    for key, value in content.items():
+        if key not in _KEYS:
+            raise unknown_name(f"key in {label}:", key, _KEYS)
+        _check(label, key, value)
+
+
+def _check(label: str, key: str, value: Any) -> None:
+    # A rate that is to be estimated is None.
+    kinds = (str, type(None)) if key == "rates" else str
+    words = isinstance(value, (list, tuple)) and all(isinstance(x, kinds) for x in value)
     if key in _LISTS_OR_TABLES:
         numbers_too = (str, int, float) if key == "parameters" else (str,)
         table = isinstance(value, dict) and all(type(x) in numbers_too for x in value.values())
@@ -58,7 +72,7 @@ def _check(path: str | os.PathLike[str], key: str, value: Any) -> None:
     else:
         good, kind = isinstance(value, str), "a word in quotes"
     if not good:
-        raise UserError(f"{key} in '{path}' is {value!r}; it must be {kind}.")
+        raise UserError(f"{key} in {label} is {value!r}; it must be {kind}.")
 
 
 def columns_text(guess: Guess) -> str:
