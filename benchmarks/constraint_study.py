@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 import mbdnode as mbd
+from mbdnode.evaluation import predict
 from mbdnode.experiments import get_case
-from mbdnode.experiments.run import predict, simulate_truth
+from mbdnode.experiments.run import simulate_truth
 
 WAYS = (
     ("hard, minimal loss (algorithm 3)", "hard", "minimal"),

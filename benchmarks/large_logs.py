@@ -70,7 +70,7 @@ def write(path: Path, rows: int, seed: int = 0) -> None:
 
 
 def prediction_error(model: AbstractModel, seed: int = 1) -> float:
-    """Over new motions, root mean square in spreads of the motion."""
+    """Over new motions, NRMSE of the positions."""
     rng, away = np.random.default_rng(seed), []
     for truth in drawn(rng, 8)[:, :AHEAD]:
         start = mbd.State(jnp.asarray(truth[0, :2]), jnp.asarray(truth[0, 2:4]))

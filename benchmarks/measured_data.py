@@ -4,8 +4,8 @@
 
 A file has the columns trial, time, coordinate and rate, with blanks between them; `%` begins a
 comment. Names with `pend` in them are read as angles. The error is the root mean square over
-coordinate and rate in units of their own spread, beside that of the last state held (persistence)
-and of an LSTM.
+coordinate and rate in units of their own standard deviation (NRMSE), beside that of the last state
+held (persistence) and of an LSTM.
 """
 
 import sys
@@ -53,7 +53,7 @@ def _trajectory(system, t, q, v) -> Trajectory:
 
 
 def error(found, truth) -> float:
-    """Root mean square in units of the truth's own spread."""
+    """Root mean square in units of the truth's own standard deviation."""
     parts = [
         (np.asarray(a) - np.asarray(b)) / np.std(np.asarray(b), axis=0)
         for a, b in zip(found, truth, strict=True)
@@ -96,7 +96,7 @@ def _lstm(system, known: Trajectory, rest: Trajectory, truth) -> tuple[float, st
 
 def main(console: Console, paths: list[Path], with_lstm: bool) -> None:
     """Learn every file, and print."""
-    table = Table(title="Measured motions: error over the last third, in spreads of the motion")
+    table = Table(title="Measured motions: NRMSE over the last third")
     for column in ("file", "method", "error", "how"):
         table.add_column(column, justify="right" if column == "error" else "left")
     for path in paths:

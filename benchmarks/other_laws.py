@@ -18,11 +18,11 @@ import jax.numpy as jnp
 from rich.console import Console
 from rich.table import Table
 
-from mbdnode.evaluation import evaluate
+from mbdnode.evaluation import evaluate, predict
 from mbdnode.experiments import CASES
 from mbdnode.experiments.case import Case
 from mbdnode.experiments.configuration import configure
-from mbdnode.experiments.run import predict, simulate_truth
+from mbdnode.experiments.run import simulate_truth
 from mbdnode.models import MBDNODE
 from mbdnode.multibody import AbstractMechanism, Coordinate, Input, Parameter
 from mbdnode.multibody.kinematics import vector

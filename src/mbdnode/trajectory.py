@@ -1,5 +1,6 @@
 """State, Samples, Trajectory and Dataset: all that crosses a border between rooms."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -239,17 +240,21 @@ class Dataset(eqx.Module):
     - `parameters`: values by name for each of them, if they differ from the defaults; arrays for
         a batch.
     - `summary`: what became of the rows of the logs that it was read from; None for anything else.
+    - `recorded`: the columns that were measured, by which a model may be judged; None for all of
+        them. Estimated rates and what follows from constraints are not among them.
     """
 
     trajectories: tuple[Trajectory, ...]
     parameters: tuple[Mapping[str, Any], ...]
     summary: Any = eqx.field(static=True)
+    recorded: tuple[str, ...] | None = eqx.field(static=True)
 
     def __init__(
         self,
         trajectories: Trajectory | Sequence[Trajectory],
         parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         summary: Any = None,
+        recorded: Sequence[str] | None = None,
     ):
         check_precision()
         runs = (trajectories,) if isinstance(trajectories, Trajectory) else tuple(trajectories)
@@ -281,6 +286,24 @@ class Dataset(eqx.Module):
             )
         self.trajectories, self.parameters = runs, tuple(dict(p) for p in parameters)
         self.summary = summary
+        self.recorded = None if recorded is None else tuple(recorded)
+
+
+def rows_identity(t: Any, q: Any, u: Any) -> str:
+    """The same for runs with the same times, positions and inputs, whatever they are called.
+
+    **Arguments:**
+
+    - `t`, `q`, `u`: the rows.
+
+    **Returns:**
+
+    A digest of them.
+    """
+    digest = hashlib.sha256()
+    for part in (t, q, u):
+        digest.update(np.ascontiguousarray(np.asarray(part, float)).tobytes())
+    return digest.hexdigest()
 
 
 def check_steps(steps: int, columns: int) -> None:

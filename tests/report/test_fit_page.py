@@ -12,20 +12,21 @@ import pytest
 from report.browser import Tab
 from report.samples import diverging, drifting, truth_of
 
+from mbdnode.evaluation import HeldOut, Horizon, score
 from mbdnode.mechanisms import SinglePendulum, SliderCrank
 from mbdnode.mechanisms.planar import PlanarKinematics, from_text
 from mbdnode.multibody import AccelerationFunction, Coordinate, Input
 from mbdnode.report.fit_figures import draw_energy, draw_horizon, draw_run, energies
-from mbdnode.report.fit_numbers import percent, score_runs, verdict
+from mbdnode.report.fit_numbers import verdict
 from mbdnode.report.fit_page import make_fit_page, write_fit_page
 from mbdnode.report.fit_space import draw_space, independent_coordinates
-from mbdnode.report.fit_story import FitStory, HeldOut, Horizon
+from mbdnode.report.fit_story import FitStory
 from mbdnode.simulation import simulate
 from mbdnode.status import completed
 from mbdnode.trajectory import Trajectory
 
 AHEAD = np.linspace(0.1, 2.0, 20)
-HORIZON = Horizon(AHEAD, 0.05 * AHEAD, 0.1 * AHEAD, 0.2 * AHEAD, 0.0 * AHEAD + 0.9, 0.7, 0.073)
+HORIZON = Horizon(AHEAD, 0.05 * AHEAD, 0.1 * AHEAD, 0.2 * AHEAD, 0 * AHEAD + 0.9, 0.7, 0.073, 24)
 
 
 def off_by(truth, share):
@@ -56,6 +57,7 @@ def story_of(system, runs, **changes):
         facts=(("model", "mbd-node"), ("recipe", "fast")),
         read=("61 rows were read.", "theta was unwrapped at 3 places."),
         held_out=tuple(runs),
+        scores=score(runs, system.coordinates),
         horizon=HORIZON,
         known=known_of(*(run.truth for run in runs)) if runs else {},
         versions={"mbdnode": "0.1.0"},
@@ -69,7 +71,7 @@ def pendulum_story():
     truth = truth_of("single-pendulum")
     recorded = ("theta", "theta_dot")
     runs = (
-        held_out(truth, off_by(truth, 0.1), "calm.csv", recorded=recorded),
+        held_out(truth, off_by(truth, 0.05), "calm.csv", recorded=recorded),
         held_out(truth, off_by(truth, -0.3), "wild.csv", outside=0.25, recorded=recorded),
     )
     return story_of(SinglePendulum(), runs, warnings=("The sensor drifted.",))
@@ -114,67 +116,48 @@ def lines_of(axes):
     return {line.get_label(): line.get_xydata() for line in axes.lines}
 
 
-def test_error_is_in_spreads_of_the_recorded_motion():
-    scores = score_runs(pendulum_story())
-    assert [s.error for s in scores] == pytest.approx([0.1, 0.3])
-    # Of 61 rows, 46 to 60 are outside.
-    assert [s.outside for s in scores] == pytest.approx([0.0, 15 / 61])
-    assert [s.ended_s for s in scores] == [None, None]
-
-
-def test_verdict_tells_the_median_and_the_time_until_which_it_is_trusted():
-    story = pendulum_story()
-    assert verdict(story, score_runs(story)) == (
-        "On 2 held-out runs the prediction errs by 20 % of the motion's spread (the median; from "
-        "10 % to 30 %), and it can be trusted 0.7 s ahead (an error below 7.3 % for half of the "
-        "starts)."
+def test_verdict_tells_the_error_by_column_and_the_valid_prediction_time():
+    # Its angle swings by less than a radian, so that both columns are in standard deviations.
+    deviation = float(np.std(truth_of("single-pendulum")["theta"]))
+    both = np.sqrt((0.05**2 + 0.3**2) / 2)
+    assert verdict(pendulum_story()).startswith(
+        f"On 2 held-out runs the NRMSE is 22 % (theta {both * deviation:.2g} rad, theta_dot 22 %; "
+        "run by run from 5 % to 30 %); the valid prediction time is 0.7 s (so long half of 24 "
+        "predictions err by at most 7.3 %). wild.csv: the error is above 10 % from t = 0 s on, "
+        "first in theta"
     )
 
 
 @pytest.mark.parametrize(
     ("horizon", "words"),
     [
-        (None, "how far ahead it can be trusted was not measured"),
-        (replace(HORIZON, trusted_s=None), "at no time ahead can it be trusted"),
-        (replace(HORIZON, trusted_s=2.0), "as far ahead as was tried, 2 s"),
+        (None, "the valid prediction time was not measured"),
+        (replace(HORIZON, valid_s=None), "there is no time ahead for which half of 24"),
+        (replace(HORIZON, valid_s=2.0), "is 2 s, as far as was measured"),
     ],
 )
 def test_verdict_is_honest_about_the_time_ahead(horizon, words):
-    story = replace(pendulum_story(), horizon=horizon)
-    assert words in verdict(story, score_runs(story))
+    assert words in verdict(replace(pendulum_story(), horizon=horizon))
 
 
-def test_prediction_that_failed_counts_as_worse_than_any_other():
+def test_prediction_that_ended_early_leaves_no_error_to_tell():
     truth = truth_of("single-pendulum")
     failed = held_out(truth, diverging(truth), "failed")
-    good = held_out(truth, off_by(truth, 0.1), "good")
+    good = held_out(truth, off_by(truth, 0.01), "good")
     story = story_of(SinglePendulum(), (good, good, failed))
-    scores = score_runs(story)
     # `diverging` ends at six tenths of the time.
-    assert scores[2].ended_s == pytest.approx(1.75)
-    assert "errs by 10 %" in verdict(story, scores)
-    assert "to one that fails)" in verdict(story, scores)
-    story = story_of(SinglePendulum(), (good, failed, failed))
-    assert "fails before the end (2 of 3 times)" in verdict(story, score_runs(story))
+    assert story.scores.runs[2].ended_s == pytest.approx(1.75)
+    text = verdict(story)
+    assert "the prediction ends before the run does (1 of 3)" in text
+    assert "failed: the error is above 10 % from t =" in text
+    assert "the prediction ends at t = 1.75 s" in text
 
 
-def test_column_that_never_moves_does_not_count():
+def test_run_in_which_nothing_moves_has_no_error():
     truth = truth_of("single-pendulum")
     still = eqx.tree_at(lambda x: x.q, truth, jnp.ones_like(truth.q))
-    moved = eqx.tree_at(lambda x: x.q, off_by(still, 0.2), jnp.zeros_like(truth.q))
-    story = story_of(SinglePendulum(), [held_out(still, moved)])
-    assert score_runs(story)[0].error == pytest.approx(0.2)
-    story = story_of(SinglePendulum(), [held_out(still, moved, recorded=("theta",))])
-    assert score_runs(story)[0].error is None
-    assert "nothing that was recorded moves" in verdict(story, score_runs(story))
-
-
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [(0.0, "0 %"), (1.0, "100 %"), (0.0996, "10 %"), (0.00523, "0.52 %"), (3e-6, "3.0e-4 %")],
-)
-def test_shares_are_told_in_two_digits(share, text):
-    assert percent(share) == text
+    story = story_of(SinglePendulum(), [held_out(still, still, recorded=("theta",))])
+    assert "nothing that was recorded moves" in verdict(story)
 
 
 def test_figure_of_a_run_holds_truth_prediction_and_inputs():
@@ -247,23 +230,23 @@ def test_columns_without_units_have_no_brackets_and_names_are_no_mathematics():
     ]
 
 
-def test_horizon_is_drawn_in_per_cent_with_limit_and_trusted_time():
+def test_horizon_is_drawn_in_per_cent_with_limit_and_valid_prediction_time():
     (axes,) = draw_horizon(HORIZON).axes
     lines = lines_of(axes)
     assert np.allclose(lines["median"], np.stack([AHEAD, 10 * AHEAD], axis=1))
     assert np.allclose(lines["saying that nothing moves"][:, 1], 90.0)
     assert np.allclose(lines["limit, 7.3 %"][:, 1], 7.3)
-    assert np.allclose(lines["trusted until 0.7 s"][:, 0], 0.7)
-    (band,) = [c for c in axes.collections if c.get_label() == "half of the starts"]
+    assert np.allclose(lines["valid prediction time, 0.7 s"][:, 0], 0.7)
+    (band,) = [c for c in axes.collections if c.get_label() == "half of the predictions"]
     corners = band.get_paths()[0].vertices
     assert np.allclose([corners[:, 1].min(), corners[:, 1].max()], [0.5, 40.0])
-    assert not any("trusted" in label for label in lines_of(draw_untrusted()))
+    assert not any("valid" in label for label in lines_of(draw_invalid()))
 
 
-def draw_untrusted():
+def draw_invalid():
     """With errors that a logarithm does not take."""
     nothing = np.where(AHEAD < 1, 0.0, np.nan)
-    return draw_horizon(replace(HORIZON, trusted_s=None, low=nothing)).axes[0]
+    return draw_horizon(replace(HORIZON, valid_s=None, low=nothing)).axes[0]
 
 
 def test_space_shows_the_data_and_marks_what_left_it():
@@ -305,13 +288,13 @@ def test_page_says_what_the_story_says():
     reader = Reader(page_of(pendulum_story))
     for words in (
         "A bench",
-        "On 2 held-out runs the prediction errs by 20 %",
+        "On 2 held-out runs the NRMSE is 22 %",
         "The sensor drifted.",
         "recipe fast",
         "61 rows were read.",
         "25 % of the predicted rows lie outside the training data (orange).",
         "15 of 122 predicted rows (12 %)",
-        "until 0.7 s.",
+        "0.1 rad at most): 0.7 s.",
         "mbdnode fit logs --out there",
         "mbdnode 0.1.0",
     ):
@@ -389,12 +372,13 @@ def test_prediction_that_fails_at_once_is_said_to_have_none():
     story = story_of(SinglePendulum(), [held_out(truth, nothing)])
     text = Reader(make_fit_page(story)).text
     assert "Not one row could be predicted. The prediction ended at t = 0 s." in text
-    assert "On the held-out run the prediction fails before the end" in text
+    assert "On the held-out run the prediction ends before the run does" in text
 
 
 def test_page_without_held_out_runs_says_so():
     known = pendulum_story().known
-    story = replace(pendulum_story(), held_out=(), horizon=None, known=known)
+    nothing = score((), pendulum_story().system.coordinates)
+    story = replace(pendulum_story(), held_out=(), scores=nothing, horizon=None, known=known)
     reader = Reader(make_fit_page(story))
     assert "No run was held out, so it is not known how well the model predicts." in reader.text
     assert len(reader.alts) == 1

@@ -98,8 +98,11 @@ def test_folder_is_whole(fitted):
     assert metrics["training_runs"] == 3
     assert metrics["held_out_runs"] == 1
     assert metrics["training_rows"] == 450
-    assert metrics["error"] > 0
+    assert metrics["nrmse"] > 0
     assert 0 <= metrics["outside"] <= 1
+    # The rate was estimated and the other coordinates follow: only the angle is judged.
+    assert list(metrics["columns"]) == ["theta1"]
+    assert metrics["columns"]["theta1"]["unit"] == "rad"
 
 
 def test_all_nine_coordinates_are_predicted_with_the_constraints_kept(fitted):

@@ -18,8 +18,13 @@ from mbdnode.training import fit
 from mbdnode.training.closed_form import parts
 from mbdnode.training.closed_form.regression import regress
 from mbdnode.training.closed_form.rows import estimate_noise, rows_of
-from mbdnode.training.closed_form.tails import MOST_TAILS, held_out_error, judged, make_tails
 from mbdnode.training.closed_form.task import Task
+from mbdnode.training.closed_form.validation import (
+    MOST_SEGMENTS,
+    evenly,
+    make_validation,
+    validation_error,
+)
 
 DT_S = 0.01
 # What comes before the end of a run, and the end.
@@ -67,28 +72,32 @@ class Swings(AbstractStream):
 CLEAN = [stepped(law, (a, 0.5), DT_S, 200) for a in (0.4, 0.7, 1.0, 1.3)]
 
 
-def test_error_on_tails_of_any_length_is_that_of_each_alone():
+def test_error_on_ends_of_any_length_is_that_of_all_their_rows():
     runs, model = swings(5, steps=(60, 35, 80)), rough_model()
     rows = [rows_from([run]) for run in runs]
     pairs = [tuple(jax.tree.map(lambda x, k=k: x[k], one) for k in CUTS) for one in rows]
     task = Task(SinglePendulum(), get_integrator("rk4"), False, 0, estimate_noise(rows[0]))
-    squares = []
+    found, wanted = [], []
     for run in runs:
         last = len(run) - 1
         truth = run.rows(20, last)
         path = mbd.simulate(model, truth.t, mbd.State(truth.q[0], truth.v[0]))
-        for found, wanted in ((path.q, truth.q), (path.v, truth.v)):
-            ends = np.asarray(wanted)[1:]
-            squares.append(np.mean(((np.asarray(found)[1:] - ends) / np.std(ends)) ** 2))
-    expected = np.sqrt(np.mean(squares))
+        found.append(np.concatenate([path.q, path.v], axis=1)[1:])
+        wanted.append(np.concatenate([truth.q, truth.v], axis=1)[1:])
+    found, wanted = np.concatenate(found), np.concatenate(wanted)
+    # The scales are those of the rows' own states, one before those that are predicted.
+    scales = np.std(np.concatenate([run.rows(20, len(run) - 2).table for run in runs]), axis=0)
+    expected = np.sqrt(np.mean(((found - wanted) / scales[1:3]) ** 2))
     assert expected > 1e-3
-    assert held_out_error(task, model, make_tails(pairs)) == pytest.approx(expected, rel=1e-9)
+    split = make_validation(pairs, None, rows_from(runs), np.array([True]), np.array([True]))
+    assert split.scales == pytest.approx(scales[1:3], rel=1e-12)
+    assert validation_error(task, model, split) == pytest.approx(expected, rel=1e-9)
 
 
 def test_of_very_many_runs_a_few_dozen_are_judged_from_first_to_last():
-    assert list(judged(5)) == [0, 1, 2, 3, 4]
-    chosen = judged(10_000)
-    assert len(chosen) == MOST_TAILS
+    assert list(evenly(5)) == [0, 1, 2, 3, 4]
+    chosen = evenly(10_000)
+    assert len(chosen) == MOST_SEGMENTS
     assert (chosen[0], chosen[-1]) == (0, 9_999)
     assert np.ptp(np.diff(chosen)) <= 1
 

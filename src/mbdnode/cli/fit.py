@@ -8,6 +8,9 @@ import typer
 
 from mbdnode.cli.arguments import typed_command
 
+# Runs that diverge are listed up to this line; all of them are in the report.
+_MOST_LINES = 6
+
 
 def fit(
     logs: Annotated[
@@ -162,20 +165,28 @@ def _finder(mechanism: str):
     return find
 
 
+def _judged(fitted) -> list[tuple[str, str]]:
+    """How well held-out runs are predicted, how far ahead, and where not."""
+    from mbdnode.evaluation import percent
+
+    scores, horizon = fitted.scores, fitted.horizon
+    if not scores.runs:
+        return [("held-out error", "nothing was held out")]
+    each = ", ".join(str(column) for column in scores.columns)
+    told = f"NRMSE {percent(scores.nrmse)} ({each})" if scores.nrmse is not None else each
+    lines = [("held-out error", told)]
+    if horizon is not None:
+        bar = f"half of the predictions within {percent(horizon.limit)} (angles 0.1 rad at most)"
+        lines.append(("valid prediction", f"{horizon}; {bar}"))
+    for run in scores.runs:
+        if run.where:
+            lines.append(("diverges", f"{run.name}: error {run.divergence}"))
+    return lines[:_MOST_LINES]
+
+
 def _lines(fitted) -> list[tuple[str, str]]:
     numbers = fitted.metrics()
-    error = numbers["error"]
-    said = "nothing was held out" if not fitted.held_out else "a prediction ended early"
-    judged = said if error is None else f"{error:.2g} spreads of the motion (median, rms)"
-    trusted = numbers["trusted_s"]
-    lines = [
-        ("training", numbers["status"]),
-        ("held-out error", judged),
-        (
-            "trusted ahead",
-            "not at all" if trusted is None else f"{trusted:.3g} s, error below 10 %",
-        ),
-    ]
+    lines = [("training", numbers["status"]), *_judged(fitted)]
     if numbers["outside"] is not None:
         lines.append(("outside the data", f"{100 * numbers['outside']:.1f} % of predicted rows"))
     if numbers["position_residual"]:

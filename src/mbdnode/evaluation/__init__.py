@@ -1,18 +1,50 @@
-"""What a trajectory says: error, energy, reactions; and what a model is worth to a controller."""
+"""What a trajectory says, how far predictions are from it, what a model is worth in control.
+
+Runs are held out by `split` and `hold_out_runs`, predictions of them are scored by `score`, and
+`measure_horizon` says how far ahead they are valid.
+"""
 
 from mbdnode.evaluation.control import JacobianError, jacobian_error, loop_difference
-from mbdnode.evaluation.energy import energy
+from mbdnode.evaluation.energy import energy, energy_drift
+from mbdnode.evaluation.holdout import Holdout, hold_out_runs, separate_files, split, split_runs
+from mbdnode.evaluation.horizon import Horizon, measure_horizon
+from mbdnode.evaluation.judging import (
+    ColumnScore,
+    HeldOut,
+    RunScore,
+    Scores,
+    percent,
+    predict,
+    predict_runs,
+    score,
+)
 from mbdnode.evaluation.metrics import Metrics, evaluate, nrmse
 from mbdnode.evaluation.reactions import Reactions, reactions
 
 __all__ = [
+    "ColumnScore",
+    "HeldOut",
+    "Holdout",
+    "Horizon",
     "JacobianError",
     "Metrics",
     "Reactions",
+    "RunScore",
+    "Scores",
     "energy",
+    "energy_drift",
     "evaluate",
+    "hold_out_runs",
     "jacobian_error",
     "loop_difference",
+    "measure_horizon",
     "nrmse",
+    "percent",
+    "predict",
+    "predict_runs",
     "reactions",
+    "score",
+    "separate_files",
+    "split",
+    "split_runs",
 ]

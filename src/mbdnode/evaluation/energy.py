@@ -5,6 +5,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
@@ -36,6 +37,30 @@ def energy(
             f"{type(mechanism).__name__} defines no potential energy; add `potential_energy`."
         )
     return _energy(mechanism, trajectory.q, trajectory.v, mu)
+
+
+def energy_drift(
+    mechanism: AbstractMechanism,
+    trajectory: Trajectory,
+    parameters: Mapping[str, Any] | None = None,
+) -> float | None:
+    """The largest distance from the energy at the start, where energy is conserved.
+
+    **Arguments:**
+
+    - `mechanism`, `trajectory`, `parameters`: as for `energy`.
+
+    **Returns:**
+
+    The drift; None for a mechanism that is not conservative or has no potential, and for one that
+    inputs work on: what dissipation takes and inputs give is no error.
+    """
+    mu = resolve_parameters(mechanism, parameters)
+    known = mechanism.potential_energy(trajectory.q[0], mu) is not None
+    if not (mechanism.conservative and known) or np.any(np.asarray(trajectory.u)):
+        return None
+    values = np.asarray(energy(mechanism, trajectory, parameters))
+    return float(np.max(np.abs(values - values[0])))
 
 
 @eqx.filter_jit

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.errors import UserError
-from mbdnode.evaluation.energy import energy
+from mbdnode.evaluation.energy import energy_drift
 from mbdnode.multibody import (
     AbstractMechanism,
     AbstractSystem,
@@ -23,10 +23,8 @@ from mbdnode.multibody import (
     resolve_parameters,
     velocity_residual,
 )
+from mbdnode.scoring import column_scales, nrmse_of, row_errors
 from mbdnode.trajectory import Trajectory
-
-# The standard deviation of an angle that is anywhere in a turn, and what only round-off moves.
-_TURN, _STILL = np.pi / np.sqrt(3), 1e-9
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,8 @@ class Metrics:
     - `mse_ood`: over the times after it only; likewise.
     - `mse_sum`: summed over components, averaged over times: the paper's printed formula.
     - `position_residual`, `velocity_residual`: largest constraint violation of the prediction.
-    - `energy_drift`: largest change of the prediction's energy; None for systems without.
+    - `energy_drift`: largest change of the prediction's energy; None where energy is not conserved,
+        because the mechanism dissipates or inputs work on it.
     """
 
     mse: float
@@ -110,8 +109,8 @@ def evaluate(
 def nrmse(prediction: Trajectory, truth: Trajectory, coordinates: Sequence[Coordinate]) -> float:
     """The root-mean-square error in units of the motion's own standard deviation.
 
-    Each position and velocity that moves counts alike. An angle's standard deviation counts as at
-    most that of one that is anywhere in a turn, since winding does not make an error smaller.
+    Each position and velocity that moves counts alike, by the measure of `mbdnode.scoring`: the
+    unit of an angle is one radian at most, since winding does not make an error smaller.
 
     **Arguments:**
 
@@ -120,18 +119,13 @@ def nrmse(prediction: Trajectory, truth: Trajectory, coordinates: Sequence[Coord
 
     **Returns:**
 
-    A fraction; not a number where the prediction ended early.
+    A fraction; not a number where the prediction ended early, or nothing moves.
     """
     found = np.concatenate([np.asarray(prediction.q), np.asarray(prediction.v)], axis=1)
     exact = np.concatenate([np.asarray(truth.q), np.asarray(truth.v)], axis=1)
-    most = np.array([_TURN if c.is_angle else np.inf for c in coordinates])
-    spread = np.std(exact, axis=0)
-    spread = np.minimum(spread, np.concatenate([most, np.full(len(most), np.inf)]))
-    moving = spread > _STILL * np.maximum(1.0, np.max(np.abs(exact), axis=0))
-    if not np.any(moving):
-        return float(np.sqrt(np.mean((found - exact) ** 2)))
-    parts = np.mean((found - exact)[:, moving] ** 2, axis=0) / spread[moving] ** 2
-    return float(np.sqrt(np.mean(parts)))
+    angles = [*(c.is_angle for c in coordinates), *(False for _ in coordinates)]
+    errors = row_errors(exact, found, column_scales([exact], angles))
+    return nrmse_of([errors]) if np.all(np.isfinite(found)) else float("nan")
 
 
 def _split(squares: np.ndarray, train_steps: int | None):
@@ -162,7 +156,4 @@ def _residuals(run: Trajectory, system, parameters) -> tuple[float, float]:
 def _drift(run: Trajectory, system, parameters) -> float | None:
     if not isinstance(system, AbstractMechanism):
         return None
-    if system.potential_energy(run.q[0], resolve_parameters(system, parameters)) is None:
-        return None
-    stored = energy(system, run, parameters)
-    return float(jnp.max(jnp.abs(stored - stored[0])))
+    return energy_drift(system, run, parameters)

@@ -10,19 +10,18 @@ import numpy as np
 from mbdnode.data import StepStream
 from mbdnode.data.stream import AbstractStream
 from mbdnode.errors import UserError
-from mbdnode.evaluation import Metrics, evaluate, nrmse
+from mbdnode.evaluation import Metrics, evaluate, nrmse, predict
 from mbdnode.experiments import get_case
 from mbdnode.experiments.case import Case, Trial
 from mbdnode.experiments.configuration import MODELS, NUMERICAL, RunConfig, integrator_of
 from mbdnode.experiments.control_task import ControlTask, judge
 from mbdnode.integrators import get_integrator
 from mbdnode.models import KINDS, LAW, MBDNODE, AbstractModel, Capability, check_capable
-from mbdnode.multibody import AbstractSystem
 from mbdnode.naming import unknown_name
 from mbdnode.report.chapters import Probe
 from mbdnode.simulation import simulate
 from mbdnode.training import RECIPES, Checkpoint, Fit, check_training, fit
-from mbdnode.trajectory import Dataset, State, Trajectory
+from mbdnode.trajectory import Dataset, Trajectory
 
 # Draws of a closed form that are held in memory at once.
 _LARGEST_CHUNK = 20_000
@@ -182,29 +181,6 @@ def run(
 def _task_truth(case: Case, task: ControlTask) -> Trajectory:
     """The loop whose controller plans with the mechanism itself."""
     return task.run(case.mechanism, task.controller(case.mechanism))
-
-
-def predict(model: Any, truth: Trajectory, integrator: str, parameters: Mapping) -> Trajectory:
-    """What a model says of a motion, from the part of it that the model may see.
-
-    **Arguments:**
-
-    - `model`: a trained model, or a mechanism.
-    - `truth`: the motion: its times, its inputs, its first state, or its first few.
-    - `integrator`: for a model that has one.
-    - `parameters`: of the system, if not the defaults.
-
-    **Returns:**
-
-    A `Trajectory` at the same times.
-    """
-    past = model.history if isinstance(model, AbstractModel) else 1
-    initial = truth.rows(0, past - 1) if past > 1 else State(truth.q[0], truth.v[0])
-    driven = bool(np.any(np.asarray(truth.u)))
-    options = {"inputs": truth.u if driven else None, "parameters": parameters}
-    if isinstance(model, AbstractSystem):
-        options["integrator"] = integrator
-    return simulate(model, truth.t, initial, **options)
 
 
 def _probe(case: Case, model: Any, config: RunConfig) -> tuple[Probe, ...]:

@@ -17,11 +17,12 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from mbdnode.evaluation import energy
+from mbdnode.evaluation import HeldOut, Horizon, energy, percent
+from mbdnode.evaluation.judging import predicted_rows
 from mbdnode.multibody import AbstractMechanism, AbstractSystem, resolve_parameters
 from mbdnode.report import panels
-from mbdnode.report.fit_numbers import columns_of, percent, predicted_rows
-from mbdnode.report.fit_story import FitStory, HeldOut, Horizon
+from mbdnode.report.fit_numbers import columns_of
+from mbdnode.report.fit_story import FitStory
 from mbdnode.report.style import COLOURS, MUTED, new_figure, styled, symbol
 from mbdnode.trajectory import Trajectory
 
@@ -71,22 +72,22 @@ def draw_horizon(horizon: Horizon) -> Figure:
         for values in (horizon.low, horizon.middle, horizon.high, horizon.persistence)
     )
     axes.fill_between(
-        ahead, low, high, color=FOUND, alpha=0.18, linewidth=0, label="half of the starts"
+        ahead, low, high, color=FOUND, alpha=0.18, linewidth=0, label="half of the predictions"
     )
     axes.plot(ahead, middle, color=FOUND, linewidth=1.8, label="median")
     axes.plot(ahead, still, ":", color=MUTED, linewidth=1.6, label="saying that nothing moves")
     axes.axhline(100.0, color=MUTED, linewidth=0.8, label="saying the mean")
     limit = f"limit, {percent(horizon.limit)}"
     axes.axhline(100 * horizon.limit, color=BEYOND, linewidth=1.0, linestyle="--", label=limit)
-    if horizon.trusted_s is not None:
-        axes.axvspan(0.0, horizon.trusted_s, color="#e9f4ee", zorder=0)
-        label = f"trusted until {horizon.trusted_s:.3g} s"
-        axes.axvline(horizon.trusted_s, color=COLOURS[2], linewidth=1.6, label=label)
+    if horizon.valid_s is not None:
+        axes.axvspan(0.0, horizon.valid_s, color="#e9f4ee", zorder=0)
+        label = f"valid prediction time, {horizon}"
+        axes.axvline(horizon.valid_s, color=COLOURS[2], linewidth=1.6, label=label)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlim(0.0, float(ahead[-1]))
     axes.set_xlabel("time ahead [s]")
-    axes.set_ylabel("error [% of the spread]")
+    axes.set_ylabel("error [% of the standard deviation]")
     figure.legend(loc="outside lower center", ncols=3)
     return figure
 

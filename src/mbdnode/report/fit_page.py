@@ -16,6 +16,8 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from mbdnode.data.atomic import replace_file
+from mbdnode.evaluation import HeldOut, RunScore, percent
+from mbdnode.evaluation.judging import predicted_rows
 from mbdnode.evaluation.verdict import as_printed
 from mbdnode.multibody import AbstractMechanism, constraint_counts, resolve_parameters
 from mbdnode.report import animation
@@ -30,9 +32,9 @@ from mbdnode.report.fit_figures import (
     draw_run,
     energies,
 )
-from mbdnode.report.fit_numbers import Score, percent, predicted_rows, score_runs, verdict
+from mbdnode.report.fit_numbers import verdict
 from mbdnode.report.fit_space import draw_space
-from mbdnode.report.fit_story import FitStory, HeldOut
+from mbdnode.report.fit_story import FitStory
 from mbdnode.report.panels import Predicted
 from mbdnode.report.style import styled
 from mbdnode.report.titles import seconds_text
@@ -69,7 +71,7 @@ def make_fit_page(story: FitStory) -> str:
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
     )
-    scores, shown = score_runs(story), story.held_out[:_MOST_RUNS]
+    scores, shown = story.scores.runs, story.held_out[:_MOST_RUNS]
     film = _film(story)
     parts = [
         _part("facts", "The model") if story.facts else None,
@@ -85,7 +87,7 @@ def make_fit_page(story: FitStory) -> str:
     return environment.from_string(asset("fit.html.j2")).render(
         css=Markup(asset("page.css") + asset("fit.css")),
         title=story.title,
-        verdict=verdict(story, scores),
+        verdict=verdict(story),
         warnings=story.warnings,
         parts=[part for part in parts if part is not None],
         facts=story.facts,
@@ -147,10 +149,12 @@ def _held_out(story: FitStory) -> dict[str, Any]:
     if not count:
         return _part("held-out", "Held-out runs", ("No run was held out.",))
     texts = [
-        "The model predicts each of these runs from its first state and its inputs alone. The "
-        "error is the root mean square over rows and recorded columns, in per cent of each "
-        "column's spread (its standard deviation over all held-out runs): at 100 % the prediction "
-        "is as bad as always saying the mean."
+        "The model predicts each of these runs from its initial state and its inputs alone. The "
+        "error is the NRMSE: the root mean square over rows and recorded columns, in per cent of "
+        "each column's standard deviation over all held-out runs, at 100 % as bad as always saying "
+        "the mean. An angle counts in radians where its standard deviation is larger than one. "
+        "Columns that were estimated and not recorded do not count.",
+        f"Over all runs: {', '.join(str(column) for column in story.scores.columns)}.",
     ]
     if count > _MOST_RUNS:
         texts.append(
@@ -159,24 +163,25 @@ def _held_out(story: FitStory) -> dict[str, Any]:
     return _part("held-out", "Held-out runs", texts)
 
 
-def _row(score: Score) -> dict[str, str]:
+def _row(score: RunScore) -> dict[str, str | bool]:
     return {
         "name": score.name,
         "length": seconds_text(score.seconds),
         "rows": f"{score.rows:,}",
-        "error": "-" if score.error is None else percent(score.error),
+        "error": "-" if score.nrmse is None else percent(score.nrmse),
         "outside": percent(score.outside),
-        "ended": "" if score.ended_s is None else f"ended at t = {score.ended_s:.4g} s",
+        "left": score.divergence,
+        "ended": score.ended_s is not None,
     }
 
 
-def _run(story: FitStory, run: HeldOut, score: Score) -> dict[str, Any]:
+def _run(story: FitStory, run: HeldOut, score: RunScore) -> dict[str, Any]:
     caption = f"{run.name}: recorded columns (grey) and their prediction (blue). "
     if math.isnan(score.outside):
         numbers = "not predicted"
         caption += "Not one row could be predicted."
     else:
-        numbers = "no error to tell" if score.error is None else f"error {percent(score.error)}"
+        numbers = "no error to tell" if score.nrmse is None else f"NRMSE {percent(score.nrmse)}"
         numbers += f", {percent(score.outside)} outside the training data"
         shaded = " (orange)." if score.outside > 0 else "."
         caption += f"{percent(score.outside)} of the predicted rows lie outside the training data"
@@ -185,27 +190,25 @@ def _run(story: FitStory, run: HeldOut, score: Score) -> dict[str, Any]:
         numbers += f", ended at t = {score.ended_s:.4g} s"
         caption += f" The prediction ended at t = {score.ended_s:.4g} s"
         caption += "." if bool(run.prediction.status.ok) else f": {run.prediction.status}."
+    if score.where:
+        caption += f" The error is {score.where}."
     alt = f"Recorded columns of {run.name} over time, truth and prediction."
     figure = _picture(draw_run(story.system, run), caption, alt)
     return {"name": run.name, "numbers": numbers, "figure": figure}
 
 
 def _horizon(story: FitStory) -> dict[str, Any]:
-    title, horizon = "How far ahead", story.horizon
+    title, horizon = "Valid prediction time", story.horizon
     if horizon is None:
         text = "There was nothing to measure the error against the time ahead on."
         return _part("horizon", title, (text,))
     caption = (
-        "Error against the time predicted ahead, over many starts in the held-out runs: the median "
-        "and the half of the starts around it, in per cent of the motion's spread. "
+        f"Error against the time predicted ahead, over predictions from {horizon.predictions} "
+        "initial states in the held-out runs, each to the end of its run: the median and the half "
+        "of the predictions around it, in per cent of the standard deviation (an angle: of at most "
+        "1 rad). The valid prediction time is that until which the median stays within "
+        f"{percent(horizon.limit)} (an angle: 0.1 rad at most): {horizon}."
     )
-    if horizon.trusted_s is None:
-        caption += f"The median is never below the limit of {percent(horizon.limit)}."
-    else:
-        caption += (
-            f"The median stays below the limit of {percent(horizon.limit)} until "
-            f"{horizon.trusted_s:.3g} s."
-        )
     alt = "Error against the time predicted ahead, with the error of saying that nothing moves."
     return _part("horizon", title, (), (_picture(draw_horizon(horizon), caption, alt),))
 

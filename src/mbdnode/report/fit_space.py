@@ -8,6 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from mbdnode.evaluation import HeldOut
+from mbdnode.evaluation.judging import predicted_rows
 from mbdnode.multibody import (
     Coordinate,
     choose_partition,
@@ -16,8 +18,8 @@ from mbdnode.multibody import (
 )
 from mbdnode.report import panels
 from mbdnode.report.fit_figures import BEYOND, FOUND, MOST_POINTS, labelled
-from mbdnode.report.fit_numbers import columns_of, predicted_rows
-from mbdnode.report.fit_story import FitStory, HeldOut
+from mbdnode.report.fit_numbers import columns_of
+from mbdnode.report.fit_story import FitStory
 from mbdnode.report.style import new_figure, styled
 
 _KNOWN = "#b4bec7"

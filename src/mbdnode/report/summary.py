@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mbdnode.evaluation import energy
+from mbdnode.evaluation import energy_drift
 from mbdnode.multibody import AbstractMechanism, constraint_counts, resolve_parameters
 from mbdnode.trajectory import Trajectory
 
@@ -69,10 +69,6 @@ def summarise(
     )
     position = float(np.max(kept.position_residual)) if holonomic else None
     velocity = float(np.max(kept.velocity_residual)) if holonomic + nonholonomic else None
-    drift = None
-    if mechanism.conservative and not np.any(kept.u):
-        values = np.asarray(energy(mechanism, kept, parameters))
-        drift = float(np.max(np.abs(values - values[0])))
     return Summary(
         rows=len(kept),
         start_s=float(kept.t[0]),
@@ -80,5 +76,5 @@ def summarise(
         degrees_of_freedom=len(mechanism.coordinates) - holonomic - nonholonomic,
         position_residual=position,
         velocity_residual=velocity,
-        energy_drift_j=drift,
+        energy_drift_j=energy_drift(mechanism, kept, parameters),
     )

@@ -1,7 +1,7 @@
 """Where the training data lies, and whether a state is still near it.
 
 A model knows what it has seen. The distance of a state and its inputs to the nearest of the
-training data, in columns scaled to unit spread, says how far it is from that; angles count through
+training data, in columns scaled to unit variance, says how far it is from that; angles count by
 sine and cosine, so that a turn more is no distance. The threshold comes from the data itself: cut
 into stretches, it is the distance to all other stretches that 99 of 100 rows do not exceed. A new
 run is then outside where it is farther from the data than the data is from itself.
@@ -43,7 +43,7 @@ class Domain(eqx.Module):
     angles: tuple[bool, ...] = eqx.field(static=True)
 
     def distance(self, run: Trajectory) -> np.ndarray:
-        """The distance of every row to the nearest of the data, in spreads.
+        """The distance of every row to the nearest of the data, in standard deviations.
 
         **Arguments:**
 

@@ -66,7 +66,8 @@ def complete_runs(system: AbstractSystem, data: Dataset) -> tuple[Dataset, list[
                 f"{type(system).__name__} determines it. Record it, or leave it out of the system."
             )
         runs = [_reordered(system, run) for run in data.trajectories]
-        return Dataset(runs, data.parameters, data.summary), notes
+        told = _recorded(system, data, recorded)
+        return Dataset(runs, data.parameters, data.summary, told), notes
     chosen, runs = _completed_by_some(system, data)
     others = [name for name in system.coordinate_names if name not in chosen]
     notes.append(
@@ -80,7 +81,17 @@ def complete_runs(system: AbstractSystem, data: Dataset) -> tuple[Dataset, list[
             ]
             rms = float(np.sqrt(np.mean(np.concatenate(apart) ** 2)))
             notes.append(f"checked: {name} as recorded is {rms:.3g} (rms) off what follows from it")
-    return Dataset(runs, data.parameters, data.summary), notes
+    # A coordinate that was recorded beside those is now what follows from them.
+    return Dataset(runs, data.parameters, data.summary, _recorded(system, data, chosen)), notes
+
+
+def _recorded(system: AbstractSystem, data: Dataset, kept: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns that are as they were measured, by the system's names."""
+    first = data.trajectories[0]
+    told = first.columns if data.recorded is None else data.recorded
+    rates = dict(zip(first.coordinates, first.rates, strict=True))
+    names = dict(zip(system.coordinate_names, system.rate_names, strict=True))
+    return (*kept, *(names[name] for name in kept if rates[name] in told))
 
 
 def _scalars(values: Mapping[str, Any]) -> dict[str, float]:

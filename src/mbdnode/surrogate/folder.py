@@ -81,7 +81,7 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
         ("recipe", f"{config.recipe}: {RECIPE_LINES[config.recipe]}"),
         ("trained on", f"{len(training.trajectories):,} runs, {prepared.rows:,} rows"),
         ("held out", f"{len(fitted.held_out):,} runs"),
-        ("training", fit.status),
+        ("training", fitted.status),
         ("time", f"{fit.train_seconds:.1f} s, and {fit.compile_seconds:.1f} s of compiling"),
         ("seed", str(config.seed)),
         ("date", datetime.datetime.now().astimezone().isoformat(timespec="seconds")),
@@ -94,6 +94,7 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
         facts=facts,
         read=prepared.notes,
         held_out=fitted.held_out,
+        scores=fitted.scores,
         horizon=fitted.horizon,
         known=_known(fitted),
         warnings=_warnings(fitted),
@@ -128,6 +129,7 @@ def _warnings(fitted: Fitted) -> tuple[str, ...]:
     for one in fitted.held_out:
         if not bool(one.prediction.status.ok):
             found.append(f"{one.name}: {one.prediction.status}")
+    found += [f"{doubt[0].upper()}{doubt[1:]}." for doubt in fitted.doubts()]
     share = fitted.metrics()["outside"]
     if share is not None and share > 0.05:
         found.append(

@@ -12,7 +12,7 @@ import numpy as np
 from mbdnode.data.logs import find_files, read
 from mbdnode.data.logs.reading import read_inputs
 from mbdnode.errors import UserError
-from mbdnode.experiments.run import predict
+from mbdnode.evaluation import predict
 from mbdnode.models import AbstractModel
 from mbdnode.multibody import AbstractSystem, consistent_state, resolve_parameters
 from mbdnode.simulation import simulate

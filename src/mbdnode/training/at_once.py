@@ -8,16 +8,11 @@ from threadpoolctl import threadpool_limits
 
 from mbdnode.models.library import Forces
 from mbdnode.training.closed_form import fit_closed_form
-from mbdnode.training.closed_form.recipe import Tell
+from mbdnode.training.closed_form.recipe import SegmentError, Tell
 from mbdnode.training.compilation import counted_compilation
 from mbdnode.training.config import TrainingConfig
 from mbdnode.training.fitted import Fit
 from mbdnode.trajectory import Dataset
-
-# An error of this part of the motion is no prediction to rely on.
-_POOR = 0.1
-# Within this factor of the noise nothing better can be told.
-_NEAR = 1.2
 
 
 def fit_at_once(
@@ -65,26 +60,45 @@ def fit_at_once(
             tell=None if report is None else _teller(report),
         )
     found, error = choice.chosen.candidate, choice.chosen.error
-    # What is as near as the noise lets one see is not to blame for the noise.
-    doubt = (
-        ""
-        if error < max(_POOR, _NEAR * choice.floor)
-        else "; no law was found that predicts this motion well"
-    )
     tried = f"of {len(choice.trials)} tried" if len(choice.trials) > 1 else "the first tried"
     return Fit(
         model=choice.model,
         history=[],
-        status=f"chose a {found.name}, {tried}; error on the held-out part {error:.1e}{doubt}",
+        status=f"chose a {found.name}, {tried}; {judged(choice.segments)}",
         outcome="completed",
         updates=0,
         train_seconds=max(choice.seconds - compilation.seconds, 0.0),
         compile_seconds=compilation.seconds,
         diagnostics={
             "structure": found.structure,
-            "held_out_error": error,
+            "validation_nrmse": error,
             "noise": choice.noise.relative,
         },
+    )
+
+
+def judged(segments: tuple[SegmentError, ...]) -> str:
+    """The error over the validation split, and what is to be doubted, for a status.
+
+    **Arguments:**
+
+    - `segments`: the errors of the chosen candidate, the longest segments first.
+
+    **Returns:**
+
+    A part of a sentence.
+    """
+    longest, last = segments[0], segments[-1]
+    told = f"validation NRMSE {longest.error:.1e}"
+    if longest.seconds:
+        told += f" over {longest.seconds:.3g} s"
+    if longest.good:
+        return told
+    if not last.good:
+        return f"{told}; no law was found that predicts this motion well"
+    return (
+        f"{told}, {last.error:.1e} over {last.seconds:.3g} s: it predicts this motion well for "
+        f"about {last.seconds:.3g} s, and not for {segments[-2].seconds:.3g} s"
     )
 
 

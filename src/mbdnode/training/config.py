@@ -16,7 +16,7 @@ class TrainingConfig:
     **Arguments:**
 
     - `method`: "gradient" descent on a loss; or a "closed form" that is chosen among candidates
-        on a held-out part of the training range, or that and its steps "polished". These two use
+        on a validation split of the training range, or that and its steps "polished". These two use
         the integrator, `structure` and `known`, and nothing else of what follows; "gradient" does
         not use those two.
     - `integrator`: the one inside the loss.

@@ -105,7 +105,7 @@ class Smoother:
         if not self.status:
             return data
         runs = [_smoothed(run, self.windows) for run in data.trajectories]
-        return Dataset(runs, data.parameters, data.summary)
+        return Dataset(runs, data.parameters, data.summary, data.recorded)
 
 
 def choose_smoother(system: Any, data: Dataset) -> Smoother:

@@ -66,7 +66,8 @@ def read(
 
     **Returns:**
 
-    A `Dataset` with a trajectory for each piece of each run, and a `Summary`.
+    A `Dataset` with a trajectory for each piece of each run, and a `Summary`; its `recorded` says
+    which rates were measured.
     """
     from mbdnode.trajectory import Dataset
 
@@ -94,6 +95,7 @@ def read(
         [make_trajectory(piece.t, piece.q, piece.v, piece.u, names) for piece, _ in pieces],
         [values for _, values in pieces],
         Summary(tuple(reader.runs), tuple(reader.notes)),
+        names.recorded,
     )
 
 

@@ -28,11 +28,21 @@ Columns = Sequence[str] | Mapping[str, str]
 
 @dataclass(frozen=True)
 class Names:
-    """What the columns of a trajectory are called."""
+    """What the columns of a trajectory are called.
+
+    `estimated` are the rates that were not recorded.
+    """
 
     coordinates: tuple[str, ...]
     rates: tuple[str, ...]
     inputs: tuple[str, ...]
+    estimated: tuple[str, ...] = ()
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """The coordinates, and the rates that were measured."""
+        measured = [name for name in self.rates if name not in self.estimated]
+        return (*self.coordinates, *measured)
 
 
 @dataclass(frozen=True)
@@ -230,7 +240,8 @@ def _names(layout: Layout, roles: Roles, signals: Mapping[Any, Signal] | None) -
         rate = f"{name}_dot" if found is None or column is None else found.plain(column, column)
         rates.append(f"{name}_dot" if rate in (*coordinates, *inputs, *rates) else rate)
     _check_names(coordinates, inputs)
-    return Names(tuple(coordinates), tuple(rates), tuple(inputs))
+    estimated = [name for name, found in zip(rates, layout.rates, strict=True) if found is None]
+    return Names(tuple(coordinates), tuple(rates), tuple(inputs), tuple(estimated))
 
 
 def _check_names(coordinates: list[str], inputs: list[str]) -> None:

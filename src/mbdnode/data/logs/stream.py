@@ -2,29 +2,45 @@
 
 Training asks for chunks of one shape in any order and many times over, and a text file can be read
 in one order only. So the windows go to a temporary file, where each has its place; memory holds one
-part of a log, or one chunk.
+part of a log, or one chunk. Each window knows its run and its rows, so that some can be held out.
 """
 
+import copy
 import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mbdnode.data.atomic import Paths
-from mbdnode.data.logs.finishing import Piece
 from mbdnode.data.logs.request import Reader, make_request, make_trajectory
 from mbdnode.data.logs.summary import Note, Summary, counted
 from mbdnode.data.stream import AbstractStream
 from mbdnode.errors import UserError
-from mbdnode.trajectory import Dataset
+from mbdnode.trajectory import Dataset, Trajectory, rows_identity
 
 # Rows of a log that are cleaned at a time.
 _PART = 400_000
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a window was.
+
+    **Arguments:**
+
+    - `run`, `piece`: of the log, by number; a run that was read in parts is one run.
+    - `first`: its first row, in the piece.
+    """
+
+    run: int
+    piece: int
+    first: int
 
 
 class LogStream(AbstractStream):
@@ -64,40 +80,78 @@ class LogStream(AbstractStream):
         self._remove = weakref.finalize(self, shutil.rmtree, home, True)
         self._file, self._window = home / "windows", window
         reader = Reader(request, _PART, report)
+        self._keeper: LogStream | None = None
+        # Of each window, where it was and the parameters of its run.
+        self.places: tuple[Place, ...] = ()
+        self._mu: list[dict[str, float]] = []
+        # Of each run by name, the rows of its pieces, and what tells them from others.
+        self.runs: dict[str, list[int]] = {}
+        self.identities: dict[str, list[str]] = {}
         try:
-            self._mu = self._fill(reader)
+            self._fill(reader)
         except BaseException:
             self._remove()
             raise
         assert reader.names is not None
-        self._names, total = reader.names, len(self._mu)
-        self.count = max(1, -(-total * (window + 1) // chunk_rows))
+        self._names, self._chunk_rows = reader.names, chunk_rows
+        self.summary = Summary(tuple(reader.runs), tuple(reader.notes))
+        self._take(range(len(self._mu)))
+
+    def _take(self, windows: Sequence[int]) -> None:
+        self._taken, total = np.array(windows, int), len(windows)
+        self.count = max(1, -(-total * (self._window + 1) // self._chunk_rows))
         self._size = -(-total // self.count)
-        notes = [*reader.notes, self._described(total)]
-        self.summary = Summary(tuple(reader.runs), tuple(notes))
+        others = [note for note in self.summary.notes if note.kind != "windows"]
+        self.summary = Summary(self.summary.runs, (*others, self._described(total)))
+
+    def only(self, windows: Sequence[int]) -> "LogStream":
+        """A stream of some of the windows, from the same file.
+
+        **Arguments:**
+
+        - `windows`: indices into `places`, at least one.
+
+        **Returns:**
+
+        A `LogStream`.
+        """
+        if not len(windows):
+            raise ValueError("A stream needs at least one window.")
+        part = copy.copy(self)
+        part._keeper = self  # The file is removed with the stream that wrote it.
+        part._take(windows)
+        return part
 
     def _described(self, total: int) -> Note:
         filled = self.count * self._size - total if self.count else 0
         again = f", of which {filled:,} come twice to fill them up" if filled else ""
         parts = counted(self.count or 0, "chunk")
         return Note(
-            "read",
-            f"{total:,} windows of {self._window} steps in {parts} of {self._size:,}"
+            "windows",
+            f"{total:,} of {self._window} steps in {parts} of {self._size:,}"
             f"{again}; runs of more than {_PART:,} rows were read in parts",
         )
 
-    def _fill(self, reader: Reader) -> list[dict[str, float]]:
+    def _fill(self, reader: Reader) -> None:
         """Write every window; what is left over at the end of a piece is covered by one more."""
-        parameters: list[dict[str, float]] = []
+        places: list[Place] = []
+        numbers: dict[str, int] = {}
         with open(self._file, "wb") as file:
             for piece, values in reader.pieces():
                 table = np.column_stack([piece.t, piece.q, piece.v, piece.u])
                 last = len(table) - 1
                 starts = np.minimum(np.arange(0, last, self._window), last - self._window)
+                name = reader.runs[-1].place
+                number = numbers.setdefault(name, len(numbers))
+                pieces = self.runs.setdefault(name, [])
                 for start in starts:
                     file.write(table[start : start + self._window + 1].tobytes())
-                parameters += [values] * len(starts)
-        return parameters
+                    places.append(Place(number, len(pieces), int(start)))
+                pieces.append(len(table))
+                same = rows_identity(piece.t, piece.q, piece.u)
+                self.identities.setdefault(name, []).append(same)
+                self._mu += [values] * len(starts)
+        self.places = tuple(places)
 
     def chunk(self, number: int) -> Dataset:
         """A batch of windows.
@@ -111,23 +165,46 @@ class LogStream(AbstractStream):
         A `Dataset` with one batch of trajectories.
         """
         assert self.count is not None
-        wanted = np.arange(number % self.count, len(self._mu), self.count)
-        wanted = np.resize(wanted, self._size)
-        nq, nu = len(self._names.coordinates), len(self._names.inputs)
-        shape = (self._window + 1, 1 + 2 * nq + nu)
-        bytes_each = 8 * shape[0] * shape[1]
-        table = np.empty((self._size, *shape))
-        with open(self._file, "rb") as file:
-            for place, window in enumerate(wanted):
-                file.seek(int(window) * bytes_each)
-                table[place] = np.frombuffer(file.read(bytes_each)).reshape(shape)
-        piece = Piece(
-            table[..., 0],
-            table[..., 1 : 1 + nq],
-            table[..., 1 + nq : 1 + 2 * nq],
-            table[..., 1 + 2 * nq :],
-        )
+        taken = self._taken[np.arange(number % self.count, len(self._taken), self.count)]
+        wanted = np.resize(taken, self._size)
         names = self._mu[0]
         values = {name: np.array([self._mu[i][name] for i in wanted]) for name in names}
-        run = make_trajectory(piece.t, piece.q, piece.v, piece.u, self._names)
-        return Dataset(run, values)
+        run = self._trajectory(self._tables(wanted))
+        return Dataset(run, values, recorded=self._names.recorded)
+
+    def stretch(self, windows: Sequence[int]) -> Dataset:
+        """Consecutive windows of one piece as the run that they were.
+
+        **Arguments:**
+
+        - `windows`: indices into `places`, in order.
+
+        **Returns:**
+
+        A `Dataset` of one trajectory.
+        """
+        tables, parts = self._tables(np.array(windows, int)), []
+        end = -1
+        for window, table in zip(windows, tables, strict=True):
+            first = self.places[window].first
+            # Neighbours share a row, and the last window of a piece may share many.
+            parts.append(table[max(0, end + 1 - first) if parts else 0 :])
+            end = first + self._window
+        run = self._trajectory(np.concatenate(parts))
+        return Dataset(run, self._mu[windows[0]], recorded=self._names.recorded)
+
+    def _tables(self, windows: np.ndarray) -> np.ndarray:
+        columns = 1 + 2 * len(self._names.coordinates) + len(self._names.inputs)
+        shape = (self._window + 1, columns)
+        bytes_each = 8 * shape[0] * shape[1]
+        table = np.empty((len(windows), *shape))
+        with open(self._file, "rb") as file:
+            for place, window in enumerate(windows):
+                file.seek(int(window) * bytes_each)
+                table[place] = np.frombuffer(file.read(bytes_each)).reshape(shape)
+        return table
+
+    def _trajectory(self, table: np.ndarray) -> Trajectory:
+        nq = len(self._names.coordinates)
+        t, q, v, u = np.split(table, [1, 1 + nq, 1 + 2 * nq], axis=-1)
+        return make_trajectory(t[..., 0], q, v, u, self._names)

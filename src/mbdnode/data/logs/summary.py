@@ -62,7 +62,8 @@ class Note:
 
     **Arguments:**
 
-    - `kind`: "read", "converted", "cut", "unwrapped", "estimated", "inputs" or "warning".
+    - `kind`: "read", "converted", "cut", "unwrapped", "estimated", "inputs", "windows" or
+        "warning".
     - `text`: a sentence without its full stop.
     - `place`: the file and the run.
     """

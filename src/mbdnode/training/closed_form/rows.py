@@ -111,7 +111,8 @@ def _run_of_steps(index: np.ndarray, run: Trajectory, mu: dict, accelerations: b
 def _steps_of_a_batch(index: np.ndarray, run: Trajectory, mu: dict) -> tuple:
     """Of a batch of runs of one length, all at once: there may be many."""
     t, z, s, u = (np.asarray(x) for x in (run.t, run.q[..., index], run.v[..., index], run.u))
-    joined = lambda x: x.reshape(-1, *x.shape[2:])  # noqa: E731
+    # Written out: of a system without inputs, NumPy cannot tell how many rows of nothing there are.
+    joined = lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])  # noqa: E731
     dt = np.diff(t, axis=1)
     a = joined(np.diff(s, axis=1) / dt[..., None])
     held = {
@@ -136,6 +137,30 @@ def single_trajectories(data: Dataset) -> list[tuple[Trajectory, dict]]:
             own = {k: np.broadcast_to(np.asarray(x), run.t.shape[:1])[i] for k, x in values.items()}
             runs.append((jax.tree.map(lambda x, i=i: x[i], run), own))
     return runs
+
+
+def recorded_rates(system: AbstractSystem, minimal: tuple[int, ...], data: Dataset) -> np.ndarray:
+    """Which rates of the minimal coordinates were measured.
+
+    **Arguments:**
+
+    - `system`: gives the names.
+    - `minimal`: the coordinates that are learned.
+    - `data`: says what was recorded.
+
+    **Returns:**
+
+    Of every minimal coordinate whether its rate was measured, or follows by the constraints from
+    rates that all were. A rate that was estimated from positions says nothing that they do not.
+    """
+    told = data.recorded
+    if told is None:
+        return np.ones(len(minimal), bool)
+    pairs = list(zip(system.coordinate_names, system.rate_names, strict=True))
+    all_measured = all(rate in told for name, rate in pairs if name in told)
+    return np.array(
+        [pairs[i][1] in told or (pairs[i][0] not in told and all_measured) for i in minimal]
+    )
 
 
 def filled_up(rows: Rows, count: int) -> Rows:

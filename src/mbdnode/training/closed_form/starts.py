@@ -36,7 +36,9 @@ def last_windows(runs: list[Rows]) -> Rows | None:
     return side_by_side([jax.tree.map(lambda x: x[0], one.rows) for one in shots if one])
 
 
-def end_states(model: Any, windows: Rows, integrator: Any, noise: Noise) -> tuple[Any, Any]:
+def end_states(
+    model: Any, windows: Rows, integrator: Any, noise: Noise, measured: np.ndarray
+) -> tuple[Any, Any]:
     """Where the model is after every window, from the start that misses the measurements least.
 
     **Arguments:**
@@ -45,13 +47,16 @@ def end_states(model: Any, windows: Rows, integrator: Any, noise: Noise) -> tupl
     - `windows`: with a leading axis.
     - `integrator`: that is exact enough at the data's step.
     - `noise`: the unit of what is missed.
+    - `measured`: which velocities were; the others are not looked at.
 
     **Returns:**
 
     Positions and velocities, one row for each window.
     """
     singles = [jax.tree.map(lambda x, i=i: x[i], windows) for i in range(windows.t.shape[0])]
-    units = jnp.asarray(np.stack([unit_of(_alone(counted(one)), noise) for one in singles]))
+    units = np.stack([unit_of(_alone(counted(one)), noise) for one in singles])
+    looked_at = np.concatenate([np.ones(len(measured), bool), measured])
+    units = jnp.asarray(np.where(looked_at, units, np.inf))
     starts = _settled(model, windows, integrator, units)
     z, s = (np.asarray(x) for x in _paths(starts, model, windows, integrator))
     last = np.sum(np.asarray(windows.weight) > 0, axis=1) - 1
@@ -66,24 +71,26 @@ def _alone(rows: Rows) -> Rows:
 def _settled(model: Any, windows: Rows, integrator: Any, units: Any) -> np.ndarray:
     """The fitted starts; as measured where nothing is better."""
     starts = np.concatenate([np.asarray(windows.z)[:, 0], np.asarray(windows.s)[:, 0]], axis=1)
-    now = np.asarray(_missed(starts, model, windows, integrator, units))
-    cost = np.sum(now**2, axis=1)
-    moving = np.isfinite(cost)
-    for _ in range(_ROUNDS):
-        slopes = np.asarray(_slopes(starts, model, windows, integrator, units))
-        moving = moving & np.all(np.isfinite(slopes), axis=(1, 2))
-        if not moving.any():
-            break
-        moves = np.zeros_like(starts)
-        for i in np.flatnonzero(moving):
-            moves[i] = -np.linalg.lstsq(slopes[i], now[i], rcond=None)[0]
-        found = np.asarray(_missed(starts + moves, model, windows, integrator, units))
-        reached = np.sum(found**2, axis=1)
-        better = moving & np.isfinite(reached) & (reached < cost)
-        starts = np.where(better[:, None], starts + moves, starts)
-        now = np.where(better[:, None], found, now)
-        moving = better & (cost - reached >= _SETTLED * cost)
-        cost = np.where(better, reached, cost)
+    # A model that does not follow a window misses it by more than can be squared.
+    with np.errstate(over="ignore", invalid="ignore"):
+        now = np.asarray(_missed(starts, model, windows, integrator, units))
+        cost = np.sum(now**2, axis=1)
+        moving = np.isfinite(cost)
+        for _ in range(_ROUNDS):
+            slopes = np.asarray(_slopes(starts, model, windows, integrator, units))
+            moving = moving & np.all(np.isfinite(slopes), axis=(1, 2))
+            if not moving.any():
+                break
+            moves = np.zeros_like(starts)
+            for i in np.flatnonzero(moving):
+                moves[i] = -np.linalg.lstsq(slopes[i], now[i], rcond=None)[0]
+            found = np.asarray(_missed(starts + moves, model, windows, integrator, units))
+            reached = np.sum(found**2, axis=1)
+            better = moving & np.isfinite(reached) & (reached < cost)
+            starts = np.where(better[:, None], starts + moves, starts)
+            now = np.where(better[:, None], found, now)
+            moving = better & (cost - reached >= _SETTLED * cost)
+            cost = np.where(better, reached, cost)
     return starts
 
 

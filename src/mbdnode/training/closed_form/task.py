@@ -28,6 +28,7 @@ class Task:
     - `known`: what of the system need not be learned.
     - `forces`: whether what the inputs do is learned, or added.
     - `pieces`: of the data that do not fit in memory together; None where they do.
+    - `estimated`: the coordinates whose rates were estimated and not measured, by number.
     """
 
     system: Any
@@ -40,6 +41,12 @@ class Task:
     known: Known = "nothing"
     forces: Forces = "inputs"
     pieces: Pieces | None = None
+    estimated: tuple[int, ...] = ()
+
+    @property
+    def measured(self) -> np.ndarray:
+        """Of every coordinate whether its rate was measured."""
+        return ~np.isin(np.arange(len(self.noise.s)), self.estimated)
 
 
 def pieces_of(task: Task, rows: Rows) -> Pieces | None:

@@ -1,0 +1,390 @@
+"""Held-out runs, what a model says of them, and how far that is from what was recorded.
+
+Every number that is printed of it (in metrics.json, on the page, in the terminal) is computed here,
+by `score`, with the measure of `mbdnode.scoring`. Only columns that were recorded are looked at:
+an estimated rate is our own smoothing, and to be near it says nothing.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from mbdnode.data.signal import noise_level
+from mbdnode.evaluation.verdict import as_printed
+from mbdnode.models import AbstractModel
+from mbdnode.multibody import AbstractSystem, Coordinate
+from mbdnode.scoring import LIMIT, column_scales, nrmse_of, row_errors
+from mbdnode.simulation import Domain, simulate
+from mbdnode.training import estimate_states
+from mbdnode.trajectory import State, Trajectory
+
+# Above this part of its standard deviation a column's noise is more than round-off.
+_NOISY = 1e-6
+# Rows that an initial state is estimated from: a tenth of a run, within these bounds.
+_FEWEST_BEFORE, _MOST_BEFORE = 10, 200
+# An error has left the limit if it is above it in more than half of the next rows, of which this
+# part of the run is looked at: a single noisy row is no divergence.
+_LASTING, _FEWEST_LASTING = 0.02, 5
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """A run that was not trained on, and what the model says of it.
+
+    **Arguments:**
+
+    - `name`: of the run, as its log calls it.
+    - `truth`, `prediction`: at the same times, the prediction from the first state alone.
+    - `outside`: for each row of the prediction, whether it lies outside the training data.
+    - `recorded`: the columns of `truth` that were measured; the others were estimated, or follow
+        from the constraints.
+    """
+
+    name: str
+    truth: Trajectory
+    prediction: Trajectory
+    outside: np.ndarray
+    recorded: tuple[str, ...]
+
+
+def predict(model: Any, truth: Trajectory, integrator: str, parameters: Mapping) -> Trajectory:
+    """What a model says of a motion, from the part of it that the model may see.
+
+    **Arguments:**
+
+    - `model`: a trained model, or a mechanism.
+    - `truth`: the motion: its times, its inputs, its first state, or its first few.
+    - `integrator`: for a model that has one.
+    - `parameters`: of the system, if not the defaults.
+
+    **Returns:**
+
+    A `Trajectory` at the same times.
+    """
+    past = model.history if isinstance(model, AbstractModel) else 1
+    initial = truth.rows(0, past - 1) if past > 1 else State(truth.q[0], truth.v[0])
+    driven = bool(np.any(np.asarray(truth.u)))
+    options = {"inputs": truth.u if driven else None, "parameters": parameters}
+    if isinstance(model, AbstractSystem):
+        options["integrator"] = integrator
+    return simulate(model, truth.t, initial, **options)
+
+
+def predict_runs(
+    model: Any,
+    runs: Sequence[tuple[str, Trajectory, Mapping[str, float]]],
+    recorded: Sequence[str] | None,
+    domain: Domain,
+    integrator: str,
+) -> tuple[HeldOut, ...]:
+    """Predict held-out runs from their initial states and inputs.
+
+    **Arguments:**
+
+    - `model`: trained.
+    - `runs`: with their names and parameters.
+    - `recorded`: which columns were measured; None for all.
+    - `domain`: where the training data lies.
+    - `integrator`: of the rollouts.
+
+    **Returns:**
+
+    A `HeldOut` for each run. Where the first state is noisy or its rates were estimated, the state
+    after the first tenth of the run is estimated from it, and the prediction begins there.
+    """
+    begins = [rows_before(model, run, recorded) for _, run, _ in runs]
+    late = [i for i, first in enumerate(begins) if first]
+    states = (
+        estimate_states(
+            model,
+            [runs[i][1].rows(0, begins[i]) for i in late],
+            integrator=integrator,
+            parameters=[runs[i][2] for i in late],
+            recorded=recorded,
+        )
+        if late
+        else []
+    )
+    found = dict(zip(late, states, strict=True))
+    result = []
+    for i, (name, run, parameters) in enumerate(runs):
+        truth = run.rows(begins[i], len(run) - 1) if begins[i] else run
+        begun = begin_at(truth, found[i]) if i in found else truth
+        prediction = predict(model, begun, integrator, parameters)
+        told = run.columns[1:] if recorded is None else (*recorded, *run.inputs)
+        result.append(HeldOut(name, truth, prediction, domain.outside(prediction), told))
+    return tuple(result)
+
+
+def rows_before(model: Any, run: Trajectory, recorded: Sequence[str] | None) -> int:
+    """How many rows of a run its initial state is estimated from.
+
+    **Arguments:**
+
+    - `model`: one that gives rates; others begin with what was measured.
+    - `run`: as it was recorded.
+    - `recorded`: which columns were measured; None for all.
+
+    **Returns:**
+
+    Zero where the first state was measured, or a run is too short to tell more.
+    """
+    count = min(len(run) // 10, _MOST_BEFORE)
+    if not isinstance(model, AbstractSystem) or count < _FEWEST_BEFORE:
+        return 0
+    told = run.columns if recorded is None else tuple(recorded)
+    pairs = zip(run.coordinates, run.rates, strict=True)
+    if any(name in told and rate not in told for name, rate in pairs):
+        return count
+    t = np.asarray(run.t)
+    for name in run.coordinates:
+        column = np.asarray(run[name])
+        if name in told and noise_level(t, column) > _NOISY * float(np.std(column)):
+            return count
+    return 0
+
+
+def begin_at(run: Trajectory, state: State) -> Trajectory:
+    """The run with another first state."""
+    q, v = run.q.at[0].set(state.q), run.v.at[0].set(state.v)
+    return eqx.tree_at(lambda r: (r.q, r.v), run, (q, v))
+
+
+@dataclass(frozen=True)
+class ColumnScore:
+    """The error of one recorded column over all held-out runs.
+
+    **Arguments:**
+
+    - `name`, `unit`: of the column.
+    - `is_angle`: whether its errors are told in radians rather than in parts of its motion.
+    - `rmse`: the root mean square error, in that unit; None if a prediction ended early.
+    - `scale`: what it is divided by; None for a column that never moves, which is not scored.
+    """
+
+    name: str
+    unit: str
+    is_angle: bool
+    rmse: float | None
+    scale: float | None
+
+    @property
+    def nrmse(self) -> float | None:
+        """The error in units of the scale."""
+        return None if self.rmse is None or self.scale is None else self.rmse / self.scale
+
+    def __str__(self) -> str:
+        if self.rmse is None:
+            return f"{self.name} diverged"
+        if self.is_angle or self.nrmse is None:
+            return f"{self.name} {self.rmse:.2g} {self.unit}".rstrip()
+        return f"{self.name} {percent(self.nrmse)}"
+
+
+@dataclass(frozen=True)
+class RunScore:
+    """One held-out run in numbers.
+
+    **Arguments:**
+
+    - `name`: of the run.
+    - `seconds`, `rows`: its length.
+    - `errors`: of every row; infinity where there is no prediction.
+    - `nrmse`: over all rows; None if the prediction ended early, or nothing is scored.
+    - `outside`: the share of predicted rows that lie outside the training data.
+    - `ended_s`: the time of the last predicted row, if the prediction ended early; None if it is
+        whole.
+    - `left_s`: the time from which on the error is above the limit; None if it never is for long.
+    - `left_column`: the column that is then farthest off, in its scale.
+    - `left_outside`: whether the prediction was then outside the training data.
+    """
+
+    name: str
+    seconds: float
+    rows: int
+    errors: np.ndarray
+    nrmse: float | None
+    outside: float
+    ended_s: float | None
+    left_s: float | None
+    left_column: str
+    left_outside: bool
+
+    @property
+    def where(self) -> str:
+        """When and where the prediction leaves the limit, as a part of a sentence; or nothing."""
+        if self.left_s is None:
+            return ""
+        beyond = ", outside the training data" if self.left_outside else ""
+        return (
+            f"above {percent(LIMIT)} from t = {self.left_s:.4g} s on, first in "
+            f"{self.left_column}{beyond}"
+        )
+
+    @property
+    def divergence(self) -> str:
+        """The same, and when the prediction ended."""
+        ended = "" if self.ended_s is None else f"; the prediction ends at t = {self.ended_s:.4g} s"
+        return self.where + ended
+
+
+@dataclass(frozen=True)
+class Scores:
+    """All held-out runs in numbers.
+
+    **Arguments:**
+
+    - `runs`: one by one.
+    - `columns`: over all runs together.
+    - `scales`: of the recorded states, by name; those that never move are not in it.
+    - `nrmse`: over all rows of all runs, so that each counts by its length; None if a prediction
+        ended early, or nothing is scored.
+    """
+
+    runs: tuple[RunScore, ...]
+    columns: tuple[ColumnScore, ...]
+    scales: Mapping[str, float]
+    nrmse: float | None
+
+    @property
+    def ended(self) -> tuple[RunScore, ...]:
+        """The runs whose prediction ended early."""
+        return tuple(run for run in self.runs if run.ended_s is not None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As it stands in metrics.json."""
+        return {
+            "nrmse": self.nrmse,
+            "nrmse_of_runs": {run.name: run.nrmse for run in self.runs},
+            "columns": {
+                one.name: {"rmse": one.rmse, "unit": one.unit, "nrmse": one.nrmse}
+                for one in self.columns
+            },
+            "limit": LIMIT,
+            "above_limit_from_s": {run.name: run.left_s for run in self.runs},
+            "prediction_ended_s": {run.name: run.ended_s for run in self.runs},
+        }
+
+
+def score(
+    held_out: Sequence[HeldOut],
+    coordinates: Sequence[Coordinate],
+    training: Sequence[Trajectory] = (),
+) -> Scores:
+    """How far predictions are from what was recorded.
+
+    **Arguments:**
+
+    - `held_out`: runs that are judged together.
+    - `coordinates`: of the system, which say what is an angle.
+    - `training`: the training data, for the scale of columns that stand still in `held_out`.
+
+    **Returns:**
+
+    The `Scores`.
+    """
+    names = _recorded_states(held_out[0]) if held_out else []
+    angles = [c.name for c in coordinates if c.is_angle]
+    units = {c.name: c.unit for c in coordinates}
+    units |= {c.rate: f"{c.unit}/s" for c in coordinates if c.unit}
+    truths = [table_of(one.truth, names) for one in held_out]
+    found = [table_of(one.prediction, names) for one in held_out]
+    scales = np.empty(0)
+    if names:
+        seen = [table_of(run, names) for run in training]
+        scales = column_scales(truths, [name in angles for name in names], seen)
+    runs = tuple(
+        _score_run(one, names, truth, prediction, scales)
+        for one, truth, prediction in zip(held_out, truths, found, strict=True)
+    )
+    columns = []
+    for k, name in enumerate(names):
+        with np.errstate(over="ignore", invalid="ignore"):
+            away = np.concatenate([(a - b)[:, k] for a, b in zip(found, truths, strict=True)])
+            rmse = float(np.sqrt(np.mean(away**2)))
+        scale = float(scales[k]) if np.isfinite(scales[k]) else None
+        whole = rmse if math.isfinite(rmse) else None
+        columns.append(ColumnScore(name, units.get(name, ""), name in angles, whole, scale))
+    known = {one.name: one.scale for one in columns if one.scale is not None}
+    return Scores(runs, tuple(columns), known, _number(nrmse_of([run.errors for run in runs])))
+
+
+def _score_run(
+    run: HeldOut, names: Sequence[str], truth: np.ndarray, found: np.ndarray, scales: np.ndarray
+) -> RunScore:
+    t, count = np.asarray(run.truth.t), predicted_rows(run.prediction)
+    errors = row_errors(truth, found, scales) if names else np.full(len(t), np.nan)
+    errors = np.where((np.arange(len(t)) >= count) & ~np.isnan(errors), np.inf, errors)
+    left = _leaves(errors)
+    if count < len(t):
+        left = count if left is None else min(left, count)
+    column = ""
+    if left is not None:
+        # A prediction that ends is farthest off in its last row.
+        row = max(min(left, count - 1), 0)
+        with np.errstate(invalid="ignore"):
+            away = np.abs(found[row] - truth[row]) / scales
+        column = names[int(np.nanargmax(away))] if np.any(np.isfinite(away)) else names[0]
+    outside = np.asarray(run.outside, bool)
+    return RunScore(
+        name=run.name,
+        seconds=float(t[-1] - t[0]),
+        rows=len(t),
+        errors=errors,
+        nrmse=_number(nrmse_of([errors])),
+        outside=float(np.mean(outside[:count])) if count else math.nan,
+        ended_s=None if count == len(t) else float(t[max(count - 1, 0)]),
+        left_s=None if left is None else float(t[left]),
+        left_column=column,
+        left_outside=left is not None and bool(outside[min(left, max(count - 1, 0))]),
+    )
+
+
+def _leaves(errors: np.ndarray) -> int | None:
+    """The first row above the limit after which most of the next ones are too."""
+    above = errors > LIMIT
+    width = min(max(_FEWEST_LASTING, math.ceil(_LASTING * len(errors))), len(errors))
+    sums = np.concatenate([[0], np.cumsum(above)])
+    ends = np.minimum(np.arange(len(errors)) + width, len(errors))
+    often = sums[ends] - sums[:-1] > width / 2
+    rows = np.flatnonzero(often & above)
+    return int(rows[0]) if rows.size else None
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _recorded_states(run: HeldOut) -> list[str]:
+    states = (*run.truth.coordinates, *run.truth.rates)
+    return [name for name in states if name in run.recorded]
+
+
+def table_of(run: Trajectory, names: Sequence[str]) -> np.ndarray:
+    """Some columns side by side, by NumPy: a program for every length would take long."""
+    columns = (*run.coordinates, *run.rates)
+    whole = np.concatenate([np.asarray(run.q), np.asarray(run.v)], axis=1)
+    return whole[:, [columns.index(name) for name in names]]
+
+
+def predicted_rows(prediction: Trajectory) -> int:
+    """How many rows there are before the first that is not a number."""
+    states = np.concatenate([np.asarray(prediction.q), np.asarray(prediction.v)], axis=1)
+    bad = np.flatnonzero(~np.all(np.isfinite(states), axis=1))
+    return int(bad[0]) if bad.size else len(states)
+
+
+def percent(share: float) -> str:
+    """A share of one as per cent, in two digits: "0.52 %", "13 %"."""
+    value = 100 * share
+    if not math.isfinite(value):
+        return "-"
+    if value == 0:
+        return "0 %"
+    if not 0.01 <= abs(value) < 1e5:
+        return f"{as_printed(value)} %"
+    return f"{value:.0f} %" if abs(value) >= 10 else f"{value:.2g} %"

@@ -1,0 +1,100 @@
+"""How far a prediction is from what was recorded: one measure for every error that is printed.
+
+Every recorded column is compared in its own scale, and a row's error is the root mean square over
+the columns,
+
+    e^2 = mean over columns of ((prediction - truth) / scale)^2.
+
+The scale is the column's standard deviation over the runs that are judged together, so that an
+error of one is that of always saying the mean. An angle that winds has no bounded standard
+deviation, so the scale of an angle is never more than one radian. A column that stands still in
+those runs has the scale that it has in the training data; one that never moves is not scored.
+
+The NRMSE of runs is the root mean square of `e` over all of their rows, so that each run counts by
+its length. A prediction is valid while `e` is at most `LIMIT`: one tenth of the standard deviation,
+and of an angle no more than 0.1 rad.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+LIMIT = 0.1
+_LARGEST_ANGLE_RAD = 1.0
+# A column that moves by less than this part of the largest column moves by round-off.
+_STILL = 1e-12
+
+
+def column_scales(
+    judged: Sequence[np.ndarray],
+    angles: Sequence[bool] | np.ndarray,
+    training: Sequence[np.ndarray] = (),
+) -> np.ndarray:
+    """The unit in which each column's error is counted.
+
+    **Arguments:**
+
+    - `judged`: what was recorded in the runs that are judged together, `(rows, columns)` each.
+    - `angles`: whether each column is an angle.
+    - `training`: the same columns of the training data, for those that stand still in `judged`.
+
+    **Returns:**
+
+    A scale for each column; not a number for one that never moves.
+    """
+    scales = _deviations(judged)
+    if len(training):
+        scales = np.where(np.isnan(scales), _deviations(training), scales)
+    return np.where(np.asarray(angles, bool), np.fmin(scales, _cap(scales)), scales)
+
+
+def _cap(scales: np.ndarray) -> np.ndarray:
+    # What never moves has no scale, angle or not.
+    return np.where(np.isnan(scales), np.nan, _LARGEST_ANGLE_RAD)
+
+
+def _deviations(runs: Sequence[np.ndarray]) -> np.ndarray:
+    values = np.concatenate([np.asarray(run, float) for run in runs])
+    deviations = np.std(values, axis=0)
+    size = float(np.max(np.abs(values), initial=0.0))
+    return np.where(deviations > _STILL * size, deviations, np.nan)
+
+
+def row_errors(truth: np.ndarray, prediction: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    """The error of every row.
+
+    **Arguments:**
+
+    - `truth`, `prediction`: `(rows, columns)`.
+    - `scales`: of the columns.
+
+    **Returns:**
+
+    One number for each row: infinity where there is no prediction, not a number where no column is
+    scored.
+    """
+    scored = np.isfinite(scales)
+    if not scored.any():
+        return np.full(len(truth), np.nan)
+    with np.errstate(over="ignore", invalid="ignore"):
+        away = (np.asarray(prediction) - np.asarray(truth))[:, scored] / scales[scored]
+        errors = np.sqrt(np.mean(away**2, axis=1))
+    return np.where(np.isfinite(errors), errors, np.inf)
+
+
+def nrmse_of(errors: Sequence[np.ndarray]) -> float:
+    """The root mean square over the rows of all runs together.
+
+    **Arguments:**
+
+    - `errors`: of the rows of each run, as `row_errors` gives them.
+
+    **Returns:**
+
+    The NRMSE: infinity if a row was not predicted, not a number if nothing is scored.
+    """
+    if not sum(len(run) for run in errors):
+        return float("nan")
+    rows = np.concatenate([np.asarray(run, float) for run in errors])
+    with np.errstate(over="ignore"):
+        return float(np.sqrt(np.mean(rows**2)))

@@ -1,0 +1,118 @@
+"""What recipes are told by: segments of several lengths, and only what was recorded."""
+
+import equinox as eqx
+import numpy as np
+import pytest
+
+import mbdnode as mbd
+from mbdnode.integrators import get_integrator
+from mbdnode.mechanisms import DoublePendulum
+from mbdnode.models.library import Library
+from mbdnode.multibody import AccelerationFunction
+from mbdnode.training.at_once import judged
+from mbdnode.training.closed_form.recipe import Contest, Trial
+from mbdnode.training.closed_form.rows import Noise, recorded_rates, rows_of
+from mbdnode.training.closed_form.task import Candidate, Task
+from mbdnode.training.closed_form.validation import make_validation, validation_error
+
+SWING = DoublePendulum()
+CLEAN = Noise(np.full(2, 1e-12), np.full(2, 1e-12), 0.0)
+RK4 = get_integrator("rk4")
+TASK = Task(SWING, RK4, False, 0, CLEAN)
+
+
+@pytest.fixture(scope="module")
+def chaos():
+    """A double pendulum that turns over for twenty seconds; the last eight are to be predicted."""
+    t = np.arange(2001) * 0.01
+    run = mbd.simulate(SWING, t, {"theta1": 2.5, "theta2": 2.0})
+    every = np.ones(2, bool)
+    return make_validation(
+        [(rows(run, 0, 1200), rows(run, 1200, 2000))], None, rows(run), every, every
+    )
+
+
+def rows(run, first=0, last=None):
+    part = run.rows(first, len(run) - 1 if last is None else last)
+    return rows_of(SWING, (0, 1), mbd.Dataset(part), accelerations=False)
+
+
+@pytest.fixture(scope="module")
+def laws():
+    """A law that stops, and the right one with a torque beside it that is not there."""
+    stopping = Library.for_system(SWING, degree=1, quadratic=False)
+    # The last two columns are the velocities.
+    damping = stopping.network.weights.at[:, -2:].set(-1.0 * np.eye(2))
+    right = Library.for_system(SWING, degree=1, quadratic=False, known="mechanism")
+    torque = right.network.weights.at[:, 0].set(0.02)
+    return tuple(
+        eqx.tree_at(lambda m: m.network.weights, law, weights)
+        for law, weights in ((stopping, damping), (right, torque))
+    )
+
+
+def contest_of(split, *laws):
+    contest = Contest(split)
+    for law in laws:
+        candidate = Candidate("linear", "law", lambda r: None)
+        contest.trials.append(Trial(candidate, validation_error(TASK, law, split), law))
+    return contest
+
+
+def test_right_law_of_a_chaotic_motion_is_preferred_to_a_simple_wrong_one(chaos, laws):
+    contest = contest_of(chaos, *laws)
+    wrong, right = contest.errors(TASK, 0)
+    # Over eight seconds both have lost sight of it, and the simpler one would be taken.
+    assert right > 0.5
+    assert wrong < 3 * right
+    assert contest.choose(TASK, 3e-4, 3.0).model is laws[1]
+
+
+def test_right_law_of_a_chaotic_motion_is_not_called_none(chaos, laws):
+    contest = contest_of(chaos, *laws)
+    told = judged(contest.segments(TASK, contest.trials[1], 0.0))
+    assert "no law" not in told
+    assert "predicts this motion well for about" in told
+    assert "over 8 s" in told
+
+
+def test_law_that_explains_no_segment_is_said_to_be_none(chaos, laws):
+    contest = contest_of(chaos, *laws)
+    assert judged(contest.segments(TASK, contest.trials[0], 0.0)).endswith(
+        "no law was found that predicts this motion well"
+    )
+
+
+def test_segments_are_parts_of_the_end_each_after_what_came_before_it(chaos):
+    assert chaos.levels == 4
+    lengths = [chaos.segments(level).lengths() for level in range(4)]
+    assert [set(one) for one in lengths] == [{800}, {200}, {50}, {12}]
+    assert [len(one) for one in lengths] == [1, 4, 16, 32]
+    assert chaos.segments(1).seconds == pytest.approx(2.0)
+    quarter = chaos.segments(1)
+    # The window before a segment ends where the segment begins.
+    assert np.asarray(quarter.windows.z_next)[:, -1] == pytest.approx(
+        np.asarray(quarter.after.z)[:, 0]
+    )
+
+
+def test_estimated_rates_have_no_part_in_the_error():
+    x = AccelerationFunction(lambda t, q, v, u, mu: -q, (mbd.length("x"), mbd.length("y")))
+    run = mbd.simulate(x, np.arange(101) * 0.05, {"x": 1.0, "y": 0.5})
+    names = x.coordinate_names
+    for recorded, expected in (
+        (None, [True, True]),
+        ((*names, *x.rate_names), [True, True]),
+        (names, [False, False]),
+        ((*names, x.rate_names[1]), [False, True]),
+        # What was not recorded follows from what was.
+        ((names[0], x.rate_names[0]), [True, True]),
+        ((names[0],), [False, False]),
+    ):
+        data = mbd.Dataset(run, recorded=recorded)
+        assert recorded_rates(x, (0, 1), data).tolist() == expected
+    whole = rows_of(x, (0, 1), mbd.Dataset(run), accelerations=False)
+    some = make_validation(
+        [(whole, whole)], None, whole, np.zeros(2, bool), np.array([False, True])
+    )
+    assert np.isfinite(some.scales).tolist() == [True, True, False, True]
