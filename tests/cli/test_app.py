@@ -149,15 +149,24 @@ warnings.warn("overflow encountered in square", RuntimeWarning)
     assert done.stderr == ""
 
 
-def test_mistake_in_a_mechanism_of_the_users_own_names_its_line(run, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "last_line", "said"),
+    [
+        ("own_cart", "last = masses[1]", "IndexError: list index out of range"),
+        ("own_pole", "last = (", "SyntaxError: '(' was never closed"),
+    ],
+)
+def test_mistake_in_a_mechanism_of_the_users_own_names_its_line(
+    run, tmp_path, monkeypatch, name, last_line, said
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    Path("own_cart.py").write_text("masses = [1.0]\nlast = masses[1]\n")
+    Path(f"{name}.py").write_text(f"masses = [1.0]\n{last_line}\n")
     Path("log.csv").write_text("t,x\n0,0\n1,1\n")
     result = run(
         *("fit", "log.csv", "--role", "time=t", "coordinates=x", "--out", "fit"),
-        *("--mechanism", "own_cart:last"),
+        *("--mechanism", f"{name}:last"),
     )
     assert result.code == 2
-    assert "own_cart.py', line 2, raised IndexError: list index out of range" in result.err
+    assert f"{name}.py', line 2, raised {said}" in result.err
     assert "mistake of mbdnode" not in result.err

@@ -146,10 +146,14 @@ def _report_bug(error: Exception, arguments: Sequence[str]) -> int:
 def _users_own_code(error: Exception) -> str | None:
     """Where a user's own mechanism raised it; None if it was our code or a library's."""
     known = [Path(__file__).parents[1], *map(Path, sysconfig.get_paths().values())]
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        path = Path(frame.filename)
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [(frame.filename, frame.lineno) for frame in reversed(frames)]
+    if isinstance(error, SyntaxError):  # It comes before any frame of its file.
+        places.insert(0, (error.filename or "", error.lineno))
+    for name, line in places:
+        path = Path(name)
         if path.is_file() and not any(path.is_relative_to(place) for place in known):
-            return f"'{path}', line {frame.lineno},"
+            return f"'{path}', line {line},"
     return None
 
 
