@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mbdnode.data import folders
+from mbdnode.data import check_destination, folders
 from mbdnode.data.folders import MARKER, check_folder, find_result, folder_name, replace_folder
 from mbdnode.data.folders import open_folder as open_result
 from mbdnode.errors import UserError
@@ -159,7 +159,7 @@ def test_failure_at_any_file_leaves_the_old_result(old, monkeypatch, name, error
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from mbdnode.data import folders
+from mbdnode.data import check_destination, folders
 
 path, moment, exchange = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "True"
 die = lambda *arguments, **options: os.kill(os.getpid(), signal.SIGKILL)
@@ -216,6 +216,16 @@ def test_remains_of_a_killed_writing_are_removed_when_nobody_can_be_at_it(old):
     replace_folder(old, "fit", _write(b"new"))
     assert not left.exists()
     assert fresh.exists()
+
+
+def test_file_of_a_result_is_not_replaced_by_another_trajectory(tmp_path):
+    open_result(tmp_path / "run", "run", ["truth.csv", "probe-*.csv"])
+    for name in ("truth.csv", "probe-far.csv"):
+        (tmp_path / "run" / name).touch()
+        with pytest.raises(UserError, match="belongs to a result of `mbdnode run`"):
+            check_destination(tmp_path / "run" / name)
+    (tmp_path / "mine.csv").touch()
+    assert check_destination(tmp_path / "mine.csv") == tmp_path / "mine.csv"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ new one and never a part. Files to be read are found and checked here, too, with
 """
 
 import errno
+import fnmatch
 import glob
 import json
 import os
@@ -20,6 +21,8 @@ from mbdnode.errors import UserError
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 # Of the formats of trajectories.
 SUFFIXES = (".csv", ".parquet")
+# In every folder of results: by which command it was written, and what belongs to it.
+MARKER = "mbdnode.json"
 
 
 def replace_file(destination: Path, fill: Callable[[IO[bytes]], Any]) -> None:
@@ -59,6 +62,20 @@ def read_json(path: Path) -> Any:
         raise UserError(f"'{path}' cannot be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:  # Not text, not JSON, or nested without an end.
         raise UserError(f"'{path}' is not JSON ({error}).") from error
+
+
+def read_marker(path: Path) -> dict[str, Any] | None:
+    """What a folder says of itself: "kind" and "files"; None if it says nothing."""
+    if not (path / MARKER).is_file():
+        return None
+    found = read_json(path / MARKER)
+    try:
+        return {"kind": str(found["kind"]), "files": tuple(map(str, found["files"]))}
+    except (KeyError, TypeError) as error:
+        raise UserError(
+            f"'{path / MARKER}' does not say what the folder is. Remove that folder, or choose "
+            "another."
+        ) from error
 
 
 def find_files(paths: Paths) -> list[Path]:
@@ -151,6 +168,11 @@ def check_destination(path: str | os.PathLike[str]) -> Path:
         raise PermissionError(
             f"The directory '{directory}' of '{path}' cannot be written to. Choose another, or "
             "change its permissions."
+        )
+    found = read_marker(directory) if path.exists() else None
+    if found is not None and any(fnmatch.fnmatchcase(path.name, own) for own in found["files"]):
+        raise UserError(
+            f"'{path}' belongs to a result of `mbdnode {found['kind']}`. Choose another name."
         )
     if path.exists() and not os.access(path, os.W_OK):
         raise PermissionError(

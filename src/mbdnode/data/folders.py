@@ -24,10 +24,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from mbdnode.data.atomic import check_links, read_json, replace_file
+from mbdnode.data.atomic import MARKER, check_links, read_marker, replace_file
 from mbdnode.errors import UserError
 
-MARKER = "mbdnode.json"
 # What file managers put into folders, and what a killed writing leaves of a single file.
 _NOBODYS = (".DS_Store", "Thumbs.db", "desktop.ini", ".*.part")
 # The remains of a killed writing are removed by the next one, if nobody can be at it any more.
@@ -110,20 +109,6 @@ def _check_parent(path: Path) -> None:
             f"'{path}' is where you are, and a result takes the place of its folder as a whole. "
             "Choose another --out."
         )
-
-
-def read_marker(path: Path) -> dict[str, Any] | None:
-    """What a folder says of itself: "kind" and "files"; None if it says nothing."""
-    if not (path / MARKER).is_file():
-        return None
-    found = read_json(path / MARKER)
-    try:
-        return {"kind": str(found["kind"]), "files": tuple(map(str, found["files"]))}
-    except (KeyError, TypeError) as error:
-        raise UserError(
-            f"'{path / MARKER}' does not say what the folder is. Remove that folder, or choose "
-            "another."
-        ) from error
 
 
 def find_result(path: Path, kind: str, files: Iterable[str]) -> Path:
