@@ -306,6 +306,12 @@ def test_a_large_constant_costs_no_digits():
     np.testing.assert_allclose(differentiate(t, wave + 1e6), differentiate(t, wave), atol=1e-7)
 
 
+def test_times_that_are_nearly_even_cost_no_digits():
+    t = np.linspace(0, 2, 201) + 1e-9 * np.random.default_rng(0).uniform(-1, 1, 201)
+    # An even grid in their place would be wrong by 1e-7 of a slope of ten.
+    np.testing.assert_allclose(differentiate(t, 10 * t[:, None])[:, 0], 10.0, rtol=1e-10)
+
+
 def test_only_the_given_rows_are_used():
     t = np.linspace(0, 1, 60)
     values = np.sin(5 * t)[:, None]

@@ -18,8 +18,9 @@ _ORDERS = (2, 4, 6, 8, 10, 14, 20)
 # Of a normal variable: the median of its absolute value, and what is left of its standard
 # deviation without what is beyond three of them.
 _MEDIAN, _TRIMMED = 0.6745, 0.98658
-# Windows of uneven times that are looked at; more say the same.
-_ENOUGH = 5_000
+# Rows in a row and stretches of them that are looked at in a long piece, and windows of uneven
+# times; more say the same.
+_STRETCH, _STRETCHES, _ENOUGH = 2_000, 10, 5_000
 # Times of a window that are nearer than this part of it.
 _COINCIDE = 1e-6
 
@@ -52,7 +53,7 @@ def noise_levels(pieces: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     One level for each column; not a number where all stretches are shorter than a dozen rows.
     """
     columns = pieces[0][1].shape[1]
-    pieces = [(t, x) for t, x in pieces if len(t) >= _FEWEST_ROWS]
+    pieces = [(t[a], x[a]) for t, x in pieces if len(t) >= _FEWEST_ROWS for a in _some(len(t))]
     if not pieces:
         return np.full(columns, np.nan)
     tables = {}
@@ -69,6 +70,14 @@ def noise_levels(pieces: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         rough = min(float(np.sqrt(np.mean(x**2))) for x in own.values())
         levels[i] = max(level, step / np.sqrt(12)) if rough > 1e-3 * step else level
     return np.where(np.isfinite(levels), levels, np.nan)
+
+
+def _some(count: int) -> list[slice]:
+    """Of so many consecutive rows, those that are looked at."""
+    if count <= _STRETCH * _STRETCHES:
+        return [slice(None)]
+    starts = np.linspace(0, count - _STRETCH, _STRETCHES).astype(int)
+    return [slice(int(start), int(start) + _STRETCH) for start in starts]
 
 
 def _level(differences: dict[int, np.ndarray]) -> float:
@@ -107,7 +116,8 @@ def quantum(pieces: Sequence[np.ndarray]) -> float:
     The step of which the changes from row to row are multiples, some of them different ones; zero
     if there is none. Rounding in a file (a ten-thousandth of the step) does not hide it.
     """
-    changes = np.abs(np.concatenate([np.diff(x) for x in pieces]))
+    some = [x[part] for x in pieces for part in _some(len(x))]
+    changes = np.abs(np.concatenate([np.diff(x) for x in some]))
     usual = float(np.quantile(changes, 0.95)) or float(np.max(changes))
     if not (usual > 0 and np.isfinite(usual)):
         return 0.0

@@ -13,6 +13,8 @@ from numpy.polynomial import legendre
 from mbdnode.errors import UserError
 
 _RIDGE = 1e-15
+# Samples whose differences to the middle one are taken one by one; wider windows are for noise.
+_NARROW = 15
 
 
 @dataclass(frozen=True)
@@ -82,10 +84,16 @@ def fit_locally(
     # Differences to a value near by, so that a large constant part costs no digits.
     if is_even(t) and width % 2:
         weights = even_weights(degree, width, order) / mean_step(t) ** order
-        mean = np.mean(values)
-        found[half : count - half] = np.correlate(values - mean, weights, mode="valid")
-        found[half : count - half] += mean if order == 0 else 0.0
-        gain[half : count - half] = weights @ weights
+        inner = slice(half, count - half)
+        if width <= _NARROW:
+            around = np.lib.stride_tricks.sliding_window_view(values, width)
+            found[inner] = (around - values[inner, None]) @ weights
+            found[inner] += values[inner] if order == 0 else 0.0
+        else:
+            mean = np.mean(values)
+            found[inner] = np.correlate(values - mean, weights, mode="valid")
+            found[inner] += mean if order == 0 else 0.0
+        gain[inner] = weights @ weights
         todo = np.flatnonzero(first != middles - half)
     block = max(1, 2_000_000 // width)
     for start in range(0, len(todo), block):
@@ -114,12 +122,14 @@ def uneven_weights(
     across = np.swapaxes(basis, 1, 2)
     # Times that nearly coincide leave fewer samples than the polynomial has degrees; the bias that
     # follows rules such a window out.
-    gram = across @ basis + _RIDGE * rows.shape[1] * np.eye(degree + 1)
-    inner = np.linalg.solve(gram, wanted)
+    ridge = _RIDGE * rows.shape[1] * np.eye(degree + 1)
+    # One that passes through all samples needs no normal equations, which square the condition.
+    back = basis if rows.shape[1] > degree + 1 else np.eye(degree + 1)
+    matrix = across @ back + ridge
+    inner = np.linalg.solve(matrix, wanted)
     # Refined, so that polynomials are met to the last digits.
-    for _ in range(2):
-        inner = inner + np.linalg.solve(gram, wanted - across @ (basis @ inner))
-    return (basis @ inner)[..., 0] / scale**order
+    inner = inner + np.linalg.solve(matrix, wanted - across @ (back @ inner))
+    return (back @ inner)[..., 0] / scale**order
 
 
 @functools.lru_cache(maxsize=1024)
@@ -135,6 +145,9 @@ def mean_step(t: np.ndarray) -> float:
 
 
 def is_even(t: np.ndarray) -> bool:
-    """Whether all steps are alike, but for rounding in a file."""
+    """Whether all steps are alike, but for the round-off of the times."""
     steps = np.diff(t)
-    return len(steps) > 0 and bool(np.ptp(steps) <= 1e-6 * np.mean(steps))
+    if not len(steps):
+        return False
+    round_off = 8 * np.finfo(float).eps * float(np.max(np.abs(t)))
+    return bool(np.ptp(steps) <= max(1e-9 * float(np.mean(steps)), round_off))

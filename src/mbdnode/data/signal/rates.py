@@ -47,7 +47,7 @@ _DOUBT, _SIGNIFICANT = 0.1, 3.0
 _PERIODS = 0.25
 # Above the logarithm of their number, the power of a line in the spectrum in units of the noise's:
 # one in a thousand spectra of noise has such a line. And rows that are looked at.
-_LINE, _SPECTRUM_ROWS = 7.0, 50_000
+_LINE, _SPECTRUM_ROWS = 7.0, 8_000
 
 
 @dataclass(frozen=True)
