@@ -10,8 +10,8 @@ from rich.table import Table
 
 import mbdnode as mbd
 from mbdnode.evaluation import predict
-from mbdnode.experiments import get_case
-from mbdnode.experiments.run import simulate_truth
+from mbdnode.reproduction.cases import get_case
+from mbdnode.reproduction.run import simulate_truth
 
 WAYS = (
     ("hard, minimal loss (algorithm 3)", "hard", "minimal"),

@@ -22,9 +22,9 @@ from rich.console import Console
 from rich.table import Table
 
 from mbdnode.evaluation import evaluate
-from mbdnode.experiments import get_case
-from mbdnode.experiments.configuration import configure
-from mbdnode.experiments.run import check, simulate_truth, training_data
+from mbdnode.reproduction.cases import get_case
+from mbdnode.reproduction.config import configure
+from mbdnode.reproduction.run import check, simulate_truth, training_data
 from mbdnode.simulation import simulate
 from mbdnode.training import fit, fit_ensemble
 from mbdnode.trajectory import State

@@ -10,12 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 import mbdnode as mbd
-from mbdnode.experiments import get_case
 from mbdnode.integrators import get_integrator
 from mbdnode.multibody import Partition
-from mbdnode.training.losses import window_loss
+from mbdnode.reproduction.cases import get_case
+from mbdnode.training.losses import cut, window_loss
 from mbdnode.training.objectives.steps import own_partition
-from mbdnode.training.windows import cut
 
 CASE = get_case("single-mass-spring-damper")
 STEPS = (100, 200, 400, 800, 1600)

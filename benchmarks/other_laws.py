@@ -19,13 +19,13 @@ from rich.console import Console
 from rich.table import Table
 
 from mbdnode.evaluation import evaluate, predict
-from mbdnode.experiments import CASES
-from mbdnode.experiments.case import Case
-from mbdnode.experiments.configuration import configure
-from mbdnode.experiments.run import simulate_truth
 from mbdnode.models import MBDNODE
 from mbdnode.multibody import AbstractMechanism, Coordinate, Input, Parameter
 from mbdnode.multibody.kinematics import vector
+from mbdnode.reproduction.cases import CASES
+from mbdnode.reproduction.cases.case import Case
+from mbdnode.reproduction.config import configure
+from mbdnode.reproduction.run import simulate_truth
 from mbdnode.training import fit
 from mbdnode.trajectory import Dataset
 

@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 from mbdnode.evaluation import evaluate, predict
-from mbdnode.experiments import CASES
-from mbdnode.experiments.configuration import configure
-from mbdnode.experiments.run import check, simulate_truth, training_data
+from mbdnode.reproduction.cases import CASES
+from mbdnode.reproduction.config import configure
+from mbdnode.reproduction.run import check, simulate_truth, training_data
 from mbdnode.training import fit
 
 # Errors of the whole rollout: `fast` must reach the paper's, `best` these.

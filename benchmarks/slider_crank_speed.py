@@ -17,7 +17,7 @@ from scipy.integrate import solve_ivp
 
 import mbdnode as mbd
 from benchmarks.timing import measure
-from mbdnode.experiments import get_case
+from mbdnode.reproduction.cases import get_case
 from tests.mechanisms.test_against_mujoco import SLIDER_CRANK
 
 CASE = get_case("slider-crank")

@@ -26,7 +26,7 @@ from rich.table import Table  # noqa: E402
 
 import mbdnode as mbd  # noqa: E402
 from benchmarks.timing import measure  # noqa: E402
-from mbdnode.experiments import get_case  # noqa: E402
+from mbdnode.reproduction.cases import get_case  # noqa: E402
 
 torch.set_num_threads(1)
 CASE = get_case("single-mass-spring-damper")

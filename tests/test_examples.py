@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mbdnode.experiments import CASES
+from mbdnode.reproduction.cases import CASES
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES, DOCS = ROOT / "examples", ROOT / "docs"

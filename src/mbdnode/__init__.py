@@ -9,12 +9,12 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mbdnode import experiments, integrators, mechanisms, testing
     from mbdnode.control import MPC, Limits, QuadraticCost, closed_loop, discretize, linearize
     from mbdnode.data import StepStream, sample_accelerations, write
     from mbdnode.data.logs import LogStream, read
     from mbdnode.errors import UserError
     from mbdnode.evaluation import energy, evaluate, jacobian_error, reactions
+    from mbdnode.identification import estimate_state
     from mbdnode.mechanisms.planar import read_mechanism
     from mbdnode.models import FCNN, HNN, LNN, LSTM, MBDNODE, Ensemble, load, save
     from mbdnode.multibody import (
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         positive,
     )
     from mbdnode.simulation import simulate, training_domain
-    from mbdnode.training import TrainingConfig, estimate_state, fit, fit_ensemble
+    from mbdnode.training import TrainingConfig, fit, fit_ensemble
     from mbdnode.trajectory import Dataset, State, Trajectory
 
 __version__ = "0.1.0"
@@ -67,7 +67,7 @@ _HOMES = {
     "consistent_state": "mbdnode.multibody",
     "discretize": "mbdnode.control",
     "energy": "mbdnode.evaluation",
-    "estimate_state": "mbdnode.training",
+    "estimate_state": "mbdnode.identification",
     "evaluate": "mbdnode.evaluation",
     "fit": "mbdnode.training",
     "fit_ensemble": "mbdnode.training",
@@ -87,7 +87,7 @@ _HOMES = {
     "training_domain": "mbdnode.simulation",
     "write": "mbdnode.data",
 }
-_ROOMS = ("experiments", "integrators", "mechanisms", "testing")
+_ROOMS = ("integrators", "mechanisms", "reproduction", "testing")
 
 __all__ = [
     "FCNN",
@@ -118,7 +118,6 @@ __all__ = [
     "energy",
     "estimate_state",
     "evaluate",
-    "experiments",
     "fit",
     "fit_ensemble",
     "integrators",
@@ -132,6 +131,7 @@ __all__ = [
     "reactions",
     "read",
     "read_mechanism",
+    "reproduction",
     "sample_accelerations",
     "save",
     "simulate",

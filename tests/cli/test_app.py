@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mbdnode
-import mbdnode.experiments
+import mbdnode.reproduction.cases
 from mbdnode.data.folders import open_folder
 
 
@@ -51,7 +51,7 @@ def test_mistake_of_ours_says_so_and_keeps_the_traceback_in_a_file(
     run, tmp_path, monkeypatch, error
 ):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr(mbdnode.experiments, "get_case", Mock(side_effect=error))
+    monkeypatch.setattr(mbdnode.reproduction.cases, "get_case", Mock(side_effect=error))
     result = run("simulate", "cart-pole", "--out", tmp_path / "a b.csv")
     assert result.code == 70
     assert type(error).__name__ in result.err
@@ -69,7 +69,9 @@ def test_traceback_that_cannot_be_kept_is_shown(run, tmp_path, monkeypatch):
     monkeypatch.setattr(
         "tempfile.mkstemp", Mock(side_effect=OSError(errno.ENOSPC, "No space left"))
     )
-    monkeypatch.setattr(mbdnode.experiments, "get_case", Mock(side_effect=RuntimeError("lost")))
+    monkeypatch.setattr(
+        mbdnode.reproduction.cases, "get_case", Mock(side_effect=RuntimeError("lost"))
+    )
     result = run("simulate", "cart-pole", "--out", tmp_path / "run.csv")
     assert result.code == 70
     assert "Traceback (most recent call last)" in result.err
@@ -77,7 +79,7 @@ def test_traceback_that_cannot_be_kept_is_shown(run, tmp_path, monkeypatch):
 
 def test_what_the_system_refuses_is_no_mistake_of_ours(run, tmp_path, monkeypatch):
     refusal = OSError(errno.ENOSPC, "No space left on device", "run.csv")
-    monkeypatch.setattr(mbdnode.experiments, "get_case", Mock(side_effect=refusal))
+    monkeypatch.setattr(mbdnode.reproduction.cases, "get_case", Mock(side_effect=refusal))
     result = run("simulate", "cart-pole", "--out", tmp_path / "run.csv")
     assert result.code == 2
     assert result.err == "error: The system refused 'run.csv': No space left on device.\n"

@@ -4,8 +4,8 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-import mbdnode.experiments
-from mbdnode.experiments import CASES
+import mbdnode.reproduction.cases
+from mbdnode.reproduction.cases import CASES
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def short_cases(monkeypatch):
     """A closed form, a name with a colon and a constrained system, a few steps each."""
     names = ("single-mass-spring", "double-pendulum:released-low", "slider-crank")
     short = {name: dataclasses.replace(CASES[name], steps=12, train_steps=8) for name in names}
-    monkeypatch.setattr(mbdnode.experiments, "CASES", short)
+    monkeypatch.setattr(mbdnode.reproduction.cases, "CASES", short)
     return short
 
 
@@ -53,7 +53,7 @@ def test_gallery_does_not_write_into_a_file(run, tmp_path):
 def test_gallery_reports_a_case_that_ends_early(run, tmp_path, monkeypatch):
     lost = dataclasses.replace(CASES["double-pendulum"], integrator="fe1", dt_s=3.0, steps=60)
     good = CASES["single-mass-spring"]
-    monkeypatch.setattr(mbdnode.experiments, "CASES", {lost.name: lost, good.name: good})
+    monkeypatch.setattr(mbdnode.reproduction.cases, "CASES", {lost.name: lost, good.name: good})
     result = run("gallery", "--out", tmp_path)
     assert result.code == 1
     assert "double-pendulum: the rollout left the finite numbers" in result.err

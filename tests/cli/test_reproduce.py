@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mbdnode.experiments import plan, workers
+from mbdnode.reproduction import plan, workers
 
 CASE = "single-mass-spring-damper"
 

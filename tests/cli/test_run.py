@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from mbdnode.cli import progress
+from mbdnode.cli import output as progress
 from mbdnode.models import load
 
 SMALL = ["--set", "width=8", "epochs=2"]
@@ -122,7 +122,7 @@ def test_damaged_configuration_is_the_users_to_repair(run, tmp_path, content):
 
 
 def test_interrupted_training_exits_with_130_and_can_go_on(folder, run, tmp_path, monkeypatch):
-    from mbdnode.experiments import run as experiment
+    from mbdnode.reproduction import run as experiment
 
     def press_ctrl_c(row, total):
         if row["epoch"] == 0:

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 import mbdnode as mbd
 from mbdnode.control import Decision
 from mbdnode.mechanisms.cart_pole import CartPole
-from mbdnode.mechanisms.single_pendulum_cartesian import SinglePendulumCartesian
+from mbdnode.mechanisms.single_pendulum import SinglePendulumCartesian
 from mbdnode.mechanisms.slider_crank import SliderCrank
 
 CART = CartPole()

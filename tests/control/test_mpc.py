@@ -12,10 +12,9 @@ from toys import Pendulum
 import mbdnode as mbd
 from mbdnode.control import Decision, Limits, QuadraticCost
 from mbdnode.control.quadratic_program import QuadraticProgram
-from mbdnode.mechanisms.cart_pole import CartPole
-from mbdnode.mechanisms.cart_pole_cartesian import CartPoleCartesian
-from mbdnode.mechanisms.driven_crank import DrivenCrank
-from mbdnode.mechanisms.single_pendulum_cartesian import SinglePendulumCartesian
+from mbdnode.mechanisms.cart_pole import CartPole, CartPoleCartesian
+from mbdnode.mechanisms.single_pendulum import SinglePendulumCartesian
+from mbdnode.mechanisms.slider_crank import DrivenCrank
 
 START = np.array([math.pi / 6, 1.0, 0.0, 0.0])
 

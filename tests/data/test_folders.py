@@ -250,7 +250,7 @@ def test_names_of_folders_are_for_every_file_system():
 
 
 def test_names_of_folders_tell_all_cases_apart():
-    from mbdnode.experiments import CASES, CONTROL_TASKS
+    from mbdnode.reproduction.cases import CASES, CONTROL_TASKS
 
     assert len({folder_name(name).lower() for name in CASES}) == len(CASES)
     assert len({folder_name(name).lower() for name in CONTROL_TASKS}) == len(CONTROL_TASKS)

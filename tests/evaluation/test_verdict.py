@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from mbdnode.evaluation.verdict import (
+from mbdnode.reproduction.reference import (
     Reference,
     as_printed,
     is_answered_by,

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 
 import mbdnode as mbd
-from mbdnode.experiments import get_case
+from mbdnode.reproduction.cases import get_case
 
 # A point mass: MuJoCo asks for some inertia, and this much changes nothing above 1e-12.
 BOB = '<inertial pos="0 0 -1" mass="1" diaginertia="1e-12 1e-12 1e-12"/>'

@@ -6,15 +6,9 @@ import numpy as np
 import pytest
 
 import mbdnode as mbd
-from mbdnode.experiments import get_case
 from mbdnode.mechanisms import SliderCrank
-from mbdnode.multibody import (
-    gamma,
-    kkt,
-    position_jacobian,
-    position_residual,
-    resolve_parameters,
-)
+from mbdnode.multibody import gamma, kkt, position_jacobian, position_residual, resolve_parameters
+from mbdnode.reproduction.cases import get_case
 
 CRANK, T = SliderCrank(), jnp.zeros(())
 MU = resolve_parameters(CRANK)

@@ -6,7 +6,7 @@ import pytest
 from report.browser import Browser
 from report.samples import reproduction
 
-from mbdnode.report import write_report
+from mbdnode.reproduction.report.writing import write_report
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,9 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.evaluation.verdict import Reference
 from mbdnode.mechanisms import SingleMassSpring, SinglePendulum, SliderCrank
-from mbdnode.report.chapters import Chapter, Entry, Exhibit, Probe, Reproduction, Study
+from mbdnode.reproduction.reference import Reference
+from mbdnode.reproduction.report.chapters import Chapter, Entry, Exhibit, Probe, Reproduction, Study
 from mbdnode.simulation import simulate
 
 STEPS = 60

@@ -9,14 +9,19 @@ import numpy as np
 import pytest
 from report.samples import chapter, failed_entry, reproduction, row
 
-from mbdnode.evaluation.verdict import Reference
-from mbdnode.report.chapters import Entry
-from mbdnode.report.cost_figure import draw_costs
-from mbdnode.report.cost_plots import make_cost_plots
-from mbdnode.report.cost_quality import cost_table, find_front, gather_costs, sum_up
-from mbdnode.report.cost_view import stairs, view_of
-from mbdnode.report.palette import make_palette
 from mbdnode.report.tables import to_csv, to_markdown
+from mbdnode.reproduction.reference import Reference
+from mbdnode.reproduction.report.chapters import Entry
+from mbdnode.reproduction.report.cost_figures import draw_costs, make_cost_plots
+from mbdnode.reproduction.report.cost_study import (
+    cost_table,
+    find_front,
+    gather_costs,
+    stairs,
+    sum_up,
+    view_of,
+)
+from mbdnode.reproduction.report.palette import make_palette
 
 NAME = "single-pendulum"
 

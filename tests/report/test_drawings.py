@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from mbdnode.experiments import CASES
 from mbdnode.mechanisms import (
     CartPole,
     DoublePendulum,
@@ -12,6 +11,7 @@ from mbdnode.mechanisms import (
 )
 from mbdnode.report.drawings import find_drawing
 from mbdnode.report.shapes import Block, Bob, Joint, Rod
+from mbdnode.reproduction.cases import CASES
 
 
 def values(mechanism, **changes):

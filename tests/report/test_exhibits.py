@@ -17,8 +17,8 @@ from report.samples import (
     truth_of,
 )
 
-from mbdnode.report.chapters import Exhibit, Probe
-from mbdnode.report.exhibits import draw_exhibit
+from mbdnode.reproduction.report.chapters import Exhibit, Probe
+from mbdnode.reproduction.report.figures import draw_exhibit
 
 
 def drawn(made, kind, **more):

@@ -7,7 +7,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 import mbdnode as mbd
 from mbdnode.mechanisms import KnifeEdgeSleigh, SingleMassSpring
 from mbdnode.report import Scene, draw_case, draw_overview, save
-from mbdnode.report.scenery import draw_scenery
+from mbdnode.report.scene import draw_scenery
 from mbdnode.report.style import symbol
 
 

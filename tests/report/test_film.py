@@ -13,11 +13,11 @@ from report.samples import (
     truth_of,
 )
 
-from mbdnode.report.curves import make_curves
 from mbdnode.report.drawings import DRAWINGS
 from mbdnode.report.film import make_film
-from mbdnode.report.palette import make_palette
 from mbdnode.report.panels import predicted
+from mbdnode.reproduction.report.page import make_curves
+from mbdnode.reproduction.report.palette import make_palette
 
 
 def film_of(made):

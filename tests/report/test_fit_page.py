@@ -16,14 +16,13 @@ from mbdnode.evaluation import HeldOut, Horizon, score
 from mbdnode.mechanisms import SinglePendulum, SliderCrank
 from mbdnode.mechanisms.planar import PlanarKinematics, from_text
 from mbdnode.multibody import AccelerationFunction, Coordinate, Input
-from mbdnode.report.fit_figures import draw_energy, draw_horizon, draw_run, energies
-from mbdnode.report.fit_numbers import verdict
-from mbdnode.report.fit_page import make_fit_page, write_fit_page
-from mbdnode.report.fit_space import draw_space, independent_coordinates
-from mbdnode.report.fit_story import FitStory
 from mbdnode.simulation import simulate
 from mbdnode.status import completed
 from mbdnode.trajectory import Trajectory
+from mbdnode.workflow.figures import draw_energy, draw_horizon, draw_run, energies
+from mbdnode.workflow.page import make_fit_page, write_fit_page
+from mbdnode.workflow.results import FitStory, verdict
+from mbdnode.workflow.space_figure import draw_space, independent_coordinates
 
 AHEAD = np.linspace(0.1, 2.0, 20)
 HORIZON = Horizon(AHEAD, 0.05 * AHEAD, 0.1 * AHEAD, 0.2 * AHEAD, 0 * AHEAD + 0.9, 0.7, 0.073, 24)

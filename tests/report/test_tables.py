@@ -15,9 +15,11 @@ from report.samples import (
     reproduction,
 )
 
-from mbdnode.evaluation.verdict import Reference, Verdict
-from mbdnode.report.cost_quality import cost_table
-from mbdnode.report.paper_tables import (
+from mbdnode.report.tables import Table, to_csv, to_markdown
+from mbdnode.reproduction.reference import Reference, Verdict
+from mbdnode.reproduction.report.chapters import short_number
+from mbdnode.reproduction.report.cost_study import cost_table
+from mbdnode.reproduction.report.paper_tables import (
     error_table,
     judged,
     judged_studies,
@@ -25,14 +27,12 @@ from mbdnode.report.paper_tables import (
     study_table,
     time_table,
 )
-from mbdnode.report.setting_tables import (
+from mbdnode.reproduction.report.setting_tables import (
     architecture_table,
     cases_table,
     hyperparameter_table,
     methods_table,
 )
-from mbdnode.report.tables import Table, to_csv, to_markdown
-from mbdnode.report.titles import short_number
 
 
 def records(table):

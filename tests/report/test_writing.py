@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 from report.samples import chapter, entry, failed_entry, pendulum_chapter, reproduction
 
-from mbdnode.report import write_report
-from mbdnode.report.exhibits import DRAWERS
-from mbdnode.report.titles import file_name
+from mbdnode.reproduction.report.chapters import file_name
+from mbdnode.reproduction.report.figures import DRAWERS
+from mbdnode.reproduction.report.writing import write_report
 
 
 def test_every_kind_of_figure_is_drawn_as_png_and_pdf(written):

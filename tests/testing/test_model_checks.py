@@ -4,9 +4,9 @@ import equinox as eqx
 import jax.numpy as jnp
 import pytest
 
-from mbdnode.experiments.configuration import MODELS, NUMERICAL
 from mbdnode.mechanisms import SingleMassSpring, SinglePendulum, SliderCrank
 from mbdnode.models import KINDS, LAW, MBDNODE
+from mbdnode.reproduction.config import MODELS, NUMERICAL
 from mbdnode.testing import check_model
 
 

@@ -8,17 +8,17 @@ import pytest
 from motions import acceleration
 
 import mbdnode as mbd
-from mbdnode.experiments import get_case
+from mbdnode.identification import fit_closed_form
+from mbdnode.identification.regression import regress
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import CartPole, SingleMassSpring, SinglePendulum, SliderCrank
 from mbdnode.models import MBDNODE
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.models.library import Library
+from mbdnode.reproduction.cases import get_case
 from mbdnode.testing import check_model
 from mbdnode.training import TrainingConfig, fit
-from mbdnode.training.closed_form import fit_closed_form
-from mbdnode.training.closed_form.regression import regress
-from mbdnode.training.closed_form.rows import estimate_noise, rows_of
+from mbdnode.training.rows import estimate_noise, rows_of
 
 
 def test_learned_mechanism_with_the_cart_poles_own_terms_moves_like_it():

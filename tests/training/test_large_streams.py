@@ -8,23 +8,23 @@ import pytest
 from motions import acceleration, recorded, stepped, with_noise
 
 import mbdnode as mbd
-from mbdnode.cli.progress import training_progress
+from mbdnode.cli.output import training_progress
 from mbdnode.data import AbstractStream
-from mbdnode.integrators import get_integrator
-from mbdnode.mechanisms import SinglePendulum
-from mbdnode.models import MBDNODE
-from mbdnode.models.library import Library
-from mbdnode.training import fit
-from mbdnode.training.closed_form import parts
-from mbdnode.training.closed_form.regression import regress
-from mbdnode.training.closed_form.rows import estimate_noise, rows_of
-from mbdnode.training.closed_form.task import Task
-from mbdnode.training.closed_form.validation import (
+from mbdnode.identification import regression as parts
+from mbdnode.identification.problem import Task
+from mbdnode.identification.regression import regress
+from mbdnode.identification.validation import (
     MOST_SEGMENTS,
     evenly,
     make_validation,
     validation_error,
 )
+from mbdnode.integrators import get_integrator
+from mbdnode.mechanisms import SinglePendulum
+from mbdnode.models import MBDNODE
+from mbdnode.models.library import Library
+from mbdnode.training import fit
+from mbdnode.training.rows import estimate_noise, rows_of
 
 DT_S = 0.01
 # What comes before the end of a run, and the end.

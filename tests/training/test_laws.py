@@ -6,12 +6,11 @@ import pytest
 from motions import acceleration, recorded, stepped
 
 import mbdnode as mbd
+from mbdnode.identification import fit_closed_form
+from mbdnode.identification.null_vector import candidate_supports, compress, find_law
 from mbdnode.mechanisms import SinglePendulum
-from mbdnode.models.basis import make_basis
-from mbdnode.models.joints import make_joints
+from mbdnode.models.basis import make_basis, make_joints
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.training.closed_form import fit_closed_form
-from mbdnode.training.closed_form.null_vector import candidate_supports, compress, find_law
 
 LAWS = {
     "quadratic drag": lambda q, v: -9.81 * np.sin(q) - 0.3 * v * np.abs(v),

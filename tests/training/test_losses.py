@@ -11,8 +11,7 @@ from mbdnode.mechanisms import SinglePendulum, SliderCrank
 from mbdnode.models import MBDNODE
 from mbdnode.multibody import choose_partition, resolve_parameters
 from mbdnode.training import TrainingConfig
-from mbdnode.training.losses import window_loss
-from mbdnode.training.windows import cut
+from mbdnode.training.losses import cut, window_loss
 from mbdnode.trajectory import Dataset
 
 

@@ -10,15 +10,16 @@ from scipy.integrate import quad
 from scipy.special import beta
 
 import mbdnode as mbd
+from mbdnode.identification import estimate_state
+from mbdnode.identification.shooting import make_shots, shoot
+from mbdnode.identification.weak_form import make_windows
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models import MBDNODE
 from mbdnode.models.library import Library
-from mbdnode.training import TrainingConfig, estimate_state, fit
-from mbdnode.training.closed_form.rows import estimate_noise, rows_of, runs_of
-from mbdnode.training.closed_form.shooting import make_shots, shoot
-from mbdnode.training.closed_form.weak import make_windows
-from mbdnode.training.given import choose_smoother
+from mbdnode.training import TrainingConfig, fit
+from mbdnode.training.data import choose_smoother
+from mbdnode.training.rows import estimate_noise, rows_of, runs_of
 
 DT_S, STEPS = 0.01, 240
 

@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 
 import mbdnode as mbd
+from mbdnode.identification.identify import judged
+from mbdnode.identification.problem import Candidate, Task
+from mbdnode.identification.search import Contest, Trial
+from mbdnode.identification.validation import make_validation, validation_error
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import DoublePendulum
 from mbdnode.models.library import Library
 from mbdnode.multibody import AccelerationFunction
-from mbdnode.training.at_once import judged
-from mbdnode.training.closed_form.recipe import Contest, Trial
-from mbdnode.training.closed_form.rows import Noise, recorded_rates, rows_of
-from mbdnode.training.closed_form.task import Candidate, Task
-from mbdnode.training.closed_form.validation import make_validation, validation_error
+from mbdnode.training.rows import Noise, recorded_rates, rows_of
 
 SWING = DoublePendulum()
 CLEAN = Noise(np.full(2, 1e-12), np.full(2, 1e-12), 0.0)

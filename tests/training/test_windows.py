@@ -8,7 +8,7 @@ import pytest
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.training import TrainingConfig
 from mbdnode.training.engine import batches
-from mbdnode.training.windows import cut
+from mbdnode.training.losses import cut
 from mbdnode.trajectory import Dataset
 
 

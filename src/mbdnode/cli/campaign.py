@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from mbdnode.experiments.workers import Sign
+    from mbdnode.reproduction.workers import Sign
 
 _REFRESH_S = 0.25
 _QUIET_S = 15.0

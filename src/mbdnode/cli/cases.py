@@ -11,7 +11,7 @@ def cases(
 ) -> None:
     """List the cases."""
     from mbdnode.cli.listing import describe, print_table
-    from mbdnode.experiments import CASES
+    from mbdnode.reproduction.cases import CASES
 
     if as_json:
         typer.echo(json.dumps([describe(case) for case in CASES.values()], indent=2))

@@ -77,7 +77,7 @@ def fit(
     """
     command = typed_command(fit, locals())
 
-    from mbdnode.cli.interrupts import CODE, leaving_at_once
+    from mbdnode.cli.app import CODE, leaving_at_once
     from mbdnode.cli.log_roles import holdout_of
     from mbdnode.data.folders import check_folder
 
@@ -86,9 +86,9 @@ def fit(
     with leaving_at_once():
         asked = _check_request(logs, held_logs, columns, roles or (), mechanism)
 
-        from mbdnode.surrogate.configuration import FitConfig
-        from mbdnode.surrogate.fitting import carry_out, prepare
-        from mbdnode.surrogate.folder import PAGE, write_folder
+        from mbdnode.workflow.config import FitConfig
+        from mbdnode.workflow.fit import carry_out, prepare
+        from mbdnode.workflow.folder import PAGE, write_folder
 
     config = FitConfig(
         logs=tuple(logs),
@@ -101,7 +101,7 @@ def fit(
         holdout_logs=held_logs,
         epochs=epochs,
     )
-    from mbdnode.cli.progress import counting, training_progress
+    from mbdnode.cli.output import counting, training_progress
     from mbdnode.data.logs.roles import hints_as_options
 
     with leaving_at_once(), hints_as_options(), counting("reading", "row") as counted:
@@ -158,7 +158,7 @@ def _finder(mechanism: str):
         return None
 
     def find():
-        from mbdnode.surrogate.system import find_system
+        from mbdnode.workflow.systems import find_system
 
         return find_system(mechanism)
 

@@ -16,11 +16,11 @@ def gallery(
 
     check_folder(out, "gallery")
 
-    from mbdnode.cli.exhibits import HEADINGS, NUMBERS, exhibit
-    from mbdnode.cli.interrupts import leaving_at_once
-    from mbdnode.cli.tables import new_console, new_table
-    from mbdnode.experiments import CASES
+    from mbdnode.cli.app import leaving_at_once
+    from mbdnode.cli.output import new_console, new_table
     from mbdnode.report import draw_case, draw_overview, save
+    from mbdnode.reproduction.cases import CASES
+    from mbdnode.reproduction.gallery import HEADINGS, NUMBERS, exhibit
 
     console = new_console()
     table = new_table(console, *HEADINGS, numbers=NUMBERS, folding="case")

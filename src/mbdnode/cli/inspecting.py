@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.markup import escape
 
-from mbdnode.cli.tables import new_console, new_table
+from mbdnode.cli.output import new_console, new_table
 from mbdnode.data.logs.columns_file import columns_text
 from mbdnode.data.logs.inspection import ColumnView, LogView, Sampling, obstacle
 from mbdnode.data.logs.roles import hints_as_options

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from mbdnode.cli.tables import new_console, new_table
-from mbdnode.experiments import Case
+from mbdnode.cli.output import new_console, new_table
 from mbdnode.multibody import constraint_counts, resolve_parameters
+from mbdnode.reproduction.cases import Case
 
 
 def print_table(cases: list[Case]) -> None:

@@ -46,7 +46,7 @@ def mechanism(
     changes = parse_assignments("--set", parameters or ())
     _check_request(file, steps, dt, out)
 
-    from mbdnode.cli.interrupts import leaving_at_once
+    from mbdnode.cli.app import leaving_at_once
     from mbdnode.mechanisms.planar import analyse, read_mechanism
 
     system = read_mechanism(file)
@@ -82,7 +82,7 @@ def _check_request(file: Path, steps: int | None, dt: float, out: Path | None) -
 
 
 def _print_parts(system: "PlanarMechanism | PlanarKinematics") -> None:
-    from mbdnode.cli.tables import new_console, new_table
+    from mbdnode.cli.output import new_console, new_table
 
     description, console = system.description, new_console()
     table = new_table(
@@ -144,7 +144,7 @@ def _write(system, found: "Analysis", changes: dict[str, float], trajectory, out
     from mbdnode.data import write
     from mbdnode.data.folders import open_folder
     from mbdnode.report.animation import save_animation
-    from mbdnode.report.planar_picture import draw_mechanism, save_picture
+    from mbdnode.report.planar_drawing import draw_mechanism, save_picture
 
     open_folder(out, "mechanism", (*PICTURES, TRAJECTORY, ANIMATION))
     figure = draw_mechanism(system, np.asarray(found.state.q), changes)

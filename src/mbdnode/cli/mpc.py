@@ -49,7 +49,7 @@ def mpc(
     model, the loop that plans with the equations of motion is run beside it, for comparison.
     """
     from mbdnode.data.folders import check_folder
-    from mbdnode.experiments import check_control_task
+    from mbdnode.reproduction.cases import check_control_task
 
     case = check_control_task(task)
     check_folder(out, "mpc")
@@ -68,11 +68,11 @@ def mpc(
     if steps is not None and steps < 1:
         raise UserError(f"--steps is {steps}; it must be at least 1.")
 
-    from mbdnode.cli.interrupts import leaving_at_once
-    from mbdnode.cli.progress import counting
+    from mbdnode.cli.app import leaving_at_once
+    from mbdnode.cli.output import counting
 
     with leaving_at_once(), counting("controlling") as report:
-        from mbdnode.cli.controlling import carry_out, describe, write_result
+        from mbdnode.reproduction.control import carry_out, describe, write_result
 
         result = carry_out(task, model, changes, steps, report)
     write_result(out, result)

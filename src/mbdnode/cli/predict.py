@@ -64,15 +64,15 @@ def predict(
     changes = parse_assignments("--set", parameters or ())
     _check_request(folder, like, bool(start), inputs, steps, dt, columns)
 
-    from mbdnode.cli.interrupts import leaving_at_once
+    from mbdnode.cli.app import leaving_at_once
     from mbdnode.cli.log_roles import columns_of
     from mbdnode.data.logs.roles import hints_as_options
 
     with leaving_at_once(), hints_as_options():
         from mbdnode.data import write
-        from mbdnode.surrogate.folder import read_folder
-        from mbdnode.surrogate.predicting import predict_from, predict_like
-        from mbdnode.surrogate.system import find_system
+        from mbdnode.workflow.folder import read_folder
+        from mbdnode.workflow.predict import predict_from, predict_like
+        from mbdnode.workflow.systems import find_system
 
         known = find_system(mechanism) if mechanism else None
         stored = read_folder(folder, known)

@@ -9,9 +9,9 @@ import typer
 from mbdnode.errors import UserError
 
 if TYPE_CHECKING:
-    from mbdnode.experiments.plan import Plan, PlannedRun
-    from mbdnode.experiments.reproduce import Place
-    from mbdnode.experiments.workers import Row
+    from mbdnode.reproduction.plan import Plan, PlannedRun
+    from mbdnode.reproduction.reproduce import Place
+    from mbdnode.reproduction.workers import Row
 
 
 def reproduce(
@@ -60,7 +60,7 @@ def reproduce(
     names = [None if text is None else _split(text) for text in (cases, models)]
 
     from mbdnode.data.folders import check_folder
-    from mbdnode.experiments import check_case
+    from mbdnode.reproduction.cases import check_case
 
     check_folder(out, "reproduce")
     for name in names[0] or ():
@@ -70,8 +70,8 @@ def reproduce(
             f"There is no reproduction in '{out}', so there is nothing to resume there."
         )
 
-    from mbdnode.experiments.plan import QUICK_RECIPES, make_plan
-    from mbdnode.experiments.reproduce import Place, is_reported, report, unfinished
+    from mbdnode.reproduction.plan import QUICK_RECIPES, make_plan
+    from mbdnode.reproduction.reproduce import Place, is_reported, report, unfinished
 
     place = Place(jobs, cluster)
     plan = make_plan(
@@ -105,10 +105,10 @@ def _split(text: str) -> list[str]:
 def _carry_out(
     plan: "Plan", left: "list[PlannedRun]", out: Path, place: "Place"
 ) -> "dict[str, Row]":
+    from mbdnode.cli.app import CODE, GRACE_S, leaving_at_once
     from mbdnode.cli.campaign import campaign_progress
-    from mbdnode.cli.interrupts import CODE, GRACE_S, leaving_at_once
-    from mbdnode.experiments.cluster import ClusterLost
-    from mbdnode.experiments.reproduce import carry_out_plan, command_line
+    from mbdnode.reproduction.cluster import ClusterLost
+    from mbdnode.reproduction.reproduce import carry_out_plan, command_line
 
     again = command_line(plan.request, place, out, resume=True)
     # Workers are told to stop and are waited for; this process alone can simply end.
@@ -129,7 +129,7 @@ def _carry_out(
 def _print_results(out: Path) -> int:
     """The table; 0 if every row is good, 1 otherwise."""
     from mbdnode.cli.results import is_good, print_results
-    from mbdnode.experiments.reproduce import PAGE, RESULTS, read_results
+    from mbdnode.reproduction.reproduce import PAGE, RESULTS, read_results
 
     rows = read_results(out)
     print_results(rows)

@@ -4,8 +4,9 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mbdnode.cli.tables import new_console, new_table
-from mbdnode.evaluation.verdict import (
+from mbdnode.cli.output import new_console, new_table
+from mbdnode.reproduction.cases import CASES
+from mbdnode.reproduction.reference import (
     Reference,
     Verdict,
     as_printed,
@@ -14,7 +15,6 @@ from mbdnode.evaluation.verdict import (
     judge_unprinted,
     median_of_all,
 )
-from mbdnode.experiments import CASES
 from mbdnode.training import RECIPE_LINES
 
 

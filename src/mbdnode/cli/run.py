@@ -62,11 +62,11 @@ def run(
             "them out, or name the case instead; --set can change single fields."
         )
 
+    from mbdnode.cli.app import CODE, GRACE_S, leaving_at_once
     from mbdnode.cli.arguments import split_assignments
-    from mbdnode.cli.interrupts import CODE, GRACE_S, leaving_at_once
     from mbdnode.data.atomic import must_be_file
     from mbdnode.data.folders import check_folder, folder_name
-    from mbdnode.experiments import check_case
+    from mbdnode.reproduction.cases import check_case
 
     texts = split_assignments("--set", changes or (), "key=value", "epochs=100")
     if case is not None:
@@ -79,10 +79,10 @@ def run(
             raise UserError(f"There is no run in '{out}', so there is nothing to resume there.")
 
     with leaving_at_once():
-        from mbdnode.experiments.configuration import configure, with_changes
-        from mbdnode.experiments.folder import open_folder, read_config, write_result
-        from mbdnode.experiments.run import check
-        from mbdnode.experiments.run import run as carry_out
+        from mbdnode.reproduction.config import configure, with_changes
+        from mbdnode.reproduction.folder import open_folder, read_config, write_result
+        from mbdnode.reproduction.run import check
+        from mbdnode.reproduction.run import run as carry_out
 
         if config is not None:
             chosen = read_config(config)
@@ -95,7 +95,7 @@ def run(
         folder = out or Path("runs") / name
     checkpoint = open_folder(folder, chosen, resume=resume)
 
-    from mbdnode.cli.progress import training_progress
+    from mbdnode.cli.output import training_progress
 
     again = ["mbdnode", "run", "--config", f"{folder / 'config.json'}", "--out", f"{folder}"]
     farewell = f"Go on with: {shlex.join([*again, '--resume'])}\n"

@@ -38,21 +38,21 @@ def simulate(
     """
     from mbdnode.cli.arguments import parse_assignments
     from mbdnode.data.atomic import check_destination
-    from mbdnode.experiments import check_case
+    from mbdnode.reproduction.cases import check_case
 
     check_destination(out)
     check_case(case)
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
 
-    from mbdnode.cli.interrupts import leaving_at_once
+    from mbdnode.cli.app import leaving_at_once
 
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():
-        from mbdnode.cli.running import prepare
         from mbdnode.data import write
-        from mbdnode.experiments import get_case
         from mbdnode.report import summarise
+        from mbdnode.reproduction.cases import get_case
+        from mbdnode.reproduction.gallery import prepare
 
         run = prepare(
             get_case(case),

@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.evaluation.judging import begin_at, predict, rows_before, table_of
+from mbdnode.identification import estimate_states
 from mbdnode.multibody import AbstractSystem
 from mbdnode.scoring import LIMIT, row_errors
 from mbdnode.status import completed
-from mbdnode.training import estimate_states
 from mbdnode.trajectory import Trajectory
 
 # Predictions in all, the times ahead at which they are compared, and how many must reach a time.

@@ -1,17 +1,13 @@
 """The catalogue: the paper's seven mechanisms, their Cartesian twins, and three more."""
 
-from mbdnode.mechanisms.cart_pole import CartPole
-from mbdnode.mechanisms.cart_pole_cartesian import CartPoleCartesian
-from mbdnode.mechanisms.double_pendulum import DoublePendulum
-from mbdnode.mechanisms.double_pendulum_cartesian import DoublePendulumCartesian
-from mbdnode.mechanisms.driven_crank import DrivenCrank
+from mbdnode.mechanisms.cart_pole import CartPole, CartPoleCartesian
+from mbdnode.mechanisms.double_pendulum import DoublePendulum, DoublePendulumCartesian
 from mbdnode.mechanisms.four_bar import FourBar
 from mbdnode.mechanisms.knife_edge_sleigh import KnifeEdgeSleigh
 from mbdnode.mechanisms.single_mass_spring import SingleMassSpring
 from mbdnode.mechanisms.single_mass_spring_damper import SingleMassSpringDamper
-from mbdnode.mechanisms.single_pendulum import SinglePendulum
-from mbdnode.mechanisms.single_pendulum_cartesian import SinglePendulumCartesian
-from mbdnode.mechanisms.slider_crank import SliderCrank
+from mbdnode.mechanisms.single_pendulum import SinglePendulum, SinglePendulumCartesian
+from mbdnode.mechanisms.slider_crank import DrivenCrank, SliderCrank
 from mbdnode.mechanisms.triple_mass_spring_damper import TripleMassSpringDamper
 from mbdnode.multibody import AbstractMechanism
 from mbdnode.naming import unknown_name

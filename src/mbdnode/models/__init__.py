@@ -1,8 +1,6 @@
 """Learned models: drop-in replacements for a mechanism."""
 
-from mbdnode.models.base import LAW, AbstractModel, AbstractRateModel
-from mbdnode.models.capabilities import Capability, check_capable
-from mbdnode.models.catalogue import KINDS
+from mbdnode.models.base import LAW, AbstractModel, AbstractRateModel, Capability, check_capable
 from mbdnode.models.ensemble import Ensemble
 from mbdnode.models.fcnn import FCNN, FCNNConfig
 from mbdnode.models.files import load, save
@@ -11,6 +9,7 @@ from mbdnode.models.lnn import LNN, LNNConfig
 from mbdnode.models.lstm import LSTM, LSTMConfig
 from mbdnode.models.mbdnode import MBDNODE, MBDNODEConfig
 from mbdnode.models.network import Network, make_network
+from mbdnode.models.registry import KINDS
 
 __all__ = [
     "FCNN",

@@ -26,8 +26,8 @@ from mbdnode.mechanisms import MECHANISMS, get_mechanism
 from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.mechanisms.planar import from_dict as mechanism_from
 from mbdnode.models.base import AbstractModel
-from mbdnode.models.catalogue import KINDS
 from mbdnode.models.ensemble import Ensemble
+from mbdnode.models.registry import KINDS
 from mbdnode.multibody import AbstractNamed, RecordedSystem, recorded_from
 from mbdnode.numerics import check_precision
 

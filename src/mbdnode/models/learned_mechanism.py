@@ -24,14 +24,13 @@ from mbdnode.config import check_types, from_dict
 from mbdnode.errors import UserError
 from mbdnode.models.base import (
     AbstractRateModel,
+    Capability,
     check_added,
     check_parameters,
     input_acceleration,
     minimal_coordinates,
 )
-from mbdnode.models.basis import Basis, Scale, make_basis
-from mbdnode.models.capabilities import Capability
-from mbdnode.models.joints import Joints, make_joints
+from mbdnode.models.basis import Basis, Joints, Scale, make_basis, make_joints
 from mbdnode.models.library import Forces
 from mbdnode.multibody import AbstractSystem, Coordinate, Input, Parameter, length, small_solve
 

@@ -26,6 +26,7 @@ from mbdnode.config import check_types, from_dict
 from mbdnode.errors import UserError
 from mbdnode.models.base import (
     AbstractRateModel,
+    Capability,
     check_added,
     check_parameters,
     input_acceleration,
@@ -33,7 +34,6 @@ from mbdnode.models.base import (
     minimal_coordinates,
 )
 from mbdnode.models.basis import Basis, Scale, make_basis
-from mbdnode.models.capabilities import Capability
 from mbdnode.multibody import (
     AbstractMechanism,
     AbstractSystem,

@@ -24,8 +24,7 @@ from jaxtyping import Array, Float
 
 from mbdnode.config import check_types, from_dict
 from mbdnode.errors import UserError
-from mbdnode.models.base import AbstractRateModel
-from mbdnode.models.capabilities import Capability, check_capable
+from mbdnode.models.base import AbstractRateModel, Capability, check_capable
 from mbdnode.models.network import Activation, Initialization, Network, make_network
 from mbdnode.multibody import AbstractNamed, Coordinate, Input, Parameter
 

@@ -16,8 +16,7 @@ from jaxtyping import Array, Float
 
 from mbdnode.config import check_types, from_dict
 from mbdnode.errors import UserError
-from mbdnode.models.base import AbstractModel
-from mbdnode.models.capabilities import Capability, check_capable
+from mbdnode.models.base import AbstractModel, Capability, check_capable
 from mbdnode.models.network import check_weights
 from mbdnode.multibody import AbstractForecaster, AbstractNamed, Coordinate, Input, Parameter
 

@@ -21,11 +21,11 @@ from mbdnode.config import check_types, from_dict
 from mbdnode.errors import UserError
 from mbdnode.models.base import (
     AbstractRateModel,
+    Capability,
     check_added,
     input_acceleration,
     minimal_coordinates,
 )
-from mbdnode.models.capabilities import Capability
 from mbdnode.models.network import Activation, Initialization, Network, make_network
 from mbdnode.multibody import AbstractSystem, Coordinate, Input, Parameter
 from mbdnode.naming import unknown_name

@@ -8,20 +8,16 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mbdnode.report.figures import Scene, draw_case
-    from mbdnode.report.overview import draw_overview
+    from mbdnode.report.scene import Scene, Summary, draw_case, draw_overview, summarise
     from mbdnode.report.style import save
-    from mbdnode.report.summary import Summary, summarise
-    from mbdnode.report.writing import write_report
 
 _HOMES = {
-    "Scene": "figures",
-    "Summary": "summary",
-    "draw_case": "figures",
-    "draw_overview": "overview",
+    "Scene": "scene",
+    "Summary": "scene",
+    "draw_case": "scene",
+    "draw_overview": "scene",
     "save": "style",
-    "summarise": "summary",
-    "write_report": "writing",
+    "summarise": "scene",
 }
 
 __all__ = [
@@ -31,7 +27,6 @@ __all__ = [
     "draw_overview",
     "save",
     "summarise",
-    "write_report",
 ]
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from mbdnode.report.chapters import Chapter
 from mbdnode.report.drawings import Drawing, find_drawing
 from mbdnode.report.panels import Predicted, thinned
 from mbdnode.report.shapes import Plain, Shape
 from mbdnode.report.style import INK, MUTED
-from mbdnode.report.system_figures import parameter_values
+from mbdnode.reproduction.report.chapters import Chapter
+from mbdnode.reproduction.report.system_figures import parameter_values
 
 _MOST_FRAMES = 361
 # Colours that change with the page's own scheme are known there by name.

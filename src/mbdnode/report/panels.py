@@ -13,11 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from mbdnode.evaluation.verdict import ROUND_OFF
 from mbdnode.multibody import AbstractMechanism, Coordinate
-from mbdnode.report.chapters import Chapter, Entry, Exhibit
 from mbdnode.report.style import COLOURS, INK, MUTED, SHADE, symbol
-from mbdnode.report.titles import entry_title, error_text
+from mbdnode.reproduction.reference import ROUND_OFF
+from mbdnode.reproduction.report.chapters import Chapter, Entry, Exhibit, entry_title, error_text
 from mbdnode.trajectory import Trajectory
 
 # More points than this cannot be told apart in a panel.

@@ -9,7 +9,7 @@ import io
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from mbdnode.evaluation.verdict import Verdict, as_printed
+from mbdnode.reproduction.reference import Verdict, as_printed
 
 Cell = str | float | int | bool | Verdict | None
 

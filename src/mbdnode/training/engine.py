@@ -2,8 +2,12 @@
 
 The paper's algorithm (one Adam update for each pair of neighbouring states, in time order), mini
 batches and full batches on many trajectories are the same scan over rows of a table of examples.
+
+How long JAX spent on tracing and compiling, apart from the work itself.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import equinox as eqx
@@ -142,3 +146,26 @@ def raise_multipliers(task: Task, progress: Progress) -> Progress:
     model = task.with_network(progress.network)
     raised = task.objective.raised_multipliers(model, progress.multipliers)
     return eqx.tree_at(lambda p: p.multipliers, progress, raised)
+
+
+class Compilation:
+    """Seconds so far."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+
+@contextmanager
+def counted_compilation() -> Iterator[Compilation]:
+    """Add up what JAX reports of its own compilations inside the `with`."""
+    total = Compilation()
+
+    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
+        if event.startswith("/jax/core/compile"):
+            total.seconds += duration_secs
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield total
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)

@@ -3,11 +3,15 @@
 Each member starts from weights of its own and, where the order of the windows is drawn, sees them
 in an order of its own; it learns what `fit` would have made of that seed. An epoch of all members
 is one call of the engine's epoch, mapped over them.
+
+Which members of an ensemble are still training, and what became of the others.
+
+The refinement of an ensemble: one member after the other, since each has a large Jacobian.
 """
 
 import time
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import equinox as eqx
@@ -18,17 +22,225 @@ import numpy as np
 from mbdnode.data import AbstractStream
 from mbdnode.errors import UserError
 from mbdnode.models import AbstractModel, Ensemble
-from mbdnode.training.compilation import counted_compilation
+from mbdnode.training.checkpoint import noted_interrupts
 from mbdnode.training.config import TrainingConfig, get_recipe
-from mbdnode.training.engine import Progress, Task, batches, begin, raise_multipliers, run_epoch
-from mbdnode.training.fit import Report
-from mbdnode.training.fitted import Fit
-from mbdnode.training.given import as_dataset, cast, check_names, check_stream, choose_smoother
-from mbdnode.training.interrupt import noted_interrupts
+from mbdnode.training.data import as_dataset, cast, check_names, check_stream, choose_smoother
+from mbdnode.training.engine import (
+    Progress,
+    Task,
+    batches,
+    begin,
+    counted_compilation,
+    raise_multipliers,
+    run_epoch,
+)
+from mbdnode.training.fit import Fit, Report
 from mbdnode.training.objectives import check_training, prepare
-from mbdnode.training.refined_members import Refinements, refine_members
-from mbdnode.training.roster import Roster
+from mbdnode.training.refinement import refine
 from mbdnode.trajectory import Dataset, Trajectory
+
+_ADVICE = "Lower the learning rate, shorten the window, or use precision=float64."
+
+
+class Roster:
+    """The members' losses so far and how each of them ended.
+
+    A member ends by itself: it diverges, or its loss has not fallen for `patience` epochs, as it
+    would in a training of its own.
+
+    **Arguments:**
+
+    - `seeds`: one for each member.
+    - `config`: of their training.
+    """
+
+    def __init__(self, seeds: Sequence[int], config: TrainingConfig):
+        self.seeds, self.config = tuple(seeds), config
+        self.losses: list[list[float]] = [[] for _ in seeds]
+        self.interrupted = False
+        self._diverged: dict[int, str] = {}
+        self._stopped: set[int] = set()
+        self._epochs = 0
+
+    @property
+    def flags(self) -> list[bool]:
+        """For each member whether it goes on."""
+        ended = self._stopped | set(self._diverged)
+        return [not self.interrupted and i not in ended for i in range(len(self.seeds))]
+
+    @property
+    def going(self) -> bool:
+        """Whether any does."""
+        return any(self.flags)
+
+    @property
+    def counted(self) -> list[int]:
+        """The members that make up the ensemble: those that did not diverge, or all."""
+        everyone = range(len(self.seeds))
+        return [i for i in everyone if i not in self._diverged] or list(everyone)
+
+    def last_loss(self, member: int) -> float:
+        """The mean loss of its last epoch; not a number if it never finished one."""
+        return self.losses[member][-1] if self.losses[member] else float("nan")
+
+    def note(self, losses: Any, made: Any) -> float | None:
+        """Enter an epoch.
+
+        **Arguments:**
+
+        - `losses`, `made`: for each member and update, its loss and whether it was made.
+
+        **Returns:**
+
+        The mean loss of those that went through it; None if none did.
+        """
+        survived = []
+        for i in np.flatnonzero(self.flags):
+            if not np.all(made[i]):
+                update = self._epochs * made.shape[1] + int(np.argmin(made[i]))
+                self._diverged[int(i)] = f"update {update} (epoch {self._epochs})"
+                continue
+            self.losses[i].append(float(np.mean(losses[i])))
+            survived.append(self.losses[i][-1])
+            if self._is_stalled(self.losses[i]):
+                self._stopped.add(int(i))
+        if not survived:
+            return None
+        self._epochs += 1
+        return float(np.mean(survived))
+
+    def interrupt(self) -> None:
+        """End all that go on."""
+        self.interrupted = self.going
+
+    @property
+    def outcome(self) -> str:
+        """How the ensemble's training ended, as a word."""
+        if len(self._diverged) == len(self.seeds):
+            return "diverged"
+        if self.interrupted:
+            return "interrupted"
+        return "completed" if self.going else "stopped"
+
+    @property
+    def status(self) -> str:
+        """The same as a sentence."""
+        patience = self.config.patience
+        done = f"after {self._epochs} of {self.config.epochs} epochs"
+        if self.outcome == "diverged":
+            first = next(iter(self._diverged.values()))
+            return (
+                "the loss or its gradient was not finite in any member, in the first of them at "
+                f"{first}; the weights before it are kept. {_ADVICE}"
+            )
+        members = f"{len(self.counted)} members"
+        parts = {
+            "interrupted": f"interrupted {done} of {members}",
+            "completed": f"completed {self._epochs} epochs of {members}",
+            "stopped": f"stopped {done} of {members}: no loss had fallen for {patience}",
+        }[self.outcome]
+        if self._stopped and self.outcome != "stopped":
+            parts += (
+                f"; {self._named(self._stopped)} stopped before, no loss falling for {patience}"
+            )
+        if self._diverged:
+            when = ", ".join(self._diverged[i] for i in sorted(self._diverged))
+            parts += (
+                f"; {self._named(self._diverged)} diverged at {when} and is left out. {_ADVICE}"
+            )
+        return parts
+
+    def _named(self, members) -> str:
+        return "seed " + ", ".join(str(self.seeds[i]) for i in sorted(members))
+
+    def _is_stalled(self, losses: list[float]) -> bool:
+        patience = self.config.patience
+        if patience is None or len(losses) <= patience:
+            return False
+        return min(losses[-patience:]) >= min(losses[:-patience])
+
+
+@dataclass(frozen=True)
+class Refinements:
+    """Where the members of an ensemble stand at the end of their training.
+
+    **Arguments:**
+
+    - `members`: the progress of each.
+    - `losses`: the last loss of each.
+    - `status`, `outcome`: how their refinement ended, as an addition to a sentence and as a word;
+        empty if there was none.
+    - `iterations`: how many were made, in all.
+    - `compile_seconds`: that it took.
+    """
+
+    members: list[Progress]
+    losses: list[float]
+    status: str = ""
+    outcome: str = ""
+    iterations: int = 0
+    compile_seconds: float = 0.0
+
+
+def refine_members(
+    task: Task, given: Refinements, history: list[dict[str, Any]], report: Callable | None
+) -> Refinements:
+    """Refine every member as `fit` would refine it alone.
+
+    **Arguments:**
+
+    - `task`: with the data to fit.
+    - `given`: where the members stand.
+    - `history`: of the epochs; a row is added for each iteration, with the members' mean loss.
+    - `report`: called with each of these rows, when all members are done.
+
+    **Returns:**
+
+    Where they stand now. Ctrl-C ends it after the running iteration; the members after that one
+    are then as they were.
+    """
+    members, losses = list(given.members), list(given.losses)
+    added: list[list[dict[str, Any]]] = []
+    compile_s, outcome = 0.0, "completed"
+    for number, member in enumerate(given.members):
+        own = list(history)
+        members[number], outcome, _, seconds = refine(task, member, own, None, _keep_nothing)
+        compile_s += seconds
+        added.append(own[len(history) :])
+        losses[number] = own[-1]["loss"]
+        if outcome == "interrupted":
+            break
+    counts = [len(rows) for rows in added]
+    for row in _merged(added, len(history)):
+        history.append(row)
+        if report is not None:
+            report(row, task.config.epochs + task.config.refinement)
+    status = f"; refined {min(counts)} to {max(counts)} times"
+    if outcome == "interrupted":
+        status = f"; interrupted in the refinement of member {len(counts)} of {len(members)}"
+    return Refinements(members, losses, status, outcome, sum(counts), compile_s)
+
+
+def _keep_nothing(progress: Progress, at_an_end: bool) -> None:
+    """An ensemble has no checkpoint."""
+
+
+def _merged(added: list[list[dict[str, Any]]], first: int) -> list[dict[str, Any]]:
+    """One row an iteration; a member that has settled counts with its last loss."""
+    rows = []
+    for k in range(max(len(own) for own in added)):
+        reached = [own[min(k, len(own) - 1)]["loss"] for own in added if own]
+        spent = [own[k]["seconds"] for own in added if k < len(own)]
+        rows.append(
+            {
+                "epoch": first + k,
+                "loss": float(np.mean(reached)),
+                "learning_rate": 0.0,
+                "seconds": float(sum(spent)),
+            }
+        )
+    return rows
+
 
 # Of the networks of all members. Measured on one core of one machine, eight members, one window an
 # update: below, side by side was faster (at a width of 128, 0.5 MB, by 1.1), above it slower (at

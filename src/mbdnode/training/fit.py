@@ -1,9 +1,12 @@
-"""`fit`: train a model on data, and say how it went."""
+"""`fit`: train a model on data, and say how it went.
+
+What training gives back.
+"""
 
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import equinox as eqx
@@ -14,16 +17,46 @@ import numpy as np
 from mbdnode.config import to_dict
 from mbdnode.data import AbstractStream
 from mbdnode.models import AbstractModel
-from mbdnode.training.at_once import fit_at_once
-from mbdnode.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from mbdnode.training.checkpoint import (
+    Checkpoint,
+    Interrupt,
+    noted_interrupts,
+    read_checkpoint,
+    write_checkpoint,
+)
 from mbdnode.training.config import TrainingConfig, get_recipe
+from mbdnode.training.data import as_dataset, cast, check_names, check_stream, choose_smoother
 from mbdnode.training.engine import Progress, Task, batches, begin, raise_multipliers, run_epoch
-from mbdnode.training.fitted import Fit
-from mbdnode.training.given import as_dataset, cast, check_names, check_stream, choose_smoother
-from mbdnode.training.interrupt import Interrupt, noted_interrupts
 from mbdnode.training.objectives import AbstractObjective, check_training, prepare
 from mbdnode.training.refinement import is_refinement, refine
 from mbdnode.trajectory import Dataset, Trajectory
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A trained model and how it came about.
+
+    **Arguments:**
+
+    - `model`: with the last good weights.
+    - `history`: for each epoch its number, mean loss, learning rate and seconds; iterations of a
+        refinement follow, with a learning rate of zero.
+    - `status`: how training ended, as a sentence.
+    - `outcome`: the same as a word: completed, stopped, interrupted, or diverged.
+    - `updates`: how many were made, in all.
+    - `train_seconds`, `compile_seconds`: apart from each other.
+    - `diagnostics`: what a user should know of the trained model, by name.
+    """
+
+    model: Any
+    history: list[dict[str, Any]]
+    status: str
+    outcome: str
+    updates: int
+    train_seconds: float
+    compile_seconds: float
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+
 
 Report = Callable[[dict[str, Any], int], None]
 
@@ -69,6 +102,8 @@ def fit(
     if config.method != "gradient":
         chunks = 1 if stream is None else stream.count or 1
         forces = "added" if getattr(model.settings, "forces", "") == "added" else "inputs"
+        from mbdnode.identification.identify import fit_at_once
+
         return fit_at_once(model.body, first, config, seed, _more(stream), chunks, report, forces)
     smooth = choose_smoother(model.body, first)
     model, objective = prepare(model, smooth(first), config)

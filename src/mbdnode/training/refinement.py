@@ -24,9 +24,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
-from mbdnode.training.compilation import counted_compilation
-from mbdnode.training.engine import Progress, Task
-from mbdnode.training.interrupt import noted_interrupts
+from mbdnode.training.checkpoint import noted_interrupts
+from mbdnode.training.engine import Progress, Task, counted_compilation
 
 # Numbers in a Jacobian (half a gigabyte), and rows of the matrix that is factored.
 _MOST_NUMBERS = 64_000_000

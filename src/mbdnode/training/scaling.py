@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.models import MBDNODE
-from mbdnode.training.windows import Windows
+from mbdnode.training.losses import Windows
 
 # Features that together vary by less than this part of the most are taken as tied to each other:
 # a coefficient for what little is left would be large, and made of the integrator's errors.

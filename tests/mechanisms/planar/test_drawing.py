@@ -9,9 +9,8 @@ from mechanism_texts import EVERYTHING
 from mbdnode.mechanisms.planar import from_text, read_mechanism
 from mbdnode.multibody import resolve_parameters
 from mbdnode.report.drawings import find_drawing
-from mbdnode.report.planar_picture import draw_mechanism, save_picture
-from mbdnode.report.planar_shapes import Plate
-from mbdnode.report.shapes import Bob, Ground, Joint, Rod, Spring
+from mbdnode.report.planar_drawing import draw_mechanism, save_picture
+from mbdnode.report.shapes import Bob, Ground, Joint, Plate, Rod, Spring
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "mechanisms"
 

@@ -12,12 +12,7 @@ from problems import solve
 import mbdnode as mbd
 from mbdnode.mechanisms import SliderCrank
 from mbdnode.mechanisms.planar import from_text, read_mechanism
-from mbdnode.multibody import (
-    accelerations,
-    choose_partition,
-    position_residual,
-    resolve_parameters,
-)
+from mbdnode.multibody import accelerations, choose_partition, position_residual, resolve_parameters
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "mechanisms"
 

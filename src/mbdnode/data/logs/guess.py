@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mbdnode.data.logs.angles import is_wrapped, sounds_like_angle, unwrap
-from mbdnode.data.logs.log import AbstractLog, column_name
+from mbdnode.data.logs.cleaning import is_wrapped, sounds_like_angle, unwrap
+from mbdnode.data.logs.log import AbstractLog, Sample, column_name, take_sample
 from mbdnode.data.logs.roles import are_options
-from mbdnode.data.logs.sample import Sample, take_sample
 from mbdnode.data.logs.units import find_unit
 from mbdnode.data.signal import estimate_rate
 

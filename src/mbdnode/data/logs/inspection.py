@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mbdnode.data.logs.angles import TURN, is_wrapped, sounds_like_angle
+from mbdnode.data.logs.cleaning import TURN, is_wrapped, sounds_like_angle
 from mbdnode.data.logs.guess import Guess, guess_from
-from mbdnode.data.logs.log import AbstractLog, column_name
+from mbdnode.data.logs.log import AbstractLog, Sample, column_name, take_sample
 from mbdnode.data.logs.request import Reader, make_request
-from mbdnode.data.logs.sample import Sample, take_sample
 from mbdnode.data.logs.units import find_unit, why_unclear
 from mbdnode.data.signal import noise_level
 from mbdnode.errors import UserError

@@ -9,10 +9,10 @@ import numpy as np
 
 from mbdnode.data.atomic import Paths
 from mbdnode.data.logs.formats import open_logs
-from mbdnode.data.logs.inputs import at_times, signal_of
 from mbdnode.data.logs.log import AbstractLog
 from mbdnode.data.logs.request import Columns, Reader, Request, make_request, make_trajectory
 from mbdnode.data.logs.roles import find_column
+from mbdnode.data.logs.segments import at_times, signal_of
 from mbdnode.data.logs.summary import Summary
 from mbdnode.errors import UserError, check_memory
 

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mbdnode.data.atomic import Paths, find_files
-from mbdnode.data.logs.finishing import Handling, Piece, finish
 from mbdnode.data.logs.formats import open_logs
 from mbdnode.data.logs.guess import guess_roles
-from mbdnode.data.logs.inputs import Signal, signal_of
 from mbdnode.data.logs.layout import Layout, lay_out, runs_of
 from mbdnode.data.logs.log import AbstractLog
 from mbdnode.data.logs.roles import GAPS, INTERPOLATIONS, Roles, make_roles, setting
+from mbdnode.data.logs.segments import Handling, Piece, Signal, finish, signal_of
 from mbdnode.data.logs.summary import Note, RunSummary
 from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
 
 if TYPE_CHECKING:
     from mbdnode.trajectory import Trajectory
+
 
 Columns = Sequence[str] | Mapping[str, str]
 

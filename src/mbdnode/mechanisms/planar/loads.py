@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.mechanisms.planar.description import GROUND, Description, Force
-from mbdnode.mechanisms.planar.geometry import between, features, points, size, turn, vectors
+from mbdnode.mechanisms.planar.joints import between, features, points, size, turn, vectors
 from mbdnode.multibody import Coords, Inputs, Params
 
 

@@ -13,10 +13,14 @@ import jax.numpy as jnp
 
 from mbdnode.errors import UserError
 from mbdnode.mechanisms.planar import description as parts
-from mbdnode.mechanisms.planar.description import Description
+from mbdnode.mechanisms.planar.description import (
+    Description,
+    make_coordinates,
+    make_inputs,
+    make_parameters,
+)
 from mbdnode.mechanisms.planar.joints import constraint_names, constraints
 from mbdnode.mechanisms.planar.loads import generalized_force, keeps_energy, potential
-from mbdnode.mechanisms.planar.names import make_coordinates, make_inputs, make_parameters
 from mbdnode.multibody import AbstractMechanism, AbstractSystem, Coordinate, Input, Parameter
 
 

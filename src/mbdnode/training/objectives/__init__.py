@@ -9,8 +9,12 @@ from mbdnode.models.library import Library
 from mbdnode.training.config import TrainingConfig
 from mbdnode.training.objectives.base import AbstractObjective
 from mbdnode.training.objectives.rates import check_rates, prepare_rates
-from mbdnode.training.objectives.sequences import check_sequences, prepare_sequences
-from mbdnode.training.objectives.states import check_states, prepare_states
+from mbdnode.training.objectives.sequences import (
+    check_sequences,
+    check_states,
+    prepare_sequences,
+    prepare_states,
+)
 from mbdnode.training.objectives.steps import check_law, check_steps, prepare_steps
 from mbdnode.trajectory import Dataset
 

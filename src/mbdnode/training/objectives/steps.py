@@ -13,10 +13,17 @@ from mbdnode.models import MBDNODE, AbstractModel
 from mbdnode.models.mbdnode import MBDNODEConfig
 from mbdnode.multibody import Partition, choose_partition, resolve_parameters
 from mbdnode.training.config import TrainingConfig
-from mbdnode.training.losses import Units, predict, soft_residual, window_errors, window_loss
+from mbdnode.training.losses import (
+    Units,
+    Windows,
+    cut,
+    predict,
+    soft_residual,
+    window_errors,
+    window_loss,
+)
 from mbdnode.training.objectives.base import AbstractObjective, refuse_unused
 from mbdnode.training.scaling import step_units, with_affine_start, with_scaling
-from mbdnode.training.windows import Windows, cut
 from mbdnode.trajectory import Dataset
 
 

@@ -1,0 +1,229 @@
+"""Text files of any size, parsed by PyArrow in blocks of whole lines.
+
+Comments, blank lines and runs of spaces are taken out first, since PyArrow knows none of them. When
+it refuses a block, the lines are looked at one by one to say which of them is wrong, and why.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from mbdnode.data.logs.formats.text_dialect import (
+    COMMENT,
+    MISSING,
+    STAMP,
+    find_form,
+    is_number,
+    split,
+)
+from mbdnode.data.logs.log import BLOCK_ROWS, AbstractLog, Block, column_name, seconds_since
+from mbdnode.data.logs.summary import counted
+from mbdnode.errors import UserError
+
+_COMMENTS = re.compile(r"^[ \t]*[#%](?!N/A).*\n", re.MULTILINE)
+_BLANKS = re.compile(r"^[ \t]*\n", re.MULTILINE)
+_EDGES = re.compile(r"^[ \t]+|[ \t]+$", re.MULTILINE)
+_SPACES = re.compile(r"[ \t]+")
+
+
+class DelimitedLog(AbstractLog):
+    """A CSV file or a relative of it."""
+
+    def __init__(self, path: Path):
+        super().__init__(path)
+        self.form = find_form(path)
+        self.headings = self.form.headings
+        self.note("read", self.form.described)
+        if self.form.preamble:
+            lines = counted(self.form.preamble, "line")
+            self.note("read", f"{lines} above the headings passed over")
+        for warning in self.form.warnings:
+            self.warn(warning)
+        self._comments = 0
+        self._stamped = {
+            i for i in range(len(self.headings)) if self._all(i, lambda f: bool(STAMP.match(f)))
+        }
+
+    def _all(self, column: int, is_so) -> bool:
+        """Whether every value of the sample is so, and there is one."""
+        fields = [row[column] for row in self.form.sample if column < len(row)]
+        filled = [f for f in fields if f not in MISSING]
+        return bool(filled) and all(is_so(f) for f in filled)
+
+    def is_text(self, column: int) -> bool:
+        """Whether no value of the sample is a number or a time stamp."""
+        decimal = self.form.decimal
+        return self._all(column, lambda f: not (is_number(f, decimal) or STAMP.match(f)))
+
+    def blocks(
+        self, numbers: Sequence[int], labels: Sequence[int] = (), rows: int = BLOCK_ROWS
+    ) -> Iterator[Block]:
+        """The columns, block by block."""
+        first, origins = 0, {}
+        self._comments = 0
+        for text, is_last in self._texts(rows):
+            text, truncated = self._without_broken_end(text) if is_last else (text, 0)
+            if not text.strip("\n"):
+                if truncated:
+                    none = np.zeros(0)
+                    empty = np.zeros(0, dtype=object)
+                    yield Block(first, (none,) * len(numbers), (empty,) * len(labels), truncated)
+                continue
+            table = self._parse(text, first, numbers, labels)
+            columns = []
+            for i in numbers:
+                column = table.column(column_name(i)).combine_chunks()
+                if i in self._stamped:
+                    column, origins[i] = self._seconds(column, first, i, origins.get(i))
+                else:
+                    column = column.to_numpy(zero_copy_only=False)
+                columns.append(column)
+            words = [table.column(column_name(i)).to_numpy() for i in labels]
+            yield Block(first, tuple(columns), tuple(words), truncated)
+            first += table.num_rows
+        if self._comments:
+            self.note("read", f"{counted(self._comments, 'comment line')} passed over")
+
+    def place(self, row: int) -> str:
+        """The line of a row, found by counting."""
+        count = -self.form.skipped
+        with self._open() as file:
+            for number, line in enumerate(file, 1):
+                if COMMENT.match(line) or not line.strip(" \t\n\ufeff"):
+                    continue
+                if count == row:
+                    return f"line {number:,}"
+                count += 1
+        return super().place(row)
+
+    def _open(self):
+        return open(self.path, encoding=self.form.encoding, errors="replace")
+
+    def _texts(self, rows: int) -> Iterator[tuple[str, bool]]:
+        """Whole lines without comments, and whether they are the last."""
+        width = sum(len(f) + 1 for f in self.form.sample[0])
+        size = max(rows * width, 1 << 12)
+        skipped, rest = self.form.skipped, ""
+        with self._open() as file:
+            while True:
+                read = file.read(size)
+                text = (rest + read).lstrip("\ufeff") if rest or read else ""
+                if read:
+                    text, _, rest = text.rpartition("\n")
+                    if not text:
+                        continue
+                    text += "\n"
+                # A file that breaks off has no newline at its end; comments are then no line.
+                text = self._plain(text)
+                while skipped and text:
+                    _, _, text = text.partition("\n")
+                    skipped -= 1
+                yield text, not read
+                if not read:
+                    return
+
+    def _plain(self, text: str) -> str:
+        text, count = _COMMENTS.subn("", text)
+        text = _BLANKS.sub("", text)
+        if COMMENT.match(text.rpartition("\n")[2]):
+            text, count = text.rpartition("\n")[0] + "\n", count + 1
+        self._comments += count
+        if self.form.delimiter == " ":
+            text = _SPACES.sub("\t", _EDGES.sub("", text))
+        return text
+
+    def _without_broken_end(self, text: str) -> tuple[str, int]:
+        """Without a last line that has too few fields and no end: the writer was stopped there."""
+        body, newline, last = text.rpartition("\n")
+        if last and len(self._split(last)) < len(self.headings):
+            self.warn("the file ends in the middle of a row, which was cut")
+            return body + newline, 1
+        if last:
+            self.warn("the last line has no end; if the writer was stopped, its value may be cut")
+        return text, 0
+
+    def _split(self, line: str) -> list[str]:
+        return split(line, "\t" if self.form.delimiter == " " else self.form.delimiter)
+
+    def _parse(self, text: str, first: int, numbers, labels) -> pa.Table:
+        names = [column_name(i) for i in range(len(self.headings))]
+        types = {column_name(i): pa.float64() for i in numbers if i not in self._stamped}
+        wanted = dict.fromkeys(column_name(i) for i in (*numbers, *labels))
+        types = {name: types.get(name, pa.string()) for name in wanted}
+        delimiter = "\t" if self.form.delimiter == " " else self.form.delimiter
+        try:
+            table = pyarrow.csv.read_csv(
+                pa.py_buffer(text.encode("utf-8", errors="replace")),
+                pyarrow.csv.ReadOptions(column_names=names, block_size=max(len(text) * 4, 64)),
+                pyarrow.csv.ParseOptions(delimiter=delimiter),
+                pyarrow.csv.ConvertOptions(
+                    column_types=types,
+                    include_columns=list(wanted),
+                    decimal_point=self.form.decimal,
+                    null_values=[*MISSING, "nan", "NaN", "NAN"],
+                    quoted_strings_can_be_null=True,
+                ),
+            )
+        except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+            self._explain(text, first, [i for i in numbers if i not in self._stamped])
+            raise UserError(
+                f"'{self.path}' cannot be read as {self.form.described}: {error}"
+            ) from error
+        # A quote that is open takes the rows that follow into its field.
+        if table.num_rows != text.count("\n") + (not text.endswith("\n")):
+            self._explain(text, first, [])
+            raise UserError(
+                f"'{self.path}' has {text.count(chr(10)):,} lines from {self.place(first)} on, but "
+                f"{table.num_rows:,} rows. Look for quotes and odd characters there."
+            )
+        return table
+
+    def _explain(self, text: str, first: int, numbers: Sequence[int]) -> None:
+        """Raise `UserError` for the first line that is wrong."""
+        for count, line in enumerate(text.splitlines()):
+            fields = self._split(line)
+            if line.count('"') % 2:
+                raise UserError(
+                    f"'{self.path}' has a quote that is not closed at {self.place(first + count)}: "
+                    f"{line.strip()[:60]!r}. Fix that line."
+                )
+            if len(fields) != len(self.headings):
+                raise UserError(
+                    f"'{self.path}' has {counted(len(fields), 'field')} at "
+                    f"{self.place(first + count)}, but there are {len(self.headings)} columns: "
+                    f"{line.strip()[:60]!r}. Fix or remove that line."
+                )
+            for i in numbers:
+                if fields[i] not in MISSING and not is_number(fields[i], self.form.decimal):
+                    name = self.headings[i].raw or column_name(i)
+                    raise UserError(
+                        f"Column {name!r} has {fields[i]!r}, which is not a number, at "
+                        f"{self.place(first + count)} of '{self.path}'. "
+                        "Fix it, or leave the field empty where there is no value."
+                    )
+
+    def _seconds(self, column, first: int, number: int, origin: int | None):
+        """ISO 8601 time stamps as seconds since the first."""
+        if origin is None:
+            name = self.headings[number].raw or column_name(number)
+            self.note("converted", f"{name!r} from time stamps to seconds since the first")
+        for kind in (pa.timestamp("ns"), pa.timestamp("ns", "UTC")):
+            try:
+                return seconds_since(column.cast(kind), origin)
+            except pa.ArrowInvalid:
+                continue
+        for count, value in enumerate(column.to_pylist()):
+            if value is not None and not STAMP.match(value.strip()):
+                name = self.headings[number].raw or column_name(number)
+                raise UserError(
+                    f"Column {name!r} has {value!r}, which is not a time stamp like the others, at "
+                    f"{self.place(first + count)} of '{self.path}'. Fix it."
+                )
+        raise UserError(
+            f"Column {self.headings[number].raw!r} of '{self.path}' mixes time stamps with and "
+            "without a zone. Write all of them alike."
+        )

@@ -1,0 +1,333 @@
+"""From a run's rows to pieces that can be learned from: inputs, angles and rates put in order.
+
+Inputs that were sampled at times of their own, brought to those of the states.
+
+What looks wrong in a run that can be read: said, and left to the user.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mbdnode.data.logs.cleaning import Run, clean, is_wrapped, sounds_like_angle, unwrap
+from mbdnode.data.logs.layout import Layout, lay_out, runs_of
+from mbdnode.data.logs.log import AbstractLog
+from mbdnode.data.logs.roles import Roles, setting
+from mbdnode.data.logs.summary import Account, RunSummary, counted
+from mbdnode.data.signal import FEWEST_ROWS, Rate, estimate_rate
+from mbdnode.errors import UserError
+
+
+@dataclass(frozen=True)
+class Signal:
+    """Inputs with their own times.
+
+    **Arguments:**
+
+    - `t`: increasing, in seconds.
+    - `values`: `(n, inputs)` in SI.
+    - `names`: of the inputs, without units.
+    """
+
+    t: np.ndarray
+    values: np.ndarray
+    names: tuple[str, ...]
+
+
+def signal_of(log: AbstractLog, roles: Roles, time: str) -> dict[str | None, Signal]:
+    """The inputs of a log with their own times, by run.
+
+    **Arguments:**
+
+    - `log`: which holds them.
+    - `roles`: names them, and the column that tells runs apart, if the log has it.
+    - `time`: the column of their times.
+
+    **Returns:**
+
+    A signal for each run; under None if there is one only. Rows without a value are left out.
+    """
+    own = replace(roles, time=time, coordinates=(), rates=(), parameters=())
+    signals: dict[str | None, Signal] = {}
+    layout = lay_out(log, own)
+    names = tuple(
+        found.plain(name, column)
+        for (name, column), found in zip(roles.inputs, layout.inputs, strict=True)
+    )
+    for run in runs_of(layout):
+        whole = np.column_stack([run.t, run.table])
+        whole = whole[np.all(np.isfinite(whole), axis=1)]
+        steps = np.diff(whole[:, 0])
+        if len(whole) == 0 or np.any(steps < 0):
+            why = "no values" if len(whole) == 0 else "times that go back"
+            raise UserError(f"The inputs of {run.place} have {why}. Fix them.")
+        whole = whole[np.concatenate([[True], steps > 0])]
+        signals[run.label] = Signal(whole[:, 0], whole[:, 1:], names)
+        left_out = len(run.t) - len(whole)
+        log.note(
+            "inputs",
+            f"{counted(len(whole), 'sample')} of {', '.join(names)}, every "
+            f"{float(np.median(np.diff(whole[:, 0]))) if len(whole) > 1 else 0:.4g} s"
+            + (
+                f"; {left_out:,} without a value or of a repeated time left out" if left_out else ""
+            ),
+        )
+    return signals
+
+
+def at_times(signal: Signal, t: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
+    """The inputs at the states' times.
+
+    **Arguments:**
+
+    - `signal`: the inputs.
+    - `t`: the states' times.
+    - `how`: "held" for the last value at or before a time, "linear" for one between neighbours.
+
+    **Returns:**
+
+    The values, and whether the signal covers each time. It covers one step after its last sample
+    if it is held, and none if not.
+    """
+    usual = float(np.median(np.diff(signal.t))) if len(signal.t) > 1 else 0.0
+    end = signal.t[-1] + (usual if how == "held" else 0.0)
+    covered = (t >= signal.t[0]) & (t <= end)
+    if how == "held":
+        last = np.clip(np.searchsorted(signal.t, t, side="right") - 1, 0, len(signal.t) - 1)
+        return signal.values[last], covered
+    columns = [np.interp(t, signal.t, column) for column in signal.values.T]
+    return np.column_stack(columns), covered
+
+
+_MOST_ROWS = 5_000
+# A value this many typical distances away from the middle is no motion.
+_OUTLIER = 1_000.0
+_FULL_TURN_DEG = 360.0
+
+
+def check_columns(run: Run, layout: Layout, roles: Roles, pieces: list) -> None:
+    """Note what a user should look at.
+
+    **Arguments:**
+
+    - `run`: gets the notes.
+    - `layout`, `roles`: what its columns are.
+    - `pieces`: times, coordinates and rates of each piece.
+    """
+    q = np.concatenate([piece[1] for piece in pieces])
+    v = np.concatenate([piece[2] for piece in pieces])
+    for i, (name, _) in enumerate(roles.coordinates):
+        if np.ptp(q[:, i]) == 0:
+            run.note("warning", f"{name!r} never changes")
+            continue
+        _check_degrees(run, name, layout, i, q[:, i])
+        for what, column in ((repr(name), q[:, i]), (f"the rate of {name!r}", v[:, i])):
+            _check_outliers(run, what, column)
+        rate = layout.rates[i]
+        if rate is not None:
+            longest = max(pieces, key=lambda piece: len(piece[0]))
+            t, x, y = (
+                longest[0][:_MOST_ROWS],
+                longest[1][:_MOST_ROWS, i],
+                longest[2][:_MOST_ROWS, i],
+            )
+            check_rate(run, name, rate.label, t, x, y)
+
+
+def _check_degrees(run: Run, name: str, layout: Layout, number: int, values: np.ndarray) -> None:
+    """Jumps of about 360 in a column without a unit are those of a compass."""
+    jumps = np.abs(np.diff(values))
+    found = layout.coordinates[number]
+    within = np.ptp(values) <= _FULL_TURN_DEG * (1 + 1e-6)
+    if found.unit is None and within and np.any(jumps > 0.9 * _FULL_TURN_DEG):
+        run.note(
+            "warning",
+            f"{name!r} jumps by nearly 360; if it is in degrees, say so with "
+            f"{setting('units', {found.label: 'deg'})}",
+        )
+
+
+def _check_outliers(run: Run, what: str, values: np.ndarray) -> None:
+    away = np.abs(values - np.median(values))
+    usual = float(np.quantile(away, 0.9))
+    far = away > _OUTLIER * usual
+    if usual > 0 and np.any(far):
+        run.note(
+            "warning",
+            f"{counted(int(np.sum(far)), 'value')} of {what}, more than {_OUTLIER:,.0f} times as "
+            f"far from the middle as most, such as {values[int(np.argmax(away))]:.4g}",
+        )
+
+
+def check_rate(
+    run: Run, name: str, rate: str, t: np.ndarray, x: np.ndarray, measured: np.ndarray
+) -> None:
+    """Note a rate that is not the derivative of its coordinate, or is in another unit."""
+    if len(t) < max(FEWEST_ROWS, 20):
+        return
+    found = estimate_rate(t, x)
+    size = float(np.sqrt(np.mean(found.values**2)))
+    if size == 0 or found.typical_error > 0.3 * size or np.ptp(measured) == 0:
+        return
+    alike = float(np.corrcoef(found.values, measured)[0, 1]) if np.ptp(found.values) > 0 else 0.0
+    ratio = float(np.dot(found.values, measured) / np.dot(found.values, found.values))
+    if alike > 0.9 and not 0.8 < ratio < 1.25:
+        run.note(
+            "warning",
+            f"{rate!r} is {ratio:.4g} times the derivative of {name!r}; if a unit is missing, give "
+            f"it with {setting('units', {rate: '...'})}",
+        )
+    elif alike < 0.5:
+        run.note("warning", f"{rate!r} does not look like the derivative of {name!r}")
+
+
+@dataclass(frozen=True)
+class Handling:
+    """What the user chose.
+
+    **Arguments:**
+
+    - `gaps`: "refuse" or "split".
+    - `longest_step_s`: a longer step is a gap; None for five median steps.
+    - `interpolation`: of inputs with their own times, "held" or "linear".
+    - `fewest_rows`: of a piece that is kept.
+    """
+
+    gaps: str
+    longest_step_s: float | None
+    interpolation: str
+    fewest_rows: int = 2
+
+
+@dataclass
+class Piece:
+    """A stretch without gaps.
+
+    **Arguments:**
+
+    - `t`: times.
+    - `q`, `v`, `u`: coordinates, rates and inputs.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+
+
+def finish(
+    run: Run, layout: Layout, roles: Roles, handling: Handling, signal: Signal | None
+) -> tuple[list[Piece], RunSummary]:
+    """Clean a run and complete it.
+
+    **Arguments:**
+
+    - `run`: as it was read; gets notes.
+    - `layout`, `roles`: what its columns are.
+    - `handling`: what the user chose.
+    - `signal`: the inputs, if they have their own times.
+
+    **Returns:**
+
+    The pieces, none of them too short, and what became of the rows.
+    """
+    estimated = any(rate is None for rate in layout.rates)
+    fewest = max(handling.fewest_rows, FEWEST_ROWS if estimated else 2)
+    cuts, account, step_s = clean(run, handling.gaps, handling.longest_step_s)
+    spans, uncovered, inputs = _covered(run, cuts, signal, handling.interpolation)
+    account += Account(without_input=uncovered)
+    pieces, turns, rates = [], np.zeros(len(roles.coordinates), int), []
+    for span in spans:
+        count = span.stop - span.start
+        if count < fewest:
+            account += Account(too_short=count)
+            continue
+        piece, added, found = _piece(run, span, layout, roles, inputs)
+        pieces.append(piece)
+        turns += added
+        rates.append(found)
+        account += Account(kept=count)
+    if account.too_short:
+        run.note(
+            "cut", f"{counted(account.too_short, 'row')} in pieces of fewer than {fewest} rows"
+        )
+    _say_turns(run, roles, turns)
+    _say_rates(run, roles, rates)
+    if pieces:
+        check_columns(run, layout, roles, [(p.t, p.q, p.v) for p in pieces])
+    lengths = tuple(len(piece.t) for piece in pieces)
+    return pieces, RunSummary(run.place, account, lengths, step_s)
+
+
+def _covered(run: Run, cuts: list[slice], signal: Signal | None, how: str):
+    """The parts of the pieces at which the inputs are known."""
+    if signal is None:
+        return cuts, 0, None
+    values, covered = at_times(signal, run.t, how)
+    spans = []
+    for cut in cuts:
+        inside = np.flatnonzero(np.diff(np.concatenate([[0], covered[cut], [0]]).astype(int)))
+        spans += [slice(cut.start + int(a), cut.start + int(b)) for a, b in inside.reshape(-1, 2)]
+    uncovered = int(np.sum(~covered))
+    manner = (
+        "held from their own times" if how == "held" else "interpolated between their own times"
+    )
+    run.note("inputs", f"{manner} to those of the states")
+    if uncovered:
+        run.note("cut", f"{counted(uncovered, 'row')} outside the times of the inputs")
+    return spans, uncovered, values
+
+
+def _piece(run: Run, span: slice, layout: Layout, roles: Roles, inputs):
+    t, table, count = run.t[span], run.table[span], len(roles.coordinates)
+    q = table[:, :count].copy()
+    measured = iter(table[:, count:].T)
+    given = [None if rate is None else next(measured) for rate in layout.rates]
+    turns = np.zeros(count, int)
+    for i in range(count):
+        if _is_angle(i, layout, roles) and is_wrapped(q[:, i]):
+            q[:, i], turns[i] = unwrap(t, q[:, i], given[i])
+    rates = [
+        None if v is not None else estimate_rate(t, x) for v, x in zip(given, q.T, strict=True)
+    ]
+    v = [known if known is not None else made.values for known, made in _both(given, rates)]
+    u = table[:, count + len(layout.measured_rates) :] if inputs is None else inputs[span]
+    return Piece(t, q, np.column_stack(v) if v else q, u), turns, rates
+
+
+def _both(given: list, rates: list) -> zip:
+    return zip(given, rates, strict=True)
+
+
+def _is_angle(number: int, layout: Layout, roles: Roles) -> bool:
+    """As the user says; else by the unit; else by the names."""
+    name, found = roles.coordinates[number][0], layout.coordinates[number]
+    if roles.angles is not None:
+        return name in roles.angles
+    if found.unit is not None:
+        return found.unit.is_angle
+    return sounds_like_angle(name) or sounds_like_angle(found.heading.name)
+
+
+def _say_turns(run: Run, roles: Roles, turns: np.ndarray) -> None:
+    for (name, _), count in zip(roles.coordinates, turns, strict=True):
+        if count:
+            run.note(
+                "unwrapped",
+                f"{name!r} was wrapped to one turn; joined at {counted(int(count), 'place')}",
+            )
+
+
+def _say_rates(run: Run, roles: Roles, rates: list[list[Rate | None]]) -> None:
+    for number, (name, _) in enumerate(roles.coordinates):
+        made = [found for piece in rates if (found := piece[number]) is not None]
+        if not made:
+            continue
+        noise = float(np.median([rate.noise for rate in made]))
+        error = float(np.median([rate.typical_error for rate in made]))
+        widths = sorted(2 * rate.half_width + 1 for rate in made)
+        run.note(
+            "estimated",
+            f"the rate of {name!r} from polynomials over {widths[len(widths) // 2]} rows; noise "
+            f"of {name!r} {noise:.2g}, error of its rate about {error:.2g}",
+        )

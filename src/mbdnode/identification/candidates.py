@@ -1,0 +1,123 @@
+"""Ways to fit, from simple to rich.
+
+1. Linear in lengths, sines and cosines of angles, velocities and inputs.
+2. A mechanism: mass, potential, damping, inputs, laws of the joints; the simplest laws that the
+   data obeys.
+3. The form of every rigid mechanism, `g + D v + Gamma[v, v] + G u`, in bases of growing degree.
+4. Drawn tanh features beside it, for what that form cannot say.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mbdnode.identification.mechanical_laws import improved, mechanisms, most_mechanisms
+from mbdnode.identification.problem import Candidate, Task, pieces_of
+from mbdnode.identification.regression import regress
+from mbdnode.models.basis import scale_of
+from mbdnode.models.library import Library
+from mbdnode.training.rows import Rows, counted, places
+
+_DEGREES, _FEW_DEGREES = (1, 2, 3, 5, 8, 12, 18, 26, 36), (1, 3, 18)
+_FEATURES, _SCALES, _RIDGES = 160, (0.5, 1.0, 2.0), (1e-20, 1e-14, 1e-9, 1e-5)
+# More unknowns than this part of the equations would fit anything.
+_CROWDED = 0.4
+
+
+def candidates(task: Task, rows: Rows) -> Iterator[Candidate]:
+    """All ways that make sense for this much data, the simplest first.
+
+    **Arguments:**
+
+    - `task`: what is to be learned.
+    - `rows`: what may be looked at to make proposals.
+
+    **Returns:**
+
+    An iterator; a candidate that is not asked for costs nothing.
+    """
+    wanted = (task.structure,) if task.structure != "chosen" else tuple(_FAMILIES)
+    for family in wanted:
+        yield from _FAMILIES[family](task, rows)
+
+
+def most_candidates(task: Task) -> int:
+    """How many there can be at most; how many there are shows only as they are tried."""
+    most = {
+        "linear": 1,
+        "lagrangian": most_mechanisms(task),
+        "mechanical": len(_DEGREES if task.polished else _FEW_DEGREES),
+        "features": len(_SCALES) * len(_RIDGES) if task.polished else len(_RIDGES[1:3]),
+    }
+    return sum(most.values()) if task.structure == "chosen" else max(1, most[task.structure])
+
+
+def _linear(task: Task, rows: Rows) -> Iterator[Candidate]:
+    yield Candidate("linear", "linear law", lambda r: _linear_law(task, r))
+
+
+def _lagrangian(task: Task, rows: Rows) -> Iterator[Candidate]:
+    # A law is found whole, so there is none beside a part that is known.
+    if task.known == "nothing":
+        yield from mechanisms(task, rows)
+
+
+def _mechanical(task: Task, rows: Rows) -> Iterator[Candidate]:
+    for degree in _DEGREES if task.polished else _FEW_DEGREES:
+        blank = Library.for_system(task.system, degree=degree, use_parameters=task.parameters)
+        if _fits(blank, rows):
+            name = f"mechanical form of degree {degree}"
+            yield Candidate("mechanical", name, lambda r, d=degree: _library(task, r, degree=d))
+
+
+def _features(task: Task, rows: Rows) -> Iterator[Candidate]:
+    for scale in _SCALES if task.polished else _SCALES[1:2]:
+        for ridge in _RIDGES if task.polished else _RIDGES[1:3]:
+            yield Candidate(
+                "features",
+                f"set of {_FEATURES} drawn features, scale {scale:g}, ridge {ridge:g}",
+                lambda r, s=scale, k=ridge: _library(
+                    task, r, ridge=k, degree=1, quadratic=False, features=_FEATURES, scale=s
+                ),
+            )
+
+
+_FAMILIES = {
+    "linear": _linear,
+    "lagrangian": _lagrangian,
+    "mechanical": _mechanical,
+    "features": _features,
+}
+
+
+def _fits(model: Any, rows: Rows) -> bool:
+    leaf = jax.tree.leaves(model.network)[0]
+    return leaf.shape[-1] <= _CROWDED * len(counted(rows))
+
+
+def _linear_law(task: Task, rows: Rows) -> Library | None:
+    model = _library(task, rows, degree=1, quadratic=False)
+    if model is None or not (task.polished and task.noise.matters):
+        return model
+    return improved(task, model, rows, np.arange(model.network.weights.size))
+
+
+def _library(
+    task: Task, rows: Rows, *, ridge: float = 0.0, scale: float = 1.0, **settings: Any
+) -> Library | None:
+    model = Library.for_system(
+        task.system,
+        seed=task.seed,
+        lengths=scale_of(places(rows, task.parameters)),
+        scale=scale,
+        use_parameters=task.parameters,
+        known=task.known,
+        forces=task.forces,
+        **settings,
+    )
+    pieces = pieces_of(task, rows) or (lambda: iter([rows]))
+    model = regress(model, pieces, ridge=ridge, integrator=task.integrator, noise=task.noise)
+    return model if bool(jnp.all(jnp.isfinite(model.network.weights))) else None

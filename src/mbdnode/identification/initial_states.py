@@ -1,0 +1,217 @@
+"""Where measured runs are at their ends: a model's own path through the last window of each.
+
+A measured state is off by the noise; the end of a path that is fitted to a whole window is not.
+The model stays as it is, so each window has a start of its own to fit, by Gauss-Newton, and all
+windows go through one compiled program. They may have different lengths: what fills the shorter
+ones up has no weight.
+
+Where a measured motion is now: the state that a model's own rollout through it ends in.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mbdnode.identification.shooting import from_start, make_shots, missed_by, unit_of
+from mbdnode.integrators import get_integrator
+from mbdnode.multibody import consistent_state
+from mbdnode.training.rows import (
+    Noise,
+    Rows,
+    counted,
+    estimate_noise,
+    recorded_rates,
+    rows_of,
+    side_by_side,
+)
+from mbdnode.trajectory import Dataset, State, Trajectory
+
+_ROUNDS, _SETTLED = 30, 1e-4
+
+
+def last_windows(runs: list[Rows]) -> Rows | None:
+    """About the last period of every run.
+
+    **Arguments:**
+
+    - `runs`: of any length.
+
+    **Returns:**
+
+    `Rows` with a leading axis; None if a run is too short for a window.
+    """
+    shots = [make_shots(run, from_the_end=True) for run in runs]
+    if any(one is None for one in shots):
+        return None
+    return side_by_side([jax.tree.map(lambda x: x[0], one.rows) for one in shots if one])
+
+
+def end_states(
+    model: Any, windows: Rows, integrator: Any, noise: Noise, measured: np.ndarray
+) -> tuple[Any, Any]:
+    """Where the model is after every window, from the start that misses the measurements least.
+
+    **Arguments:**
+
+    - `model`: a trained model that gives rates.
+    - `windows`: with a leading axis.
+    - `integrator`: that is exact enough at the data's step.
+    - `noise`: the unit of what is missed.
+    - `measured`: which velocities were; the others are not looked at.
+
+    **Returns:**
+
+    Positions and velocities, one row for each window.
+    """
+    singles = [jax.tree.map(lambda x, i=i: x[i], windows) for i in range(windows.t.shape[0])]
+    units = np.stack([unit_of(_alone(counted(one)), noise) for one in singles])
+    looked_at = np.concatenate([np.ones(len(measured), bool), measured])
+    units = jnp.asarray(np.where(looked_at, units, np.inf))
+    starts = _settled(model, windows, integrator, units)
+    z, s = (np.asarray(x) for x in _paths(starts, model, windows, integrator))
+    last = np.sum(np.asarray(windows.weight) > 0, axis=1) - 1
+    every = np.arange(len(last))
+    return z[every, last], s[every, last]
+
+
+def _alone(rows: Rows) -> Rows:
+    return jax.tree.map(lambda x: x[None], rows)
+
+
+def _settled(model: Any, windows: Rows, integrator: Any, units: Any) -> np.ndarray:
+    """The fitted starts; as measured where nothing is better."""
+    starts = np.concatenate([np.asarray(windows.z)[:, 0], np.asarray(windows.s)[:, 0]], axis=1)
+    # A model that does not follow a window misses it by more than can be squared.
+    with np.errstate(over="ignore", invalid="ignore"):
+        now = np.asarray(_missed(starts, model, windows, integrator, units))
+        cost = np.sum(now**2, axis=1)
+        moving = np.isfinite(cost)
+        for _ in range(_ROUNDS):
+            slopes = np.asarray(_slopes(starts, model, windows, integrator, units))
+            moving = moving & np.all(np.isfinite(slopes), axis=(1, 2))
+            if not moving.any():
+                break
+            moves = np.zeros_like(starts)
+            for i in np.flatnonzero(moving):
+                moves[i] = -np.linalg.lstsq(slopes[i], now[i], rcond=None)[0]
+            found = np.asarray(_missed(starts + moves, model, windows, integrator, units))
+            reached = np.sum(found**2, axis=1)
+            better = moving & np.isfinite(reached) & (reached < cost)
+            starts = np.where(better[:, None], starts + moves, starts)
+            now = np.where(better[:, None], found, now)
+            moving = better & (cost - reached >= _SETTLED * cost)
+            cost = np.where(better, reached, cost)
+    return starts
+
+
+@eqx.filter_jit
+def _missed(starts, model, windows, integrator, units):
+    one = lambda start, rows, unit: missed_by(model, start, rows, integrator, unit)  # noqa: E731
+    return jax.vmap(one)(starts, windows, units)
+
+
+@eqx.filter_jit
+def _slopes(starts, model, windows, integrator, units):
+    def one(start, rows, unit):
+        return jax.jacfwd(lambda x: missed_by(model, x, rows, integrator, unit))(start)
+
+    return jax.vmap(one)(starts, windows, units)
+
+
+@eqx.filter_jit
+def _paths(starts, model, windows, integrator):
+    return jax.vmap(lambda start, rows: from_start(model, start, rows, integrator))(starts, windows)
+
+
+def estimate_state(
+    model: Any,
+    run: Trajectory,
+    *,
+    integrator: str = "rk4",
+    parameters: Mapping[str, Any] | None = None,
+    recorded: Sequence[str] | None = None,
+) -> State:
+    """The state at the end of a measured motion, free of most of its noise.
+
+    The model is rolled out through about the last period, from the initial state that misses the
+    measurements least.
+
+    **Arguments:**
+
+    - `model`: a trained model that gives rates.
+    - `run`: what was measured.
+    - `integrator`: that is exact enough at its step.
+    - `parameters`: of the run, if not the defaults.
+    - `recorded`: the columns that were measured; rates that were estimated are not looked at. All
+        of them if not given.
+
+    **Returns:**
+
+    A `State` that keeps the constraints, from which `simulate` can go on. As measured, if the run
+    is too short to tell or the model does not follow it.
+    """
+    values = None if parameters is None else [parameters]
+    return estimate_states(
+        model, [run], integrator=integrator, parameters=values, recorded=recorded
+    )[0]
+
+
+def estimate_states(
+    model: Any,
+    runs: Sequence[Trajectory],
+    *,
+    integrator: str = "rk4",
+    parameters: Sequence[Mapping[str, Any]] | None = None,
+    recorded: Sequence[str] | None = None,
+) -> list[State]:
+    """The states at the ends of several measured motions, by one compiled program.
+
+    **Arguments:**
+
+    - `model`, `integrator`, `recorded`: as for `estimate_state`.
+    - `runs`: what was measured.
+    - `parameters`: of each run, if not the defaults.
+
+    **Returns:**
+
+    A `State` for each run.
+    """
+    values = [{}] * len(runs) if parameters is None else [dict(one) for one in parameters]
+    data = Dataset(list(runs), values, recorded=recorded)
+    rows = [
+        rows_of(model, model.minimal, Dataset(run, own))
+        for run, own in zip(runs, values, strict=True)
+    ]
+    measured = recorded_rates(model, model.minimal, data)
+    noise = estimate_noise(rows_of(model, model.minimal, data, accelerations=False))
+    reached = _reached(model, rows, integrator, noise, measured)
+    states = []
+    for run, own, one, found in zip(runs, values, rows, reached, strict=True):
+        z, s = found or (np.asarray(one.z_next)[-1], np.asarray(one.s_next)[-1])
+        known = {}
+        for place, i in enumerate(model.minimal):
+            known[model.coordinate_names[i]] = float(z[place])
+            known[model.rate_names[i]] = float(s[place])
+        states.append(consistent_state(model, known, t=float(run.t[-1]), parameters=own))
+    return states
+
+
+def _reached(
+    model: Any, rows: list[Rows], integrator: str, noise: Noise, measured: np.ndarray
+) -> list[Any]:
+    """Position and velocity at the end of each run; None where they cannot be told."""
+    able = [i for i, one in enumerate(rows) if last_windows([one]) is not None]
+    found: list[Any] = [None] * len(rows)
+    if not able:
+        return found
+    windows = last_windows([rows[i] for i in able])
+    assert windows is not None
+    z, s = end_states(model, windows, get_integrator(integrator), noise, measured)
+    for place, i in enumerate(able):
+        if np.all(np.isfinite(z[place])) and np.all(np.isfinite(s[place])):
+            found[i] = z[place], s[place]
+    return found

@@ -1,0 +1,254 @@
+"""Mechanisms as candidates: the simplest laws that the data obeys, in forms of growing richness.
+
+Each form is a set of terms. Along the data its equations are linear in their coefficients, as
+accelerations give them or, for noisy data, in integral form; `null_vector` finds which few terms
+make a law. What it finds is then fitted to the steps of the integrator, or to rollouts.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mbdnode.identification.null_vector import Equations, candidate_supports, compress, find_law
+from mbdnode.identification.problem import Candidate, Task, pieces_of
+from mbdnode.identification.regression import Pieces, parts_of, triangle
+from mbdnode.identification.shooting import make_shots, polish, shoot
+from mbdnode.identification.weak_form import make_windows, samples_per_period
+from mbdnode.models.basis import scale_of
+from mbdnode.models.learned_mechanism import LearnedMechanism
+from mbdnode.training.rows import Rows, counted, places, spread_of_accelerations, trust
+
+# Degrees of mass and potential, and whether joints have laws of their own; the simplest first.
+_FORMS = (
+    (1, 1, False),
+    (2, 1, False),
+    (1, 1, True),
+    (2, 1, True),
+    (0, 2, False),
+    (1, 2, False),
+    (0, 1, True),
+    (2, 2, False),
+    (0, 4, True),
+    (1, 2, True),
+    (2, 4, False),
+)
+_FEW_FORMS = 4
+# Friction sets in over these parts of the greatest rate; polishing finds the rest.
+_WIDTHS = (0.3, 0.1, 0.03, 0.01)
+# Laws of one form that are fitted; each term more must lower what is left by this factor.
+_MOST, _WORTH = 4, 2.0
+# A law that leaves more than this part of its inertia is fitted only if there is no better one.
+_PROMISING = 1e-2
+# More unknowns than this part of the equations would fit anything.
+_CROWDED = 0.4
+# A mass matrix that is worse than this is no mass matrix.
+_SINGULAR = 1e8
+# A law that leaves this part of the accelerations unexplained is none.
+_UNEXPLAINED = 0.1
+
+
+def mechanisms(task: Task, rows: Rows) -> Iterator[Candidate]:
+    """Laws that are worth fitting.
+
+    **Arguments:**
+
+    - `task`: what is to be learned.
+    - `rows`: what may be looked at to make proposals.
+
+    **Returns:**
+
+    An iterator; a form that is not asked for costs nothing.
+    """
+    doubtful = []
+    for blank in _forms(task, rows):
+        for left, start, support in _proposals(task, blank, rows):
+            candidate = Candidate(
+                "lagrangian",
+                f"mechanism of {len(support)} terms",
+                lambda r, b=start, k=support: _fitted(task, r, b, k),
+            )
+            if task.noise.matters or left < _PROMISING:
+                yield candidate
+            else:
+                doubtful.append((left, candidate))
+    # Where no form says the truth, the nearest ones may still do well.
+    for _, candidate in sorted(doubtful, key=lambda pair: pair[0])[:_MOST]:
+        yield candidate
+
+
+def most_mechanisms(task: Task) -> int:
+    """How many laws are fitted at most."""
+    forms = len(_FORMS) if task.polished else _FEW_FORMS
+    return 0 if task.known != "nothing" else _MOST * (forms + 1)
+
+
+def _forms(task: Task, rows: Rows) -> Iterator[LearnedMechanism]:
+    """Every form that this much data can tell of, without coefficients."""
+    for mass, potential, joint_laws in _FORMS if task.polished else _FORMS[:_FEW_FORMS]:
+        blank = LearnedMechanism.for_system(
+            task.system,
+            lengths=scale_of(places(rows, task.parameters)),
+            mass_degree=mass,
+            potential_degree=potential,
+            use_parameters=task.parameters,
+            joint_laws=joint_laws,
+            forces=task.forces,
+        )
+        if blank.network.values.size <= _CROWDED * rows.z.shape[1] * len(counted(rows)):
+            yield blank
+
+
+def _proposals(
+    task: Task, blank: LearnedMechanism, rows: Rows
+) -> list[tuple[float, LearnedMechanism, np.ndarray]]:
+    """The most promising supports of one form, over all widths of friction, and what they leave."""
+    found = []
+    for width in _WIDTHS if blank.settings.joint_laws else (1.0,):
+        start = _with_widths(blank, rows, width)
+        equations = _equations(task, start, rows)
+        for support in candidate_supports(equations):
+            left = find_law(equations, support)[1]
+            found.append((left, start, support, equations))
+    found.sort(key=lambda proposal: proposal[0] * _WORTH ** proposal[2].size)
+    seen, kept = set(), []
+    for left, start, support, equations in found:
+        if tuple(support) in seen or len(kept) == _MOST:
+            continue
+        seen.add(tuple(support))
+        if _is_law(task, _law(start, equations, support), rows):
+            kept.append((left, start, support))
+    return sorted(kept, key=lambda proposal: proposal[2].size)
+
+
+def _with_widths(model: LearnedMechanism, rows: Rows, width: float) -> LearnedMechanism:
+    """Friction that sets in over this part of each joint's greatest rate."""
+    if not len(model.joints):
+        return model
+    fastest = np.max(np.abs(np.asarray(rows.s) @ model.joints.matrix.T), axis=0)
+    fastest = np.where(fastest > 0, fastest, 1.0)
+    return eqx.tree_at(lambda m: m.network.widths, model, jnp.asarray(width * fastest))
+
+
+def _equations(
+    task: Task, model: LearnedMechanism, rows: Rows, pieces: Pieces | None = None
+) -> Equations:
+    """Along all rows, or all pieces; of more than fit in memory only the triangles are kept."""
+    count, period = model.network.values.size, samples_per_period(rows)
+    masses = np.arange(count) < model.mass_columns
+    sums: list[np.ndarray] = []
+    for piece in pieces() if pieces is not None else [rows]:
+        for part in parts_of(piece, count * rows.z.shape[1]):
+            found = [x.reshape(-1, count) for x in _whole_and_inertia(task, model, part, period)]
+            if sums:
+                found = [triangle(np.vstack(pair)) for pair in zip(sums, found, strict=True)]
+            sums = found
+    return compress(sums[0], sums[1], masses)
+
+
+def _whole_and_inertia(
+    task: Task, model: LearnedMechanism, rows: Rows, period: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """From accelerations; in integral form where noise would drown them."""
+    if task.noise.matters:
+        windows = make_windows(rows, period)
+        momenta, forces = (np.asarray(x) for x in _momenta_and_forces(model, rows))
+        inertia = windows.integral_of_rate(momenta)
+        return inertia + windows.integral(forces), inertia
+    weight = trust(rows)
+    whole, inertia = (
+        np.asarray(x)[weight > 0] * weight[weight > 0, None, None]
+        for x in _equations_and_inertia(model, rows)
+    )
+    return whole, inertia
+
+
+@eqx.filter_jit
+def _momenta_and_forces(model: LearnedMechanism, rows: Rows):
+    return jax.vmap(model.momenta_and_forces)(rows.t, rows.z, rows.s, rows.u, rows.mu)
+
+
+@eqx.filter_jit
+def _equations_and_inertia(model: LearnedMechanism, rows: Rows):
+    inertia = jax.vmap(model.inertia)(rows.t, rows.z, rows.s, rows.a, rows.u, rows.mu)
+    return inertia + _momenta_and_forces(model, rows)[1], inertia
+
+
+def _law(blank: LearnedMechanism, equations: Equations, support: np.ndarray) -> LearnedMechanism:
+    """The law in these columns; the others are zero, so that all laws of a form have one shape."""
+    values = np.zeros(equations.masses.size)
+    values[support] = find_law(equations, support)[0]
+    # The law is free up to a factor: the largest mass is one.
+    values = values / values[_largest_mass(blank, values)]
+    return eqx.tree_at(lambda m: m.network.values, blank, jnp.asarray(values))
+
+
+def _largest_mass(model: LearnedMechanism, values: np.ndarray) -> int:
+    return int(np.argmax(np.abs(values[: model.mass_columns])))
+
+
+def _fitted(
+    task: Task, rows: Rows, blank: LearnedMechanism, support: np.ndarray
+) -> LearnedMechanism | None:
+    # Accelerations of the further pieces are not exact; without noise the first one says it all.
+    pieces = pieces_of(task, rows) if task.noise.matters else None
+    model = _law(blank, _equations(task, blank, rows, pieces), support)
+    if task.polished:
+        fixed = _largest_mass(model, np.asarray(model.network.values))
+        free = np.array([int(k) for k in support if k != fixed] + _widths_of(model, support))
+        model = improved(task, model, rows, free)
+    return model if _is_law(task, model, rows) else None
+
+
+def improved(task: Task, model: Any, rows: Rows, free: np.ndarray) -> Any:
+    """The model after a fit to the integrator's steps, or to rollouts where there is noise.
+
+    **Arguments:**
+
+    - `task`: what is to be learned.
+    - `model`: with coefficients that are nearly right, in its `network`.
+    - `rows`: the training data.
+    - `free`: which coefficients may change, by index.
+
+    **Returns:**
+
+    The model; as it was, if nothing is better.
+    """
+    if not task.noise.matters:
+        return polish(model, rows, task.integrator, spread_of_accelerations(rows), free)
+    shots = make_shots(rows)
+    if shots is None:
+        return model
+    return shoot(model, shots, task.integrator, task.noise, free)[0]
+
+
+def _widths_of(model: LearnedMechanism, support: np.ndarray) -> list[int]:
+    """Where the widths of the frictions in a support stand among all coefficients."""
+    count, joints = model.network.values.size, len(model.joints)
+    return [int(k) + joints for k in support if k >= count - joints]
+
+
+def _is_law(task: Task, model: LearnedMechanism, rows: Rows) -> bool:
+    """Whether its mass is regular, and it explains the accelerations at all."""
+    masses, rates = (np.asarray(x) for x in _masses_and_rates(model, rows))
+    if not (np.all(np.isfinite(masses)) and np.all(np.isfinite(rates))):
+        return False
+    if not np.max(np.linalg.cond(masses)) < _SINGULAR:
+        return False
+    if task.noise.matters:
+        return True  # Accelerations are not known; rollouts will tell.
+    missed = (rates - np.asarray(rows.a)) / np.asarray(spread_of_accelerations(rows))
+    weight = trust(rows)[:, None]
+    left = np.sqrt(np.sum((weight * missed) ** 2) / np.sum(weight**2) / missed.shape[1])
+    return bool(left < _UNEXPLAINED)
+
+
+@eqx.filter_jit
+def _masses_and_rates(model: LearnedMechanism, rows: Rows):
+    def rate(row):
+        return model.minimal_rates(row.t, row.z, row.s, row.u, row.mu)[1]
+
+    return jax.vmap(model.mass)(rows.z, rows.mu), jax.vmap(rate)(rows)

@@ -1,0 +1,71 @@
+"""What all candidates of one fit share, and what a candidate is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mbdnode.identification.regression import Pieces
+from mbdnode.models import AbstractRateModel
+from mbdnode.models.library import Forces, Known
+from mbdnode.training.rows import Noise, Rows
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all candidates share.
+
+    **Arguments:**
+
+    - `system`: gives the names and the constraints.
+    - `integrator`: of the training steps.
+    - `polished`: whether the last digits are wanted, and all candidates; a few if not.
+    - `seed`: of the drawn features.
+    - `noise`: of the data.
+    - `parameters`: those that differ between runs, by name.
+    - `structure`: a family of candidates, or "chosen" for all of them.
+    - `known`: what of the system need not be learned.
+    - `forces`: whether what the inputs do is learned, or added.
+    - `pieces`: of the data that do not fit in memory together; None where they do.
+    - `estimated`: the coordinates whose rates were estimated and not measured, by number.
+    """
+
+    system: Any
+    integrator: Any
+    polished: bool
+    seed: int
+    noise: Noise
+    parameters: tuple[str, ...] = ()
+    structure: str = "chosen"
+    known: Known = "nothing"
+    forces: Forces = "inputs"
+    pieces: Pieces | None = None
+    estimated: tuple[int, ...] = ()
+
+    @property
+    def measured(self) -> np.ndarray:
+        """Of every coordinate whether its rate was measured."""
+        return ~np.isin(np.arange(len(self.noise.s)), self.estimated)
+
+
+def pieces_of(task: Task, rows: Rows) -> Pieces | None:
+    """All pieces of the data, for the last fit; None for fits to what was not held out."""
+    # What was held out was a part of the first piece, in whose place are rows of no weight.
+    return task.pieces if bool(np.all(np.asarray(rows.weight) > 0)) else None
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to fit.
+
+    **Arguments:**
+
+    - `structure`: its family.
+    - `name`: for people.
+    - `fit`: from rows to a model; None where it cannot.
+    """
+
+    structure: str
+    name: str
+    fit: Callable[[Rows], AbstractRateModel | None]

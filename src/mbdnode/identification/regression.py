@@ -1,0 +1,255 @@
+"""Least squares for what is linear in its unknowns.
+
+Over each step the data gives the mean acceleration, which is that in the middle of the step to
+second order. Columns have unit length; drawn features carry a ridge, given functions none. The
+accelerations are then corrected by what the steps show: where a step of the model ends beside the
+data, its acceleration was off by that much over the step,
+
+    a <- a + (v_data - v_model)/dt,
+
+and the fit is repeated. Each round shrinks what is left by about the square of the step over the
+time in which the accelerations change.
+
+Data comes in pieces, which need not fit in memory together: of each only the triangular factor is
+kept, and a round is one pass over them.
+
+Data in parts, so that matrices with a column for every function stay small.
+
+A chunk of a hundred thousand rows is a few megabytes; its values of two thousand functions are two
+gigabytes. Least squares needs only the triangular factor of all parts, one after another.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mbdnode.identification.weak_form import make_windows, samples_per_period
+from mbdnode.models.library import Library
+from mbdnode.training.rows import (
+    Noise,
+    Rows,
+    counted,
+    runs_of,
+    spread_of_accelerations,
+    step_errors,
+)
+from mbdnode.training.scaling import mean_and_spread
+
+# Numbers of a matrix that is made at once; a few copies of it are alive at a time.
+MOST_NUMBERS = 4_000_000
+
+
+def parts_of(rows: Rows, columns: int) -> Iterator[Rows]:
+    """The rows in order, as they are if a matrix with this many columns is small enough.
+
+    Where they are cut, they are cut between runs, if a run ends in the later half of a part.
+
+    **Arguments:**
+
+    - `rows`: in order of run and time.
+    - `columns`: of the matrix that will be made of them.
+
+    **Returns:**
+
+    An iterator over `Rows`.
+    """
+    most = max(1, MOST_NUMBERS // max(columns, 1))
+    own = counted(rows)
+    if len(own) <= most:
+        yield rows
+        return
+    ends = np.array([last for _, last in runs_of(own)])
+    plain = jax.tree.map(np.asarray, own)
+    first = 0
+    while first < len(own):
+        last = min(first + most, len(own))
+        before = ends[(ends > first + most // 2) & (ends <= last)]
+        last = int(before[-1]) if len(before) else last
+        yield jax.tree.map(lambda x, a=first, b=last: jnp.asarray(x[a:b]), plain)
+        first = last
+
+
+def triangle(block: np.ndarray) -> np.ndarray:
+    """A matrix with the same lengths and angles between its columns, in few rows."""
+    return np.asarray(np.linalg.qr(block, mode="r")) if block.shape[0] > block.shape[1] else block
+
+
+_ROUNDS = 20
+_NEGLIGIBLE = 1e-13
+
+Pieces = Callable[[], Iterator[Rows]]
+
+
+def regress(
+    model: Library, pieces: Pieces, *, ridge: float, integrator: Any, noise: Noise
+) -> Library:
+    """The library with the coefficients of least squares.
+
+    **Arguments:**
+
+    - `model`: whose functions.
+    - `pieces`: gives the training data, piece by piece, as often as it is called.
+    - `ridge`: on the drawn features, in units of a column's own length.
+    - `integrator`: whose steps correct the accelerations.
+    - `noise`: of the data; where it matters, the equations are taken in integral form.
+
+    **Returns:**
+
+    The model.
+    """
+    first = next(pieces())
+    unit, period = spread_of_accelerations(first), samples_per_period(first)
+    model = _scaled(model, first, noise)
+    weights = np.zeros(model.network.weights.shape[1])
+    weights[weights.size - model.settings.features :] = np.sqrt(ridge)
+    solver = _Solver(weights)
+
+    def parts() -> Iterator[Rows]:
+        for rows in pieces():
+            yield from parts_of(rows, weights.size)
+
+    def solved(fitted: Library | None) -> tuple[Library, float]:
+        """With the coefficients corrected, and the size of what was missed before."""
+        solver.begin()
+        squares, count = 0.0, 0
+        for rows in parts():
+            targets, missed = _targets(model, fitted, rows, integrator, unit, noise, period)
+            squares, count = squares + float(np.sum(missed**2)), count + missed.size
+            solver.take(lambda rows=rows: _matrix(model, rows, noise, period), targets)
+        change = jnp.asarray(solver.solution().T)
+        change = change if fitted is None else fitted.network.weights + change
+        found = eqx.tree_at(lambda m: m.network.weights, model, change)
+        return found, float(np.sqrt(squares / max(count, 1)))
+
+    fitted, _ = solved(None)
+    if noise.matters:
+        return fitted
+    best, least = fitted, np.inf
+    for _ in range(_ROUNDS):
+        # A model that blows up within a step misses by infinity, and is not corrected further.
+        with np.errstate(over="ignore", invalid="ignore"):
+            corrected, size = solved(fitted)
+        if not size < 0.5 * least:
+            return fitted if size < least else best
+        best, least, fitted = fitted, size, corrected
+    return best
+
+
+def _scaled(model: Library, rows: Rows, noise: Noise) -> Library:
+    z, s = _middle(counted(rows), noise)
+    center, spread = mean_and_spread(jax.vmap(model.states)(z, s, counted(rows).u))
+    return eqx.tree_at(lambda m: (m.center, m.spread), model, (center, spread))
+
+
+def _middle(rows: Rows, noise: Noise):
+    """The state in the middle of each step; that at its start where an integral is taken."""
+    if noise.matters:
+        return rows.z, rows.s
+    z = (rows.z + rows.z_next) / 2 - rows.dt[:, None] * (rows.s_next - rows.s) / 8
+    return z, (rows.s + rows.s_next) / 2
+
+
+def _matrix(model: Library, rows: Rows, noise: Noise, period: int) -> np.ndarray:
+    own = counted(rows)
+    matrix = np.asarray(_columns(model, own, *_middle(own, noise)))
+    return make_windows(own, period).integral(matrix) if noise.matters else matrix
+
+
+def _targets(
+    model: Library, fitted: Library | None, rows: Rows, integrator, unit, noise: Noise, period: int
+):
+    """What the columns must add up to, and what the model so far has missed."""
+    own = counted(rows)
+    if noise.matters:
+        windows = make_windows(own, period)
+        momentum, rest = (np.asarray(x) for x in _momentum_and_rest(model, own))
+        return windows.integral_of_rate(momentum) + windows.integral(rest), np.zeros(0)
+    z, s = _middle(own, noise)
+    if fitted is None:
+        mean = (own.s_next - own.s) / own.dt[:, None]
+        return np.asarray(_wanted(model, own, z, s, mean)), np.zeros(0)
+    missed = np.asarray(_missed(fitted, rows, integrator, unit))[: len(own), : s.shape[1]]
+    still = _wanted(model, own, z, s, jnp.zeros_like(s))
+    off = _wanted(model, own, z, s, -jnp.asarray(missed) * unit[None])
+    return np.asarray(off - still), missed
+
+
+class _Solver:
+    """Least squares with the same columns again and again.
+
+    A single piece is factored once. Of several, which may not fit in memory together, only the
+    triangular factor of columns and targets side by side is kept.
+    """
+
+    def __init__(self, weights: np.ndarray):
+        self._ridge = np.diag(weights)[weights > 0]
+        self._factored: Any = None
+        self.begin()
+
+    def begin(self) -> None:
+        """Another pass over the pieces."""
+        self._pieces, self._triangle, self._targets = 0, np.zeros((0, 0)), np.zeros((0, 0))
+        self._first: Any = None
+
+    def take(self, matrix: Callable[[], np.ndarray], targets: np.ndarray) -> None:
+        """One piece; its columns are made only if they are needed."""
+        self._pieces += 1
+        if self._pieces == 1:
+            self._first, self._targets = matrix, targets
+            return
+        if self._pieces == 2:
+            self._triangle = triangle(np.hstack([self._first(), self._targets]))
+        block = np.hstack([matrix(), targets])
+        self._triangle = triangle(np.vstack([self._triangle, block]))
+
+    def solution(self) -> np.ndarray:
+        """Of all pieces: one column for each column of the targets."""
+        if self._pieces > 1:
+            columns = self._triangle.shape[1] - self._targets.shape[1]
+            factored = self._factor(self._triangle[:, :columns])
+            return self._solve(factored, self._triangle[:, columns:])
+        if self._factored is None:
+            self._factored = self._factor(self._first())
+        return self._solve(self._factored, self._targets)
+
+    def _factor(self, matrix: np.ndarray):
+        norms = np.linalg.norm(matrix, axis=0)
+        norms = np.where(norms > 0, norms, 1.0)
+        tall = np.vstack([matrix / norms, self._ridge])
+        # The singular values of a tall matrix are those of its triangle.
+        basis, triangle = np.linalg.qr(tall)
+        turned, values, right = np.linalg.svd(triangle)
+        left = basis @ turned[:, : values.size]
+        right = right[: values.size]
+        inverse = np.where(values > _NEGLIGIBLE * values[0], 1 / np.maximum(values, 1e-300), 0.0)
+        return left, inverse, right, norms
+
+    def _solve(self, factored, targets: np.ndarray) -> np.ndarray:
+        left, inverse, right, norms = factored
+        # The ridge asks for zeros.
+        inner = left[: targets.shape[0]].T @ targets
+        return (right.T @ (inverse[:, None] * inner)) / norms[:, None]
+
+
+@eqx.filter_jit
+def _columns(model, rows, z, s):
+    return jax.vmap(model.columns)(z, s, rows.u, rows.mu)
+
+
+@eqx.filter_jit
+def _wanted(model, rows, z, s, a):
+    return jax.vmap(model.wanted)(rows.t, z, s, rows.u, rows.mu, a)
+
+
+@eqx.filter_jit
+def _momentum_and_rest(model, rows):
+    return jax.vmap(model.momentum_and_rest)(rows.t, rows.z, rows.s, rows.u, rows.mu)
+
+
+@eqx.filter_jit
+def _missed(model, rows, integrator, unit):
+    return step_errors(model, rows, integrator, unit)

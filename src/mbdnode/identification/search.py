@@ -1,0 +1,304 @@
+"""The recipes `fast` and `best`: candidates from simple to rich, chosen on a validation split.
+
+Every candidate is fitted to the first part of each run and rolled out over the rest of its
+training range (samples have no order: some of them are kept apart; of very many runs, the ends of a
+few dozen are predicted, chosen evenly). The first that is exact, or as
+near as noise lets one see, is taken; if none is, the simplest of those that do nearly as well as
+the best, over the longest segments that any of them predicts: in a chaotic motion the right law
+loses sight of a long one as the wrong laws do. It is then fitted again to all of the data. Nothing
+after the training range is ever read.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from mbdnode.errors import UserError
+from mbdnode.identification.candidates import candidates, most_candidates
+from mbdnode.identification.problem import Candidate, Task
+from mbdnode.identification.validation import (
+    ValidationSplit,
+    evenly,
+    integrator_error,
+    make_validation,
+    noise_in,
+    unaccelerated_error,
+    validation_error,
+)
+from mbdnode.integrators import get_integrator
+from mbdnode.models.base import minimal_coordinates
+from mbdnode.models.learned_mechanism import LearnedMechanism
+from mbdnode.models.library import Forces, Known
+from mbdnode.training.rows import (
+    Noise,
+    Rows,
+    estimate_noise,
+    filled_up,
+    recorded_rates,
+    rows_of,
+    single_trajectories,
+    varying,
+)
+from mbdnode.trajectory import Dataset, Trajectory
+
+_VALIDATION = 0.2
+_SHORTEST = 10
+# Candidates are compared over the longest segments that one of them predicts better than this.
+_PREDICTED = 0.5
+# A prediction is good if it misses less than this part of what the motion does: of its standard
+# deviation, and over short segments of what accelerations make of it. Within the second factor of
+# the noise nothing better can be told.
+_GOOD, _NEAR = 0.1, 1.2
+# An error of this size, relative to the motion, is round-off: nothing richer can do better.
+_EXACT = 1e-8
+# Errors below this may be those of a good integrator.
+_INTEGRATORS_OWN = 1e-5
+# What is not polished does not become exact, and stops at what people call accurate.
+_ACCURATE = 3e-4
+# A simpler candidate is taken if its error is within this factor of the best one's; of errors that
+# are mostly noise, the differences mean more.
+_NEARLY, _NEARLY_IN_NOISE = 3.0, 1.2
+_WHILE = 10
+
+# Called with what is being done ("form", "chunk"), how many are, of how many at most, and the least
+# error so far.
+Tell = Callable[[str, int, int, float], None]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A candidate, its NRMSE over the whole validation split, and the model that made it."""
+
+    candidate: Candidate
+    error: float
+    model: Any
+
+
+@dataclass(frozen=True)
+class SegmentError:
+    """How well segments of one length are predicted.
+
+    **Arguments:**
+
+    - `seconds`: their length.
+    - `error`: the NRMSE.
+    - `good`: whether that is small, beside what the motion does over such a segment.
+    """
+
+    seconds: float
+    error: float
+    good: bool
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the recipe decided.
+
+    **Arguments:**
+
+    - `model`: fitted to all of the data.
+    - `trials`: every candidate that was tried, in order.
+    - `chosen`: one of them.
+    - `segments`: its errors over segments of the validation split, the longest first; shorter ones
+        only where the longer are not predicted well.
+    - `noise`: that was found in the data.
+    - `floor`: the error that the noise alone makes on the validation split.
+    - `seconds`: what it took, compilation included.
+    """
+
+    model: Any
+    trials: tuple[Trial, ...]
+    chosen: Trial
+    segments: tuple[SegmentError, ...]
+    noise: Noise
+    floor: float
+    seconds: float
+
+
+def fit_closed_form(
+    system: Any,
+    data: Dataset,
+    *,
+    integrator: str,
+    polished: bool,
+    seed: int,
+    structure: str = "chosen",
+    known: Known = "nothing",
+    forces: Forces = "inputs",
+    more: Callable[[], Iterator[Dataset]] | None = None,
+    chunks: int = 1,
+    tell: Tell | None = None,
+) -> Choice:
+    """Learn a system's accelerations without gradient descent.
+
+    **Arguments:**
+
+    - `system`: gives the names and the constraints.
+    - `data`: the training range.
+    - `integrator`: that made the data, or one that is exact enough at its step.
+    - `polished`: fit the steps of the integrator to the last digit.
+    - `seed`: of drawn features.
+    - `structure`: one family of candidates, or "chosen" for all of them.
+    - `known`: what of the system need not be learned.
+    - `forces`: whether what the inputs do is learned, or added as the mechanism has it.
+    - `more`: gives further data, piece by piece, as often as it is called. The choice is made on
+        `data` alone; what is linear in its unknowns is then fitted to all.
+    - `chunks`: how many pieces there are, the first included.
+    - `tell`: called for every candidate and every piece.
+
+    **Returns:**
+
+    A `Choice`.
+    """
+    start = time.perf_counter()
+    minimal = minimal_coordinates(system)
+    rows = rows_of(system, minimal, data)
+    measured = recorded_rates(system, minimal, data)
+    early, split = _split(system, minimal, data, rows, measured)
+    noise = estimate_noise(early)
+    early = filled_up(early, len(rows))
+    contest = Contest(split)
+    trials = contest.trials
+
+    def say(what: str, done: int, total: int) -> None:
+        if tell is not None:
+            tell(what, done, total, min((trial.error for trial in trials), default=np.inf))
+
+    def all_rows() -> Iterator[Rows]:
+        yield rows
+        for number, piece in enumerate(more() if more is not None else (), start=2):
+            say("chunk", number, chunks)
+            yield rows_of(system, minimal, piece, accelerations=False)
+
+    task = Task(
+        system,
+        get_integrator(integrator),
+        polished,
+        seed,
+        noise,
+        varying(rows),
+        structure,
+        known,
+        forces,
+        None if more is None else all_rows,
+        tuple(int(i) for i in np.flatnonzero(~measured)),
+    )
+    # What was rounded on its way here cannot be met more closely either.
+    floor = noise_in(split, noise)
+    enough = max(_EXACT if polished else _ACCURATE, _NEARLY_IN_NOISE * floor)
+    for candidate in candidates(task, early):
+        model = candidate.fit(early)
+        error = np.inf if model is None else validation_error(task, model, split)
+        trials.append(Trial(candidate, error, model))
+        say("form", len(trials), most_candidates(task))
+        if error < enough or (noise.matters and contest.stalled(task)):
+            break
+        if error < _INTEGRATORS_OWN and task.integrator.order >= 4 and not noise.matters:
+            # Data of another integrator cannot be met more closely than this one is exact.
+            enough = max(enough, 2 * integrator_error(task, model, split))
+            if error < enough:
+                break
+    chosen = contest.choose(task, enough, _NEARLY_IN_NOISE if noise.matters else _NEARLY)
+    segments = contest.segments(task, chosen, floor)
+    model = chosen.candidate.fit(rows)
+    if model is None:
+        model = chosen.model  # All of the data defeats what a part of it supports.
+    if isinstance(model, LearnedMechanism):
+        model = model.without_zeros()
+    return Choice(model, tuple(trials), chosen, segments, noise, floor, time.perf_counter() - start)
+
+
+class Contest:
+    """The trials so far, and their errors over segments of every length that was looked at."""
+
+    def __init__(self, split: ValidationSplit):
+        self.split = split
+        self.trials: list[Trial] = []
+        self._errors: dict[tuple[int, int], float] = {}
+
+    def errors(self, task: Task, level: int) -> list[float]:
+        """Of all trials, over segments of one length."""
+        return [self._error(task, place, level) for place in range(len(self.trials))]
+
+    def _error(self, task: Task, place: int, level: int) -> float:
+        trial = self.trials[place]
+        if level == 0 or trial.model is None:
+            return trial.error
+        if (place, level) not in self._errors:
+            found = validation_error(task, trial.model, self.split, level)
+            self._errors[place, level] = found
+        return self._errors[place, level]
+
+    def level(self, task: Task) -> int:
+        """The longest segments that a candidate predicts; the shortest ones if none does."""
+        for level in range(self.split.levels):
+            if min(self.errors(task, level), default=np.inf) < _PREDICTED:
+                return level
+        return self.split.levels - 1
+
+    def stalled(self, task: Task) -> bool:
+        """Whether richer candidates have not been better for a while; the rest would fit noise."""
+        if len(self.trials) <= _WHILE:
+            return False
+        errors = self.errors(task, self.level(task))
+        return min(errors[:-_WHILE]) < _NEARLY_IN_NOISE * min(errors[-_WHILE:])
+
+    def choose(self, task: Task, enough: float, nearly: float) -> Trial:
+        """The simplest of those that do nearly as well as the best."""
+        errors = self.errors(task, self.level(task))
+        best = min(errors, default=np.inf)
+        if not np.isfinite(best):
+            raise UserError(
+                "No candidate could be rolled out over the end of the training range. Give more "
+                "data, leave the structure open, or use recipe 'paper'."
+            )
+        chosen = next(i for i, error in enumerate(errors) if error <= max(nearly * best, enough))
+        return self.trials[chosen]
+
+    def segments(self, task: Task, chosen: Trial, floor: float) -> tuple[SegmentError, ...]:
+        """How well the chosen one predicts, down to the first length that it predicts well."""
+        found = []
+        for level in range(self.split.levels):
+            error = self._error(task, self.trials.index(chosen), level)
+            moved = min(1.0, unaccelerated_error(self.split, level))
+            good = error < max(_GOOD * moved, _NEAR * floor)
+            seconds = 0.0 if self.split.steps is not None else self.split.segments(level).seconds
+            found.append(SegmentError(seconds, error, good))
+            if good:
+                break
+        return tuple(found)
+
+
+def _split(
+    system: Any, minimal: tuple[int, ...], data: Dataset, rows: Rows, measured: np.ndarray
+) -> tuple[Rows, ValidationSplit]:
+    """The rows to fit, and what to predict: the ends of all runs, or of evenly many."""
+    angles = np.array([system.coordinates[i].is_angle for i in minimal])
+    if all(len(run) <= _SHORTEST for run in data.trajectories):
+        last = max(1, int(len(rows) * (1 - _VALIDATION)))
+        first, second = (
+            jax.tree.map(lambda x, a=a, b=b: x[a:b], rows) for a, b in ((0, last), (last, None))
+        )
+        return first, make_validation([], second, rows, angles, measured)
+    early, ends = [], []
+    for run, values in single_trajectories(data):
+        if len(run) <= _SHORTEST:
+            early.append((run, values))
+            continue
+        last = int((len(run) - 1) * (1 - _VALIDATION))
+        early.append((_cut(run, 0, last), values))
+        ends.append((early[-1], (_cut(run, last, len(run) - 1), values)))
+    plain = lambda part: rows_of(system, minimal, Dataset(*part), accelerations=False)  # noqa: E731
+    pairs = [(plain(ends[i][0]), plain(ends[i][1])) for i in evenly(len(ends))]
+    parts, values = zip(*early, strict=True)
+    first = rows_of(system, minimal, Dataset(list(parts), list(values)))
+    return first, make_validation(pairs, None, rows, angles, measured)
+
+
+def _cut(run: Trajectory, first: int, last: int) -> Trajectory:
+    """From one row to another; by NumPy, as no program is to be compiled for every length."""
+    return jax.tree.map(lambda x: np.asarray(x)[first : last + 1] if np.ndim(x) else x, run)

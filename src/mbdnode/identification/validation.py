@@ -1,0 +1,261 @@
+"""The validation split of the training range, and how far a model is from it.
+
+The ends of the runs are predicted as wholes, and where no candidate can do that, in parts of a
+fourth, a sixteenth and a sixty-fourth of their length: of a chaotic motion every model loses sight,
+and the right law does so last. Errors are those of `mbdnode.scoring`.
+
+All segments of one length go through one compiled program: the shorter ones are filled up with rows
+that nothing is compared with.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mbdnode.identification.initial_states import end_states, last_windows
+from mbdnode.identification.problem import Task
+from mbdnode.scoring import column_scales, nrmse_of, row_errors
+from mbdnode.training.rows import (
+    Noise,
+    Rows,
+    counted,
+    rolled_out,
+    side_by_side,
+    spread_of_accelerations,
+    step_errors,
+)
+
+# Segments of one length that are predicted; more would judge a candidate no better.
+MOST_SEGMENTS = 32
+# Into how many parts an end is cut, and the rows of a part that can tell.
+_PARTS, _SHORTEST = (1, 4, 16, 64), 10
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Stretches of runs to be predicted, or single steps.
+
+    **Arguments:**
+
+    - `after`: the rows to predict, with a leading axis of segments; without one for single steps,
+        which have no order.
+    - `windows`: the last rows before each of them, which tell the initial state; None where they
+        cannot.
+    """
+
+    after: Rows
+    windows: Rows | None
+
+    def lengths(self) -> list[int]:
+        """Of every segment, without what fills it up."""
+        return [int(n) for n in np.sum(np.asarray(self.after.weight) > 0, axis=1)]
+
+    @property
+    def seconds(self) -> float:
+        """How long the segments are, in the median."""
+        t, dt = np.asarray(self.after.t), np.asarray(self.after.dt)
+        last = [(n - 1, i) for i, n in enumerate(self.lengths())]
+        return float(np.median([t[i, k] + dt[i, k] - t[i, 0] for k, i in last]))
+
+
+@dataclass
+class ValidationSplit:
+    """What is kept from the fits of all candidates, to choose between them.
+
+    **Arguments:**
+
+    - `ends`: what comes before the end of each run, and the end; none for single steps.
+    - `steps`: single steps, for data without an order; None for runs.
+    - `scales`: of positions and velocities, not a number for what is not scored.
+    """
+
+    ends: list[tuple[Rows, Rows]]
+    steps: Rows | None
+    scales: np.ndarray
+    _made: dict[int, Segments] = field(default_factory=dict, repr=False)
+
+    @property
+    def levels(self) -> int:
+        """How many lengths of segments there are, the whole ends first."""
+        if self.steps is not None:
+            return 1
+        longest = max(len(after) for _, after in self.ends)
+        return sum(longest // parts >= _SHORTEST or parts == 1 for parts in _PARTS)
+
+    def segments(self, level: int) -> Segments:
+        """Those of one length."""
+        if level not in self._made:
+            if self.steps is not None:
+                self._made[level] = Segments(self.steps, None)
+            else:
+                self._made[level] = self._cut(_PARTS[level])
+        return self._made[level]
+
+    def _cut(self, parts: int) -> Segments:
+        spans = [
+            (end, first, first + len(after) // parts)
+            for end, (_, after) in enumerate(self.ends)
+            if parts == 1 or len(after) // parts >= _SHORTEST
+            for first in range(0, len(after) // parts * parts, len(after) // parts)
+        ]
+        chosen = [spans[i] for i in evenly(len(spans))]
+        before = [_joined(self.ends[end][0], self.ends[end][1], first) for end, first, _ in chosen]
+        after = [
+            jax.tree.map(lambda x, a=first, b=last: x[a:b], self.ends[end][1])
+            for end, first, last in chosen
+        ]
+        return Segments(side_by_side(after), last_windows(before))
+
+
+def _joined(before: Rows, after: Rows, count: int) -> Rows:
+    """What comes before a row of an end."""
+    if count == 0:
+        return before
+    both = lambda x, y: np.concatenate([np.asarray(x), np.asarray(y)[:count]])  # noqa: E731
+    return jax.tree.map(both, before, after)
+
+
+def make_validation(
+    ends: list[tuple[Rows, Rows]],
+    steps: Rows | None,
+    rows: Rows,
+    angles: np.ndarray,
+    measured: np.ndarray,
+) -> ValidationSplit:
+    """A validation split with its scales.
+
+    **Arguments:**
+
+    - `ends`, `steps`: as for `ValidationSplit`.
+    - `rows`: all of the training data.
+    - `angles`: which coordinates are angles.
+    - `measured`: which velocities were; the others are not scored.
+
+    **Returns:**
+
+    A `ValidationSplit`. A motion that stands still has scales of one.
+    """
+    states = lambda r: np.concatenate([np.asarray(r.z), np.asarray(r.s)], axis=1)  # noqa: E731
+    judged = [states(after) for _, after in ends] if steps is None else [states(steps)]
+    kinds = np.concatenate([angles, np.zeros(len(angles), bool)])
+    scales = column_scales(judged, kinds, [states(counted(rows))])
+    scales = np.where(np.concatenate([np.ones(len(angles), bool), measured]), scales, np.nan)
+    if not np.any(np.isfinite(scales)):
+        scales[: len(angles)] = 1.0
+    return ValidationSplit(ends, steps, scales)
+
+
+def evenly(count: int) -> np.ndarray:
+    """Which of this many segments are predicted: all, or evenly many of them."""
+    return np.linspace(0, count - 1, min(count, MOST_SEGMENTS)).astype(int)
+
+
+def validation_error(task: Task, model: Any, split: ValidationSplit, level: int = 0) -> float:
+    """The NRMSE over the segments of one length.
+
+    **Arguments:**
+
+    - `task`: what is to be learned.
+    - `model`: fitted to what is not in the split.
+    - `split`: to be predicted.
+    - `level`: of the segments' length.
+
+    **Returns:**
+
+    The error, each segment counting by its length; infinity if a rollout fails.
+    """
+    segments = split.segments(level)
+    rows = segments.after
+    if split.steps is not None:
+        missed = _step_errors(model, rows, task.integrator, spread_of_accelerations(rows))
+        error = float(jnp.sqrt(jnp.mean(missed[:, : rows.z.shape[1]] ** 2)))
+        return error if np.isfinite(error) else np.inf
+    if segments.windows is not None and task.noise.matters:
+        # As measured, a prediction would begin beside the path by the noise.
+        found = end_states(model, segments.windows, task.integrator, task.noise, task.measured)
+        rows = _begun_at(rows, *found)
+    path = _states(*_rolled_out(model, rows, task.integrator))
+    return nrmse_of(_errors(segments, path, _states(rows.z_next, rows.s_next), split.scales))
+
+
+def _errors(segments: Segments, path: np.ndarray, truth: np.ndarray, scales: np.ndarray):
+    return [row_errors(truth[i, :n], path[i, :n], scales) for i, n in enumerate(segments.lengths())]
+
+
+def _states(z: Any, s: Any) -> np.ndarray:
+    return np.concatenate([np.asarray(z), np.asarray(s)], axis=-1)
+
+
+def unaccelerated_error(split: ValidationSplit, level: int) -> float:
+    """The NRMSE of going on at the initial velocity: what a law has to explain over a segment.
+
+    **Arguments:**
+
+    - `split`, `level`: as for `validation_error`.
+
+    **Returns:**
+
+    The error; infinity for single steps.
+    """
+    if split.steps is not None:
+        return np.inf
+    segments = split.segments(level)
+    rows = segments.after
+    z, s, t, dt = (np.asarray(x) for x in (rows.z, rows.s, rows.t, rows.dt))
+    passed = (t + dt - t[:, :1])[..., None]
+    straight = _states(z[:, :1] + passed * s[:, :1], np.broadcast_to(s[:, :1], s.shape))
+    return nrmse_of(_errors(segments, straight, _states(rows.z_next, rows.s_next), split.scales))
+
+
+def integrator_error(task: Task, model: Any, split: ValidationSplit) -> float:
+    """By how much the integrator's own steps move the model's rollouts over the whole ends.
+
+    **Arguments:**
+
+    - `task`, `model`, `split`: as for `validation_error`.
+
+    **Returns:**
+
+    The NRMSE between rollouts with whole and with halved steps; zero for single steps.
+    """
+    if split.steps is not None:
+        return 0.0
+    segments = split.segments(0)
+    coarse = _states(*_rolled_out(model, segments.after, task.integrator))
+    fine = _states(*_rolled_out(model, _halved(segments.after), task.integrator))
+    each = _errors(segments, fine[:, 1::2], coarse, split.scales)
+    return max(nrmse_of([one]) for one in each)
+
+
+def noise_in(split: ValidationSplit, noise: Noise) -> float:
+    """The NRMSE that a perfect model would have, for the noise alone."""
+    sizes = np.concatenate([noise.z, noise.s])
+    scored = np.isfinite(split.scales)
+    return float(np.sqrt(np.mean((sizes[scored] / split.scales[scored]) ** 2)))
+
+
+def _halved(rows: Rows) -> Rows:
+    """Every step as two; only where steps begin, how long they are and what acts is of use."""
+    twice = jax.tree.map(lambda x: jnp.repeat(x, 2, axis=1), rows)
+    dt = twice.dt / 2
+    later = twice.t.at[:, 1::2].add(dt[:, 1::2])
+    return eqx.tree_at(lambda r: (r.t, r.dt), twice, (later, dt))
+
+
+def _begun_at(rows: Rows, z: Any, s: Any) -> Rows:
+    return eqx.tree_at(lambda r: (r.z, r.s), rows, (rows.z.at[:, 0].set(z), rows.s.at[:, 0].set(s)))
+
+
+# Compiled once for all candidates of one form.
+@eqx.filter_jit
+def _rolled_out(model, rows, integrator):
+    return jax.vmap(lambda one: rolled_out(model, one, integrator))(rows)
+
+
+@eqx.filter_jit
+def _step_errors(model, rows, integrator, unit):
+    return step_errors(model, rows, integrator, unit)

@@ -1,0 +1,365 @@
+"""The figure of one case: its drawing, its motion, its phase portrait, what it keeps.
+
+A mechanism on its axes: the ground, where it has been, how it stands at the end.
+
+All cases side by side.
+
+What is worth saying about a rollout in one line.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+
+from mbdnode.errors import UserError
+from mbdnode.evaluation import energy, energy_drift
+from mbdnode.multibody import AbstractMechanism, Coordinate, constraint_counts, resolve_parameters
+from mbdnode.report.drawings import find_drawing
+from mbdnode.report.shapes import Joint
+from mbdnode.report.style import INK, MUTED, SHADE, new_figure, styled, symbol
+from mbdnode.trajectory import Trajectory
+
+# What covers what.
+_GROUND, _GHOSTS, _PATHS, _POSE = 2, 3, 4, 5
+
+
+def draw_scenery(
+    axes: Axes, mechanism: AbstractMechanism, trajectory: Trajectory, mu: Mapping[str, float]
+) -> None:
+    """Draw a mechanism's last pose, ghosts of earlier ones, and the paths of its moving points.
+
+    **Arguments:**
+
+    - `axes`: to draw on; they lose their frame.
+    - `mechanism`: one that has a drawing.
+    - `trajectory`, `mu`: its motion and its parameters.
+    """
+    drawing = find_drawing(mechanism)
+    if drawing is None:
+        raise UserError(
+            f"There is no drawing of {type(mechanism).__name__}; add one to report/drawings.py."
+        )
+    kept = trajectory.kept
+    t, q = np.asarray(kept.t), np.asarray(kept.q)
+    for shape in drawing.ground(q, mu):
+        shape.draw(axes, 1.0, _GROUND)
+    for path, colour in zip(drawing.traces(t, q, mu), drawing.colours, strict=True):
+        _draw_path(axes, path, colour)
+    for number, moment in enumerate(_moments(len(q), drawing.poses)):
+        for shape in drawing.parts(q[moment], mu):
+            if not isinstance(shape, Joint):  # A pin that shows through a ghost is clutter.
+                shape.draw(axes, 0.14 + 0.03 * number, _GHOSTS)
+    for level, shape in enumerate(drawing.parts(q[-1], mu), _POSE):
+        shape.draw(axes, 1.0, level)
+    # The limits may grow beyond the drawing, so that every picture fills its place in a grid.
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.margins(0.03)
+    axes.autoscale_view()
+    axes.axis("off")
+
+
+def _moments(count: int, poses: int) -> list[int]:
+    """The start and then evenly on, short of the end."""
+    return np.linspace(0, count - 1, poses + 1).astype(int)[:-1].tolist()
+
+
+def _draw_path(axes: Axes, path: np.ndarray, colour: str, most: int = 2_000) -> None:
+    """A line that fades towards the past."""
+    path = path[:: max(1, len(path) // most)]
+    segments = np.stack([path[:-1], path[1:]], axis=1)
+    shades = np.tile(to_rgba(colour), (len(segments), 1))
+    shades[:, 3] = np.linspace(0.15, 0.85, len(segments))
+    axes.add_collection(
+        LineCollection(
+            list(segments), colors=shades, linewidths=1.1, capstyle="butt", zorder=_PATHS
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a figure shows.
+
+    **Arguments:**
+
+    - `name`, `title`: of the case.
+    - `mechanism`, `trajectory`, `parameters`: what moved, how, with which values.
+    - `train_end_s`: where the training range ends; zero if there is none.
+    """
+
+    name: str
+    title: str
+    mechanism: AbstractMechanism
+    trajectory: Trajectory
+    parameters: Mapping[str, Any]
+    train_end_s: float = 0.0
+
+
+Panel = Callable[[Axes], None]
+
+
+@styled()
+def draw_case(scene: Scene) -> Figure:
+    """Coordinates and velocities over time, phase portraits, energy, residuals and a drawing.
+
+    **Arguments:**
+
+    - `scene`: what to show.
+
+    **Returns:**
+
+    A figure, for `save`.
+    """
+    columns = [(1.0, _drawing(scene)), (1.5, _motion(scene)), (1.0, _character(scene))]
+    widths, shown = zip(*((width, panels) for width, panels in columns if panels), strict=True)
+    figure = new_figure(13.0, max(5.4, 2.0 + 1.5 * max(map(len, shown))))
+    figure.suptitle(scene.title, fontsize=13)
+    parts = figure.subfigures(1, len(shown), squeeze=False, width_ratios=widths, wspace=0.03)
+    for part, panels in zip(parts[0], shown, strict=True):
+        places = part.subplots(len(panels), 1, squeeze=False)[:, 0]
+        for axes, panel in zip(places, panels, strict=True):
+            panel(axes)
+        part.align_ylabels(places)
+    return figure
+
+
+def _drawing(scene: Scene) -> list[Panel]:
+    if find_drawing(scene.mechanism) is None:
+        return []
+    return [lambda axes: draw_scenery(axes, scene.mechanism, scene.trajectory, values(scene))]
+
+
+def _motion(scene: Scene) -> list[Panel]:
+    groups = _groups(scene)
+    positions = [_over_time(scene, unit, members, rates=False) for unit, members in groups.items()]
+    velocities = [_over_time(scene, unit, members, rates=True) for unit, members in groups.items()]
+    return [*positions, *velocities]
+
+
+def _character(scene: Scene) -> list[Panel]:
+    panels = [_portrait(scene, unit, members) for unit, members in _groups(scene).items()]
+    mu = resolve_parameters(scene.mechanism, scene.parameters)
+    if scene.mechanism.potential_energy(scene.trajectory.q[0], mu) is not None:
+        panels.append(lambda axes: _plot_energy(axes, scene))
+    if sum(constraint_counts(scene.mechanism, mu)):
+        panels.append(lambda axes: _plot_residuals(axes, scene))
+    return panels
+
+
+def _groups(scene: Scene) -> dict[str, list[Coordinate]]:
+    """The coordinates that move, by unit."""
+    groups: dict[str, list[Coordinate]] = {}
+    for index, coordinate in enumerate(scene.mechanism.coordinates):
+        if np.ptp(np.asarray(scene.trajectory.kept.q[:, index])) > 1e-9:
+            groups.setdefault(coordinate.unit, []).append(coordinate)
+    return groups
+
+
+def _over_time(scene: Scene, unit: str, members: Sequence[Coordinate], *, rates: bool) -> Panel:
+    def panel(axes: Axes) -> None:
+        kept = scene.trajectory.kept
+        names = [coordinate.rate if rates else coordinate.name for coordinate in members]
+        for name in names:
+            width = 1.4 if len(kept) < 5_000 else 0.7
+            axes.plot(kept.t, kept[name], label=symbol(name), linewidth=width)
+        axes.set_ylabel(_labelled(names, f"{unit}/s" if rates else unit))
+        _time_axis(axes, scene)
+        _legend(axes)
+
+    return panel
+
+
+def _portrait(scene: Scene, unit: str, members: Sequence[Coordinate]) -> Panel:
+    def panel(axes: Axes) -> None:
+        kept = scene.trajectory.kept
+        for coordinate in members:
+            q, v = np.asarray(kept[coordinate.name]), np.asarray(kept[coordinate.rate])
+            q, v = _wrapped(q, v) if coordinate.is_angle else (q, v)
+            (line,) = axes.plot(q, v, label=symbol(coordinate.name), linewidth=0.9)
+            axes.plot(q[:1], v[:1], "o", color=line.get_color(), markersize=4)
+        axes.set_xlabel(_labelled([c.name for c in members], unit, "position"))
+        axes.set_ylabel(_labelled([c.rate for c in members], f"{unit}/s", "velocity"))
+        _legend(axes)
+
+    return panel
+
+
+def _labelled(names: Sequence[str], unit: str, several: str = "") -> str:
+    """The one name, or a word for several, with the unit."""
+    word = symbol(names[0]) if len(names) == 1 else several
+    return f"{word} [{unit}]".lstrip()
+
+
+def _wrapped(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Angles folded into one turn, with the line broken where it leaves the picture."""
+    if np.max(np.abs(q)) <= np.pi:
+        return q, v
+    folded = np.mod(q + np.pi, 2 * np.pi) - np.pi
+    breaks = np.flatnonzero(np.abs(np.diff(folded)) > np.pi) + 1
+    return np.insert(folded, breaks, np.nan), np.insert(v, breaks, np.nan)
+
+
+def _plot_energy(axes: Axes, scene: Scene) -> None:
+    kept = scene.trajectory.kept
+    joules = np.asarray(energy(scene.mechanism, kept, scene.parameters))
+    label, unit = "energy", "J"
+    if scene.mechanism.conservative and not np.any(kept.u):
+        label = "energy change"
+        joules, unit = _magnified(joules - joules[0], unit)
+    axes.plot(kept.t, joules, color=INK, linewidth=0.9)
+    axes.set_ylabel(f"{label} [{unit}]")
+    _time_axis(axes, scene)
+
+
+def _plot_residuals(axes: Axes, scene: Scene) -> None:
+    """The largest of every hundredth part, since thousands of round-off errors are only noise."""
+    kept = scene.trajectory.kept
+    edges = np.unique(np.linspace(0, len(kept), 101).astype(int))[:-1]
+    both = np.stack([np.asarray(kept.position_residual), np.asarray(kept.velocity_residual)])
+    largest, unit = _magnified(np.maximum.reduceat(both, edges, axis=1), "")
+    for label, residual in zip(("position", "velocity"), largest, strict=True):
+        axes.step(np.asarray(kept.t)[edges], residual, linewidth=1.0, label=label, where="post")
+    axes.set_ylabel(f"residual [{unit}]" if unit else "residual")
+    axes.set_ylim(bottom=0.0)
+    _time_axis(axes, scene)
+    _legend(axes)
+
+
+def _magnified(values: np.ndarray, unit: str) -> tuple[np.ndarray, str]:
+    """Small values as multiples of a power of ten, which goes into the unit."""
+    largest = float(np.max(np.abs(values)))
+    if largest == 0.0 or largest > 0.1:
+        return values, unit
+    exponent = math.floor(math.log10(largest))
+    return values / 10.0**exponent, rf"$10^{{{exponent}}}$ {unit}".strip()
+
+
+def _time_axis(axes: Axes, scene: Scene) -> None:
+    kept = scene.trajectory.kept
+    axes.set_xlabel("t [s]")
+    axes.set_xlim(float(kept.t[0]), float(kept.t[-1]))
+    if scene.train_end_s > 0:
+        start, end = float(kept.t[0]), scene.train_end_s
+        wide = end - start > 0.3 * float(kept.t[-1] - kept.t[0])
+        axes.axvspan(start, end, color=SHADE, zorder=0)
+        axes.annotate(
+            "training range",
+            (end if wide else start, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="right" if wide else "left",
+            va="bottom",
+            fontsize=7.5,
+            color=MUTED,
+        )
+
+
+def _legend(axes: Axes) -> None:
+    """Above the axes, where it hides nothing; a single line is named by the axis."""
+    if len(axes.get_legend_handles_labels()[1]) > 1:
+        axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=8, borderaxespad=0.1)
+
+
+def values(scene: Scene) -> dict[str, float]:
+    """Every parameter's value."""
+    mu = resolve_parameters(scene.mechanism, scene.parameters)
+    return {name: float(value) for name, value in mu.items()}
+
+
+@styled()
+def draw_overview(scenes: Sequence[Scene], columns: int = 4) -> Figure:
+    """One small drawing for each scene, with the trail of its motion.
+
+    **Arguments:**
+
+    - `scenes`: of mechanisms that have drawings.
+    - `columns`: how many stand side by side.
+
+    **Returns:**
+
+    A figure, for `save`.
+    """
+    rows = math.ceil(len(scenes) / columns)
+    figure = new_figure(3.3 * columns, 2.9 * rows)
+    for number, scene in enumerate(scenes):
+        axes = figure.add_subplot(rows, columns, number + 1)
+        draw_scenery(axes, scene.mechanism, scene.trajectory, values(scene))
+        axes.set_title(scene.name, fontsize=10, color=INK, pad=6)
+    return figure
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The figures of one rollout, up to its last good state.
+
+    **Arguments:**
+
+    - `rows`: how many states there are.
+    - `start_s`, `end_s`: the first time and the last.
+    - `degrees_of_freedom`: coordinates less constraints.
+    - `position_residual`, `velocity_residual`: the largest; None without constraints.
+    - `energy_drift_j`: the largest distance from the energy at the start; None where energy is
+        not constant by nature.
+    """
+
+    rows: int
+    start_s: float
+    end_s: float
+    degrees_of_freedom: int
+    position_residual: float | None
+    velocity_residual: float | None
+    energy_drift_j: float | None
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Labels and values to print, without those that there are not."""
+        lines = [("time", f"{self.start_s:g} to {self.end_s:g} s")]
+        for label, value, unit in (
+            ("position residual", self.position_residual, ""),
+            ("velocity residual", self.velocity_residual, ""),
+            ("energy drift", self.energy_drift_j, " J"),
+        ):
+            if value is not None:
+                lines.append((label, f"{value:.1e}{unit} at most"))
+        return lines
+
+
+def summarise(
+    mechanism: AbstractMechanism,
+    trajectory: Trajectory,
+    parameters: Mapping[str, Any] | None = None,
+) -> Summary:
+    """Sum up a rollout.
+
+    **Arguments:**
+
+    - `mechanism`: what moved.
+    - `trajectory`: how.
+    - `parameters`: those of the rollout, if not the defaults.
+
+    **Returns:**
+
+    A `Summary`.
+    """
+    kept = trajectory.kept
+    holonomic, nonholonomic = constraint_counts(
+        mechanism, resolve_parameters(mechanism, parameters)
+    )
+    position = float(np.max(kept.position_residual)) if holonomic else None
+    velocity = float(np.max(kept.velocity_residual)) if holonomic + nonholonomic else None
+    return Summary(
+        rows=len(kept),
+        start_s=float(kept.t[0]),
+        end_s=float(kept.t[-1]),
+        degrees_of_freedom=len(mechanism.coordinates) - holonomic - nonholonomic,
+        position_residual=position,
+        velocity_residual=velocity,
+        energy_drift_j=energy_drift(mechanism, kept, parameters),
+    )

@@ -1,0 +1,78 @@
+"""A damped pendulum pushed off at its lowest point: 3 s to learn from, 1 s more to predict.
+
+A model that has learned this one swing is then started elsewhere, and pushed at random.
+"""
+
+import math
+
+from mbdnode.mechanisms.single_pendulum import SinglePendulum
+from mbdnode.reproduction.cases.case import Case, Trial, fcnn, lstm, mbdnode
+from mbdnode.reproduction.reference import Reference
+from mbdnode.reproduction.report.chapters import Exhibit
+
+_STARTS = ((1.0, 0.0), (-0.2, 3.0), (-1.0, 0.0), (-0.5, -2.5))
+# N(0, 25) in the text: 25 is read as the variance.
+_PUSH_N = 5.0
+
+CASE = Case(
+    name="single-pendulum",
+    title="Damped single pendulum",
+    mechanism=SinglePendulum(),
+    initial={"theta": 0.0, "theta_dot": math.pi},
+    dt_s=0.01,
+    steps=400,
+    train_steps=300,
+    integrator="mp2",
+    source="paper, Section 'Damped Single Pendulum'",
+    hyperparameters=(
+        *mbdnode("mp2 rk4 fe1", 400, 6e-4, 0.98, "tab:hyper_sp", divisor=(1.0,), forces="added"),
+        lstm("tab:hyper_sp"),
+        fcnn("tab:hyper_sp"),
+    ),
+    references=(
+        Reference("mbd-node", "mp2", 2.0e-3, "tab: model_errors"),
+        Reference("lstm", "-", 3.4e-3, "tab: model_errors"),
+        Reference("fcnn", "-", 8.0e-1, "tab: model_errors"),
+        Reference("mbd-node", "fe1", 250.52, "tab:time_cost", "train_seconds"),
+        Reference("mbd-node", "mp2", 276.12, "tab:time_cost", "train_seconds"),
+        Reference("mbd-node", "rk4", 838.37, "tab:time_cost", "train_seconds"),
+        Reference("fcnn", "-", 210.18, "tab:time_cost", "train_seconds"),
+        Reference("lstm", "-", 348.36, "tab:time_cost", "train_seconds"),
+    ),
+    exhibits=(
+        Exhibit(
+            "fig: MNODE_un",
+            "forward-pass-forces",
+            "The paper's forward pass: forces added to the network's.",
+        ),
+        Exhibit("fig:single_pendulum", "system", "The single pendulum."),
+        Exhibit("fig:sp_xvt", "over-time", "Angle and angular velocity over time."),
+        Exhibit("fig:sp_phase", "phase", "Phase portraits."),
+        Exhibit("fig: sp_initialization", "starts", "Four starts that were never seen."),
+        Exhibit("fig: sp_force", "forced", "Under a random force."),
+    ),
+    trials=(
+        *(
+            Trial(
+                f"start-{number}",
+                f"from theta = {theta:g}, omega = {omega:g}",
+                {"theta": theta, "theta_dot": omega},
+                400,
+                figure="fig: sp_initialization",
+            )
+            for number, (theta, omega) in enumerate(_STARTS, 1)
+        ),
+        Trial(
+            "random-force",
+            "under a random force of 5 N, a new one each step",
+            {"theta": 0.0, "theta_dot": math.pi},
+            300,
+            lambda steps, random: random.normal(0.0, _PUSH_N, (steps, 1)),
+            figure="fig: sp_force",
+        ),
+    ),
+    notes=(
+        "The random force N(0, 25) is read as having the variance 25 N^2. No model is trained "
+        "under it: each adds the acceleration that it causes in the known pendulum to its own.",
+    ),
+)

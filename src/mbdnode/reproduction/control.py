@@ -1,0 +1,190 @@
+"""A control task with the user's changes: checked, run, written.
+
+trajectory.csv      the plant's states, and the inputs
+decisions.csv       how each input was found, what it took, how far from the target the plant was
+control.json        settings, whether and when it settled, times; against the truth if learned
+truth.csv           the loop that plans with the equations of motion, beside a learned one
+figure.png          every state and input
+motion.gif          the plant in motion
+mbdnode.json        that this is a result of `mbdnode mpc`, and which files are its own
+"""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mbdnode.control import MPC
+from mbdnode.data import write
+from mbdnode.data.atomic import replace_file
+from mbdnode.data.folders import replace_folder
+from mbdnode.models import load
+from mbdnode.multibody import AbstractMechanism
+from mbdnode.report.animation import save_animation
+from mbdnode.report.style import save as save_figure
+from mbdnode.reproduction.cases import CONTROL_TASKS
+from mbdnode.reproduction.cases.control_task import ControlTask, judge
+from mbdnode.reproduction.folder import MODEL
+from mbdnode.reproduction.report.test_figures import draw_loops
+from mbdnode.trajectory import Trajectory
+
+TRUTH, KIND = "truth", "mpc"
+
+
+@dataclass(frozen=True)
+class ControlResult:
+    """What came of a task.
+
+    **Arguments:**
+
+    - `task`, `plant`: what was done, with what.
+    - `loop`: the closed loop.
+    - `exact`: the one that plans with the equations of motion, beside a learned one.
+    - `summary`: the content of control.json.
+    """
+
+    task: ControlTask
+    plant: AbstractMechanism
+    loop: Trajectory
+    exact: Trajectory | None
+    summary: Mapping[str, Any]
+
+
+def carry_out(
+    name: str,
+    planned_with: str,
+    changes: Mapping[str, Any],
+    steps: int | None,
+    report: Callable[[int, int], None],
+) -> ControlResult:
+    """Run a task.
+
+    **Arguments:**
+
+    - `name`: of the task, a key of `CONTROL_TASKS`.
+    - `planned_with`: "truth", or the folder of a finished run.
+    - `changes`: of the controller's settings.
+    - `steps`: how many; the task's own if None.
+    - `report`: called with the number of steps taken and of all.
+
+    **Returns:**
+
+    A `ControlResult`.
+    """
+    task, case = CONTROL_TASKS[name]
+    plant = case.mechanism
+    if planned_with == TRUTH:
+        controller = task.controller(plant, **changes)
+        loop = task.run(plant, controller, steps=steps, report=report)
+        summary = _summary(task, name, planned_with, controller, loop)
+        return ControlResult(task, plant, loop, None, summary)
+    model = load(Path(planned_with) / MODEL)
+    controller = task.controller(model, **changes)
+    loop = task.run(plant, controller, steps=steps, report=report)
+    exact = task.run(plant, task.controller(plant, **changes), steps=steps, report=report)
+    summary = _summary(task, name, planned_with, controller, loop)
+    summary["against_truth"] = judge(task, plant, model, exact, loop)
+    return ControlResult(task, plant, loop, exact, summary)
+
+
+def _summary(
+    task: ControlTask, name: str, planned_with: str, controller: MPC, loop: Trajectory
+) -> dict[str, Any]:
+    decisions = loop.decisions
+    assert decisions is not None
+    seconds = np.asarray(decisions.seconds)
+    # The first decision compiles.
+    later = seconds[1:][np.isfinite(seconds[1:])]
+    later = later if later.size else seconds[:1]
+    return {
+        "task": name,
+        "title": task.title,
+        "model": planned_with,
+        "horizon": controller.horizon,
+        "dt_s": controller.dt,
+        "relinearize": controller.relinearize,
+        "terminal": bool(np.any(controller.terminal)),
+        "steps": len(loop) - 1,
+        "settled_s": decisions.settled_at(task.tolerance),
+        "tolerance": task.tolerance,
+        "verdict": decisions.verdict(task.tolerance),
+        "fallbacks": decisions.fallbacks,
+        "softened": decisions.softened,
+        "first_decision_s": float(seconds[0]),
+        "decision_median_s": float(np.median(later)),
+        "decision_p99_s": float(np.percentile(later, 99)),
+        "rollout": str(loop.status),
+    }
+
+
+def write_result(out: Path, result: ControlResult) -> None:
+    """Write all files of a task, in place of an earlier one in the same folder."""
+    replace_folder(out, KIND, lambda part: _fill(part, result))
+
+
+def _fill(out: Path, result: ControlResult) -> None:
+    write(result.loop, out / "trajectory.csv")
+    if result.exact is not None:
+        write(result.exact, out / "truth.csv")
+    save_figure(
+        draw_loops(result.plant, result.task.title, result.loop, result.exact), out / "figure.png"
+    )
+    save_animation(result.plant, result.loop, out / "motion.gif", title=result.task.title)
+    replace_file(out / "decisions.csv", lambda file: file.write(_decisions(result.loop).encode()))
+    text = json.dumps(result.summary, indent=2, allow_nan=False)
+    replace_file(out / "control.json", lambda file: file.write(f"{text}\n".encode()))
+
+
+def _decisions(loop: Trajectory) -> str:
+    decisions = loop.decisions
+    assert decisions is not None
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(("t", "error", "seconds", "status"))
+    for t, error, seconds, status in zip(
+        decisions.t[:-1],
+        decisions.error[:-1],
+        decisions.seconds[:-1],
+        decisions.statuses[:-1],
+        strict=True,
+    ):
+        rows.writerow((f"{t:.10g}", f"{error:.6g}", f"{seconds:.3g}", status))
+    return text.getvalue()
+
+
+def describe(result: ControlResult) -> list[tuple[str, str]]:
+    """What the user reads: labels and values."""
+    loop, summary = result.loop, result.summary
+    ranges = (
+        f"{name} {np.min(column):.4g} to {np.max(column):.4g}"
+        for name, column in zip(loop.inputs, np.asarray(loop.kept.u).T, strict=True)
+    )
+    how = "along the plan at every step" if summary["relinearize"] == "each" else "once"
+    median, most = 1e3 * summary["decision_median_s"], 1e3 * summary["decision_p99_s"]
+    lines = [
+        ("task", f"{result.task.title}, {summary['steps']:,} steps of {summary['dt_s']:g} s"),
+        ("planned with", f"{summary['model']}, {summary['horizon']} steps, linearized {how}"),
+        ("terminal cost", "infinite-horizon cost-to-go" if summary["terminal"] else "none"),
+        ("verdict", summary["verdict"]),
+        ("inputs", ", ".join(ranges)),
+        ("a decision took", f"{median:.2f} ms (median), {most:.2f} ms (99th percentile)"),
+    ]
+    beside = summary.get("against_truth")
+    if beside:
+        error = f"A {beside['jacobian_error_A']:.1e}, B {beside['jacobian_error_B']:.1e}"
+        lines.append(("Jacobian's error", error))
+        lines.append(("beside the truth", _difference(beside["largest_difference"])))
+    return [*lines, ("status", summary["rollout"])]
+
+
+def _difference(columns: Mapping[str, float | None]) -> str:
+    known = {name: value for name, value in columns.items() if value is not None}
+    if len(known) < len(columns):
+        return "the loops cannot be compared, since one ended early"
+    name = max(known, key=lambda column: known[column])
+    return f"largest difference {100 * known[name]:.2g} % of the range, in {name}"

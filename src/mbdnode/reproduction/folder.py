@@ -1,0 +1,224 @@
+"""A run's folder: the configuration first, then, in one step, what came of it.
+
+config.json         all that decides the result; `mbdnode run --config` repeats it
+metrics.json        errors, residuals, times, how it ended; the last to be written
+history.csv         loss and learning rate of every epoch
+model.safetensors   the trained model
+truth.csv, prediction.csv
+probe-*.csv         the same for motions that were not trained on, where the case has some
+figure.png          truth and prediction
+checkpoint.safetensors, only while training is not finished
+error.txt           why it failed, if it was one of several
+mbdnode.json        that this is a run, and which files are its own
+"""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mbdnode.config import from_dict, to_dict
+from mbdnode.data import read_back, write
+from mbdnode.data.atomic import read_json, replace_file
+from mbdnode.data.folders import check_folder, replace_folder
+from mbdnode.data.folders import open_folder as open_result
+from mbdnode.errors import UserError
+from mbdnode.models import AbstractModel, save
+from mbdnode.report.style import save as save_figure
+from mbdnode.reproduction.cases import Case, get_case
+from mbdnode.reproduction.config import RunConfig
+from mbdnode.reproduction.report.chapters import Probe
+from mbdnode.reproduction.report.comparison import Comparison, draw_comparison
+from mbdnode.reproduction.run import RunResult, check, run
+from mbdnode.trajectory import Trajectory
+
+CONFIG, METRICS, CHECKPOINT = "config.json", "metrics.json", "checkpoint.safetensors"
+MODEL, ERROR = "model.safetensors", "error.txt"
+KIND = "run"
+# What a run's folder holds before it holds a result.
+FIRST_FILES = (CONFIG, CHECKPOINT, ERROR)
+
+
+def open_folder(path: Path, config: RunConfig, *, resume: bool) -> Path:
+    """Make the folder and write the configuration.
+
+    **Arguments:**
+
+    - `path`: where; new, empty, or with this very run.
+    - `config`: of the run.
+    - `resume`: the folder must hold this very run.
+
+    **Returns:**
+
+    The path of the checkpoint. Raises `UserError` for a folder of another run, or of anything else.
+    """
+    path = check_folder(path, KIND)
+    existing = path / CONFIG
+    if resume and not existing.is_file():
+        raise UserError(f"There is no {CONFIG} in '{path}', so there is nothing to resume there.")
+    if resume and (path / METRICS).is_file() and not (path / CHECKPOINT).is_file():
+        raise UserError(f"The run in '{path}' is finished; there is nothing to resume.")
+    if existing.is_file() and read_config(existing) != config:
+        raise UserError(
+            f"'{path}' holds another run (its {CONFIG} differs). Choose another --out, or remove "
+            "that folder."
+        )
+    open_result(path, KIND, FIRST_FILES)
+    write_json(existing, to_dict(config))
+    return path / CHECKPOINT
+
+
+def read_config(path: Path) -> RunConfig:
+    """The configuration in a file that `open_folder` wrote."""
+    return from_dict(RunConfig, read_json(path))
+
+
+def is_finished(path: Path, config: RunConfig) -> bool:
+    """Whether the folder holds this very run, carried out to its end."""
+    if not (path / METRICS).is_file() or (path / CHECKPOINT).is_file():
+        return False
+    try:
+        ended = read_json(path / METRICS)["outcome"] != "interrupted"
+        return ended and read_config(path / CONFIG) == config
+    except (UserError, KeyError, TypeError):
+        return False
+
+
+def carry_out(
+    path: Path, config: RunConfig, *, report: Callable | None = None, resume: bool = False
+) -> RunResult:
+    """Run, and leave everything in a folder.
+
+    **Arguments:**
+
+    - `path`: the folder.
+    - `config`: of the run.
+    - `report`: called after every epoch, as by `fit`.
+    - `resume`: go on from the checkpoint in the folder.
+
+    **Returns:**
+
+    The result. Ctrl-C raises `KeyboardInterrupt`; the checkpoint stays, so that the run can go on.
+    """
+    check(config)
+    checkpoint = open_folder(path, config, resume=resume)
+    result = run(config, report=report, checkpoint=checkpoint, resume=resume)
+    write_result(path, result)
+    return result
+
+
+def write_result(path: Path, result: RunResult) -> None:
+    """Write all files of a finished run, in one step; its checkpoint goes."""
+    replace_folder(path, KIND, lambda part: _fill(part, result))
+
+
+def _fill(path: Path, result: RunResult) -> None:
+    write_json(path / CONFIG, to_dict(result.config))
+    write_history(path / "history.csv", result.fit.history)
+    if isinstance(result.fit.model, AbstractModel):
+        save(result.fit.model, path / MODEL)
+    write(result.truth, path / "truth.csv")
+    write(result.prediction, path / "prediction.csv")
+    for probe in result.probes:
+        write(probe.truth, path / f"probe-{probe.name}-truth.csv")
+        write(probe.prediction, path / f"probe-{probe.name}-prediction.csv")
+    case = get_case(result.config.case)
+    figure = draw_comparison(
+        Comparison(
+            title=f"{case.title}: {result.model_name}, recipe {result.config.recipe}, "
+            f"seed {result.config.seed}",
+            coordinates=case.mechanism.coordinates,
+            truth=result.truth,
+            prediction=result.prediction,
+            train_end_s=case.train_steps * case.dt_s,
+            history=[row["loss"] for row in result.fit.history],
+        )
+    )
+    save_figure(figure, path / "figure.png")
+    write_json(path / METRICS, result.summary())
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run as its folder holds it.
+
+    **Arguments:**
+
+    - `config`, `metrics`: of the run.
+    - `truth`, `prediction`: up to the last good state.
+    - `history`: the loss of every epoch.
+    - `probes`: the motions that were not trained on.
+    """
+
+    config: RunConfig
+    metrics: Mapping[str, Any]
+    truth: Trajectory
+    prediction: Trajectory
+    history: tuple[float, ...]
+    probes: tuple[Probe, ...]
+
+
+def read_run(path: Path) -> StoredRun:
+    """Read a finished run.
+
+    **Arguments:**
+
+    - `path`: its folder.
+
+    **Returns:**
+
+    A `StoredRun`. Raises `UserError` for a folder that does not hold one.
+    """
+    config = read_config(path / CONFIG)
+    case = get_case(config.case)
+    metrics = read_json(path / METRICS)
+    try:
+        with open(path / "history.csv", newline="") as file:
+            history = tuple(float(row["loss"]) for row in csv.DictReader(file))
+    except OSError as error:
+        raise UserError(f"'{path}' is not a finished run: {error.strerror}.") from error
+    truth, prediction = _pair(path, "", case)
+    return StoredRun(config, metrics, truth, prediction, history, _read_probes(path, case, metrics))
+
+
+def _pair(path: Path, stem: str, case: Case) -> tuple[Trajectory, Trajectory]:
+    truth = read_back(path / f"{stem}truth.csv", case.mechanism)
+    return truth, read_back(path / f"{stem}prediction.csv", case.mechanism)
+
+
+def _read_probes(path: Path, case: Case, metrics: Mapping[str, Any]) -> tuple[Probe, ...]:
+    found = []
+    for trial in case.trials:
+        if trial.name in metrics.get("probes", {}):
+            truth, prediction = _pair(path, f"probe-{trial.name}-", case)
+            errors = metrics["probes"][trial.name]
+            found.append(Probe(trial.name, trial.title, truth, prediction, **errors))
+    return tuple(found)
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write plain data; what is not a number is null."""
+    text = json.dumps(_without_nan(values), indent=2, allow_nan=False) + "\n"
+    replace_file(path, lambda file: file.write(text.encode()))
+
+
+def _without_nan(values: Any) -> Any:
+    """JSON has no NaN: what is not a number is null."""
+    if isinstance(values, dict):
+        return {key: _without_nan(value) for key, value in values.items()}
+    if isinstance(values, (list, tuple)):
+        return [_without_nan(value) for value in values]
+    return None if isinstance(values, float) and not math.isfinite(values) else values
+
+
+def write_history(path: Path, history: list[dict[str, Any]]) -> None:
+    """Write the rows of every epoch as CSV."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, ["epoch", "loss", "learning_rate", "seconds"])
+    writer.writeheader()
+    writer.writerows(history)
+    replace_file(path, lambda file: file.write(text.getvalue().encode()))

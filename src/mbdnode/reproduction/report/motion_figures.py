@@ -1,0 +1,145 @@
+"""The paper's figures of motion: over time, in phase space, and what happens to the energy."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from mbdnode.evaluation import energy
+from mbdnode.report import panels
+from mbdnode.report.style import COLOURS, INK, MUTED, new_figure, styled, symbol
+from mbdnode.reproduction.report.chapters import Chapter, Exhibit
+from mbdnode.reproduction.report.palette import make_palette, method_of
+
+
+@styled()
+def draw_time_rows(chapter: Chapter, exhibit: Exhibit) -> Figure:
+    """A row for each entry: its coordinates on the left, its velocities on the right."""
+    entries = panels.shown_entries(chapter)
+    if not entries:
+        return nothing_to_show(chapter)
+    coordinates = panels.shown_coordinates(chapter, exhibit, entries[0].truth)
+    names, rates = [c.name for c in coordinates], [c.rate for c in coordinates]
+    figure = new_figure(9.6, 0.9 + 1.75 * len(entries))
+    grid = figure.subplots(len(entries), 2, squeeze=False, sharex=True)
+    for number, (row, shown) in enumerate(zip(grid, entries, strict=True)):
+        both = panels.pair(shown.truth, shown.prediction)
+        for column, (axes, which) in enumerate(zip(row, (names, rates), strict=True)):
+            panels.draw_over_time(axes, both, which, chapter.train_end_s)
+            text = panels.result_text(shown, both) if column == 0 else ""
+            panels.panel_title(axes, 2 * number + column, text)
+        panels.name_axis(row[0], _axis_text([(c.name, c.unit) for c in coordinates]))
+        panels.name_axis(row[1], _axis_text([(c.rate, f"{c.unit}/s") for c in coordinates]))
+    for axes in grid[-1]:
+        axes.set_xlabel("t [s]")
+    panels.add_legend(figure, chapter.train_end_s, names if len(names) > 1 else ())
+    return figure
+
+
+@styled()
+def draw_portraits(chapter: Chapter, exhibit: Exhibit) -> Figure:
+    """A row for each entry, a column for each coordinate; side by side if there is but one."""
+    entries = panels.shown_entries(chapter)
+    if not entries:
+        return nothing_to_show(chapter)
+    coordinates = panels.shown_coordinates(chapter, exhibit, entries[0].truth)
+    rows, columns = len(entries), len(coordinates)
+    if columns == 1:
+        columns = min(rows, 3)
+        rows = -(-rows // columns)
+    figure = new_figure(max(3.3 * columns, 6.6), 0.8 + 2.7 * rows)
+    places = iter(figure.subplots(rows, columns, squeeze=False).flat)
+    number = 0
+    for shown in entries:
+        both = panels.pair(shown.truth, shown.prediction)
+        for place, coordinate in enumerate(coordinates):
+            axes = next(places)
+            panels.draw_portrait(
+                axes, both, coordinate, chapter.train_end_s, COLOURS[place % len(COLOURS)]
+            )
+            text = panels.result_text(shown, both) if place == 0 else ""
+            panels.panel_title(axes, number, text)
+            number += 1
+    for axes in places:
+        axes.set_axis_off()
+    panels.add_legend(figure, chapter.train_end_s)
+    return figure
+
+
+@styled()
+def draw_portrait_and_energy(chapter: Chapter, exhibit: Exhibit) -> Figure:
+    """All entries in one phase plot, and the energy of each over time."""
+    entries = panels.shown_entries(chapter)
+    if not entries:
+        return nothing_to_show(chapter)
+    coordinate = panels.shown_coordinates(chapter, exhibit, entries[0].truth)[0]
+    figure = new_figure(9.6, 4.3)
+    portrait, joules = figure.subplots(1, 2, width_ratios=(1.0, 1.25))
+    first = panels.pair(entries[0].truth, entries[0].prediction)
+    q, v = first.truth[coordinate.name], first.truth[coordinate.rate]
+    portrait.plot(q, v, color=MUTED, linewidth=5.0, alpha=0.4, label="truth")
+    level = _energy(chapter, entries[0].truth)
+    t = first.truth["t"]
+    rows = panels.thinned(len(level), len(t))
+    joules.plot(t, level[rows], color=MUTED, linewidth=5.0, alpha=0.4)
+    spread = [level]
+    palette = make_palette([chapter])
+    for shown in entries:
+        colour = palette.colour(method_of(shown.entry))
+        both = panels.pair(shown.truth, shown.prediction)
+        x, w = both.found[coordinate.name], both.found[coordinate.rate]
+        portrait.plot(x, w, color=colour, linewidth=1.0, label=shown.title)
+        found = _energy(chapter, shown.prediction)
+        joules.plot(t, found[rows], color=colour, linewidth=1.2)
+        spread.append(_tame(found, level))
+    panels.keep_in_view(portrait.set_xlim, [q], room=0.3)
+    panels.keep_in_view(portrait.set_ylim, [v], room=0.3)
+    joules.set_ylim(*_energy_limits(spread))
+    panels.time_axis(joules, t, chapter.train_end_s)
+    portrait.set_xlabel(f"{symbol(coordinate.name)} [{coordinate.unit}]")
+    portrait.set_ylabel(f"{symbol(coordinate.rate)} [{coordinate.unit}/s]")
+    joules.set_xlabel("t [s]")
+    joules.set_ylabel("energy [J]")
+    panels.panel_title(portrait, 0, "phase space")
+    panels.panel_title(joules, 1, "energy")
+    handles, labels = portrait.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 6))
+    return figure
+
+
+def nothing_to_show(chapter: Chapter) -> Figure:
+    """A figure that says why there are no lines in it."""
+    figure = new_figure(6.6, 1.4)
+    figure.text(
+        0.5,
+        0.5,
+        f"{chapter.title}: no finished run to show.",
+        ha="center",
+        va="center",
+        color=INK,
+    )
+    return figure
+
+
+def _axis_text(columns: list[tuple[str, str]]) -> str:
+    """The one column with its unit, or the unit of all of them, or each with its own."""
+    units = list(dict.fromkeys(unit for _, unit in columns))
+    if len(columns) > 1 and len(units) == 1:
+        return f"[{units[0]}]"
+    return ", ".join(f"{symbol(name)} [{unit}]" for name, unit in columns)
+
+
+def _energy(chapter: Chapter, trajectory) -> np.ndarray:
+    return np.asarray(energy(chapter.mechanism, trajectory, dict(chapter.parameters)))
+
+
+def _tame(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """The energies that are not out of all proportion to the truth's."""
+    size = max(float(np.max(np.abs(truth))), 1e-12)
+    return found[np.isfinite(found) & (np.abs(found) < 3 * size)]
+
+
+def _energy_limits(spread: list[np.ndarray]) -> tuple[float, float]:
+    """Room around what is shown, and never so little that round-off looks like drift."""
+    values = np.concatenate(spread)
+    low, high = float(np.min(values)), float(np.max(values))
+    margin = max(0.15 * (high - low), 0.05 * max(abs(low), abs(high)), 1e-9)
+    return low - margin, high + margin

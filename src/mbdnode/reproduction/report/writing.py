@@ -1,0 +1,198 @@
+"""The report's files: tables, figures and the page, each of them whole."""
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.figure import Figure
+from PIL import Image
+
+from mbdnode.data.atomic import replace_file
+from mbdnode.report.style import styled
+from mbdnode.report.tables import Table, to_csv, to_markdown
+from mbdnode.reproduction.report.chapters import Chapter, Reproduction, file_name
+from mbdnode.reproduction.report.cost_figures import draw_costs
+from mbdnode.reproduction.report.cost_study import NAME, cost_table
+from mbdnode.reproduction.report.figures import draw_exhibit
+from mbdnode.reproduction.report.page import Material, make_page, results_table
+from mbdnode.reproduction.report.paper_tables import (
+    MASS_SPRING,
+    error_table,
+    mass_spring_table,
+    study_table,
+    time_table,
+)
+from mbdnode.reproduction.report.setting_tables import (
+    architecture_table,
+    cases_table,
+    hyperparameter_table,
+    methods_table,
+)
+
+PAGE, TABLES, FIGURES = "report.html", "tables", "figures"
+_DPI = 120
+_MASS_SPRING_CASE = "single-mass-spring"
+
+
+def write_report(reproduction: Reproduction, directory: str | Path) -> Path:
+    """Write DIR/report.html, DIR/tables/*.md and *.csv, DIR/figures/*.png and *.pdf.
+
+    **Arguments:**
+
+    - `reproduction`: what was run and how.
+    - `directory`: where; made if it does not exist. Files of the same names are replaced.
+
+    **Returns:**
+
+    The path of the page.
+    """
+    directory = Path(directory)
+    for name in (TABLES, FIGURES):
+        (directory / name).mkdir(parents=True, exist_ok=True)
+    tables = make_tables(reproduction)
+    _write_tables(tables.all(), directory / TABLES)
+    figures = _write_figures(reproduction, directory / FIGURES)
+    costs_png = _write_costs(reproduction, directory / FIGURES)
+    material = Material(figures, tables.chapters, tables.shared, tables.costs, costs_png)
+    page = make_page(reproduction, material)
+    _write(directory / PAGE, page.encode())
+    return directory / PAGE
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Every table of a report.
+
+    **Arguments:**
+
+    - `errors`, `studies`, `costs`: of all chapters; no studies where nothing was asked.
+    - `chapters`: results, studies and hyper-parameters of each chapter, by its name.
+    - `shared`: of times and settings.
+    """
+
+    errors: Table
+    studies: Table | None
+    costs: Table
+    chapters: Mapping[str, tuple[Table, Table | None, Table | None]]
+    shared: tuple[Table, ...]
+
+    def all(self) -> list[Table]:
+        """Those that become files: not the parts of others that chapters show."""
+        found = [self.errors]
+        for results, _, hyperparameters in self.chapters.values():
+            found += [results] if results.label == MASS_SPRING else []
+            found += [] if hyperparameters is None else [hyperparameters]
+        found += [*self.shared, self.costs]
+        return found if self.studies is None else [*found, self.studies]
+
+
+def make_tables(reproduction: Reproduction) -> Tables:
+    """Fill every table of the paper, and ours.
+
+    **Arguments:**
+
+    - `reproduction`: what was run and how.
+
+    **Returns:**
+
+    `Tables`.
+    """
+    return Tables(
+        errors=error_table(reproduction),
+        studies=study_table(reproduction.chapters),
+        costs=cost_table(reproduction),
+        chapters={
+            chapter.name: (
+                _results(chapter, reproduction),
+                study_table([chapter]),
+                hyperparameter_table(chapter),
+            )
+            for chapter in reproduction.chapters
+        },
+        shared=(
+            time_table(reproduction),
+            cases_table(reproduction),
+            methods_table(reproduction),
+            architecture_table(reproduction),
+        ),
+    )
+
+
+def _results(chapter: Chapter, reproduction: Reproduction) -> Table:
+    if chapter.name == _MASS_SPRING_CASE:
+        return mass_spring_table(chapter)
+    return results_table(chapter, reproduction)
+
+
+def _write_tables(tables: list[Table], directory: Path) -> None:
+    taken: list[str] = []
+    for table in tables:
+        label = table.label or table.name
+        taken.append(_free_name(label, table.title.partition(":")[0], taken))
+        _write(directory / f"{taken[-1]}.md", to_markdown(table).encode())
+        _write(directory / f"{taken[-1]}.csv", to_csv(table).encode())
+
+
+def _write_figures(reproduction: Reproduction, directory: Path) -> dict[tuple[str, str], bytes]:
+    """Draw and write all figures; the PNG of each is kept for the page."""
+    made: dict[tuple[str, str], bytes] = {}
+    taken: list[str] = []
+    for chapter in reproduction.chapters:
+        for exhibit in chapter.exhibits:
+            taken.append(_free_name(exhibit.label, chapter.name, taken))
+            figure = draw_exhibit(chapter, exhibit)
+            made[chapter.name, exhibit.label] = _write_figure(figure, directory / taken[-1])
+    return made
+
+
+def _write_costs(reproduction: Reproduction, directory: Path) -> bytes | None:
+    figure = draw_costs(reproduction)
+    if figure is None:
+        for kind in ("png", "pdf"):  # An older one would be of other runs.
+            (directory / f"{NAME}.{kind}").unlink(missing_ok=True)
+        return None
+    return _write_figure(figure, directory / NAME)
+
+
+def _write_figure(figure: Figure, path: Path) -> bytes:
+    """Both files, of which the PNG is returned."""
+    png = _as_png(figure)
+    _write(path.with_name(f"{path.name}.png"), png)
+    _write(path.with_name(f"{path.name}.pdf"), _as_pdf(figure))
+    return png
+
+
+def _free_name(label: str, more: str, taken: list[str]) -> str:
+    """A label's file name; with more behind it where another case has the same label."""
+    name = file_name(label)
+    return file_name(f"{label} {more}", taken) if name in taken else file_name(label, taken)
+
+
+def _as_png(figure: Figure) -> bytes:
+    """Drawn once. `savefig` would do it twice, the first time only to find the size."""
+    figure.set_dpi(_DPI)
+    canvas = FigureCanvasAgg(figure)
+    content = io.BytesIO()
+    with styled():
+        canvas.draw()
+    Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").save(
+        content, format="png", dpi=(_DPI, _DPI)
+    )
+    return content.getvalue()
+
+
+def _as_pdf(figure: Figure) -> bytes:
+    """After `_as_png` has laid everything out, which is kept; no date, so that files repeat."""
+    figure.set_layout_engine("none")
+    content = io.BytesIO()
+    with styled():
+        FigureCanvasPdf(figure).print_pdf(content, metadata={"CreationDate": None})
+    return content.getvalue()
+
+
+def _write(path: Path, content: bytes) -> None:
+    replace_file(path, lambda file: file.write(content))

@@ -1,0 +1,224 @@
+"""The whole reproduction: a plan, its runs, their results, the report.
+
+DIR/plan.json      what was asked for
+DIR/runs/NAME/     a folder for every run, as `mbdnode run` writes it; error.txt if it failed
+DIR/results.json   a row for every run
+DIR/mbdnode.json   that this is a reproduction, and what belongs to it
+and what `write_report` adds: tables/, figures/, report.html
+"""
+
+import json
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from mbdnode.config import from_dict, to_dict
+from mbdnode.data.atomic import read_json, replace_file
+from mbdnode.data.folders import check_folder, open_folder
+from mbdnode.errors import UserError
+from mbdnode.reproduction.cases import CASES
+from mbdnode.reproduction.folder import CONFIG, METRICS, is_finished, read_config
+from mbdnode.reproduction.material import gather
+from mbdnode.reproduction.plan import QUICK_RECIPES, Plan, PlannedRun, Request, default_models
+from mbdnode.reproduction.report.chapters import Reproduction
+from mbdnode.reproduction.report.writing import write_report
+from mbdnode.reproduction.workers import Row, Watch, remove_parts, run_here
+
+PLAN, RESULTS, RUNS, PAGE = "plan.json", "results.json", "runs", "report.html"
+KIND = "reproduce"
+_FILES = (PLAN, RESULTS, RUNS, PAGE, "tables", "figures")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where to run: in this process unless one of the two is given.
+
+    **Arguments:**
+
+    - `jobs`: worker processes on this machine.
+    - `cluster`: the address of a Dask scheduler.
+    """
+
+    jobs: int | None = None
+    cluster: str | None = None
+
+    def __post_init__(self):
+        if self.jobs is not None and self.cluster is not None:
+            raise UserError(
+                "--jobs is for this machine's cores and --cluster for a Dask scheduler; give one "
+                "of the two."
+            )
+        if self.jobs is not None and self.jobs < 1:
+            raise UserError(f"--jobs is {self.jobs}; it must be at least 1.")
+
+
+def unfinished(plan: Plan, out: Path, *, resume: bool) -> list[PlannedRun]:
+    """What is left to do; nothing is written.
+
+    **Arguments:**
+
+    - `plan`: what is asked for.
+    - `out`: the folder of the results.
+    - `resume`: whether to go on with what is there.
+
+    **Returns:**
+
+    The runs without a result. Raises `UserError` for a folder that must not be written to.
+    """
+    check_folder(out, KIND)
+    stored = out / PLAN
+    if not stored.is_file():
+        if resume:
+            raise UserError(f"There is no {PLAN} in '{out}', so there is nothing to resume there.")
+        return list(plan.runs)
+    if _read_request(stored) != plan.request:
+        raise UserError(
+            f"'{out}' holds the results of another request (see its {PLAN}). Name another folder, "
+            "or ask for the same."
+        )
+    left = [run for run in plan.runs if not _is_done(out / RUNS / run.name, run)]
+    for run in left:
+        _check_same_run(out / RUNS / run.name, run)
+    if left and not resume:
+        raise UserError(
+            f"In '{out}' {len(left)} of {len(plan.runs)} runs are not finished. Go on with "
+            "--resume, or name another folder."
+        )
+    return left
+
+
+def _is_done(folder: Path, run: PlannedRun) -> bool:
+    """Whether there is a result to keep: of a training that ended, with all that is reported."""
+    if not is_finished(folder, run.config):
+        return False
+    metrics = read_json(folder / METRICS)
+    return metrics["outcome"] != "interrupted" and "nrmse" in metrics
+
+
+def _check_same_run(folder: Path, run: PlannedRun) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"'{folder}' is a file where a run has its folder. Remove it.")
+    if (folder / CONFIG).is_file() and read_config(folder / CONFIG) != run.config:
+        raise UserError(
+            f"'{folder}' holds a run with other settings than this version's. Remove that folder, "
+            "or begin anew in another."
+        )
+
+
+def _read_request(path: Path) -> Request:
+    return from_dict(Request, read_json(path))
+
+
+def carry_out_plan(
+    plan: Plan, left: list[PlannedRun], out: Path, place: Place, watch: Watch
+) -> dict[str, Row]:
+    """Carry out what is left of a plan.
+
+    **Arguments:**
+
+    - `plan`, `left`: all of it, and what `unfinished` returned.
+    - `out`: the folder of the results.
+    - `place`: where to run.
+    - `watch`: called with every sign of life.
+
+    **Returns:**
+
+    The rows of the runs that were carried out now, by name.
+    """
+    if place.cluster is not None:
+        from mbdnode.reproduction.cluster import remote_workers
+        from mbdnode.reproduction.workers import run_on
+
+        with remote_workers(place.cluster) as client:
+            _begin(plan, out)
+            return run_on(client, left, out / RUNS, watch)
+    _begin(plan, out)
+    if place.jobs is not None:
+        from mbdnode.reproduction.cluster import local_workers
+        from mbdnode.reproduction.workers import run_on
+
+        with local_workers(min(place.jobs, len(left))) as client:
+            return run_on(client, left, out / RUNS, watch)
+    return run_here(left, out / RUNS, watch)
+
+
+def _begin(plan: Plan, out: Path) -> None:
+    open_folder(out, KIND, _FILES)
+    (out / RUNS).mkdir(exist_ok=True)
+    remove_parts(out / RUNS)
+    for stale in (RESULTS, PAGE):  # They do not yet know of what is to be run now.
+        (out / stale).unlink(missing_ok=True)
+    _write_json(out / PLAN, to_dict(plan.request))
+
+
+def report(plan: Plan, rows: dict[str, Row], out: Path, place: Place) -> Reproduction:
+    """Write results.json and the report from the folders of the runs.
+
+    **Arguments:**
+
+    - `plan`: all of whose runs have ended.
+    - `rows`: what `carry_out_plan` returned; runs that failed are in no folder.
+    - `out`: the folder of the results.
+    - `place`: where they ran, for the command that is shown.
+
+    **Returns:**
+
+    What the report was made of.
+    """
+    failed = {name: row for name, row in rows.items() if row["outcome"] == "failed"}
+    reproduction = gather(plan, failed, out / RUNS, command=command_line(plan.request, place, out))
+    _write_json(out / RESULTS, rows_of(reproduction))
+    write_report(reproduction, out)
+    return reproduction
+
+
+def is_reported(out: Path) -> bool:
+    """Whether results and page are there."""
+    return (out / RESULTS).is_file() and (out / PAGE).is_file()
+
+
+def read_results(out: Path) -> list[Row]:
+    """The rows of results.json."""
+    return read_json(out / RESULTS)
+
+
+def rows_of(reproduction: Reproduction) -> list[Row]:
+    """Every row, in the order of the chapters."""
+    return [
+        dict(row)
+        for chapter in reproduction.chapters
+        for entry in chapter.entries
+        for row in entry.rows
+    ]
+
+
+def command_line(request: Request, place: Place, out: Path, *, resume: bool = False) -> str:
+    """The command that asks for this, for people to copy.
+
+    **Arguments:**
+
+    - `request`, `place`, `out`: what, where it runs, where the results go.
+    - `resume`: to go on with it.
+
+    **Returns:**
+
+    One line.
+    """
+    usual_models = default_models(request.cases, request.recipes, quick=request.quick)
+    words = ["mbdnode", "reproduce"]
+    words += [] if request.cases == tuple(CASES) else ["--cases", ",".join(request.cases)]
+    words += [] if request.models == usual_models else ["--models", ",".join(request.models)]
+    usual_recipes = QUICK_RECIPES if request.quick else ("paper",)
+    words += [] if request.recipes == usual_recipes else ["--recipe", ",".join(request.recipes)]
+    words += [] if request.seeds == 1 else ["--seeds", str(request.seeds)]
+    words += ["--quick"] if request.quick else []
+    words += [] if request.samples is None else ["--samples", str(request.samples)]
+    words += [] if place.jobs is None else ["--jobs", str(place.jobs)]
+    words += [] if place.cluster is None else ["--cluster", place.cluster]
+    words += ["--resume"] if resume else []
+    return shlex.join([*words, "--out", str(out)])
+
+
+def _write_json(path: Path, values: object) -> None:
+    text = json.dumps(values, indent=2, allow_nan=False) + "\n"
+    replace_file(path, lambda file: file.write(text.encode()))

@@ -1,0 +1,271 @@
+"""One run: make the data, train, roll out, measure; all of it from one configuration."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mbdnode.data import StepStream
+from mbdnode.data.stream import AbstractStream
+from mbdnode.errors import UserError
+from mbdnode.evaluation import Metrics, evaluate, nrmse, predict
+from mbdnode.integrators import get_integrator
+from mbdnode.models import KINDS, LAW, MBDNODE, AbstractModel, Capability, check_capable
+from mbdnode.naming import unknown_name
+from mbdnode.reproduction.cases import get_case
+from mbdnode.reproduction.cases.case import Case, Trial
+from mbdnode.reproduction.cases.control_task import ControlTask, judge
+from mbdnode.reproduction.config import MODELS, NUMERICAL, RunConfig, integrator_of
+from mbdnode.reproduction.report.chapters import Probe
+from mbdnode.simulation import simulate
+from mbdnode.training import RECIPES, Checkpoint, Fit, check_training, fit
+from mbdnode.trajectory import Dataset, Trajectory
+
+# Draws of a closed form that are held in memory at once.
+_LARGEST_CHUNK = 20_000
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What came of it.
+
+    `probes` are the trials of the case that the model can be put to, `control` what `judge` says of
+    a case whose task is control.
+    """
+
+    config: RunConfig
+    fit: Fit
+    truth: Trajectory
+    prediction: Trajectory
+    metrics: Metrics
+    probes: tuple[Probe, ...] = ()
+    control: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def model_name(self) -> str:
+        """What the trained model is: a law, or the network that was asked for."""
+        found = self.fit.model
+        return LAW if isinstance(found, AbstractModel) and found.is_law else self.config.model
+
+    def summary(self) -> dict:
+        """The content of metrics.json."""
+        case = get_case(self.config.case)
+        return {
+            "case": self.config.case,
+            "model": self.model_name,
+            "recipe": self.config.recipe,
+            "integrator": integrator_of(self.config),
+            "seed": self.config.seed,
+            **self.metrics.as_dict(),
+            "nrmse": nrmse(self.prediction, self.truth, case.mechanism.coordinates),
+            "train_seconds": self.fit.train_seconds,
+            "compile_seconds": self.fit.compile_seconds,
+            "updates": self.fit.updates,
+            "status": self.fit.status,
+            "outcome": self.fit.outcome,
+            "rollout": str(self.prediction.status),
+            **({"samples": self.config.samples} if case.box else {}),
+            **self.fit.diagnostics,
+            **_layers(self.fit.model),
+            **({"probes": _probe_errors(self.probes)} if self.probes else {}),
+            **({"control": dict(self.control)} if self.control else {}),
+        }
+
+
+def _layers(model: Any) -> dict[str, list[int]]:
+    """How many neurons each layer of an MBD-NODE has, the inputs first."""
+    if not isinstance(model, MBDNODE):
+        return {}
+    weights = model.network.weights
+    return {"layers": [weights[0].shape[1], *(w.shape[0] for w in weights)]}
+
+
+def check(config: RunConfig) -> Any:
+    """Raise `UserError` for a run that could not be carried out, before anything is computed.
+
+    **Arguments:**
+
+    - `config`: of the run.
+
+    **Returns:**
+
+    The untrained model; the mechanism itself where nothing is to be trained.
+    """
+    case = get_case(config.case)
+    if config.recipe not in RECIPES:
+        raise unknown_name("recipe", config.recipe, RECIPES)
+    kind = MODELS[config.model][0]
+    if kind == NUMERICAL:
+        get_integrator(config.training.integrator)
+        return case.mechanism
+    driven = case.inputs is not None
+    check_capable(config.model, KINDS[kind].capabilities, case.mechanism, driven=driven)
+    settings = {f.name: getattr(config.settings, f.name) for f in fields(config.settings)}
+    model = KINDS[kind].for_system(case.mechanism, seed=config.seed, **settings)
+    check_training(model, config.training)
+    longest = case.train_steps or 1
+    if config.training.window is not None and config.training.window > longest:
+        raise UserError(
+            f"The window is {config.training.window} steps, but the training data of "
+            f"{case.name!r} has {longest}. Shorten the window."
+        )
+    if case.box and getattr(config.settings, "constraints", None) == "augmented":
+        raise UserError(
+            f"{case.name!r} is trained on a stream of draws, for which an augmented Lagrangian has "
+            "no multipliers to keep. Use constraints=penalty."
+        )
+    gradient = not config.training.is_regression
+    redrawn = case.box and case.redraw and gradient
+    if redrawn and config.samples < config.training.epochs:
+        raise UserError(
+            f"samples is {config.samples}, which leaves none for some of the "
+            f"{config.training.epochs} epochs. Draw more, or take fewer epochs."
+        )
+    return model
+
+
+def run(
+    config: RunConfig,
+    *,
+    report: Callable | None = None,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+) -> RunResult:
+    """Carry out a run.
+
+    **Arguments:**
+
+    - `config`: what to do.
+    - `report`: called after every epoch, as by `fit`.
+    - `checkpoint`: where training keeps its state.
+    - `resume`: go on from there.
+
+    **Returns:**
+
+    A `RunResult`. Ctrl-C raises `KeyboardInterrupt` as soon as training has kept its state; without
+    a checkpoint the run goes on with what was learned so far.
+    """
+    case, model = get_case(config.case), check(config)
+    truth = _task_truth(case, case.control) if case.control else simulate_truth(case, config.seed)
+    keeper = None if checkpoint is None else Checkpoint(checkpoint, resume=resume)
+    if isinstance(model, AbstractModel):
+        data = training_data(case, truth, config)
+        trained = fit(
+            model, data, config.training, seed=config.seed, report=report, checkpoint=keeper
+        )
+        if trained.outcome == "interrupted" and keeper is not None:
+            # The state is kept, and who presses Ctrl-C does not wait for all that follows.
+            raise KeyboardInterrupt
+    else:
+        trained = Fit(model, [], "nothing to train", "completed", 0, 0.0, 0.0)
+    if case.control:
+        prediction = case.control.run(case.mechanism, case.control.controller(trained.model))
+    else:
+        prediction = predict(trained.model, truth, config.training.integrator, case.parameters)
+    metrics = evaluate(
+        prediction,
+        truth,
+        train_steps=case.train_steps,
+        system=case.mechanism,
+        parameters=case.parameters,
+    )
+    probes = _probe(case, trained.model, config)
+    control = {}
+    if case.control:
+        control = judge(case.control, case.mechanism, trained.model, truth, prediction)
+    return RunResult(config, trained, truth, prediction, metrics, probes, control)
+
+
+def _task_truth(case: Case, task: ControlTask) -> Trajectory:
+    """The loop whose controller plans with the mechanism itself."""
+    return task.run(case.mechanism, task.controller(case.mechanism))
+
+
+def _probe(case: Case, model: Any, config: RunConfig) -> tuple[Probe, ...]:
+    """The trials that this model can be put to."""
+    can = model.capabilities if isinstance(model, AbstractModel) else frozenset(Capability)
+    possible = [
+        trial
+        for trial in case.trials
+        if Capability.STARTS in can and (not _is_driven(trial) or Capability.INPUTS in can)
+    ]
+    return tuple(
+        _control(case, trial, model)
+        if isinstance(trial, ControlTask)
+        else _try(case, trial, model, config)
+        for trial in possible
+    )
+
+
+def _is_driven(trial: Trial | ControlTask) -> bool:
+    return isinstance(trial, ControlTask) or trial.inputs is not None
+
+
+def _control(case: Case, task: ControlTask, model: Any) -> Probe:
+    truth = _task_truth(case, task)
+    found = task.run(case.mechanism, task.controller(model))
+    return _probe_of(case, task, truth, found)
+
+
+def _try(case: Case, trial: Trial, model: Any, config: RunConfig) -> Probe:
+    random = np.random.default_rng(config.seed)
+    truth = simulate(
+        case.mechanism,
+        case.times(trial.steps),
+        trial.initial,
+        inputs=None if trial.inputs is None else trial.inputs(trial.steps, random),
+        parameters=case.parameters,
+        integrator=case.integrator,
+    )
+    found = predict(model, truth, config.training.integrator, case.parameters)
+    return _probe_of(case, trial, truth, found)
+
+
+def _probe_of(
+    case: Case, trial: Trial | ControlTask, truth: Trajectory, found: Trajectory
+) -> Probe:
+    errors = evaluate(found, truth).mse, nrmse(found, truth, case.mechanism.coordinates)
+    return Probe(trial.name, trial.title, truth, found, *errors)
+
+
+def _probe_errors(probes: tuple[Probe, ...]) -> dict[str, dict[str, float | None]]:
+    return {probe.name: {"mse": probe.mse, "nrmse": probe.nrmse} for probe in probes}
+
+
+def simulate_truth(case: Case, seed: int = 0) -> Trajectory:
+    """The case's own trajectory, by the integrator that made the paper's data."""
+    return simulate(
+        case.mechanism,
+        case.times(),
+        case.initial,
+        inputs=case.make_inputs(case.steps, seed),
+        parameters=case.parameters,
+        integrator=case.integrator,
+    )
+
+
+def training_data(case: Case, truth: Trajectory, config: RunConfig) -> Dataset | AbstractStream:
+    """The training range of the truth, or draws where the paper draws."""
+    if not case.box:
+        return Dataset(truth.rows(0, case.train_steps), case.parameters)
+    gradient = not config.training.is_regression
+    if gradient and not case.redraw:
+        return _draw(case, config, 1).chunk(0)
+    # A closed form chooses on its first chunk and passes over all of them.
+    count = config.training.epochs if gradient else -(-config.samples // _LARGEST_CHUNK)
+    return _draw(case, config, count)
+
+
+def _draw(case: Case, config: RunConfig, count: int) -> StepStream:
+    return StepStream(
+        case.mechanism,
+        case.box,
+        config.samples // count,
+        case.dt_s,
+        count=count,
+        integrator=case.integrator,
+        seed=config.seed,
+        parameters=case.parameters,
+    )

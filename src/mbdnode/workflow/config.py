@@ -1,0 +1,100 @@
+"""What a fit to logs is, as data: it can be repeated from its folder alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mbdnode.config import check_types
+from mbdnode.data.logs.columns_file import check_roles
+from mbdnode.errors import UserError
+from mbdnode.models import KINDS, check_capable
+from mbdnode.multibody import AbstractSystem
+from mbdnode.naming import unknown_name
+from mbdnode.reproduction.config import MODELS, NUMERICAL, check_trained_by, trained_by
+from mbdnode.training import RECIPES, TrainingConfig, check_training
+
+# Measured columns have units of all sizes, and angles of many turns.
+_FOR_LOGS = {"scaling": True, "angle_features": True}
+
+
+@dataclass(frozen=True)
+class FitConfig:
+    """All that decides a fit.
+
+    **Arguments:**
+
+    - `logs`: files and patterns.
+    - `columns`: the arguments of `read`, by name.
+    - `mechanism`: as `find_system` takes it; empty for none.
+    - `model`, `recipe`, `seed`: as for a run of a case; the recipe's own model if none is named.
+    - `holdout`: the part of the runs that is held out.
+    - `holdout_logs`: files that are held out instead.
+    - `integrator`: of steps and rollouts.
+    - `epochs`: of a recipe that has them; None for its own.
+    """
+
+    logs: tuple[str, ...]
+    columns: Any = field(default_factory=dict)
+    mechanism: str = ""
+    model: str = ""
+    recipe: str = "fast"
+    seed: int = 0
+    holdout: float = 0.2
+    holdout_logs: tuple[str, ...] = ()
+    integrator: str = "rk4"
+    epochs: int | None = None
+
+    def __post_init__(self):
+        check_types(self)
+        if not isinstance(self.columns, Mapping):
+            raise UserError(f"columns is {self.columns!r}; it must hold the columns' roles.")
+        check_roles(self.columns, "the fit's configuration")
+        if self.recipe not in RECIPES:
+            raise unknown_name("recipe", self.recipe, RECIPES)
+        if self.model == NUMERICAL:
+            raise unknown_name("model", self.model, [m for m in MODELS if m != NUMERICAL])
+        object.__setattr__(self, "model", self.model or trained_by(self.recipe)[0])
+        check_trained_by(self.recipe, self.model)
+        if self.seed < 0:
+            raise UserError(f"The seed is {self.seed}; it must not be negative.")
+
+
+def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...]) -> Any:
+    """The untrained model of a fit, and how it is trained.
+
+    **Arguments:**
+
+    - `config`: of the fit.
+    - `system`: what moves.
+    - `varied`: the parameters that differ between the runs.
+
+    **Returns:**
+
+    The model and a `TrainingConfig`. Raises `UserError` for what cannot be trained.
+    """
+    kind, own = MODELS[config.model]
+    training = replace(RECIPES[config.recipe], integrator=config.integrator)
+    settings = dict(own)
+    if training.method == "gradient":
+        fields = KINDS[kind].settings_type.__dataclass_fields__
+        settings |= {name: value for name, value in _FOR_LOGS.items() if name in fields}
+        if varied and "use_parameters" in fields:
+            settings["use_parameters"] = varied
+        if config.recipe == "paper":
+            # One update for every window of the log would take a day on a long one.
+            training = replace(training, batch_size=64, shuffle=True)
+    if config.epochs is not None:
+        if training.method != "gradient" or not training.epochs:
+            raise UserError(
+                f"epochs is {config.epochs}, but the recipe {config.recipe!r} has none. Leave it "
+                "out."
+            )
+        training = replace(training, epochs=config.epochs)
+    driven = bool(system.inputs)
+    check_capable(config.model, KINDS[kind].capabilities, system, driven=driven)
+    model = KINDS[kind].for_system(system, seed=config.seed, **settings)
+    check_training(model, training)
+    return model, training
+
+
+__all__ = ["FitConfig", "TrainingConfig", "make_model"]

@@ -1,0 +1,269 @@
+"""The figures of a fitted model: held-out runs, error against horizon, energy, residuals.
+
+The truth is a broad grey line and the prediction a narrow blue one. Where the prediction lies
+outside the training data, the background is orange.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import jax.numpy as jnp
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter
+
+from mbdnode.evaluation import HeldOut, Horizon, energy, percent
+from mbdnode.evaluation.judging import predicted_rows
+from mbdnode.multibody import AbstractMechanism, AbstractSystem, resolve_parameters
+from mbdnode.report import panels
+from mbdnode.report.style import COLOURS, MUTED, new_figure, styled, symbol
+from mbdnode.trajectory import Trajectory
+from mbdnode.workflow.results import FitStory, columns_of
+
+# More points than this cannot be told apart in a panel.
+MOST_POINTS = 2_000
+FOUND, BEYOND, BEYOND_SHADE = COLOURS[0], COLOURS[1], "#fbe6d6"
+_ROUND_OFF = 1e-17
+
+
+@styled()
+def draw_run(system: AbstractSystem, run: HeldOut) -> Figure:
+    """Every recorded column of a held-out run over time, and the inputs that drove it.
+
+    **Arguments:**
+
+    - `system`: whose units the columns have.
+    - `run`: to be shown.
+
+    **Returns:**
+
+    A figure.
+    """
+    truth, found = columns_of(run.truth), columns_of(run.prediction)
+    names, rows = _shown_columns(run, truth), panels.thinned(len(run.truth), MOST_POINTS)
+    figure, places = _grid(len(names), 1.75)
+    for number, (axes, name) in enumerate(zip(places, names, strict=True)):
+        t, steps = truth["t"][rows], "steps-post" if name in run.truth.inputs else "default"
+        shade_outside(axes, run)
+        axes.plot(t, truth[name][rows], **_TRUTH, drawstyle=steps)
+        if name not in run.truth.inputs:
+            axes.plot(t, found[name][rows], **_PREDICTION)
+        panels.keep_in_view(axes.set_ylim, _with_room(truth[name]))
+        axes.set_ylabel(labelled(system, name))
+        panels.panel_title(axes, number, "input" if name in run.truth.inputs else "")
+        panels.time_axis(axes, t, 0.0)
+    _finish_times(figure, places, [run])
+    return figure
+
+
+@styled()
+def draw_horizon(horizon: Horizon) -> Figure:
+    """The error against the time ahead, with the limit and the time until which it is kept."""
+    figure = new_figure(9.6, 3.9)
+    axes, ahead = figure.add_subplot(), np.asarray(horizon.ahead_s)
+    low, middle, high, still = (
+        _positive(100 * np.asarray(values))
+        for values in (horizon.low, horizon.middle, horizon.high, horizon.persistence)
+    )
+    axes.fill_between(
+        ahead, low, high, color=FOUND, alpha=0.18, linewidth=0, label="half of the predictions"
+    )
+    axes.plot(ahead, middle, color=FOUND, linewidth=1.8, label="median")
+    axes.plot(ahead, still, ":", color=MUTED, linewidth=1.6, label="saying that nothing moves")
+    axes.axhline(100.0, color=MUTED, linewidth=0.8, label="saying the mean")
+    limit = f"limit, {percent(horizon.limit)}"
+    axes.axhline(100 * horizon.limit, color=BEYOND, linewidth=1.0, linestyle="--", label=limit)
+    if horizon.valid_s is not None:
+        axes.axvspan(0.0, horizon.valid_s, color="#e9f4ee", zorder=0)
+        label = f"valid prediction time, {horizon}"
+        axes.axvline(horizon.valid_s, color=COLOURS[2], linewidth=1.6, label=label)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_xlim(0.0, float(ahead[-1]))
+    axes.set_xlabel("time ahead [s]")
+    axes.set_ylabel("error [% of the standard deviation]")
+    figure.legend(loc="outside lower center", ncols=3)
+    return figure
+
+
+def energies(story: FitStory, runs: Sequence[HeldOut]) -> list[tuple[np.ndarray, ...]] | None:
+    """The energy of truth and prediction.
+
+    **Arguments:**
+
+    - `story`: whose system and parameters define it.
+    - `runs`: of which to tell it.
+
+    **Returns:**
+
+    Times, energy of the truth and of the prediction for each run, thinned; None for a system
+    without masses or without a potential.
+    """
+    system = story.system
+    if not isinstance(system, AbstractMechanism) or not runs:
+        return None
+    mu = resolve_parameters(system, story.parameters)
+    if system.potential_energy(runs[0].truth.q[0], mu) is None:
+        return None
+    rows = [panels.thinned(len(run.truth), MOST_POINTS) for run in runs]
+    both = [
+        (np.asarray(one.q)[kept], np.asarray(one.v)[kept])
+        for run, kept in zip(runs, rows, strict=True)
+        for one in (run.truth, run.prediction)
+    ]
+    # All at once: every other number of rows would be compiled anew.
+    q, v = (jnp.asarray(np.concatenate(parts)) for parts in zip(*both, strict=True))
+    joules = np.asarray(energy(system, _states(runs[0].truth, q, v), story.parameters))
+    cuts = np.split(joules, np.cumsum([len(part) for part, _ in both])[:-1])
+    times = [np.asarray(run.truth.t)[kept] for run, kept in zip(runs, rows, strict=True)]
+    return list(zip(times, cuts[::2], cuts[1::2], strict=True))
+
+
+@styled()
+def draw_energy(runs: Sequence[HeldOut], joules: Sequence[tuple[np.ndarray, ...]]) -> Figure:
+    """The energy of truth and prediction, a panel for each run."""
+    figure, places = _grid(len(runs), 2.0)
+    for number, (axes, run, (t, truth, found)) in enumerate(zip(places, runs, joules, strict=True)):
+        shade_outside(axes, run)
+        axes.plot(t, truth, **_TRUTH)
+        axes.plot(t, found, **_PREDICTION)
+        # Where energy is kept, its round-off should not fill the panel.
+        panels.keep_in_view(axes.set_ylim, _with_room(truth, share=0.05))
+        axes.set_ylabel("energy [J]")
+        panels.panel_title(axes, number, plain(run.name))
+        panels.time_axis(axes, t, 0.0)
+    _finish_times(figure, places, runs)
+    return figure
+
+
+@styled()
+def draw_residuals(runs: Sequence[HeldOut]) -> Figure:
+    """By how much the predictions break the constraints, a panel for each run."""
+    figure, places = _grid(len(runs), 2.0)
+    for number, (axes, run) in enumerate(zip(places, runs, strict=True)):
+        t, starts = np.asarray(run.prediction.t), panels.thinned(len(run.prediction), MOST_POINTS)
+        for label, colour, residual in (
+            ("positions", FOUND, run.prediction.position_residual),
+            ("velocities", COLOURS[2], run.prediction.velocity_residual),
+        ):
+            largest = np.fmax.reduceat(np.abs(np.asarray(residual)), starts)
+            # Below round-off there is nothing to see, and no logarithm.
+            shown = np.maximum(largest, _ROUND_OFF)
+            axes.plot(t[starts], shown, color=colour, linewidth=0.9, label=label)
+        axes.set_yscale("log")
+        axes.set_ylabel("residual")
+        panels.panel_title(axes, number, plain(run.name))
+        panels.time_axis(axes, t, 0.0)
+    _time_labels(places)
+    handles = [panels.line("-", "positions", FOUND), panels.line("-", "velocities", COLOURS[2])]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    return figure
+
+
+def shade_outside(axes: Axes, run: HeldOut) -> None:
+    """Shade the times at which the prediction lies outside the data; mark where it fails."""
+    t, count = np.asarray(run.prediction.t), predicted_rows(run.prediction)
+    starts = panels.thinned(len(t), MOST_POINTS)
+    # What was not predicted lies nowhere.
+    beyond = np.asarray(run.outside, bool) & (np.arange(len(t)) < count)
+    shares = np.add.reduceat(beyond.astype(float), starts) / np.diff(np.append(starts, len(t)))
+    # A row stands for the time halfway to its neighbours.
+    edges = np.concatenate([t[:1], (t[starts[1:] - 1] + t[starts[1:]]) / 2, t[-1:]])
+    cuts = [0, *(np.flatnonzero(np.diff(shares)) + 1), len(shares)]
+    spans = [(a, b) for a, b in pairwise(cuts) if shares[a] > 0]
+    if spans:
+        bars = axes.broken_barh(
+            [(float(edges[a]), float(edges[b] - edges[a])) for a, b in spans],
+            (0.0, 1.0),
+            transform=axes.get_xaxis_transform(),
+        )
+        # Paler where only some of many rows are outside, but never so pale as to be missed.
+        colours = [to_rgba(BEYOND_SHADE, max(0.35, float(shares[a]))) for a, _ in spans]
+        bars.set(facecolors=colours, edgecolors=colours, linewidth=0.4, zorder=0)
+    if count < len(t):
+        axes.axvline(float(t[max(count - 1, 0)]), **_END)
+
+
+def labelled(system: AbstractSystem, name: str) -> str:
+    """A column's symbol, with its unit where it has one."""
+    units = {c.name: c.unit for c in system.coordinates}
+    units |= {c.rate: f"{c.unit}/s" for c in system.coordinates if c.unit}
+    units |= {i.name: i.unit for i in system.inputs}
+    unit = plain(units.get(name, ""))
+    shown = symbol(name)
+    shown = plain(name) if shown == name else shown
+    return f"{shown} [{unit}]" if unit else shown
+
+
+def plain(text: str) -> str:
+    """Text in which Matplotlib reads no mathematics."""
+    return text.replace("$", r"\$")
+
+
+_TRUTH = {"color": MUTED, "linewidth": 3.4, "alpha": 0.45, "label": "truth"}
+_PREDICTION = {"color": FOUND, "linewidth": 1.3, "label": "prediction"}
+_END = {"color": COLOURS[8], "linewidth": 1.1, "linestyle": "--", "label": "the prediction fails"}
+
+
+def _shown_columns(run: HeldOut, truth: dict[str, np.ndarray]) -> list[str]:
+    """Recorded ones, each velocity beside its coordinate, then the inputs that are used."""
+    pairs = zip(run.truth.coordinates, run.truth.rates, strict=True)
+    states = [name for both in pairs for name in both if name in run.recorded]
+    used = [n for n in run.truth.inputs if n in run.recorded or np.ptp(truth[n]) > 0]
+    return states + used
+
+
+def _grid(count: int, height_in: float) -> tuple[Figure, list[Axes]]:
+    """Panels in two columns, or one that is wide."""
+    across = 1 if count == 1 else 2
+    down = max(1, -(-count // across))
+    figure = new_figure(9.6, 0.9 + height_in * down)
+    places = list(figure.subplots(down, across, squeeze=False).flat)
+    for axes in places[count:]:
+        axes.remove()
+    return figure, places[:count]
+
+
+def _finish_times(figure: Figure, places: Sequence[Axes], runs: Sequence[HeldOut]) -> None:
+    handles: list[Artist] = [Line2D([], [], **_TRUTH), Line2D([], [], **_PREDICTION)]
+    counts = [predicted_rows(run.prediction) for run in runs]
+    if any(np.any(run.outside[:count]) for run, count in zip(runs, counts, strict=True)):
+        handles.append(Patch(facecolor=BEYOND_SHADE, label="outside the training data"))
+    if any(count < len(run.truth) for run, count in zip(runs, counts, strict=True)):
+        handles.append(Line2D([], [], **_END))
+    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    _time_labels(places)
+
+
+def _with_room(values: np.ndarray, share: float = 0.0) -> list[np.ndarray]:
+    """Values with a share of the largest around them, and a constant with one around it."""
+    good = values[np.isfinite(values)]
+    largest = float(np.max(np.abs(good), initial=0.0))
+    span = float(np.ptp(good)) if good.size else 0.0
+    room = share * largest
+    if room == 0.0 and span < 1e-9 * max(largest, 1.0):
+        room = 1.0
+    return [good - room, good + room]
+
+
+def _time_labels(places: Sequence[Axes]) -> None:
+    for axes in places[-2:]:
+        axes.set_xlabel("t [s]")
+
+
+def _positive(values: np.ndarray) -> np.ndarray:
+    """What a logarithmic axis can show."""
+    return np.where(np.isfinite(values) & (values > 0), values, np.nan)
+
+
+def _states(like: Trajectory, q, v) -> Trajectory:
+    """States in no order in time, as `energy` wants them."""
+    nothing = jnp.zeros(q.shape[0])
+    u = jnp.zeros((q.shape[0], len(like.inputs)))
+    names = (like.coordinates, like.rates, like.inputs)
+    return Trajectory(nothing, q, v, u, nothing, nothing, like.status, *names)

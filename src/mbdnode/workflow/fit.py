@@ -1,0 +1,260 @@
+"""Read, complete, hold out, fit, judge: one call from logs to a model with its measure of trust."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mbdnode.data import AbstractStream
+from mbdnode.data.logs import find_files, read
+from mbdnode.errors import UserError
+from mbdnode.evaluation import (
+    HeldOut,
+    Holdout,
+    Horizon,
+    Scores,
+    hold_out_runs,
+    measure_horizon,
+    percent,
+    predict_runs,
+    score,
+    separate_files,
+    split,
+)
+from mbdnode.multibody import AbstractSystem
+from mbdnode.simulation import Domain, training_domain
+from mbdnode.training import Fit, fit
+from mbdnode.trajectory import Dataset
+from mbdnode.workflow.completion import complete_runs
+from mbdnode.workflow.config import FitConfig, make_model
+from mbdnode.workflow.large import are_large, open_stream
+from mbdnode.workflow.systems import find_system, recorded_system
+
+# A held-out NRMSE above this is said in the status.
+_DOUBTED = 0.1
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is to be learned, all of it checked.
+
+    **Arguments:**
+
+    - `config`: of the fit.
+    - `system`: what moves.
+    - `data`: training and held-out runs.
+    - `notes`: what was read and done, line by line.
+    - `model`, `training`: untrained, and how to train it.
+    - `rows`: how many are trained on.
+    - `stream`: where they come from, if there are too many to hold; `data.training` is then a part.
+    """
+
+    config: FitConfig
+    system: AbstractSystem
+    data: Holdout
+    notes: tuple[str, ...]
+    model: Any
+    training: Any
+    rows: int
+    stream: AbstractStream | None = None
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What came of it.
+
+    **Arguments:**
+
+    - `prepared`: what went in.
+    - `fit`: of the model.
+    - `domain`: where the training data lies.
+    - `held_out`: the runs that were not trained on.
+    - `scores`: how far the predictions are from what was recorded.
+    - `horizon`: how far ahead it predicts; None where that cannot be measured.
+    """
+
+    prepared: Prepared
+    fit: Fit
+    domain: Domain
+    held_out: tuple[HeldOut, ...]
+    scores: Scores
+    horizon: Horizon | None
+
+    @property
+    def status(self) -> str:
+        """How training ended, and what is to be doubted of the result."""
+        return "; ".join([self.fit.status, *self.doubts()])
+
+    def doubts(self) -> list[str]:
+        """Why the model should not be relied on, by the runs that were held out; or nothing."""
+        found, scores = [], self.scores
+        if scores.ended:
+            count, total = len(scores.ended), len(scores.runs)
+            first = scores.ended[0]
+            found.append(
+                f"the prediction of {count} of {total} held-out runs ended early, that of "
+                f"{first.name} at t = {first.ended_s:.4g} s"
+            )
+        elif scores.nrmse is not None and scores.nrmse > _DOUBTED:
+            found.append(f"the held-out NRMSE is {percent(scores.nrmse)}")
+        if found and self.horizon is not None:
+            found[-1] += (
+                ", and the model predicts held-out runs at no time ahead"
+                if self.horizon.valid_s is None
+                else f", so do not predict farther than {self.horizon}"
+            )
+        return found
+
+    def metrics(self) -> dict[str, Any]:
+        """The content of metrics.json."""
+        prepared, horizon = self.prepared, self.horizon
+        residuals = [float(np.nanmax(one.prediction.position_residual)) for one in self.held_out]
+        outside = [float(np.mean(one.outside)) for one in self.held_out]
+        return {
+            "model": prepared.config.model,
+            "recipe": prepared.config.recipe,
+            "seed": prepared.config.seed,
+            "training_runs": len(prepared.data.training.trajectories),
+            "training_rows": prepared.rows,
+            "held_out_runs": len(self.held_out),
+            **self.scores.as_dict(),
+            "valid_prediction_time_s": None if horizon is None else horizon.valid_s,
+            "valid_prediction_time_is_capped": None if horizon is None else horizon.is_capped,
+            "outside": float(np.mean(outside)) if outside else None,
+            "position_residual": max(residuals, default=None),
+            "train_seconds": self.fit.train_seconds,
+            "compile_seconds": self.fit.compile_seconds,
+            "updates": self.fit.updates,
+            "status": self.status,
+            "outcome": self.fit.outcome,
+            "threshold": self.domain.threshold,
+        }
+
+
+def prepare(
+    config: FitConfig, *, report: Callable[[int, int | None], None] | None = None
+) -> Prepared:
+    """Read the logs, and check everything that can be checked before training.
+
+    **Arguments:**
+
+    - `config`: of the fit.
+    - `report`: called with the rows read, and those in all files, where they are too many to hold.
+
+    **Returns:**
+
+    A `Prepared`. Raises `UserError` for what cannot be done.
+    """
+    system = find_system(config.mechanism) if config.mechanism else None
+    files, held_files = separate_files(
+        find_files(list(config.logs)),
+        find_files(list(config.holdout_logs)) if config.holdout_logs else [],
+    )
+    if are_large(files):
+        return _prepare_stream(config, files, held_files, system, report)
+    data = read(files, **_columns_of(config, files, held_files))
+    notes = str(data.summary).splitlines()
+    if system is None:
+        angles = config.columns.get("angles")
+        system = recorded_system(data, None if angles is None else tuple(angles))
+    if held_files:
+        held = read(held_files, **_columns_of(config, held_files, files))
+        parts = hold_out_runs(data, held)
+        more = ["held out:", *str(held.summary).splitlines()]
+    else:
+        parts, more = split(data, config.holdout, config.seed), []
+    parts, done = _completed(system, parts)
+    notes += [*(f"  {line}" for line in done), *more, *parts.notes]
+    model, training = make_model(config, system, _varied(parts.training))
+    rows = sum(len(run) for run in parts.training.trajectories)
+    return Prepared(config, system, parts, tuple(notes), model, training, rows)
+
+
+def _completed(system: AbstractSystem, parts: Holdout) -> tuple[Holdout, list[str]]:
+    """All runs with every coordinate and input of the system, and what was done."""
+    training, count = parts.training, len(parts.training.trajectories)
+    runs = [*training.trajectories, *(run for _, run, _ in parts.held_out)]
+    values = [*training.parameters, *(own for _, _, own in parts.held_out)]
+    # Together, so that one compiled program completes them.
+    whole, notes = complete_runs(system, Dataset(runs, values, None, training.recorded))
+    learned = Dataset(
+        whole.trajectories[:count], training.parameters, training.summary, whole.recorded
+    )
+    named = zip(parts.held_out, whole.trajectories[count:], strict=True)
+    held_out = tuple((name, run, own) for (name, _, own), run in named)
+    return replace(parts, training=learned, held_out=held_out), notes
+
+
+def _columns_of(config: FitConfig, files: Sequence[Path], others: Sequence[Path]) -> dict[str, Any]:
+    """The roles, and of several files of inputs those that go with these files of states."""
+    columns = dict(config.columns)
+    inputs = find_files(columns["input_files"]) if columns.get("input_files") else []
+    stems = {path.stem: path for path in inputs}
+    if len(inputs) > 1 and others and all(path.stem in stems for path in (*files, *others)):
+        columns["input_files"] = [stems[path.stem] for path in files]
+    return columns
+
+
+def _prepare_stream(
+    config: FitConfig,
+    files: Sequence[Path],
+    held_files: Sequence[Path],
+    system: AbstractSystem | None,
+    report: Any,
+) -> Prepared:
+    """The same for logs that are read in parts."""
+    columns = dict(config.columns)
+    large = open_stream(files, held_files, config.holdout, config.seed, columns, report)
+    recorded = large.sample.trajectories[0].coordinates
+    if system is None:
+        angles = config.columns.get("angles")
+        system = recorded_system(large.sample, None if angles is None else tuple(angles))
+    sample, more = complete_runs(system, large.sample)
+    if recorded != system.coordinate_names or sample.trajectories[0].inputs != large.inputs:
+        raise UserError(
+            "Logs of this size are read in parts and must have every coordinate and input of the "
+            f"system, in its order: {', '.join((*system.coordinate_names, *system.input_names))}. "
+            "Thin the log, or name the columns so."
+        )
+    model, training = make_model(config, system, _varied(large.sample))
+    notes = [*str(large.summary).splitlines(), *(f"  {line}" for line in more)]
+    parts = Holdout(sample, large.held_out)
+    if large.held_out:
+        parts = _completed(system, replace(parts, training=large.sample))[0]
+    return Prepared(
+        *(config, system, parts, tuple(notes), model, training, large.rows),
+        stream=large.training,
+    )
+
+
+def _varied(data: Dataset) -> tuple[str, ...]:
+    """The parameters that differ between runs."""
+    names = data.parameters[0]
+    return tuple(
+        name for name in names if len({float(values[name]) for values in data.parameters}) > 1
+    )
+
+
+def carry_out(prepared: Prepared, *, report: Callable | None = None) -> Fitted:
+    """Train, and judge by what was held out.
+
+    **Arguments:**
+
+    - `prepared`: as `prepare` made it.
+    - `report`: as for `fit`.
+
+    **Returns:**
+
+    A `Fitted`.
+    """
+    config, training = prepared.config, prepared.data.training
+    source = training if prepared.stream is None else prepared.stream
+    found = fit(prepared.model, source, prepared.training, seed=config.seed, report=report)
+    domain = training_domain(found.model, training.trajectories)
+    runs, recorded = prepared.data.held_out, training.recorded
+    held = predict_runs(found.model, runs, recorded, domain, config.integrator)
+    scores = score(held, prepared.system.coordinates, training.trajectories)
+    horizon = measure_horizon(found.model, runs, recorded, scores.scales, config.integrator)
+    return Fitted(prepared, found, domain, held, scores, horizon)

@@ -1,0 +1,217 @@
+"""The folder of a fit.
+
+config.json         all that decides the fit: logs, columns, mechanism, model, recipe, seed
+read.txt            what was read, cut, unwrapped, estimated and completed
+history.csv         loss and learning rate of every epoch, where there are epochs
+model.safetensors   the trained model, with its mechanism
+domain.npz          where the training data lies, for who asks whether a state is outside it
+held-out-*.csv      the runs that were held out, and what the model says of them
+report.html         how well, how far ahead, where
+metrics.json        the numbers
+mbdnode.json        that this is a fit, and which files are its own
+"""
+
+import datetime
+import importlib.metadata
+import io
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mbdnode.config import from_dict, to_dict
+from mbdnode.data import write
+from mbdnode.data.atomic import read_json, replace_file
+from mbdnode.data.folders import find_result, replace_folder
+from mbdnode.errors import UserError
+from mbdnode.models import AbstractModel, Ensemble, load, save
+from mbdnode.reproduction.folder import CONFIG, METRICS, MODEL, write_history, write_json
+from mbdnode.simulation import Domain
+from mbdnode.training import RECIPE_LINES
+from mbdnode.workflow.config import FitConfig
+from mbdnode.workflow.fit import Fitted
+from mbdnode.workflow.page import write_fit_page
+from mbdnode.workflow.results import FitStory
+
+KIND = "fit"
+DOMAIN, PAGE, READ = "domain.npz", "report.html", "read.txt"
+# Without which it is not finished.
+FILES = (CONFIG, METRICS, MODEL, DOMAIN)
+_PACKAGES = ("mbdnode", "jax", "equinox", "diffrax", "numpy", "scipy", "pyarrow")
+_MOST_KNOWN = 4_000
+
+
+def write_folder(path: Path, fitted: Fitted, command: str) -> None:
+    """Write everything, in place of an earlier fit in the same folder, whole or not at all.
+
+    **Arguments:**
+
+    - `path`: the folder.
+    - `fitted`: what came of the fit.
+    - `command`: what made it.
+    """
+    replace_folder(path, KIND, lambda part: _fill(part, fitted, command))
+
+
+def _fill(path: Path, fitted: Fitted, command: str) -> None:
+    prepared = fitted.prepared
+    write_json(path / CONFIG, to_dict(prepared.config))
+    text = "\n".join(prepared.notes) + "\n"
+    replace_file(path / READ, lambda file: file.write(text.encode()))
+    write_history(path / "history.csv", fitted.fit.history)
+    save(fitted.fit.model, path / MODEL)
+    _write_domain(path / DOMAIN, fitted.domain)
+    for number, one in enumerate(fitted.held_out):
+        write(one.truth, path / f"held-out-{number}-truth.csv")
+        write(one.prediction, path / f"held-out-{number}-prediction.csv")
+    write_fit_page(make_story(fitted, command), path / PAGE)
+    write_json(path / METRICS, fitted.metrics())
+
+
+def make_story(fitted: Fitted, command: str) -> FitStory:
+    """What the page says of a fit."""
+    prepared, fit = fitted.prepared, fitted.fit
+    config, training = prepared.config, prepared.data.training
+    facts = (
+        ("mechanism", config.mechanism or "none: known by its logs alone"),
+        ("model", config.model),
+        ("recipe", f"{config.recipe}: {RECIPE_LINES[config.recipe]}"),
+        ("trained on", f"{len(training.trajectories):,} runs, {prepared.rows:,} rows"),
+        ("held out", f"{len(fitted.held_out):,} runs"),
+        ("training", fitted.status),
+        ("time", f"{fit.train_seconds:.1f} s, and {fit.compile_seconds:.1f} s of compiling"),
+        ("seed", str(config.seed)),
+        ("date", datetime.datetime.now().astimezone().isoformat(timespec="seconds")),
+    )
+    return FitStory(
+        title=Path(config.mechanism or config.logs[0]).stem,
+        command=command,
+        system=prepared.system,
+        parameters=_common(training.parameters),
+        facts=facts,
+        read=prepared.notes,
+        held_out=fitted.held_out,
+        scores=fitted.scores,
+        horizon=fitted.horizon,
+        known=_known(fitted),
+        warnings=_warnings(fitted),
+        versions={name: importlib.metadata.version(name) for name in _PACKAGES},
+    )
+
+
+def _common(parameters: Any) -> dict[str, float]:
+    """The parameters that all runs share."""
+    return {
+        name: float(value)
+        for name, value in parameters[0].items()
+        if all(float(values[name]) == float(value) for values in parameters)
+    }
+
+
+def _known(fitted: Fitted) -> dict[str, np.ndarray]:
+    runs = fitted.prepared.data.training.trajectories
+    columns = {
+        name: np.concatenate([np.asarray(run[name]) for run in runs])
+        for name in runs[0].columns[1:]
+    }
+    count = len(next(iter(columns.values())))
+    rows = np.unique(np.linspace(0, count - 1, min(count, _MOST_KNOWN)).astype(int))
+    return {name: values[rows] for name, values in columns.items()}
+
+
+def _warnings(fitted: Fitted) -> tuple[str, ...]:
+    found = [line.strip() for line in fitted.prepared.notes if line.strip().startswith("warning")]
+    if not fitted.held_out:
+        found.append("Nothing was held out, so nothing here says how well the model predicts.")
+    for one in fitted.held_out:
+        if not bool(one.prediction.status.ok):
+            found.append(f"{one.name}: {one.prediction.status}")
+    found += [f"{doubt[0].upper()}{doubt[1:]}." for doubt in fitted.doubts()]
+    share = fitted.metrics()["outside"]
+    if share is not None and share > 0.05:
+        found.append(
+            f"{100 * share:.0f} % of the predicted rows lie outside the training data, where the "
+            "model has not been tried."
+        )
+    return tuple(found)
+
+
+def _write_domain(path: Path, domain: Domain) -> None:
+    content = io.BytesIO()
+    np.savez(
+        content,
+        points=domain.points,
+        center=domain.center,
+        spread=domain.spread,
+        threshold=domain.threshold,
+        positions=np.array(domain.positions, int),
+        velocities=np.array(domain.velocities, int),
+        angles=np.array(domain.angles, bool),
+    )
+    replace_file(path, lambda file: file.write(content.getvalue()))
+
+
+@dataclass(frozen=True)
+class StoredFit:
+    """A fit as its folder holds it."""
+
+    config: FitConfig
+    model: AbstractModel | Ensemble
+    domain: Domain
+    metrics: Mapping[str, Any]
+
+
+def read_folder(path: Path, system: Any = None) -> StoredFit:
+    """Read a finished fit.
+
+    **Arguments:**
+
+    - `path`: its folder.
+    - `system`: the mechanism, if it is one of the user's own in Python.
+
+    **Returns:**
+
+    A `StoredFit`. Raises `UserError` for a folder that does not hold one.
+    """
+    find_result(path, KIND, FILES)
+    config = from_dict(FitConfig, read_json(path / CONFIG))
+    return StoredFit(
+        config, load(path / MODEL, system), _read_domain(path / DOMAIN), read_json(path / METRICS)
+    )
+
+
+def _read_domain(path: Path) -> Domain:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            # As `_write_domain` leaves it, so that no more is read than the file is long.
+            if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
+                raise _damaged(path, "its arrays are compressed")
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        domain = Domain(
+            np.asarray(arrays["points"], float),
+            np.asarray(arrays["center"], float),
+            np.asarray(arrays["spread"], float),
+            float(arrays["threshold"]),
+            tuple(map(int, arrays["positions"])),
+            tuple(map(int, arrays["velocities"])),
+            tuple(map(bool, arrays["angles"])),
+        )
+    except UserError:
+        raise
+    except KeyError as error:
+        raise _damaged(path, f"it has no array {error.args[0]!r}") from error
+    except (ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise _damaged(path, "it does not hold plain arrays of numbers") from error
+    if domain.points.ndim != 2 or domain.points.shape[1:] != domain.center.shape:
+        raise _damaged(path, f"its points have shape {domain.points.shape}")
+    return domain
+
+
+def _damaged(path: Path, why: str) -> UserError:
+    return UserError(
+        f"'{path}' is not as `mbdnode fit` wrote it: {why}. Copy the folder again, or fit again."
+    )

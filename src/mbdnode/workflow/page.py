@@ -1,0 +1,267 @@
+"""The page of a model that was fitted to logs: one HTML file that needs no network.
+
+Template and style lie beside this file in `page/`. Every text from outside goes through the
+template's escaping; the data of the film is JSON in which no tag can begin.
+"""
+
+import io
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from mbdnode.data.atomic import replace_file
+from mbdnode.evaluation import HeldOut, RunScore, percent
+from mbdnode.evaluation.judging import predicted_rows
+from mbdnode.multibody import AbstractMechanism, constraint_counts, resolve_parameters
+from mbdnode.report import animation
+from mbdnode.report.drawings import find_drawing
+from mbdnode.report.film import make_film
+from mbdnode.report.html import asset, script_data, small_png
+from mbdnode.report.panels import Predicted
+from mbdnode.report.style import styled
+from mbdnode.reproduction.reference import as_printed
+from mbdnode.reproduction.report.chapters import Chapter, Entry, seconds_text
+from mbdnode.workflow.figures import draw_energy, draw_horizon, draw_residuals, draw_run, energies
+from mbdnode.workflow.results import FitStory, verdict
+from mbdnode.workflow.space_figure import draw_space
+
+# So many held-out runs are drawn; all of them are in the table.
+_MOST_RUNS = 6
+_DPI = 150
+
+
+def write_fit_page(story: FitStory, path: Path) -> None:
+    """Write the page; an existing file is replaced whole or not at all.
+
+    **Arguments:**
+
+    - `story`: all that it says.
+    - `path`: where to.
+    """
+    text = make_fit_page(story)
+    # A file's name may hold bytes that are no text.
+    replace_file(path, lambda file: file.write(text.encode("utf-8", errors="replace")))
+
+
+def make_fit_page(story: FitStory) -> str:
+    """The whole page as text.
+
+    **Arguments:**
+
+    - `story`: all that it says.
+
+    **Returns:**
+
+    HTML.
+    """
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    scores, shown = story.scores.runs, story.held_out[:_MOST_RUNS]
+    film = _film(story)
+    parts = [
+        _part("facts", "The model") if story.facts else None,
+        _motion(story, film),
+        _held_out(story),
+        _horizon(story),
+        _space(story),
+        _energy(story, shown),
+        _residuals(story, shown),
+        _part("read", "What was read", () if story.read else ("Nothing is said of it.",)),
+        _part("made", "How it was made", ("This command made it, and makes it again:",)),
+    ]
+    return environment.from_string(asset("fit.html.j2")).render(
+        css=Markup(asset("page.css") + asset("fit.css")),
+        title=story.title,
+        verdict=verdict(story),
+        warnings=story.warnings,
+        parts=[part for part in parts if part is not None],
+        facts=story.facts,
+        film=None if film is None else Markup(script_data([{"film": film}])),
+        script=Markup(asset("film.js")),
+        scores=[_row(score) for score in scores],
+        runs=[_run(story, run, score) for run, score in zip(shown, scores, strict=False)],
+        read=story.read,
+        command=story.command,
+        versions=list(story.versions.items()),
+    )
+
+
+def _part(
+    name: str, title: str, texts: Sequence[str] = (), figures: Sequence[dict[str, Any]] = ()
+) -> dict[str, Any]:
+    return {"id": name, "title": title, "texts": texts, "figures": figures}
+
+
+def _motion(story: FitStory, film: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The film, or a still picture of what has no masses and so no chapter of its own."""
+    if not story.held_out or find_drawing(story.system) is None:
+        return None
+    run = story.held_out[0]
+    if film is not None:
+        text = f"{run.name}, held out: the prediction in colour over the truth in grey."
+        return _part("motion", "In motion", (text,))
+    caption = f"{run.name}, held out: the last predicted pose."
+    return _part("motion", "In motion", (), (_picture(_still(story, run), caption, caption),))
+
+
+def _film(story: FitStory) -> dict[str, Any] | None:
+    if not story.held_out or not isinstance(story.system, AbstractMechanism):
+        return None
+    run, none = story.held_out[0], ()
+    chapter = Chapter(
+        *(story.title, story.title, "", story.system, dict(story.parameters), 0.0),
+        *(none, none, "", none, none),
+    )
+    shown = Predicted(Entry("", "", "", ()), run.name, run.truth, run.prediction)
+    return make_film(chapter, [shown])
+
+
+@styled()
+def _still(story: FitStory, run: HeldOut) -> Figure:
+    drawing = find_drawing(story.system)
+    assert drawing is not None
+    mu = animation.parameter_values(story.system, story.parameters)
+    last = max(predicted_rows(run.prediction) - 1, 0)
+    q, truth = np.asarray(run.prediction.q)[last], np.asarray(run.truth.q)
+    figure, axes = animation.make_stage(animation.view_of(drawing, truth[[0, last]], mu), title="")
+    animation.draw_ground(axes, drawing, truth, mu)
+    animation.draw_parts(axes, drawing, q, mu)
+    return figure
+
+
+def _held_out(story: FitStory) -> dict[str, Any]:
+    count = len(story.held_out)
+    if not count:
+        return _part("held-out", "Held-out runs", ("No run was held out.",))
+    texts = [
+        "The model predicts each of these runs from its initial state and its inputs alone. The "
+        "error is the NRMSE: the root mean square over rows and recorded columns, in per cent of "
+        "each column's standard deviation over all held-out runs, at 100 % as bad as always saying "
+        "the mean. An angle counts in radians where its standard deviation is larger than one. "
+        "Columns that were estimated and not recorded do not count.",
+        f"Over all runs: {', '.join(str(column) for column in story.scores.columns)}.",
+    ]
+    if count > _MOST_RUNS:
+        texts.append(
+            f"The first {_MOST_RUNS} runs are drawn; {count - _MOST_RUNS} more are in the table."
+        )
+    return _part("held-out", "Held-out runs", texts)
+
+
+def _row(score: RunScore) -> dict[str, str | bool]:
+    return {
+        "name": score.name,
+        "length": seconds_text(score.seconds),
+        "rows": f"{score.rows:,}",
+        "error": "-" if score.nrmse is None else percent(score.nrmse),
+        "outside": percent(score.outside),
+        "left": score.divergence,
+        "ended": score.ended_s is not None,
+    }
+
+
+def _run(story: FitStory, run: HeldOut, score: RunScore) -> dict[str, Any]:
+    caption = f"{run.name}: recorded columns (grey) and their prediction (blue). "
+    if math.isnan(score.outside):
+        numbers = "not predicted"
+        caption += "Not one row could be predicted."
+    else:
+        numbers = "no error to tell" if score.nrmse is None else f"NRMSE {percent(score.nrmse)}"
+        numbers += f", {percent(score.outside)} outside the training data"
+        shaded = " (orange)." if score.outside > 0 else "."
+        caption += f"{percent(score.outside)} of the predicted rows lie outside the training data"
+        caption += shaded
+    if score.ended_s is not None:
+        numbers += f", ended at t = {score.ended_s:.4g} s"
+        caption += f" The prediction ended at t = {score.ended_s:.4g} s"
+        caption += "." if bool(run.prediction.status.ok) else f": {run.prediction.status}."
+    if score.where:
+        caption += f" The error is {score.where}."
+    alt = f"Recorded columns of {run.name} over time, truth and prediction."
+    figure = _picture(draw_run(story.system, run), caption, alt)
+    return {"name": run.name, "numbers": numbers, "figure": figure}
+
+
+def _horizon(story: FitStory) -> dict[str, Any]:
+    title, horizon = "Valid prediction time", story.horizon
+    if horizon is None:
+        text = "There was nothing to measure the error against the time ahead on."
+        return _part("horizon", title, (text,))
+    caption = (
+        f"Error against the time predicted ahead, over predictions from {horizon.predictions} "
+        "initial states in the held-out runs, each to the end of its run: the median and the half "
+        "of the predictions around it, in per cent of the standard deviation (an angle: of at most "
+        "1 rad). The valid prediction time is that until which the median stays within "
+        f"{percent(horizon.limit)} (an angle: 0.1 rad at most): {horizon}."
+    )
+    alt = "Error against the time predicted ahead, with the error of saying that nothing moves."
+    return _part("horizon", title, (), (_picture(draw_horizon(horizon), caption, alt),))
+
+
+def _space(story: FitStory) -> dict[str, Any]:
+    title, figure = "Where the data lies", draw_space(story)
+    if figure is None:
+        return _part("space", title, ("The states of the training data were not kept.",))
+    rows = sum(predicted_rows(run.prediction) for run in story.held_out)
+    beyond = sum(
+        int(np.sum(run.outside[: predicted_rows(run.prediction)])) for run in story.held_out
+    )
+    caption = (
+        "Velocity over position of every independent coordinate, and how often each input was how "
+        "large: training data in grey, predictions on top. Angles of more than one turn are folded "
+        "into it; predictions far beyond the data lie beyond the frame."
+    )
+    if rows:
+        caption += (
+            f" {beyond:,} of {rows:,} predicted rows ({percent(beyond / rows)}) lie outside the "
+            "training data."
+        )
+    alt = "Training data and predictions in state space."
+    return _part("space", title, (), (_picture(figure, caption, alt),))
+
+
+def _energy(story: FitStory, shown: Sequence[HeldOut]) -> dict[str, Any] | None:
+    if not shown:
+        return None
+    joules = energies(story, shown)
+    if joules is None:
+        text = "The system has no masses or no potential that are known, and so no energy to show."
+        return _part("energy", "Energy", (text,))
+    caption = "Kinetic and potential energy of truth and prediction, from the mechanism's masses."
+    alt = "Energy over time of truth and prediction."
+    return _part("energy", "Energy", (), (_picture(draw_energy(shown, joules), caption, alt),))
+
+
+def _residuals(story: FitStory, shown: Sequence[HeldOut]) -> dict[str, Any] | None:
+    mu = resolve_parameters(story.system, story.parameters)
+    if not shown or not sum(constraint_counts(story.system, mu)):
+        return None
+    largest = [_largest(story, name) for name in ("position_residual", "velocity_residual")]
+    caption = (
+        "The largest residual of the constraints over time. Over all held-out predictions it is at "
+        f"most {as_printed(largest[0])} for positions and {as_printed(largest[1])} for velocities."
+    )
+    figure = _picture(draw_residuals(shown), caption, "Residuals of the constraints over time.")
+    return _part("residuals", "Constraints", (), (figure,))
+
+
+def _largest(story: FitStory, name: str) -> float:
+    values = [np.abs(np.asarray(getattr(run.prediction, name))) for run in story.held_out]
+    return float(np.fmax.reduce(np.concatenate(values)))
+
+
+def _picture(figure: Figure, caption: str, alt: str) -> dict[str, Any]:
+    drawn = io.BytesIO()
+    with styled():
+        figure.savefig(drawn, format="png", dpi=_DPI)
+    data, width, height = small_png(drawn.getvalue())
+    # The figure's own size on a screen; its pixels are finer.
+    size = {"width": round(width * 96 / _DPI), "height": round(height * 96 / _DPI)}
+    return {"caption": caption, "alt": alt, "data": data, **size}

@@ -1,0 +1,193 @@
+"""What a fitted model says of a start and inputs, and where it leaves what it has seen."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mbdnode.data.logs import find_files, read
+from mbdnode.data.logs.reading import read_inputs
+from mbdnode.errors import UserError
+from mbdnode.evaluation import predict
+from mbdnode.models import AbstractModel
+from mbdnode.multibody import AbstractSystem, consistent_state, resolve_parameters
+from mbdnode.simulation import simulate
+from mbdnode.trajectory import Trajectory, check_steps
+from mbdnode.workflow.completion import complete_runs
+from mbdnode.workflow.folder import StoredFit
+
+
+def predict_like(
+    stored: StoredFit,
+    log: str,
+    *,
+    inputs: str | None = None,
+    parameters: Mapping[str, float] | None = None,
+) -> tuple[Trajectory, Trajectory]:
+    """The motion of a log as the model has it, from the log's first state, under its inputs.
+
+    **Arguments:**
+
+    - `stored`: the fit.
+    - `log`: a file with the same columns as those it was fitted to, holding one run.
+    - `inputs`: the file of its inputs, if those have their own files; None for the one of the fit
+        that has the log's name.
+    - `parameters`: by name, in place of the log's.
+
+    **Returns:**
+
+    The prediction, with `outside`, and the log's own trajectory.
+    """
+    model = _first(stored)
+    _check_parameters(model, parameters or {})
+    columns = {**stored.config.columns, **_input_files(stored.config.columns, log, inputs)}
+    data, _ = complete_runs(model.body, read(log, **columns))
+    if len(data.trajectories) != 1:
+        raise UserError(
+            f"'{log}' holds {len(data.trajectories)} runs, and one can be predicted at a time. "
+            "Give a log of one run."
+        )
+    truth = data.trajectories[0]
+    values = {**data.parameters[0], **(parameters or {})}
+    found = predict(stored.model, truth, stored.config.integrator, values)
+    return _marked(stored, found), truth
+
+
+def _input_files(columns: Mapping[str, Any], log: str, inputs: str | None) -> dict[str, Any]:
+    """Of all files of inputs, the one that goes with a log."""
+    patterns = columns.get("input_files")
+    if patterns is None:
+        if inputs is not None:
+            raise UserError("--like has the inputs in its own log. Leave --inputs out.")
+        return {}
+    if inputs is not None:
+        return {"input_files": inputs}
+    files = find_files(patterns)
+    same = [file for file in files if file.stem == Path(log).stem]
+    if len(files) > 1 and len(same) != 1:
+        raise UserError(
+            f"The fit has {len(files)} files of inputs, and {len(same)} of them are called like "
+            f"'{log}'. Say which one goes with it: --inputs FILE."
+        )
+    return {"input_files": str((same if len(files) > 1 else files)[0])}
+
+
+def predict_from(
+    stored: StoredFit,
+    initial: Mapping[str, float],
+    inputs: str | None,
+    *,
+    steps: int | None,
+    dt_s: float | None,
+    parameters: Mapping[str, float] | None = None,
+) -> Trajectory:
+    """The motion from a start.
+
+    **Arguments:**
+
+    - `stored`: the fit.
+    - `initial`: coordinates and velocities by name; what is left out follows from the constraints,
+        or is zero.
+    - `inputs`: a log of times and inputs, read as those of the fit were; None for zero.
+    - `steps`, `dt_s`: the times, where no inputs give them.
+    - `parameters`: by name; those of the fit's roles, or the defaults, for the rest.
+
+    **Returns:**
+
+    The prediction, with `outside`.
+    """
+    model = _first(stored)
+    if not isinstance(model, AbstractSystem):
+        raise UserError(
+            f"{type(model).__name__} goes on from a recorded motion, not from any start. Use "
+            "--like LOG."
+        )
+    _check_parameters(model, parameters or {})
+    columns = stored.config.columns
+    if inputs is None:
+        if steps is None or dt_s is None:
+            raise UserError("Without --inputs, the times are not known: give --steps and --dt.")
+        if steps < 1 or not (np.isfinite(dt_s) and dt_s > 0):
+            raise UserError(f"--steps is {steps} and --dt is {dt_s}; both must be above zero.")
+        check_steps(steps, 2 * len(model.coordinates) + len(model.inputs))
+        t, u, values = dt_s * np.arange(steps + 1), None, _numbers(columns)
+    else:
+        if not columns.get("inputs"):
+            raise UserError(
+                "The model has no inputs, so --inputs would change nothing. Leave it out."
+            )
+        found = read_inputs(inputs, dt_s=dt_s, steps=steps, **columns)
+        zero = np.zeros(len(found.t))
+        t, values = found.t, found.parameters
+        u = np.stack([found.u.get(name, zero) for name in model.input_names], axis=1)
+    values = {**values, **(parameters or {})}
+    state = consistent_state(model, initial, t=float(t[0]), parameters=values)
+    integrator = stored.config.integrator
+    run = simulate(stored.model, t, state, inputs=u, integrator=integrator, parameters=values)
+    return _marked(stored, run)
+
+
+def _numbers(columns: Mapping[str, Any]) -> dict[str, float]:
+    """The parameters that the roles give as numbers."""
+    given = columns.get("parameters") or {}
+    pairs = given.items() if isinstance(given, Mapping) else ()
+    return {name: float(value) for name, value in pairs if not isinstance(value, str)}
+
+
+def _first(stored: StoredFit) -> Any:
+    """The model, or the first of an ensemble."""
+    model = stored.model
+    return model if isinstance(model, AbstractModel) else model[0]
+
+
+def _check_parameters(model: Any, given: Mapping[str, float]) -> None:
+    """Raise `UserError` for a parameter that would change nothing."""
+    if not given:
+        return
+    used = _used_parameters(model)
+    resolve_parameters(model, given)
+    for name in given:
+        if name not in used:
+            raise UserError(
+                f"--set {name}={given[name]:g} would change nothing: the model was trained at one "
+                f"value of {name!r}, and its motion does not depend on it. It depends on: "
+                f"{', '.join(used) or 'no parameter'}."
+            )
+
+
+def _used_parameters(model: Any) -> tuple[str, ...]:
+    """The parameters that constraints or rates of a model depend on."""
+    if not isinstance(model, AbstractSystem):
+        return ()
+    q = jnp.zeros(len(model.coordinates))
+    z, u = jnp.zeros(len(model.independent or ())), jnp.zeros(len(model.inputs))
+    t, mu = jnp.zeros(()), resolve_parameters(model)
+
+    def motion(values):
+        rates = model.minimal_rates(t, z, z, u, values)
+        return model.constraint(t, q, values), rates
+
+    names = sorted(mu)
+    traced = jax.make_jaxpr(lambda *values: motion(dict(zip(names, values, strict=True))))(
+        *(mu[name] for name in names)
+    ).jaxpr
+    # What is reached from each parameter, equation by equation.
+    return tuple(
+        name for name, start in zip(names, traced.invars, strict=True) if _reaches(traced, start)
+    )
+
+
+def _reaches(traced: Any, start: Any) -> bool:
+    reached = {id(start)}
+    for equation in traced.eqns:
+        if any(id(variable) in reached for variable in equation.invars):
+            reached |= {id(variable) for variable in equation.outvars}
+    return any(id(variable) in reached for variable in traced.outvars)
+
+
+def _marked(stored: StoredFit, run: Trajectory) -> Trajectory:
+    return replace(run, outside=stored.domain.outside(run))

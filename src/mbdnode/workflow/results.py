@@ -1,0 +1,100 @@
+"""What the page of a fitted model is made of: plain data, so that the page can be made again.
+
+What the numbers of a fit say, in a sentence.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mbdnode.evaluation import HeldOut, Horizon, Scores, percent
+from mbdnode.multibody import AbstractSystem
+from mbdnode.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class FitStory:
+    """Everything that the page says.
+
+    **Arguments:**
+
+    - `title`, `command`: of the fit.
+    - `system`: what moves; it may have no masses, and so no energy.
+    - `parameters`: of the system.
+    - `facts`: label and value, in order: model, recipe, how the training ended, times, seeds.
+    - `read`: what was read, cut, unwrapped and estimated, line by line.
+    - `held_out`: runs that were not trained on.
+    - `scores`: of them.
+    - `horizon`: None where there was nothing to measure it on.
+    - `known`: the states and inputs of the training data by column name, thinned.
+    - `warnings`: sentences that a reader must not miss.
+    - `versions`: of the packages, by name.
+    """
+
+    title: str
+    command: str
+    system: AbstractSystem
+    parameters: Mapping[str, float]
+    facts: tuple[tuple[str, str], ...]
+    read: tuple[str, ...]
+    held_out: tuple[HeldOut, ...]
+    scores: Scores
+    horizon: Horizon | None
+    known: Mapping[str, np.ndarray]
+    warnings: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+def columns_of(run: Trajectory) -> dict[str, np.ndarray]:
+    """All columns by name, by NumPy: a program compiled for every length would take long."""
+    parts = [np.asarray(part) for part in (run.t, run.q, run.v, run.u)]
+    return dict(zip(run.columns, np.column_stack(parts).T, strict=True))
+
+
+def verdict(story: FitStory) -> str:
+    """What a hurried reader must know.
+
+    **Arguments:**
+
+    - `story`: of the fit.
+
+    **Returns:**
+
+    How well on held-out runs, how far ahead, and where predictions leave the limit.
+    """
+    if not story.scores.runs:
+        return "No run was held out, so it is not known how well the model predicts."
+    left = [run for run in story.scores.runs if run.where]
+    more = f" {left[0].name}: the error is {left[0].divergence}." if left else ""
+    if len(left) > 1:
+        more += f" So it is, later or sooner, in {len(left)} of {len(story.scores.runs)} runs."
+    return f"{_accuracy(story.scores)}; {_reach(story.horizon)}.{more}"
+
+
+def _accuracy(scores: Scores) -> str:
+    count = len(scores.runs)
+    where = "the held-out run" if count == 1 else f"{count} held-out runs"
+    if scores.ended:
+        failed = f" ({len(scores.ended)} of {count})" if count > 1 else ""
+        return f"On {where} the prediction ends before the run does{failed}"
+    if scores.nrmse is None:
+        return f"On {where} nothing that was recorded moves, so there is no error to tell"
+    known = [run.nrmse for run in scores.runs if run.nrmse is not None]
+    text = f"On {where} the NRMSE is {percent(scores.nrmse)} ({_columns(scores)}"
+    if count > 1:
+        text += f"; run by run from {percent(min(known))} to {percent(max(known))}"
+    return text + ")"
+
+
+def _columns(scores: Scores) -> str:
+    return ", ".join(str(column) for column in scores.columns)
+
+
+def _reach(horizon: Horizon | None) -> str:
+    if horizon is None:
+        return "the valid prediction time was not measured"
+    bar = f"half of {horizon.predictions} predictions err by at most {percent(horizon.limit)}"
+    if horizon.valid_s is None:
+        return f"there is no time ahead for which {bar}"
+    return f"the valid prediction time is {horizon} (so long {bar})"

@@ -1,0 +1,96 @@
+"""What is known of the machine: a mechanism file, a class of one's own, or its log alone."""
+
+import importlib
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from mbdnode.data.logs.cleaning import sounds_like_angle
+from mbdnode.errors import UserError
+from mbdnode.mechanisms import MECHANISMS, get_mechanism
+from mbdnode.mechanisms.planar import read_mechanism
+from mbdnode.multibody import (
+    AbstractSystem,
+    Coordinate,
+    Input,
+    Parameter,
+    RecordedSystem,
+    angle,
+    check_definition,
+)
+from mbdnode.trajectory import Dataset
+
+
+def find_system(name: str) -> AbstractSystem:
+    """The system that a user names.
+
+    **Arguments:**
+
+    - `name`: a TOML file, `module:name` for a class or an instance in Python, or a name from our
+        catalogue such as "slider-crank".
+
+    **Returns:**
+
+    The system. Raises `UserError` for what cannot be found or is no system.
+    """
+    if name.endswith(".toml") or os.path.sep in name:
+        return read_mechanism(Path(name))
+    if name in MECHANISMS:
+        return get_mechanism(name)
+    module, colon, attribute = name.partition(":")
+    if not (module and colon and attribute):
+        raise UserError(
+            f"--mechanism is {name!r}; give a file such as crank.toml, module:name for one in "
+            f"Python, or a name of the catalogue: {', '.join(MECHANISMS)}."
+        )
+    return _imported(module, attribute)
+
+
+def _imported(module: str, attribute: str) -> AbstractSystem:
+    # What stands in the user's folder can be named as in Python itself.
+    here = os.getcwd()
+    added = here not in sys.path
+    if added:
+        sys.path.insert(0, here)
+    try:
+        found: Any = getattr(importlib.import_module(module), attribute)
+    except ImportError as error:
+        raise UserError(f"The module {module!r} cannot be imported: {error}.") from error
+    except AttributeError as error:
+        raise UserError(f"The module {module!r} has no {attribute!r}.") from error
+    finally:
+        if added:
+            sys.path.remove(here)
+    system = found() if isinstance(found, type) else found
+    if not isinstance(system, AbstractSystem):
+        raise UserError(
+            f"{module}:{attribute} is a {type(system).__name__}; it must be a mechanism."
+        )
+    check_definition(system)
+    return system
+
+
+def recorded_system(data: Dataset, angles: tuple[str, ...] | None = None) -> RecordedSystem:
+    """A system that is known by its log alone.
+
+    **Arguments:**
+
+    - `data`: what was read.
+    - `angles`: the coordinates that are angles; those whose names sound like one if not given.
+
+    **Returns:**
+
+    A system without constraints, with the log's coordinates and inputs, and as parameters what
+    differs between its runs.
+    """
+    first = data.trajectories[0]
+    coordinates = tuple(
+        angle(name)
+        if (name in angles if angles is not None else sounds_like_angle(name))
+        else Coordinate(name, unit="")
+        for name in first.coordinates
+    )
+    inputs = tuple(Input(name, unit="") for name in first.inputs)
+    parameters = tuple(Parameter(name, float(value)) for name, value in data.parameters[0].items())
+    return RecordedSystem(coordinates=coordinates, inputs=inputs, parameters=parameters)

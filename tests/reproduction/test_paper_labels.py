@@ -1,0 +1,88 @@
+"""Every figure and table of the paper has its counterpart, by the paper's own labels."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from mbdnode.reproduction.cases import CASES
+from mbdnode.reproduction.material import gather
+from mbdnode.reproduction.plan import make_plan
+from mbdnode.reproduction.report.figures import DRAWERS
+from mbdnode.reproduction.report.paper_tables import mass_spring_table
+from mbdnode.reproduction.report.setting_tables import cases_table
+from mbdnode.reproduction.report.writing import make_tables
+
+FIGURES = """
+fig: MNODE_con, fig: MNODE_un, fig:single_mass_spring, fig:sms_x_V_time, fig:sms_phase_energy,
+fig:smsd_figure, fig:smsd_xvt, fig:smsd_phase, fig:tmsd_figure, fig:tmsd_xvt, fig:tmsd_phase,
+fig:single_pendulum, fig:sp_xvt, fig:sp_phase, fig: sp_initialization, fig: sp_force,
+fig:double_pendulum, fig:dp_xvt, fig:dp_phase, fig:cart-pole, fig:cart-pole_x_v_t,
+fig:cart-pole_phrase, fig:cart-pole_con_loss, fig:slider_crank, fig:slider_crank_dyanmics,
+fig:slider_crank_full
+"""
+TABLES = """
+tab:model_architecture, tab:methods_comparison, tab: tests, tab: model_errors, tab:sms_test,
+tab:hyper_sms, tab:hyper_smsd, tab:hyper_tmsd, tab:hyper_sp, tab:hyper_dp, tab:hyper_cp,
+tab:hyper_sc, tab:time_cost
+"""
+# Of control that the paper does not have.
+OURS = {"control:cart-pole", "control:slider-crank"}
+
+
+def names(text):
+    return {name.strip() for name in text.replace("\n", " ").split(",")}
+
+
+def test_every_figure_has_a_counterpart_that_can_be_drawn():
+    exhibits = [exhibit for case in CASES.values() for exhibit in case.exhibits]
+    assert {e.label for e in exhibits} == names(FIGURES) | OURS
+    assert {e.kind for e in exhibits} <= set(DRAWERS)
+
+
+@pytest.fixture(scope="module")
+def untried():
+    """A report of which no run came to anything: what is written does not hang on that."""
+    plan = make_plan(quick=True)
+    failed = {"seed": 0, "outcome": "failed", "status": "not tried"}
+    return gather(plan, {run.name: failed for run in plan.runs}, Path(), command="")
+
+
+def test_every_table_has_a_counterpart(untried):
+    tables = make_tables(untried).all()
+    assert {table.label for table in tables if table.label} == names(TABLES)
+    assert [table.name for table in tables if not table.label] == ["cost-quality"]
+
+
+def test_mass_spring_table_has_the_rows_of_the_paper(untried):
+    rows = mass_spring_table(untried.chapters[0]).rows
+    printed = [
+        ("MBD-NODE", "Generalized", "LF2", 1.3e-6),
+        ("HNN", "Generalized", "RK4", 1.9e-2),
+        ("LNN", "Cartesian", "RK4", 9.1e-6),
+        ("Numerical", "Cartesian", "RK4", 2.0e-3),
+        ("MBD-NODE", "Cartesian", "RK4", 9.2e-1),
+    ]
+    assert [(row[0], row[-2], row[1], row[-4]) for row in rows] == printed
+
+
+def test_tests_table_has_the_models_of_the_paper(untried):
+    found = {row[0]: row[1] for row in cases_table(untried).rows}
+    assert found["Single mass-spring system"] == "MBD-NODE, HNN, LNN"
+    assert found["Cart-pole under model predictive control"] == "MBD-NODE"
+    assert found["Slider-crank mechanism"] == "MBD-NODE"
+    others = ("Single mass-spring-damper system", "Cart-pole system", "Damped single pendulum")
+    assert {found[title] for title in others} == {"MBD-NODE, LSTM, FCNN"}
+
+
+def test_the_list_is_the_papers_own():
+    beside = Path(__file__).parents[3] / "shared" / "paper" / "mbd-node.tex"
+    paper = Path(os.environ.get("MBDNODE_PAPER", beside))
+    if not paper.is_file():
+        pytest.skip(
+            f"there is no {paper}: put the LaTeX source of arXiv 2407.08664 there, or name the "
+            "file in MBDNODE_PAPER"
+        )
+    labels = re.findall(r"\\label\{((?:fig|tab):[^}]*)\}", paper.read_text())
+    assert set(labels) == names(FIGURES) | names(TABLES)

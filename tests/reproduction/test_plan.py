@@ -1,0 +1,134 @@
+"""What a request asks for, and what is refused before anything is computed."""
+
+import json
+import re
+
+import pytest
+
+from mbdnode.config import from_dict, to_dict
+from mbdnode.reproduction.cases import CASES
+from mbdnode.reproduction.config import configure, integrator_of
+from mbdnode.reproduction.plan import Request, make_plan, quick
+
+
+def test_whole_plan_has_every_column_of_every_case_once():
+    plan = make_plan()
+    found = [(r.config.case, r.config.model, integrator_of(r.config)) for r in plan.runs]
+    columns = [
+        (case.name, column.model, column.integrator)
+        for case in CASES.values()
+        for column in case.hyperparameters
+    ]
+    assert sorted(found) == sorted(set(columns))
+
+
+def test_folders_have_names_of_their_own_that_every_file_system_takes():
+    names = [run.name for run in make_plan(seeds=2).runs]
+    assert len(names) == len({name.lower() for name in names})
+    assert all(re.fullmatch(r"[a-z0-9-]+", name) for name in names)
+    assert "double-pendulum-released-low-mbd-node-rk4-paper-1" in names
+    assert "cart-pole-lstm-none-paper-0" in names
+
+
+def test_every_seed_is_run_but_where_nothing_is_drawn():
+    plan = make_plan(cases=["single-mass-spring"], models=["numerical", "mbd-node"], seeds=3)
+    seeds = {}
+    for run in plan.runs:
+        seeds.setdefault((run.config.model, integrator_of(run.config)), []).append(run.config.seed)
+    assert seeds.pop(("numerical", "rk4")) == [0]
+    assert set(map(tuple, seeds.values())) == {(0, 1, 2)}
+
+
+def test_same_request_in_another_order_is_the_same_plan():
+    one = make_plan(cases=["cart-pole", "single-pendulum"], models=["fcnn", "mbd-node"])
+    other = make_plan(cases=["single-pendulum", "cart-pole"], models=["mbd-node", "fcnn"])
+    assert one == other
+    stored = json.loads(json.dumps(to_dict(one.request)))
+    assert from_dict(Request, stored) == one.request
+
+
+def test_quick_plan_of_the_paper_is_one_short_run_of_each_case():
+    plan = make_plan(quick=True)
+    assert [run.config.case for run in plan.runs] == list(CASES)
+    assert {run.config.model for run in plan.runs} == {"mbd-node"}
+    first = plan.runs[0].config
+    assert first.training.integrator == "lf2"
+    assert first.training.epochs == 45  # A tenth of the table's.
+
+
+@pytest.mark.parametrize(
+    ("recipe", "model"), [("free", "mbd-node"), ("fast", "law"), ("best", "law")]
+)
+def test_recipe_with_one_setting_for_all_cases_is_one_run_of_each(recipe, model):
+    plan = make_plan(recipes=["paper", recipe])
+    mine = [run.config for run in plan.runs if run.config.recipe == recipe]
+    assert [config.case for config in mine] == list(CASES)
+    assert {config.model for config in mine} == {model}
+    made_by = [case.integrator.replace("analytic", "rk4") for case in CASES.values()]
+    assert [integrator_of(config) for config in mine] == made_by
+    paper = [run for run in plan.runs if run.config.recipe == "paper"]
+    assert paper == list(make_plan().runs)
+
+
+def test_regression_is_planned_under_no_network_s_name():
+    plan = make_plan(quick=True, recipes=["best"])
+    assert plan.request.models == ("law",)
+    assert plan.runs[0].name == "single-mass-spring-law-rk4-best-0"
+    both = make_plan(cases=["cart-pole"], recipes=["paper", "best"])
+    assert both.request.models == ("mbd-node", "law", "lstm", "fcnn")
+    assert {run.config.model for run in both.runs if run.config.recipe == "best"} == {"law"}
+
+
+def test_quick_run_shortens_the_refinement_too():
+    whole = configure("cart-pole", recipe="free").training
+    short = quick(configure("cart-pole", recipe="free")).training
+    assert (short.epochs, short.refinement) == (0, -(-whole.refinement // 10))
+
+
+@pytest.mark.parametrize("model", ["mbd-node", "hnn", "numerical"])
+def test_quick_run_lets_the_learning_rate_fall_as_far_as_the_whole_one(model):
+    whole = configure("single-mass-spring", model=model)
+    short = quick(whole)
+    last = [c.training.learning_rate * c.training.decay**c.training.epochs for c in (whole, short)]
+    assert last[1] == pytest.approx(last[0])
+    assert 1 <= short.training.epochs <= max(1, whole.training.epochs // 5)
+
+
+def test_samples_go_to_the_cases_that_are_drawn():
+    cases = ["cart-pole", "slider-crank"]
+    plan = make_plan(cases=cases, models=["mbd-node"], samples=12_345)
+    usual = make_plan(cases=cases, models=["mbd-node"])
+    for run, other in zip(plan.runs, usual.runs, strict=True):
+        drawn = run.config.case == "slider-crank"
+        assert (run.config.samples == 12_345) == drawn
+        assert (run.config == other.config) != drawn
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({"cases": ["cart-pol"]}, r"case 'cart-pol'.*'cart-pole'"),
+        ({"models": ["mbdnode"]}, r"model 'mbdnode'.*'mbd-node'"),
+        ({"recipes": ["papr"]}, r"recipe 'papr'.*'paper'"),
+        ({"seeds": 0}, r"seeds is 0"),
+        ({"cases": ["slider-crank"], "models": ["lstm"]}, r"Nothing to run for 'slider-crank'"),
+        (
+            {"cases": ["cart-pole", "slider-crank"], "models": ["lstm"]},
+            r"Nothing to run for 'slider-crank' with lstm.*only mbd-node",
+        ),
+        (
+            {"cases": ["cart-pole"], "models": ["hnn", "lstm"]},
+            r"Nothing to run with the model 'hnn'",
+        ),
+        ({"models": ["sonode"]}, r"mbdnode run CASE --model sonode"),
+        ({"models": ["mbd-node"], "recipes": ["best"]}, r"recipe 'best': a law.*add 'law'"),
+        ({"models": ["mbd-node"], "recipes": ["paper", "best"]}, r"recipe 'best'.*it gives none"),
+        ({"models": ["law"]}, r"recipe 'paper': networks.*add 'mbd-node'"),
+        ({"cases": ["cart-pole"], "samples": 100}, r"would change nothing.*slider-crank"),
+        ({"samples": 0}, r"samples is 0"),
+        ({"cases": ["slider-crank"], "samples": 3}, r"samples is 3"),
+    ],
+)
+def test_what_cannot_be_met_is_refused(request_, message):
+    with pytest.raises(ValueError, match=message):
+        make_plan(**request_)

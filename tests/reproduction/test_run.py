@@ -1,0 +1,149 @@
+"""A run sees its training range alone, and everything wrong with it is said beforehand."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mbdnode.models import MBDNODE
+from mbdnode.reproduction.cases import get_case
+from mbdnode.reproduction.config import configure, with_changes
+from mbdnode.reproduction.run import check, run, simulate_truth, training_data
+from mbdnode.training import TrainingConfig, fit
+
+SMALL = {"width": "4", "epochs": "1", "batch_size": "100", "integrator": "fe1"}
+
+
+@pytest.fixture(scope="module")
+def spring():
+    """The case, its configuration and its truth, by the closed form, which compiles nothing."""
+    case = get_case("single-mass-spring")
+    config = with_changes(configure("single-mass-spring", integrator="rk4"), SMALL)
+    return case, config, simulate_truth(case)
+
+
+def test_nothing_after_the_training_range_is_seen(spring):
+    case, config, truth = spring
+    last = case.train_steps
+    poisoned = eqx.tree_at(
+        lambda run: (run.q, run.v),
+        truth,
+        (truth.q.at[last + 1 :].set(jnp.nan), truth.v.at[last + 1 :].set(jnp.nan)),
+    )
+    clean, blind = (training_data(case, run, config) for run in (truth, poisoned))
+    assert len(clean.trajectories[0]) == last + 1
+    model = MBDNODE.for_system(case.mechanism, width=4, scaling=True)
+    results = [fit(model, data, config.training).model for data in (clean, blind)]
+    for one, other in zip(*map(jax.tree.leaves, results), strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_changes_reach_the_part_that_they_belong_to():
+    changes = {"samples": "7", "width": "9", "window": "none", "use_parameters": "k", "divisor": ""}
+    found = with_changes(configure("single-mass-spring-damper"), changes)
+    assert (found.samples, found.settings.width, found.training.window) == (7, 9, None)
+    assert (found.settings.use_parameters, found.settings.divisor) == (("k",), ())
+
+
+@pytest.mark.parametrize("case", ["single-mass-spring", "slider-crank"])
+@pytest.mark.parametrize("model", ["mbd-node", "sonode", "node"])
+def test_every_model_can_be_run_as_it_comes(case, model):
+    config = with_changes(configure(case, model=model), {"width": "4"})
+    assert isinstance(check(config), MBDNODE)
+
+
+@pytest.mark.parametrize("case", ["single-pendulum", "cart-pole", "slider-crank"])
+def test_network_trained_well_is_the_papers_with_what_makes_it_well_posed(case):
+    paper, ours = configure(case).settings, configure(case, recipe="free").settings
+    added = {"affine": True, "angle_features": True, "scaling": True}
+    assert ours == dataclasses.replace(paper, **added)
+    assert (ours.width, ours.hidden_layers, ours.activation) == (256, 2, "tanh")
+    assert isinstance(check(configure(case, recipe="free")), MBDNODE)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"use_parameters": "zz"}, r"parameter 'zz'"),
+        ({"divisor": "1,2"}, r"divisor has 2"),
+        ({"window": "100000"}, r"window is 100000"),
+        ({"integrator": "foo"}, r"integrator 'foo'"),
+        ({"integrator": "lf2"}, r"use_velocity"),
+        ({"gradient": "adjoint"}, r"dopri5"),
+        ({"epoch": "3"}, r"'epoch'.*Did you mean 'epochs'"),
+        ({"width": "wide"}, r"width is 'wide'"),
+    ],
+)
+def test_run_that_cannot_be_carried_out_is_refused_beforehand(changes, message):
+    with pytest.raises(ValueError, match=message):
+        check(with_changes(configure("single-mass-spring-damper"), changes))
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"case": "pendulum"}, r"case 'pendulum'"),
+        ({"case": "cart-pole", "model": "mbdnode"}, r"model 'mbdnode'.*'mbd-node'"),
+        ({"case": "cart-pole", "recipe": "papr"}, r"recipe 'papr'.*'paper'"),
+        ({"case": "cart-pole", "integrator": "rk5"}, r"integrator 'rk5'"),
+        ({"case": "cart-pole", "seed": -1}, r"seed is -1"),
+        ({"case": "cart-pole", "recipe": "free", "model": "lstm"}, r"'free' trains mbd-node, not"),
+        (
+            {"case": "cart-pole", "recipe": "best", "model": "mbd-node"},
+            r"finds a law by regression",
+        ),
+        ({"case": "cart-pole", "model": "law"}, r"a law is found by 'fast' and 'best'"),
+    ],
+)
+def test_unknown_names_are_refused(names, message):
+    with pytest.raises(ValueError, match=message):
+        configure(**names)
+
+
+@pytest.mark.parametrize(("recipe", "model"), [("paper", "mbd-node"), ("fast", "law")])
+def test_model_of_a_recipe_is_what_comes_of_it(recipe, model):
+    config = configure("cart-pole", recipe=recipe)
+    assert config.model == model
+    assert check(config).is_law == (model == "law")
+
+
+def test_network_cannot_be_turned_into_a_regression_under_its_own_name():
+    with pytest.raises(ValueError, match="a regression finds a 'law', and nothing else does"):
+        with_changes(configure("cart-pole"), {"method": "polished", "precision": "float64"})
+
+
+def test_law_has_no_settings_of_a_network():
+    config = configure("single-pendulum", recipe="best")
+    with pytest.raises(ValueError, match="'width'"):
+        with_changes(config, {"width": "8"})
+    # The case's network is trained without its force, and so is the law: both add it.
+    assert config.settings.forces == configure("single-pendulum").settings.forces == "added"
+    assert configure("cart-pole", recipe="best").settings.forces == "inputs"
+
+
+@pytest.fixture(scope="module")
+def law_run():
+    """The cheapest law with studies: a damped pendulum, its starts and its random force."""
+    return run(configure("single-pendulum", recipe="fast"))
+
+
+def test_run_is_named_by_the_model_that_came_of_it(law_run):
+    summary = law_run.summary()
+    assert law_run.fit.model.is_law
+    assert (summary["model"], summary["recipe"], summary["updates"]) == ("law", "fast", 0)
+    assert "layers" not in summary
+
+
+def test_law_that_was_found_without_a_force_follows_a_random_one(law_run):
+    pushed = law_run.summary()["probes"]["random-force"]
+    # The law is exact, and so is the input map; a force that is ignored leaves 6.7e-2.
+    assert pushed["mse"] < 1e-20
+    assert pushed["nrmse"] < 1e-9
+
+
+def test_recipe_is_one_update_a_step_in_time_order():
+    config = configure("single-mass-spring-damper").training
+    assert config == TrainingConfig(epochs=350, learning_rate=1e-3, decay=0.98)

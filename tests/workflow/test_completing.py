@@ -1,0 +1,128 @@
+"""Whole states from logs of some coordinates, against the simulation that made the logs."""
+
+import numpy as np
+import pytest
+from toys import Pendulum
+
+import mbdnode as mbd
+from mbdnode.trajectory import Dataset
+from mbdnode.workflow.completion import complete_runs
+
+CRANK = mbd.mechanisms.SliderCrank()
+T = np.linspace(0.0, 1.0, 41)
+
+
+def recorded(run, coordinates, inputs=()):
+    """The columns that a log would have, as `read` gives them."""
+    from mbdnode.data.logs.request import Names, make_trajectory
+
+    q = np.stack([np.asarray(run[name]) for name in coordinates], axis=1)
+    v = np.stack([np.asarray(run[f"{name}_dot"]) for name in coordinates], axis=1)
+    u = np.stack([np.asarray(run[name]) for name in inputs], axis=1) if inputs else q[:, :0]
+    rates = tuple(f"{name}_dot" for name in coordinates)
+    names = Names(tuple(coordinates), rates, tuple(inputs))
+    return make_trajectory(np.asarray(run.t), q, v, u, names)
+
+
+@pytest.fixture(scope="module")
+def turning():
+    load = np.column_stack([np.zeros(41), np.sin(T)])
+    return mbd.simulate(CRANK, T, {"theta1": 1.0, "theta1_dot": 2.0}, inputs=load)
+
+
+def test_crank_angle_alone_gives_all_nine_coordinates(turning):
+    data, notes = complete_runs(CRANK, Dataset(recorded(turning, ["theta1"], ["T"])))
+    (run,) = data.trajectories
+    assert np.asarray(run.q) == pytest.approx(np.asarray(turning.q), abs=1e-12)
+    assert np.asarray(run.v) == pytest.approx(np.asarray(turning.v), abs=1e-12)
+    assert np.max(run.position_residual) < 1e-13
+    assert run.inputs == ("F", "T")
+    assert np.all(np.asarray(run["F"]) == 0.0)
+    assert any("F not recorded" in note for note in notes)
+    assert any("completed: 8 coordinates" in note for note in notes)
+
+
+def test_more_coordinates_than_freedoms_are_compared(turning):
+    log = recorded(turning, ["x3", "theta1"])
+    _, notes = complete_runs(CRANK, Dataset(log))
+    (note,) = [note for note in notes if note.startswith("checked")]
+    assert "x3" in note
+    assert float(note.split("is ")[1].split(" ")[0]) < 1e-12
+
+
+def test_coordinates_that_say_nothing_are_passed_over(turning):
+    # The slider's y never changes, and its angle neither; the crank's y tells of the motion.
+    early = turning.rows(0, 10)
+    data, notes = complete_runs(CRANK, Dataset(recorded(early, ["y3", "theta3", "y1"])))
+    assert np.asarray(data.trajectories[0].q) == pytest.approx(np.asarray(early.q), abs=1e-10)
+    assert any("completed: 8 coordinates from y1" in note for note in notes)
+
+
+def test_any_sufficient_set_of_coordinates_will_do():
+    swing = mbd.mechanisms.DoublePendulumCartesian()
+    run = mbd.simulate(swing, T, {})
+    names = swing.coordinate_names
+    # The first two are both of the first mass, which has one degree of freedom.
+    data, notes = complete_runs(swing, Dataset(recorded(run, names[:3])))
+    assert np.asarray(data.trajectories[0].q) == pytest.approx(np.asarray(run.q), abs=1e-10)
+    assert any(note.startswith("completed") for note in notes)
+
+
+def test_set_that_fails_later_is_given_up_for_another():
+    # At the dead point, in the middle of the run, x3 does not tell where the crank is.
+    run = mbd.simulate(CRANK, T, {"theta1": -0.5, "theta1_dot": 1.0})
+    data, notes = complete_runs(CRANK, Dataset(recorded(run, ["x3", "y1"])))
+    assert np.asarray(data.trajectories[0].q) == pytest.approx(np.asarray(run.q), abs=1e-10)
+    assert any("from y1" in note for note in notes)
+
+
+def test_coordinates_that_determine_nothing_are_refused(turning):
+    with pytest.raises(ValueError, match=r"\(y3, theta3\) do not determine"):
+        complete_runs(CRANK, Dataset(recorded(turning, ["y3", "theta3"])))
+
+
+def test_runs_of_different_lengths_are_completed_alike(turning):
+    runs = [turning, turning.rows(0, 25)]
+    data, _ = complete_runs(CRANK, Dataset([recorded(run, ["theta1"]) for run in runs]))
+    assert [len(run) for run in data.trajectories] == [41, 26]
+    for made, run in zip(data.trajectories, runs, strict=True):
+        assert np.asarray(made.q) == pytest.approx(np.asarray(run.q), abs=1e-12)
+
+
+def test_columns_come_in_the_systems_order():
+    cart = mbd.mechanisms.CartPole()
+    run = mbd.simulate(cart, T, {"theta": 0.1, "x": 1.0})
+    data, _ = complete_runs(cart, Dataset(recorded(run, ["x", "theta"], ["u"])))
+    assert np.array_equal(data.trajectories[0].q, run.q)
+
+
+def test_too_few_coordinates_are_refused():
+    swing = mbd.mechanisms.DoublePendulumCartesian()
+    run = mbd.simulate(swing, T, {})
+    with pytest.raises(ValueError, match=r"2 degree\(s\) of freedom"):
+        complete_runs(swing, Dataset(recorded(run, [swing.coordinate_names[0]])))
+
+
+def test_missing_coordinate_of_a_free_system_is_refused():
+    cart = mbd.mechanisms.CartPole()
+    run = mbd.simulate(cart, T, {"theta": 0.1})
+    with pytest.raises(ValueError, match="no column for x"):
+        complete_runs(cart, Dataset(recorded(run, ["theta"])))
+
+
+def test_unknown_column_is_refused_with_the_nearest_name(turning):
+    log = recorded(turning, ["theta1"])
+    renamed = type(log)(**{**vars(log), "coordinates": ("theta4",), "rates": ("theta4_dot",)})
+    with pytest.raises(ValueError, match="theta4"):
+        complete_runs(CRANK, Dataset(renamed))
+
+
+def test_row_where_the_constraints_cannot_be_closed_is_named():
+    pendulum = Pendulum()
+    run = mbd.simulate(pendulum, T, {"x": 0.5})
+    log = recorded(run, ["x"])
+    beyond = log.q.at[20].set(9.0)
+    import equinox as eqx
+
+    with pytest.raises(ValueError, match="Row 20"):
+        complete_runs(pendulum, Dataset(eqx.tree_at(lambda r: r.q, log, beyond)))

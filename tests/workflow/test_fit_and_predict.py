@@ -1,0 +1,236 @@
+"""From logs to a folder, and from the folder to predictions, on the command line."""
+
+import html
+import json
+import re
+import shlex
+
+import numpy as np
+import pytest
+
+import mbdnode as mbd
+from mbdnode.cli import main
+from mbdnode.workflow.config import FitConfig
+
+FILES = {
+    "config.json",
+    "read.txt",
+    "history.csv",
+    "model.safetensors",
+    "domain.npz",
+    "report.html",
+    "metrics.json",
+    "mbdnode.json",
+}
+CRANK = """
+[bodies.crank]
+centre = [1.0, 0.0]
+coordinates = ["x1", "y1", "theta1"]
+[bodies.rod]
+centre = [4.0, 0.0]
+coordinates = ["x2", "y2", "theta2"]
+[bodies.slider]
+centre = [6.0, 0.0]
+coordinates = ["x3", "y3", "theta3"]
+[joints.bearing]
+type = "revolute"
+bodies = ["ground", "crank"]
+points = [[0.0, 0.0], [-1.0, 0.0]]
+[joints.pin]
+type = "revolute"
+bodies = ["crank", "rod"]
+points = [[1.0, 0.0], [-2.0, 0.0]]
+[joints.wrist]
+type = "revolute"
+bodies = ["rod", "slider"]
+points = [[2.0, 0.0], [0.0, 0.0]]
+[joints.rail]
+type = "prismatic"
+bodies = ["ground", "slider"]
+points = [[0.0, 0.0], [0.0, 0.0]]
+[torques.T]
+bodies = ["ground", "crank"]
+"""
+
+
+def call(*arguments):
+    return main([str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Logs of a turning crank: its angle, with some noise, and the torque."""
+    folder = tmp_path_factory.mktemp("rig")
+    (folder / "crank.toml").write_text(CRANK)
+    crank, random = mbd.mechanisms.SliderCrank(), np.random.default_rng(0)
+    t = np.arange(0.0, 3.0, 0.02)
+    for number in range(4):
+        torque = 3.0 * np.sin((1.0 + 0.3 * number) * t)
+        load = np.column_stack([np.zeros_like(t), torque])
+        start = {"theta1": float(number), "theta1_dot": 1.0}
+        run = mbd.simulate(crank, t, start, inputs=load)
+        measured = np.asarray(run["theta1"]) + random.normal(0.0, 0.003, len(t))
+        table = np.column_stack([t, np.rad2deg(measured), torque])
+        np.savetxt(
+            folder / f"run{number}.csv",
+            table,
+            delimiter=",",
+            header="t,theta1 [deg],T",
+            comments="",
+        )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fitted(place):
+    options = ["--recipe", "paper", "--epochs", "3", "--holdout", "0.25"]
+    # By the mechanism's own names, which are those of the columns.
+    roles = ["--role", "time=t", "theta1=theta1", "T=T", "--seed", "3"]
+    logs, machine = place / "run*.csv", ["--mechanism", place / "crank.toml"]
+    assert call("fit", logs, *machine, *roles, *options, "--out", place / "fit") == 0
+    return place / "fit"
+
+
+def test_folder_is_whole(fitted):
+    names = {path.name for path in fitted.iterdir()}
+    assert names == FILES | {"held-out-0-truth.csv", "held-out-0-prediction.csv"}
+    metrics = json.loads((fitted / "metrics.json").read_text())
+    assert metrics["training_runs"] == 3
+    assert metrics["held_out_runs"] == 1
+    assert metrics["training_rows"] == 450
+    assert metrics["nrmse"] > 0
+    assert 0 <= metrics["outside"] <= 1
+    # The rate was estimated and the other coordinates follow: only the angle is judged.
+    assert list(metrics["columns"]) == ["theta1"]
+    assert metrics["columns"]["theta1"]["unit"] == "rad"
+
+
+def test_all_nine_coordinates_are_predicted_with_the_constraints_kept(fitted):
+    metrics = json.loads((fitted / "metrics.json").read_text())
+    assert metrics["position_residual"] < 1e-10
+    header = (fitted / "held-out-0-prediction.csv").read_text().splitlines()[0].split(",")
+    assert header[1:10] == ["x1", "y1", "theta1", "x2", "y2", "theta2", "x3", "y3", "theta3"]
+    table = np.genfromtxt(fitted / "held-out-0-prediction.csv", delimiter=",", names=True)
+    assert table["x1"] == pytest.approx(np.cos(table["theta1"]), abs=1e-10)
+
+
+def test_what_was_read_is_kept(fitted):
+    text = (fitted / "read.txt").read_text()
+    assert "4 runs, 4 trajectories: 600 rows read, 600 kept" in text
+    assert "deg" in text
+    assert "completed: 8 coordinates from theta1" in text
+
+
+def test_prediction_like_a_log_has_its_rows_and_marks(fitted, place, capsys):
+    assert call("predict", fitted, "--like", place / "run1.csv", "--out", place / "p.csv") == 0
+    table = np.genfromtxt(place / "p.csv", delimiter=",", names=True)
+    assert len(table) == 150
+    assert set(np.unique(table["outside"])) <= {0.0, 1.0}
+    assert "against the log" in capsys.readouterr().out
+
+
+def test_prediction_far_from_the_data_is_marked(fitted, place):
+    start = ["--initial", "theta1=1", "theta1_dot=40", "--steps", "3", "--dt", "0.01"]
+    assert call("predict", fitted, *start, "--out", place / "far.csv") == 0
+    table = np.genfromtxt(place / "far.csv", delimiter=",", names=True)
+    assert np.all(table["outside"] == 1)
+
+
+def test_prediction_from_a_start_under_recorded_inputs(fitted, place):
+    start = ["--initial", "theta1=1", "theta1_dot=0.5", "--inputs", place / "run2.csv"]
+    assert call("predict", fitted, *start, "--out", place / "driven.csv") == 0
+    table = np.genfromtxt(place / "driven.csv", delimiter=",", names=True)
+    torque = np.genfromtxt(place / "run2.csv", delimiter=",", skip_header=1)[:, 2]
+    assert table["T"] == pytest.approx(torque)
+    assert table["theta1"][0] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--steps", "3"], "--dt"),
+        (["--initial", "phi=1", "--steps", "3", "--dt", "0.1"], "phi"),
+        (["--initial", "theta1=1", "--steps", "0", "--dt", "0.1"], "above zero"),
+        (["--like", "nowhere.csv"], "nowhere.csv"),
+        (["--like", "x.csv", "--steps", "3"], "so leave --steps out"),
+        (["--like", "x.csv", "--dt", "0.1"], "so leave --dt out"),
+        (["--like", "x.csv", "--initial", "theta1=1"], "so leave --initial out"),
+        (["--initial", "theta1=1", "--inputs", "nowhere.csv"], "no file 'nowhere.csv'"),
+        (["--like", "LOG", "--role", "gaps=never"], "Known: refuse, split"),
+        (["--like", "LOG", "--set", "mass=2"], "Unknown parameter 'mass'"),
+        ([], "--like LOG, or"),
+    ],
+)
+def test_impossible_prediction_is_refused(arguments, says, fitted, place, tmp_path, capsys):
+    arguments = [place / "run1.csv" if word == "LOG" else word for word in arguments]
+    assert call("predict", fitted, *arguments, "--out", tmp_path / "p.csv") == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "p.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--role", "time=t", "coordinates=phi"], "phi"),
+        (["--role", "time=t", "coordinates=theta1", "--recipe", "quick"], "quick"),
+        (["--role", "time=t", "coordinates=theta1", "--model", "lstm"], "--recipe paper"),
+        (["--role", "time=t", "coordinates=theta1", "--holdout", "1.5"], "below 1"),
+        (["--role", "time=t", "coordinates=theta1", "--epochs", "3"], "has none"),
+        (["--role", "when=t"], "coordinates=when:t"),
+        (["--role", "time=t", "time=x"], "twice"),
+        (["--role", "units=deg"], "units=theta:deg"),
+        (["--role", "time=t", "theta9=theta1", "--mechanism", "slider-crank"], "theta1"),
+        (["--role", "time"], "role=column"),
+        (["--columns", "nowhere.toml"], "nowhere.toml"),
+        (["--role", "time=t", "coordinates=theta1", "--mechanism", "crank"], "catalogue"),
+        ([], "add it: --role time=t 'coordinates=theta1 [deg]' inputs=T"),
+    ],
+)
+def test_impossible_fit_is_refused_and_nothing_is_written(options, says, place, tmp_path, capsys):
+    assert call("fit", place / "run0.csv", *options, "--out", tmp_path / "fit") == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "fit").exists()
+
+
+def test_page_says_what_to_type_to_make_it_again(fitted):
+    text = html.unescape((fitted / "report.html").read_text())
+    command = re.search(r"mbdnode fit [^\n<]*", text)[0]
+    words = shlex.split(command)
+    assert words[words.index("--seed") :][:2] == ["--seed", "3"]
+    assert words[words.index("--epochs") :][:2] == ["--epochs", "3"]
+    assert words.count("--role") == 3
+
+
+def test_hints_are_options_on_the_command_line_and_python_elsewhere(place, tmp_path, capsys):
+    lines = (place / "run0.csv").read_text().splitlines()
+    log = tmp_path / "gap.csv"
+    log.write_text("\n".join([*lines[:50], *lines[70:]]) + "\n")
+    roles = ["--role", "time=t", "coordinates=theta1"]
+    assert call("fit", log, *roles, "--out", tmp_path / "fit") == 2
+    message = capsys.readouterr().err
+    assert "--role gaps=split" in message
+    assert "--role longest_step_s=..." in message
+    with pytest.raises(ValueError, match="Pass gaps='split'"):
+        mbd.read(log, time="t", coordinates=["theta1"])
+
+
+def test_folder_of_something_else_is_left_alone(place, tmp_path, capsys):
+    (tmp_path / "mine.txt").write_text("mine")
+    roles = ["--role", "time=t", "coordinates=theta1"]
+    assert call("fit", place / "run0.csv", *roles, "--out", tmp_path) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_folder_without_a_fit_is_refused(place, tmp_path, capsys):
+    log = place / "run1.csv"
+    assert call("predict", tmp_path, "--like", log, "--out", tmp_path / "p.csv") == 2
+    assert "not the folder of a finished fit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("recipe", "model"), [("fast", "law"), ("best", "law"), ("free", "mbd-node")]
+)
+def test_fit_is_named_by_what_its_recipe_gives(recipe, model):
+    assert FitConfig(logs=("run.csv",), recipe=recipe).model == model
+    with pytest.raises(ValueError, match="Leave --model out"):
+        FitConfig(logs=("run.csv",), recipe=recipe, model="lstm")

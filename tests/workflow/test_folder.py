@@ -1,0 +1,114 @@
+"""A fit that is written over another one: the old one or the new one, never a mixture."""
+
+import os
+
+import numpy as np
+import pytest
+
+from mbdnode.data.atomic import replace_file
+from mbdnode.errors import UserError
+from mbdnode.workflow import folder as fits
+from mbdnode.workflow.config import FitConfig
+from mbdnode.workflow.fit import carry_out, prepare
+from mbdnode.workflow.folder import read_folder, write_folder
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """Of an oscillator without damping."""
+    log = tmp_path_factory.mktemp("logs") / "spring.csv"
+    t = np.arange(0.0, 6.0, 0.05)
+    table = np.column_stack([t, np.cos(t), -np.sin(t)])
+    np.savetxt(log, table, delimiter=",", header="t,x,v", comments="", fmt="%.17g")
+    columns = {"time": "t", "coordinates": ["x"], "rates": ["v"]}
+    config = FitConfig(logs=(str(log),), columns=columns, recipe="paper", epochs=1, holdout=0.3)
+    return carry_out(prepare(config))
+
+
+@pytest.fixture(autouse=True)
+def blank_page(monkeypatch):
+    """Drawing is not what is tested here, and takes long."""
+
+    def write_page(story, path):
+        replace_file(path, lambda file: file.write(story.command.encode()))
+
+    monkeypatch.setattr(fits, "write_fit_page", write_page)
+
+
+def _held(path):
+    return {entry.name: entry.read_bytes() for entry in path.iterdir()}
+
+
+def test_full_disk_at_any_file_leaves_the_old_fit_and_the_fit_can_be_repeated(
+    fitted, tmp_path, monkeypatch
+):
+    out, sync = tmp_path / "fit", os.fsync
+    write_folder(out, fitted, "the first command")
+    before = _held(out)
+    calls = 0
+
+    def full_at(number):
+        def count(handle):
+            nonlocal calls
+            calls += 1
+            if calls == number:
+                raise OSError(28, "No space left on device")
+            sync(handle)
+
+        return count
+
+    for number in range(1, len(before) + 1):
+        calls = 0
+        monkeypatch.setattr(os, "fsync", full_at(number))
+        with pytest.raises(OSError, match="What it held is as it was"):
+            write_folder(out, fitted, "the second command")
+        assert _held(out) == before
+        assert [path.name for path in tmp_path.iterdir()] == ["fit"]
+    monkeypatch.setattr(os, "fsync", sync)
+    write_folder(out, fitted, "the second command")
+    assert (out / "report.html").read_text() == "the second command"
+    assert read_folder(out).config == fitted.prepared.config
+
+
+def test_nothing_of_the_old_fit_is_left(fitted, tmp_path):
+    write_folder(tmp_path / "fit", fitted, "")
+    names = sorted(_held(tmp_path / "fit"))
+    (tmp_path / "fit" / "held-out-0-truth.csv").rename(tmp_path / "fit" / "held-out-9-truth.csv")
+    marker = (tmp_path / "fit" / "mbdnode.json").read_text()
+    (tmp_path / "fit" / "mbdnode.json").write_text(marker.replace("0-truth", "9-truth"))
+    write_folder(tmp_path / "fit", fitted, "")
+    assert sorted(_held(tmp_path / "fit")) == names
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ({"points": np.array([object()])}, "plain arrays of numbers"),
+        ({"points": np.zeros((2, 3))}, "no array 'center'"),
+    ],
+)
+def test_domain_that_is_no_array_of_numbers_is_refused(fitted, tmp_path, content, why):
+    write_folder(tmp_path / "fit", fitted, "")
+    with np.load(tmp_path / "fit" / "domain.npz") as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    if "center" in why:
+        del arrays["center"]
+    np.savez(tmp_path / "fit" / "domain.npz", **{**arrays, **content})
+    with pytest.raises(UserError, match=why) as caught:
+        read_folder(tmp_path / "fit")
+    assert "domain.npz' is not as `mbdnode fit` wrote it" in str(caught.value)
+
+
+def test_domain_that_would_expand_is_refused(fitted, tmp_path):
+    write_folder(tmp_path / "fit", fitted, "")
+    np.savez_compressed(tmp_path / "fit" / "domain.npz", points=np.zeros((1000, 1000)))
+    with pytest.raises(UserError, match="compressed"):
+        read_folder(tmp_path / "fit")
+
+
+@pytest.mark.parametrize("text", ["", "[" * 100_000, "{}"])
+def test_damaged_configuration_is_refused(fitted, tmp_path, text):
+    write_folder(tmp_path / "fit", fitted, "")
+    (tmp_path / "fit" / "config.json").write_text(text)
+    with pytest.raises(UserError):
+        read_folder(tmp_path / "fit")

@@ -1,0 +1,87 @@
+"""What a user may name as the machine."""
+
+import numpy as np
+import pytest
+
+import mbdnode as mbd
+from mbdnode.multibody import RecordedSystem, recorded_from
+from mbdnode.trajectory import Dataset
+from mbdnode.workflow.systems import find_system, recorded_system
+
+SOURCE = """
+import mbdnode as mbd
+
+class Mine(mbd.AbstractMechanism):
+    coordinates = (mbd.length("x"),)
+    def mass_matrix(self, q, mu):
+        return [1.0]
+    def force(self, t, q, v, u, mu):
+        return [-q[0]]
+
+made = Mine()
+number = 3
+"""
+
+ROD = """
+[bodies.rod]
+centre = [0.5, 0.0]
+mass = 1.0
+inertia = 0.1
+[joints.pin]
+type = "revolute"
+bodies = ["ground", "rod"]
+points = [[0.0, 0.0], [-0.5, 0.0]]
+"""
+
+
+def test_name_of_the_catalogue_is_found():
+    assert type(find_system("slider-crank")).__name__ == "SliderCrank"
+
+
+def test_file_is_read(tmp_path):
+    (tmp_path / "m.toml").write_text(ROD)
+    assert find_system(str(tmp_path / "m.toml")).coordinate_names[0] == "rod_x"
+
+
+@pytest.mark.parametrize("attribute", ["Mine", "made"])
+def test_class_or_instance_of_the_users_own_is_found(attribute, tmp_path, monkeypatch):
+    (tmp_path / f"my_{attribute.lower()}_rig.py").write_text(SOURCE)
+    monkeypatch.chdir(tmp_path)
+    assert find_system(f"my_{attribute.lower()}_rig:{attribute}").coordinate_names == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("slider", "catalogue"),
+        ("no_such_module_here:Rig", "cannot be imported"),
+        ("json:loader", "has no 'loader'"),
+        ("json:dumps", "must be a mechanism"),
+        ("nowhere/m.toml", "m.toml"),
+    ],
+)
+def test_what_is_no_machine_is_refused(name, says):
+    with pytest.raises(ValueError, match=says):
+        find_system(name)
+
+
+def test_log_alone_gives_names_angles_inputs_and_parameters():
+    cart = mbd.mechanisms.CartPole()
+    run = mbd.simulate(cart, np.linspace(0.0, 0.1, 5), {"theta": 0.1})
+    system = recorded_system(Dataset(run, {"m": 2.0}))
+    assert [c.is_angle for c in system.coordinates] == [True, False]
+    assert system.input_names == ("u",)
+    assert system.parameters[0].default == 2.0
+    assert recorded_from(system.to_dict()) == system
+
+
+def test_recorded_system_has_no_motion_of_its_own():
+    system = RecordedSystem(coordinates=(mbd.length("x"),))
+    with pytest.raises(ValueError, match="no motion of its own"):
+        mbd.simulate(system, np.linspace(0.0, 1.0, 5), {"x": 1.0})
+
+
+@pytest.mark.parametrize("data", [None, {}, {"coordinates": 3}, {"coordinates": [["x"]]}])
+def test_damaged_description_is_refused(data):
+    with pytest.raises(ValueError, match="does not describe"):
+        recorded_from(data)
