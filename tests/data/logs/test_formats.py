@@ -10,7 +10,9 @@ import pytest
 import scipy.io
 import scipy.sparse
 
-from mbdnode.data.logs import open_logs, read
+from mbdnode.data.logs import formats, open_logs, read
+from mbdnode.data.logs.log import AbstractLog, Block, LogFormat
+from mbdnode.data.logs.units import Heading
 
 ROLES = {"time": "t", "coordinates": ["theta"], "rates": ["omega"], "inputs": ["torque"]}
 
@@ -327,3 +329,45 @@ def test_heading_cannot_steer_the_terminal(swing, write_csv):
     path = write_csv({"t": swing["t"], "x" * 1000: swing["theta"]})
     with pytest.raises(ValueError, match="a heading of 1,000 characters"):
         open_logs(path)
+
+
+class ColumnsOfDoubles(AbstractLog):
+    """A format made up for the test: eight bytes of a mark, then four columns of doubles."""
+
+    def blocks(self, numbers, labels=(), rows=100_000):
+        table = np.frombuffer(self.path.read_bytes()[8:]).reshape(4, -1)
+        yield Block(0, tuple(table[i] for i in numbers))
+
+
+def _open_doubles(path):
+    log = ColumnsOfDoubles(
+        path, headings=tuple(Heading(n, n) for n in ["t", "theta", "omega", "torque"])
+    )
+    log.note("read", "columns of doubles")
+    return [log]
+
+
+@pytest.mark.parametrize(
+    ("starts_so", "name"), [(lambda start: start[:8] == b"DOUBLES.", "log.bin"), (None, "log.DBL")]
+)
+def test_a_format_is_added_by_one_registration(swing, tmp_path, monkeypatch, starts_so, name):
+    monkeypatch.setattr(formats, "FORMATS", list(formats.FORMATS))
+    columns = [swing[name] for name in ("t", "theta", "omega", "torque")]
+    (tmp_path / name).write_bytes(b"DOUBLES." + np.stack(columns).tobytes())
+    with pytest.raises(ValueError, match="is not a text file"):
+        read(tmp_path / name, **ROLES)
+    formats.register_format(LogFormat("doubles", (".dbl",), _open_doubles, starts_so))
+    check(read(tmp_path / name, **ROLES), swing)
+
+
+def test_every_format_is_told_from_the_others_by_its_own_first_bytes():
+    starts = {
+        "Parquet": b"PAR1",
+        "HDF5": b"\x89HDF\r\n\x1a\n",
+        "MAT": b"MATLAB 5.0 MAT-file",
+        "NPZ": b"PK\x03\x04",
+        "delimited text": b"t,x\n0,1\n",
+    }
+    assert list(starts) == [known.name for known in formats.FORMATS]
+    for name, start in starts.items():
+        assert next(f.name for f in formats.FORMATS if f.fits(start, "")) == name

@@ -1,10 +1,11 @@
-"""A log: columns with headings, read block by block whatever the file's format.
+"""What a log is, whatever its file's format: columns with headings, read block by block.
 
-The first rows of a log, all columns of numbers: what a guess and an inspection look at.
+Here are the interface that every format implements (`AbstractLog`, `LogFormat`), and the sample of
+a log's first rows (`take_sample`) from which roles are guessed and which an inspection shows.
 """
 
 import abc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from mbdnode.errors import UserError
 
 # Rows of a block: some megabytes.
 BLOCK_ROWS = 100_000
+# How much of a file tells its format.
+START_BYTES = 1 << 17
 # A file may hold so much, or so many times its own size: columns that hardly change pack well.
 _UNPACKED_BYTES, _PACKED = 1_000_000_000, 100
 
@@ -92,6 +95,39 @@ class AbstractLog(abc.ABC):
     def note(self, kind: str, text: str) -> None:
         """Note how the file was read."""
         self.notes.append(Note(kind, text, self.name))
+
+
+@dataclass(frozen=True)
+class LogFormat:
+    """A format of files, as `mbdnode.data.logs.formats` registers it.
+
+    **Arguments:**
+
+    - `name`: for messages.
+    - `suffixes`: that such files usually have, in small letters and with the point.
+    - `open`: gives the logs of a file, one for each run; raises `UserError` for a damaged one.
+    - `starts_so`: whether a file that begins with these bytes (131,072 at most) is one; None if
+        bytes cannot tell, so that the suffix does.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    open: Callable[[Path], list[AbstractLog]]
+    starts_so: Callable[[bytes], bool] | None = None
+
+    def fits(self, start: bytes, suffix: str) -> bool:
+        """Whether a file is of this format.
+
+        **Arguments:**
+
+        - `start`: its first bytes.
+        - `suffix`: of its name, in small letters.
+
+        **Returns:**
+
+        What the bytes say; what the suffix says if they cannot.
+        """
+        return suffix in self.suffixes if self.starts_so is None else self.starts_so(start)
 
 
 def check_expansion(path: Path, declared_bytes: int) -> None:

@@ -7,7 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from mbdnode.data.logs.log import BLOCK_ROWS, AbstractLog, Block, check_expansion, seconds_since
+from mbdnode.data.logs.log import (
+    BLOCK_ROWS,
+    AbstractLog,
+    Block,
+    LogFormat,
+    check_expansion,
+    seconds_since,
+)
 from mbdnode.data.logs.units import read_heading
 from mbdnode.errors import UserError
 
@@ -108,3 +115,11 @@ class ParquetLog(AbstractLog):
                     "column."
                 )
         return f"Column {name!r} of '{self.path}' is of type {column.type}, which is no number."
+
+
+PARQUET = LogFormat(
+    name="Parquet",
+    suffixes=(".parquet",),
+    starts_so=lambda start: start.startswith(b"PAR1"),
+    open=lambda path: [ParquetLog(path)],
+)

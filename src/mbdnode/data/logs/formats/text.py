@@ -16,11 +16,19 @@ from mbdnode.data.logs.formats.text_dialect import (
     COMMENT,
     MISSING,
     STAMP,
+    encoding_of,
     find_form,
     is_number,
     split,
 )
-from mbdnode.data.logs.log import BLOCK_ROWS, AbstractLog, Block, column_name, seconds_since
+from mbdnode.data.logs.log import (
+    BLOCK_ROWS,
+    AbstractLog,
+    Block,
+    LogFormat,
+    column_name,
+    seconds_since,
+)
 from mbdnode.data.logs.summary import counted
 from mbdnode.errors import UserError
 
@@ -227,3 +235,11 @@ class DelimitedLog(AbstractLog):
             f"Column {self.headings[number].raw!r} of '{self.path}' mixes time stamps with and "
             "without a zone. Write all of them alike."
         )
+
+
+TEXT = LogFormat(
+    name="delimited text",
+    suffixes=(".csv", ".tsv", ".txt", ".dat"),
+    starts_so=lambda start: encoding_of(start) is not None,
+    open=lambda path: [DelimitedLog(path)],
+)

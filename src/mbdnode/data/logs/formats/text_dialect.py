@@ -9,10 +9,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from mbdnode.data.logs.log import START_BYTES
 from mbdnode.data.logs.units import Heading, find_unit, looks_like_unit, read_heading
 from mbdnode.errors import UserError
 
-_SAMPLE_BYTES = 1 << 17
 _SAMPLE_LINES = 200
 _MOST_COLUMNS = 5_000
 _LONGEST_HEADING = 300
@@ -69,11 +69,13 @@ def find_form(path: Path) -> TextForm:
     Its layout. Raises `UserError` for a file that is not text, or has no rows of numbers.
     """
     with open(path, "rb") as file:
-        start = file.read(_SAMPLE_BYTES)
-    encoding = _encoding(path, start)
+        start = file.read(START_BYTES)
+    encoding = encoding_of(start)
+    if encoding is None:
+        raise UserError(f"'{path}' is not a text file. Save it as one, or in its own format.")
     text = start.decode(encoding, errors="replace")
     lines = re.split(r"\r\n|\r|\n", text.lstrip("\ufeff"))
-    if len(start) == _SAMPLE_BYTES and len(lines) > 1:
+    if len(start) == START_BYTES and len(lines) > 1:
         lines.pop()
     lines = lines[: _SAMPLE_LINES + 100]
     comments, body = _without_comments(lines)
@@ -119,7 +121,17 @@ def find_form(path: Path) -> TextForm:
     )
 
 
-def _encoding(path: Path, start: bytes) -> str:
+def encoding_of(start: bytes) -> str | None:
+    """The encoding of a text, as Python calls it.
+
+    **Arguments:**
+
+    - `start`: the first bytes of a file.
+
+    **Returns:**
+
+    The name; None if this is no text.
+    """
     if start.startswith(b"\xef\xbb\xbf"):
         return "utf-8-sig"
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -131,10 +143,7 @@ def _encoding(path: Path, start: bytes) -> str:
         return "utf-16-be"
     odd_ones = sum(start.count(code) for code in (*range(9), *range(14, 27), *range(28, 32), 127))
     if 0 in start or odd_ones > len(start) / 100:
-        raise UserError(
-            f"'{path}' is not a text file, and not Parquet, MAT, HDF5 or NPZ either: it begins "
-            f"with the bytes {start[:8].hex(' ')}. Export it to one of these formats, or to CSV."
-        )
+        return None
     try:
         # A character may be cut at the end of what was read.
         start[: max(len(start) - 4, 1)].decode("utf-8")

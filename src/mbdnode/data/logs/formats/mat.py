@@ -1,4 +1,4 @@
-"""Whether a MAT file of version 5 is whole, before SciPy reads it.
+"""MAT files of version 5 to 7, checked to be whole before SciPy reads them.
 
 SciPy trusts the sizes and types that the file states, and a damaged one can bring down the process.
 So every element is walked through first: its type must exist, its size must lie within its parent,
@@ -11,7 +11,19 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from mbdnode.data.logs.formats.arrays import (
+    Gathering,
+    add_array,
+    check_declared,
+    is_numeric,
+    open_arrays,
+)
+from mbdnode.data.logs.log import LogFormat
 from mbdnode.errors import UserError
 
 _HEADER = 128
@@ -30,6 +42,32 @@ _DEEPEST = 20
 class _Element:
     kind: int
     data: memoryview
+
+
+def _gather_mat(path: Path, found: Gathering) -> None:
+    import scipy.io
+
+    stored = path.read_bytes()
+    check_declared(path, expanded_bytes(stored))
+    check_mat(stored)
+    content = scipy.io.loadmat(path, squeeze_me=False, struct_as_record=True)
+    for name, value in content.items():
+        if not name.startswith("__"):
+            _add_variable(found, "", name, value)
+
+
+def _add_variable(found: Gathering, section: str, name: str, value: Any) -> None:
+    """A number array, a structure, or an array of structures, each of which is a run."""
+    if isinstance(value, np.ndarray) and value.dtype.names:
+        inner = f"{section}/{name}" if section else name
+        for number, one in enumerate(value.reshape(-1)):
+            place = inner if value.size == 1 else f"{inner}({number + 1})"
+            for part in value.dtype.names:
+                _add_variable(found, place, part, one[part])
+    elif isinstance(value, np.ndarray) and is_numeric(value.dtype):
+        add_array(found, section, name, value.shape, value.dtype, value.__getitem__)
+    else:
+        found.leave_out(section, name, "a cell array, text or a sparse matrix")
 
 
 def expanded_bytes(content: bytes) -> int:
@@ -162,3 +200,11 @@ def _fields(count: int, parts: list[_Element], order: str) -> tuple[int, list[_E
     if width < 1 or parts[1].kind not in (1, 2) or len(parts[1].data) % width:
         raise UserError("a structure does not name its fields")
     return count * (len(parts[1].data) // width), parts[2:]
+
+
+MAT = LogFormat(
+    name="MAT",
+    suffixes=(".mat",),
+    starts_so=lambda start: start.startswith(b"MATLAB 5.0") or start[126:128] in _ORDERS,
+    open=lambda path: open_arrays(path, "MAT 5", _gather_mat),
+)
