@@ -1,5 +1,7 @@
 """Users' mistakes have one class, and what does not fit in memory is one of them."""
 
+from pathlib import Path
+
 import pytest
 
 import mbdnode as mbd
@@ -18,6 +20,18 @@ def test_user_error_is_a_value_error():
         mbd.mechanisms.get_mechanism("massless")
     with pytest.raises(mbd.UserError):
         mbd.mechanisms.get_mechanism("massless")
+
+
+def test_no_other_value_error_is_raised_for_a_user():
+    # Those of our own reports, and one that is caught a line later.
+    ours = {"report/tables.py", "report/panels.py", "control/problem.py"}
+    source = Path(mbd.__file__).parent
+    raising = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        if "raise ValueError(" in path.read_text()
+    }
+    assert raising - ours == set(), "Raise UserError for what a user did wrong."
 
 
 @pytest.mark.usefixtures("small_machine")

@@ -103,7 +103,7 @@ class Trajectory(eqx.Module):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """All columns side by side, as `np.asarray` asks for them."""
         if copy is False:
-            raise ValueError(
+            raise UserError(
                 "The columns of a trajectory are copied into one array, so copy=False cannot be "
                 "met. Use np.asarray(trajectory)."
             )
