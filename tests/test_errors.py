@@ -7,7 +7,7 @@ import pytest
 import mbdnode as mbd
 from mbdnode import errors
 from mbdnode.models.network import make_network
-from mbdnode.trajectory import check_steps
+from mbdnode.trajectory import check_trajectory_size
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_large_requests_are_refused_before_anything_is_allocated():
     cart_pole = mbd.mechanisms.CartPole()
     ranges = dict.fromkeys(("x", "theta", "x_dot", "theta_dot", "u"), (0.0, 1.0))
     with pytest.raises(mbd.UserError, match="2,000,000,000 steps"):
-        check_steps(2_000_000_000, 5)
+        check_trajectory_size(2_000_000_000, 5)
     with pytest.raises(mbd.UserError, match=r"weights .* Lower its width"):
         make_network((2, 10**8, 10**8, 1), "tanh", "xavier", 0)
     with pytest.raises(mbd.UserError, match="chunk of 2,000,000,000 steps"):

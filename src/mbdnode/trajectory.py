@@ -306,7 +306,7 @@ def rows_identity(t: Any, q: Any, u: Any) -> str:
     return digest.hexdigest()
 
 
-def check_steps(steps: int, columns: int) -> None:
+def check_trajectory_size(steps: int, columns: int) -> None:
     """Raise `UserError` for more steps than fit in memory, before any of them is made.
 
     **Arguments:**

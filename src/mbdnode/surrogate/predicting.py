@@ -18,7 +18,7 @@ from mbdnode.multibody import AbstractSystem, consistent_state, resolve_paramete
 from mbdnode.simulation import simulate
 from mbdnode.surrogate.completing import complete_runs
 from mbdnode.surrogate.folder import StoredFit
-from mbdnode.trajectory import Trajectory, check_steps
+from mbdnode.trajectory import Trajectory, check_trajectory_size
 
 
 def predict_like(
@@ -115,7 +115,7 @@ def predict_from(
             raise UserError("Without --inputs, the times are not known: give --steps and --dt.")
         if steps < 1 or not (np.isfinite(dt_s) and dt_s > 0):
             raise UserError(f"--steps is {steps} and --dt is {dt_s}; both must be above zero.")
-        check_steps(steps, 2 * len(model.coordinates) + len(model.inputs))
+        check_trajectory_size(steps, 2 * len(model.coordinates) + len(model.inputs))
         t, u, values = dt_s * np.arange(steps + 1), None, _numbers(columns)
     else:
         if not columns.get("inputs"):
