@@ -103,7 +103,7 @@ class Trajectory(eqx.Module):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """All columns side by side, as `np.asarray` asks for them."""
         if copy is False:
-            raise ValueError(
+            raise UserError(
                 "The columns of a trajectory are copied into one array, so copy=False cannot be "
                 "met. Use np.asarray(trajectory)."
             )
@@ -306,7 +306,7 @@ def rows_identity(t: Any, q: Any, u: Any) -> str:
     return digest.hexdigest()
 
 
-def check_steps(steps: int, columns: int) -> None:
+def check_trajectory_size(steps: int, columns: int) -> None:
     """Raise `UserError` for more steps than fit in memory, before any of them is made.
 
     **Arguments:**

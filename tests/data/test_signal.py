@@ -273,6 +273,26 @@ def test_a_large_offset_costs_no_digits():
     assert np.max(np.abs(estimate_rate(t, x + 1e6).values - v)) < 1e-4
 
 
+@pytest.mark.parametrize("count", [5, 12, 40])
+@pytest.mark.parametrize("kind", ["nothing", "noise", "a step", "whole steps", "large", "tiny"])
+def test_any_column_has_a_finite_rate(kind, count):
+    """On even times, on times that nearly coincide, and far from time zero."""
+    random, rows = np.random.default_rng(0), np.arange(count)
+    x = {
+        "nothing": np.full(count, 1e8),
+        "noise": random.standard_normal(count),
+        "a step": (rows > count // 2).astype(float),
+        "whole steps": np.cumsum(random.integers(-1, 2, count)).astype(float),
+        "large": 1e100 * np.sin(rows),
+        "tiny": 1e-300 * np.sin(rows),
+    }[kind]
+    close = np.sort(np.concatenate([0.1 * rows[:-2], [0.1 + 1e-13, 0.2 + 1e-12]]))
+    for t in (0.01 * rows, close, 1.7e9 + 0.01 * rows):
+        found = estimate_rate(t, x)
+        assert np.all(np.isfinite(found.values))
+        assert np.all(found.error >= 0)
+
+
 def test_too_few_rows_are_refused():
     with pytest.raises(ValueError, match="at least 5 rows"):
         estimate_rate(np.arange(4.0), np.arange(4.0))

@@ -99,6 +99,17 @@ def test_columns_are_told_in_parts_of_their_deviation_and_still_ones_in_their_un
     assert nothing.scales == {}
 
 
+def test_noise_of_what_was_recorded_is_told_beside_the_error():
+    t = 0.01 * np.arange(2000)
+    clean = np.sin(3 * t)
+    noisy = clean + np.random.default_rng(0).normal(0.0, 0.05, 2000)
+    runs = [trajectory(t, x[:, None], np.zeros((2000, 1)), ("x",)) for x in (noisy, clean)]
+    found = score([HeldOut("a run", *runs, np.zeros(2000, bool), ("x",))], [X])
+    # The truth itself is predicted, so that the error is the noise, to what 2,000 rows tell of it.
+    assert found.noise == pytest.approx(found.nrmse, rel=0.05)
+    assert found.noise == pytest.approx(0.05 / np.std(noisy), rel=0.05)
+
+
 def test_headline_is_the_nrmse_of_all_rows_and_not_of_the_median_run():
     long = np.resize([0.0, 2.0], 98)[:, None]
     short = np.resize([0.0, 2.0], 2)[:, None]
@@ -115,7 +126,7 @@ def test_prediction_that_leaves_the_limit_is_told_with_time_column_and_place():
     run = held_out(truth, found, ("x", "theta"), outside=True)
     (one,) = score([run], (X, THETA)).runs
     assert (one.left_s, one.left_column, one.left_outside) == (60.0, "theta", True)
-    assert one.where == "above 10 % from t = 60 s on, first in theta, outside the training data"
+    assert one.where == "exceeds 10 % at t = 60 s, first in theta, outside the training data"
     assert one.ended_s is None
     assert LIMIT == 0.1
 

@@ -122,8 +122,8 @@ def test_verdict_tells_the_error_by_column_and_the_valid_prediction_time():
     assert verdict(pendulum_story()).startswith(
         f"On 2 held-out runs the NRMSE is 22 % (theta {both * deviation:.2g} rad, theta_dot 22 %; "
         "run by run from 5 % to 30 %); the valid prediction time is 0.7 s (so long half of 24 "
-        "predictions err by at most 7.3 %). wild.csv: the error is above 10 % from t = 0 s on, "
-        "first in theta"
+        "predictions err by at most 7.3 %). wild.csv: the error exceeds 10 % at t = 0 s, first in "
+        "theta"
     )
 
 
@@ -148,7 +148,7 @@ def test_prediction_that_ended_early_leaves_no_error_to_tell():
     assert story.scores.runs[2].ended_s == pytest.approx(1.75)
     text = verdict(story)
     assert "the prediction ends before the run does (1 of 3)" in text
-    assert "failed: the error is above 10 % from t =" in text
+    assert "failed: the error exceeds 10 % at t =" in text
     assert "the prediction ends at t = 1.75 s" in text
 
 

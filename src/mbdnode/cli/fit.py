@@ -180,7 +180,7 @@ def _judged(fitted) -> list[tuple[str, str]]:
         lines.append(("valid prediction", f"{horizon}; {bar}"))
     for run in scores.runs:
         if run.where:
-            lines.append(("diverges", f"{run.name}: error {run.divergence}"))
+            lines.append(("beyond the limit", f"{run.name}: the error {run.divergence}"))
     return lines[:_MOST_LINES]
 
 

@@ -131,9 +131,9 @@ def _simulate(system, found: "Analysis", changes: dict[str, float], steps: int, 
     import numpy as np
 
     from mbdnode.simulation import simulate
-    from mbdnode.trajectory import check_steps
+    from mbdnode.trajectory import check_trajectory_size
 
-    check_steps(steps, 2 * len(system.coordinates) + len(system.inputs))
+    check_trajectory_size(steps, 2 * len(system.coordinates) + len(system.inputs))
     return simulate(system, dt * np.arange(steps + 1), found.state, parameters=changes)
 
 

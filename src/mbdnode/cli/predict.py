@@ -80,14 +80,14 @@ def predict(
         if asked:
             config = replace(stored.config, columns={**stored.config.columns, **asked})
             stored = replace(stored, config=config)
-        truth = None
+        scores = None
         if like is not None:
-            run, truth = predict_like(stored, like, inputs=inputs, parameters=changes)
+            run, scores = predict_like(stored, like, inputs=inputs, parameters=changes)
         else:
             run = predict_from(stored, start, inputs, steps=steps, dt_s=dt, parameters=changes)
     write(run, out)
     typer.echo(f"Wrote {len(run.kept):,} rows to {out}")
-    for label, value in _lines(run, truth):
+    for label, value in _lines(run, scores):
         typer.echo(f"  {label:<18} {value}")
     if not bool(run.status.ok):
         typer.echo(f"error: {run.status}", err=True)
@@ -126,15 +126,20 @@ def _check_request(
             must_be_file(path)
 
 
-def _lines(run, truth) -> list[tuple[str, str]]:
+def _lines(run, scores) -> list[tuple[str, str]]:
     import numpy as np
+
+    from mbdnode.evaluation import percent
 
     outside = np.asarray(run.outside)[: len(run.kept)]
     first = float(run.t[int(np.argmax(outside))]) if outside.any() else None
     share = f"{100 * float(np.mean(outside)):.1f} % of the rows"
     lines = [("outside the data", share + ("" if first is None else f", first at {first:g} s"))]
     lines.append(("position residual", f"{float(np.nanmax(run.position_residual)):.1e}"))
-    if truth is not None and bool(run.status.ok):
-        apart = np.concatenate([run.q - truth.q, run.v - truth.v], axis=1)
-        lines.append(("against the log", f"rms {float(np.sqrt(np.mean(apart**2))):.3g}"))
+    if scores is not None:
+        each = ", ".join(str(column) for column in scores.columns)
+        told = "" if scores.nrmse is None else f"NRMSE {percent(scores.nrmse)}, "
+        lines.append(("against the log", told + each))
+        if scores.runs[0].where:
+            lines.append(("beyond the limit", f"the error {scores.runs[0].divergence}"))
     return lines

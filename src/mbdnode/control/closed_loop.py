@@ -32,7 +32,7 @@ from mbdnode.simulation import AbstractEnsemble
 from mbdnode.simulation.rollout import make_row, rollout
 from mbdnode.simulation.signals import Signal
 from mbdnode.status import Outcome, Status, completed
-from mbdnode.trajectory import State, Trajectory, check_steps
+from mbdnode.trajectory import State, Trajectory, check_trajectory_size
 
 
 def closed_loop(
@@ -96,7 +96,7 @@ def closed_loop(
         substeps=substeps,
     )
     rows = steps + 1 + delay + controller.horizon
-    check_steps(rows, 2 * len(body.system.coordinates) + len(body.system.inputs))
+    check_trajectory_size(rows, 2 * len(body.system.coordinates) + len(body.system.inputs))
     times = controller.dt * np.arange(rows)
     target = controller.problem.target
     wanted = _rows_over_time("reference", reference, times, controller.states, target)

@@ -198,7 +198,8 @@ class RunScore:
     - `outside`: the share of predicted rows that lie outside the training data.
     - `ended_s`: the time of the last predicted row, if the prediction ended early; None if it is
         whole.
-    - `left_s`: the time from which on the error is above the limit; None if it never is for long.
+    - `left_s`: the time at which the error exceeds the limit, first for more than a few rows; None
+        if it never does.
     - `left_column`: the column that is then farthest off, in its scale.
     - `left_outside`: whether the prediction was then outside the training data.
     """
@@ -221,7 +222,7 @@ class RunScore:
             return ""
         beyond = ", outside the training data" if self.left_outside else ""
         return (
-            f"above {percent(LIMIT)} from t = {self.left_s:.4g} s on, first in "
+            f"exceeds {percent(LIMIT)} at t = {self.left_s:.4g} s, first in "
             f"{self.left_column}{beyond}"
         )
 
@@ -243,12 +244,14 @@ class Scores:
     - `scales`: of the recorded states, by name; those that never move are not in it.
     - `nrmse`: over all rows of all runs, so that each counts by its length; None if a prediction
         ended early, or nothing is scored.
+    - `noise`: the NRMSE that the noise of the recorded columns alone would make.
     """
 
     runs: tuple[RunScore, ...]
     columns: tuple[ColumnScore, ...]
     scales: Mapping[str, float]
     nrmse: float | None
+    noise: float
 
     @property
     def ended(self) -> tuple[RunScore, ...]:
@@ -259,13 +262,14 @@ class Scores:
         """As it stands in metrics.json."""
         return {
             "nrmse": self.nrmse,
+            "nrmse_of_noise": self.noise,
             "nrmse_of_runs": {run.name: run.nrmse for run in self.runs},
             "columns": {
                 one.name: {"rmse": one.rmse, "unit": one.unit, "nrmse": one.nrmse}
                 for one in self.columns
             },
             "limit": LIMIT,
-            "above_limit_from_s": {run.name: run.left_s for run in self.runs},
+            "exceeds_limit_at_s": {run.name: run.left_s for run in self.runs},
             "prediction_ended_s": {run.name: run.ended_s for run in self.runs},
         }
 
@@ -310,7 +314,30 @@ def score(
         whole = rmse if math.isfinite(rmse) else None
         columns.append(ColumnScore(name, units.get(name, ""), name in angles, whole, scale))
     known = {one.name: one.scale for one in columns if one.scale is not None}
-    return Scores(runs, tuple(columns), known, _number(nrmse_of([run.errors for run in runs])))
+    return Scores(
+        runs,
+        tuple(columns),
+        known,
+        _number(nrmse_of([run.errors for run in runs])),
+        _noise(held_out, names, truths, scales),
+    )
+
+
+def _noise(
+    held_out: Sequence[HeldOut], names: Sequence[str], truths: Sequence[np.ndarray], scales: Any
+) -> float:
+    """The root mean square over the scored columns and the rows of runs that are long enough."""
+    squares, rows = 0.0, 0
+    for one, truth in zip(held_out, truths, strict=True):
+        t = np.asarray(one.truth.t)
+        shares = [
+            noise_level(t, truth[:, k]) / scales[k]
+            for k in range(len(names))
+            if np.isfinite(scales[k])
+        ]
+        if shares and np.all(np.isfinite(shares)):
+            squares, rows = squares + len(t) * float(np.mean(np.square(shares))), rows + len(t)
+    return math.sqrt(squares / rows) if rows else 0.0
 
 
 def _score_run(

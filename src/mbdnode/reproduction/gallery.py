@@ -19,7 +19,7 @@ from mbdnode.report import Scene, summarise
 from mbdnode.reproduction.cases.case import Case
 from mbdnode.simulation import simulate
 from mbdnode.simulation.simulate import ANALYTIC
-from mbdnode.trajectory import State, Trajectory, check_steps
+from mbdnode.trajectory import State, Trajectory, check_trajectory_size
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def prepare(
     integrator = case.integrator if integrator is None else integrator
     if steps < 1:
         raise UserError(f"The number of steps is {steps}; it must be at least 1.")
-    check_steps(steps, 2 * len(case.mechanism.coordinates) + len(case.mechanism.inputs))
+    check_trajectory_size(steps, 2 * len(case.mechanism.coordinates) + len(case.mechanism.inputs))
     if not (math.isfinite(dt_s) and dt_s > 0):
         raise UserError(
             f"The step is {dt_s:g} s; it must be finite and above zero. "

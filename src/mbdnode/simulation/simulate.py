@@ -30,7 +30,7 @@ from mbdnode.simulation.ensemble import AbstractEnsemble, rollout_members
 from mbdnode.simulation.forecast import forecast
 from mbdnode.simulation.rollout import rollout
 from mbdnode.simulation.signals import make_signal
-from mbdnode.trajectory import State, Trajectory, check_steps, check_times
+from mbdnode.trajectory import State, Trajectory, check_times, check_trajectory_size
 
 # In place of an integrator's name: the closed form.
 ANALYTIC = "analytic"
@@ -113,7 +113,7 @@ def simulate(
     if not isinstance(system, AbstractSystem):
         system = _as_system(system, initial)
     check_definition(system)
-    check_steps(t.shape[-1] - 1, 2 * len(system.coordinates) + len(system.inputs))
+    check_trajectory_size(t.shape[-1] - 1, 2 * len(system.coordinates) + len(system.inputs))
     closed = isinstance(integrator, str) and integrator.lower() == ANALYTIC
     integrator = get_integrator("rk4" if closed else integrator)
     if integrator.needs_separable and not system.separable:

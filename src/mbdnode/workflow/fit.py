@@ -32,8 +32,9 @@ from mbdnode.workflow.config import FitConfig, make_model
 from mbdnode.workflow.large import are_large, open_stream
 from mbdnode.workflow.systems import find_system, recorded_system
 
-# A held-out NRMSE above this is said in the status.
-_DOUBTED = 0.1
+# A held-out NRMSE above this is said in the status, unless it is within the second factor of what
+# the noise alone would make.
+_DOUBTED, _NEAR = 0.1, 1.2
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class Fitted:
                 f"the prediction of {count} of {total} held-out runs ended early, that of "
                 f"{first.name} at t = {first.ended_s:.4g} s"
             )
-        elif scores.nrmse is not None and scores.nrmse > _DOUBTED:
+        elif scores.nrmse is not None and scores.nrmse > max(_DOUBTED, _NEAR * scores.noise):
             found.append(f"the held-out NRMSE is {percent(scores.nrmse)}")
         if found and self.horizon is not None:
             found[-1] += (
@@ -156,15 +157,15 @@ def prepare(
         return _prepare_stream(config, files, held_files, system, report)
     data = read(files, **_columns_of(config, files, held_files))
     notes = str(data.summary).splitlines()
-    if system is None:
-        angles = config.columns.get("angles")
-        system = recorded_system(data, None if angles is None else tuple(angles))
     if held_files:
         held = read(held_files, **_columns_of(config, held_files, files))
         parts = hold_out_runs(data, held)
         more = ["held out:", *str(held.summary).splitlines()]
     else:
         parts, more = split(data, config.holdout, config.seed), []
+    if system is None:
+        angles = config.columns.get("angles")
+        system = recorded_system(parts.training, None if angles is None else tuple(angles))
     parts, done = _completed(system, parts)
     notes += [*(f"  {line}" for line in done), *more, *parts.notes]
     model, training = make_model(config, system, _varied(parts.training))

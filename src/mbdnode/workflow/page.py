@@ -183,7 +183,7 @@ def _run(story: FitStory, run: HeldOut, score: RunScore) -> dict[str, Any]:
         caption += f" The prediction ended at t = {score.ended_s:.4g} s"
         caption += "." if bool(run.prediction.status.ok) else f": {run.prediction.status}."
     if score.where:
-        caption += f" The error is {score.where}."
+        caption += f" The error {score.where}."
     alt = f"Recorded columns of {run.name} over time, truth and prediction."
     figure = _picture(draw_run(story.system, run), caption, alt)
     return {"name": run.name, "numbers": numbers, "figure": figure}

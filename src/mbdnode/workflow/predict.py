@@ -12,11 +12,11 @@ import numpy as np
 from mbdnode.data.logs import find_files, read
 from mbdnode.data.logs.reading import read_inputs
 from mbdnode.errors import UserError
-from mbdnode.evaluation import predict
+from mbdnode.evaluation import HeldOut, Scores, predict, score
 from mbdnode.models import AbstractModel
 from mbdnode.multibody import AbstractSystem, consistent_state, resolve_parameters
 from mbdnode.simulation import simulate
-from mbdnode.trajectory import Trajectory, check_steps
+from mbdnode.trajectory import Trajectory, check_trajectory_size
 from mbdnode.workflow.completion import complete_runs
 from mbdnode.workflow.folder import StoredFit
 
@@ -27,7 +27,7 @@ def predict_like(
     *,
     inputs: str | None = None,
     parameters: Mapping[str, float] | None = None,
-) -> tuple[Trajectory, Trajectory]:
+) -> tuple[Trajectory, Scores]:
     """The motion of a log as the model has it, from the log's first state, under its inputs.
 
     **Arguments:**
@@ -40,7 +40,7 @@ def predict_like(
 
     **Returns:**
 
-    The prediction, with `outside`, and the log's own trajectory.
+    The prediction, with `outside`, and how far it is from what was recorded.
     """
     model = _first(stored)
     _check_parameters(model, parameters or {})
@@ -53,8 +53,10 @@ def predict_like(
         )
     truth = data.trajectories[0]
     values = {**data.parameters[0], **(parameters or {})}
-    found = predict(stored.model, truth, stored.config.integrator, values)
-    return _marked(stored, found), truth
+    found = _marked(stored, predict(stored.model, truth, stored.config.integrator, values))
+    recorded = truth.columns if data.recorded is None else data.recorded
+    outside = np.asarray(found.outside)
+    return found, score([HeldOut(log, truth, found, outside, recorded)], model.coordinates)
 
 
 def _input_files(columns: Mapping[str, Any], log: str, inputs: str | None) -> dict[str, Any]:
@@ -113,7 +115,7 @@ def predict_from(
             raise UserError("Without --inputs, the times are not known: give --steps and --dt.")
         if steps < 1 or not (np.isfinite(dt_s) and dt_s > 0):
             raise UserError(f"--steps is {steps} and --dt is {dt_s}; both must be above zero.")
-        check_steps(steps, 2 * len(model.coordinates) + len(model.inputs))
+        check_trajectory_size(steps, 2 * len(model.coordinates) + len(model.inputs))
         t, u, values = dt_s * np.arange(steps + 1), None, _numbers(columns)
     else:
         if not columns.get("inputs"):

@@ -66,9 +66,9 @@ def verdict(story: FitStory) -> str:
     if not story.scores.runs:
         return "No run was held out, so it is not known how well the model predicts."
     left = [run for run in story.scores.runs if run.where]
-    more = f" {left[0].name}: the error is {left[0].divergence}." if left else ""
+    more = f" {left[0].name}: the error {left[0].divergence}." if left else ""
     if len(left) > 1:
-        more += f" So it is, later or sooner, in {len(left)} of {len(story.scores.runs)} runs."
+        more += f" So it does in {len(left)} of {len(story.scores.runs)} runs."
     return f"{_accuracy(story.scores)}; {_reach(story.horizon)}.{more}"
 
 

@@ -116,7 +116,7 @@ class LogStream(AbstractStream):
         A `LogStream`.
         """
         if not len(windows):
-            raise ValueError("A stream needs at least one window.")
+            raise UserError("A stream needs at least one window.")
         part = copy.copy(self)
         part._keeper = self  # The file is removed with the stream that wrote it.
         part._take(windows)

@@ -50,7 +50,8 @@ def noise_levels(pieces: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
 
     **Returns:**
 
-    One level for each column; not a number where all stretches are shorter than a dozen rows.
+    One level for each column; not a number where all stretches are shorter than a dozen rows, or
+    have times that nearly coincide.
     """
     columns = pieces[0][1].shape[1]
     pieces = [(t[a], x[a]) for t, x in pieces if len(t) >= _FEWEST_ROWS for a in _some(len(t))]
@@ -61,6 +62,8 @@ def noise_levels(pieces: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         found = [_differences(t, x, order) for t, x in pieces if len(t) > order]
         if sum(map(len, found)) >= _FEWEST_DIFFERENCES:
             tables[order] = np.concatenate(found)
+    if not tables:
+        return np.full(columns, np.nan)
     levels = np.empty(columns)
     for i in range(columns):
         own = {order: table[:, i] for order, table in tables.items()}
