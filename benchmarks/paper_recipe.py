@@ -13,8 +13,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from mbdnode.data.folders import METRICS
 from mbdnode.reproduction.config import configure
-from mbdnode.reproduction.folder import METRICS, open_folder, write_result
+from mbdnode.reproduction.folder import open_folder, write_result
 from mbdnode.reproduction.run import run
 
 # The paper's error table, model A. How the metric is read: docs/learning.md.

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
+from mbdnode.formatting import as_printed
 from mbdnode.reproduction.reference import (
     Reference,
-    as_printed,
     is_answered_by,
     judge,
     judge_unprinted,

@@ -15,13 +15,15 @@ from report.samples import (
 
 from mbdnode.report.drawings import DRAWINGS
 from mbdnode.report.film import make_film
-from mbdnode.report.panels import predicted
+from mbdnode.reproduction.report.motion_figures import predicted
 from mbdnode.reproduction.report.page import make_curves
 from mbdnode.reproduction.report.palette import make_palette
 
 
 def film_of(made):
-    return make_film(made, predicted(made))
+    predictions = {one.title: one.prediction for one in predicted(made)}
+    truth = truth_of(made.name)
+    return make_film(made.mechanism, made.parameters, truth, predictions, made.train_end_s)
 
 
 def curves_of(made):

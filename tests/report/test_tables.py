@@ -15,9 +15,9 @@ from report.samples import (
     reproduction,
 )
 
-from mbdnode.report.tables import Table, to_csv, to_markdown
-from mbdnode.reproduction.reference import Reference, Verdict
-from mbdnode.reproduction.report.chapters import short_number
+from mbdnode.formatting import short_number
+from mbdnode.report.tables import Table, Verdict, to_csv, to_markdown
+from mbdnode.reproduction.reference import Reference
 from mbdnode.reproduction.report.cost_study import cost_table
 from mbdnode.reproduction.report.paper_tables import (
     error_table,

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mbdnode.cli.output import new_console, new_table
+from mbdnode.formatting import as_printed
+from mbdnode.report.tables import Verdict
 from mbdnode.reproduction.cases import CASES
 from mbdnode.reproduction.reference import (
     Reference,
-    Verdict,
-    as_printed,
     is_answered_by,
     judge,
     judge_unprinted,

@@ -9,6 +9,7 @@ import errno
 import fnmatch
 import glob
 import json
+import math
 import os
 import secrets
 import shutil
@@ -62,6 +63,21 @@ def read_json(path: Path) -> Any:
         raise UserError(f"'{path}' cannot be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:  # Not text, not JSON, or nested without an end.
         raise UserError(f"'{path}' is not JSON ({error}).") from error
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write plain data; what is not a number is null."""
+    text = json.dumps(_without_nan(values), indent=2, allow_nan=False) + "\n"
+    replace_file(path, lambda file: file.write(text.encode()))
+
+
+def _without_nan(values: Any) -> Any:
+    """JSON has no NaN: what is not a number is null."""
+    if isinstance(values, dict):
+        return {key: _without_nan(value) for key, value in values.items()}
+    if isinstance(values, (list, tuple)):
+        return [_without_nan(value) for value in values]
+    return None if isinstance(values, float) and not math.isfinite(values) else values
 
 
 def read_marker(path: Path) -> dict[str, Any] | None:

@@ -10,10 +10,11 @@ leaves the old result as it was; whatever goes wrong after, the new one.
 """
 
 import contextlib
+import csv
 import ctypes
 import fnmatch
 import glob
-import json
+import io
 import os
 import re
 import secrets
@@ -24,9 +25,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from mbdnode.data.atomic import MARKER, check_links, read_marker, replace_file
+from mbdnode.data.atomic import MARKER, check_links, read_marker, replace_file, write_json
 from mbdnode.errors import UserError
 
+# What every folder of a trained model holds: what decides it, what came of it, and the model.
+CONFIG, METRICS, MODEL = "config.json", "metrics.json", "model.safetensors"
 # What file managers put into folders, and what a killed writing leaves of a single file.
 _NOBODYS = (".DS_Store", "Thumbs.db", "desktop.ini", ".*.part")
 # The remains of a killed writing are removed by the next one, if nobody can be at it any more.
@@ -163,8 +166,7 @@ def open_folder(path: Path, kind: str, files: Iterable[str]) -> Path:
 
 
 def _mark(path: Path, kind: str, files: Iterable[str]) -> None:
-    text = json.dumps({"kind": kind, "files": sorted(files)}, indent=2) + "\n"
-    replace_file(path / MARKER, lambda file: file.write(text.encode()))
+    write_json(path / MARKER, {"kind": kind, "files": sorted(files)})
 
 
 def replace_folder(path: Path, kind: str, fill: Callable[[Path], Any]) -> None:
@@ -195,6 +197,15 @@ def replace_folder(path: Path, kind: str, fill: Callable[[Path], Any]) -> None:
     finally:
         # The unfinished new folder; or, when all went well, the old one.
         shutil.rmtree(part, ignore_errors=True)
+
+
+def write_history(path: Path, history: list[dict[str, Any]]) -> None:
+    """Write the rows of every epoch as CSV."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, ["epoch", "loss", "learning_rate", "seconds"])
+    writer.writeheader()
+    writer.writerows(history)
+    replace_file(path, lambda file: file.write(text.getvalue().encode()))
 
 
 def _beside(path: Path, suffix: str) -> Path:

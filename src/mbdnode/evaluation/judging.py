@@ -14,10 +14,10 @@ import equinox as eqx
 import numpy as np
 
 from mbdnode.data.signal import noise_level
+from mbdnode.formatting import as_printed
 from mbdnode.identification import estimate_states
 from mbdnode.models import AbstractModel
 from mbdnode.multibody import AbstractSystem, Coordinate
-from mbdnode.reproduction.reference import as_printed
 from mbdnode.scoring import LIMIT, column_scales, nrmse_of, row_errors
 from mbdnode.simulation import Domain, simulate
 from mbdnode.trajectory import State, Trajectory

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from mbdnode.multibody import AbstractSystem
+from mbdnode.report.animation import parameter_values
 from mbdnode.report.drawings import Drawing, find_drawing
-from mbdnode.report.panels import Predicted, thinned
+from mbdnode.report.panels import thinned
 from mbdnode.report.shapes import Plain, Shape
 from mbdnode.report.style import INK, MUTED
-from mbdnode.reproduction.report.chapters import Chapter
-from mbdnode.reproduction.report.system_figures import parameter_values
+from mbdnode.trajectory import Trajectory
 
 _MOST_FRAMES = 361
 # Colours that change with the page's own scheme are known there by name.
@@ -24,43 +25,52 @@ _NAMED = {INK: "ink", MUTED: "muted"}
 Column = float | list[float | None]
 
 
-def make_film(chapter: Chapter, shown: Sequence[Predicted]) -> dict[str, Any] | None:
-    """The film of a chapter.
+def make_film(
+    system: AbstractSystem,
+    parameters: Mapping[str, Any],
+    truth: Trajectory,
+    predictions: Mapping[str, Trajectory],
+    train_end_s: float = 0.0,
+) -> dict[str, Any] | None:
+    """The film of a motion and its predictions.
 
     **Arguments:**
 
-    - `chapter`: what moves.
-    - `shown`: whose predictions to show.
+    - `system`: what moves.
+    - `parameters`: those of the motion.
+    - `truth`: the motion.
+    - `predictions`: at the same times, by title.
+    - `train_end_s`: where the training range ends; zero if there is none.
 
     **Returns:**
 
     Plain data, or None for a mechanism without a drawing or without a prediction.
     """
-    drawing = find_drawing(chapter.mechanism)
-    if drawing is None or not shown:
+    drawing = find_drawing(system)
+    if drawing is None or not predictions:
         return None
-    mu, truth = parameter_values(chapter), shown[0].truth
+    mu = parameter_values(system, parameters)
     rows = thinned(len(truth), _MOST_FRAMES)
-    t, q = np.asarray(truth.t)[rows], np.asarray(truth.q)[rows]
+    t, q = _at(rows, truth)
     ground = drawing.ground(q, mu)
     return {
         "t": [round(float(x), 4) for x in t],
-        "trainEnd": chapter.train_end_s,
+        "trainEnd": train_end_s,
         "view": _view(drawing, t, q, ground, mu),
         "recorded": drawing.recorded,
         "colours": list(drawing.colours),
         "ground": [_still(shape) for shape in ground],
         "looks": [_look(shape.plain()) for shape in drawing.parts(q[0], mu)],
         "truth": _moving(drawing, t, q, mu),
-        "predictions": [_prediction(drawing, one, rows, mu) for one in shown],
+        "predictions": [
+            {"title": title, **_moving(drawing, *_at(rows, prediction), mu)}
+            for title, prediction in predictions.items()
+        ],
     }
 
 
-def _prediction(
-    drawing: Drawing, one: Predicted, rows: np.ndarray, mu: Mapping[str, float]
-) -> dict[str, Any]:
-    t, q = np.asarray(one.prediction.t)[rows], np.asarray(one.prediction.q)[rows]
-    return {"title": one.title, **_moving(drawing, t, q, mu)}
+def _at(rows: np.ndarray, motion: Trajectory) -> tuple[np.ndarray, np.ndarray]:
+    return np.asarray(motion.t)[rows], np.asarray(motion.q)[rows]
 
 
 def _moving(

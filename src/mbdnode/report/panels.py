@@ -1,4 +1,4 @@
-"""Panels that the paper's figures share: a column over time, a portrait, who is who.
+"""Panels that figures share: a column over time, a portrait, who is who.
 
 The truth fills every panel: a prediction that runs away leaves the picture instead of shrinking
 the rest of it.
@@ -13,10 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from mbdnode.formatting import ROUND_OFF, error_text
 from mbdnode.multibody import AbstractMechanism, Coordinate
 from mbdnode.report.style import COLOURS, INK, MUTED, SHADE, symbol
-from mbdnode.reproduction.reference import ROUND_OFF
-from mbdnode.reproduction.report.chapters import Chapter, Entry, Exhibit, entry_title, error_text
 from mbdnode.trajectory import Trajectory
 
 # More points than this cannot be told apart in a panel.
@@ -94,55 +93,6 @@ def squared_error(truth: Trajectory, prediction: Trajectory) -> np.ndarray:
 def thinned(count: int, most: int) -> np.ndarray:
     """Evenly spread rows, the first and the last among them."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(int))
-
-
-@dataclass(frozen=True)
-class Predicted:
-    """An entry that has something to draw."""
-
-    entry: Entry
-    title: str
-    truth: Trajectory
-    prediction: Trajectory
-
-
-def predicted(chapter: Chapter) -> list[Predicted]:
-    """The entries of a chapter that have a prediction, in their order."""
-    return [
-        Predicted(entry, entry_title(entry, chapter), entry.truth, entry.prediction)
-        for entry in chapter.entries
-        if entry.truth is not None and entry.prediction is not None
-    ]
-
-
-def shown_entries(chapter: Chapter) -> list[Predicted]:
-    """The entries that the paper's figures show: those with a printed error, and better recipes.
-
-    The paper trains one model with several integrators only to time them.
-    """
-    printed = {(r.model, r.integrator) for r in chapter.references if r.quantity == "mse"}
-    models = {model for model, _ in printed}
-    return [
-        shown
-        for shown in predicted(chapter)
-        if (shown.entry.model, shown.entry.integrator) in printed
-        or shown.entry.model not in models
-        or not shown.entry.is_papers
-    ]
-
-
-def shown_coordinates(chapter: Chapter, exhibit: Exhibit, truth: Trajectory) -> list[Coordinate]:
-    """Those that the exhibit names, or all that move."""
-    known = {c.name: c for c in chapter.mechanism.coordinates}
-    if exhibit.columns:
-        unknown = [name for name in exhibit.columns if name not in known]
-        if unknown:
-            raise ValueError(
-                f"The figure {exhibit.label!r} names the column {unknown[0]!r}; the coordinates of "
-                f"{chapter.name!r} are {', '.join(known)}."
-            )
-        return [known[name] for name in exhibit.columns]
-    return moving(chapter.mechanism, truth)
 
 
 def moving(mechanism: AbstractMechanism, truth: Trajectory) -> list[Coordinate]:
@@ -253,11 +203,11 @@ def letter(number: int) -> str:
     return (letter(head - 1) if head else "") + "abcdefghijklmnopqrstuvwxyz"[tail]
 
 
-def result_text(shown: Predicted, both: Pair) -> str:
+def result_text(title: str, both: Pair) -> str:
     """Who predicted, and how far off it is."""
     if both.mse is None:
-        return f"{shown.title}: ended at t = {both.end_s:g} s"
-    return f"{shown.title}: mse {error_text(both.mse)}"
+        return f"{title}: ended at t = {both.end_s:g} s"
+    return f"{title}: mse {error_text(both.mse)}"
 
 
 def add_legend(figure: Figure, train_end_s: float, columns: Sequence[str] = ()) -> None:

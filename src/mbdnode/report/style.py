@@ -19,7 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.rcsetup import cycler
 
-from mbdnode.reproduction.reference import ROUND_OFF
+from mbdnode.formatting import ROUND_OFF
 
 # Where squared errors that are round-off are drawn, where the band around them ends, and up to
 # where an axis goes at least, for the band to be seen as one.

@@ -9,7 +9,22 @@ import io
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from mbdnode.reproduction.reference import Verdict, as_printed
+from mbdnode.formatting import as_printed
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a number compares with what it is held against.
+
+    **Arguments:**
+
+    - `kind`: the word, such as "reproduced".
+    - `sentence`: with the factor, or the reason.
+    """
+
+    kind: str
+    sentence: str
+
 
 Cell = str | float | int | bool | Verdict | None
 

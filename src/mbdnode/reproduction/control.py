@@ -11,7 +11,6 @@ mbdnode.json        that this is a result of `mbdnode mpc`, and which files are 
 
 import csv
 import io
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,15 +20,14 @@ import numpy as np
 
 from mbdnode.control import MPC
 from mbdnode.data import write
-from mbdnode.data.atomic import replace_file
-from mbdnode.data.folders import replace_folder
+from mbdnode.data.atomic import replace_file, write_json
+from mbdnode.data.folders import MODEL, replace_folder
 from mbdnode.models import load
 from mbdnode.multibody import AbstractMechanism
 from mbdnode.report.animation import save_animation
 from mbdnode.report.style import save as save_figure
 from mbdnode.reproduction.cases import CONTROL_TASKS
 from mbdnode.reproduction.cases.control_task import ControlTask, judge
-from mbdnode.reproduction.folder import MODEL
 from mbdnode.reproduction.report.test_figures import draw_loops
 from mbdnode.trajectory import Trajectory
 
@@ -136,8 +134,7 @@ def _fill(out: Path, result: ControlResult) -> None:
     )
     save_animation(result.plant, result.loop, out / "motion.gif", title=result.task.title)
     replace_file(out / "decisions.csv", lambda file: file.write(_decisions(result.loop).encode()))
-    text = json.dumps(result.summary, indent=2, allow_nan=False)
-    replace_file(out / "control.json", lambda file: file.write(f"{text}\n".encode()))
+    write_json(out / "control.json", result.summary)
 
 
 def _decisions(loop: Trajectory) -> str:

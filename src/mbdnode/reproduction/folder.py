@@ -13,9 +13,6 @@ mbdnode.json        that this is a run, and which files are its own
 """
 
 import csv
-import io
-import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +20,8 @@ from typing import Any
 
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data import read_back, write
-from mbdnode.data.atomic import read_json, replace_file
-from mbdnode.data.folders import check_folder, replace_folder
+from mbdnode.data.atomic import read_json, write_json
+from mbdnode.data.folders import CONFIG, METRICS, MODEL, check_folder, replace_folder, write_history
 from mbdnode.data.folders import open_folder as open_result
 from mbdnode.errors import UserError
 from mbdnode.models import AbstractModel, save
@@ -36,8 +33,7 @@ from mbdnode.reproduction.report.comparison import Comparison, draw_comparison
 from mbdnode.reproduction.run import RunResult, check, run
 from mbdnode.trajectory import Trajectory
 
-CONFIG, METRICS, CHECKPOINT = "config.json", "metrics.json", "checkpoint.safetensors"
-MODEL, ERROR = "model.safetensors", "error.txt"
+CHECKPOINT, ERROR = "checkpoint.safetensors", "error.txt"
 KIND = "run"
 # What a run's folder holds before it holds a result.
 FIRST_FILES = (CONFIG, CHECKPOINT, ERROR)
@@ -198,27 +194,3 @@ def _read_probes(path: Path, case: Case, metrics: Mapping[str, Any]) -> tuple[Pr
             errors = metrics["probes"][trial.name]
             found.append(Probe(trial.name, trial.title, truth, prediction, **errors))
     return tuple(found)
-
-
-def write_json(path: Path, values: Any) -> None:
-    """Write plain data; what is not a number is null."""
-    text = json.dumps(_without_nan(values), indent=2, allow_nan=False) + "\n"
-    replace_file(path, lambda file: file.write(text.encode()))
-
-
-def _without_nan(values: Any) -> Any:
-    """JSON has no NaN: what is not a number is null."""
-    if isinstance(values, dict):
-        return {key: _without_nan(value) for key, value in values.items()}
-    if isinstance(values, (list, tuple)):
-        return [_without_nan(value) for value in values]
-    return None if isinstance(values, float) and not math.isfinite(values) else values
-
-
-def write_history(path: Path, history: list[dict[str, Any]]) -> None:
-    """Write the rows of every epoch as CSV."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, ["epoch", "loss", "learning_rate", "seconds"])
-    writer.writeheader()
-    writer.writerows(history)
-    replace_file(path, lambda file: file.write(text.getvalue().encode()))

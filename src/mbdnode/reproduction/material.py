@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mbdnode.data.atomic import read_json
+from mbdnode.data.folders import METRICS
 from mbdnode.models import KINDS, Capability, MBDNODEConfig
 from mbdnode.reproduction.cases import CASES, Case
 from mbdnode.reproduction.cases.control_task import ControlTask, control_sentence
@@ -22,7 +23,7 @@ from mbdnode.reproduction.config import (
     table_column,
     uses_integrator,
 )
-from mbdnode.reproduction.folder import METRICS, read_run
+from mbdnode.reproduction.folder import read_run
 from mbdnode.reproduction.plan import Plan, PlannedRun
 from mbdnode.reproduction.report.chapters import (
     PAPER_MARKS,

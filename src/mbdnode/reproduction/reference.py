@@ -1,33 +1,30 @@
 """The paper's numbers with their source, and how ours compare.
 
 The seed alone moves an error by a factor of two to three, so a median within a factor of three of
-the printed number reproduces it; a smaller one is better, a greater one worse. Of a study for which
-the paper prints no number, the error itself is judged, in units of the motion's own spread.
+the printed number reproduces it; a smaller one is better, a larger one worse. Of a study for which
+the paper prints no number, the NRMSE itself is judged.
 """
 
 import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from mbdnode.errors import UserError
+from mbdnode.formatting import ROUND_OFF, as_printed
 from mbdnode.models import LAW
+from mbdnode.report.tables import Verdict
 
 SAME = 3.0
-# A mean square below this is the round-off of some thousand steps in double precision; which of
-# two such numbers is the smaller says nothing.
-ROUND_OFF = 1e-24
 # Of a study for which the paper prints a figure at most: what is off by less than a tenth of the
 # motion's standard deviation is accurate. The fits to logs are trusted up to the same part.
 ACCURATE = 0.1
 # A law is compared with the paper's own method.
 _COUNTERPARTS = {LAW: "mbd-node"}
 
-VerdictKind = Literal[
-    "reproduced", "better", "worse", "accurate", "inaccurate", "not comparable", "failed"
-]
-VERDICTS: tuple[VerdictKind, ...] = get_args(VerdictKind)
+# The words of a verdict, in the order in which the page counts them.
+VERDICTS = ("reproduced", "better", "worse", "accurate", "inaccurate", "not comparable", "failed")
 
 
 @dataclass(frozen=True)
@@ -84,20 +81,6 @@ def is_answered_by(
         return reference.integrator == integrator
     errors = [r for r in references if r.model == counterpart and r.quantity == "mse"]
     return bool(errors) and reference == errors[0]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """How our number compares.
-
-    **Arguments:**
-
-    - `kind`: the word.
-    - `sentence`: with the factor, or the reason.
-    """
-
-    kind: VerdictKind
-    sentence: str
 
 
 def judge(values: Sequence[float | None], reference: Reference) -> Verdict:
@@ -162,24 +145,6 @@ def median_of_all(values: Sequence[float | None]) -> float | None:
     found = [math.inf if v is None or not math.isfinite(v) else v for v in values]
     median = statistics.median(found) if found else math.inf
     return None if math.isinf(median) else median
-
-
-def as_printed(value: float, digits: int = 2) -> str:
-    """A number in the paper's notation, such as 1.3e-6.
-
-    **Arguments:**
-
-    - `value`: any number.
-    - `digits`: how many of its digits to keep.
-
-    **Returns:**
-
-    The text; "-" for what is not a finite number.
-    """
-    if not math.isfinite(value):
-        return "-"
-    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
-    return f"{mantissa}e{int(exponent)}"
 
 
 def _factor(ratio: float) -> str:

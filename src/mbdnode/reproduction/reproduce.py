@@ -7,17 +7,16 @@ DIR/mbdnode.json   that this is a reproduction, and what belongs to it
 and what `write_report` adds: tables/, figures/, report.html
 """
 
-import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from mbdnode.config import from_dict, to_dict
-from mbdnode.data.atomic import read_json, replace_file
-from mbdnode.data.folders import check_folder, open_folder
+from mbdnode.data.atomic import read_json, write_json
+from mbdnode.data.folders import CONFIG, METRICS, check_folder, open_folder
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cases import CASES
-from mbdnode.reproduction.folder import CONFIG, METRICS, is_finished, read_config
+from mbdnode.reproduction.folder import is_finished, read_config
 from mbdnode.reproduction.material import gather
 from mbdnode.reproduction.plan import QUICK_RECIPES, Plan, PlannedRun, Request, default_models
 from mbdnode.reproduction.report.chapters import Reproduction
@@ -148,7 +147,7 @@ def _begin(plan: Plan, out: Path) -> None:
     remove_parts(out / RUNS)
     for stale in (RESULTS, PAGE):  # They do not yet know of what is to be run now.
         (out / stale).unlink(missing_ok=True)
-    _write_json(out / PLAN, to_dict(plan.request))
+    write_json(out / PLAN, to_dict(plan.request))
 
 
 def report(plan: Plan, rows: dict[str, Row], out: Path, place: Place) -> Reproduction:
@@ -167,7 +166,7 @@ def report(plan: Plan, rows: dict[str, Row], out: Path, place: Place) -> Reprodu
     """
     failed = {name: row for name, row in rows.items() if row["outcome"] == "failed"}
     reproduction = gather(plan, failed, out / RUNS, command=command_line(plan.request, place, out))
-    _write_json(out / RESULTS, rows_of(reproduction))
+    write_json(out / RESULTS, rows_of(reproduction))
     write_report(reproduction, out)
     return reproduction
 
@@ -217,8 +216,3 @@ def command_line(request: Request, place: Place, out: Path, *, resume: bool = Fa
     words += [] if place.cluster is None else ["--cluster", place.cluster]
     words += ["--resume"] if resume else []
     return shlex.join([*words, "--out", str(out)])
-
-
-def _write_json(path: Path, values: object) -> None:
-    text = json.dumps(values, indent=2, allow_nan=False) + "\n"
-    replace_file(path, lambda file: file.write(text.encode()))

@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data.atomic import read_json, replace_file
-from mbdnode.data.folders import open_folder, replace_folder
+from mbdnode.data.folders import METRICS, open_folder, replace_folder
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cluster import ClusterLost
 from mbdnode.reproduction.config import RunConfig, integrator_of
-from mbdnode.reproduction.folder import CHECKPOINT, ERROR, FIRST_FILES, KIND, METRICS, carry_out
+from mbdnode.reproduction.folder import CHECKPOINT, ERROR, FIRST_FILES, KIND, carry_out
 from mbdnode.reproduction.plan import PlannedRun
 from mbdnode.training.checkpoint import Interrupt, noted_interrupts
 

@@ -24,11 +24,17 @@ import numpy as np
 
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data import write
-from mbdnode.data.atomic import read_json, replace_file
-from mbdnode.data.folders import find_result, replace_folder
+from mbdnode.data.atomic import read_json, replace_file, write_json
+from mbdnode.data.folders import (
+    CONFIG,
+    METRICS,
+    MODEL,
+    find_result,
+    replace_folder,
+    write_history,
+)
 from mbdnode.errors import UserError
 from mbdnode.models import AbstractModel, Ensemble, load, save
-from mbdnode.reproduction.folder import CONFIG, METRICS, MODEL, write_history, write_json
 from mbdnode.simulation import Domain
 from mbdnode.training import RECIPE_LINES
 from mbdnode.workflow.config import FitConfig

@@ -18,15 +18,13 @@ from matplotlib.figure import Figure
 from mbdnode.data.atomic import replace_file
 from mbdnode.evaluation import HeldOut, RunScore, percent
 from mbdnode.evaluation.judging import predicted_rows
+from mbdnode.formatting import as_printed, seconds_text
 from mbdnode.multibody import AbstractMechanism, constraint_counts, resolve_parameters
 from mbdnode.report import animation
 from mbdnode.report.drawings import find_drawing
 from mbdnode.report.film import make_film
 from mbdnode.report.html import asset, script_data, small_png
-from mbdnode.report.panels import Predicted
 from mbdnode.report.style import styled
-from mbdnode.reproduction.reference import as_printed
-from mbdnode.reproduction.report.chapters import Chapter, Entry, seconds_text
 from mbdnode.workflow.figures import draw_energy, draw_horizon, draw_residuals, draw_run, energies
 from mbdnode.workflow.results import FitStory, verdict
 from mbdnode.workflow.space_figure import draw_space
@@ -114,13 +112,8 @@ def _motion(story: FitStory, film: dict[str, Any] | None) -> dict[str, Any] | No
 def _film(story: FitStory) -> dict[str, Any] | None:
     if not story.held_out or not isinstance(story.system, AbstractMechanism):
         return None
-    run, none = story.held_out[0], ()
-    chapter = Chapter(
-        *(story.title, story.title, "", story.system, dict(story.parameters), 0.0),
-        *(none, none, "", none, none),
-    )
-    shown = Predicted(Entry("", "", "", ()), run.name, run.truth, run.prediction)
-    return make_film(chapter, [shown])
+    run = story.held_out[0]
+    return make_film(story.system, story.parameters, run.truth, {run.name: run.prediction})
 
 
 @styled()

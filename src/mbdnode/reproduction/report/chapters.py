@@ -8,7 +8,6 @@ What the paper's table of methods says that each of them can do.
 Names as people read them, and as files carry them.
 """
 
-import math
 import re
 import statistics
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import Any
 
 from mbdnode.models import LAW, Capability
 from mbdnode.multibody import AbstractMechanism
-from mbdnode.reproduction.reference import ROUND_OFF, Reference, as_printed, median_of_all
+from mbdnode.reproduction.reference import Reference, median_of_all
 from mbdnode.trajectory import Trajectory
 
 _MODELS = ("mbd-node", "hnn", "lnn", "lstm", "fcnn")
@@ -302,13 +301,6 @@ def entry_title(entry: Entry, chapter: Chapter) -> str:
     return title
 
 
-def error_text(value: float | None) -> str:
-    """A squared error for people: "1.3e-6", "2.5e-30 (round-off)", "no number"."""
-    if value is None:
-        return "no number"
-    return f"{as_printed(value)} (round-off)" if value < ROUND_OFF else as_printed(value)
-
-
 def letters(name: str) -> str:
     """A column's name as plain letters with accents: `theta1_dot` becomes a dotted theta."""
     stem, dotted = name.removesuffix("_dot"), name.endswith("_dot")
@@ -317,28 +309,6 @@ def letters(name: str) -> str:
         return name
     dot = "\N{COMBINING DOT ABOVE}" if dotted else ""
     return _LETTERS.get(match[1], match[1]) + dot + match[2].translate(_DIGITS)
-
-
-def seconds_text(seconds: float) -> str:
-    """A time for people: "0.42 s", "38 s", "12 min 5 s"."""
-    if not math.isfinite(seconds):
-        return "-"
-    if seconds < 10:
-        return f"{seconds:.2g} s"
-    whole = round(seconds)
-    if whole < 120:
-        return f"{whole} s"
-    hours, minutes = divmod(whole // 60, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {whole % 60} s"
-
-
-def short_number(value: float) -> str:
-    """Three digits without an exponent: "0.000412", "11.2", "1254"."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    places = max(0, 2 - math.floor(math.log10(abs(value))))
-    text = f"{value:.{places}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def file_name(label: str, taken: Collection[str] = ()) -> str:

@@ -13,17 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from mbdnode.formatting import ROUND_OFF, as_printed, error_text, seconds_text
 from mbdnode.report.panels import panel_title
 from mbdnode.report.style import FAINT, INK, MUTED, mark_round_off, new_figure, styled
-from mbdnode.reproduction.reference import ROUND_OFF, as_printed
-from mbdnode.reproduction.report.chapters import (
-    PAPER,
-    Reproduction,
-    error_text,
-    integrator_title,
-    model_title,
-    seconds_text,
-)
+from mbdnode.reproduction.report.chapters import PAPER, Reproduction, integrator_title, model_title
 from mbdnode.reproduction.report.cost_study import (
     GREATEST_ERROR,
     CaseCosts,

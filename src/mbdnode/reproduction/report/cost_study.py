@@ -9,9 +9,10 @@ What the study's figure and the page's plots share: limits, the front as a line,
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mbdnode.formatting import ROUND_OFF, error_text, seconds_text, short_number
 from mbdnode.report.style import ABOVE_ROUND_OFF, AMID_ROUND_OFF, LEAST_SHOWN
 from mbdnode.report.tables import Cell, Table
-from mbdnode.reproduction.reference import ROUND_OFF, Reference
+from mbdnode.reproduction.reference import Reference
 from mbdnode.reproduction.report.chapters import (
     NUMERICAL,
     PAPER,
@@ -20,11 +21,8 @@ from mbdnode.reproduction.report.chapters import (
     Entry,
     Reproduction,
     entry_title,
-    error_text,
     integrator_title,
     model_title,
-    seconds_text,
-    short_number,
 )
 from mbdnode.reproduction.report.palette import Method, Palette, method_of
 from mbdnode.reproduction.report.paper_tables import COMPILING, shortened_note, spread_cells

@@ -1,22 +1,78 @@
-"""The paper's figures of motion: over time, in phase space, and what happens to the energy."""
+"""The paper's figures of motion: over time, in phase space, and what happens to the energy.
+
+Which entries and coordinates of a chapter such figures show is decided here for all of them.
+"""
+
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from mbdnode.evaluation import energy
+from mbdnode.multibody import Coordinate
 from mbdnode.report import panels
 from mbdnode.report.style import COLOURS, INK, MUTED, new_figure, styled, symbol
-from mbdnode.reproduction.report.chapters import Chapter, Exhibit
+from mbdnode.reproduction.report.chapters import Chapter, Entry, Exhibit, entry_title
 from mbdnode.reproduction.report.palette import make_palette, method_of
+from mbdnode.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """An entry that has something to draw."""
+
+    entry: Entry
+    title: str
+    truth: Trajectory
+    prediction: Trajectory
+
+
+def predicted(chapter: Chapter) -> list[Predicted]:
+    """The entries of a chapter that have a prediction, in their order."""
+    return [
+        Predicted(entry, entry_title(entry, chapter), entry.truth, entry.prediction)
+        for entry in chapter.entries
+        if entry.truth is not None and entry.prediction is not None
+    ]
+
+
+def shown_entries(chapter: Chapter) -> list[Predicted]:
+    """The entries that the paper's figures show: those with a printed error, and better recipes.
+
+    The paper trains one model with several integrators only to time them.
+    """
+    printed = {(r.model, r.integrator) for r in chapter.references if r.quantity == "mse"}
+    models = {model for model, _ in printed}
+    return [
+        shown
+        for shown in predicted(chapter)
+        if (shown.entry.model, shown.entry.integrator) in printed
+        or shown.entry.model not in models
+        or not shown.entry.is_papers
+    ]
+
+
+def shown_coordinates(chapter: Chapter, exhibit: Exhibit, truth: Trajectory) -> list[Coordinate]:
+    """Those that the exhibit names, or all that move."""
+    known = {c.name: c for c in chapter.mechanism.coordinates}
+    if exhibit.columns:
+        unknown = [name for name in exhibit.columns if name not in known]
+        if unknown:
+            raise ValueError(
+                f"The figure {exhibit.label!r} names the column {unknown[0]!r}; the coordinates of "
+                f"{chapter.name!r} are {', '.join(known)}."
+            )
+        return [known[name] for name in exhibit.columns]
+    return panels.moving(chapter.mechanism, truth)
 
 
 @styled()
 def draw_time_rows(chapter: Chapter, exhibit: Exhibit) -> Figure:
     """A row for each entry: its coordinates on the left, its velocities on the right."""
-    entries = panels.shown_entries(chapter)
+    entries = shown_entries(chapter)
     if not entries:
         return nothing_to_show(chapter)
-    coordinates = panels.shown_coordinates(chapter, exhibit, entries[0].truth)
+    coordinates = shown_coordinates(chapter, exhibit, entries[0].truth)
     names, rates = [c.name for c in coordinates], [c.rate for c in coordinates]
     figure = new_figure(9.6, 0.9 + 1.75 * len(entries))
     grid = figure.subplots(len(entries), 2, squeeze=False, sharex=True)
@@ -24,7 +80,7 @@ def draw_time_rows(chapter: Chapter, exhibit: Exhibit) -> Figure:
         both = panels.pair(shown.truth, shown.prediction)
         for column, (axes, which) in enumerate(zip(row, (names, rates), strict=True)):
             panels.draw_over_time(axes, both, which, chapter.train_end_s)
-            text = panels.result_text(shown, both) if column == 0 else ""
+            text = panels.result_text(shown.title, both) if column == 0 else ""
             panels.panel_title(axes, 2 * number + column, text)
         panels.name_axis(row[0], _axis_text([(c.name, c.unit) for c in coordinates]))
         panels.name_axis(row[1], _axis_text([(c.rate, f"{c.unit}/s") for c in coordinates]))
@@ -37,10 +93,10 @@ def draw_time_rows(chapter: Chapter, exhibit: Exhibit) -> Figure:
 @styled()
 def draw_portraits(chapter: Chapter, exhibit: Exhibit) -> Figure:
     """A row for each entry, a column for each coordinate; side by side if there is but one."""
-    entries = panels.shown_entries(chapter)
+    entries = shown_entries(chapter)
     if not entries:
         return nothing_to_show(chapter)
-    coordinates = panels.shown_coordinates(chapter, exhibit, entries[0].truth)
+    coordinates = shown_coordinates(chapter, exhibit, entries[0].truth)
     rows, columns = len(entries), len(coordinates)
     if columns == 1:
         columns = min(rows, 3)
@@ -55,7 +111,7 @@ def draw_portraits(chapter: Chapter, exhibit: Exhibit) -> Figure:
             panels.draw_portrait(
                 axes, both, coordinate, chapter.train_end_s, COLOURS[place % len(COLOURS)]
             )
-            text = panels.result_text(shown, both) if place == 0 else ""
+            text = panels.result_text(shown.title, both) if place == 0 else ""
             panels.panel_title(axes, number, text)
             number += 1
     for axes in places:
@@ -67,10 +123,10 @@ def draw_portraits(chapter: Chapter, exhibit: Exhibit) -> Figure:
 @styled()
 def draw_portrait_and_energy(chapter: Chapter, exhibit: Exhibit) -> Figure:
     """All entries in one phase plot, and the energy of each over time."""
-    entries = panels.shown_entries(chapter)
+    entries = shown_entries(chapter)
     if not entries:
         return nothing_to_show(chapter)
-    coordinate = panels.shown_coordinates(chapter, exhibit, entries[0].truth)[0]
+    coordinate = shown_coordinates(chapter, exhibit, entries[0].truth)[0]
     figure = new_figure(9.6, 4.3)
     portrait, joules = figure.subplots(1, 2, width_ratios=(1.0, 1.25))
     first = panels.pair(entries[0].truth, entries[0].prediction)

@@ -17,35 +17,28 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
+from mbdnode.formatting import ROUND_OFF, error_text, seconds_text
 from mbdnode.models import LAW
 from mbdnode.report.film import make_film
 from mbdnode.report.html import asset, script_data, small_png
-from mbdnode.report.panels import (
-    Predicted,
-    moving,
-    predicted,
-    shown_entries,
-    squared_error,
-    thinned,
-)
-from mbdnode.report.tables import Cell, Table, cell_text, without_columns
-from mbdnode.reproduction.reference import ROUND_OFF, VERDICTS, Verdict
+from mbdnode.report.panels import moving, squared_error, thinned
+from mbdnode.report.tables import Cell, Table, Verdict, cell_text, without_columns
+from mbdnode.reproduction.reference import VERDICTS
 from mbdnode.reproduction.report.chapters import (
     NUMERICAL,
     Chapter,
     Entry,
     Reproduction,
-    error_text,
     file_name,
     letters,
     model_title,
-    seconds_text,
 )
 from mbdnode.reproduction.report.cost_figures import CAPTION as COSTS_CAPTION
 from mbdnode.reproduction.report.cost_figures import make_cost_plots
 from mbdnode.reproduction.report.cost_study import NAME as COSTS
 from mbdnode.reproduction.report.cost_study import gather_costs, sum_up
 from mbdnode.reproduction.report.figures import full_caption
+from mbdnode.reproduction.report.motion_figures import Predicted, predicted, shown_entries
 from mbdnode.reproduction.report.palette import Palette, make_palette, method_of
 from mbdnode.reproduction.report.paper_tables import (
     ERRORS,
@@ -290,7 +283,7 @@ def _chapter(
         "source": chapter.source,
         "notes": chapter.notes,
         "failures": failure_notes(chapter),
-        "film": make_film(chapter, shown),
+        "film": _film(chapter, shown),
         "curves": curves,
         "has_losses": curves is not None
         and any(entry["losses"]["epochs"] for entry in curves["entries"]),
@@ -302,6 +295,15 @@ def _chapter(
             for e in chapter.exhibits
         ],
     }
+
+
+def _film(chapter: Chapter, shown: Sequence[Predicted]) -> dict[str, Any] | None:
+    if not shown:
+        return None
+    predictions = {one.title: one.prediction for one in shown}
+    return make_film(
+        chapter.mechanism, chapter.parameters, shown[0].truth, predictions, chapter.train_end_s
+    )
 
 
 def _picture(label: str, caption: str, png: bytes) -> dict[str, Any]:

@@ -6,14 +6,12 @@ paper's, and a law is compared with the paper's MBD-NODE.
 
 from collections.abc import Iterator, Sequence
 
-from mbdnode.report.tables import Cell, Table, without_columns
+from mbdnode.formatting import ROUND_OFF, as_printed, short_number
+from mbdnode.report.tables import Cell, Table, Verdict, without_columns
 from mbdnode.reproduction.reference import (
     ACCURATE,
-    ROUND_OFF,
     SAME,
     Reference,
-    Verdict,
-    as_printed,
     is_answered_by,
     judge,
     judge_unprinted,
@@ -27,7 +25,6 @@ from mbdnode.reproduction.report.chapters import (
     entry_title,
     integrator_title,
     model_title,
-    short_number,
 )
 
 ERRORS, MASS_SPRING, TIMES = "tab: model_errors", "tab:sms_test", "tab:time_cost"

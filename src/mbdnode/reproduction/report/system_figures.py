@@ -22,8 +22,9 @@ from mbdnode.mechanisms import (
     SliderCrank,
     TripleMassSpringDamper,
 )
-from mbdnode.multibody import AbstractMechanism, consistent_state, resolve_parameters
+from mbdnode.multibody import AbstractMechanism, consistent_state
 from mbdnode.report import panels
+from mbdnode.report.animation import parameter_values
 from mbdnode.report.drawings import find_drawing
 from mbdnode.report.scene import draw_scenery
 from mbdnode.report.shapes import Point, TimeArrow
@@ -236,7 +237,7 @@ def draw_system(chapter: Chapter, exhibit: Exhibit) -> Figure:
     drawing = find_drawing(chapter.mechanism)
     if drawing is None:
         return nothing_to_show(chapter)
-    mu = parameter_values(chapter)
+    mu = parameter_values(chapter.mechanism, chapter.parameters)
     truths = [entry.truth for entry in chapter.entries if entry.truth is not None]
     labelled = LABELLED.get(type(chapter.mechanism))
     wanted = [part for part, there in (("parts", labelled), ("motion", truths)) if there]
@@ -253,12 +254,6 @@ def draw_system(chapter: Chapter, exhibit: Exhibit) -> Figure:
             panels.panel_title(axes, number, f"its motion, {float(truths[0].kept.t[-1]):g} s")
     figure.supxlabel(_parameter_text(chapter, mu), fontsize=8.5, color=MUTED)
     return figure
-
-
-def parameter_values(chapter: Chapter) -> dict[str, float]:
-    """Every parameter's value."""
-    mu = resolve_parameters(chapter.mechanism, dict(chapter.parameters))
-    return {name: float(value) for name, value in mu.items()}
 
 
 def _draw_parts(axes: Axes, chapter: Chapter, mu: dict[str, float]) -> None:

@@ -10,11 +10,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from mbdnode.formatting import error_text
 from mbdnode.multibody import AbstractMechanism, Coordinate
 from mbdnode.report import panels
 from mbdnode.report.style import COLOURS, MUTED, new_figure, styled, symbol
-from mbdnode.reproduction.report.chapters import Chapter, Exhibit, Probe, error_text
-from mbdnode.reproduction.report.motion_figures import nothing_to_show
+from mbdnode.reproduction.report.chapters import Chapter, Exhibit, Probe
+from mbdnode.reproduction.report.motion_figures import (
+    Predicted,
+    nothing_to_show,
+    shown_coordinates,
+    shown_entries,
+)
 from mbdnode.trajectory import Trajectory
 
 RANDOM_FORCE = "random-force"
@@ -25,13 +31,13 @@ def draw_starts(chapter: Chapter, exhibit: Exhibit) -> Figure:
     """Portraits from other starts; the states of the training range lie faintly behind."""
     told = [
         (shown, probe)
-        for shown in panels.shown_entries(chapter)
+        for shown in shown_entries(chapter)
         for probe in shown.entry.probes
         if probe.name != RANDOM_FORCE
     ]
     if not told:
         return nothing_to_show(chapter)
-    coordinate = panels.shown_coordinates(chapter, exhibit, told[0][1].truth)[0]
+    coordinate = shown_coordinates(chapter, exhibit, told[0][1].truth)[0]
     columns = 2 if len(told) > 1 else 1
     rows = -(-len(told) // columns)
     figure = new_figure(4.4 * columns, 0.8 + 3.0 * rows)
@@ -66,16 +72,16 @@ def _draw_known(axes: Axes, truth: Trajectory, chapter: Chapter, coordinate: Coo
 @styled()
 def draw_forced(chapter: Chapter, exhibit: Exhibit) -> Figure:
     """The motion under a random force, and the force, one below the other."""
-    for shown in panels.shown_entries(chapter):
+    for shown in shown_entries(chapter):
         for probe in shown.entry.probes:
             if probe.name == RANDOM_FORCE:
                 return _stack(chapter, exhibit, shown, probe)
     return nothing_to_show(chapter)
 
 
-def _stack(chapter: Chapter, exhibit: Exhibit, shown: panels.Predicted, probe: Probe) -> Figure:
+def _stack(chapter: Chapter, exhibit: Exhibit, shown: Predicted, probe: Probe) -> Figure:
     both = panels.pair(probe.truth, probe.prediction)
-    coordinates = panels.shown_coordinates(chapter, exhibit, probe.truth)
+    coordinates = shown_coordinates(chapter, exhibit, probe.truth)
     columns = [(c.name, c.unit) for c in coordinates]
     columns += [(c.rate, f"{c.unit}/s") for c in coordinates]
     inputs = [(i.name, i.unit) for i in chapter.mechanism.inputs]
@@ -99,7 +105,7 @@ def _stack(chapter: Chapter, exhibit: Exhibit, shown: panels.Predicted, probe: P
 @styled()
 def draw_driven(chapter: Chapter, exhibit: Exhibit) -> Figure:
     """The independent coordinates with their velocities, and the inputs, in two columns."""
-    entries = panels.shown_entries(chapter)
+    entries = shown_entries(chapter)
     if not entries:
         return nothing_to_show(chapter)
     shown = entries[0]
@@ -112,7 +118,8 @@ def draw_driven(chapter: Chapter, exhibit: Exhibit) -> Figure:
     for number, (axes, (name, unit)) in enumerate(zip(grid, columns, strict=False)):
         panels.draw_over_time(axes, both, [name], chapter.train_end_s, width=1.1)
         panels.name_axis(axes, f"{symbol(name)} [{unit}]")
-        panels.panel_title(axes, number, panels.result_text(shown, both) if number == 0 else "")
+        text = panels.result_text(shown.title, both) if number == 0 else ""
+        panels.panel_title(axes, number, text)
     rest = zip(grid[len(columns) :], chapter.mechanism.inputs, strict=False)
     for number, (axes, given) in enumerate(rest, len(columns)):
         _draw_input(axes, both, given.name, given.unit)
@@ -124,7 +131,7 @@ def draw_driven(chapter: Chapter, exhibit: Exhibit) -> Figure:
 @styled()
 def draw_dependent(chapter: Chapter, exhibit: Exhibit) -> Figure:
     """All other coordinates that move on the left, their velocities on the right."""
-    entries = panels.shown_entries(chapter)
+    entries = shown_entries(chapter)
     if not entries:
         return nothing_to_show(chapter)
     shown = entries[0]
@@ -141,7 +148,8 @@ def draw_dependent(chapter: Chapter, exhibit: Exhibit) -> Figure:
     for number, (axes, (name, unit)) in enumerate(zip(grid, columns, strict=True)):
         panels.draw_over_time(axes, both, [name], chapter.train_end_s, width=0.9)
         panels.name_axis(axes, f"{symbol(name)} [{unit}]")
-        panels.panel_title(axes, number, panels.result_text(shown, both) if number == 0 else "")
+        text = panels.result_text(shown.title, both) if number == 0 else ""
+        panels.panel_title(axes, number, text)
     panels.add_legend(figure, chapter.train_end_s)
     return figure
 
@@ -167,8 +175,8 @@ def _draw_input(axes: Axes, both: panels.Pair, name: str, unit: str) -> None:
     panels.time_axis(axes, t, 0.0)
 
 
-def _probe_text(shown: panels.Predicted, probe: Probe, chapter: Chapter) -> str:
-    several = len([s for s in panels.shown_entries(chapter) if s.entry.probes]) > 1
+def _probe_text(shown: Predicted, probe: Probe, chapter: Chapter) -> str:
+    several = len([s for s in shown_entries(chapter) if s.entry.probes]) > 1
     who = f"{shown.title}, " if several else ""
     return f"{who}{probe.title}: mse {error_text(probe.mse)}"
 
@@ -181,7 +189,7 @@ Loops = Sequence[tuple[str, Trajectory]]
 
 def draw_controlled(chapter: Chapter, exhibit: Exhibit) -> Figure:
     """Every state and input of the chapter's loop, and by how much the learned ones differ."""
-    shown = panels.shown_entries(chapter)
+    shown = shown_entries(chapter)
     if not shown:
         return nothing_to_show(chapter)
     found = [(one.title, one.prediction) for one in shown]
@@ -237,7 +245,7 @@ def _draw_loops(mechanism: AbstractMechanism, found: Loops, truth: Trajectory) -
 @styled()
 def draw_control_trials(chapter: Chapter, exhibit: Exhibit) -> Figure:
     """A column for each of the chapter's other loops."""
-    shown = [one for one in panels.shown_entries(chapter) if one.entry.probes]
+    shown = [one for one in shown_entries(chapter) if one.entry.probes]
     if not shown:
         return nothing_to_show(chapter)
     trials = shown[0].entry.probes

@@ -1,0 +1,54 @@
+"""Numbers as people read them: in tables, on pages, in the terminal."""
+
+import math
+
+# A mean square below this is the round-off of some thousand steps in double precision; which of
+# two such numbers is the smaller says nothing.
+ROUND_OFF = 1e-24
+
+
+def as_printed(value: float, digits: int = 2) -> str:
+    """A number in the paper's notation, such as 1.3e-6.
+
+    **Arguments:**
+
+    - `value`: any number.
+    - `digits`: how many of its digits to keep.
+
+    **Returns:**
+
+    The text; "-" for what is not a finite number.
+    """
+    if not math.isfinite(value):
+        return "-"
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def error_text(value: float | None) -> str:
+    """A squared error for people: "1.3e-6", "2.5e-30 (round-off)", "no number"."""
+    if value is None:
+        return "no number"
+    return f"{as_printed(value)} (round-off)" if value < ROUND_OFF else as_printed(value)
+
+
+def seconds_text(seconds: float) -> str:
+    """A time for people: "0.42 s", "38 s", "12 min 5 s"."""
+    if not math.isfinite(seconds):
+        return "-"
+    if seconds < 10:
+        return f"{seconds:.2g} s"
+    whole = round(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {whole % 60} s"
+
+
+def short_number(value: float) -> str:
+    """Three digits without an exponent: "0.000412", "11.2", "1254"."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    places = max(0, 2 - math.floor(math.log10(abs(value))))
+    text = f"{value:.{places}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
