@@ -11,7 +11,7 @@ PINS := pyproject.toml constraints.txt
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup demo test lint bench docs clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,8 +34,11 @@ lint: $(VENV)/.stamp-dev ## Check style, types and the direction of imports
 bench: $(VENV)/.stamp-bench ## Measure speed, beside SciPy, MuJoCo and PyTorch (ONLY=name for one)
 	$(BIN)/python -m benchmarks.run $(ONLY)
 
+docs: $(VENV)/.stamp-docs ## Build the documentation; site/index.html, which needs no network
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
 clean: ## Remove the environment, figures and caches
-	rm -rf $(VENV) demo dist .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) demo dist site .pytest_cache .ruff_cache .import_linter_cache
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -61,4 +64,9 @@ $(VENV)/.stamp-bench: $(VENV)/.stamp-test
 $(VENV)/.stamp-dev: $(VENV)/.stamp-test
 	@echo "Installing the checkers"
 	@$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.stamp-docs: $(VENV)/.stamp-run
+	@echo "Installing what builds the documentation"
+	@$(PIP) install --constraint constraints.txt --editable '.[docs]'
 	@touch $@

@@ -18,7 +18,7 @@ from mbdnode.reproduction.config import configure
 from mbdnode.reproduction.folder import open_folder, write_result
 from mbdnode.reproduction.run import run
 
-# The paper's error table, model A. How the metric is read: docs/learning.md.
+# The paper's error table, model A. How the metric is read: docs/theory.md.
 PRINTED = {
     "single-mass-spring": 1.3e-6,
     "single-mass-spring-damper": 8.6e-4,

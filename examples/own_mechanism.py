@@ -1,10 +1,10 @@
 """A mechanism of one's own: a ladder that slides down a wall.
 
-The ladder's centre is at `(x, y)`, and it leans at the angle `theta` from the floor. Two
+The ladder's center is at `(x, y)`, and it leans at the angle `theta` from the floor. Two
 constraints keep its upper end on the wall and its lower end on the floor. Gravity does the rest.
 
 A real ladder leaves the wall at the moment when the wall would have to pull. Mechanics says that
-this is when its centre has fallen to two thirds of its first height, whatever its mass and length;
+this is when its center has fallen to two thirds of its first height, whatever its mass and length;
 here the moment is read off the wall's reaction.
 
     python examples/own_mechanism.py [steps]
@@ -44,7 +44,7 @@ class Ladder(mbd.AbstractMechanism):
         return [x - half * jnp.cos(theta), y - half * jnp.sin(theta)]
 
     def potential_energy(self, q, mu):
-        """The centre's height, times the weight."""
+        """The center's height, times the weight."""
         return 9.81 * mu["m"] * q[1]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from mbdnode.reproduction.cases import CASES
 
@@ -53,25 +54,34 @@ def test_every_example_is_tested():
     }
 
 
-PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in sorted(DOCS.glob("*.md")))]
+SITE = [path.relative_to(DOCS).as_posix() for path in sorted(DOCS.rglob("*.md"))]
+PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{page}" for page in SITE)]
+# Commands, tables of measurements, and what is made from docstrings.
+NEED_NO_PYTHON = re.compile(
+    r"docs/(api/.*|results/.*|install|theory|changelog|how-to/command-line)\.md"
+)
 
 
 def blocks(page):
     return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES)
+def test_pages_that_show_python_are_those_that_need_it():
+    without = {page for page in PAGES if not blocks(page)}
+    assert without == {page for page in PAGES if NEED_NO_PYTHON.fullmatch(page)}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if not NEED_NO_PYTHON.fullmatch(page)])
 def test_code_on_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": page}
-    assert blocks(page)
     for number, block in enumerate(blocks(page), 1):
         exec(compile(block, f"{page}, block {number}", "exec"), names)
 
 
 def test_page_on_extending_shows_the_class_of_the_example():
     script = (EXAMPLES / "own_mechanism.py").read_text()
-    shown = next(block for block in blocks("docs/extend.md") if "class Ladder" in block)
+    shown = next(block for block in blocks("docs/how-to/extend.md") if "class Ladder" in block)
     assert shown[shown.index("class Ladder") :].strip() in script
 
 
@@ -80,11 +90,35 @@ def test_links_on_the_page_lead_somewhere(page):
     home = (ROOT / page).parent
     for target in re.findall(r"\]\(([^)]+)\)", (ROOT / page).read_text()):
         path, _, anchor = target.partition("#")
-        assert (home / path).exists(), target
+        aim = (home / path).resolve() if path else ROOT / page
+        assert aim.exists(), target
+        # The site holds what is in docs, and nothing else.
+        assert not page.startswith("docs/") or aim.is_relative_to(DOCS), target
         if anchor:
-            headings = re.findall(r"^#+ (.*)$", (home / path).read_text(), re.MULTILINE)
+            headings = re.findall(r"^#+ (.*)$", aim.read_text(), re.MULTILINE)
             slugs = [re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings]
             assert anchor in slugs, target
+
+
+def leaves(nav):
+    """The pages of a table of contents, whatever its depth."""
+    if isinstance(nav, str):
+        return [nav]
+    return [
+        page for part in (nav.values() if isinstance(nav, dict) else nav) for page in leaves(part)
+    ]
+
+
+def test_table_of_contents_names_every_page_once():
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    assert sorted(leaves(nav)) == sorted(SITE)
+
+
+def test_every_public_room_has_a_page_in_the_reference():
+    shown = "\n".join(path.read_text() for path in (DOCS / "api").glob("*.md"))
+    rooms = {path.parent.name for path in (ROOT / "src" / "mbdnode").glob("*/__init__.py")}
+    internal = {"cli", "report"}  # commands say --help; drawings serve the pages that we write
+    assert {r for r in rooms - internal if f"::: mbdnode.{r}\n" not in shown} == set()
 
 
 def test_table_of_the_readme_has_every_case_and_calls_a_law_a_law():

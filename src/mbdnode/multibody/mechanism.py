@@ -30,7 +30,7 @@ class AbstractMechanism(AbstractSystem):
     """A multibody system in redundant or minimal coordinates.
 
     A subclass names its coordinates and says what its mass and forces are; constraints, inputs,
-    parameters and a potential energy where it has them. `docs/extend.md` shows one in full.
+    parameters and a potential energy where it has them. `docs/how-to/extend.md` shows one in full.
     """
 
     # Whether energy is constant when the inputs are zero.

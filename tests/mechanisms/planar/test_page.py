@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mbdnode.mechanisms.planar.schema import TABLES, TOP
 
-PAGE = Path(__file__).parents[3] / "docs" / "mechanism-files.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "mechanism-files.md"
 
 
 def rows_of(keys_by_type):

@@ -15,7 +15,7 @@ from mbdnode.naming import unknown_name
 
 # No mechanism needs more, and every one of them is compiled.
 _MOST_PARTS = 1_000
-_FIX = "Correct that line; docs/mechanism-files.md shows how a mechanism is written."
+_FIX = "Correct that line; docs/how-to/mechanism-files.md shows how a mechanism is written."
 _EXAMPLE = 'Write, for instance, a line "[bodies.crank]" and below it "centre = [0.5, 0.0]".'
 
 
