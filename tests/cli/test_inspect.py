@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from mbdnode.cli.app import app
-from mbdnode.cli.arguments import spread
+from mbdnode.cli.arguments import columns_of, spread
 from mbdnode.cli.inspect import inspect
-from mbdnode.cli.log_roles import columns_of
 from mbdnode.data.logs.columns_file import load_columns
 from mbdnode.data.logs.request import Reader, make_request
 

@@ -10,7 +10,7 @@ import pytest
 # What is interrupted; it says when it is ready.
 BUSY = """
 import sys, time, hashlib, signal
-from mbdnode.cli.app import leaving_at_once
+from mbdnode.cli.interrupts import leaving_at_once
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 def in_c():

@@ -131,7 +131,7 @@ def test_interrupted_training_exits_with_130_and_can_go_on(folder, run, tmp_path
     def must_not_run(*arguments, **options):
         raise AssertionError("went on after Ctrl-C")
 
-    monkeypatch.setattr(progress, "_plain", lambda: press_ctrl_c)
+    monkeypatch.setattr(progress, "_training_lines", lambda: press_ctrl_c)
     monkeypatch.setattr(experiment, "predict", must_not_run)
     out = tmp_path / "a b"
     result = run("run", "single-mass-spring-damper", *SMALL, "--out", out)

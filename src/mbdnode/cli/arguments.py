@@ -1,18 +1,29 @@
-"""Arguments of the form name=value, and a command as one types it."""
+"""Arguments that several commands share: name=value, the roles of columns, what is held out.
+
+Also a command as one types it, for the report that it makes.
+"""
 
 import inspect
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import typer.models
 
 from mbdnode.errors import UserError
+from mbdnode.naming import unknown_name
 
 # Options that take name=value, once each or several after one another.
 ASSIGNING = ("--initial", "--role", "--set")
 _ASSIGNMENT = re.compile(r"[^\W\d]\w*=")
+# The arguments of `read`: those that take one word, a number, several names, or names and columns.
+_ONE = ("time", "run", "input_time", "interpolation", "gaps")
+_NUMBER = ("longest_step_s",)
+_LISTED = ("angles", "input_files")
+_MAPPED = ("units",)
+_NAMED = ("coordinates", "rates", "inputs", "parameters")
 
 
 def spread(arguments: Sequence[str]) -> list[str]:
@@ -93,6 +104,150 @@ def parse_assignments(option: str, pairs: Sequence[str]) -> dict[str, float]:
                 f"{option} {name}={text}: {text!r} is not a number. Write it like {name}=0.5."
             ) from None
     return values
+
+
+def columns_of(
+    path: Path | None, roles: Sequence[str], find_system: Callable[[], Any] | None = None
+) -> dict[str, Any]:
+    """The arguments of `read`.
+
+    **Arguments:**
+
+    - `path`: a TOML file of roles, or None.
+    - `roles`: such as `["time=t", "coordinates=theta,phi", "theta1=theta"]`; they go before the
+        file's.
+    - `find_system`: gives the system whose coordinates, rates, inputs and parameters may stand in
+        place of a role; None if none is known. It is called only where it is needed.
+
+    **Returns:**
+
+    Arguments by name. Raises `UserError` for what is not understood.
+    """
+    asked: dict[str, Any] = {}
+    if path is not None:
+        from mbdnode.data.logs.columns_file import load_columns
+
+        asked = load_columns(path)
+    given = split_assignments("--role", roles, "role=column", "time=t")
+    single: dict[str, str] = {}
+    for role, text in given.items():
+        if not text:
+            raise UserError(f"--role {role}= names no column. Write it like --role time=t.")
+        if role in _ONE:
+            asked[role] = text
+        elif role in _NUMBER:
+            asked[role] = _number(role, text)
+        elif role in _LISTED:
+            asked[role] = _parts(text)
+        elif role in _MAPPED:
+            asked[role] = {**asked.get(role, {}), **_pairs(role, text)}
+        elif role in _NAMED:
+            asked[role] = _several(role, text)
+        else:
+            single[role] = text
+    return _with_single(asked, single, find_system) if single else asked
+
+
+def _with_single(
+    asked: dict[str, Any], single: Mapping[str, str], find_system: Callable[[], Any] | None
+) -> dict[str, Any]:
+    """`theta1=theta`: the column of one of the system's own names."""
+    known = (*_ONE, *_NAMED, *_LISTED, *_MAPPED, *_NUMBER)
+    if find_system is None:
+        name, column = next(iter(single.items()))
+        raise UserError(
+            f"{unknown_name('role', name, known)} If {name!r} is what a coordinate or an input "
+            f"should be called, write --role coordinates={name}:{column} or inputs={name}:{column}."
+        )
+    system = find_system()
+    rates = dict(zip(system.rate_names, system.coordinate_names, strict=True))
+    asked = {**asked, **{role: _mapping(asked, role) for role in _NAMED}}
+    for name, column in single.items():
+        if name in system.coordinate_names:
+            asked["coordinates"][name] = column
+        elif name in rates:
+            asked["rates"][rates[name]] = column
+        elif name in system.input_names:
+            asked["inputs"][name] = column
+        elif name in system.parameter_names:
+            asked["parameters"][name] = _value("parameters", column)
+        else:
+            names = (*system.coordinate_names, *rates, *system.input_names)
+            raise unknown_name("role, or name of the mechanism:", name, (*known, *names))
+    return {role: value for role, value in asked.items() if value or role not in _NAMED}
+
+
+def _mapping(asked: Mapping[str, Any], role: str) -> dict[str, Any]:
+    """What was asked of a role by name, however it was written."""
+    given = asked.get(role) or {}
+    if isinstance(given, Mapping):
+        return dict(given)
+    names = list(_mapping(asked, "coordinates")) if role == "rates" else given
+    if len(names) != len(given):
+        raise UserError(
+            f"{len(given)} rates for {len(names)} coordinates ({', '.join(names)}). Give each as "
+            f"--role rates={names[0] if names else 'theta'}:COLUMN."
+        )
+    return {name: column for name, column in zip(names, given, strict=True) if column is not None}
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _pairs(role: str, text: str) -> dict[str, str]:
+    pairs = [part.rpartition(":") for part in _parts(text)]
+    if not all(name and colon and value for name, colon, value in pairs):
+        raise UserError(f"--role {role}={text} is not name:value, such as {role}=theta:deg.")
+    return {name: value for name, _, value in pairs}
+
+
+def _several(role: str, text: str) -> Any:
+    """Names with commas; `name:column` where the system's name is another one."""
+    parts = _parts(text)
+    if not any(":" in part for part in parts):
+        return parts
+    pairs = [part.partition(":") for part in parts]
+    if len({name for name, _, _ in pairs}) < len(pairs):
+        raise UserError(f"--role {role}={text} names one twice. Name each once.")
+    return {name: _value(role, column) if colon else name for name, colon, column in pairs}
+
+
+def _value(role: str, text: str) -> str | float:
+    """A column; of a parameter also a number."""
+    if role != "parameters":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _number(role: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UserError(f"--role {role}={text}: {text!r} is not a number.") from None
+
+
+def holdout_of(text: str) -> tuple[float, tuple[str, ...]]:
+    """A part of the runs, or files.
+
+    **Arguments:**
+
+    - `text`: such as "0.2", or "last.csv,other.csv".
+
+    **Returns:**
+
+    The part, and the files; one of the two is nothing.
+    """
+    try:
+        fraction = float(text)
+    except ValueError:
+        return 0.0, tuple(part.strip() for part in text.split(",") if part.strip())
+    if not 0 <= fraction < 1:
+        raise UserError(f"--holdout is {text}; a part must be at least 0 and below 1.")
+    return fraction, ()
 
 
 def typed_command(command: Callable, given: Mapping[str, Any]) -> str:

@@ -6,7 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from mbdnode.cli.arguments import typed_command
+from mbdnode.cli.arguments import columns_of, holdout_of, typed_command
+from mbdnode.cli.interrupts import INTERRUPTED, leaving_at_once
+from mbdnode.cli.output import counting, training_progress
+from mbdnode.data.atomic import find_files, must_be_file
+from mbdnode.data.folders import check_folder
 
 # Runs that diverge are listed up to this line; all of them are in the report.
 _MOST_LINES = 6
@@ -76,11 +80,6 @@ def fit(
     Everything is checked before anything is trained, and nothing is written before it is trained.
     """
     command = typed_command(fit, locals())
-
-    from mbdnode.cli.app import CODE, leaving_at_once
-    from mbdnode.cli.log_roles import holdout_of
-    from mbdnode.data.folders import check_folder
-
     check_folder(out, "fit")
     fraction, held_logs = holdout_of(holdout)
     with leaving_at_once():
@@ -101,7 +100,6 @@ def fit(
         holdout_logs=held_logs,
         epochs=epochs,
     )
-    from mbdnode.cli.output import counting, training_progress
     from mbdnode.data.logs.roles import hints_as_options
 
     with leaving_at_once(), hints_as_options(), counting("reading", "row") as counted:
@@ -119,7 +117,7 @@ def fit(
         typer.echo(f"  {label:<18} {value}")
     typer.echo(f"  {'report':<18} {out / PAGE}")
     if fitted.fit.outcome == "interrupted":
-        raise typer.Exit(CODE)
+        raise typer.Exit(INTERRUPTED)
     if fitted.fit.outcome == "diverged":
         raise typer.Exit(1)
 
@@ -132,8 +130,6 @@ def _check_request(
     mechanism: str,
 ) -> dict[str, Any]:
     """The roles, and an error for a wrong path or role before JAX is loaded."""
-    from mbdnode.data.atomic import find_files, must_be_file
-
     find_files(logs)
     if held_logs:
         find_files(held_logs)
@@ -142,7 +138,6 @@ def _check_request(
     if columns is not None:
         must_be_file(columns)
 
-    from mbdnode.cli.log_roles import columns_of
     from mbdnode.data.logs.request import make_request
     from mbdnode.data.logs.roles import hints_as_options
 

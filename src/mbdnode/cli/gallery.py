@@ -5,22 +5,22 @@ from typing import Annotated
 
 import typer
 
+from mbdnode.cli.interrupts import leaving_at_once
+from mbdnode.cli.output import new_console, new_table
+from mbdnode.data.folders import check_folder, folder_name, open_folder
+
 
 def gallery(
     out: Annotated[
-        Path, typer.Option("--out", help="Directory for the figures.", metavar="DIR")
+        Path, typer.Option("--out", help="Folder for the figures.", metavar="DIR")
     ] = Path("gallery"),
 ) -> None:
-    """Simulate every case, print a table and draw figures."""
-    from mbdnode.data.folders import check_folder, folder_name, open_folder
-
+    """Simulate every case, print a table of residuals and times, and draw figures."""
     check_folder(out, "gallery")
 
-    from mbdnode.cli.app import leaving_at_once
-    from mbdnode.cli.output import new_console, new_table
     from mbdnode.report import draw_case, draw_overview, save
     from mbdnode.reproduction.cases import CASES
-    from mbdnode.reproduction.gallery import HEADINGS, NUMBERS, exhibit
+    from mbdnode.reproduction.gallery import HEADINGS, NUMBERS, simulate_entry
 
     console = new_console()
     table = new_table(console, *HEADINGS, numbers=NUMBERS, folding="case")
@@ -33,20 +33,20 @@ def gallery(
         for case in shown_cases:
             progress.update(f"Simulating and drawing {case.name}")
             with leaving_at_once():
-                shown = exhibit(case)
-                figure = draw_case(shown.scene) if shown.failure is None else None
-            table.add_row(*shown.row)
+                entry = simulate_entry(case)
+                figure = draw_case(entry.scene) if entry.failure is None else None
+            table.add_row(*entry.row)
             if figure is None:
-                failures.append(shown.failure)
+                failures.append(entry.failure)
                 continue
             save(figure, out / files[case.name])
-            scenes.append(shown.scene)
+            scenes.append(entry.scene)
         progress.update("Drawing the overview")
         save(draw_overview(scenes), out / "overview.png")
     console.print(table)
     typer.echo()
-    typer.echo("Residuals and energy drift are the largest of the whole motion; '-' where there")
-    typer.echo("are no constraints, or where energy is not constant by nature (dampers, inputs).")
+    typer.echo("Residuals and energy drift are maxima over the trajectory; '-' where there are no")
+    typer.echo("constraints, or where the energy is not conserved (dampers, inputs).")
     typer.echo(f"Figures: {out / 'overview.png'}, and one for each case beside it.")
     for failure in failures:
         typer.echo(f"error: {failure}", err=True)

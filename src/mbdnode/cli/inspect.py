@@ -1,11 +1,25 @@
 """`mbdnode inspect`: what is in logs, and what can be done with them."""
 
+import math
+import shlex
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
 
+from mbdnode.cli.output import new_console, new_table
+from mbdnode.data.atomic import find_files
 from mbdnode.errors import UserError
+
+if TYPE_CHECKING:
+    from mbdnode.data.logs.inspection import ColumnView, LogView, Sampling
+
+# The width of the labels.
+_LABEL = 9
 
 
 def inspect(
@@ -26,11 +40,8 @@ def inspect(
 
     Nothing is changed, and no guess is used: write down what is right.
     """
-    from mbdnode.data.atomic import find_files
-
     found_files = find_files(logs)
 
-    from mbdnode.cli.inspecting import print_advice, print_failure, print_total, print_view
     from mbdnode.data.logs import open_logs
     from mbdnode.data.logs.columns_file import write_columns
     from mbdnode.data.logs.inspection import look_at
@@ -43,20 +54,220 @@ def inspect(
         try:
             found = [look_at(log) for log in open_logs(path)]
         except UserError as error:
-            print_failure(path, error)
+            _print_failure(path, error)
             failed += 1
             continue
         for view in found:
-            print_view(view)
+            _print_view(view)
         views += found
         good.append(path)
     if len(views) + failed > 1:
-        print_total(views, failed)
+        _print_total(views, failed)
     if views:
         if write is not None:
             write_columns(views[0].guess, write)
-        print_advice(views[0], good, logs if not failed else map(str, good), write)
+        _print_advice(views[0], good, logs if not failed else map(str, good), write)
         if write is not None:
             typer.echo(f"Wrote {write}")
     if failed:
         raise typer.Exit(2)
+
+
+def _print_view(view: "LogView") -> None:
+    """Print a log: its columns as a table, its sampling and what is odd as lines."""
+    console = new_console()
+    console.print(f"[bold]{escape(view.name)}[/]", soft_wrap=True)
+    count = f"{view.rows:,}" if view.is_all else f"first {view.rows:,}"
+    columns = "1 column" if len(view.columns) == 1 else f"{len(view.columns)} columns"
+    _line("content", f"{count} rows, {columns}, {view.described}")
+    if view.guess.run is not None:
+        _line("runs", f"{view.runs:,} by {view.guess.run}")
+    if view.sampling is None:
+        _line("time", "no column was recognised as the time")
+    else:
+        for label, text in _sampling_lines(view.sampling):
+            _line(label, text)
+    table = new_table(
+        console,
+        *("column", "unit", "role", "min", "max", "noise", "remarks"),
+        numbers=("min", "max", "noise"),
+        folding="remarks",
+    )
+    for column in view.columns:
+        table.add_row(
+            escape(_short(column.name, 22)),
+            escape(_short(column.unit, 8)) or "-",
+            f"{column.role}?" if column.role != "-" else "-",
+            _number(column.minimum),
+            _number(column.maximum),
+            _noise(column),
+            escape(", ".join([*_reason(column), *column.remarks])) or "-",
+        )
+    console.print()
+    console.print(table)
+    console.print()
+    for warning in view.warnings:
+        _line("warning", warning, style="yellow")
+    if view.warnings:
+        console.print()
+
+
+def _print_failure(path: Path, error: Exception) -> None:
+    """Print why a file cannot be read."""
+    console = new_console()
+    console.print(f"[bold]{escape(str(path))}[/]", soft_wrap=True)
+    _line("error", str(error), style="red")
+    console.print()
+
+
+def _print_total(views: "Sequence[LogView]", failed: int) -> None:
+    """Print what several logs are together."""
+    console = new_console()
+    console.print("[bold]In all[/]")
+    rows = sum(view.rows for view in views)
+    runs = sum(view.runs for view in views)
+    bad = f", {failed:,} that cannot be read" if failed else ""
+    _line("content", f"{len(views):,} logs, {runs:,} runs, {rows:,} rows{bad}")
+    steps = [view.sampling.step_s for view in views if view.sampling is not None]
+    steps = [step for step in steps if math.isfinite(step)]
+    if steps:
+        least, greatest = min(steps), max(steps)
+        text = f"{least:.4g} s" if greatest <= 1.01 * least else f"{least:.4g} to {greatest:.4g} s"
+        _line("steps", f"median {text}")
+    kinds = {tuple(column.name for column in view.columns) for view in views}
+    if len(kinds) > 1:
+        _line(
+            "warning",
+            f"the logs have {len(kinds)} different sets of columns: fit them apart",
+            style="yellow",
+        )
+    console.print()
+
+
+def _print_advice(
+    view: "LogView", files: Sequence[Path], typed: Iterable[str], written: Path | None
+) -> None:
+    """Print the guess in full, and what to type to use it, if that can be done.
+
+    **Arguments:**
+
+    - `view`: of the log whose roles were guessed.
+    - `files`: those that can be read.
+    - `typed`: the same as the user named them.
+    - `written`: the file that the roles were written to; None if they were not.
+    """
+    from mbdnode.data.logs.columns_file import columns_text
+
+    console, guess = new_console(), view.guess
+    if guess.is_complete:
+        console.print("[bold]What fit would do[/]")
+        missing = [name for name in guess.coordinates if name not in guess.rates]
+        _line("learn", f"the motion of {', '.join(guess.coordinates)}{_drive(guess.inputs)}")
+        if missing:
+            _line("estimate", f"the rates of {', '.join(missing)}")
+    extra, problem = _needed(view, files)
+    if extra:
+        _line("cut", f"the runs where they cannot be followed: {problem}", style="yellow")
+    if guess.is_complete:
+        console.print()
+    file = str(written) if written is not None else "columns.toml"
+    how = "" if written is not None else f" (--write {escape(file)} does it)"
+    console.print(f"If these roles are right, put them in {escape(file)}{how}:")
+    for line in columns_text(guess).splitlines():
+        console.print(f"  {escape(line)}", soft_wrap=True)
+    if problem and not extra:
+        console.print("but fit would refuse:")
+        console.print(f"  {escape(problem)}", soft_wrap=True)
+        return
+    # The file is not there yet if it was not asked for, but most roles can be typed.
+    options = guess.options() if written is None else ""
+    columns = options or f"--columns {shlex.quote(file)}"
+    names = list(typed)
+    logs = " ".join(names if any("*" in name for name in names) else map(shlex.quote, names))
+    command = f"mbdnode fit {logs} {columns} --out {_free_folder()}"
+    if extra:
+        command += "".join(f" --role {role}" for role in extra)
+    console.print("or type:" if options else "and type:")
+    console.print(escape(f"  {command}"), soft_wrap=True)
+
+
+def _drive(inputs: Sequence[str]) -> str:
+    return f" under {', '.join(inputs)}" if inputs else ", with no inputs"
+
+
+def _needed(view: "LogView", files: Sequence[Path]) -> tuple[list[str], str]:
+    """The roles that must be added to the guess, and what stands in its way without them."""
+    from mbdnode.data.logs.inspection import obstacle
+    from mbdnode.data.logs.roles import hints_as_options
+
+    guess = view.guess
+    if not guess.is_complete:
+        lacking = "time" if guess.time is None else "coordinate"
+        name = next((column.name for column in view.columns if column.role == "-"), "column1")
+        example = f'time = "{name}"' if guess.time is None else f'coordinates = ["{name}"]'
+        return [], f"No {lacking} was recognised. Add a line such as {example} to that file."
+    with hints_as_options():
+        problem = obstacle(files, guess.arguments())
+        if problem and not obstacle(files, {**guess.arguments(), "gaps": "split"}):
+            return ["gaps=split"], problem
+    return [], problem
+
+
+def _free_folder() -> str:
+    """A name that a fit may be written to."""
+    names = ("fit", *(f"fit-{number}" for number in range(2, 1000)))
+    return next(name for name in names if not Path(name).exists())
+
+
+def _sampling_lines(sampling: "Sampling") -> list[tuple[str, str]]:
+    if not math.isfinite(sampling.step_s):
+        return [("time", "never increases")]
+    lines = [
+        (
+            "sampling",
+            f"median step {sampling.step_s:.4g} s, {_jitter(sampling)}, from "
+            f"{sampling.begin_s:g} s to {sampling.end_s:g} s",
+        )
+    ]
+    breaks = []
+    if sampling.gaps:
+        breaks.append(f"{sampling.gaps:,} longer than 5 steps, up to {sampling.longest_s:.4g} s")
+    if sampling.repeated:
+        breaks.append(f"{sampling.repeated:,} times repeated")
+    if sampling.back:
+        breaks.append(f"{sampling.back:,} times back")
+    longest = f"none, the longest step is {sampling.longest_s:.4g} s"
+    return [*lines, ("gaps", ", ".join(breaks) or longest)]
+
+
+def _jitter(sampling: "Sampling") -> str:
+    return "no jitter" if sampling.jitter < 1e-5 else f"jitter {100 * sampling.jitter:.2g} %"
+
+
+def _line(label: str, text: str, style: str = "dim") -> None:
+    """A label and its text, which goes on below itself on a narrow terminal."""
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(min_width=_LABEL, style=style, no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(label, escape(text))
+    new_console().print(Padding(grid, (0, 0, 0, 2)))
+
+
+def _short(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.4g}"
+
+
+def _noise(column: "ColumnView") -> str:
+    """As a part of the motion's own spread, which is how it matters."""
+    if math.isnan(column.noise) or not column.spread:
+        return "-"
+    part = column.noise / column.spread
+    return "none" if part < 1e-6 else f"{100 * part:.2g} %"
+
+
+def _reason(column: "ColumnView") -> list[str]:
+    return [column.reason] if column.reason and column.reason != "constant" else []

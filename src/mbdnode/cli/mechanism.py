@@ -5,6 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mbdnode.cli.arguments import parse_assignments
+from mbdnode.cli.interrupts import leaving_at_once
+from mbdnode.cli.output import new_console, new_table
+from mbdnode.data.atomic import must_be_file
+from mbdnode.data.folders import check_folder, open_folder
 from mbdnode.errors import UserError
 
 if TYPE_CHECKING:
@@ -40,13 +45,10 @@ def mechanism(
 
     The drawing is written as PNG and SVG, the trajectory as CSV and as an animated GIF.
     """
-    from mbdnode.cli.arguments import parse_assignments
-
     known = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
     _check_request(file, steps, dt, out)
 
-    from mbdnode.cli.app import leaving_at_once
     from mbdnode.mechanisms.planar import analyse, read_mechanism
 
     system = read_mechanism(file)
@@ -66,8 +68,6 @@ def mechanism(
 
 def _check_request(file: Path, steps: int | None, dt: float, out: Path | None) -> None:
     """Before anything is loaded."""
-    from mbdnode.data.atomic import must_be_file
-
     must_be_file(file)
     if steps is not None and out is None:
         raise UserError("--steps needs --out DIR, where the trajectory is to go. Add it.")
@@ -76,14 +76,10 @@ def _check_request(file: Path, steps: int | None, dt: float, out: Path | None) -
     if not 0 < dt < float("inf"):
         raise UserError(f"--dt is {dt:g}; it must be above zero and finite.")
     if out is not None:
-        from mbdnode.data.folders import check_folder
-
         check_folder(out, "mechanism")
 
 
 def _print_parts(system: "PlanarMechanism | PlanarKinematics") -> None:
-    from mbdnode.cli.output import new_console, new_table
-
     description, console = system.description, new_console()
     table = new_table(
         *(console, "body", "mass [kg]", "inertia [kg m^2]", "coordinates"),
@@ -142,7 +138,6 @@ def _write(system, found: "Analysis", changes: dict[str, float], trajectory, out
     import numpy as np
 
     from mbdnode.data import write
-    from mbdnode.data.folders import open_folder
     from mbdnode.report.animation import save_animation
     from mbdnode.report.planar_drawing import draw_mechanism, save_picture
 

@@ -5,7 +5,11 @@ from typing import Annotated
 
 import typer
 
+from mbdnode.cli.interrupts import leaving_at_once
+from mbdnode.cli.output import counting
+from mbdnode.data.folders import check_folder
 from mbdnode.errors import UserError
+from mbdnode.reproduction.cases import check_control_task
 
 
 def mpc(
@@ -48,9 +52,6 @@ def mpc(
     What is not given is as in the task. Everything is checked before the first step. With a learned
     model, the loop that plans with the equations of motion is run beside it, for comparison.
     """
-    from mbdnode.data.folders import check_folder
-    from mbdnode.reproduction.cases import check_control_task
-
     case = check_control_task(task)
     check_folder(out, "mpc")
     if model != "truth" and not (Path(model) / "model.safetensors").is_file():
@@ -68,16 +69,13 @@ def mpc(
     if steps is not None and steps < 1:
         raise UserError(f"--steps is {steps}; it must be at least 1.")
 
-    from mbdnode.cli.app import leaving_at_once
-    from mbdnode.cli.output import counting
-
     with leaving_at_once(), counting("controlling") as report:
-        from mbdnode.reproduction.control import carry_out, describe, write_result
+        from mbdnode.reproduction.control import describe_control, run_control_task, write_control
 
-        result = carry_out(task, model, changes, steps, report)
-    write_result(out, result)
+        result = run_control_task(task, model, changes, steps, report)
+    write_control(out, result)
     typer.echo(f"Wrote {out}")
-    for label, value in describe(result):
+    for label, value in describe_control(result):
         typer.echo(f"  {label:<18} {value}")
     if not bool(result.loop.status.ok):
         raise typer.Exit(1)

@@ -1,20 +1,29 @@
-"""The look of printed tables.
+"""Tables and progress on a terminal.
 
-Progress of a training or a loop: a bar in a terminal, a line now and then elsewhere.
+Progress of a training, of a loop, or of the many runs of a reproduction: a bar or a table that
+changes in a terminal, a line now and then elsewhere.
 """
 
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from mbdnode.reproduction.workers import Sign
+
+# Where there is no terminal: seconds between two lines of one training, and of one run of many.
+_QUIET_S, _RUN_QUIET_S = 5.0, 15.0
+_REFRESH_S = 0.25
 
 
 def new_console() -> Console:
@@ -51,9 +60,6 @@ def new_table(console: Console, *headings: str, numbers: tuple[str, ...], foldin
     return table
 
 
-_QUIET_S = 5.0
-
-
 @contextmanager
 def training_progress(epochs: int) -> Iterator[Callable[[dict[str, Any], int], None]]:
     """A function for `fit` to call after every epoch, form or chunk.
@@ -63,9 +69,8 @@ def training_progress(epochs: int) -> Iterator[Callable[[dict[str, Any], int], N
     - `epochs`: how many there will be.
     """
     if not sys.stderr.isatty():
-        yield _plain()
+        yield _training_lines()
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
 
@@ -88,7 +93,7 @@ def training_progress(epochs: int) -> Iterator[Callable[[dict[str, Any], int], N
         yield report
 
 
-def _plain() -> Callable[[dict[str, Any], int], None]:
+def _training_lines() -> Callable[[dict[str, Any], int], None]:
     last = time.perf_counter()
     start: tuple[float, int] | None = None
 
@@ -100,7 +105,7 @@ def _plain() -> Callable[[dict[str, Any], int], None]:
         if now - last < _QUIET_S and done < total:
             return
         last = now
-        if "stage" in row:  # Of a closed form: what follows takes another time each.
+        if "stage" in row:  # Of a regression, whose stages take different times.
             typer.echo(f"{row['stage']} {done:,} of {total:,}, error {row['loss']:.1e}", err=True)
             return
         left = (now - start[0]) / max(done - start[1], 1) * (total - done)
@@ -124,7 +129,7 @@ def counting(what: str, unit: str = "step") -> Iterator[Callable[[int, int | Non
     """
     last = time.perf_counter()
 
-    def plain(done: int, total: int | None) -> None:
+    def lines(done: int, total: int | None) -> None:
         nonlocal last
         now = time.perf_counter()
         if now - last > _QUIET_S:
@@ -133,12 +138,126 @@ def counting(what: str, unit: str = "step") -> Iterator[Callable[[int, int | Non
             typer.echo(f"{what}, {unit} {done:,}{of_all}", err=True)
 
     if not sys.stderr.isatty():
-        yield plain
+        yield lines
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@dataclass
+class _RunState:
+    """The last that is known of a run."""
+
+    state: str = "waiting"
+    where: str = ""
+    note: str = ""
+    epoch: int = 0
+    epochs: int = 0
+    attempt: int = 1
+    began: float | None = None
+    ended: float | None = None
+
+    def hear(self, event: "Sign") -> None:
+        now = time.monotonic()
+        if event.state == "running" and (self.state != "running" or event.attempt != self.attempt):
+            self.began, self.epoch, self.epochs = now, 0, 0
+        if event.state in ("finished", "failed"):
+            self.ended = now
+        if event.state == "finished":
+            self.epoch = self.epochs
+        self.state, self.note, self.attempt = event.state, event.note, event.attempt
+        self.where = event.where or self.where
+        if event.epochs:
+            self.epoch, self.epochs = event.epoch, event.epochs
+
+    @property
+    def seconds(self) -> float | None:
+        if self.began is None or self.state == "waiting":
+            return None
+        return (self.ended or time.monotonic()) - self.began
+
+    @property
+    def text(self) -> str:
+        again = f", attempt {self.attempt}" if self.attempt > 1 else ""
+        note = f": {self.note}" if self.note else ""
+        return f"{self.state}{again}{note}"
+
+
+@contextmanager
+def runs_progress(names: Sequence[str]) -> Iterator[Callable[["Sign"], None]]:
+    """A function to call with every event of a run.
+
+    **Arguments:**
+
+    - `names`: of the runs, in their order.
+    """
+    lines = {name: _RunState() for name in names}
+    if not sys.stderr.isatty():
+        yield _run_lines(lines)
+        return
+    from rich.live import Live
+
+    console = Console(stderr=True, highlight=False)
+
+    def draw() -> Table:
+        return _run_table(lines, console.size.height - 4)
+
+    live = Live(
+        get_renderable=draw,
+        console=console,
+        refresh_per_second=1 / _REFRESH_S,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    with live:
+        yield lambda event: lines[event.run].hear(event)
+    failed = [f"{name}: {line.note}" for name, line in lines.items() if line.state == "failed"]
+    done = sum(line.state == "finished" for line in lines.values())
+    typer.echo(
+        f"{done} of {len(lines)} runs finished" + "".join(f"\n{f}" for f in failed), err=True
+    )
+
+
+def _run_table(lines: dict[str, _RunState], height: int) -> Table:
+    """What runs now, then what comes next, as far as the terminal has room."""
+    states = [line.state for line in lines.values()]
+    counts = ", ".join(
+        f"{states.count(state)} {state}" for state in ("finished", "failed", "running", "waiting")
+    )
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), caption=counts)
+    for heading in ("run", "where", "state", "epochs", "seconds"):
+        number = heading in ("epochs", "seconds")
+        table.add_column(heading, justify="right" if number else "left", no_wrap=True)
+    rank = {"running": 0, "failed": 1, "waiting": 2, "finished": 3}
+    ordered = sorted(lines.items(), key=lambda item: rank[item[1].state])
+    for name, line in ordered[: max(height, 3)]:
+        epochs = f"{line.epoch:,} of {line.epochs:,}" if line.epochs else ""
+        seconds = "" if line.seconds is None else f"{line.seconds:.0f}"
+        table.add_row(escape(name), line.where, escape(line.text), epochs, seconds)
+    return table
+
+
+def _run_lines(lines: dict[str, _RunState]) -> Callable[["Sign"], None]:
+    last = dict.fromkeys(lines, 0.0)
+
+    def watch(event: "Sign") -> None:
+        line, now = lines[event.run], time.monotonic()
+        before = (line.state, line.attempt)
+        line.hear(event)
+        changed = (line.state, line.attempt) != before
+        if not changed and now - last[event.run] < _RUN_QUIET_S:
+            return
+        last[event.run] = now
+        done = sum(other.state in ("finished", "failed") for other in lines.values())
+        count = f"[{done} of {len(lines)}]"
+        seconds = f" after {line.seconds:.1f} s" if line.ended and line.seconds is not None else ""
+        epochs = "" if changed or not line.epochs else f", epoch {line.epoch:,} of {line.epochs:,}"
+        where = f" ({line.where})" if line.where else ""
+        typer.echo(f"{count} {event.run}: {line.text}{seconds}{epochs}{where}", err=True)
+
+    return watch

@@ -6,6 +6,10 @@ from typing import Annotated
 
 import typer
 
+from mbdnode.cli.arguments import columns_of, parse_assignments
+from mbdnode.cli.interrupts import leaving_at_once
+from mbdnode.data.atomic import check_destination, must_be_file
+from mbdnode.data.folders import find_result
 from mbdnode.errors import UserError
 
 
@@ -56,16 +60,11 @@ def predict(
     The file has the columns t, coordinates, velocities, inputs, and `outside`: 1 where state or
     inputs are farther from the training data than the data is from itself.
     """
-    from mbdnode.cli.arguments import parse_assignments
-    from mbdnode.data.atomic import check_destination
-
     check_destination(out)
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
     _check_request(folder, like, bool(start), inputs, steps, dt, columns)
 
-    from mbdnode.cli.app import leaving_at_once
-    from mbdnode.cli.log_roles import columns_of
     from mbdnode.data.logs.roles import hints_as_options
 
     with leaving_at_once(), hints_as_options():
@@ -105,9 +104,6 @@ def _check_request(
     columns: Path | None,
 ) -> None:
     """What can be said before anything is loaded."""
-    from mbdnode.data.atomic import must_be_file
-    from mbdnode.data.folders import find_result
-
     if like is not None:
         given = {"--initial": has_start, "--steps": steps is not None, "--dt": dt is not None}
         wrong = [option for option, is_given in given.items() if is_given]

@@ -5,8 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
+from mbdnode.cli.interrupts import GRACE_S, INTERRUPTED, leaving_at_once
+from mbdnode.cli.output import new_console, new_table, runs_progress
+from mbdnode.data.folders import check_folder
 from mbdnode.errors import UserError
+from mbdnode.reproduction.cases import check_case
 
 if TYPE_CHECKING:
     from mbdnode.reproduction.plan import Plan, PlannedRun
@@ -58,10 +63,6 @@ def reproduce(
     Everything is checked before anything is computed. A run that fails is a row that says so.
     """
     names = [None if text is None else _split(text) for text in (cases, models)]
-
-    from mbdnode.data.folders import check_folder
-    from mbdnode.reproduction.cases import check_case
-
     check_folder(out, "reproduce")
     for name in names[0] or ():
         check_case(name)
@@ -89,7 +90,7 @@ def reproduce(
         raise typer.Exit(_print_results(out))
     if done:
         typer.echo(f"{done} of {len(plan.runs)} runs are finished already.", err=True)
-    rows = _carry_out(plan, left, out, place) if left else {}
+    rows = _run_plan(plan, left, out, place) if left else {}
     typer.echo("Writing the report", err=True)
     report(plan, rows, out, place)
     raise typer.Exit(_print_results(out))
@@ -102,11 +103,9 @@ def _split(text: str) -> list[str]:
     return names
 
 
-def _carry_out(
+def _run_plan(
     plan: "Plan", left: "list[PlannedRun]", out: Path, place: "Place"
 ) -> "dict[str, Row]":
-    from mbdnode.cli.app import CODE, GRACE_S, leaving_at_once
-    from mbdnode.cli.campaign import campaign_progress
     from mbdnode.reproduction.cluster import ClusterLost
     from mbdnode.reproduction.reproduce import carry_out_plan, command_line
 
@@ -116,11 +115,11 @@ def _carry_out(
     farewell = f"Stopped. What is finished is kept; go on with:\n  {again}\n"
     leaving = leaving_at_once(GRACE_S, farewell) if alone else nullcontext()
     try:
-        with leaving, campaign_progress([run.name for run in left]) as watch:
+        with leaving, runs_progress([run.name for run in left]) as watch:
             return carry_out_plan(plan, left, out, place, watch)
     except KeyboardInterrupt:
         typer.echo(farewell, err=True, nl=False)
-        raise typer.Exit(CODE) from None
+        raise typer.Exit(INTERRUPTED) from None
     except ClusterLost as error:
         typer.echo(f"error: {error}\nWhat is finished is kept; go on with:\n  {again}", err=True)
         raise typer.Exit(1) from None
@@ -128,11 +127,22 @@ def _carry_out(
 
 def _print_results(out: Path) -> int:
     """The table; 0 if every row is good, 1 otherwise."""
-    from mbdnode.cli.results import is_good, print_results
     from mbdnode.reproduction.reproduce import PAGE, RESULTS, read_results
+    from mbdnode.reproduction.result_table import (
+        HEADINGS,
+        NUMBERS,
+        is_good,
+        table_notes,
+        table_rows,
+    )
 
-    rows = read_results(out)
-    print_results(rows)
+    rows, console = read_results(out), new_console()
+    table = new_table(console, *HEADINGS, numbers=NUMBERS, folding="case")
+    for texts in table_rows(rows):
+        table.add_row(*map(escape, texts))
+    console.print(table)
+    for note in table_notes(rows):
+        console.print(escape(note))
     bad = [row for row in rows if not is_good(row)]
     for row in bad:
         run = f"{row['case']}, {row['model']}, seed {row['seed']}"

@@ -6,7 +6,13 @@ from typing import Annotated
 
 import typer
 
+from mbdnode.cli.arguments import split_assignments
+from mbdnode.cli.interrupts import GRACE_S, INTERRUPTED, leaving_at_once
+from mbdnode.cli.output import training_progress
+from mbdnode.data.atomic import must_be_file
+from mbdnode.data.folders import check_folder, folder_name
 from mbdnode.errors import UserError
+from mbdnode.reproduction.cases import check_case
 
 
 def run(
@@ -62,12 +68,6 @@ def run(
             "them out, or name the case instead; --set can change single fields."
         )
 
-    from mbdnode.cli.app import CODE, GRACE_S, leaving_at_once
-    from mbdnode.cli.arguments import split_assignments
-    from mbdnode.data.atomic import must_be_file
-    from mbdnode.data.folders import check_folder, folder_name
-    from mbdnode.reproduction.cases import check_case
-
     texts = split_assignments("--set", changes or (), "key=value", "epochs=100")
     if case is not None:
         check_case(case)
@@ -95,8 +95,6 @@ def run(
         folder = out or Path("runs") / name
     checkpoint = open_folder(folder, chosen, resume=resume)
 
-    from mbdnode.cli.output import training_progress
-
     again = ["mbdnode", "run", "--config", f"{folder / 'config.json'}", "--out", f"{folder}"]
     farewell = f"Go on with: {shlex.join([*again, '--resume'])}\n"
     try:
@@ -107,7 +105,7 @@ def run(
             result = carry_out(chosen, report=report, checkpoint=checkpoint, resume=resume)
     except KeyboardInterrupt:
         typer.echo(farewell, err=True, nl=False)
-        raise typer.Exit(CODE) from None
+        raise typer.Exit(INTERRUPTED) from None
     write_result(folder, result)
     _print(result, folder, texts)
     if result.fit.outcome == "diverged" or not result.prediction.status.ok:

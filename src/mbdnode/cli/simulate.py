@@ -5,6 +5,11 @@ from typing import Annotated
 
 import typer
 
+from mbdnode.cli.arguments import parse_assignments
+from mbdnode.cli.interrupts import leaving_at_once
+from mbdnode.data.atomic import check_destination
+from mbdnode.reproduction.cases import check_case
+
 
 def simulate(
     case: Annotated[str, typer.Argument(help="A name from `mbdnode cases`.")],
@@ -36,25 +41,19 @@ def simulate(
 
     What is not given is as in the case. Everything is checked before anything is computed.
     """
-    from mbdnode.cli.arguments import parse_assignments
-    from mbdnode.data.atomic import check_destination
-    from mbdnode.reproduction.cases import check_case
-
     check_destination(out)
     check_case(case)
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
-
-    from mbdnode.cli.app import leaving_at_once
 
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():
         from mbdnode.data import write
         from mbdnode.report import summarise
         from mbdnode.reproduction.cases import get_case
-        from mbdnode.reproduction.gallery import prepare
+        from mbdnode.reproduction.simulate import prepare_case
 
-        run = prepare(
+        run = prepare_case(
             get_case(case),
             steps=steps,
             dt_s=dt,

@@ -53,7 +53,7 @@ class ControlResult:
     summary: Mapping[str, Any]
 
 
-def carry_out(
+def run_control_task(
     name: str,
     planned_with: str,
     changes: Mapping[str, Any],
@@ -120,7 +120,7 @@ def _summary(
     }
 
 
-def write_result(out: Path, result: ControlResult) -> None:
+def write_control(out: Path, result: ControlResult) -> None:
     """Write all files of a task, in place of an earlier one in the same folder."""
     replace_folder(out, KIND, lambda part: _fill(part, result))
 
@@ -154,7 +154,7 @@ def _decisions(loop: Trajectory) -> str:
     return text.getvalue()
 
 
-def describe(result: ControlResult) -> list[tuple[str, str]]:
+def describe_control(result: ControlResult) -> list[tuple[str, str]]:
     """What the user reads: labels and values."""
     loop, summary = result.loop, result.summary
     ranges = (

@@ -1,10 +1,12 @@
-"""The results of a reproduction as a table for a terminal."""
+"""The table of a reproduction: for each case, model, integrator and recipe one row over its seeds.
+
+`mbdnode reproduce` prints it; the page of the report has larger ones.
+"""
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mbdnode.cli.output import new_console, new_table
 from mbdnode.formatting import as_printed
 from mbdnode.report.tables import Verdict
 from mbdnode.reproduction.cases import CASES
@@ -17,55 +19,72 @@ from mbdnode.reproduction.reference import (
 )
 from mbdnode.training import RECIPE_LINES
 
+HEADINGS = ("case", "model", "by", "recipe", "paper", "ours", "verdict", "time [s]")
+NUMBERS = ("paper", "time [s]")
+
 
 def is_good(row: Mapping[str, Any]) -> bool:
-    """Whether the run ended as it should: trained to its end, and rolled out within numbers."""
+    """Whether the run ended as it should: trained to its end, and its rollout finite."""
     return row["outcome"] in ("completed", "stopped") and row["mse"] is not None
 
 
-def print_results(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print a line for each case, model, integrator and recipe, over all of its seeds."""
-    console = new_console()
-    table = new_table(
-        console,
-        *("case", "model", "by", "recipe", "paper", "ours", "verdict", "time [s]"),
-        numbers=("paper", "time [s]"),
-        folding="case",
-    )
-    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        names = tuple(row[name] for name in ("case", "model", "integrator", "recipe"))
-        groups.setdefault(names, []).append(row)
+def table_rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+    """The table's rows.
+
+    **Arguments:**
+
+    - `rows`: of the runs, as results.json has them.
+
+    **Returns:**
+
+    The texts below `HEADINGS`, row by row.
+    """
     last = ""
-    for (case, model, integrator, recipe), mine in groups.items():
-        printed = _reference(case, model, integrator, recipe)
-        errors = [row["mse"] for row in mine]
-        table.add_row(
+    for (case, model, integrator, recipe), mine in _groups(rows).items():
+        reference = _reference(case, model, integrator, recipe)
+        yield (
             case if case != last else "",
             model,
             integrator,
             recipe,
-            _printed(printed, integrator),
-            _spread(errors),
-            _verdict(mine, printed).kind,
+            _printed(reference, integrator),
+            _median_and_range([row["mse"] for row in mine]),
+            _verdict(mine, reference).kind,
             _times(mine),
         )
         last = case
-    console.print(table)
-    console.print("Errors are mean squares over all components and steps; 'by' is the integrator.")
-    console.print(
-        "The paper's are of MBD-NODE for a law, and by its own integrator where one is named."
-    )
-    for line in _studies(groups):
-        console.print(line)
+
+
+def table_notes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What is to be known of the table's numbers, line by line.
+
+    **Arguments:**
+
+    - `rows`: as for `table_rows`.
+
+    **Returns:**
+
+    The lines to print below the table.
+    """
+    yield "Errors are MSE over all components and steps; 'by' is the integrator."
+    yield "The paper's are of MBD-NODE for a law, and by its own integrator where one is named."
+    yield from _studies(_groups(rows))
     for recipe in dict.fromkeys(row["recipe"] for row in rows):
-        console.print(f"Recipe {recipe}: {RECIPE_LINES[recipe]}.")
-    console.print("The time is that of training (median) + compiling (greatest).")
-    shortened = dict.fromkeys(row["recipe"] for row in rows if row.get("quick"))
-    for recipe in shortened:
-        console.print(
-            f"Quick: the recipe {recipe} was cut to a tenth of its epochs; its own numbers differ."
-        )
+        yield f"Recipe {recipe}: {RECIPE_LINES[recipe]}."
+    yield "The time is that of training (median) + compiling (max)."
+    for recipe in dict.fromkeys(row["recipe"] for row in rows if row.get("quick")):
+        yield f"Quick: recipe {recipe} was cut to a tenth of its epochs; its own numbers differ."
+
+
+def _groups(
+    rows: Sequence[Mapping[str, Any]],
+) -> dict[tuple[str, ...], list[Mapping[str, Any]]]:
+    """The runs that differ by their seed alone."""
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        names = tuple(row[name] for name in ("case", "model", "integrator", "recipe"))
+        groups.setdefault(names, []).append(row)
+    return groups
 
 
 def _printed(reference: Reference | None, integrator: str) -> str:
@@ -106,19 +125,19 @@ def _reference(case: str, model: str, integrator: str, recipe: str) -> Reference
     return None
 
 
-def _spread(errors: Sequence[float | None]) -> str:
-    """The median; with several seeds also the least and the greatest."""
+def _median_and_range(errors: Sequence[float | None]) -> str:
+    """The median; with several seeds also min and max."""
     median = median_of_all(errors)
     found = [error for error in errors if error is not None]
     text = "failed" if median is None else as_printed(median)
     if len(errors) == 1 or not found:
         return text
-    greatest = as_printed(max(found)) if len(found) == len(errors) else "failed"
-    return f"{text} \\[{as_printed(min(found))}, {greatest}]"
+    largest = as_printed(max(found)) if len(found) == len(errors) else "failed"
+    return f"{text} [{as_printed(min(found))}, {largest}]"
 
 
 def _times(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The median time to train, and the greatest to compile, which later seeds need not do."""
+    """The median time to train, and the longest to compile, which later seeds need not do."""
     both = [
         [row[quantity] for row in rows if row.get(quantity) is not None]
         for quantity in ("train_seconds", "compile_seconds")
