@@ -5,12 +5,14 @@ package: each annotated shape is then checked at every call. Diffrax and Optimis
 with strict promotion, so there are no exceptions to it.
 """
 
+import shutil
 import signal
 import sys
 from pathlib import Path
 
 import jax
 import jaxtyping
+import pytest
 
 # A shell starts what runs in its background with interrupts ignored, and children inherit that;
 # the tests of Ctrl-C need what a user at a terminal has.
@@ -24,3 +26,18 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # The mechanisms and problems that several folders of tests share are modules beside this file.
 sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """A headless Chromium, ended when the tests are done."""
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip(
+            "there is no `chromium` on the PATH, so the page is not tried in a browser; "
+            "`apt-get install chromium`, or what your system has, brings one"
+        )
+    from browser import Browser
+
+    with Browser(program, tmp_path_factory.mktemp("chromium")) as running:
+        yield running

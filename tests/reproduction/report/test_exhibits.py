@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from report.samples import (
+from predictions import truth_of
+from reproduction.report.samples import (
     chapter,
     crank_chapter,
     entry,
     failed_entry,
     mass_spring_chapter,
     pendulum_chapter,
-    truth_of,
 )
 
 from mbdnode.reproduction.report.chapters import Exhibit, Probe

@@ -9,8 +9,8 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from report.browser import Tab
-from report.samples import diverging, drifting, truth_of
+from browser import Tab
+from predictions import diverging, drifting, truth_of
 
 from mbdnode.evaluation import HeldOut, Horizon, score
 from mbdnode.mechanisms import SinglePendulum, SliderCrank

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from report.samples import chapter, failed_entry, reproduction, row
+from reproduction.report.samples import chapter, failed_entry, reproduction, row
 
 from mbdnode.report.tables import to_csv, to_markdown
 from mbdnode.reproduction.reference import Reference

@@ -5,7 +5,7 @@ import io
 from dataclasses import replace
 
 import pytest
-from report.samples import (
+from reproduction.report.samples import (
     chapter,
     crank_chapter,
     entry,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
-from report.samples import chapter, entry, failed_entry, pendulum_chapter, reproduction
+from reproduction.report.samples import chapter, entry, failed_entry, pendulum_chapter, reproduction
 
 from mbdnode.reproduction.report.chapters import file_name
 from mbdnode.reproduction.report.figures import DRAWERS
