@@ -8,7 +8,7 @@ from mbdnode.cli.app import app
 from mbdnode.cli.arguments import columns_of, spread
 from mbdnode.cli.inspect import inspect
 from mbdnode.data.logs.columns_file import load_columns
-from mbdnode.data.logs.request import Reader, make_request
+from mbdnode.data.logs.reading import Reader, make_request
 
 if not any(command.callback is inspect for command in app.registered_commands):
     app.command()(inspect)

@@ -138,7 +138,7 @@ def _check_request(
     if columns is not None:
         must_be_file(columns)
 
-    from mbdnode.data.logs.request import make_request
+    from mbdnode.data.logs.reading import make_request
     from mbdnode.data.logs.roles import hints_as_options
 
     with hints_as_options():

@@ -17,7 +17,7 @@ import scipy.io
 
 from mbdnode.data.logs import Summary, open_logs, read
 from mbdnode.data.logs.inspection import look_at
-from mbdnode.data.logs.request import Reader, make_request
+from mbdnode.data.logs.reading import Reader, make_request
 
 ROLES = {"time": "t", "coordinates": ["theta"], "rates": ["omega"], "inputs": ["torque"]}
 NAMES = ("t", "theta", "omega", "torque")

@@ -1,22 +1,23 @@
-"""From the rows of a run to pieces without holes: every row has one fate, and all are counted.
+"""From the rows of a run to pieces without holes, and angles without jumps.
 
-Angles that a sensor wraps to one turn, made continuous again.
+Rows that are missing, repeated or out of order are cut or merged; every row has one fate, and all
+are counted. A gap in time ends a piece.
 
-Where a reading jumps by more than half a turn between two samples, a whole number of turns is added
-so that the step is as near as possible to the one expected: that of the measured rate, where there
-is one, and none at all otherwise.
+An angle that a sensor wraps to one turn is made continuous again: where a reading jumps by more
+than half a turn between two samples, a whole number of turns is added so that the step is as near
+as possible to the one expected: that of the measured rate, where there is one, and none at all
+otherwise.
 """
 
 import itertools
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from mbdnode.data.logs.log import HUGE
 from mbdnode.data.logs.roles import setting
-from mbdnode.data.logs.summary import Account, Note, counted
+from mbdnode.data.logs.runs import Run
+from mbdnode.data.logs.summary import Account, counted
 from mbdnode.errors import UserError
 
 # A step of this many medians is a gap; what is shorter is an uneven step, which training can use.
@@ -24,44 +25,12 @@ _GAP = 5.0
 _UNEVEN = 1.5
 # Times nearer than this part of a median step are the same time, but for round-off.
 _SAME = 1e-6
-
-
-@dataclass
-class Run:
-    """The rows of one run.
-
-    **Arguments:**
-
-    - `place`: the file and the run, for messages.
-    - `label`: of the run, if the file has several.
-    - `t`: times in seconds.
-    - `table`: the other columns, in SI.
-    - `labels`: the columns' names in the file.
-    - `rows`: the number of each row in the file.
-    - `where`: how a user finds a row of the file.
-    - `parameters`: by name.
-    - `truncated`: rows that break off at the end of the file, and are not here.
-    - `notes`: what was done.
-    """
-
-    place: str
-    label: str | None
-    t: np.ndarray
-    table: np.ndarray
-    labels: tuple[str, ...]
-    rows: np.ndarray
-    where: Callable[[int], str]
-    parameters: dict[str, float] = field(default_factory=dict)
-    truncated: int = 0
-    notes: list[Note] = field(default_factory=list)
-
-    def note(self, kind: str, text: str) -> None:
-        """Add a note of this place."""
-        self.notes.append(Note(kind, text, self.place))
-
-    def take(self, index: np.ndarray | slice) -> None:
-        """Keep some rows."""
-        self.t, self.table, self.rows = self.t[index], self.table[index], self.rows[index]
+TURN = 2 * np.pi
+_ANGLES = re.compile(
+    r"(^|_)(theta|phi|psi|alpha|beta|gamma|delta|angle|ang|yaw|pitch|roll|heading|azimuth|crank|rot)"
+    r"\d*($|_)",
+    re.IGNORECASE,
+)
 
 
 def clean(run: Run, gaps: str, longest_step_s: float | None) -> tuple[list[slice], Account, float]:
@@ -221,17 +190,9 @@ def _gaps(run: Run, steps, inside, median: float, gaps: str, longest_s: float | 
     return [int(i) for i in long]
 
 
-TURN = 2 * np.pi
-_NAMES = re.compile(
-    r"(^|_)(theta|phi|psi|alpha|beta|gamma|delta|angle|ang|yaw|pitch|roll|heading|azimuth|crank|rot)"
-    r"\d*($|_)",
-    re.IGNORECASE,
-)
-
-
 def sounds_like_angle(name: str) -> bool:
     """Whether a column is an angle by its name."""
-    return bool(_NAMES.search(name))
+    return bool(_ANGLES.search(name))
 
 
 def is_wrapped(values: np.ndarray, turn: float = TURN) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from mbdnode.data.logs.cleaning import TURN, is_wrapped, sounds_like_angle
 from mbdnode.data.logs.guess import Guess, guess_from
 from mbdnode.data.logs.log import AbstractLog, Sample, column_name, take_sample
-from mbdnode.data.logs.request import Reader, make_request
+from mbdnode.data.logs.reading import Reader, make_request
 from mbdnode.data.logs.units import find_unit, why_unclear
 from mbdnode.data.signal import noise_level
 from mbdnode.errors import UserError

@@ -1,8 +1,8 @@
 """Sampled signals: the noise in a column, smoothed values, and derivatives with their errors."""
 
+from mbdnode.data.signal.differentiation import FEWEST_ROWS, Rate, choose_window, estimate_rate
 from mbdnode.data.signal.noise import noise_level, noise_levels, quantum
 from mbdnode.data.signal.polynomials import Window, differentiate, local_values
-from mbdnode.data.signal.rates import FEWEST_ROWS, Rate, choose_window, estimate_rate
 
 __all__ = [
     "FEWEST_ROWS",

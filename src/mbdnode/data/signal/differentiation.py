@@ -1,4 +1,4 @@
-"""Windows as wide as the noise asks for, and rates with their errors.
+"""Rates (velocities) estimated from positions, with their errors; the noise chooses the window.
 
 The expected squared error of a polynomial's value or slope, `w . x`, has two parts,
 

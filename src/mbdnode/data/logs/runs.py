@@ -1,16 +1,54 @@
-"""Where the roles are in one log, and its runs read from there in SI."""
+"""The runs of one log: where the roles' columns are, and the rows of each run, in SI."""
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from mbdnode.data.logs.cleaning import Run
 from mbdnode.data.logs.log import AbstractLog, Block
 from mbdnode.data.logs.roles import Found, Roles, find_column, missing_column, setting
+from mbdnode.data.logs.summary import Note
 from mbdnode.errors import UserError, check_memory
+
+
+@dataclass
+class Run:
+    """The rows of one run.
+
+    **Arguments:**
+
+    - `place`: the file and the run, for messages.
+    - `label`: of the run, if the file has several.
+    - `t`: times in seconds.
+    - `table`: the other columns, in SI.
+    - `labels`: the columns' names in the file.
+    - `rows`: the number of each row in the file.
+    - `where`: how a user finds a row of the file.
+    - `parameters`: by name.
+    - `truncated`: rows that break off at the end of the file, and are not here.
+    - `notes`: what was done.
+    """
+
+    place: str
+    label: str | None
+    t: np.ndarray
+    table: np.ndarray
+    labels: tuple[str, ...]
+    rows: np.ndarray
+    where: Callable[[int], str]
+    parameters: dict[str, float] = field(default_factory=dict)
+    truncated: int = 0
+    notes: list[Note] = field(default_factory=list)
+
+    def note(self, kind: str, text: str) -> None:
+        """Add a note of this place."""
+        self.notes.append(Note(kind, text, self.place))
+
+    def take(self, index: np.ndarray | slice) -> None:
+        """Keep some rows."""
+        self.t, self.table, self.rows = self.t[index], self.table[index], self.rows[index]
 
 
 @dataclass(frozen=True)
@@ -132,6 +170,66 @@ def _say_units(log: AbstractLog, used: list[Found]) -> None:
                 "converted",
                 f"{found.label!r} from {unit.symbol} to {unit.si}, times {unit.factor:.6g}",
             )
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the columns of a trajectory are called.
+
+    `estimated` are the rates that were not recorded.
+    """
+
+    coordinates: tuple[str, ...]
+    rates: tuple[str, ...]
+    inputs: tuple[str, ...]
+    estimated: tuple[str, ...] = ()
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """The coordinates, and the rates that were measured."""
+        measured = [name for name in self.rates if name not in self.estimated]
+        return (*self.coordinates, *measured)
+
+
+def names_of(layout: Layout, roles: Roles, inputs_apart: Sequence[str] | None) -> Names:
+    """The names as the user wrote them, but without a unit that the values no longer have.
+
+    **Arguments:**
+
+    - `layout`, `roles`: what the columns are.
+    - `inputs_apart`: the names of inputs with their own times; None if they have the states'.
+
+    **Returns:**
+
+    `Names`. Raises `UserError` if two columns would have one name.
+    """
+
+    def plain(pairs, columns):
+        return [f.plain(name, column) for (name, column), f in zip(pairs, columns, strict=True)]
+
+    coordinates = plain(roles.coordinates, layout.coordinates)
+    inputs = plain(roles.inputs, layout.inputs) if inputs_apart is None else list(inputs_apart)
+    rates = []
+    for name, column, found in zip(coordinates, roles.rates, layout.rates, strict=True):
+        rate = f"{name}_dot" if found is None or column is None else found.plain(column, column)
+        rates.append(f"{name}_dot" if rate in (*coordinates, *inputs, *rates) else rate)
+    _check_names(coordinates, inputs)
+    estimated = [name for name, found in zip(rates, layout.rates, strict=True) if found is None]
+    return Names(tuple(coordinates), tuple(rates), tuple(inputs), tuple(estimated))
+
+
+def _check_names(coordinates: list[str], inputs: list[str]) -> None:
+    """Raise `UserError` for two columns of one name, where one is a rate that is named for us."""
+    meant = {"t": "the time"} | {f"{name}_dot": f"the rate of {name!r}" for name in coordinates}
+    for role, names in (("coordinates", coordinates), ("inputs", inputs)):
+        for name in names:
+            if name in meant:
+                word = role.removesuffix("s")
+                raise UserError(
+                    f"There would be two columns called {name!r}: {meant[name]} and the {word}. "
+                    f"Give the {word} another name: {setting(role, {'other_name': name})}."
+                )
+            meant[name] = f"the {role.removesuffix('s')}"
 
 
 def runs_of(layout: Layout, most_rows: int | None = None) -> Iterator[Run]:
