@@ -10,7 +10,7 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -98,35 +98,71 @@ def _typed(key: str, value: Any, hint: Any) -> Any:
     """Check one value against its annotation, and give it the type that it had when saved."""
     if hint is Any:
         return value
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        if value is None and type(None) in typing.get_args(hint):
-            return None
-        errors = []
-        for option in typing.get_args(hint):
-            try:
-                return _typed(key, value, option)
-            except UserError as error:
-                errors.append(error)
-        raise errors[0]
-    if typing.get_origin(hint) is typing.Literal:
-        if value not in typing.get_args(hint):
-            raise unknown_name(key, str(value), [str(o) for o in typing.get_args(hint)])
-        return value
-    if typing.get_origin(hint) is tuple and isinstance(value, (list, tuple)):
-        return tuple(_typed(key, v, typing.get_args(hint)[0]) for v in value)
-    if typing.get_origin(hint) in (dict, Mapping) and isinstance(value, Mapping):
-        inner = typing.get_args(hint)[1]
-        return {k: _typed(f"{key}.{k}", v, inner) for k, v in value.items()}
-    if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
-        return from_dict(hint, value)  # pyright: ignore[reportArgumentType]
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+    check = _BY_ORIGIN.get(typing.get_origin(hint), _typed_plain)
+    return check(key, value, hint)
+
+
+def _typed_union(key: str, value: Any, hint: Any) -> Any:
+    """The first of the types that takes the value; if none does, what the first says of it."""
+    options = typing.get_args(hint)
+    if value is None and type(None) in options:
+        return None
+    errors = []
+    for option in options:
+        try:
+            return _typed(key, value, option)
+        except UserError as error:
+            errors.append(error)
+    raise errors[0]
+
+
+def _typed_literal(key: str, value: Any, hint: Any) -> Any:
+    options = typing.get_args(hint)
+    if value not in options:
+        raise unknown_name(key, str(value), [str(option) for option in options])
+    return value
+
+
+def _typed_tuple(key: str, value: Any, hint: Any) -> tuple[Any, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise _wrong_type(key, value, hint)
+    return tuple(_typed(key, each, typing.get_args(hint)[0]) for each in value)
+
+
+def _typed_mapping(key: str, value: Any, hint: Any) -> dict[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise _wrong_type(key, value, hint)
+    inner = typing.get_args(hint)[1]
+    return {name: _typed(f"{key}.{name}", each, inner) for name, each in value.items()}
+
+
+def _typed_plain(key: str, value: Any, hint: Any) -> Any:
+    """A type without parts: a configuration in this one, a number, a text."""
+    if dataclasses.is_dataclass(hint):
+        if isinstance(value, Mapping):
+            return from_dict(hint, value)  # pyright: ignore[reportArgumentType]
+        if isinstance(value, hint):  # pyright: ignore[reportArgumentType]
+            return value
+    elif hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if isinstance(hint, type) and type(value) is hint:
+    elif type(value) is hint:
         return value
-    if dataclasses.is_dataclass(hint) and isinstance(value, hint):  # pyright: ignore
-        return value
+    raise _wrong_type(key, value, hint)
+
+
+def _wrong_type(key: str, value: Any, hint: Any) -> UserError:
     wanted = getattr(hint, "__name__", str(hint))
-    raise UserError(f"{key} is {value!r}; it must be of type {wanted}.")
+    return UserError(f"{key} is {value!r}; it must be of type {wanted}.")
+
+
+_BY_ORIGIN: dict[Any, Callable[[str, Any, Any], Any]] = {
+    typing.Union: _typed_union,
+    types.UnionType: _typed_union,
+    typing.Literal: _typed_literal,
+    tuple: _typed_tuple,
+    dict: _typed_mapping,
+    Mapping: _typed_mapping,
+}
 
 
 def _parsed(key: str, text: str, hint: Any) -> Any:

@@ -5,7 +5,7 @@ A guess is shown to the user, who may then write it down; it is never used silen
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -135,42 +135,78 @@ def guess_roles(log: AbstractLog) -> Guess:
 
 def guess_from(log: AbstractLog, sample: Sample) -> Guess:
     """As `guess_roles`, from rows that were read already."""
+    places = _places(log, sample)
     names = [h.raw or column_name(i) for i, h in enumerate(log.headings)]
-    reasons: dict[str, tuple[str, str]] = {}
-    free = {i for i in range(len(names)) if i in sample.columns}
+
+    def named(columns: Iterable[int]) -> tuple[str, ...]:
+        return tuple(names[i] for i in columns)
+
+    return Guess(
+        time=None if places.time is None else names[places.time],
+        coordinates=named(places.coordinates),
+        rates={names[i]: names[j] for i, j in places.rates.items()},
+        inputs=named(places.inputs),
+        parameters=(*named(places.parameters), *log.constants),
+        run=None if places.run is None else names[places.run],
+        reasons=_reasons(log, places, names),
+    )
+
+
+@dataclass(frozen=True)
+class _Places:
+    """The columns of each role by number; `pairs` are the rates that are seen to be derivatives."""
+
+    time: int | None
+    run: int | None
+    constant: list[int]
+    parameters: list[int]
+    inputs: list[int]
+    coordinates: list[int]
+    rates: dict[int, int]
+    pairs: dict[int, int]
+
+
+def _places(log: AbstractLog, sample: Sample) -> _Places:
+    """Role after role, each from the columns that those before it leave."""
+    free = {i for i in range(len(log.headings)) if i in sample.columns}
     time = _time(log, sample, free)
     run = _run(log, sample, free, time)
-    if time is not None:
-        by_name = bool(_TIME.match(log.headings[time].name))
-        reasons[names[time]] = ("time", "by its name" if by_name else "it increases evenly")
-    if run is not None:
-        reasons[names[run]] = ("run", "by its name")
-    free -= {i for i in (time, run) if i is not None}
+    free -= {time, run}
     still = {i for i in free if sample.is_constant(i)}
-    parameters = sorted(i for i in still if _PARAMETER.search(log.headings[i].name))
-    for i in parameters:
-        reasons[names[i]] = ("parameter", "by its name")
+    parameters = {i for i in still if _PARAMETER.search(log.headings[i].name)}
     inputs = {i for i in free - still if _is_input(log, i)}
-    pairs = {} if time is None else _derivatives_among(sample, time, sorted(free - still - inputs))
-    coordinates, rates = _coordinates(log, sorted(free - still - inputs), pairs)
-    for i in sorted(inputs):
-        reasons[names[i]] = ("input", "by its name")
-    for i in coordinates:
-        reasons[names[i]] = ("coordinate", "it has a rate" if i in rates else "by its name")
-    for i, j in rates.items():
-        seen = pairs.get(i) == j
-        reasons[names[j]] = ("rate", f"of {names[i]}, {'as its derivative' if seen else 'by name'}")
-    for i in sorted(still - set(parameters)):
-        reasons[names[i]] = ("-", "constant")
-    return Guess(
-        time=None if time is None else names[time],
-        coordinates=tuple(names[i] for i in coordinates),
-        rates={names[i]: names[j] for i, j in rates.items()},
-        inputs=tuple(names[i] for i in sorted(inputs)),
-        parameters=tuple([*(names[i] for i in parameters), *log.constants]),
-        run=None if run is None else names[run],
-        reasons=reasons,
+    moving = sorted(free - still - inputs)
+    pairs = {} if time is None else _derivatives_among(sample, time, moving)
+    coordinates, rates = _coordinates(log, moving, pairs)
+    return _Places(
+        time=time,
+        run=run,
+        constant=sorted(still - parameters),
+        parameters=sorted(parameters),
+        inputs=sorted(inputs),
+        coordinates=coordinates,
+        rates=rates,
+        pairs=pairs,
     )
+
+
+def _reasons(log: AbstractLog, places: _Places, names: list[str]) -> dict[str, tuple[str, str]]:
+    """For each column, its role and what speaks for it."""
+    reasons: dict[str, tuple[str, str]] = {}
+    if places.time is not None:
+        by_name = bool(_TIME.match(log.headings[places.time].name))
+        reasons[names[places.time]] = ("time", "by its name" if by_name else "it increases evenly")
+    if places.run is not None:
+        reasons[names[places.run]] = ("run", "by its name")
+    reasons |= {names[i]: ("parameter", "by its name") for i in places.parameters}
+    reasons |= {names[i]: ("input", "by its name") for i in places.inputs}
+    for i in places.coordinates:
+        why = "it has a rate" if i in places.rates else "by its name"
+        reasons[names[i]] = ("coordinate", why)
+    for i, j in places.rates.items():
+        why = "as its derivative" if places.pairs.get(i) == j else "by name"
+        reasons[names[j]] = ("rate", f"of {names[i]}, {why}")
+    return reasons | {names[i]: ("-", "constant") for i in places.constant}
 
 
 def _time(log: AbstractLog, sample: Sample, free: set[int]) -> int | None:

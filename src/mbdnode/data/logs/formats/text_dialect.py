@@ -217,46 +217,54 @@ def _headings(path, rows, above: int, comments: list[str], delimiter: str):
     """From the lines above the first row, or from the last comment there; and what is doubtful."""
     warnings: list[str] = []
     count = len(rows[above])
-    names, units = None, None
     titles = [rows[i] for i in _titles(rows, above)]
-    if len(titles) >= 2 and _are_units(titles[-1]):
-        names, units = titles[-2], titles[-1]
-    elif titles:
+    units = titles.pop() if len(titles) >= 2 and _are_units(titles[-1]) else [""] * count
+    if titles:
         names = titles[-1]
     elif above:
-        short = rows[above - 1]
-        if len(short) == count - 1 and all(not row[-1] for row in rows[above:] if row):
-            names = [*short, ""]  # A delimiter at the end of every row.
-        elif len(short) == count - 1 or delimiter == " ":
-            names = _aligned(short, count, warnings)
-        if names is None or len(short) > count:
-            raise UserError(
-                f"'{path}' has {len(short)} {'heading' if len(short) == 1 else 'headings'} "
-                f"({', '.join(short[:8])}) but {count} values in its first row, taken as "
-                f"{_NAMES_OF_DELIMITERS[delimiter]}-separated. Give every column one heading; a "
-                "decimal comma needs another delimiter."
-            )
-    elif comments:
-        for between in dict.fromkeys((delimiter, ",", " ")):
-            words = split(comments[-1], between)
-            if len(words) == count:
-                names = words
-                break
-        else:
-            words = comments[-1].split()
-            if len(comments) == 1 and len(words) < count and all(map(_WORD.match, words)):
-                names = _aligned(words, count, warnings)
+        names = _from_shorter_line(path, rows, above, delimiter, warnings)
+    else:
+        names = _from_comment(comments, count, delimiter, warnings)
     if names is None:
         warnings.append("no headings were found; the columns are called column1, column2, ...")
         names = [""] * count
-    headings = [read_heading(name) for name in names]
-    if units is not None:
-        bare = [unit.strip().strip("[]()") for unit in units]
-        headings = [
-            Heading(h.raw, h.name, unit) if unit else h
-            for h, unit in zip(headings, bare, strict=True)
-        ]
+    headings = []
+    for name, written in zip(names, units, strict=True):
+        heading, unit = read_heading(name), written.strip().strip("[]()")
+        headings.append(Heading(heading.raw, heading.name, unit) if unit else heading)
     return tuple(headings), warnings
+
+
+def _from_shorter_line(path, rows, above: int, delimiter: str, warnings: list[str]) -> list[str]:
+    """The line above the first row, which has other than its number of fields."""
+    short, count = rows[above - 1], len(rows[above])
+    one_less = len(short) == count - 1
+    if one_less and all(not row[-1] for row in rows[above:] if row):
+        return [*short, ""]  # A delimiter at the end of every row.
+    if one_less or (delimiter == " " and len(short) <= count):
+        return _aligned(short, count, warnings)
+    raise UserError(
+        f"'{path}' has {len(short)} {'heading' if len(short) == 1 else 'headings'} "
+        f"({', '.join(short[:8])}) but {count} values in its first row, taken as "
+        f"{_NAMES_OF_DELIMITERS[delimiter]}-separated. Give every column one heading; a "
+        "decimal comma needs another delimiter."
+    )
+
+
+def _from_comment(
+    comments: list[str], count: int, delimiter: str, warnings: list[str]
+) -> list[str] | None:
+    """The last comment above the first row, if it has the names of columns."""
+    if not comments:
+        return None
+    for between in dict.fromkeys((delimiter, ",", " ")):
+        words = split(comments[-1], between)
+        if len(words) == count:
+            return words
+    words = comments[-1].split()
+    if len(comments) == 1 and len(words) < count and all(map(_WORD.match, words)):
+        return _aligned(words, count, warnings)
+    return None
 
 
 def _titles(rows: list[list[str]], above: int) -> list[int]:
