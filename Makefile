@@ -36,6 +36,8 @@ bench: $(VENV)/.stamp-bench ## Measure speed, beside SciPy, MuJoCo and PyTorch (
 
 docs: $(VENV)/.stamp-docs ## Build the documentation; site/index.html, which needs no network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@! grep -rnE --include=*.html '<(script|link|img|iframe)[^>]*(src|href)="?(https?:)?//' site || \
+		{ echo "error: these pages would load something from a network"; exit 1; }
 
 clean: ## Remove the environment, figures and caches
 	rm -rf $(VENV) demo dist site .pytest_cache .ruff_cache .import_linter_cache

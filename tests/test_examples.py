@@ -1,5 +1,6 @@
 """The examples and the code in the documentation run, and say what is true."""
 
+import importlib
 import importlib.util
 import re
 from pathlib import Path
@@ -119,6 +120,16 @@ def test_every_public_room_has_a_page_in_the_reference():
     rooms = {path.parent.name for path in (ROOT / "src" / "mbdnode").glob("*/__init__.py")}
     internal = {"cli", "report"}  # commands say --help; drawings serve the pages that we write
     assert {r for r in rooms - internal if f"::: mbdnode.{r}\n" not in shown} == set()
+
+
+@pytest.mark.parametrize("page", [page for page in SITE if page.startswith("api/")])
+def test_reference_names_what_a_module_of_the_same_name_hides(page):
+    shown = (DOCS / page).read_text()
+    for room in re.findall(r"^::: (\S+)$", shown, re.MULTILINE):
+        home = ROOT / "src" / room.replace(".", "/")
+        names = getattr(importlib.import_module(room), "__all__", ()) if home.is_dir() else ()
+        hidden = {name for name in names if (home / f"{name}.py").exists()}
+        assert {n for n in hidden if f"::: {room}.{n}.{n}\n" not in shown} == set()
 
 
 def test_table_of_the_readme_has_every_case_and_calls_a_law_a_law():
