@@ -87,7 +87,7 @@ _HOMES = {
     "training_domain": "mbdnode.simulation",
     "write": "mbdnode.data",
 }
-_ROOMS = ("integrators", "mechanisms", "reproduction", "testing")
+_ROOMS = ("integrators", "mechanisms", "reproduction", "testing", "workflow")
 
 __all__ = [
     "FCNN",
@@ -137,6 +137,7 @@ __all__ = [
     "simulate",
     "testing",
     "training_domain",
+    "workflow",
     "write",
 ]
 

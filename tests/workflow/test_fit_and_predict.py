@@ -133,6 +133,38 @@ def test_prediction_like_a_log_has_its_rows_and_marks(fitted, place, capsys):
     assert said.endswith(f", theta1 {rmse:.2g} rad")
 
 
+def test_python_call_makes_the_same_folder_and_predictions_as_the_command(fitted, place):
+    mbd.workflow.fit_logs(
+        place / "run*.csv",
+        place / "fit-python",
+        columns={"time": "t", "coordinates": {"theta1": "theta1"}, "inputs": {"T": "T"}},
+        mechanism=str(place / "crank.toml"),
+        **{"recipe": "paper", "epochs": 3, "holdout": 0.25, "seed": 3},
+    )
+    files = {path.name: path.read_bytes() for path in fitted.iterdir()}
+    made = {path.name: path.read_bytes() for path in (place / "fit-python").iterdir()}
+    assert made.keys() == files.keys()
+    # The report has the command and the date in it, metrics and history the seconds.
+    page = html.unescape(made.pop("report.html").decode())
+    assert "mbdnode.workflow.fit_logs([" in page
+    assert "epochs=3" in page
+    one, other = json.loads(made.pop("metrics.json")), json.loads(files["metrics.json"])
+    assert {n: v for n, v in one.items() if "seconds" not in n} == {
+        n: v for n, v in other.items() if "seconds" not in n
+    }
+    made.pop("history.csv")
+    assert made == {name: files[name] for name in made}
+
+    run, scores = mbd.workflow.predict_like(place / "fit-python", place / "run1.csv")
+    mbd.write(run, place / "python.csv")
+    assert call("predict", fitted, "--like", place / "run1.csv", "--out", place / "p.csv") == 0
+    assert (place / "python.csv").read_bytes() == (place / "p.csv").read_bytes()
+    assert [column.name for column in scores.columns] == ["theta1"]
+    start = {"theta1": 1.0, "theta1_dot": 0.5}
+    run = mbd.workflow.predict_from(place / "fit-python", start, steps=5, dt_s=0.02)
+    assert float(run.t[-1]) == pytest.approx(0.1)
+
+
 def test_prediction_far_from_the_data_is_marked(fitted, place):
     start = ["--initial", "theta1=1", "theta1_dot=40", "--steps", "3", "--dt", "0.01"]
     assert call("predict", fitted, *start, "--out", place / "far.csv") == 0

@@ -1,4 +1,7 @@
-"""What a fitted model says of a start and inputs, and where it leaves what it has seen."""
+"""What a fitted model predicts, and where that is outside its training data.
+
+What `mbdnode predict` does, in Python: `predict_like` for a log, `predict_from` for any state.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,21 +21,21 @@ from mbdnode.multibody import AbstractSystem, consistent_state, resolve_paramete
 from mbdnode.simulation import simulate
 from mbdnode.trajectory import Trajectory, check_trajectory_size
 from mbdnode.workflow.completion import complete_runs
-from mbdnode.workflow.folder import StoredFit
+from mbdnode.workflow.folder import StoredFit, read_folder
 
 
 def predict_like(
-    stored: StoredFit,
-    log: str,
+    fit: StoredFit | str | Path,
+    log: str | Path,
     *,
-    inputs: str | None = None,
+    inputs: str | Path | None = None,
     parameters: Mapping[str, float] | None = None,
 ) -> tuple[Trajectory, Scores]:
-    """The motion of a log as the model has it, from the log's first state, under its inputs.
+    """The motion of a log as the model predicts it, from the log's first state, under its inputs.
 
     **Arguments:**
 
-    - `stored`: the fit.
+    - `fit`: the folder of a fit, or what `read_folder` makes of it.
     - `log`: a file with the same columns as those it was fitted to, holding one run.
     - `inputs`: the file of its inputs, if those have their own files; None for the one of the fit
         that has the log's name.
@@ -42,6 +45,7 @@ def predict_like(
 
     The prediction, with `outside`, and how far it is from what was recorded.
     """
+    stored, log = _opened(fit), str(log)
     model = _first(stored)
     _check_parameters(model, parameters or {})
     columns = {**stored.config.columns, **_input_files(stored.config.columns, log, inputs)}
@@ -59,7 +63,7 @@ def predict_like(
     return found, score([HeldOut(log, truth, found, outside, recorded)], model.coordinates)
 
 
-def _input_files(columns: Mapping[str, Any], log: str, inputs: str | None) -> dict[str, Any]:
+def _input_files(columns: Mapping[str, Any], log: str, inputs: str | Path | None) -> dict[str, Any]:
     """Of all files of inputs, the one that goes with a log."""
     patterns = columns.get("input_files")
     if patterns is None:
@@ -67,7 +71,7 @@ def _input_files(columns: Mapping[str, Any], log: str, inputs: str | None) -> di
             raise UserError("--like has the inputs in its own log. Leave --inputs out.")
         return {}
     if inputs is not None:
-        return {"input_files": inputs}
+        return {"input_files": str(inputs)}
     files = find_files(patterns)
     same = [file for file in files if file.stem == Path(log).stem]
     if len(files) > 1 and len(same) != 1:
@@ -79,19 +83,19 @@ def _input_files(columns: Mapping[str, Any], log: str, inputs: str | None) -> di
 
 
 def predict_from(
-    stored: StoredFit,
+    fit: StoredFit | str | Path,
     initial: Mapping[str, float],
-    inputs: str | None,
+    inputs: str | Path | None = None,
     *,
-    steps: int | None,
-    dt_s: float | None,
+    steps: int | None = None,
+    dt_s: float | None = None,
     parameters: Mapping[str, float] | None = None,
 ) -> Trajectory:
-    """The motion from a start.
+    """The motion from an initial state.
 
     **Arguments:**
 
-    - `stored`: the fit.
+    - `fit`: the folder of a fit, or what `read_folder` makes of it.
     - `initial`: coordinates and velocities by name; what is left out follows from the constraints,
         or is zero.
     - `inputs`: a log of times and inputs, read as those of the fit were; None for zero.
@@ -102,11 +106,12 @@ def predict_from(
 
     The prediction, with `outside`.
     """
+    stored = _opened(fit)
     model = _first(stored)
     if not isinstance(model, AbstractSystem):
         raise UserError(
-            f"{type(model).__name__} goes on from a recorded motion, not from any start. Use "
-            "--like LOG."
+            f"{type(model).__name__} goes on from a recorded motion, not from an initial state "
+            "alone. Use --like LOG."
         )
     _check_parameters(model, parameters or {})
     columns = stored.config.columns
@@ -122,7 +127,7 @@ def predict_from(
             raise UserError(
                 "The model has no inputs, so --inputs would change nothing. Leave it out."
             )
-        found = read_inputs(inputs, dt_s=dt_s, steps=steps, **columns)
+        found = read_inputs(str(inputs), dt_s=dt_s, steps=steps, **columns)
         zero = np.zeros(len(found.t))
         t, values = found.t, found.parameters
         u = np.stack([found.u.get(name, zero) for name in model.input_names], axis=1)
@@ -138,6 +143,10 @@ def _numbers(columns: Mapping[str, Any]) -> dict[str, float]:
     given = columns.get("parameters") or {}
     pairs = given.items() if isinstance(given, Mapping) else ()
     return {name: float(value) for name, value in pairs if not isinstance(value, str)}
+
+
+def _opened(fit: StoredFit | str | Path) -> StoredFit:
+    return fit if isinstance(fit, StoredFit) else read_folder(Path(fit))
 
 
 def _first(stored: StoredFit) -> Any:

@@ -1,0 +1,89 @@
+"""From logs to a folder, in one call: what `mbdnode fit` does, in Python."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mbdnode.data.folders import check_folder
+from mbdnode.data.logs.columns_file import load_columns
+from mbdnode.workflow.config import FitConfig
+from mbdnode.workflow.fit import Fitted, carry_out, prepare
+from mbdnode.workflow.folder import KIND, write_folder
+
+Files = str | Path | Sequence[str | Path]
+
+
+def fit_logs(
+    logs: Files,
+    out: str | Path,
+    *,
+    columns: Mapping[str, Any] | str | Path,
+    mechanism: str = "",
+    model: str = "",
+    recipe: str = "fast",
+    holdout: float | Files = 0.2,
+    seed: int = 0,
+    epochs: int | None = None,
+    report: Callable[[dict[str, Any], int], None] | None = None,
+) -> Fitted:
+    """Fit a model to logs, score it on held-out runs, and write a folder with a report.
+
+    The folder is that of `mbdnode fit` with the same settings, so `mbdnode predict` takes it. All
+    is checked before anything is trained, and nothing is written before it is trained.
+
+    **Arguments:**
+
+    - `logs`: files and patterns.
+    - `out`: the folder, which is new, empty, or that of an earlier fit.
+    - `columns`: the columns' roles, as arguments of `mbdnode.read` by name; or a TOML file of them,
+        such as `mbdnode inspect LOG --write FILE` makes.
+    - `mechanism`: a TOML file, `module:name` of one in Python, or a name of the catalogue; empty
+        for a system that is known by its logs alone.
+    - `model`, `recipe`: by name; the recipe's own model if none is named.
+    - `holdout`: the fraction of the runs that is held out (of a single run, of its end), or files.
+    - `seed`: of initial weights, random features and the order of samples.
+    - `epochs`: of a recipe that has them; None for its own.
+    - `report`: called with a row of the history and the number of all rows as training goes on.
+
+    **Returns:**
+
+    A `Fitted`: the model, where the training data lies, held-out predictions and their scores.
+    Raises `UserError` for what cannot be done.
+    """
+    path = Path(out)
+    check_folder(path, KIND)
+    given = {
+        "mechanism": str(mechanism),
+        "model": model,
+        "recipe": recipe,
+        "seed": seed,
+        "epochs": epochs,
+        **_held_out(holdout),
+    }
+    roles = dict(columns) if isinstance(columns, Mapping) else load_columns(Path(columns))
+    config = FitConfig(logs=_names(logs), columns=roles, **given)
+    fitted = carry_out(prepare(config), report=report)
+    write_folder(path, fitted, _call(config, path))
+    return fitted
+
+
+def _names(files: Files) -> tuple[str, ...]:
+    return (str(files),) if isinstance(files, (str, Path)) else tuple(map(str, files))
+
+
+def _held_out(holdout: float | Files) -> dict[str, Any]:
+    if isinstance(holdout, (int, float)):
+        return {"holdout": float(holdout)}
+    return {"holdout": 0.0, "holdout_logs": _names(holdout)}
+
+
+def _call(config: FitConfig, out: Path) -> str:
+    """The call as one would write it, for the report."""
+    default = FitConfig(logs=(), recipe=config.recipe)
+    words = [repr(list(config.logs)), repr(str(out)), f"columns={config.columns!r}"]
+    for name in ("mechanism", "model", "seed", "epochs"):
+        if (value := getattr(config, name)) != getattr(default, name):
+            words.append(f"{name}={value!r}")
+    words.append(f"recipe={config.recipe!r}")
+    words.append(f"holdout={list(config.holdout_logs) or config.holdout!r}")
+    return f"mbdnode.workflow.fit_logs({', '.join(words)})"
