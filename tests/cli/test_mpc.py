@@ -66,7 +66,7 @@ def test_learned_model_is_compared_with_the_truth(run, learned, tmp_path):
     truth = read_back(tmp_path / "loop" / "truth.csv", CartPole())
     loop = read_back(tmp_path / "loop" / "trajectory.csv", CartPole())
     assert float(truth.u[0, 0]) != float(loop.u[0, 0])
-    assert "beside the truth" in result.out
+    assert "against the truth" in result.out
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def fit(
     logs: Annotated[
         list[str],
         typer.Argument(
-            help="Files or patterns: CSV and its relatives, Parquet, MAT, HDF5, NPZ.",
+            help="Files or patterns: delimited text such as CSV, Parquet, MAT, HDF5, NPZ.",
             metavar="LOG...",
             show_default=False,
         ),
@@ -29,15 +29,15 @@ def fit(
     mechanism: Annotated[
         str,
         typer.Option(
-            help="What moves: a TOML file, module:name in Python, or a name of the catalogue. "
-            "Without one, what the log names.",
+            help="The mechanism: a TOML file, module:name in Python, or a name of the catalogue. "
+            "Without one, the log's coordinates, without constraints.",
             metavar="FILE.toml|module:name",
         ),
     ] = "",
     columns: Annotated[
         Path | None,
         typer.Option(
-            help="Which column is what; `mbdnode inspect LOG --write FILE` makes one.",
+            help="Roles of the columns; `mbdnode inspect LOG --write FILE` makes one.",
             metavar="MAP.toml",
         ),
     ] = None,
@@ -55,7 +55,7 @@ def fit(
         str,
         typer.Option(
             help="law (of the recipes fast and best), mbd-node, sonode, node, hnn, lnn, lstm or "
-            "fcnn; the recipe's own if not given.",
+            "fcnn; the recipe's own by default.",
             metavar="NAME",
             show_default=False,
         ),
@@ -66,18 +66,20 @@ def fit(
     holdout: Annotated[
         str,
         typer.Option(
-            help="What is not trained on: a part of the runs (of one run: of its end), or files.",
+            help="Held-out data: a fraction of the runs (of a single run, of its end), or files.",
             metavar="FRACTION|FILES",
         ),
     ] = "0.2",
-    seed: Annotated[int, typer.Option(help="Of weights, order and draw.", metavar="N")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Seed of weights, random features and order.", metavar="N")
+    ] = 0,
     epochs: Annotated[
-        int | None, typer.Option(help="Of a recipe that has them.", metavar="N")
+        int | None, typer.Option(help="Number of epochs, of a recipe that has them.", metavar="N")
     ] = None,
 ) -> None:
-    """Fit a model to logs, judge it by runs it has not seen, and write a report.
+    """Fit a model to logs, score it on held-out runs, and write a report.
 
-    Everything is checked before anything is trained, and nothing is written before it is trained.
+    All options are checked before training, and nothing is written before it has ended.
     """
     command = typed_command(fit, locals())
     check_folder(out, "fit")
@@ -161,7 +163,7 @@ def _finder(mechanism: str):
 
 
 def _judged(fitted) -> list[tuple[str, str]]:
-    """How well held-out runs are predicted, how far ahead, and where not."""
+    """How well held-out runs are predicted, and the valid prediction time."""
     from mbdnode.evaluation import percent
 
     scores, horizon = fitted.scores, fitted.horizon

@@ -26,19 +26,19 @@ def inspect(
     logs: Annotated[
         list[str],
         typer.Argument(
-            help="Files or patterns: CSV and its relatives, Parquet, MAT, HDF5, NPZ.",
+            help="Files or patterns: delimited text such as CSV, Parquet, MAT, HDF5, NPZ.",
             metavar="LOG...",
             show_default=False,
         ),
     ],
     write: Annotated[
         Path | None,
-        typer.Option(help="Write the guessed roles to this new TOML file.", metavar="FILE"),
+        typer.Option(help="Write the suggested roles to this new TOML file.", metavar="FILE"),
     ] = None,
 ) -> None:
-    """Say what is in logs: columns, likely roles, units, sampling, gaps, noise and ranges.
+    """Show what is in logs: columns, likely roles, units, sampling, gaps, noise and ranges.
 
-    Nothing is changed, and no guess is used: write down what is right.
+    Nothing is changed. Roles are only suggested: confirm them with --columns or --role of fit.
     """
     found_files = find_files(logs)
 
@@ -83,7 +83,7 @@ def _print_view(view: "LogView") -> None:
     if view.guess.run is not None:
         _line("runs", f"{view.runs:,} by {view.guess.run}")
     if view.sampling is None:
-        _line("time", "no column was recognised as the time")
+        _line("time", "no column was recognized as the time")
     else:
         for label, text in _sampling_lines(view.sampling):
             _line(label, text)
@@ -131,9 +131,10 @@ def _print_total(views: "Sequence[LogView]", failed: int) -> None:
     steps = [view.sampling.step_s for view in views if view.sampling is not None]
     steps = [step for step in steps if math.isfinite(step)]
     if steps:
-        least, greatest = min(steps), max(steps)
-        text = f"{least:.4g} s" if greatest <= 1.01 * least else f"{least:.4g} to {greatest:.4g} s"
-        _line("steps", f"median {text}")
+        shortest, longest = min(steps), max(steps)
+        text = f"{shortest:.4g}"
+        text += "" if longest <= 1.01 * shortest else f" to {longest:.4g}"
+        _line("steps", f"median {text} s")
     kinds = {tuple(column.name for column in view.columns) for view in views}
     if len(kinds) > 1:
         _line(
@@ -205,7 +206,7 @@ def _needed(view: "LogView", files: Sequence[Path]) -> tuple[list[str], str]:
         lacking = "time" if guess.time is None else "coordinate"
         name = next((column.name for column in view.columns if column.role == "-"), "column1")
         example = f'time = "{name}"' if guess.time is None else f'coordinates = ["{name}"]'
-        return [], f"No {lacking} was recognised. Add a line such as {example} to that file."
+        return [], f"No {lacking} was recognized. Add a line such as {example} to that file."
     with hints_as_options():
         problem = obstacle(files, guess.arguments())
         if problem and not obstacle(files, {**guess.arguments(), "gaps": "split"}):
@@ -262,7 +263,7 @@ def _number(value: float) -> str:
 
 
 def _noise(column: "ColumnView") -> str:
-    """As a part of the motion's own spread, which is how it matters."""
+    """Relative to the standard deviation of the motion, which is how it matters."""
     if math.isnan(column.noise) or not column.spread:
         return "-"
     part = column.noise / column.spread

@@ -24,7 +24,7 @@ def mechanism(
     initial: Annotated[
         list[str] | None,
         typer.Option(
-            help="Coordinates and velocities to assemble it with; the rest follows.",
+            help="Coordinates and velocities to assemble it with; the others follow.",
             metavar="NAME=VALUE ...",
         ),
     ] = None,
@@ -33,15 +33,15 @@ def mechanism(
         typer.Option("--set", help="Parameters of the mechanism.", metavar="NAME=VALUE ..."),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(help="Simulate so many steps, without inputs.", metavar="N")
+        int | None, typer.Option(help="Number of steps to simulate, with zero inputs.", metavar="N")
     ] = None,
-    dt: Annotated[float, typer.Option(help="The step in seconds.", metavar="S")] = 0.01,
+    dt: Annotated[float, typer.Option(help="Time step in seconds.", metavar="S")] = 0.01,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Directory for drawing, trajectory and film.", metavar="DIR"),
+        typer.Option("--out", help="Folder for drawing, trajectory and animation.", metavar="DIR"),
     ] = None,
 ) -> None:
-    """Check a mechanism file; print its degrees of freedom, draw it, simulate it.
+    """Check a mechanism file; print its degrees of freedom (DOF), draw it, simulate it.
 
     The drawing is written as PNG and SVG, the trajectory as CSV and as an animated GIF.
     """

@@ -20,37 +20,42 @@ def mpc(
             metavar="TASK",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="Directory for the result.", metavar="DIR")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the result.", metavar="DIR")],
     model: Annotated[
         str,
         typer.Option(
-            help="What the controller plans with: truth, or the folder of a finished run.",
+            help="The controller's prediction model: truth, or the folder of a finished run.",
             metavar="truth|RUN_DIR",
         ),
     ] = "truth",
     horizon: Annotated[
-        int | None, typer.Option(help="How many steps are planned.", metavar="N")
+        int | None, typer.Option(help="Prediction horizon in steps.", metavar="N")
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="How many steps to run.", metavar="N")] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Number of steps of the closed loop.", metavar="N")
+    ] = None,
     dt: Annotated[
-        float | None, typer.Option(help="The controller's step in seconds.", metavar="S")
+        float | None, typer.Option(help="Sampling time of the controller in seconds.", metavar="S")
     ] = None,
     relinearize: Annotated[
         str | None,
         typer.Option(
-            help="once, at the target; or each, along the plan at every step.",
+            help="Linearize once, at the target; or each step, along the predicted trajectory.",
             metavar="each|once",
         ),
     ] = None,
     terminal: Annotated[
         str | None,
-        typer.Option(help="The cost at the end of the horizon.", metavar="riccati|none"),
+        typer.Option(
+            help="Terminal cost: infinite-horizon cost-to-go (riccati), or none.",
+            metavar="riccati|none",
+        ),
     ] = None,
 ) -> None:
-    """Control a plant by model predictive control, and write what came of it.
+    """Control a plant by model predictive control (MPC), and write trajectories and figures.
 
-    What is not given is as in the task. Everything is checked before the first step. With a learned
-    model, the loop that plans with the equations of motion is run beside it, for comparison.
+    Options that are not given are as in the task. All are checked before the first step. With a
+    learned model, the closed loop that plans with the equations of motion is run for comparison.
     """
     case = check_control_task(task)
     check_folder(out, "mpc")

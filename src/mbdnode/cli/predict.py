@@ -16,16 +16,17 @@ from mbdnode.errors import UserError
 def predict(
     folder: Annotated[Path, typer.Argument(help="The folder of a fit.", metavar="DIR")],
     out: Annotated[
-        Path, typer.Option("--out", help="Where to write, .csv or .parquet.", metavar="FILE")
+        Path, typer.Option("--out", help="The prediction's file, .csv or .parquet.", metavar="FILE")
     ],
     like: Annotated[
         str | None,
-        typer.Option(help="Start, times and inputs as in this log.", metavar="LOG"),
+        typer.Option(help="Initial state, times and inputs as in this log.", metavar="LOG"),
     ] = None,
     initial: Annotated[
         list[str] | None,
         typer.Option(
-            help="Where to start; the rest follows, or is zero.", metavar="NAME=VALUE ..."
+            help="Initial state; the rest follows from the constraints, or is zero.",
+            metavar="NAME=VALUE ...",
         ),
     ] = None,
     inputs: Annotated[
@@ -36,15 +37,17 @@ def predict(
             metavar="FILE",
         ),
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="How many steps.", metavar="N")] = None,
-    dt: Annotated[float | None, typer.Option(help="The step in seconds.", metavar="S")] = None,
+    steps: Annotated[int | None, typer.Option(help="Number of steps.", metavar="N")] = None,
+    dt: Annotated[float | None, typer.Option(help="Time step in seconds.", metavar="S")] = None,
     parameters: Annotated[
         list[str] | None,
         typer.Option("--set", help="Parameters of the system.", metavar="NAME=VALUE ..."),
     ] = None,
     columns: Annotated[
         Path | None,
-        typer.Option(help="Roles of the columns that differ from the fit's.", metavar="MAP.toml"),
+        typer.Option(
+            help="Roles of columns that differ from those of the fit.", metavar="MAP.toml"
+        ),
     ] = None,
     roles: Annotated[
         list[str] | None,
@@ -52,13 +55,13 @@ def predict(
     ] = None,
     mechanism: Annotated[
         str,
-        typer.Option(help="The one of the fit, if it is in Python.", metavar="module:name"),
+        typer.Option(help="The mechanism of the fit, if it is in Python.", metavar="module:name"),
     ] = "",
 ) -> None:
     """Predict a motion with a fitted model, and mark where it leaves the training data.
 
     The file has the columns t, coordinates, velocities, inputs, and `outside`: 1 where state or
-    inputs are farther from the training data than the data is from itself.
+    inputs are farther from the training data than its samples are from one another.
     """
     check_destination(out)
     start = parse_assignments("--initial", initial or ())
@@ -109,8 +112,8 @@ def _check_request(
         wrong = [option for option, is_given in given.items() if is_given]
         if wrong:
             raise UserError(
-                f"--like gives the start and the times, so leave {' and '.join(wrong)} out; or "
-                "give --initial with --inputs FILE instead."
+                f"--like gives the initial state and the times. Leave {' and '.join(wrong)} out, "
+                "or give --initial with --inputs FILE instead."
             )
     elif not has_start and inputs is None and steps is None:
         raise UserError(

@@ -20,47 +20,59 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    out: Annotated[Path, typer.Option(help="Folder of all results.", metavar="DIR")],
+    out: Annotated[
+        Path, typer.Option(help="Folder for runs, tables, figures and report.", metavar="DIR")
+    ],
     cases: Annotated[
-        str | None, typer.Option(help="Some cases only, such as a,b.", metavar="NAMES")
+        str | None, typer.Option(help="Only these cases, separated by commas.", metavar="NAMES")
     ] = None,
     models: Annotated[
-        str | None, typer.Option(help="Some models only, such as m,n.", metavar="NAMES")
+        str | None, typer.Option(help="Only these models, separated by commas.", metavar="NAMES")
     ] = None,
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="How to train, such as fast or paper,best; paper if not given, with --quick best.",
+            help="fast, best, free or paper, separated by commas; by default paper, and best "
+            "with --quick.",
             metavar="NAMES",
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Runs of each, from seed 0 on.", metavar="N")] = 1,
+    seeds: Annotated[
+        int, typer.Option(help="Number of seeds of each run, from 0 on.", metavar="N")
+    ] = 1,
     quick: Annotated[
         bool,
         typer.Option(
             "--quick",
-            help="Laws alone; with --recipe, its usual model, gradient descent cut short.",
+            help="Only laws; with --recipe, its usual model, with a tenth of the epochs.",
         ),
     ] = False,
     samples: Annotated[
         int | None,
-        typer.Option(help="Draws for the slider-crank; the paper's are 10000000.", metavar="N"),
+        typer.Option(
+            help="Training samples of the slider-crank; the paper has 10000000.", metavar="N"
+        ),
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(help="Processes on this machine; one, this one, if not given.", metavar="N"),
+        typer.Option(
+            help="Worker processes on this machine; none by default: all runs in this process.",
+            metavar="N",
+        ),
     ] = None,
     cluster: Annotated[
         str | None,
-        typer.Option(help="A Dask scheduler to run on, in place of --jobs.", metavar="ADDRESS"),
+        typer.Option(
+            help="Address of a Dask scheduler to run on, in place of --jobs.", metavar="ADDRESS"
+        ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on, and try again what failed.")
+        bool, typer.Option("--resume", help="Resume; runs that failed are tried again.")
     ] = False,
 ) -> None:
-    """Run the paper's cases and models, and write tables, figures and one page.
+    """Run the paper's cases and models, and write its tables, figures and a report.
 
-    Everything is checked before anything is computed. A run that fails is a row that says so.
+    All options are checked before anything is computed. A failed run is a row that says so.
     """
     names = [None if text is None else _split(text) for text in (cases, models)]
     check_folder(out, "reproduce")

@@ -23,28 +23,30 @@ def run(
         str | None,
         typer.Option(
             help="law (of the recipes fast and best), mbd-node, sonode, node, hnn, lnn, lstm, fcnn "
-            "or numerical; the recipe's own if not given.",
+            "or numerical; the recipe's own by default.",
             metavar="NAME",
         ),
     ] = None,
     recipe: Annotated[
-        str | None, typer.Option(help="How to train; paper if not given.", metavar="NAME")
+        str | None,
+        typer.Option(help="fast, best, free or paper; paper by default.", metavar="NAME"),
     ] = None,
     integrator: Annotated[
-        str | None, typer.Option(help="Inside loss and rollout.", metavar="NAME")
+        str | None, typer.Option(help="Integrator of loss and rollout.", metavar="NAME")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Of weights, draws and order, 0 if not given.", metavar="N")
+        int | None,
+        typer.Option(help="Seed of weights, samples and their order, 0 by default.", metavar="N"),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The run's folder, runs/... if not given.", metavar="DIR"),
+        typer.Option(help="The run's folder, runs/... by default.", metavar="DIR"),
     ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
-            help="Any field of the run's configuration, such as epochs, width, window, batch_size, "
+            help="Fields of the run's configuration, such as epochs, width, window, batch_size, "
             "constraints, loss, samples.",
             metavar="KEY=VALUE ...",
         ),
@@ -52,11 +54,13 @@ def run(
     config: Annotated[
         Path | None, typer.Option(help="Repeat the run of this config.json.", metavar="FILE")
     ] = None,
-    resume: Annotated[bool, typer.Option(help="Go on where the run was stopped.")] = False,
+    resume: Annotated[
+        bool, typer.Option(help="Resume an interrupted run from its checkpoint.")
+    ] = False,
 ) -> None:
-    """Train a model on a case, roll it out, and write what came of it to a folder.
+    """Train a model on a case, roll it out, and write model, errors and trajectories to a folder.
 
-    Everything is checked before anything is computed.
+    All options are checked before anything is computed.
     """
     if (case is None) == (config is None):
         raise UserError("Name a case, or give --config FILE to repeat a run.")

@@ -14,17 +14,18 @@ from mbdnode.reproduction.cases import check_case
 def simulate(
     case: Annotated[str, typer.Argument(help="A name from `mbdnode cases`.")],
     out: Annotated[
-        Path, typer.Option("--out", help="Where to write, .csv or .parquet.", metavar="FILE")
+        Path, typer.Option("--out", help="The trajectory's file, .csv or .parquet.", metavar="FILE")
     ],
-    steps: Annotated[int | None, typer.Option(help="How many steps.", metavar="N")] = None,
-    dt: Annotated[float | None, typer.Option(help="The step in seconds.", metavar="S")] = None,
+    steps: Annotated[int | None, typer.Option(help="Number of steps.", metavar="N")] = None,
+    dt: Annotated[float | None, typer.Option(help="Time step in seconds.", metavar="S")] = None,
     integrator: Annotated[
-        str | None, typer.Option(help="Such as rk4, dopri8 or analytic.", metavar="NAME")
+        str | None,
+        typer.Option(help="Integrator, such as rk4, dopri8 or analytic.", metavar="NAME"),
     ] = None,
     initial: Annotated[
         list[str] | None,
         typer.Option(
-            help="Where to start: coordinates and velocities. What is left out is the case's, or "
+            help="Initial coordinates and velocities. What is left out is as in the case, or "
             "follows from the constraints.",
             metavar="NAME=VALUE ...",
         ),
@@ -34,12 +35,13 @@ def simulate(
         typer.Option("--set", help="Parameters of the mechanism.", metavar="NAME=VALUE ..."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Of random inputs, 0 if not given.", metavar="N")
+        int | None,
+        typer.Option(help="Seed of the case's random inputs, 0 by default.", metavar="N"),
     ] = None,
 ) -> None:
     """Simulate a case and write its trajectory.
 
-    What is not given is as in the case. Everything is checked before anything is computed.
+    Options that are not given are as in the case. All are checked before anything is computed.
     """
     check_destination(out)
     check_case(case)

@@ -174,8 +174,8 @@ def describe_control(result: ControlResult) -> list[tuple[str, str]]:
     beside = summary.get("against_truth")
     if beside:
         error = f"A {beside['jacobian_error_A']:.1e}, B {beside['jacobian_error_B']:.1e}"
-        lines.append(("Jacobian's error", error))
-        lines.append(("beside the truth", _difference(beside["largest_difference"])))
+        lines.append(("Jacobian error", error))
+        lines.append(("against the truth", _difference(beside["largest_difference"])))
     return [*lines, ("status", summary["rollout"])]
 
 

@@ -126,14 +126,14 @@ def _sufficient(
     near = {name: float(run[name][0]) for name in recorded}
     home = consistent_state(system, {}, guess=near, t=float(run.t[0]), parameters=parameters)
     partition = choose_partition(system, run.t[0], home.q, mu)
-    freedoms = partition.degrees_of_freedom
-    if len(recorded) < freedoms:
+    dof = partition.degrees_of_freedom
+    if len(recorded) < dof:
         raise UserError(
             f"The log has {len(recorded)} coordinate(s) ({', '.join(recorded)}), but "
-            f"{type(system).__name__} has {freedoms} degree(s) of freedom: at least as many must "
+            f"{type(system).__name__} has {dof} degree(s) of freedom: at least as many must "
             "be recorded."
         )
-    if freedoms == 0:
+    if dof == 0:
         return [()]  # Drives determine everything.
     jacobian = np.asarray(velocity_constraints(system, run.t[0], home.q, mu)[0])
     scale = np.asarray(partition.scale)
@@ -141,16 +141,16 @@ def _sufficient(
     rows = {name: allowed[system.coordinate_names.index(name)] for name in recorded}
     quality = {
         chosen: float(np.linalg.svd(np.stack([rows[n] for n in chosen]), compute_uv=False)[-1])
-        for chosen in itertools.islice(itertools.combinations(recorded, freedoms), _MOST_SETS)
+        for chosen in itertools.islice(itertools.combinations(recorded, dof), _MOST_SETS)
     }
     usual = set(system.independent or ())
-    good = [chosen for chosen, least in quality.items() if least > _REGULAR]
+    good = [chosen for chosen, smallest in quality.items() if smallest > _REGULAR]
     if not good:
         raise UserError(
             f"The recorded coordinates ({', '.join(recorded)}) do not determine the other "
-            f"coordinates of {type(system).__name__}, which has {freedoms} degree(s) of freedom, "
-            f"at its start. Record others, such as {', '.join(system.independent or ()) or 'those'}"
-            " that move independently."
+            f"coordinates of {type(system).__name__}, which has {dof} degree(s) of freedom, "
+            "in its first row. Record others, such as "
+            f"{', '.join(system.independent or ()) or 'those'} that move independently."
         )
     return sorted(good, key=lambda chosen: (set(chosen) != usual, -quality[chosen]))
 
