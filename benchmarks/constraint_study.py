@@ -32,7 +32,7 @@ def main(console: Console, samples: int = 1_000, epochs: int = 300, width: int =
         table.add_column(column, justify="left" if column == "constraints" else "right")
     case = get_case("slider-crank")
     truth = simulate_truth(case)
-    data = mbd.StepStream(case.mechanism, case.box, samples, case.dt_s).chunk(0)
+    data = mbd.StepStream(case.mechanism, case.bounds, samples, case.dt_s).chunk(0)
     for name, constraints, loss in WAYS:
         model = mbd.MBDNODE.for_system(case.mechanism, constraints=constraints, width=width)
         recipe = mbd.TrainingConfig(epochs=epochs, loss=loss, batch_size=256, shuffle=True)

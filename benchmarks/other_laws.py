@@ -109,5 +109,5 @@ def main(console: Console, seeds: int, names: list[str]) -> None:
 
 if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1
-    chosen = sys.argv[2:] or [name for name, case in CASES.items() if not case.box]
+    chosen = sys.argv[2:] or [name for name, case in CASES.items() if not case.bounds]
     main(Console(width=150), count, chosen)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from mbdnode.mechanisms import DoublePendulum, SingleMassSpring, SinglePendulum, SliderCrank
-from mbdnode.report import summarise
+from mbdnode.report import summarize
 from mbdnode.status import Outcome, Status
 from mbdnode.trajectory import Trajectory
 
@@ -32,7 +32,7 @@ def trajectory_of(system, q, v, *, u=None, position=None, velocity=None, last=No
 
 def test_energy_drift_is_the_largest_distance_from_the_start():
     # E = m v^2/2 + k x^2/2 with m = 10, k = 50: 25, then 20, then 25.2 J.
-    summary = summarise(
+    summary = summarize(
         SingleMassSpring(),
         trajectory_of(SingleMassSpring(), [[1.0], [0.0], [1.0]], [[0.0], [2.0], [0.2]]),
     )
@@ -43,17 +43,17 @@ def test_energy_drift_is_the_largest_distance_from_the_start():
 
 def test_energy_follows_the_parameters_of_the_rollout():
     trajectory = trajectory_of(SingleMassSpring(), [[1.0], [0.0]], [[0.0], [0.0]])
-    summary = summarise(SingleMassSpring(), trajectory, {"k": 8.0})
+    summary = summarize(SingleMassSpring(), trajectory, {"k": 8.0})
     assert summary.energy_drift_j == pytest.approx(4.0, abs=1e-12)
 
 
 def test_energy_is_not_judged_where_it_need_not_be_constant():
     damped = trajectory_of(SinglePendulum(), [[1.0], [0.0]], [[0.0], [0.0]])
-    assert summarise(SinglePendulum(), damped).energy_drift_j is None
+    assert summarize(SinglePendulum(), damped).energy_drift_j is None
     forced = trajectory_of(SliderCrank(), np.zeros((2, 9)), np.zeros((2, 9)), u=[[0, 0], [1, 0]])
-    assert summarise(SliderCrank(), forced).energy_drift_j is None
+    assert summarize(SliderCrank(), forced).energy_drift_j is None
     free = trajectory_of(SliderCrank(), np.zeros((2, 9)), np.zeros((2, 9)))
-    assert summarise(SliderCrank(), free).energy_drift_j == 0.0
+    assert summarize(SliderCrank(), free).energy_drift_j == 0.0
 
 
 def test_residuals_are_the_largest_and_only_of_constrained_systems():
@@ -61,11 +61,11 @@ def test_residuals_are_the_largest_and_only_of_constrained_systems():
     trajectory = trajectory_of(
         SliderCrank(), still, still, position=[1e-16, 3e-16, 2e-16], velocity=[5e-16, 0, 0]
     )
-    summary = summarise(SliderCrank(), trajectory)
+    summary = summarize(SliderCrank(), trajectory)
     assert (summary.position_residual, summary.velocity_residual) == (3e-16, 5e-16)
     assert summary.degrees_of_freedom == 1
     assert dict(summary.lines())["position residual"] == "3.0e-16 at most"
-    unconstrained = summarise(
+    unconstrained = summarize(
         DoublePendulum(), trajectory_of(DoublePendulum(), np.zeros((2, 2)), np.zeros((2, 2)))
     )
     assert unconstrained.position_residual is None
@@ -77,5 +77,5 @@ def test_rows_after_a_failure_do_not_count():
     trajectory = trajectory_of(
         SingleMassSpring(), [[1.0], [1.0], [np.nan]], [[0.0], [0.0], [np.nan]], last=1
     )
-    summary = summarise(SingleMassSpring(), trajectory)
+    summary = summarize(SingleMassSpring(), trajectory)
     assert (summary.rows, summary.end_s, summary.energy_drift_j) == (2, 1.0, 0.0)

@@ -1,4 +1,4 @@
-"""Control with a learned model, as the paper does it, on few draws."""
+"""Control with a learned model, as the paper does it, on few samples."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ CASE = get_case("cart-pole:controlled")
 
 def test_box_is_the_papers():
     pi = 3.141592653589793
-    assert CASE.box == {
+    assert CASE.bounds == {
         "theta": (0.0, 2 * pi),
         "x": (-1.5, 1.5),
         "theta_dot": (-8.0, 8.0),
@@ -35,7 +35,7 @@ def test_papers_recipe_sees_the_same_draws_in_every_epoch():
 
 @pytest.fixture(scope="module")
 def result():
-    """Of the best recipe on few draws, with a short swing-up as the only trial."""
+    """Of the best recipe on few samples, with a short swing-up as the only trial."""
     short = replace(CASE.trials[1], steps=60)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(CASES, CASE.name, replace(CASE, trials=(short,)))

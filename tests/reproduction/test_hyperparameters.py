@@ -69,7 +69,7 @@ def test_slider_crank_is_drawn_from_the_printed_box():
         "theta1_dot": (-4.0, 4.0),
         "F": (-10.0, 10.0),
         "T": (-10.0, 10.0),
-    } == get_case("slider-crank").box
+    } == get_case("slider-crank").bounds
 
 
 @pytest.mark.parametrize("case", PRINTED)
@@ -80,7 +80,7 @@ def test_run_of_the_paper_takes_them_all(case):
     assert training.integrator == INTEGRATORS[case]
     assert (training.window, training.precision, training.loss) == (1, "float32", "minimal")
     # Draws have no order in time, and come in batches.
-    if not get_case(case).box:
+    if not get_case(case).bounds:
         assert (training.batch_size, training.shuffle) == (1, False)
     settings = config.settings
     assert (settings.width, settings.hidden_layers, settings.activation) == (256, 2, "tanh")

@@ -8,7 +8,7 @@ from mbdnode.formatting import as_printed
 from mbdnode.reproduction.reference import (
     Reference,
     is_answered_by,
-    judge,
+    judge_printed,
     judge_unprinted,
     median_of_all,
 )
@@ -35,26 +35,26 @@ PRINTED = Reference("mbd-node", "rk4", 1e-3, "a table")
     ],
 )
 def test_kind_follows_the_median_of_the_seeds(values, kind):
-    assert judge(values, PRINTED).kind == kind
+    assert judge_printed(values, PRINTED).kind == kind
 
 
 def test_worse_number_changes_the_verdict_and_its_sentence():
-    assert judge([1e-3], PRINTED).sentence == "1 times the printed value"
-    assert judge([2e-1], PRINTED).sentence == "200 times the printed value"
-    assert judge([2e-5], PRINTED).sentence == "50 times smaller than printed"
+    assert judge_printed([1e-3], PRINTED).sentence == "1 times the printed value"
+    assert judge_printed([2e-1], PRINTED).sentence == "200 times the printed value"
+    assert judge_printed([2e-5], PRINTED).sentence == "50 times smaller than printed"
 
 
 def test_factor_beyond_all_measure_is_a_power_of_ten():
-    assert judge([1e-12], PRINTED).sentence == "1.0e9 times smaller than printed"
-    assert judge([1.23e1], PRINTED).sentence == "12,000 times the printed value"
+    assert judge_printed([1e-12], PRINTED).sentence == "1.0e9 times smaller than printed"
+    assert judge_printed([1.23e1], PRINTED).sentence == "12,000 times the printed value"
 
 
 def test_round_off_is_no_factor():
     # Which of two sums of rounding errors is the smaller says nothing about a method.
     for median in (0.0, 2.5e-30, 9e-25):
-        verdict = judge([median], PRINTED)
+        verdict = judge_printed([median], PRINTED)
         assert (verdict.kind, verdict.sentence) == ("better", "round-off: below 1e-24")
-    assert judge([2e-24], PRINTED).sentence == "5.0e20 times smaller than printed"
+    assert judge_printed([2e-24], PRINTED).sentence == "5.0e20 times smaller than printed"
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_sentence_of_a_study_says_its_error():
 
 def test_what_cannot_be_compared_says_why_unless_it_failed():
     odd = Reference("mbd-node", "rk4", 1e-3, "a table", incomparable="Another start.")
-    verdict = judge([1e-3], odd)
+    verdict = judge_printed([1e-3], odd)
     assert (verdict.kind, verdict.sentence) == ("not comparable", "Another start.")
-    assert judge([None], odd).kind == "failed"
+    assert judge_printed([None], odd).kind == "failed"
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])

@@ -15,11 +15,11 @@ from mbdnode.reproduction.plan import Request, make_plan
 from mbdnode.reproduction.reproduce import (
     KIND,
     Place,
-    carry_out_plan,
     command_line,
     is_reported,
     read_results,
     report,
+    run_plan,
     unfinished,
 )
 from mbdnode.reproduction.workers import run_here
@@ -36,7 +36,7 @@ def finished(tiny_plan, tmp_path_factory):
     """A folder with all of it: runs, results, report."""
     out = tmp_path_factory.mktemp("whole") / "out"
     left = unfinished(tiny_plan, out, resume=False)
-    rows = carry_out_plan(tiny_plan, left, out, HERE, nothing)
+    rows = run_plan(tiny_plan, left, out, HERE, nothing)
     return out, report(tiny_plan, rows, out, HERE)
 
 
@@ -85,7 +85,7 @@ def test_failed_run_is_a_row_and_not_a_motion(tiny_run, tiny_plan, tmp_path):
     bad = tiny_run("bad", window="100000")
     plan = dataclasses.replace(tiny_plan, runs=(bad,))
     left = unfinished(plan, tmp_path, resume=False)
-    rows = carry_out_plan(plan, left, tmp_path, HERE, nothing)
+    rows = run_plan(plan, left, tmp_path, HERE, nothing)
     reproduction = report(plan, rows, tmp_path, HERE)
     (entry,) = reproduction.chapters[0].entries
     assert entry.prediction is None
@@ -105,19 +105,19 @@ def test_finished_plan_leaves_nothing_to_do(finished, tiny_plan):
 def test_resume_does_what_is_left(finished, tiny_plan, tmp_path):
     first, second = tiny_plan.runs
     alone = dataclasses.replace(tiny_plan, runs=(first,))
-    carry_out_plan(alone, [first], tmp_path, HERE, nothing)
+    run_plan(alone, [first], tmp_path, HERE, nothing)
     before = (tmp_path / "runs" / first.name / "metrics.json").stat().st_mtime_ns
     with pytest.raises(ValueError, match=r"1 of 2 runs are not finished. Go on with --resume"):
         unfinished(tiny_plan, tmp_path, resume=False)
     left = unfinished(tiny_plan, tmp_path, resume=True)
     assert left == [second]
-    carry_out_plan(tiny_plan, left, tmp_path, HERE, nothing)
+    run_plan(tiny_plan, left, tmp_path, HERE, nothing)
     assert unfinished(tiny_plan, tmp_path, resume=False) == []
     assert (tmp_path / "runs" / first.name / "metrics.json").stat().st_mtime_ns == before
 
 
 def test_result_of_a_stopped_training_is_not_finished(finished, tiny_plan, tmp_path):
-    carry_out_plan(tiny_plan, list(tiny_plan.runs), tmp_path, HERE, nothing)
+    run_plan(tiny_plan, list(tiny_plan.runs), tmp_path, HERE, nothing)
     metrics = tmp_path / "runs" / "tiny-0" / "metrics.json"
     metrics.write_text(metrics.read_text().replace('"completed"', '"interrupted"'))
     assert unfinished(tiny_plan, tmp_path, resume=True) == [tiny_plan.runs[0]]

@@ -117,7 +117,7 @@ def test_cubic_spring_is_found_by_a_richer_basis():
 
 
 def test_draws_of_the_slider_crank_give_its_accelerations():
-    box = get_case("slider-crank").box
+    box = get_case("slider-crank").bounds
     blank = Library.for_system(SliderCrank(), degree=8)
     chunk = mbd.StepStream(SliderCrank(), box, 600, 0.01).chunk(0)
     rows = rows_of(SliderCrank(), blank.minimal, chunk)
@@ -153,7 +153,7 @@ def test_too_little_data_is_refused_or_fitted_but_never_a_traceback():
 
 
 def test_augmented_lagrangian_cannot_learn_from_a_stream():
-    stream = mbd.StepStream(SliderCrank(), get_case("slider-crank").box, 4, 0.01)
+    stream = mbd.StepStream(SliderCrank(), get_case("slider-crank").bounds, 4, 0.01)
     model = MBDNODE.for_system(SliderCrank(), width=4, constraints="augmented")
     with pytest.raises(ValueError, match="multipliers for every step"):
         fit(model, stream, TrainingConfig(epochs=1))

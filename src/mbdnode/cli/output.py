@@ -19,7 +19,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from mbdnode.reproduction.workers import Sign
+    from mbdnode.reproduction.workers import RunEvent
 
 # Where there is no terminal: seconds between two lines of one training, and of one run of many.
 _QUIET_S, _RUN_QUIET_S = 5.0, 15.0
@@ -161,7 +161,7 @@ class _RunState:
     began: float | None = None
     ended: float | None = None
 
-    def hear(self, event: "Sign") -> None:
+    def hear(self, event: "RunEvent") -> None:
         now = time.monotonic()
         if event.state == "running" and (self.state != "running" or event.attempt != self.attempt):
             self.began, self.epoch, self.epochs = now, 0, 0
@@ -188,7 +188,7 @@ class _RunState:
 
 
 @contextmanager
-def runs_progress(names: Sequence[str]) -> Iterator[Callable[["Sign"], None]]:
+def runs_progress(names: Sequence[str]) -> Iterator[Callable[["RunEvent"], None]]:
     """A function to call with every event of a run.
 
     **Arguments:**
@@ -242,10 +242,10 @@ def _run_table(lines: dict[str, _RunState], height: int) -> Table:
     return table
 
 
-def _run_lines(lines: dict[str, _RunState]) -> Callable[["Sign"], None]:
+def _run_lines(lines: dict[str, _RunState]) -> Callable[["RunEvent"], None]:
     last = dict.fromkeys(lines, 0.0)
 
-    def watch(event: "Sign") -> None:
+    def watch(event: "RunEvent") -> None:
         line, now = lines[event.run], time.monotonic()
         before = (line.state, line.attempt)
         line.hear(event)

@@ -119,7 +119,7 @@ def _run_plan(
     plan: "Plan", left: "list[PlannedRun]", out: Path, place: "Place"
 ) -> "dict[str, Row]":
     from mbdnode.reproduction.cluster import ClusterLost
-    from mbdnode.reproduction.reproduce import carry_out_plan, command_line
+    from mbdnode.reproduction.reproduce import command_line, run_plan
 
     again = command_line(plan.request, place, out, resume=True)
     # Workers are told to stop and are waited for; this process alone can simply end.
@@ -128,7 +128,7 @@ def _run_plan(
     leaving = leaving_at_once(GRACE_S, farewell) if alone else nullcontext()
     try:
         with leaving, runs_progress([run.name for run in left]) as watch:
-            return carry_out_plan(plan, left, out, place, watch)
+            return run_plan(plan, left, out, place, watch)
     except KeyboardInterrupt:
         typer.echo(farewell, err=True, nl=False)
         raise typer.Exit(INTERRUPTED) from None

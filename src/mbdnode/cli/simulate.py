@@ -51,7 +51,7 @@ def simulate(
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():
         from mbdnode.data import write
-        from mbdnode.report import summarise
+        from mbdnode.report import summarize
         from mbdnode.reproduction.cases import get_case
         from mbdnode.reproduction.simulate import prepare_case
 
@@ -65,7 +65,7 @@ def simulate(
             seed=seed,
         )
         trajectory, seconds = run()
-        summary = summarise(run.case.mechanism, trajectory, run.parameters)
+        summary = summarize(run.case.mechanism, trajectory, run.parameters)
     write(trajectory, out)
     typer.echo(f"Wrote {summary.rows:,} rows to {out}")
     for label, value in [*summary.lines(), ("compile and run", f"{seconds:.2f} s")]:

@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mbdnode.report.scene import Scene, Summary, draw_case, draw_overview, summarise
+    from mbdnode.report.scene import Scene, Summary, draw_case, draw_overview, summarize
     from mbdnode.report.style import save
 
 _HOMES = {
@@ -17,7 +17,7 @@ _HOMES = {
     "draw_case": "scene",
     "draw_overview": "scene",
     "save": "style",
-    "summarise": "scene",
+    "summarize": "scene",
 }
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
     "draw_case",
     "draw_overview",
     "save",
-    "summarise",
+    "summarize",
 ]
 
 

@@ -331,7 +331,7 @@ class Summary:
         return lines
 
 
-def summarise(
+def summarize(
     mechanism: AbstractMechanism,
     trajectory: Trajectory,
     parameters: Mapping[str, Any] | None = None,

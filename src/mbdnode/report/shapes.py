@@ -305,11 +305,6 @@ def _around(points: tuple[Point, ...], room: float) -> tuple[Point, Point]:
     return (min(xs) - room, min(ys) - room), (max(xs) + room, max(ys) + room)
 
 
-def _around_of_planar_shapes(points: tuple[Point, ...]) -> tuple[Point, Point]:
-    xs, ys = zip(*points, strict=True)
-    return (min(xs), min(ys)), (max(xs), max(ys))
-
-
 def _numbers(points: tuple[Point, ...]) -> tuple[float, ...]:
     return tuple(number for point in points for number in point)
 
@@ -330,7 +325,7 @@ class Plate(Shape):
 
     def corners(self) -> tuple[Point, Point]:
         """Around all of them."""
-        return _around_of_planar_shapes(self.points)
+        return _around(self.points, 0.0)
 
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
         """White below, so that what lies under it does not show through."""
@@ -360,7 +355,7 @@ class Line(Shape):
 
     def corners(self) -> tuple[Point, Point]:
         """Around all of them."""
-        return _around_of_planar_shapes(self.points)
+        return _around(self.points, 0.0)
 
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
         """As it is."""

@@ -23,7 +23,7 @@ from mbdnode.formatting import ROUND_OFF
 
 # Where squared errors that are round-off are drawn, where the band around them ends, and up to
 # where an axis goes at least, for the band to be seen as one.
-AMID_ROUND_OFF, LEAST_SHOWN, ABOVE_ROUND_OFF = ROUND_OFF / 10**1.5, ROUND_OFF / 1e3, 1e3 * ROUND_OFF
+AMID_ROUND_OFF, MIN_SHOWN, ABOVE_ROUND_OFF = ROUND_OFF / 10**1.5, ROUND_OFF / 1e3, 1e3 * ROUND_OFF
 INK = "#1f2d3a"
 MUTED = "#7b8794"
 FAINT = "#d9dfe5"
@@ -106,14 +106,14 @@ def draw_round_off(axes: Axes, values: np.ndarray) -> np.ndarray:
     inside = values < ROUND_OFF
     if not np.any(inside):
         return values
-    axes.set_ylim(LEAST_SHOWN, 3 * max(float(np.nanmax(values)), ABOVE_ROUND_OFF))
+    axes.set_ylim(MIN_SHOWN, 3 * max(float(np.nanmax(values)), ABOVE_ROUND_OFF))
     mark_round_off(axes)
     return np.where(inside, AMID_ROUND_OFF, values)
 
 
 def mark_round_off(axes: Axes) -> None:
     """Shade the band of round-off and name it; the limits of the axes reach beyond it."""
-    axes.axhspan(LEAST_SHOWN, ROUND_OFF, color=FAINT, alpha=0.6, linewidth=0, zorder=0)
+    axes.axhspan(MIN_SHOWN, ROUND_OFF, color=FAINT, alpha=0.6, linewidth=0, zorder=0)
     axes.text(
         0.99,
         2 * ROUND_OFF,

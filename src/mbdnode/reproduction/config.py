@@ -33,7 +33,7 @@ MODELS: dict[str, tuple[str, dict]] = {
 PAPER = "paper"
 # What the paper's network is given by a recipe that trains it well.
 _WELL_POSED = {"affine": True, "angle_features": True, "scaling": True}
-# Draws in all, for a case that is trained on draws; the paper takes 10^7.
+# Samples in all, for a case that is trained on samples; the paper takes 10^7.
 _DRAWS = {"fast": 2_000, "best": 10_000, "free": 20_000}
 
 
@@ -67,7 +67,7 @@ class RunConfig:
         a regression is a law, that of any other training is not.
     - `settings`: the model's shape.
     - `training`: the recipe in full, with the case's hyper-parameters.
-    - `samples`: how many draws in all, for a case that is trained on draws.
+    - `samples`: how many in all, for a case that is trained on samples.
     """
 
     case: str
@@ -160,10 +160,10 @@ def configure(
     if uses_integrator(model):
         fields["integrator"] = column.integrator
     training = replace(RECIPES[recipe], **fields)
-    if chosen.box:
+    if chosen.bounds:
         # Draws have no order in time, and one update a draw would take days.
         training = replace(training, batch_size=64)
-    return RunConfig(chosen.name, model, recipe, seed, settings, training, samples=chosen.draws)
+    return RunConfig(chosen.name, model, recipe, seed, settings, training, samples=chosen.samples)
 
 
 def trained_by(recipe: str) -> tuple[str, ...]:
@@ -216,8 +216,8 @@ def _configured_alike(
         added = case.column(MBDNODE.kind).settings.get("forces") == "added"
         settings = {"forces": "added"} if added else {}
         return RunConfig(case.name, model, recipe, seed, settings, training, samples=_DRAWS[recipe])
-    if case.box:
-        # A refinement sees at once what fits in memory; a pass over all draws comes first.
+    if case.bounds:
+        # A refinement sees at once what fits in memory; a pass over all samples comes first.
         training = replace(training, epochs=1)
     settings = {**case.column(model).settings, **_WELL_POSED}
     settings["use_velocity"] = not get_integrator(training.integrator).needs_separable

@@ -27,8 +27,8 @@ from mbdnode.multibody import AbstractMechanism
 from mbdnode.report.animation import save_animation
 from mbdnode.report.style import save as save_figure
 from mbdnode.reproduction.cases import CONTROL_TASKS
-from mbdnode.reproduction.cases.control_task import ControlTask, judge
-from mbdnode.reproduction.report.test_figures import draw_loops
+from mbdnode.reproduction.cases.control_task import ControlTask, compare_with_truth
+from mbdnode.reproduction.report.trial_figures import draw_loops
 from mbdnode.trajectory import Trajectory
 
 TRUTH, KIND = "truth", "mpc"
@@ -86,7 +86,7 @@ def run_control_task(
     loop = task.run(plant, controller, steps=steps, report=report)
     exact = task.run(plant, task.controller(plant, **changes), steps=steps, report=report)
     summary = _summary(task, name, planned_with, controller, loop)
-    summary["against_truth"] = judge(task, plant, model, exact, loop)
+    summary["against_truth"] = compare_with_truth(task, plant, model, exact, loop)
     return ControlResult(task, plant, loop, exact, summary)
 
 

@@ -84,7 +84,7 @@ def is_finished(path: Path, config: RunConfig) -> bool:
         return False
 
 
-def carry_out(
+def run_in_folder(
     path: Path, config: RunConfig, *, report: Callable | None = None, resume: bool = False
 ) -> RunResult:
     """Run, and leave everything in a folder.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mbdnode.report import Scene, summarise
+from mbdnode.report import Scene, summarize
 from mbdnode.reproduction.cases.case import Case
 from mbdnode.reproduction.simulate import prepare_case
 
@@ -48,7 +48,7 @@ def simulate_entry(case: Case) -> GalleryEntry:
     run = prepare_case(case)
     _, with_compilation = run()
     trajectory, seconds = run()
-    summary = summarise(case.mechanism, trajectory, run.parameters)
+    summary = summarize(case.mechanism, trajectory, run.parameters)
     row = (
         case.name,
         str(summary.degrees_of_freedom),

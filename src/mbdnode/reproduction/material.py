@@ -213,18 +213,19 @@ def _studies(case: Case) -> tuple[Study, ...]:
 def _notes(case: Case, groups: Groups) -> tuple[str, ...]:
     networks = any(not runs[0].config.training.is_regression for runs in groups.values())
     notes = (*case.notes, *(case.network_notes if networks else ()))
-    if not case.box:
+    if not case.bounds:
         return notes
     sizes: dict[int, list[str]] = {}
     for (_, _, recipe), runs in groups.items():
         for run in runs:
             sizes.setdefault(run.config.samples, []).append(recipe)
-    drawn = " and on ".join(
+    taken = " and on ".join(
         f"{size:,} ({', '.join(dict.fromkeys(recipes))})" for size, recipes in sizes.items()
     )
     return (
         *notes,
-        f"Learned from samples of the state space, {drawn}; the paper used {case.printed_draws:,}.",
+        f"Learned from samples of the state space, {taken}; the paper used "
+        f"{case.printed_samples:,}.",
     )
 
 

@@ -40,7 +40,7 @@ class Request:
     - `recipes`: how to train, each in turn.
     - `seeds`: how many; they are 0, 1, and so on.
     - `quick`: shorten every run.
-    - `samples`: draws for the cases that are trained on draws; None for their own number.
+    - `samples`: of the cases that are trained on samples; None for their own number.
     """
 
     cases: tuple[str, ...]
@@ -187,11 +187,11 @@ def _check_samples(request: Request) -> None:
         return
     if request.samples < 1:
         raise UserError(f"--samples is {request.samples}; it must be at least 1.")
-    if not any(CASES[name].box for name in request.cases):
-        drawn = ", ".join(name for name, case in CASES.items() if case.box)
+    if not any(CASES[name].bounds for name in request.cases):
+        drawn = ", ".join(name for name, case in CASES.items() if case.bounds)
         raise UserError(
             f"--samples {request.samples} would change nothing: of the cases only {drawn} is "
-            "trained on draws. Leave it out, or add that case."
+            "trained on samples. Leave it out, or add that case."
         )
 
 
@@ -229,13 +229,13 @@ def _configured(
     config = configure(case.name, model=model, recipe=recipe, integrator=integrator)
     if request.quick and not config.training.is_regression:
         config = quick(config)
-    if request.samples is not None and case.box:
+    if request.samples is not None and case.bounds:
         config = replace(config, samples=request.samples)
     return config
 
 
 def quick(config: RunConfig) -> RunConfig:
-    """The same run with a tenth of the epochs, refinements, and draws where there are any.
+    """The same run with a tenth of the epochs, refinements, and samples where there are any.
 
     The learning rate falls as far in them as it would have in all, so that the run is a short
     one of its kind rather than the beginning of a long one.

@@ -83,7 +83,7 @@ def is_answered_by(
     return bool(errors) and reference == errors[0]
 
 
-def judge(values: Sequence[float | None], reference: Reference) -> Verdict:
+def judge_printed(values: Sequence[float | None], reference: Reference) -> Verdict:
     """Compare the median of our seeds with the paper's number.
 
     **Arguments:**

@@ -108,7 +108,7 @@ def _read_request(path: Path) -> Request:
     return from_dict(Request, read_json(path))
 
 
-def carry_out_plan(
+def run_plan(
     plan: Plan, left: list[PlannedRun], out: Path, place: Place, watch: Watch
 ) -> dict[str, Row]:
     """Carry out what is left of a plan.
@@ -118,7 +118,7 @@ def carry_out_plan(
     - `plan`, `left`: all of it, and what `unfinished` returned.
     - `out`: the folder of the results.
     - `place`: where to run.
-    - `watch`: called with every sign of life.
+    - `watch`: called with every event.
 
     **Returns:**
 
@@ -156,7 +156,7 @@ def report(plan: Plan, rows: dict[str, Row], out: Path, place: Place) -> Reprodu
     **Arguments:**
 
     - `plan`: all of whose runs have ended.
-    - `rows`: what `carry_out_plan` returned; runs that failed are in no folder.
+    - `rows`: what `run_plan` returned; runs that failed are in no folder.
     - `out`: the folder of the results.
     - `place`: where they ran, for the command that is shown.
 
@@ -166,7 +166,7 @@ def report(plan: Plan, rows: dict[str, Row], out: Path, place: Place) -> Reprodu
     """
     failed = {name: row for name, row in rows.items() if row["outcome"] == "failed"}
     reproduction = gather(plan, failed, out / RUNS, command=command_line(plan.request, place, out))
-    write_json(out / RESULTS, rows_of(reproduction))
+    write_json(out / RESULTS, result_rows(reproduction))
     write_report(reproduction, out)
     return reproduction
 
@@ -181,7 +181,7 @@ def read_results(out: Path) -> list[Row]:
     return read_json(out / RESULTS)
 
 
-def rows_of(reproduction: Reproduction) -> list[Row]:
+def result_rows(reproduction: Reproduction) -> list[Row]:
     """Every row, in the order of the chapters."""
     return [
         dict(row)

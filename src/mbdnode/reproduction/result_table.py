@@ -13,7 +13,7 @@ from mbdnode.reproduction.cases import CASES
 from mbdnode.reproduction.reference import (
     Reference,
     is_answered_by,
-    judge,
+    judge_printed,
     judge_unprinted,
     median_of_all,
 )
@@ -98,7 +98,7 @@ def _printed(reference: Reference | None, integrator: str) -> str:
 def _verdict(rows: Sequence[Mapping[str, Any]], printed: Reference | None) -> Verdict:
     if printed is None:
         return judge_unprinted([row.get("nrmse") for row in rows])
-    return judge([row["mse"] for row in rows], printed)
+    return judge_printed([row["mse"] for row in rows], printed)
 
 
 def _studies(groups: Mapping[tuple[str, ...], Sequence[Mapping[str, Any]]]) -> Iterator[str]:

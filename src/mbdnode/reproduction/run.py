@@ -16,7 +16,7 @@ from mbdnode.models import KINDS, LAW, MBDNODE, AbstractModel, Capability, check
 from mbdnode.naming import unknown_name
 from mbdnode.reproduction.cases import get_case
 from mbdnode.reproduction.cases.case import Case, Trial
-from mbdnode.reproduction.cases.control_task import ControlTask, judge
+from mbdnode.reproduction.cases.control_task import ControlTask, compare_with_truth
 from mbdnode.reproduction.config import MODELS, NUMERICAL, RunConfig, integrator_of
 from mbdnode.reproduction.report.chapters import Probe
 from mbdnode.simulation import simulate
@@ -31,8 +31,8 @@ _LARGEST_CHUNK = 20_000
 class RunResult:
     """What came of it.
 
-    `probes` are the trials of the case that the model can be put to, `control` what `judge` says of
-    a case whose task is control.
+    `probes` are the trials of the case that the model can be put to, `control` what
+    `compare_with_truth` says of a case whose task is control.
     """
 
     config: RunConfig
@@ -66,7 +66,7 @@ class RunResult:
             "status": self.fit.status,
             "outcome": self.fit.outcome,
             "rollout": str(self.prediction.status),
-            **({"samples": self.config.samples} if case.box else {}),
+            **({"samples": self.config.samples} if case.bounds else {}),
             **self.fit.diagnostics,
             **_layers(self.fit.model),
             **({"probes": _probe_errors(self.probes)} if self.probes else {}),
@@ -111,14 +111,14 @@ def check(config: RunConfig) -> Any:
             f"The window is {config.training.window} steps, but the training data of "
             f"{case.name!r} has {longest}. Shorten the window."
         )
-    if case.box and getattr(config.settings, "constraints", None) == "augmented":
+    if case.bounds and getattr(config.settings, "constraints", None) == "augmented":
         raise UserError(
-            f"{case.name!r} is trained on a stream of draws, for which an augmented Lagrangian has "
-            "no multipliers to keep. Use constraints=penalty."
+            f"{case.name!r} is trained on a stream of samples, for which an augmented Lagrangian "
+            "has no multipliers to keep. Use constraints=penalty."
         )
     gradient = not config.training.is_regression
-    redrawn = case.box and case.redraw and gradient
-    if redrawn and config.samples < config.training.epochs:
+    resampled = case.bounds and case.resample and gradient
+    if resampled and config.samples < config.training.epochs:
         raise UserError(
             f"samples is {config.samples}, which leaves none for some of the "
             f"{config.training.epochs} epochs. Draw more, or take fewer epochs."
@@ -174,7 +174,7 @@ def run(
     probes = _probe(case, trained.model, config)
     control = {}
     if case.control:
-        control = judge(case.control, case.mechanism, trained.model, truth, prediction)
+        control = compare_with_truth(case.control, case.mechanism, trained.model, truth, prediction)
     return RunResult(config, trained, truth, prediction, metrics, probes, control)
 
 
@@ -247,11 +247,11 @@ def simulate_truth(case: Case, seed: int = 0) -> Trajectory:
 
 
 def training_data(case: Case, truth: Trajectory, config: RunConfig) -> Dataset | AbstractStream:
-    """The training range of the truth, or draws where the paper draws."""
-    if not case.box:
+    """The training range of the truth, or samples where the paper samples."""
+    if not case.bounds:
         return Dataset(truth.rows(0, case.train_steps), case.parameters)
     gradient = not config.training.is_regression
-    if gradient and not case.redraw:
+    if gradient and not case.resample:
         return _draw(case, config, 1).chunk(0)
     # A closed form chooses on its first chunk and passes over all of them.
     count = config.training.epochs if gradient else -(-config.samples // _LARGEST_CHUNK)
@@ -261,7 +261,7 @@ def training_data(case: Case, truth: Trajectory, config: RunConfig) -> Dataset |
 def _draw(case: Case, config: RunConfig, count: int) -> StepStream:
     return StepStream(
         case.mechanism,
-        case.box,
+        case.bounds,
         config.samples // count,
         case.dt_s,
         count=count,

@@ -31,7 +31,7 @@ from mbdnode.data.folders import METRICS, open_folder, replace_folder
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cluster import ClusterLost
 from mbdnode.reproduction.config import RunConfig, integrator_of
-from mbdnode.reproduction.folder import CHECKPOINT, ERROR, FIRST_FILES, KIND, carry_out
+from mbdnode.reproduction.folder import CHECKPOINT, ERROR, FIRST_FILES, KIND, run_in_folder
 from mbdnode.reproduction.plan import PlannedRun
 from mbdnode.training.checkpoint import Interrupt, noted_interrupts
 
@@ -43,8 +43,8 @@ _PART = ".part"
 
 
 @dataclass(frozen=True)
-class Sign:
-    """A sign of life of one run.
+class RunEvent:
+    """What happened to one run.
 
     **Arguments:**
 
@@ -65,7 +65,7 @@ class Sign:
     note: str = ""
 
 
-Watch = Callable[[Sign], None]
+Watch = Callable[[RunEvent], None]
 Row = dict[str, Any]
 
 
@@ -76,7 +76,7 @@ def run_here(runs: Sequence[PlannedRun], folder: Path, watch: Watch) -> dict[str
 
     - `runs`: what to do.
     - `folder`: the folder of their folders.
-    - `watch`: called with every sign of life.
+    - `watch`: called with every event.
 
     **Returns:**
 
@@ -87,7 +87,7 @@ def run_here(runs: Sequence[PlannedRun], folder: Path, watch: Watch) -> dict[str
     where = f"process {os.getpid()}"
     with noted_interrupts() as interrupt:
         for run in runs:
-            watch(Sign(run.name, "running", where))
+            watch(RunEvent(run.name, "running", where))
             rows[run.name] = _run_one_here(run, folder / run.name, where, watch, interrupt)
             if interrupt.requested:
                 raise KeyboardInterrupt
@@ -101,7 +101,7 @@ def _run_one_here(
 
     def report(row: Mapping[str, Any], epochs: int) -> None:
         nonlocal told
-        watch(Sign(run.name, "running", where, int(row["epoch"]) + 1, epochs))
+        watch(RunEvent(run.name, "running", where, int(row["epoch"]) + 1, epochs))
         if interrupt.requested and not told:
             # Ctrl-C came before training began, which has to hear of it too in order to stop.
             told = True
@@ -109,11 +109,11 @@ def _run_one_here(
 
     try:
         resume = (folder / CHECKPOINT).is_file()
-        carry_out(folder, run.config, report=report, resume=resume)
+        run_in_folder(folder, run.config, report=report, resume=resume)
         row = read_json(folder / METRICS)
     except Exception as error:
         return note_failure(run, folder, reason_of(error), _trace(error), watch, where)
-    watch(Sign(run.name, "finished", where))
+    watch(RunEvent(run.name, "finished", where))
     return row
 
 
@@ -135,7 +135,7 @@ def note_failure(
     """
     open_folder(folder, KIND, FIRST_FILES)
     replace_file(folder / ERROR, lambda file: file.write(trace.encode()))
-    watch(Sign(run.name, "failed", where, note=reason))
+    watch(RunEvent(run.name, "failed", where, note=reason))
     config = run.config
     return {
         "case": config.case,
@@ -203,14 +203,14 @@ def run_on(
     - `client`: of the scheduler.
     - `runs`: what to do.
     - `folder`: the folder of their folders, on this machine.
-    - `watch`: called with every sign of life, from the calling thread.
+    - `watch`: called with every event, from the calling thread.
 
     **Returns:**
 
     The metrics by the run's name. A run that raised, or whose workers kept dying, is a row that
     says so. Raises `ClusterLost` when there is nobody left to do the work.
     """
-    return _Campaign(client, runs, folder, watch).carry_out()
+    return _Campaign(client, runs, folder, watch).run()
 
 
 class _Campaign:
@@ -226,7 +226,7 @@ class _Campaign:
         self.news: queue.SimpleQueue[dict[str, Any] | str] = queue.SimpleQueue()
         self.last_look = self.last_crew = time.monotonic()
 
-    def carry_out(self) -> dict[str, Row]:
+    def run(self) -> dict[str, Row]:
         rows: dict[str, Row] = {}
         topic = f"mbdnode-{secrets.token_hex(8)}"
         self.client.subscribe_topic(topic, lambda event: self.news.put(event[1]))
@@ -251,7 +251,7 @@ class _Campaign:
 
     def _submit(self, run: PlannedRun, topic: str, priority: int) -> "Future":
         future = self.client.submit(
-            carry_out_elsewhere,
+            run_elsewhere,
             run.name,
             to_dict(run.config),
             topic,
@@ -276,7 +276,7 @@ class _Campaign:
             self.attempts[name] += 1
         self.workers[name], self.places[name] = message["address"], message["where"]
         self.watch(
-            Sign(
+            RunEvent(
                 name,
                 "running",
                 message["where"],
@@ -303,7 +303,7 @@ class _Campaign:
             return note_failure(run, place, reason_of(error), trace, self.watch, where)
         files = future.result()
         place_folder(place, files)
-        self.watch(Sign(run.name, "finished", where))
+        self.watch(RunEvent(run.name, "finished", where))
         return json.loads(files[METRICS])
 
     def _look_after_workers(self) -> None:
@@ -323,7 +323,7 @@ class _Campaign:
             # A run that has ended does not miss its worker; that it has is among the news.
             if future is not None and not future.done() and address not in crew:
                 del self.workers[name]
-                self.watch(Sign(name, "waiting", note="its worker is gone"))
+                self.watch(RunEvent(name, "waiting", note="its worker is gone"))
         if crew:
             self.last_crew = now
         elif now - self.last_crew > NEW_WORKER_S:
@@ -333,7 +333,7 @@ class _Campaign:
             )
 
 
-def carry_out_elsewhere(name: str, values: Mapping[str, Any], topic: str) -> dict[str, bytes]:
+def run_elsewhere(name: str, values: Mapping[str, Any], topic: str) -> dict[str, bytes]:
     """On a worker: carry out a run in a folder of its own.
 
     **Arguments:**
@@ -372,6 +372,6 @@ def carry_out_elsewhere(name: str, values: Mapping[str, Any], topic: str) -> dic
     worker.log_event(topic, message)
     with tempfile.TemporaryDirectory(prefix="run-", dir=worker.local_directory) as place:
         folder = Path(place) / name
-        carry_out(folder, from_dict(RunConfig, values), report=report)
+        run_in_folder(folder, from_dict(RunConfig, values), report=report)
         files = [path for path in folder.rglob("*") if path.is_file()]
         return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}

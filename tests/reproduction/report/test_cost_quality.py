@@ -93,8 +93,8 @@ def test_point_has_median_least_and_greatest_of_error_and_time():
     point = only_case(study_chapter()).points[0]
     assert point.error is not None
     assert point.training_s is not None
-    assert (point.error.median, point.error.least, point.error.greatest) == (2e-3, 1e-3, 4e-3)
-    times = (point.training_s.median, point.training_s.least, point.training_s.greatest)
+    assert (point.error.median, point.error.min, point.error.max) == (2e-3, 1e-3, 4e-3)
+    times = (point.training_s.median, point.training_s.min, point.training_s.max)
     assert times == (20.0, 10.0, 60.0)
     # Compiling is done by the first seed of a process, so that a median would hide it.
     assert (point.compiling_s, point.updates) == (3.0, 900)

@@ -63,7 +63,7 @@ BALANCE_AS_PRINTED = ControlTask(
     figure="control:cart-pole",
 )
 
-# Within the box that the model was trained on, but for the pole's speed at the bottom.
+# Within the bounds that the model was trained on, but for the pole's speed at the bottom.
 SWING_UP = ControlTask(
     name="swing-up",
     title="swung up from hanging",
@@ -90,18 +90,18 @@ CONTROLLED = Case(
     integrator="rk4",
     source="paper, Section 'Cart-pole System'",
     inputs=lambda steps, random: random.uniform(-10.0, 10.0, (steps, 1)),
-    box={
+    bounds={
         "theta": (0.0, 2 * math.pi),
         "x": (-1.5, 1.5),
         "theta_dot": (-8.0, 8.0),
         "x_dot": (-4.0, 4.0),
         "u": (-10.0, 30.0),
     },
-    draws=100_000,
-    printed_draws=100_000,
-    redraw=False,
+    samples=100_000,
+    printed_samples=100_000,
+    resample=False,
     control=BALANCE,
-    # The pole is balanced at the edge of the box, which is its other edge too.
+    # The pole is balanced at the edge of the bounds, which is its other edge too.
     hyperparameters=mbdnode("rk4", 450, 1e-3, 0.98, "tab:hyper_cp", angle_features=True),
     exhibits=(
         Exhibit(

@@ -170,15 +170,15 @@ class Case:
     - `initial`: what the text gives of the start, by name.
     - `dt_s`: the step.
     - `steps`: how many, training range included.
-    - `train_steps`: how many of them are for training; zero for a case that is trained on draws.
+    - `train_steps`: how many of them are for training; zero for a case that is trained on samples.
     - `integrator`: what made the paper's data.
     - `source`: where in the paper.
     - `inputs`: the test's inputs from the number of steps and a generator; None for zero.
     - `parameters`: values that differ from the mechanism's defaults.
-    - `box`: least and greatest value of what is drawn, for a case that is trained on draws.
-    - `draws`: how many, with the paper's recipe.
-    - `printed_draws`: how many the paper took.
-    - `redraw`: whether every epoch has new ones; otherwise each sees all of them.
+    - `bounds`: min and max of what is sampled, for a case that is trained on samples.
+    - `samples`: how many, with the paper's recipe.
+    - `printed_samples`: how many the paper took.
+    - `resample`: whether every epoch has new ones; otherwise each sees all of them.
     - `control`: the task that a learned model is put to, in place of predicting a motion.
     - `hyperparameters`: how each model is trained.
     - `references`: the paper's numbers.
@@ -199,10 +199,10 @@ class Case:
     source: str
     inputs: MakeInputs | None = None
     parameters: Mapping[str, float] = field(default_factory=dict)
-    box: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    draws: int = 1_000_000
-    printed_draws: int = 10_000_000
-    redraw: bool = True
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    samples: int = 1_000_000
+    printed_samples: int = 10_000_000
+    resample: bool = True
     control: ControlTask | None = None
     hyperparameters: tuple[HyperParameters, ...] = ()
     references: tuple[Reference, ...] = ()

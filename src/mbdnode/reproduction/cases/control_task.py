@@ -94,7 +94,7 @@ class ControlTask:
         )
 
 
-def judge(
+def compare_with_truth(
     task: ControlTask, plant: AbstractMechanism, model: Any, truth: Trajectory, found: Trajectory
 ) -> dict[str, Any]:
     """What control with a learned model is worth beside control with the mechanism itself.
@@ -125,28 +125,28 @@ def judge(
     }
 
 
-def control_sentence(who: str, judged: Mapping[str, Any]) -> str:
-    """What `judge` found, as the report says it.
+def control_sentence(who: str, compared: Mapping[str, Any]) -> str:
+    """What `compare_with_truth` found, as the report says it.
 
     **Arguments:**
 
     - `who`: planned.
-    - `judged`: as `judge` returns it.
+    - `compared`: as `compare_with_truth` returns it.
 
     **Returns:**
 
     A sentence.
     """
-    parts = [part for part in judged["largest_difference"].values() if part is not None]
+    parts = [part for part in compared["largest_difference"].values() if part is not None]
     apart = "the loops cannot be compared to their end"
-    if len(parts) == len(judged["largest_difference"]):
+    if len(parts) == len(compared["largest_difference"]):
         apart = f"at most {100 * max(parts, default=0.0):.2g} % of the range from the truth's loop"
     ended = "did not settle"
-    if judged["settled_s"] is not None:
-        ended = f"settled after {judged['settled_s']:.4g} s"
-    exact = judged["settled_with_truth_s"]
+    if compared["settled_s"] is not None:
+        ended = f"settled after {compared['settled_s']:.4g} s"
+    exact = compared["settled_with_truth_s"]
     ended += "" if exact is None else f" (with the equations of motion after {exact:.4g} s)"
     return (
-        f"{who}: relative error of A {judged['jacobian_error_A']:.1e}, of B "
-        f"{judged['jacobian_error_B']:.1e}; {apart}; {ended}."
+        f"{who}: relative error of A {compared['jacobian_error_A']:.1e}, of B "
+        f"{compared['jacobian_error_B']:.1e}; {apart}; {ended}."
     )

@@ -43,14 +43,14 @@ CASE = Case(
     integrator="rk4",
     source="paper, Section 'Slider-Crank Mechanism'",
     inputs=lambda steps, random: random.uniform(-10.0, 10.0, (steps, 2)),
-    box={
+    bounds={
         "theta1": (0.0, 2 * math.pi),
         "theta1_dot": (-4.0, 4.0),
         "F": (-10.0, 10.0),
         "T": (-10.0, 10.0),
     },
-    # The draws cover one turn and the rollout makes more than twenty, so the network must read the
-    # angle in a form that repeats.
+    # The samples cover one turn and the rollout makes more than twenty, so the network must read
+    # the angle in a form that repeats.
     hyperparameters=mbdnode("rk4", 500, 1e-3, 0.98, "tab:hyper_sc", angle_features=True),
     references=(Reference("mbd-node", "rk4", 3.2e-2, "tab: model_errors"),),
     exhibits=(

@@ -165,7 +165,7 @@ class Entry:
 
     @property
     def compile_seconds(self) -> float | None:
-        """What compiling took: the greatest over the seeds, None if there is none.
+        """What compiling took: the max over the seeds, None if there is none.
 
         Seeds that run one after the other in a process use what the first of them has compiled,
         so that a median would say almost nothing.
@@ -263,7 +263,7 @@ class Reproduction:
     recipes: Mapping[str, str] = field(default_factory=dict)
 
 
-_MODELS_OF_TITLES = {"mbd-node": "MBD-NODE", LAW: "law", NUMERICAL: "Numerical"}
+_MODEL_TITLES = {"mbd-node": "MBD-NODE", LAW: "law", NUMERICAL: "Numerical"}
 _LETTERS = {"theta": "\N{GREEK SMALL LETTER THETA}", "omega": "\N{GREEK SMALL LETTER OMEGA}"}
 _DIGITS = str.maketrans(
     "0123456789", "\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089"
@@ -272,7 +272,7 @@ _DIGITS = str.maketrans(
 
 def model_title(name: str) -> str:
     """A model's name as the paper writes it; a law is none of the paper's."""
-    return _MODELS_OF_TITLES.get(name, name.upper() if re.fullmatch(r"[a-z]{3,6}", name) else name)
+    return _MODEL_TITLES.get(name, name.upper() if re.fullmatch(r"[a-z]{3,6}", name) else name)
 
 
 def integrator_title(name: str) -> str:

@@ -18,7 +18,7 @@ from mbdnode.report.panels import panel_title
 from mbdnode.report.style import FAINT, INK, MUTED, mark_round_off, new_figure, styled
 from mbdnode.reproduction.report.chapters import PAPER, Reproduction, integrator_title, model_title
 from mbdnode.reproduction.report.cost_study import (
-    GREATEST_ERROR,
+    MAX_ERROR,
     CaseCosts,
     Point,
     Printed,
@@ -36,11 +36,11 @@ from mbdnode.reproduction.report.palette import Method, Palette, make_palette, m
 
 CAPTION = (
     "Error against seconds of training, both as medians over the seeds; thin bars reach from the "
-    "least to the greatest. Several marks of one method are its integrators. A pale line to "
+    "min to the max. Several marks of one method are its integrators. A pale line to "
     "the right ends where the time to compile is added. The grey stairs are the front. Open marks "
     "are what the paper prints, on its own machine; a dotted line is an error that it prints "
     f"without a time. Errors below {as_printed(ROUND_OFF, 1)} are round-off, and all alike in the "
-    f"band at the bottom; one above {as_printed(GREATEST_ERROR, 1)} is drawn there."
+    f"band at the bottom; one above {as_printed(MAX_ERROR, 1)} is drawn there."
 )
 # What the longest name in the legend takes.
 _LEGEND_IN = 2.5
@@ -98,8 +98,8 @@ def _draw_point(axes: Axes, point: Point, training: Range, error: Range, palette
     x, y = shown_seconds(training.median), shown_error(error.median)
     if point.compiling_s:
         axes.plot([x, x + point.compiling_s], [y, y], color=colour, linewidth=3.0, alpha=0.25)
-    seconds = [shown_seconds(training.least), shown_seconds(training.greatest)]
-    errors = [shown_error(error.least), shown_error(error.greatest)]
+    seconds = [shown_seconds(training.min), shown_seconds(training.max)]
+    errors = [shown_error(error.min), shown_error(error.max)]
     axes.plot(seconds, [y, y], color=colour, linewidth=0.9, zorder=3)
     axes.plot([x, x], errors, color=colour, linewidth=0.9, zorder=3)
     axes.plot([x], [y], mark, color=colour, markersize=6, zorder=4, label=point.title)
@@ -196,8 +196,8 @@ def _case(case: CaseCosts, palette: Palette, view: View) -> dict[str, Any]:
 def _point(point: Point, training: Range, error: Range, palette: Palette) -> dict[str, Any]:
     seconds, compiling = shown_seconds(training.median), point.compiling_s or 0.0
     told = error_text(error.median)
-    if error.least < error.greatest:
-        told += f" ({as_printed(error.least)} to {as_printed(error.greatest)})"
+    if error.min < error.max:
+        told += f" ({as_printed(error.min)} to {as_printed(error.max)})"
     lines = [
         point.title,
         f"mse {told}",
@@ -207,9 +207,9 @@ def _point(point: Point, training: Range, error: Range, palette: Palette) -> dic
         "title": point.title,
         **_look(method_of(point.entry), palette),
         "seconds": seconds,
-        "secondsRange": [shown_seconds(training.least), shown_seconds(training.greatest)],
+        "secondsRange": [shown_seconds(training.min), shown_seconds(training.max)],
         "error": shown_error(error.median),
-        "errorRange": [shown_error(error.least), shown_error(error.greatest)],
+        "errorRange": [shown_error(error.min), shown_error(error.max)],
         "compiling": compiling,
         "text": "<br>".join(lines),
     }

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mbdnode.formatting import ROUND_OFF, error_text, seconds_text, short_number
-from mbdnode.report.style import ABOVE_ROUND_OFF, AMID_ROUND_OFF, LEAST_SHOWN
+from mbdnode.report.style import ABOVE_ROUND_OFF, AMID_ROUND_OFF, MIN_SHOWN
 from mbdnode.report.tables import Cell, Table
 from mbdnode.reproduction.reference import Reference
 from mbdnode.reproduction.report.chapters import (
@@ -25,7 +25,7 @@ from mbdnode.reproduction.report.chapters import (
     model_title,
 )
 from mbdnode.reproduction.report.palette import Method, Palette, method_of
-from mbdnode.reproduction.report.paper_tables import COMPILING, shortened_note, spread_cells
+from mbdnode.reproduction.report.paper_tables import COMPILING, seed_cells, shortened_note
 
 NAME, TITLE = "cost-quality", "What accuracy costs"
 
@@ -35,8 +35,8 @@ class Range:
     """A quantity over the seeds; a seed without an error makes the median worse, as elsewhere."""
 
     median: float
-    least: float
-    greatest: float
+    min: float
+    max: float
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Point:
     - `title`: for people.
     - `error`, `training_s`: over the seeds; None where half of them or more have none.
     - `compiling_s`: what compiling took, which is not in `training_s`.
-    - `updates`: the median number of steps of an optimiser.
+    - `updates`: the median number of steps of an optimizer.
     - `on_front`: whether none is better.
     """
 
@@ -209,7 +209,7 @@ def cost_table(reproduction: Reproduction) -> Table:
             model_title(point.entry.model),
             point.entry.recipe,
             integrator_title(point.entry.integrator),
-            *spread_cells(point.entry),
+            *seed_cells(point.entry),
             None if point.training_s is None else short_number(point.training_s.median),
             None if point.compiling_s is None else short_number(point.compiling_s),
             point.updates,
@@ -265,9 +265,9 @@ def _told(placed: tuple[Point, Range, Range]) -> str:
 
 
 # A prediction that is further off has run away, and would squeeze all others.
-GREATEST_ERROR = 1e3
-LEAST_SECONDS = 1e-3
-# Room around the outermost marks, as a part of the axis; and the least span of one, as a factor.
+MAX_ERROR = 1e3
+MIN_SECONDS = 1e-3
+# Room around the outermost marks, as a part of the axis; and the min span of one, as a factor.
 _ROOM, _SPAN = 0.06, 100.0
 
 
@@ -288,12 +288,12 @@ class View:
 
 def shown_error(value: float) -> float:
     """An error as it is drawn: all round-off alike, and nothing beyond the axis."""
-    return AMID_ROUND_OFF if value < ROUND_OFF else min(value, GREATEST_ERROR)
+    return AMID_ROUND_OFF if value < ROUND_OFF else min(value, MAX_ERROR)
 
 
 def shown_seconds(value: float) -> float:
     """A time as it is drawn."""
-    return max(value, LEAST_SECONDS)
+    return max(value, MIN_SECONDS)
 
 
 def view_of(cases: Sequence[CaseCosts]) -> View:
@@ -312,13 +312,13 @@ def view_of(cases: Sequence[CaseCosts]) -> View:
     for case in cases:
         for point, training, error in case.placed:
             end = training.median + (point.compiling_s or 0.0)
-            seconds += [training.least, training.greatest, end]
-            errors += [error.least, error.greatest]
+            seconds += [training.min, training.max, end]
+            errors += [error.min, error.max]
     low, high = _around([shown_error(value) for value in errors])
     band = any(value < ROUND_OFF for value in errors)
     return View(
         _around([shown_seconds(value) for value in seconds]),
-        (LEAST_SHOWN, max(high, ABOVE_ROUND_OFF)) if band else (low, high),
+        (MIN_SHOWN, max(high, ABOVE_ROUND_OFF)) if band else (low, high),
         ROUND_OFF if band else None,
     )
 
@@ -330,7 +330,7 @@ def _around(values: Sequence[float]) -> tuple[float, float]:
 
 
 def stairs(case: CaseCosts, view: View) -> tuple[list[float], list[float]]:
-    """The least error that any given time of training buys, as a line.
+    """The smallest error that any given time of training buys, as a line.
 
     **Arguments:**
 

@@ -13,7 +13,7 @@ from mbdnode.reproduction.report.motion_figures import (
 )
 from mbdnode.reproduction.report.schematics import draw_forward_pass, draw_forward_pass_with_forces
 from mbdnode.reproduction.report.system_figures import draw_system
-from mbdnode.reproduction.report.test_figures import (
+from mbdnode.reproduction.report.trial_figures import (
     draw_control_trials,
     draw_controlled,
     draw_dependent,

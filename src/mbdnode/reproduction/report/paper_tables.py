@@ -13,7 +13,7 @@ from mbdnode.reproduction.reference import (
     SAME,
     Reference,
     is_answered_by,
-    judge,
+    judge_printed,
     judge_unprinted,
     median_of_all,
 )
@@ -102,7 +102,7 @@ def judged(reproduction: Reproduction) -> Iterator[tuple[Chapter, Entry, Verdict
     for chapter in reproduction.chapters:
         for reference in references_in(chapter, ERRORS):
             for entry in matching(chapter, reference):
-                yield chapter, entry, judge(entry.every(), reference)
+                yield chapter, entry, judge_printed(entry.every(), reference)
         for entry in _unprinted(chapter, ERRORS, MASS_SPRING):
             yield chapter, entry, judge_unprinted(entry.every("nrmse"))
 
@@ -151,7 +151,7 @@ def error_table(reproduction: Reproduction) -> Table:
         for entry in _unprinted(chapter, ERRORS, MASS_SPRING):
             verdict = judge_unprinted(entry.every("nrmse"))
             found.append(
-                (*_who(entry), *spread_cells(entry), *_companions(entry), None, None, verdict)
+                (*_who(entry), *seed_cells(entry), *_companions(entry), None, None, verdict)
             )
         rows += [(chapter.title, *row) for row in found]
         notes += [f"{chapter.title}: {failure}" for failure in failure_notes(chapter)]
@@ -306,10 +306,10 @@ def _error_rows(chapter: Chapter, reference: Reference) -> list[tuple[Cell, ...]
     return [
         (
             *_who(entry),
-            *spread_cells(entry),
+            *seed_cells(entry),
             *_companions(entry),
             *paper,
-            judge(entry.every(), reference),
+            judge_printed(entry.every(), reference),
         )
         for entry in entries
     ]
@@ -341,7 +341,7 @@ def _unprinted(chapter: Chapter, *labels: str) -> list[Entry]:
     ]
 
 
-def spread_cells(entry: Entry) -> tuple[Cell, ...]:
+def seed_cells(entry: Entry) -> tuple[Cell, ...]:
     """Of the error: median, min, max, and how many seeds have an error."""
     found, count = entry.values(), len(entry.rows)
     seeds = str(count) if len(found) == count else f"{len(found)} of {count}"
