@@ -125,7 +125,7 @@ class LSTM(AbstractModel, AbstractForecaster):
     # Of the changes from one state to the next.
     change_center: Float[Array, " states"]
     change_spread: Float[Array, " states"]
-    # The step; not a number until there is training data.
+    # The step; zero, and any step goes, until there is training data.
     dt_s: Float[Array, ""]
     body: AbstractNamed
     settings: LSTMConfig = eqx.field(static=True)
@@ -156,7 +156,7 @@ class LSTM(AbstractModel, AbstractForecaster):
             jnp.ones(states),
             jnp.zeros(states),
             jnp.ones(states),
-            jnp.asarray(jnp.nan),
+            jnp.zeros(()),
             system,
             config,
             coordinates=system.coordinates,
@@ -192,7 +192,7 @@ class LSTM(AbstractModel, AbstractForecaster):
                 "of them. Ask for more."
             )
         steps, learned = np.diff(t), float(self.dt_s)
-        if np.any(np.abs(steps - learned) > _SAME_STEP * learned):
+        if learned and np.any(np.abs(steps - learned) > _SAME_STEP * learned):
             raise UserError(
                 f"This LSTM was trained with a step of {learned:g} s and knows no other, but the "
                 f"times have steps from {steps.min():g} to {steps.max():g} s. Use those of the "
