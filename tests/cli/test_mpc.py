@@ -6,7 +6,6 @@ import json
 import pytest
 
 import mbdnode as mbd
-from mbdnode.data import read_back
 from mbdnode.mechanisms.cart_pole import CartPole
 
 SHORT = ["--steps", "30"]
@@ -63,8 +62,8 @@ def test_learned_model_is_compared_with_the_truth(run, learned, tmp_path):
     assert beside["jacobian_error_A"] == pytest.approx(
         float(((found.A - exact.A) ** 2).sum() ** 0.5 / (exact.A**2).sum() ** 0.5), rel=1e-6
     )
-    truth = read_back(tmp_path / "loop" / "truth.csv", CartPole())
-    loop = read_back(tmp_path / "loop" / "trajectory.csv", CartPole())
+    truth = mbd.read(tmp_path / "loop" / "truth.csv").trajectories[0]
+    loop = mbd.read(tmp_path / "loop" / "trajectory.csv").trajectories[0]
     assert float(truth.u[0, 0]) != float(loop.u[0, 0])
     assert "against the truth" in result.out
 

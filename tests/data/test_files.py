@@ -1,3 +1,4 @@
+import dataclasses
 import os
 import stat
 
@@ -8,6 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from mbdnode.data import check_destination, write
+from mbdnode.data.logs import read
 from mbdnode.status import Outcome, Status
 from mbdnode.trajectory import Trajectory
 
@@ -67,6 +69,54 @@ def test_parquet_is_read_back_bit_for_bit(tmp_path):
     assert table.column_names == COLUMNS
     read = np.column_stack([column.to_numpy() for column in table.columns])
     np.testing.assert_array_equal(bits(read), bits(numbers))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_read_is_the_inverse_of_write(tmp_path, suffix):
+    numbers = awkward_numbers()
+    # As far apart as one likes, and nearer than a log's clock would tell.
+    numbers[:, 0] = np.geomspace(1e-300, 1e3, len(numbers))
+    run = trajectory_from(numbers)
+    write(run, tmp_path / f"run.{suffix}")
+    data = read(tmp_path / f"run.{suffix}")
+    (again,) = data.trajectories
+    assert again.columns == run.columns
+    np.testing.assert_array_equal(bits(again.table), bits(run.table))
+    assert again.outside is None
+    assert data.recorded == ("x", "theta", "x_dot", "theta_dot")
+    assert "by its headings: coordinates x, theta, inputs F" in str(data.summary)
+    assert "the longest step is" in data.summary.warnings[0].text
+
+
+def test_marks_of_rows_outside_the_training_data_are_read_again(tmp_path, trajectory):
+    outside = jnp.array([False, False, True, True, False])
+    write(dataclasses.replace(trajectory, outside=outside), tmp_path / "run.csv")
+    (again,) = read(tmp_path / "run.csv").trajectories
+    np.testing.assert_array_equal(again.outside, outside)
+    np.testing.assert_array_equal(bits(again.table), bits(trajectory.table))
+
+
+def test_several_written_files_are_several_trajectories(tmp_path, trajectory):
+    for number in range(3):
+        write(trajectory, tmp_path / f"run{number}.csv")
+    data = read(tmp_path / "run*.csv")
+    assert len(data.trajectories) == 3
+    assert data.summary.account.kept == 15
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "t,x,x_dot\n0,1,0\n1,,0\n2,3,0\n",  # A value is missing.
+        "t,x,x_dot\n0,1,0\n1,2,0\n1,3,0\n",  # Time stands still.
+        "t,x,y,x_dot\n0,1,0,0\n1,2,0,0\n2,3,0,0\n",  # Without all rates.
+        "time,x,x_dot\n0,1,0\n1,2,0\n2,3,0\n",
+    ],
+)
+def test_what_was_not_written_so_needs_roles(tmp_path, text):
+    (tmp_path / "log.csv").write_text(text)
+    with pytest.raises(ValueError, match="never guessed silently"):
+        read(tmp_path / "log.csv")
 
 
 def test_suffix_may_be_in_capitals(tmp_path, trajectory):

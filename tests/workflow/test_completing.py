@@ -14,8 +14,7 @@ T = np.linspace(0.0, 1.0, 41)
 
 def recorded(run, coordinates, inputs=()):
     """The columns that a log would have, as `read` gives them."""
-    from mbdnode.data.logs.reading import make_trajectory
-    from mbdnode.data.logs.runs import Names
+    from mbdnode.data.logs.runs import Names, make_trajectory
 
     q = np.stack([np.asarray(run[name]) for name in coordinates], axis=1)
     v = np.stack([np.asarray(run[f"{name}_dot"]) for name in coordinates], axis=1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mbdnode.data.atomic import check_destination
-    from mbdnode.data.files import read_back, write
+    from mbdnode.data.files import write
     from mbdnode.data.sampling import sample_accelerations
     from mbdnode.data.stream import AbstractStream, StepStream
 
@@ -16,7 +16,6 @@ __all__ = [
     "AbstractStream",
     "StepStream",
     "check_destination",
-    "read_back",
     "sample_accelerations",
     "write",
 ]
@@ -25,7 +24,6 @@ _HOMES = {
     "AbstractStream": "stream",
     "StepStream": "stream",
     "check_destination": "atomic",
-    "read_back": "files",
     "sample_accelerations": "sampling",
     "write": "files",
 }

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from mbdnode.config import from_dict, to_dict
-from mbdnode.data import read_back, write
+from mbdnode.data import write
 from mbdnode.data.atomic import read_json, write_json
 from mbdnode.data.folders import CONFIG, METRICS, MODEL, check_folder, replace_folder, write_history
 from mbdnode.data.folders import open_folder as open_result
+from mbdnode.data.logs import read
 from mbdnode.errors import UserError
 from mbdnode.models import AbstractModel, save
 from mbdnode.report.style import save as save_figure
@@ -182,8 +183,19 @@ def read_run(path: Path) -> StoredRun:
 
 
 def _pair(path: Path, stem: str, case: Case) -> tuple[Trajectory, Trajectory]:
-    truth = read_back(path / f"{stem}truth.csv", case.mechanism)
-    return truth, read_back(path / f"{stem}prediction.csv", case.mechanism)
+    truth = _trajectory(path / f"{stem}truth.csv", case)
+    return truth, _trajectory(path / f"{stem}prediction.csv", case)
+
+
+def _trajectory(path: Path, case: Case) -> Trajectory:
+    run, system = read(path).trajectories[0], case.mechanism
+    names = ("t", *system.coordinate_names, *system.rate_names, *system.input_names)
+    if run.columns != names:
+        raise UserError(
+            f"'{path}' has the columns {', '.join(run.columns)}; "
+            f"{type(system).__name__} has {', '.join(names)}."
+        )
+    return run
 
 
 def _read_probes(path: Path, case: Case, metrics: Mapping[str, Any]) -> tuple[Probe, ...]:

@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 
 import mbdnode as mbd
 from mbdnode.cli.mechanism import mechanism
-from mbdnode.data.files import read_back
 from mbdnode.mechanisms.planar import read_mechanism
 from mbdnode.multibody import position_residual, resolve_parameters
 
@@ -46,7 +45,7 @@ def test_parts_freedoms_and_the_assembled_configuration_are_printed(result):
 
 def test_a_quick_return_keeps_energy_and_constraints_and_returns_quickly(result):
     system = read_mechanism(QUICK_RETURN)
-    run = read_back(result[1] / "trajectory.csv", system)
+    run = mbd.read(result[1] / "trajectory.csv").trajectories[0]
     assert len(run.t) == 501
     mu = resolve_parameters(system)
     residuals = [np.max(np.abs(position_residual(system, run.t[0], q, mu))) for q in run.q[::50]]

@@ -21,7 +21,7 @@ from mbdnode.data.logs.summary import Account, counted
 from mbdnode.errors import UserError
 
 # A step of this many medians is a gap; what is shorter is an uneven step, which training can use.
-_GAP = 5.0
+GAP = 5.0
 _UNEVEN = 1.5
 # Times nearer than this part of a median step are the same time, but for round-off.
 _SAME = 1e-6
@@ -163,7 +163,7 @@ def _merge_repeated(run: Run, edges: list[int]) -> int:
 
 
 def _gaps(run: Run, steps, inside, median: float, gaps: str, longest_s: float | None) -> list[int]:
-    limit = _GAP * median if longest_s is None else longest_s
+    limit = GAP * median if longest_s is None else longest_s
     long = np.flatnonzero(inside & (steps > limit)) + 1
     if len(long) and gaps == "refuse":
         i = int(long[0])

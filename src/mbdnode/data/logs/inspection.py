@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mbdnode.data.logs.cleaning import TURN, is_wrapped, sounds_like_angle
+from mbdnode.data.logs.cleaning import GAP, TURN, is_wrapped, sounds_like_angle
 from mbdnode.data.logs.guess import Guess, guess_from
 from mbdnode.data.logs.log import AbstractLog, Sample, column_name, take_sample
 from mbdnode.data.logs.reading import Reader, make_request
@@ -17,7 +17,6 @@ from mbdnode.errors import UserError
 
 # Rows that are looked at; noise is told from fewer.
 _MOST_ROWS, _NOISE_ROWS = 1_000_000, 20_000
-_GAP = 5.0
 # Rows and bytes that are read to see whether a log can be.
 _PART, _MOST_BYTES = 400_000, 100_000_000
 # Fewer cannot be parted into some to learn from and some to judge by.
@@ -242,13 +241,13 @@ def _sampling(log: AbstractLog, time: int, sample: Sample) -> Sampling:
         none = float("nan")
         return Sampling(none, none, t[0], t[-1], 0, none, int(np.sum(steps == 0)), 0)
     median = float(np.median(forward))
-    usual = forward[forward <= _GAP * median]
+    usual = forward[forward <= GAP * median]
     return Sampling(
         step_s=median,
         jitter=float(np.std(usual)) / median,
         begin_s=float(t[0]),
         end_s=float(t[-1]),
-        gaps=int(np.sum(forward > _GAP * median)),
+        gaps=int(np.sum(forward > GAP * median)),
         longest_s=float(np.max(forward)),
         repeated=int(np.sum(steps == 0)),
         back=int(np.sum(steps < 0)),

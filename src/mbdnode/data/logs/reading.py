@@ -24,14 +24,15 @@ from mbdnode.data.logs.roles import (
     make_roles,
     setting,
 )
-from mbdnode.data.logs.runs import Names, lay_out, names_of, runs_of
+from mbdnode.data.logs.runs import Names, lay_out, make_trajectory, names_of, runs_of
 from mbdnode.data.logs.segments import Handling, Piece, Signal, at_times, finish, signal_of
 from mbdnode.data.logs.summary import Note, RunSummary, Summary
+from mbdnode.data.logs.written import read_written
 from mbdnode.errors import UserError, check_memory
 from mbdnode.naming import unknown_name
 
 if TYPE_CHECKING:
-    from mbdnode.trajectory import Dataset, Trajectory
+    from mbdnode.trajectory import Dataset
 
 Columns = Sequence[str] | Mapping[str, str]
 
@@ -57,7 +58,8 @@ def read(
 
     A column is named by its heading, with or without its unit, or as `column2` for the second one.
     Units in headings are converted to SI. Nothing is dropped silently: `dataset.summary` says what
-    was read, cut, converted, unwrapped and estimated. Without roles a guess is shown, not used.
+    was read, cut, converted, unwrapped and estimated. Without roles a guess is shown, not used;
+    but what `write` wrote is known by its headings, and comes back as it was.
 
     **Arguments:**
 
@@ -87,6 +89,11 @@ def read(
     """
     from mbdnode.trajectory import Dataset
 
+    said = (time, coordinates, rates, inputs, parameters, run, input_time, input_files, units)
+    if all(each is None for each in (*said, angles, longest_step_s)) and gaps == GAPS[0]:
+        written = read_written(find_files(paths))
+        if written is not None:
+            return written
     request = make_request(
         paths,
         time=time,
@@ -297,36 +304,6 @@ def _signal_for(label: str | None, signals: dict[str | None, Signal], place: str
 
 def _input_names(signals: Mapping[Any, Signal] | None) -> tuple[str, ...] | None:
     return None if signals is None else next(iter(signals.values())).names
-
-
-def make_trajectory(t, q, v, u, names: Names) -> "Trajectory":
-    """A measured trajectory, or a batch of them: residuals are not known, and are zero."""
-    import jax.numpy as jnp
-
-    from mbdnode.status import Status
-    from mbdnode.trajectory import Trajectory
-
-    batch, none = t.shape[:-1], np.zeros(t.shape)
-    # With NumPy, since JAX would compile each of these for every length of a run.
-    status = Status(
-        code=jnp.asarray(np.zeros(batch, int)),
-        step=jnp.asarray(np.full(batch, t.shape[-1] - 1)),
-        t=jnp.asarray(t[..., -1]),
-        coordinate=jnp.asarray(np.full(batch, -1)),
-        names=names.coordinates,
-    )
-    return Trajectory(
-        t=jnp.asarray(t),
-        q=jnp.asarray(q),
-        v=jnp.asarray(v),
-        u=jnp.asarray(u),
-        position_residual=jnp.asarray(none),
-        velocity_residual=jnp.asarray(none),
-        status=status,
-        coordinates=names.coordinates,
-        rates=names.rates,
-        inputs=names.inputs,
-    )
 
 
 @dataclass(frozen=True)

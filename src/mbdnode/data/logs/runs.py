@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from mbdnode.data.logs.log import AbstractLog, Block
 from mbdnode.data.logs.roles import Found, Roles, find_column, missing_column, setting
 from mbdnode.data.logs.summary import Note
 from mbdnode.errors import UserError, check_memory
+
+if TYPE_CHECKING:
+    from mbdnode.trajectory import Trajectory
 
 
 @dataclass
@@ -230,6 +233,36 @@ def _check_names(coordinates: list[str], inputs: list[str]) -> None:
                     f"Give the {word} another name: {setting(role, {'other_name': name})}."
                 )
             meant[name] = f"the {role.removesuffix('s')}"
+
+
+def make_trajectory(t, q, v, u, names: Names) -> "Trajectory":
+    """A measured trajectory, or a batch of them: residuals are not known, and are zero."""
+    import jax.numpy as jnp
+
+    from mbdnode.status import Status
+    from mbdnode.trajectory import Trajectory
+
+    batch, none = t.shape[:-1], np.zeros(t.shape)
+    # With NumPy, since JAX would compile each of these for every length of a run.
+    status = Status(
+        code=jnp.asarray(np.zeros(batch, int)),
+        step=jnp.asarray(np.full(batch, t.shape[-1] - 1)),
+        t=jnp.asarray(t[..., -1]),
+        coordinate=jnp.asarray(np.full(batch, -1)),
+        names=names.coordinates,
+    )
+    return Trajectory(
+        t=jnp.asarray(t),
+        q=jnp.asarray(q),
+        v=jnp.asarray(v),
+        u=jnp.asarray(u),
+        position_residual=jnp.asarray(none),
+        velocity_residual=jnp.asarray(none),
+        status=status,
+        coordinates=names.coordinates,
+        rates=names.rates,
+        inputs=names.inputs,
+    )
 
 
 def runs_of(layout: Layout, most_rows: int | None = None) -> Iterator[Run]:

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from mbdnode.data.atomic import Paths
-from mbdnode.data.logs.reading import Reader, make_request, make_trajectory
+from mbdnode.data.logs.reading import Reader, make_request
+from mbdnode.data.logs.runs import make_trajectory
 from mbdnode.data.logs.summary import Note, Summary, counted
 from mbdnode.data.stream import AbstractStream
 from mbdnode.errors import UserError

@@ -1,0 +1,108 @@
+"""Trajectories that `mbdnode.write` wrote, read as they are: the inverse of it.
+
+Such a file is known by its headings: `t`, the coordinates, their rates with `_dot` after the same
+names in the same order, and then the inputs; a last column `outside` marks rows outside the
+training data. Its numbers are no measurements, so nothing is cut, converted or unwrapped. A log
+from elsewhere may have the same headings. If a value is missing in it or time does not increase, it
+is refused like any other without roles, and what else measurements may need is a warning.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mbdnode.data.logs.cleaning import GAP, is_wrapped, sounds_like_angle
+from mbdnode.data.logs.formats import open_logs
+from mbdnode.data.logs.log import AbstractLog
+from mbdnode.data.logs.runs import Names, make_trajectory
+from mbdnode.data.logs.summary import Account, RunSummary, Summary
+
+if TYPE_CHECKING:
+    from mbdnode.trajectory import Dataset, Trajectory
+
+OUTSIDE = "outside"
+
+
+def read_written(files: Sequence[Path]) -> "Dataset | None":
+    """Read files that `mbdnode.write` wrote.
+
+    **Arguments:**
+
+    - `files`: one or several.
+
+    **Returns:**
+
+    A `Dataset` with a trajectory for each, bit for bit as it was written; residuals are not in the
+    files and come back as zero. None unless every file is such a one.
+    """
+    from mbdnode.trajectory import Dataset
+
+    runs, summaries, notes = [], [], []
+    for file in files:
+        logs = open_logs(file)
+        names = _names([heading.raw for heading in logs[0].headings])
+        table = None if names is None or len(logs) > 1 else _table(logs[0])
+        if names is None or table is None:
+            return None
+        log, t = logs[0], table[:, 0]
+        _say(log, names, table)
+        runs.append(_trajectory(table, names))
+        step_s = float(np.median(np.diff(t))) if len(t) > 1 else float("nan")
+        account = Account(read=len(t), kept=len(t))
+        summaries.append(RunSummary(log.name, account, (len(t),), step_s))
+        notes += log.notes
+    recorded = (*runs[0].coordinates, *runs[0].rates)
+    return Dataset(runs, None, Summary(tuple(summaries), tuple(notes)), recorded)
+
+
+def _names(headings: Sequence[str]) -> Names | None:
+    """What the columns are, if their headings are those of a trajectory."""
+    if len(headings) < 3 or headings[0] != "t" or len(set(headings)) < len(headings):
+        return None
+    first_rate = f"{headings[1]}_dot"
+    count = headings.index(first_rate) - 1 if first_rate in headings else 0
+    coordinates, rates = headings[1 : 1 + count], headings[1 + count : 1 + 2 * count]
+    if not count or rates != [f"{name}_dot" for name in coordinates]:
+        return None
+    inputs = [name for name in headings[1 + 2 * count :] if name != OUTSIDE]
+    if OUTSIDE in headings and headings[-1] != OUTSIDE:
+        return None
+    return Names(tuple(coordinates), tuple(rates), tuple(inputs))
+
+
+def _table(log: AbstractLog) -> np.ndarray | None:
+    """All columns side by side; None if they have holes, or words."""
+    columns = range(len(log.headings))
+    if log.constants or any(log.is_text(i) for i in columns):
+        return None
+    blocks = list(log.blocks(columns))
+    if not blocks or any(block.truncated for block in blocks):
+        return None
+    table = np.concatenate([np.column_stack(block.numbers) for block in blocks])
+    is_whole = bool(len(table)) and bool(np.isfinite(table).all())
+    return table if is_whole and bool(np.all(np.diff(table[:, 0]) > 0)) else None
+
+
+def _trajectory(table: np.ndarray, names: Names) -> "Trajectory":
+    ends = np.cumsum([1, len(names.coordinates), len(names.rates), len(names.inputs)])
+    t, q, v, u, marks = np.split(table, ends, axis=1)
+    run = make_trajectory(t[:, 0], q, v, u, names)
+    return dataclasses.replace(run, outside=marks[:, 0] != 0) if marks.size else run
+
+
+def _say(log: AbstractLog, names: Names, table: np.ndarray) -> None:
+    """How the columns were taken, and what measurements would need that a trajectory does not."""
+    inputs = f", inputs {', '.join(names.inputs)}" if names.inputs else ""
+    log.note("read", f"by its headings: coordinates {', '.join(names.coordinates)}{inputs}")
+    steps = np.diff(table[:, 0])
+    if len(steps) and steps.max() > GAP * np.median(steps):
+        log.warn(
+            f"the longest step is {steps.max() / np.median(steps):.3g} times the median and was "
+            "kept; name the roles if rows are missing there"
+        )
+    for number, name in enumerate(names.coordinates, 1):
+        if sounds_like_angle(name) and is_wrapped(table[:, number]):
+            log.warn(f"{name!r} seems to be wrapped to one turn; name the roles to have it joined")
