@@ -103,12 +103,12 @@ def test_file_of_inputs_is_read_as_those_of_the_fit(tmp_path, how):
     assert same(like, predict_like(fit, states, inputs=own)[0])
     short = predict_from(fit, START, own, steps=10, dt_s=0.05)
     assert np.array_equal(short.table, np.asarray(found.table)[:11])
-    with pytest.raises(ValueError, match="Give its step with --dt"):
+    with pytest.raises(ValueError, match="Give its time step with dt_s"):
         predict_from(fit, START, own, steps=None, dt_s=None)
-    with pytest.raises(ValueError, match=r"39 steps of 0.05 s. Give fewer --steps"):
+    with pytest.raises(ValueError, match=r"39 steps of 0.05 s. Give fewer steps"):
         predict_from(fit, START, own, steps=50, dt_s=0.05)
     other = write(tmp_path / "c.csv", t=T, x=0 * T, v=1 + 0 * T)
-    with pytest.raises(ValueError, match=r"0 of them are called like .*c.csv.*--inputs FILE"):
+    with pytest.raises(ValueError, match=r"0 of them are called like .*c.csv.*by inputs"):
         predict_like(fit, other)
 
 
@@ -139,9 +139,9 @@ def test_parameter_without_effect_is_refused(parameters, says):
 def test_times_cannot_come_from_two_places(tmp_path):
     log = write(tmp_path / "a.csv", t=T, tau=TORQUE)
     fit = stored(time="t", coordinates=["x"], inputs=["tau"])
-    with pytest.raises(ValueError, match="gives the times, so leave --dt"):
+    with pytest.raises(ValueError, match="gives the times, so leave dt_s"):
         predict_from(fit, START, log, steps=None, dt_s=0.1)
-    with pytest.raises(ValueError, match="Leave --inputs out"):
+    with pytest.raises(ValueError, match="Leave inputs out"):
         predict_like(fit, log, inputs=log)
 
 

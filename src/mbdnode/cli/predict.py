@@ -112,8 +112,8 @@ def _check_request(
         wrong = [option for option, is_given in given.items() if is_given]
         if wrong:
             raise UserError(
-                f"--like gives the initial state and the times. Leave {' and '.join(wrong)} out, "
-                "or give --initial with --inputs FILE instead."
+                f"--like gives initial state and times, so leave {' and '.join(wrong)} out; or "
+                "give --initial with --inputs FILE instead."
             )
     elif not has_start and inputs is None and steps is None:
         raise UserError(

@@ -14,6 +14,7 @@ import numpy as np
 
 from mbdnode.data.logs import find_files, read
 from mbdnode.data.logs.reading import read_inputs
+from mbdnode.data.logs.roles import argument
 from mbdnode.errors import UserError
 from mbdnode.evaluation import HeldOut, Scores, predict, score
 from mbdnode.models import AbstractModel
@@ -68,7 +69,7 @@ def _input_files(columns: Mapping[str, Any], log: str, inputs: str | Path | None
     patterns = columns.get("input_files")
     if patterns is None:
         if inputs is not None:
-            raise UserError("--like has the inputs in its own log. Leave --inputs out.")
+            raise UserError(f"The log has its inputs in itself. Leave {_named('inputs')} out.")
         return {}
     if inputs is not None:
         return {"input_files": str(inputs)}
@@ -77,7 +78,7 @@ def _input_files(columns: Mapping[str, Any], log: str, inputs: str | Path | None
     if len(files) > 1 and len(same) != 1:
         raise UserError(
             f"The fit has {len(files)} files of inputs, and {len(same)} of them are called like "
-            f"'{log}'. Say which one goes with it: --inputs FILE."
+            f"'{log}'. Say which one goes with it by {_named('inputs')}."
         )
     return {"input_files": str((same if len(files) > 1 else files)[0])}
 
@@ -111,21 +112,28 @@ def predict_from(
     if not isinstance(model, AbstractSystem):
         raise UserError(
             f"{type(model).__name__} goes on from a recorded motion, not from an initial state "
-            "alone. Use --like LOG."
+            f"alone. Use {argument('predict_like', '--like LOG')}."
         )
     _check_parameters(model, parameters or {})
     columns = stored.config.columns
     if inputs is None:
         if steps is None or dt_s is None:
-            raise UserError("Without --inputs, the times are not known: give --steps and --dt.")
+            raise UserError(
+                f"Without {_named('inputs')}, the times are not known: give {_named('steps')} and "
+                f"{_named('dt_s')}."
+            )
         if steps < 1 or not (np.isfinite(dt_s) and dt_s > 0):
-            raise UserError(f"--steps is {steps} and --dt is {dt_s}; both must be above zero.")
+            raise UserError(
+                f"{_named('steps')} is {steps} and {_named('dt_s')} is {dt_s}; both must be above "
+                "zero."
+            )
         check_trajectory_size(steps, 2 * len(model.coordinates) + len(model.inputs))
         t, u, values = dt_s * np.arange(steps + 1), None, _numbers(columns)
     else:
         if not columns.get("inputs"):
             raise UserError(
-                "The model has no inputs, so --inputs would change nothing. Leave it out."
+                f"The model has no inputs, so {_named('inputs')} would change nothing. Leave it "
+                "out."
             )
         found = read_inputs(str(inputs), dt_s=dt_s, steps=steps, **columns)
         zero = np.zeros(len(found.t))
@@ -136,6 +144,11 @@ def predict_from(
     integrator = stored.config.integrator
     run = simulate(stored.model, t, state, inputs=u, integrator=integrator, parameters=values)
     return _marked(stored, run)
+
+
+def _named(name: str) -> str:
+    """An argument as the user writes it, in Python or on the command line."""
+    return argument(name, {"inputs": "--inputs", "steps": "--steps", "dt_s": "--dt"}[name])
 
 
 def _numbers(columns: Mapping[str, Any]) -> dict[str, float]:
@@ -164,9 +177,9 @@ def _check_parameters(model: Any, given: Mapping[str, float]) -> None:
     for name in given:
         if name not in used:
             raise UserError(
-                f"--set {name}={given[name]:g} would change nothing: the model was trained at one "
-                f"value of {name!r}, and its motion does not depend on it. It depends on: "
-                f"{', '.join(used) or 'no parameter'}."
+                f"{argument('', '--set ')}{name}={given[name]:g} would change nothing: the model "
+                f"was trained at one value of {name!r}, and its motion does not depend on it. It "
+                f"depends on: {', '.join(used) or 'no parameter'}."
             )
 
 

@@ -20,6 +20,7 @@ from mbdnode.data.logs.roles import (
     GAPS,
     INTERPOLATIONS,
     Roles,
+    argument,
     find_column,
     make_roles,
     setting,
@@ -354,7 +355,8 @@ def read_inputs(
     if request.apart and (own_file or not has_time):
         return _resampled(files[0], request, dt_s, steps)
     if dt_s is not None or steps is not None:
-        raise UserError(f"'{path}' gives the times, so leave --dt and --steps out.")
+        dt, count = _time_arguments()
+        raise UserError(f"'{path}' gives the times, so leave {dt} and {count} out.")
     reader = Reader(request)
     pieces = list(reader.pieces())
     if len(pieces) != 1:
@@ -364,17 +366,23 @@ def read_inputs(
     return InputLog(piece.t, dict(zip(reader.names.inputs, piece.u.T, strict=True)), parameters)
 
 
+def _time_arguments() -> tuple[str, str]:
+    """What the user calls time step and number of steps."""
+    return argument("dt_s", "--dt"), argument("steps", "--steps")
+
+
 def _resampled(
     log: AbstractLog, request: Request, dt_s: float | None, steps: int | None
 ) -> InputLog:
     """Inputs with times of their own, at even steps."""
+    dt, count = _time_arguments()
     if dt_s is None:
         raise UserError(
             f"The inputs in '{log.name}' have their own times, so those of the motion are not "
-            "known. Give its step with --dt."
+            f"known. Give its time step with {dt}."
         )
     if not 0 < dt_s < float("inf") or (steps is not None and steps < 1):
-        raise UserError(f"--dt is {dt_s} and --steps is {steps}; both must be above zero.")
+        raise UserError(f"{dt} is {dt_s} and {count} is {steps}; both must be above zero.")
     roles = request.roles
     signals = signal_of(log, roles, roles.input_time or roles.time)
     if len(signals) != 1:
@@ -385,10 +393,10 @@ def _resampled(
     if lasting < 1 or (steps or 0) > lasting:
         raise UserError(
             f"The inputs in '{log.name}' last {signal.t[-1] - signal.t[0]:g} s, which is "
-            f"{lasting} steps of {dt_s:g} s. Give fewer --steps, or a shorter --dt."
+            f"{lasting} steps of {dt_s:g} s. Give fewer {count}, or a shorter {dt}."
         )
     needed = 8 * ((steps or lasting) + 1) * (1 + len(signal.names))
-    check_memory(needed, f"{steps or lasting:,} steps", "Give a longer --dt, or fewer --steps.")
+    check_memory(needed, f"{steps or lasting:,} steps", f"Give a longer {dt}, or fewer {count}.")
     t = signal.t[0] + dt_s * np.arange((steps or lasting) + 1)
     values, _ = at_times(signal, t, request.handling.interpolation)
     numbers = {

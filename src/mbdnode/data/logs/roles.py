@@ -50,6 +50,11 @@ def setting(role: str, value: str | Mapping[str, str] | None = None) -> str:
     return f"--role {shlex.quote(f'{role}={text}')}"
 
 
+def argument(name: str, option: str) -> str:
+    """How a user writes an argument where they are: its name in Python, or an option."""
+    return option if are_options() else name
+
+
 def are_options() -> bool:
     """Whether messages show settings as options of the command line."""
     return _TYPES_OPTIONS.get()
