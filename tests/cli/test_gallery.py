@@ -33,7 +33,7 @@ def test_gallery_prints_a_row_and_draws_a_figure_for_each_case(run, tmp_path, sh
 
 
 def assert_drawn(path):
-    """Neither a blank sheet nor a blot: ink on a part of the paper, in several colours."""
+    """Neither a blank sheet nor a blot: ink on a part of the paper, in several colors."""
     pixels = (255 * matplotlib.image.imread(path)[..., :3]).astype(np.uint8)
     inked = np.mean(np.any(pixels != 255, axis=-1))
     assert 0.01 < inked < 0.6, path

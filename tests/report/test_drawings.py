@@ -87,10 +87,10 @@ def test_trace_ends_at_the_end_of_a_drawn_rod(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_every_trace_has_its_colour(name):
+def test_every_trace_has_its_color(name):
     mechanism = CASES[name].mechanism
     drawing = find_drawing(mechanism)
     q = np.zeros((2, len(mechanism.coordinates)))
     traces = drawing.traces(np.arange(2.0), q, values(mechanism))
-    assert len(traces) == len(drawing.colours)
+    assert len(traces) == len(drawing.colors)
     assert all(trace.shape == (2, 2) for trace in traces)

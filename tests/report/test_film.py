@@ -77,7 +77,7 @@ def test_plain_form_of_every_part_has_its_kind_and_lies_within_its_corners():
         mu = {p.name: p.default for p in mechanism.parameters}
         for shape in (*drawing.parts(q, mu), *drawing.ground(q[None], mu)):
             plain, (low, high) = shape.plain(), shape.corners()
-            assert {"kind", "colour"} <= set(plain.look)
+            assert {"kind", "color"} <= set(plain.look)
             x, y = plain.numbers[:2]
             assert low[0] <= x <= high[0]
             assert low[1] <= y <= high[1]

@@ -111,8 +111,8 @@ def draw_parts(axes: Axes, drawing: Drawing, state: np.ndarray, mu: Mapping[str,
 
 
 def _draw_paths(axes: Axes, drawing: Drawing, t, q, mu: Mapping[str, float]) -> None:
-    for path, colour in zip(drawing.traces(t, q, mu), drawing.colours, strict=True):
-        axes.plot(*path.T, color=colour, linewidth=1.0, alpha=0.55, zorder=4)
+    for path, color in zip(drawing.traces(t, q, mu), drawing.colors, strict=True):
+        axes.plot(*path.T, color=color, linewidth=1.0, alpha=0.55, zorder=4)
 
 
 def _picture(figure: Figure) -> Image.Image:
@@ -123,7 +123,7 @@ def _picture(figure: Figure) -> Image.Image:
 
 
 def _write_gif(frames: Sequence[Image.Image], each_ms: float, path: Path) -> None:
-    # One palette for all frames, or colours would flicker; and the paper is to stay white.
+    # One palette for all frames, or colors would flicker; and the paper is to stay white.
     found = np.reshape(frames[len(frames) // 2].quantize(127).getpalette() or [], (-1, 3))
     found = found[np.min(found, axis=1) < 245]
     palette = Image.new("P", (1, 1))

@@ -20,9 +20,9 @@ from mbdnode.mechanisms import (
 from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.multibody import AbstractSystem
 from mbdnode.report.shapes import Block, Bob, Damper, Ground, Joint, Rod, Shape, Spring, TimeArrow
-from mbdnode.report.style import COLOURS
+from mbdnode.report.style import COLORS
 
-BLUE, ORANGE, GREEN = COLOURS[:3]
+BLUE, ORANGE, GREEN = COLORS[:3]
 Parameters = Mapping[str, float]
 
 
@@ -35,7 +35,7 @@ class Drawing:
     - `parts`: what moves, from the coordinates `q` and the parameters.
     - `ground`: what does not, from the coordinates `(n, nq)` of the whole motion.
     - `traces`: the paths `(n, 2)` of the moving points, from `t` and `(n, nq)`.
-    - `colours`: one for each path.
+    - `colors`: one for each path.
     - `poses`: how many earlier poses to show as ghosts.
     - `recorded`: whether the paths are a record over time, all of which stays in view.
     """
@@ -43,7 +43,7 @@ class Drawing:
     parts: Callable[[np.ndarray, Parameters], Sequence[Shape]]
     ground: Callable[[np.ndarray, Parameters], Sequence[Shape]]
     traces: Callable[[np.ndarray, np.ndarray, Parameters], Sequence[np.ndarray]]
-    colours: tuple[str, ...]
+    colors: tuple[str, ...]
     poses: int = 0
     recorded: bool = False
 
@@ -127,8 +127,8 @@ def _slider_crank(q: np.ndarray, mu: Parameters) -> list[Shape]:
     slider = (float(q[6]), float(q[7]))
     return [
         Block(slider, 0.62 * size, 0.4 * size, GREEN),
-        Rod((0.0, 0.0), pin, colour=BLUE, width=4.0),
-        Rod(pin, slider, colour=ORANGE, width=3.0),
+        Rod((0.0, 0.0), pin, color=BLUE, width=4.0),
+        Rod(pin, slider, color=ORANGE, width=3.0),
         Joint(pin, 0.07 * size),
         Joint(slider, 0.07 * size),
     ]
@@ -161,24 +161,24 @@ def _mass_row(masses: tuple[str, ...], relaxed: float, track: float, damped: boo
         return np.cumsum(widths + relaxed) - widths / 2, widths
 
     def parts(q: np.ndarray, mu: Parameters) -> list[Shape]:
-        centres, widths = layout(mu)
+        centers, widths = layout(mu)
         low = float(np.min(widths))
         shapes: list[Shape] = []
         left = 0.0
-        for place, width, colour in zip(centres + q, widths, COLOURS, strict=False):
+        for place, width, color in zip(centers + q, widths, COLORS, strict=False):
             right = float(place - width / 2)
             level = 0.7 * low if damped else 0.5 * low
             shapes.append(Spring((left, level), (right, level), 0.36 * low))
             if damped:
                 shapes.append(Damper((left, 0.25 * low), (right, 0.25 * low), 0.3 * low))
             middle = (float(place), float(width / 2))
-            shapes.append(Block(middle, float(width), float(width), colour))
+            shapes.append(Block(middle, float(width), float(width), color))
             left = float(place + width / 2)
         return shapes
 
     def ground(q: np.ndarray, mu: Parameters) -> list[Shape]:
-        centres, widths = layout(mu)
-        far = float(centres[-1] + widths[-1] / 2) + max(0.0, float(np.max(q[:, -1]))) + 0.2
+        centers, widths = layout(mu)
+        far = float(centers[-1] + widths[-1] / 2) + max(0.0, float(np.max(q[:, -1]))) + 0.2
         return [
             Ground((0.0, 0.0), (far, 0.0), 0.2),
             Ground((0.0, 1.6), (0.0, 0.0), 0.2),
@@ -186,11 +186,11 @@ def _mass_row(masses: tuple[str, ...], relaxed: float, track: float, damped: boo
         ]
 
     def traces(t: np.ndarray, q: np.ndarray, mu: Parameters) -> list[np.ndarray]:
-        centres, _ = layout(mu)
+        centers, _ = layout(mu)
         down = -0.45 - track * (t - t[0]) / (t[-1] - t[0])
-        return [np.stack([x, down], axis=-1) for x in (centres + q).T]
+        return [np.stack([x, down], axis=-1) for x in (centers + q).T]
 
-    return Drawing(parts, ground, traces, COLOURS[: len(masses)], recorded=True)
+    return Drawing(parts, ground, traces, COLORS[: len(masses)], recorded=True)
 
 
 DRAWINGS: dict[type[AbstractSystem], Drawing] = {

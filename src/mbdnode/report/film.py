@@ -19,7 +19,7 @@ from mbdnode.report.style import INK, MUTED
 from mbdnode.trajectory import Trajectory
 
 _MOST_FRAMES = 361
-# Colours that change with the page's own scheme are known there by name.
+# Colors that change with the page's own scheme are known there by name.
 _NAMED = {INK: "ink", MUTED: "muted"}
 
 Column = float | list[float | None]
@@ -58,7 +58,7 @@ def make_film(
         "trainEnd": train_end_s,
         "view": _view(drawing, t, q, ground, mu),
         "recorded": drawing.recorded,
-        "colours": list(drawing.colours),
+        "colors": list(drawing.colors),
         "ground": [_still(shape) for shape in ground],
         "looks": [_look(shape.plain()) for shape in drawing.parts(q[0], mu)],
         "truth": _moving(drawing, t, q, mu),
@@ -110,7 +110,7 @@ def _still(shape: Shape) -> dict[str, Any]:
 
 def _look(plain: Plain) -> dict[str, Any]:
     look = dict(plain.look)
-    look["colour"] = _NAMED.get(look["colour"], look["colour"])
+    look["color"] = _NAMED.get(look["color"], look["color"])
     return {**look, "count": len(plain.numbers)}
 
 

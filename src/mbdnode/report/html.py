@@ -22,7 +22,7 @@ def script_data(values: Any) -> str:
 
 
 def small_png(png: bytes) -> tuple[Markup, int, int]:
-    """A picture in few colours, which makes it a quarter of the size; and its width and height."""
+    """A picture in few colors, which makes it a quarter of the size; and its width and height."""
     image = Image.open(io.BytesIO(png)).convert("RGB")
     small = io.BytesIO()
     few = image.quantize(96, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)

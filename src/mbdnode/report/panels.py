@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 
 from mbdnode.formatting import ROUND_OFF, error_text
 from mbdnode.multibody import AbstractMechanism, Coordinate
-from mbdnode.report.style import COLOURS, INK, MUTED, SHADE, symbol
+from mbdnode.report.style import COLORS, INK, MUTED, SHADE, symbol
 from mbdnode.trajectory import Trajectory
 
 # More points than this cannot be told apart in a panel.
@@ -117,7 +117,7 @@ def pieces(t: np.ndarray, train_end_s: float) -> Iterator[tuple[np.ndarray, Lite
 def draw_over_time(
     axes: Axes, both: Pair, names: Sequence[str], train_end_s: float, width: float = 1.5
 ) -> None:
-    """Columns over time, each in a colour of its own.
+    """Columns over time, each in a color of its own.
 
     **Arguments:**
 
@@ -128,25 +128,25 @@ def draw_over_time(
     - `width`: of the prediction's line.
     """
     t = both.truth["t"]
-    for name, colour in zip(names, colours_for(names), strict=True):
-        axes.plot(t, both.truth[name], color=colour, linewidth=2.2 * width, alpha=0.32)
+    for name, color in zip(names, colors_for(names), strict=True):
+        axes.plot(t, both.truth[name], color=color, linewidth=2.2 * width, alpha=0.32)
         for rows, style in pieces(t, train_end_s):
-            axes.plot(t[rows], both.found[name][rows], style, color=colour, linewidth=width)
+            axes.plot(t[rows], both.found[name][rows], style, color=color, linewidth=width)
     keep_in_view(axes.set_ylim, [both.truth[name] for name in names])
     time_axis(axes, t, train_end_s)
 
 
 def draw_portrait(
-    axes: Axes, both: Pair, coordinate: Coordinate, train_end_s: float, colour: str = COLOURS[0]
+    axes: Axes, both: Pair, coordinate: Coordinate, train_end_s: float, color: str = COLORS[0]
 ) -> None:
     """Velocity over coordinate; angles of more than one turn are folded into it."""
     q, v = both.truth[coordinate.name], both.truth[coordinate.rate]
     x, w = both.found[coordinate.name], both.found[coordinate.rate]
     fold = coordinate.is_angle and float(np.max(np.abs(q))) > np.pi
-    axes.plot(*folded(q, v, fold), color=colour, linewidth=3.2, alpha=0.32)
+    axes.plot(*folded(q, v, fold), color=color, linewidth=3.2, alpha=0.32)
     for rows, style in pieces(both.truth["t"], train_end_s):
-        axes.plot(*folded(x[rows], w[rows], fold), style, color=colour, linewidth=1.4)
-    axes.plot(q[:1], v[:1], "o", color=colour, markersize=4, zorder=5)
+        axes.plot(*folded(x[rows], w[rows], fold), style, color=color, linewidth=1.4)
+    axes.plot(q[:1], v[:1], "o", color=color, markersize=4, zorder=5)
     keep_in_view(axes.set_xlim, [np.array([-np.pi, np.pi]) / 1.4 if fold else q])
     keep_in_view(axes.set_ylim, [v])
     axes.set_xlabel(f"{symbol(coordinate.name)} [{coordinate.unit}]")
@@ -162,9 +162,9 @@ def folded(q: np.ndarray, v: np.ndarray, fold: bool = True) -> tuple[np.ndarray,
     return np.insert(inside, breaks, np.nan), np.insert(v, breaks, np.nan)
 
 
-def colours_for(names: Sequence[object]) -> list[str]:
-    """One colour for each, starting again when they run out."""
-    return [COLOURS[place % len(COLOURS)] for place in range(len(names))]
+def colors_for(names: Sequence[object]) -> list[str]:
+    """One color for each, starting again when they run out."""
+    return [COLORS[place % len(COLORS)] for place in range(len(names))]
 
 
 def time_axis(axes: Axes, t: np.ndarray, train_end_s: float) -> None:
@@ -211,10 +211,10 @@ def result_text(title: str, both: Pair) -> str:
 
 
 def add_legend(figure: Figure, train_end_s: float, columns: Sequence[str] = ()) -> None:
-    """One legend for the whole figure, below it: colours first, then what the lines mean."""
+    """One legend for the whole figure, below it: colors first, then what the lines mean."""
     handles = [
-        Line2D([], [], color=colour, linewidth=2.4, label=symbol(name))
-        for name, colour in zip(columns, colours_for(columns), strict=True)
+        Line2D([], [], color=color, linewidth=2.4, label=symbol(name))
+        for name, color in zip(columns, colors_for(columns), strict=True)
     ]
     handles.append(Line2D([], [], color=MUTED, linewidth=3.2, alpha=0.45, label="truth"))
     if train_end_s > 0:
@@ -225,6 +225,6 @@ def add_legend(figure: Figure, train_end_s: float, columns: Sequence[str] = ()) 
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
 
 
-def line(style: Literal["-", "--", ":"], label: str, colour: str = INK) -> Line2D:
+def line(style: Literal["-", "--", ":"], label: str, color: str = INK) -> Line2D:
     """A line for a legend."""
-    return Line2D([], [], color=colour, linestyle=style, linewidth=1.5, label=label)
+    return Line2D([], [], color=color, linestyle=style, linewidth=1.5, label=label)

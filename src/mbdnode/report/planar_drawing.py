@@ -25,7 +25,7 @@ from mbdnode.report.planar_layout import Layout, layout_of, place
 from mbdnode.report.shapes import Bob, Ground, Line, Plate, Point, Rod, Shape
 from mbdnode.report.shapes import Joint as Pin
 from mbdnode.report.shapes import Spring as Coil
-from mbdnode.report.style import COLOURS, INK, SHADE, styled
+from mbdnode.report.style import COLORS, INK, SHADE, styled
 
 # Parts of the mechanism's size.
 _PIN, _BLOCK_LENGTH, _BLOCK_HEIGHT, _DEPTH, _COIL = 0.014, 0.11, 0.065, 0.022, 0.05
@@ -48,14 +48,14 @@ def planar_drawing(mechanism: AbstractPlanar) -> Drawing:
         parts=partial(_parts, description, layout),
         ground=partial(_ground, description, layout),
         traces=partial(_traces, description, layout),
-        colours=tuple(body_colour(description, name) for name in layout.traced),
+        colors=tuple(body_color(description, name) for name in layout.traced),
         poses=3,
     )
 
 
-def body_colour(description: Description, body: str) -> str:
-    """Bodies take the colours in turn; the first six can be told apart by anybody."""
-    return COLOURS[(description.number(body) - 1) % 6] if body != GROUND else INK
+def body_color(description: Description, body: str) -> str:
+    """Bodies take the colors in turn; the first six can be told apart by anybody."""
+    return COLORS[(description.number(body) - 1) % 6] if body != GROUND else INK
 
 
 def _at(q, description: Description, body: str, point) -> np.ndarray:
@@ -96,16 +96,16 @@ def _body(
     description: Description, layout: Layout, name: str, q: np.ndarray, bare: bool
 ) -> list[Shape]:
     """A bar or a plate; `bare` for a body that its block shows already."""
-    colour, outline = body_colour(description, name), layout.outlines[name]
+    color, outline = body_color(description, name), layout.outlines[name]
     corners = _corners(place(q, description, name, outline))
     if len(outline) > 2:
-        return [Plate(corners, colour)]
+        return [Plate(corners, color)]
     if len(outline) == 1:
-        return [] if bare else [Bob(corners[0], 0.035 * layout.size, colour)]
-    shapes: list[Shape] = [Rod(*corners, colour=colour, width=4.0)]
+        return [] if bare else [Bob(corners[0], 0.035 * layout.size, color)]
+    shapes: list[Shape] = [Rod(*corners, color=color, width=4.0)]
     if name in layout.hanging:
-        centre = _point(_at(q, description, name, (0.0, 0.0)))
-        shapes.append(Bob(centre, 0.03 * layout.size, colour))
+        center = _point(_at(q, description, name, (0.0, 0.0)))
+        shapes.append(Bob(center, 0.03 * layout.size, color))
     return shapes
 
 
@@ -119,24 +119,24 @@ def _frame(q, description: Description, joint: Joint) -> tuple[np.ndarray, np.nd
 def _block(description: Description, layout: Layout, joint: Joint, q: np.ndarray) -> Plate:
     name = layout.sliders[joint.name]
     along, across = _frame(q, description, joint)
-    centre = _at(q, description, name, joint.points[joint.bodies.index(name)])
+    center = _at(q, description, name, joint.points[joint.bodies.index(name)])
     half, high = _BLOCK_LENGTH * layout.size / 2, _BLOCK_HEIGHT * layout.size / 2
     corners = [
-        centre + a * half * along + b * high * across
+        center + a * half * along + b * high * across
         for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1))
     ]
-    return Plate(_corners(np.array(corners)), body_colour(description, name), opacity=0.75)
+    return Plate(_corners(np.array(corners)), body_color(description, name), opacity=0.75)
 
 
 def _wheel(description: Description, joint: Joint, q: np.ndarray, mu: Parameters) -> list[Shape]:
     name, radius = joint.bodies[1], mu[f"{joint.name}_radius"]
-    colour, hub = body_colour(description, name), np.array(joint.points[1])
-    centre = _point(_at(q, description, name, hub))
-    shapes: list[Shape] = [Bob(centre, radius, colour), Bob(centre, 0.86 * radius, SHADE)]
+    color, hub = body_color(description, name), np.array(joint.points[1])
+    center = _point(_at(q, description, name, hub))
+    shapes: list[Shape] = [Bob(center, radius, color), Bob(center, 0.86 * radius, SHADE)]
     for angle in np.arange(3) * 2 * np.pi / 3:
         rim = hub + 0.86 * radius * np.array([np.cos(angle), np.sin(angle)])
-        shapes.append(Rod(centre, _point(_at(q, description, name, rim)), colour=colour, width=2.0))
-    return [*shapes, Bob(centre, 0.16 * radius, colour)]
+        shapes.append(Rod(center, _point(_at(q, description, name, rim)), color=color, width=2.0))
+    return [*shapes, Bob(center, 0.16 * radius, color)]
 
 
 def _pin(description: Description, layout: Layout, joint: Joint, q: np.ndarray) -> list[Shape]:
@@ -153,7 +153,7 @@ def _pin(description: Description, layout: Layout, joint: Joint, q: np.ndarray) 
     if joint.type == "distance":
         ends = zip((first, second), joint.bodies, strict=True)
         pins = [Pin(point, 0.8 * radius, fixed=body == GROUND) for point, body in ends]
-        return [Rod(first, second, colour=INK, width=1.6), *pins]
+        return [Rod(first, second, color=INK, width=1.6), *pins]
     return []
 
 
@@ -194,10 +194,10 @@ def _spiral(description: Description, layout: Layout, part: Spring, q: np.ndarra
     """Around the pin between the two bodies, where there is one."""
     for joint in description.joints:
         if joint.type == "revolute" and set(joint.bodies) == set(part.bodies):
-            centre = _at(q, description, joint.bodies[0], joint.points[0])
+            center = _at(q, description, joint.bodies[0], joint.points[0])
             angle = np.linspace(0.0, 5 * np.pi, 60)
             radius = layout.size * (_PIN + 0.03 * angle / angle[-1])
-            points = centre + radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+            points = center + radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
             return [Line(_corners(points))]
     return []
 
@@ -253,7 +253,7 @@ def _pedestal(description: Description, layout: Layout, joint: Joint, q: np.ndar
     ends = (_point(right + wide), _point(left - wide))
     start, end = ends if up > 0 else ends[::-1]
     return [
-        Line(_corners(np.array([left, pivot, right])), colour=INK, width=1.2),
+        Line(_corners(np.array([left, pivot, right])), color=INK, width=1.2),
         Ground(start, end, _DEPTH * layout.size),
         Pin(_point(pivot), _PIN * layout.size, fixed=True),
     ]
@@ -335,7 +335,7 @@ def _write_names(axes: Axes, mechanism, q: np.ndarray) -> None:
             xytext=(7, 7),
             textcoords="offset points",
             fontsize=8,
-            color=body_colour(description, name),
+            color=body_color(description, name),
             bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.8},
             zorder=200,
         )

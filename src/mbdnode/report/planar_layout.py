@@ -24,7 +24,7 @@ class Layout:
     - `marks`: the point of each body that leaves a trace.
     - `sliders`: by prismatic joint, the body that is drawn as a block.
     - `wheels`: bodies that roll.
-    - `hanging`: bodies on a single pin, with their mass centre at the other end.
+    - `hanging`: bodies on a single pin, with their mass center at the other end.
     - `traced`: the bodies farthest from the ground.
     """
 
@@ -92,7 +92,7 @@ def _pins(description: Description) -> dict[str, list[tuple[float, float]]]:
 
 
 def _points(description: Description) -> dict[str, list[tuple[float, float]]]:
-    """All points of each body that something is attached to, and the mass centre of the rest."""
+    """All points of each body that something is attached to, and the mass center of the rest."""
     points = _pins(description)
     for part in (*description.springs, *description.dampers):
         for body, point in zip(part.bodies, part.points or (), strict=False):
@@ -140,7 +140,7 @@ def _slider(joint: Joint, outlines: dict[str, np.ndarray]) -> str:
 
 
 def _mark(points: np.ndarray, pins: list[tuple[float, float]]) -> np.ndarray:
-    """The free end of a body that hangs on one pin, and the mass centre of any other."""
+    """The free end of a body that hangs on one pin, and the mass center of any other."""
     if len(set(pins)) != 1:
         return np.zeros(2)
     away = np.linalg.norm(points - np.array(pins[0]), axis=1)

@@ -50,8 +50,8 @@ def draw_scenery(
     t, q = np.asarray(kept.t), np.asarray(kept.q)
     for shape in drawing.ground(q, mu):
         shape.draw(axes, 1.0, _GROUND)
-    for path, colour in zip(drawing.traces(t, q, mu), drawing.colours, strict=True):
-        _draw_path(axes, path, colour)
+    for path, color in zip(drawing.traces(t, q, mu), drawing.colors, strict=True):
+        _draw_path(axes, path, color)
     for number, moment in enumerate(_moments(len(q), drawing.poses)):
         for shape in drawing.parts(q[moment], mu):
             if not isinstance(shape, Joint):  # A pin that shows through a ghost is clutter.
@@ -70,11 +70,11 @@ def _moments(count: int, poses: int) -> list[int]:
     return np.linspace(0, count - 1, poses + 1).astype(int)[:-1].tolist()
 
 
-def _draw_path(axes: Axes, path: np.ndarray, colour: str, most: int = 2_000) -> None:
+def _draw_path(axes: Axes, path: np.ndarray, color: str, most: int = 2_000) -> None:
     """A line that fades towards the past."""
     path = path[:: max(1, len(path) // most)]
     segments = np.stack([path[:-1], path[1:]], axis=1)
-    shades = np.tile(to_rgba(colour), (len(segments), 1))
+    shades = np.tile(to_rgba(color), (len(segments), 1))
     shades[:, 3] = np.linspace(0.15, 0.85, len(segments))
     axes.add_collection(
         LineCollection(

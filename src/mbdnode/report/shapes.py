@@ -26,7 +26,7 @@ class Plain:
 
     **Arguments:**
 
-    - `look`: what stays the same while it moves: its kind, and colours and counts.
+    - `look`: what stays the same while it moves: its kind, and colors and counts.
     - `numbers`: where it is, in the order that the page's script reads them.
     """
 
@@ -56,13 +56,13 @@ class Rod(Shape):
 
     start: Point
     end: Point
-    colour: str = INK
+    color: str = INK
     width: float = 2.6
 
     def plain(self) -> Plain:
         """Its ends."""
         return Plain(
-            {"kind": "rod", "colour": self.colour, "width": self.width}, (*self.start, *self.end)
+            {"kind": "rod", "color": self.color, "width": self.width}, (*self.start, *self.end)
         )
 
     def corners(self) -> tuple[Point, Point]:
@@ -72,7 +72,7 @@ class Rod(Shape):
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
         """A thick line."""
         xs, ys = zip(self.start, self.end, strict=True)
-        axes.plot(xs, ys, color=self.colour, linewidth=self.width, alpha=alpha, zorder=level)
+        axes.plot(xs, ys, color=self.color, linewidth=self.width, alpha=alpha, zorder=level)
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,11 @@ class Bob(Shape):
 
     at: Point
     radius: float
-    colour: str
+    color: str
 
     def plain(self) -> Plain:
-        """Centre and radius."""
-        return Plain({"kind": "bob", "colour": self.colour}, (*self.at, self.radius))
+        """Center and radius."""
+        return Plain({"kind": "bob", "color": self.color}, (*self.at, self.radius))
 
     def corners(self) -> tuple[Point, Point]:
         """Its square."""
@@ -94,7 +94,7 @@ class Bob(Shape):
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
         """A filled circle."""
         circle = Circle(
-            self.at, self.radius, facecolor=self.colour, edgecolor="white", linewidth=0.8
+            self.at, self.radius, facecolor=self.color, edgecolor="white", linewidth=0.8
         )
         circle.set(alpha=alpha, zorder=level)
         axes.add_patch(circle)
@@ -102,16 +102,16 @@ class Bob(Shape):
 
 @dataclass(frozen=True)
 class Block(Shape):
-    """A body drawn as a box, by its centre."""
+    """A body drawn as a box, by its center."""
 
     at: Point
     width: float
     height: float
-    colour: str
+    color: str
 
     def plain(self) -> Plain:
-        """Centre and size."""
-        return Plain({"kind": "block", "colour": self.colour}, (*self.at, self.width, self.height))
+        """Center and size."""
+        return Plain({"kind": "block", "color": self.color}, (*self.at, self.width, self.height))
 
     def corners(self) -> tuple[Point, Point]:
         """Itself."""
@@ -127,7 +127,7 @@ class Block(Shape):
             self.width - 2 * rounding,
             self.height - 2 * rounding,
             boxstyle=f"round,pad={rounding}",
-            facecolor=self.colour,
+            facecolor=self.color,
             edgecolor="white",
             linewidth=0.8,
         )
@@ -147,7 +147,7 @@ class Spring(Shape):
     def plain(self) -> Plain:
         """Its ends and width."""
         return Plain(
-            {"kind": "spring", "colour": MUTED, "teeth": self.teeth},
+            {"kind": "spring", "color": MUTED, "teeth": self.teeth},
             (*self.start, *self.end, self.width),
         )
 
@@ -176,7 +176,7 @@ class Damper(Shape):
 
     def plain(self) -> Plain:
         """Its ends and width."""
-        return Plain({"kind": "damper", "colour": MUTED}, (*self.start, *self.end, self.width))
+        return Plain({"kind": "damper", "color": MUTED}, (*self.start, *self.end, self.width))
 
     def corners(self) -> tuple[Point, Point]:
         """Around both ends."""
@@ -206,8 +206,8 @@ class Joint(Shape):
     fixed: bool = False
 
     def plain(self) -> Plain:
-        """Centre and radius."""
-        return Plain({"kind": "joint", "colour": INK, "fixed": self.fixed}, (*self.at, self.radius))
+        """Center and radius."""
+        return Plain({"kind": "joint", "color": INK, "fixed": self.fixed}, (*self.at, self.radius))
 
     def corners(self) -> tuple[Point, Point]:
         """Its square."""
@@ -232,7 +232,7 @@ class Ground(Shape):
 
     def plain(self) -> Plain:
         """Its ends and depth."""
-        return Plain({"kind": "ground", "colour": INK}, (*self.start, *self.end, self.depth))
+        return Plain({"kind": "ground", "color": INK}, (*self.start, *self.end, self.depth))
 
     def corners(self) -> tuple[Point, Point]:
         """With the hatching."""
@@ -267,7 +267,7 @@ class TimeArrow(Shape):
 
     def plain(self) -> Plain:
         """Its top and length."""
-        return Plain({"kind": "time", "colour": MUTED}, (*self.top, self.length))
+        return Plain({"kind": "time", "color": MUTED}, (*self.top, self.length))
 
     def corners(self) -> tuple[Point, Point]:
         """The arrow and its name."""
@@ -314,13 +314,13 @@ class Plate(Shape):
     """A filled polygon with round corners; `opacity` is that of the fill."""
 
     points: tuple[Point, ...]
-    colour: str
+    color: str
     opacity: float = 0.3
     width: float = 2.6
 
     def plain(self) -> Plain:
         """Its corners."""
-        look = {"kind": "plate", "colour": self.colour, "opacity": self.opacity}
+        look = {"kind": "plate", "color": self.color, "opacity": self.opacity}
         return Plain({**look, "width": self.width}, _numbers(self.points))
 
     def corners(self) -> tuple[Point, Point]:
@@ -332,10 +332,10 @@ class Plate(Shape):
         common = {"closed": True, "joinstyle": "round", "linewidth": self.width, "zorder": level}
         if alpha == 1.0:
             axes.add_patch(Polygon(self.points, facecolor="white", edgecolor="none", **common))
-        fill = Polygon(self.points, facecolor=self.colour, edgecolor="none", **common)
+        fill = Polygon(self.points, facecolor=self.color, edgecolor="none", **common)
         fill.set_alpha(alpha * self.opacity)
         axes.add_patch(fill)
-        edge = Polygon(self.points, facecolor="none", edgecolor=self.colour, **common)
+        edge = Polygon(self.points, facecolor="none", edgecolor=self.color, **common)
         edge.set_alpha(alpha)
         axes.add_patch(edge)
 
@@ -345,12 +345,12 @@ class Line(Shape):
     """A thin line through points."""
 
     points: tuple[Point, ...]
-    colour: str = MUTED
+    color: str = MUTED
     width: float = 1.1
 
     def plain(self) -> Plain:
         """Its points."""
-        look = {"kind": "line", "colour": self.colour, "width": self.width}
+        look = {"kind": "line", "color": self.color, "width": self.width}
         return Plain(look, _numbers(self.points))
 
     def corners(self) -> tuple[Point, Point]:
@@ -360,4 +360,4 @@ class Line(Shape):
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
         """As it is."""
         xs, ys = zip(*self.points, strict=True)
-        axes.plot(xs, ys, color=self.colour, linewidth=self.width, alpha=alpha, zorder=level)
+        axes.plot(xs, ys, color=self.color, linewidth=self.width, alpha=alpha, zorder=level)

@@ -28,9 +28,9 @@ INK = "#1f2d3a"
 MUTED = "#7b8794"
 FAINT = "#d9dfe5"
 SHADE = "#eef3f8"
-# The first six are distinguishable with any kind of colour vision, and in print by their lightness;
+# The first six are distinguishable with any kind of color vision, and in print by their lightness;
 # the rest are for figures that also tell their marks apart by shape.
-COLOURS = (
+COLORS = (
     *("#24618e", "#d9772b", "#3b9a78", "#a54a7d", "#c2a033", "#6c6fb5"),
     *("#8a4b2d", "#4f9bb5", "#c0426b", "#5d6b2f"),
 )
@@ -48,7 +48,7 @@ _SETTINGS: Any = {
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
-    "axes.prop_cycle": cycler("color", COLOURS),
+    "axes.prop_cycle": cycler("color", COLORS),
     "axes.formatter.useoffset": False,
     "grid.color": FAINT,
     "grid.linewidth": 0.5,

@@ -1,6 +1,6 @@
 """The figures of a fitted model: held-out runs, error against horizon, energy, residuals.
 
-The truth is a broad grey line and the prediction a narrow blue one. Where the prediction lies
+The truth is a broad gray line and the prediction a narrow blue one. Where the prediction lies
 outside the training data, the background is orange.
 """
 
@@ -21,13 +21,13 @@ from mbdnode.evaluation import HeldOut, Horizon, energy, percent
 from mbdnode.evaluation.judging import predicted_rows
 from mbdnode.multibody import AbstractMechanism, AbstractSystem, resolve_parameters
 from mbdnode.report import panels
-from mbdnode.report.style import COLOURS, MUTED, new_figure, styled, symbol
+from mbdnode.report.style import COLORS, MUTED, new_figure, styled, symbol
 from mbdnode.trajectory import Trajectory
 from mbdnode.workflow.results import FitStory, columns_of
 
 # More points than this cannot be told apart in a panel.
 MOST_POINTS = 2_000
-FOUND, BEYOND, BEYOND_SHADE = COLOURS[0], COLOURS[1], "#fbe6d6"
+FOUND, BEYOND, BEYOND_SHADE = COLORS[0], COLORS[1], "#fbe6d6"
 _ROUND_OFF = 1e-17
 
 
@@ -81,7 +81,7 @@ def draw_horizon(horizon: Horizon) -> Figure:
     if horizon.valid_s is not None:
         axes.axvspan(0.0, horizon.valid_s, color="#e9f4ee", zorder=0)
         label = f"valid prediction time, {horizon}"
-        axes.axvline(horizon.valid_s, color=COLOURS[2], linewidth=1.6, label=label)
+        axes.axvline(horizon.valid_s, color=COLORS[2], linewidth=1.6, label=label)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlim(0.0, float(ahead[-1]))
@@ -147,20 +147,20 @@ def draw_residuals(runs: Sequence[HeldOut]) -> Figure:
     figure, places = _grid(len(runs), 2.0)
     for number, (axes, run) in enumerate(zip(places, runs, strict=True)):
         t, starts = np.asarray(run.prediction.t), panels.thinned(len(run.prediction), MOST_POINTS)
-        for label, colour, residual in (
+        for label, color, residual in (
             ("positions", FOUND, run.prediction.position_residual),
-            ("velocities", COLOURS[2], run.prediction.velocity_residual),
+            ("velocities", COLORS[2], run.prediction.velocity_residual),
         ):
             largest = np.fmax.reduceat(np.abs(np.asarray(residual)), starts)
             # Below round-off there is nothing to see, and no logarithm.
             shown = np.maximum(largest, _ROUND_OFF)
-            axes.plot(t[starts], shown, color=colour, linewidth=0.9, label=label)
+            axes.plot(t[starts], shown, color=color, linewidth=0.9, label=label)
         axes.set_yscale("log")
         axes.set_ylabel("residual")
         panels.panel_title(axes, number, plain(run.name))
         panels.time_axis(axes, t, 0.0)
     _time_labels(places)
-    handles = [panels.line("-", "positions", FOUND), panels.line("-", "velocities", COLOURS[2])]
+    handles = [panels.line("-", "positions", FOUND), panels.line("-", "velocities", COLORS[2])]
     figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return figure
 
@@ -183,8 +183,8 @@ def shade_outside(axes: Axes, run: HeldOut) -> None:
             transform=axes.get_xaxis_transform(),
         )
         # Paler where only some of many rows are outside, but never so pale as to be missed.
-        colours = [to_rgba(BEYOND_SHADE, max(0.35, float(shares[a]))) for a, _ in spans]
-        bars.set(facecolors=colours, edgecolors=colours, linewidth=0.4, zorder=0)
+        colors = [to_rgba(BEYOND_SHADE, max(0.35, float(shares[a]))) for a, _ in spans]
+        bars.set(facecolors=colors, edgecolors=colors, linewidth=0.4, zorder=0)
     if count < len(t):
         axes.axvline(float(t[max(count - 1, 0)]), **_END)
 
@@ -207,7 +207,7 @@ def plain(text: str) -> str:
 
 _TRUTH = {"color": MUTED, "linewidth": 3.4, "alpha": 0.45, "label": "truth"}
 _PREDICTION = {"color": FOUND, "linewidth": 1.3, "label": "prediction"}
-_END = {"color": COLOURS[8], "linewidth": 1.1, "linestyle": "--", "label": "the prediction fails"}
+_END = {"color": COLORS[8], "linewidth": 1.1, "linestyle": "--", "label": "the prediction fails"}
 
 
 def _shown_columns(run: HeldOut, truth: dict[str, np.ndarray]) -> list[str]:

@@ -103,7 +103,7 @@ def _motion(story: FitStory, film: dict[str, Any] | None) -> dict[str, Any] | No
         return None
     run = story.held_out[0]
     if film is not None:
-        text = f"{run.name}, held out: the prediction in colour over the truth in grey."
+        text = f"{run.name}, held out: the prediction in color over the truth in gray."
         return _part("motion", "In motion", (text,))
     caption = f"{run.name}, held out: the last predicted pose."
     return _part("motion", "In motion", (), (_picture(_still(story, run), caption, caption),))
@@ -161,7 +161,7 @@ def _row(score: RunScore) -> dict[str, str | bool]:
 
 
 def _run(story: FitStory, run: HeldOut, score: RunScore) -> dict[str, Any]:
-    caption = f"{run.name}: recorded columns (grey) and their prediction (blue). "
+    caption = f"{run.name}: recorded columns (gray) and their prediction (blue). "
     if math.isnan(score.outside):
         numbers = "not predicted"
         caption += "Not one row could be predicted."
@@ -208,7 +208,7 @@ def _space(story: FitStory) -> dict[str, Any]:
     )
     caption = (
         "Velocity over position of every independent coordinate, and how often each input was how "
-        "large: training data in grey, predictions on top. Angles of more than one turn are folded "
+        "large: training data in gray, predictions on top. Angles of more than one turn are folded "
         "into it; predictions far beyond the data lie beyond the frame."
     )
     if rows:

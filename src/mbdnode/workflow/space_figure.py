@@ -126,13 +126,13 @@ def _draw_states(
     fold = coordinate.is_angle and any(np.any(np.abs(x) > np.pi) for x in (q, *seen))
     axes.plot(_turned(q, fold), v, ".", color=_KNOWN, markersize=3.5, label="known")
     limits = [(_turned(q, fold), v)]
-    for columns, mark, colour, size, label in (
+    for columns, mark, color, size, label in (
         (inside, ".", FOUND, 2.2, "inside"),
         (outside, "x", BEYOND, 3.2, "outside"),
     ):
         if columns:
             x, w = _turned(columns[coordinate.name], fold), columns[coordinate.rate]
-            axes.plot(x, w, mark, color=colour, markersize=size, markeredgewidth=0.7, label=label)
+            axes.plot(x, w, mark, color=color, markersize=size, markeredgewidth=0.7, label=label)
             limits.append((x, w))
     panels.keep_in_view(axes.set_xlim, _near([x for x, _ in limits]), room=0.06)
     panels.keep_in_view(axes.set_ylim, _near([w for _, w in limits]), room=0.06)
@@ -172,8 +172,8 @@ def _shares(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def _handles(predicted: bool, beyond: bool) -> list[Line2D]:
-    def mark(shape: str, colour: str, label: str) -> Line2D:
-        return Line2D([], [], linestyle="", marker=shape, color=colour, markersize=6, label=label)
+    def mark(shape: str, color: str, label: str) -> Line2D:
+        return Line2D([], [], linestyle="", marker=shape, color=color, markersize=6, label=label)
 
     handles = [mark("o", _KNOWN, "training data")]
     if predicted:

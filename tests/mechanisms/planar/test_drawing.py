@@ -71,7 +71,7 @@ def test_parts_are_the_same_in_every_pose(path):
         for q in random.normal(size=(3, len(mechanism.coordinates)))
     ]
     assert looks[0] == looks[1] == looks[2]
-    assert len(drawing.traces(np.zeros(1), reference(mechanism)[None], mu)) == len(drawing.colours)
+    assert len(drawing.traces(np.zeros(1), reference(mechanism)[None], mu)) == len(drawing.colors)
 
 
 def test_a_picture_names_the_bodies_and_is_the_same_twice(tmp_path):

@@ -190,12 +190,12 @@ def test_figure_shows_medians_bars_compile_time_and_the_papers_numbers():
     assert [line.get_ydata()[0] for line in dotted] == [3e-3]
 
 
-def test_recipes_differ_in_shape_and_methods_in_colour():
+def test_recipes_differ_in_shape_and_methods_in_color():
     palette = make_palette([study_chapter()])
     laws = [("law", recipe) for recipe in ("fast", "best")]
     methods = [("mbd-node", "paper"), *laws, ("mbd-node", "free")]
     assert len({palette.mark(method) for method in methods}) == 4
-    assert len({palette.colour(method) for method in [*methods, ("fcnn", "paper")]}) == 5
+    assert len({palette.color(method) for method in [*methods, ("fcnn", "paper")]}) == 5
     assert palette.mark(("fcnn", "paper")) == palette.mark(("mbd-node", "paper"))
 
 
@@ -278,7 +278,7 @@ def test_plots_of_the_page_hold_the_same_numbers():
     assert first["errorRange"] == [1e-3, 4e-3]
     printed = [(one["seconds"], one["error"]) for one in plots["cases"][0]["printed"]]
     assert printed == [(800.0, 2e-3), (None, 3e-3)]
-    # What is open is named too, with the colour and the shape of its marks.
+    # What is open is named too, with the color and the shape of its marks.
     named = {one["title"]: (one["place"], one["mark"]) for one in plots["printed"]}
     assert list(named) == ["MBD-NODE, printed in the paper", "LSTM, printed in the paper"]
     shown = [(one["place"], one["mark"]) for one in plots["cases"][0]["printed"]]

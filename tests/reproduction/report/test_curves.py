@@ -42,7 +42,7 @@ def test_curves_hold_the_motion_and_its_squared_error():
     assert curves["columns"]["theta_dot"] == {"title": "\u03b8\u0307", "unit": "rad/s"}
 
 
-def test_each_method_has_its_colour_and_its_integrators_are_variants_of_it():
+def test_each_method_has_its_color_and_its_integrators_are_variants_of_it():
     name = "single-mass-spring"
     entries = [entry(name, integrator=i) for i in ("lf2", "ys4")]
     made = chapter(name, (*entries, entry(name, recipe="best"), entry(name, model="lnn")))

@@ -14,23 +14,23 @@
   const symbol = (mark) => SYMBOLS[mark % SYMBOLS.length];
 
   function traces(point) {
-    const colour = look.shade(point.place), common = { type: "scatter", hoverinfo: "skip" };
-    const line = (x, y, width, opacity) => ({ ...common, x, y, opacity, mode: "lines", line: { color: colour, width } });
+    const color = look.shade(point.place), common = { type: "scatter", hoverinfo: "skip" };
+    const line = (x, y, width, opacity) => ({ ...common, x, y, opacity, mode: "lines", line: { color: color, width } });
     const { seconds, error } = point;
     return [
       line([seconds, seconds + point.compiling], [error, error], 6, 0.25),
       line(point.secondsRange, [error, error], 1.2, 1),
       line([seconds, seconds], point.errorRange, 1.2, 1),
-      { type: "scatter", x: [seconds], y: [error], mode: "markers", cliponaxis: false, name: point.title, text: [point.text], hovertemplate: "%{text}<extra></extra>", marker: { color: colour, size: 11, symbol: symbol(point.mark), line: { color: look.style("paper"), width: 1 } } },
+      { type: "scatter", x: [seconds], y: [error], mode: "markers", cliponaxis: false, name: point.title, text: [point.text], hovertemplate: "%{text}<extra></extra>", marker: { color: color, size: 11, symbol: symbol(point.mark), line: { color: look.style("paper"), width: 1 } } },
     ];
   }
 
   function printed(one) {
-    const colour = look.shade(one.place), about = { text: [one.text, one.text], hovertemplate: "%{text}<extra></extra>" };
+    const color = look.shade(one.place), about = { text: [one.text, one.text], hovertemplate: "%{text}<extra></extra>" };
     if (one.seconds === null) {
-      return { type: "scatter", x: study.seconds, y: [one.error, one.error], mode: "lines", line: { color: colour, width: 1.2, dash: "dot" }, ...about };
+      return { type: "scatter", x: study.seconds, y: [one.error, one.error], mode: "lines", line: { color: color, width: 1.2, dash: "dot" }, ...about };
     }
-    return { type: "scatter", x: [one.seconds], y: [one.error], mode: "markers", cliponaxis: false, marker: { color: colour, size: 11, symbol: `${symbol(one.mark)}-open`, line: { width: 1.8 } }, ...about };
+    return { type: "scatter", x: [one.seconds], y: [one.error], mode: "markers", cliponaxis: false, marker: { color: color, size: 11, symbol: `${symbol(one.mark)}-open`, line: { width: 1.8 } }, ...about };
   }
 
   function draw() {

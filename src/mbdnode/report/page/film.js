@@ -1,16 +1,16 @@
 "use strict";
-// Films of the mechanisms: the truth as a grey ghost, the prediction in colour on top of it.
+// Films of the mechanisms: the truth as a gray ghost, the prediction in color on top of it.
 (() => {
   const chapters = JSON.parse(document.getElementById("chapters-data").textContent);
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const TAIL_S = 5, FINENESS = 3; // How long a path stays, and points of it for each frame.
 
-  const colour = (name) =>
+  const color = (name) =>
     getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
   function palette() {
-    return { ink: colour("ink"), muted: colour("muted"), ghost: colour("ghost"), back: colour("wash") };
+    return { ink: color("ink"), muted: color("muted"), ghost: color("ghost"), back: color("wash") };
   }
 
   // The value of a column at a moment between frames: a smooth curve through four of them.
@@ -29,13 +29,13 @@
 
   // Each part in the same lines as in the figures; lengths in metres, line widths in pixels.
   const PARTS = {
-    rod(pen, [x0, y0, x1, y1], look) { pen.path([[x0, y0], [x1, y1]], look.colour, look.width); },
-    bob(pen, [x, y, r], look) { pen.disc(x, y, r, look.colour, pen.colours.back); },
+    rod(pen, [x0, y0, x1, y1], look) { pen.path([[x0, y0], [x1, y1]], look.color, look.width); },
+    bob(pen, [x, y, r], look) { pen.disc(x, y, r, look.color, pen.colors.back); },
     joint(pen, [x, y, r], look) {
-      pen.disc(x, y, r, look.fixed ? look.colour : pen.colours.back, pen.shade(look.colour), 1.4);
+      pen.disc(x, y, r, look.fixed ? look.color : pen.colors.back, pen.shade(look.color), 1.4);
     },
-    block(pen, [x, y, w, h], look) { pen.box(x, y, w, h, look.colour); },
-    line(pen, at, look) { pen.path(pairs(at), look.colour, look.width); },
+    block(pen, [x, y, w, h], look) { pen.box(x, y, w, h, look.color); },
+    line(pen, at, look) { pen.path(pairs(at), look.color, look.width); },
     plate(pen, at, look) { pen.plate(pairs(at), look); },
     spring(pen, [x0, y0, x1, y1, width], look) {
       const points = [[x0, y0]], count = 2 * look.teeth;
@@ -46,15 +46,15 @@
         points.push([x0 + along * dx - (across * dy) / size, y0 + along * dy + (across * dx) / size]);
       }
       points.push([x1, y1]);
-      pen.path(points, look.colour, 1.3);
+      pen.path(points, look.color, 1.3);
     },
     damper(pen, [x0, y, x1, , width], look) {
       const long = x1 - x0, cup = x0 + 0.38 * long, half = width / 2;
       const deep = cup + 0.3 * long, piston = cup + 0.14 * long;
-      pen.path([[x0, y], [cup, y]], look.colour, 1.3);
-      pen.path([[deep, y + half], [cup, y + half], [cup, y - half], [deep, y - half]], look.colour, 1.3);
-      pen.path([[piston, y + 0.7 * half], [piston, y - 0.7 * half]], look.colour, 1.3);
-      pen.path([[piston, y], [x1, y]], look.colour, 1.3);
+      pen.path([[x0, y], [cup, y]], look.color, 1.3);
+      pen.path([[deep, y + half], [cup, y + half], [cup, y - half], [deep, y - half]], look.color, 1.3);
+      pen.path([[piston, y + 0.7 * half], [piston, y - 0.7 * half]], look.color, 1.3);
+      pen.path([[piston, y], [x1, y]], look.color, 1.3);
     },
     ground(pen, [x0, y0, x1, y1, depth], look) {
       const size = Math.hypot(x1 - x0, y1 - y0), ax = (x1 - x0) / size, ay = (y1 - y0) / size;
@@ -62,37 +62,37 @@
         const x = x0 + d * ax, y = y0 + d * ay;
         pen.path([[x, y], [x + depth * (ay - ax), y - depth * (ax + ay)]], "muted", 0.8);
       }
-      pen.path([[x0, y0], [x1, y1]], look.colour, 1.4);
+      pen.path([[x0, y0], [x1, y1]], look.color, 1.4);
     },
     time(pen, [x, y, length], look) {
-      pen.path([[x, y], [x, y - length]], look.colour, 0.9);
-      pen.label(x, y - length, "time", look.colour);
+      pen.path([[x, y], [x, y - length]], look.color, 0.9);
+      pen.label(x, y - length, "time", look.color);
     },
   };
 
   class Pen {
-    constructor(context, view, width, height, colours) {
-      Object.assign(this, { context, colours });
+    constructor(context, view, width, height, colors) {
+      Object.assign(this, { context, colors });
       const [left, bottom, right, top] = view;
       this.scale = Math.min(width / (right - left), height / (top - bottom));
       this.x = width / 2 - (this.scale * (left + right)) / 2;
       this.y = height / 2 + (this.scale * (bottom + top)) / 2;
       this.ghost = false;
     }
-    // A ghost has one colour for everything.
-    shade(name) { return this.ghost ? this.colours.ghost : this.colours[name] ?? name; }
+    // A ghost has one color for everything.
+    shade(name) { return this.ghost ? this.colors.ghost : this.colors[name] ?? name; }
     plate(points, look) {
       const c = this.context;
       c.beginPath();
       points.forEach((p, i) => (i ? c.lineTo(...this.place(p)) : c.moveTo(...this.place(p))));
       c.closePath();
-      c.fillStyle = this.colours.back;
+      c.fillStyle = this.colors.back;
       c.fill();
       c.globalAlpha = look.opacity;
-      c.fillStyle = this.shade(look.colour);
+      c.fillStyle = this.shade(look.color);
       c.fill();
       c.globalAlpha = 1;
-      c.strokeStyle = this.shade(look.colour);
+      c.strokeStyle = this.shade(look.color);
       c.lineWidth = look.width;
       c.lineJoin = "round";
       c.stroke();
@@ -111,7 +111,7 @@
       const c = this.context;
       c.beginPath();
       c.arc(...this.place([x, y]), Math.max(r * this.scale, 2), 0, 2 * Math.PI);
-      c.fillStyle = fill === this.colours.back ? fill : this.shade(fill);
+      c.fillStyle = fill === this.colors.back ? fill : this.shade(fill);
       c.fill();
       c.strokeStyle = edge;
       c.lineWidth = width;
@@ -123,7 +123,7 @@
       c.roundRect(px, py, w * this.scale, h * this.scale, 0.12 * Math.min(w, h) * this.scale);
       c.fillStyle = this.shade(name);
       c.fill();
-      c.strokeStyle = this.colours.back;
+      c.strokeStyle = this.colors.back;
       c.lineWidth = 1;
       c.stroke();
     }
@@ -240,7 +240,7 @@
     }
     // A record stays; the path of a point fades after a while.
     paths(pen, motion, frame, part, width, strength) {
-      const { recorded, colours } = this.film, now = frame + part;
+      const { recorded, colors } = this.film, now = frame + part;
       const first = recorded ? 0 : Math.max(0, now - this.tail);
       const pieces = Math.max(1, Math.ceil((now - first) * (recorded ? 1 : FINENESS)));
       motion.paths.forEach(([xs, ys], number) => {
@@ -250,7 +250,7 @@
           const point = [between(xs, whole, when - whole), between(ys, whole, when - whole)];
           if (last && !last.includes(null) && !point.includes(null)) {
             pen.context.globalAlpha = recorded ? strength : (strength * i) / pieces;
-            pen.path([last, point], colours[number], width);
+            pen.path([last, point], colors[number], width);
           }
           last = point;
         }

@@ -1,5 +1,5 @@
 "use strict";
-// What all plots share: colours by place, the theme's own, axes.
+// What all plots share: colors by place, the theme's own, axes.
 const look = (() => {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const coarse = window.matchMedia("(pointer: coarse)");
@@ -9,11 +9,11 @@ const look = (() => {
   const style = (name) =>
     getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-  // A method's colour by its place; its second and third integrator are paler.
+  // A method's color by its place; its second and third integrator are paler.
   function shade(place, variant = 0) {
-    const colours = dark.matches ? DARK : LIGHT;
+    const colors = dark.matches ? DARK : LIGHT;
     const alpha = ["", "a6", "73", "52"][Math.min(variant, 3)];
-    return colours[place % colours.length] + alpha;
+    return colors[place % colors.length] + alpha;
   }
 
   function layout(xTitle, yTitle, more = {}) {

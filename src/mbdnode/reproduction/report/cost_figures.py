@@ -37,7 +37,7 @@ from mbdnode.reproduction.report.palette import Method, Palette, make_palette, m
 CAPTION = (
     "Error against seconds of training, both as medians over the seeds; thin bars reach from the "
     "min to the max. Several marks of one method are its integrators. A pale line to "
-    "the right ends where the time to compile is added. The grey stairs are the front. Open marks "
+    "the right ends where the time to compile is added. The gray stairs are the front. Open marks "
     "are what the paper prints, on its own machine; a dotted line is an error that it prints "
     f"without a time. Errors below {as_printed(ROUND_OFF, 1)} are round-off, and all alike in the "
     f"band at the bottom; one above {as_printed(MAX_ERROR, 1)} is drawn there."
@@ -94,28 +94,28 @@ def _draw_case(axes: Axes, case: CaseCosts, palette: Palette, view: View) -> Non
 
 def _draw_point(axes: Axes, point: Point, training: Range, error: Range, palette: Palette) -> None:
     method = method_of(point.entry)
-    colour, mark = palette.colour(method), palette.mark(method)
+    color, mark = palette.color(method), palette.mark(method)
     x, y = shown_seconds(training.median), shown_error(error.median)
     if point.compiling_s:
-        axes.plot([x, x + point.compiling_s], [y, y], color=colour, linewidth=3.0, alpha=0.25)
+        axes.plot([x, x + point.compiling_s], [y, y], color=color, linewidth=3.0, alpha=0.25)
     seconds = [shown_seconds(training.min), shown_seconds(training.max)]
     errors = [shown_error(error.min), shown_error(error.max)]
-    axes.plot(seconds, [y, y], color=colour, linewidth=0.9, zorder=3)
-    axes.plot([x, x], errors, color=colour, linewidth=0.9, zorder=3)
-    axes.plot([x], [y], mark, color=colour, markersize=6, zorder=4, label=point.title)
+    axes.plot(seconds, [y, y], color=color, linewidth=0.9, zorder=3)
+    axes.plot([x, x], errors, color=color, linewidth=0.9, zorder=3)
+    axes.plot([x], [y], mark, color=color, markersize=6, zorder=4, label=point.title)
 
 
 def _draw_printed(axes: Axes, printed: Printed, palette: Palette) -> None:
     method = (printed.model, PAPER)
-    colour = palette.colour(method)
+    color = palette.color(method)
     if printed.seconds is None:
-        axes.axhline(printed.error, color=colour, linewidth=0.9, linestyle=":", zorder=1)
+        axes.axhline(printed.error, color=color, linewidth=0.9, linestyle=":", zorder=1)
         return
     axes.plot(
         [printed.seconds],
         [printed.error],
         palette.mark(method),
-        color=colour,
+        color=color,
         markerfacecolor="white",
         markersize=6.5,
         zorder=3,
@@ -125,12 +125,12 @@ def _draw_printed(axes: Axes, printed: Printed, palette: Palette) -> None:
 def _add_legend(figure: Figure, cases: Sequence[CaseCosts], palette: Palette) -> None:
     """Methods first, then what the lines mean."""
     handles = [
-        _entry(colour=palette.colour(method), mark=palette.mark(method), label=title)
+        _entry(color=palette.color(method), mark=palette.mark(method), label=title)
         for method, title in named_methods(cases, palette)
     ]
     printed = [one for case in cases for one in case.printed]
     handles += [
-        _entry(colour=palette.colour(method), mark=palette.mark(method), label=title, fill="white")
+        _entry(color=palette.color(method), mark=palette.mark(method), label=title, fill="white")
         for method, title in printed_methods(cases, palette)
     ]
     if any(one.seconds is None for one in printed):
@@ -141,13 +141,13 @@ def _add_legend(figure: Figure, cases: Sequence[CaseCosts], palette: Palette) ->
     figure.legend(handles=handles, loc="outside lower center", ncols=columns)
 
 
-def _entry(*, colour: str, mark: str, label: str, fill: str | None = None) -> Line2D:
+def _entry(*, color: str, mark: str, label: str, fill: str | None = None) -> Line2D:
     return Line2D(
         [],
         [],
-        color=colour,
+        color=color,
         marker=mark,
-        markerfacecolor=fill or colour,
+        markerfacecolor=fill or color,
         linestyle="",
         label=label,
     )

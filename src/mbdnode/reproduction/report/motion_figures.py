@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from mbdnode.evaluation import energy
 from mbdnode.multibody import Coordinate
 from mbdnode.report import panels
-from mbdnode.report.style import COLOURS, INK, MUTED, new_figure, styled, symbol
+from mbdnode.report.style import COLORS, INK, MUTED, new_figure, styled, symbol
 from mbdnode.reproduction.report.chapters import Chapter, Entry, Exhibit, entry_title
 from mbdnode.reproduction.report.palette import make_palette, method_of
 from mbdnode.trajectory import Trajectory
@@ -109,7 +109,7 @@ def draw_portraits(chapter: Chapter, exhibit: Exhibit) -> Figure:
         for place, coordinate in enumerate(coordinates):
             axes = next(places)
             panels.draw_portrait(
-                axes, both, coordinate, chapter.train_end_s, COLOURS[place % len(COLOURS)]
+                axes, both, coordinate, chapter.train_end_s, COLORS[place % len(COLORS)]
             )
             text = panels.result_text(shown.title, both) if place == 0 else ""
             panels.panel_title(axes, number, text)
@@ -139,12 +139,12 @@ def draw_portrait_and_energy(chapter: Chapter, exhibit: Exhibit) -> Figure:
     spread = [level]
     palette = make_palette([chapter])
     for shown in entries:
-        colour = palette.colour(method_of(shown.entry))
+        color = palette.color(method_of(shown.entry))
         both = panels.pair(shown.truth, shown.prediction)
         x, w = both.found[coordinate.name], both.found[coordinate.rate]
-        portrait.plot(x, w, color=colour, linewidth=1.0, label=shown.title)
+        portrait.plot(x, w, color=color, linewidth=1.0, label=shown.title)
         found = _energy(chapter, shown.prediction)
-        joules.plot(t, found[rows], color=colour, linewidth=1.2)
+        joules.plot(t, found[rows], color=color, linewidth=1.2)
         spread.append(_tame(found, level))
     panels.keep_in_view(portrait.set_xlim, [q], room=0.3)
     panels.keep_in_view(portrait.set_ylim, [v], room=0.3)

@@ -135,7 +135,7 @@ def _error_text(entry: Entry) -> str:
     return error_text(entry.median())
 
 
-# A sign beside each word, for whoever does not see its colour.
+# A sign beside each word, for whoever does not see its color.
 _SIGNS = {
     "reproduced": "\N{CHECK MARK}",
     "better": "\N{BLACK UP-POINTING TRIANGLE}",

@@ -1,4 +1,4 @@
-"""One colour for each method and one mark for each recipe, the same in the whole report.
+"""One color for each method and one mark for each recipe, the same in the whole report.
 
 A method is a model with the recipe that trained it. Places are given in the order in which methods
 first appear, so that a recipe that is new to the package needs no entry anywhere.
@@ -7,7 +7,7 @@ first appear, so that a recipe that is new to the package needs no entry anywher
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from mbdnode.report.style import COLOURS
+from mbdnode.report.style import COLORS
 from mbdnode.reproduction.report.chapters import PAPER, UNTRAINED, Chapter, Entry
 
 Method = tuple[str, str]
@@ -21,16 +21,16 @@ class Palette:
 
     **Arguments:**
 
-    - `methods`: places of colours, by model and recipe.
+    - `methods`: places of colors, by model and recipe.
     - `recipes`: places of marks, by recipe.
     """
 
     methods: Mapping[Method, int]
     recipes: Mapping[str, int]
 
-    def colour(self, method: Method) -> str:
-        """A method's colour; colours begin again when they run out."""
-        return COLOURS[self.methods[method] % len(COLOURS)]
+    def color(self, method: Method) -> str:
+        """A method's color; colors begin again when they run out."""
+        return COLORS[self.methods[method] % len(COLORS)]
 
     def mark(self, method: Method) -> str:
         """The shape of a method's marks."""

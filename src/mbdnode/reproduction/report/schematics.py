@@ -7,28 +7,28 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from mbdnode.report.style import COLOURS, INK, MUTED, SHADE, new_figure, styled
+from mbdnode.report.style import COLORS, INK, MUTED, SHADE, new_figure, styled
 from mbdnode.reproduction.report.chapters import Chapter, Exhibit
 
-_BLUE, _ORANGE, _GREEN = COLOURS[:3]
+_BLUE, _ORANGE, _GREEN = COLORS[:3]
 
 
 @dataclass(frozen=True)
 class Box:
-    """A step of the diagram, by its centre.
+    """A step of the diagram, by its center.
 
     **Arguments:**
 
     - `at`, `size`: in the diagram's own units.
     - `text`: its lines.
-    - `colour`: of the frame.
+    - `color`: of the frame.
     - `fill`: of the inside.
     """
 
     at: tuple[float, float]
     size: tuple[float, float]
     text: str
-    colour: str = MUTED
+    color: str = MUTED
     fill: str = "white"
 
     def draw(self, axes: Axes) -> None:
@@ -41,7 +41,7 @@ class Box:
                 height - 0.24,
                 boxstyle="round,pad=0.12",
                 facecolor=self.fill,
-                edgecolor=self.colour,
+                edgecolor=self.color,
                 linewidth=1.3,
                 zorder=3,
             )

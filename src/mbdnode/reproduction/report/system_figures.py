@@ -42,16 +42,16 @@ class Word:
 
     at: Point
     text: str
-    colour: str = INK
+    color: str = INK
 
     def draw(self, axes: Axes) -> None:
-        """Centred on its place."""
+        """Centered on its place."""
         axes.text(
             *self.at,
             self.text,
             ha="center",
             va="center",
-            color=self.colour,
+            color=self.color,
             fontsize=12,
             zorder=_TOP,
         )
@@ -202,17 +202,17 @@ def _masses(count: int, damped: bool) -> Callable[[np.ndarray, Parameters], list
         masses = [mu[f"m{name.strip('_')}"] for name in names]
         relaxed = 2.4 if count == 1 else 1.8
         widths = np.array([1.3 * (mass / max(masses)) ** 0.15 for mass in masses])
-        centres = np.cumsum(widths + relaxed) - widths / 2
+        centers = np.cumsum(widths + relaxed) - widths / 2
         low = float(np.min(widths))
         found: list[Mark] = []
-        for name, centre, width in zip(names, centres, widths, strict=True):
-            middle = float(centre - width / 2 - relaxed / 2)
-            found.append(Word((float(centre), float(width / 2)), f"$m{name}$", "white"))
+        for name, center, width in zip(names, centers, widths, strict=True):
+            middle = float(center - width / 2 - relaxed / 2)
+            found.append(Word((float(center), float(width / 2)), f"$m{name}$", "white"))
             level = 0.7 * low if damped else 0.5 * low
             found.append(Word((middle, level + (0.42 if count == 1 else 0.6) * low), f"$k{name}$"))
             if damped:
                 found.append(Word((middle, -0.5), f"$d{name}$"))
-        end = float(centres[-1])
+        end = float(centers[-1])
         top = float(widths[-1]) + 0.3
         found.append(Arrow((end, top), (end + 0.9, top), "$x$" if count == 1 else "$x_3$"))
         return found

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from mbdnode.formatting import error_text
 from mbdnode.multibody import AbstractMechanism, Coordinate
 from mbdnode.report import panels
-from mbdnode.report.style import COLOURS, MUTED, new_figure, styled, symbol
+from mbdnode.report.style import COLORS, MUTED, new_figure, styled, symbol
 from mbdnode.reproduction.report.chapters import Chapter, Exhibit, Probe
 from mbdnode.reproduction.report.motion_figures import (
     Predicted,
@@ -51,8 +51,8 @@ def draw_starts(chapter: Chapter, exhibit: Exhibit) -> Figure:
     for axes in places:
         axes.set_axis_off()
     handles = [
-        panels.line("-", "truth", COLOURS[0]),
-        panels.line(":", "prediction", COLOURS[0]),
+        panels.line("-", "truth", COLORS[0]),
+        panels.line(":", "prediction", COLORS[0]),
         panels.line("-", "states of the training range", MUTED),
     ]
     handles[0].set(linewidth=3.2, alpha=0.32)
@@ -288,9 +288,9 @@ def _draw(axes: Axes, name: str, unit: str, truth: Trajectory, found: Loops) -> 
     t = np.asarray(truth.t)
     style = "steps-post" if name in truth.inputs else "default"
     axes.plot(t, np.asarray(truth[name]), color=MUTED, linewidth=3.4, alpha=0.45, drawstyle=style)
-    for (_, loop), colour in zip(found, panels.colours_for(found), strict=True):
+    for (_, loop), color in zip(found, panels.colors_for(found), strict=True):
         values = np.asarray(loop[name])
-        axes.plot(t, values, ":", color=colour, linewidth=1.5, drawstyle=style)
+        axes.plot(t, values, ":", color=color, linewidth=1.5, drawstyle=style)
     panels.keep_in_view(axes.set_ylim, [np.asarray(truth[name])])
     panels.name_axis(axes, f"{symbol(name)} [{unit}]")
     panels.time_axis(axes, t, 0.0)
@@ -299,14 +299,14 @@ def _draw(axes: Axes, name: str, unit: str, truth: Trajectory, found: Loops) -> 
 def _draw_difference(axes: Axes, names: Sequence[str], truth: Trajectory, found: Loops) -> None:
     """In per cent of each column's range, on a logarithmic scale."""
     t = np.asarray(truth.t)
-    for (_, loop), colour in zip(found, panels.colours_for(found), strict=True):
+    for (_, loop), color in zip(found, panels.colors_for(found), strict=True):
         parts = [
             np.abs(np.asarray(loop[name]) - np.asarray(truth[name]))
             / max(float(np.ptp(np.asarray(truth[name]))), 1e-12)
             for name in names
         ]
         # Below round-off there is nothing to see, and no logarithm.
-        axes.plot(t, np.maximum(100 * np.max(parts, axis=0), 1e-16), color=colour, linewidth=0.9)
+        axes.plot(t, np.maximum(100 * np.max(parts, axis=0), 1e-16), color=color, linewidth=0.9)
     axes.set_yscale("log")
     axes.axhline(1.0, color=MUTED, linewidth=0.8, linestyle="--")
     axes.set_ylabel("per cent of the range")
@@ -316,7 +316,7 @@ def _draw_difference(axes: Axes, names: Sequence[str], truth: Trajectory, found:
 def _legend(figure: Figure, titles: Sequence[str]) -> None:
     handles = [Line2D([], [], color=MUTED, linewidth=3.4, alpha=0.45, label=_EXACT)]
     handles += [
-        panels.line(":", f"planned with {title}", COLOURS[place % len(COLOURS)])
+        panels.line(":", f"planned with {title}", COLORS[place % len(COLORS)])
         for place, title in enumerate(titles)
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(3, len(handles)))
