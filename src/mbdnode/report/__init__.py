@@ -1,4 +1,4 @@
-"""Figures, tables and the page: what people look at.
+"""Drawing and page primitives that every report shares.
 
 Names are loaded when first used: a case names its figures, and listing the cases should not wait
 for Matplotlib.

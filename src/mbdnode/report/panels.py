@@ -1,4 +1,4 @@
-"""Panels that figures share: a column over time, a portrait, who is who.
+"""Panels that figures share: a column over time, a phase portrait, titles and legends.
 
 The truth fills every panel: a prediction that runs away leaves the picture instead of shrinking
 the rest of it.

@@ -1,8 +1,7 @@
 """How a mechanism from a file looks: bars, plates, blocks, wheels, springs, dampers and pins.
 
-Everything is drawn from the joints' points, so that any file has a picture without asking.
-
-A mechanism from a file as a picture, with the names of its bodies.
+Everything is drawn from the joints' points, so that any file has a picture without asking, on which
+its bodies are named.
 """
 
 import io

@@ -1,10 +1,7 @@
-"""The figure of one case: its drawing, its motion, its phase portrait, what it keeps.
+"""The figure of a simulation: the mechanism, its motion, its phase portrait, what it conserves.
 
-A mechanism on its axes: the ground, where it has been, how it stands at the end.
-
-All cases side by side.
-
-What is worth saying about a rollout in one line.
+The mechanism stands on its axes with the ground, where it has been and its last pose. Several
+simulations go side by side into an overview, and each has a summary of one line.
 """
 
 import math

@@ -1,10 +1,8 @@
-"""The parts of a mechanism's drawing: rods, bobs, blocks, springs, dampers, joints, ground.
+"""The parts of a mechanism's drawing: rods, blocks, plates, springs, dampers, joints, ground.
 
-Every part draws itself in metres on axes of equal aspect. `alpha` below one makes it a ghost, and
+Every part draws itself in meters on axes of equal aspect. `alpha` below one makes it a ghost, and
 `level` says what it covers: a higher level lies on top. The page draws the same parts in the
 browser, from their plain form.
-
-Two more parts of a drawing, for bodies of any outline: a plate and a line through points.
 """
 
 import abc

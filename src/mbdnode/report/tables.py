@@ -119,13 +119,13 @@ def to_csv(table: Table) -> str:
     }
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_spread(table.headings, verdicts, lambda h: (h, f"{h} reason")))
+    writer.writerow(_csv_cells(table.headings, verdicts, lambda h: (h, f"{h} reason")))
     for row in table.rows:
-        writer.writerow(_spread(row, verdicts, _verdict_cells))
+        writer.writerow(_csv_cells(row, verdicts, _verdict_cells))
     return text.getvalue()
 
 
-def _spread(cells, verdicts: set[int], two) -> list[str]:
+def _csv_cells(cells, verdicts: set[int], two) -> list[str]:
     flat: list[str] = []
     for place, cell in enumerate(cells):
         flat += two(cell) if place in verdicts else [_csv_cell(cell)]

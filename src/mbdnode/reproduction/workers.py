@@ -1,10 +1,8 @@
-"""Where runs are carried out: in this process, on this machine's cores, or on a Dask cluster.
+"""Runs in this process or on Dask workers, and the folders that they leave.
 
 In this process a run writes its folder as it goes and keeps a checkpoint, so it can go on after an
 interrupt. Elsewhere it works in a folder of its own and hands the files back, so that no disk need
 be shared; the folder that they go to appears whole or not at all.
-
-Giving runs to Dask workers, and taking back what comes of them.
 
 Workers tell of their progress through a topic of the scheduler; futures tell of the end. Both go
 into one queue, which the calling thread reads, so that files are written, and the display is

@@ -1,6 +1,6 @@
 """The page of a model that was fitted to logs: one HTML file that needs no network.
 
-Template and style lie beside this file in `page/`. Every text from outside goes through the
+Template and style lie in `mbdnode/report/page/`. Every text from outside goes through the
 template's escaping; the data of the film is JSON in which no tag can begin.
 """
 

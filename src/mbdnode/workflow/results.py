@@ -1,6 +1,5 @@
-"""What the page of a fitted model is made of: plain data, so that the page can be made again.
-
-What the numbers of a fit say, in a sentence.
+"""What the page of a fitted model is made of: plain data, so that the page can be made again;
+and what its numbers say, in a sentence.
 """
 
 from collections.abc import Mapping

@@ -1,10 +1,9 @@
 """A case as data: what moves and from where, how it is learned, what the paper says of it.
 
-The columns of the paper's hyper-parameter tables, as the cases name them.
-
-All models have two hidden layers of 256, Adam and the mean squared error. What the text leaves
-open is filled in here: MBD-NODE and FCNN make one update for each step, in time order; the LSTM
-takes small batches in a new order each epoch; the HNN takes all data in one batch.
+The columns of the paper's hyper-parameter tables stand here as the cases name them: all models have
+two hidden layers of 256, Adam and the mean squared error. What the text leaves open is filled in:
+MBD-NODE and FCNN make one update for each step, in time order; the LSTM takes small batches in a
+new order each epoch; the HNN takes all data in one batch.
 """
 
 from collections.abc import Callable, Mapping

@@ -48,7 +48,7 @@ CASE = Case(
         Exhibit("fig:single_pendulum", "system", "The single pendulum."),
         Exhibit("fig:sp_xvt", "over-time", "Angle and angular velocity over time."),
         Exhibit("fig:sp_phase", "phase", "Phase portraits."),
-        Exhibit("fig: sp_initialization", "starts", "Four starts that were never seen."),
+        Exhibit("fig: sp_initialization", "starts", "Four initial states that were never seen."),
         Exhibit("fig: sp_force", "forced", "Under a random force."),
     ),
     trials=(

@@ -1,11 +1,8 @@
 """What the report is made of: a chapter for each case, an entry for each model in it.
 
 Everything here is plain data, read from the folders of finished runs, so the report can be made
-again without running anything.
-
-What the paper's table of methods says that each of them can do.
-
-Names as people read them, and as files carry them.
+again without running anything. Beside it stand what the paper's table of methods says that each of
+them can do, and the names of models, integrators and files.
 """
 
 import re

@@ -8,11 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mbdnode.multibody import Coordinate
-from mbdnode.report.panels import squared_error
-from mbdnode.report.style import INK, MUTED, SHADE, draw_round_off, new_figure, styled, symbol
+from mbdnode.report.panels import keep_in_view, squared_error, time_axis
+from mbdnode.report.style import INK, MUTED, draw_round_off, new_figure, styled, symbol
 from mbdnode.trajectory import Trajectory
 
 _MOST_SHOWN = 6
+# Around the truth, as a part of its range.
+_ROOM = 0.25
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def _over_time(axes: Axes, comparison: Comparison, name: str, unit: str) -> None
     for mask, style, label in _pieces(comparison):
         if np.any(mask):
             axes.plot(t[mask], found[mask], style, color="C0", linewidth=1.5, label=label)
-    _keep_in_view(axes.set_ylim, truth)
+    keep_in_view(axes.set_ylim, [truth], _ROOM)
     axes.set_ylabel(f"{symbol(name)} [{unit}]")
     _time_axis(axes, comparison)
 
@@ -97,8 +99,8 @@ def _portrait(axes: Axes, comparison: Comparison, coordinate: Coordinate) -> Non
     x, w = (np.asarray(comparison.prediction[n]) for n in (coordinate.name, coordinate.rate))
     for mask, style, _ in _pieces(comparison):
         axes.plot(x[mask], w[mask], style, color="C0", linewidth=1.3)
-    _keep_in_view(axes.set_xlim, q)
-    _keep_in_view(axes.set_ylim, v)
+    keep_in_view(axes.set_xlim, [q], _ROOM)
+    keep_in_view(axes.set_ylim, [v], _ROOM)
     axes.set_xlabel(f"{symbol(coordinate.name)} [{coordinate.unit}]")
     axes.set_ylabel(f"{symbol(coordinate.rate)} [{coordinate.unit}/s]")
 
@@ -118,15 +120,5 @@ def _loss(axes: Axes, comparison: Comparison) -> None:
 
 
 def _time_axis(axes: Axes, comparison: Comparison) -> None:
-    t = comparison.truth.t
     axes.set_xlabel("t [s]")
-    axes.set_xlim(float(t[0]), float(t[-1]))
-    if comparison.train_end_s > 0:
-        axes.axvspan(float(t[0]), comparison.train_end_s, color=SHADE, zorder=0)
-
-
-def _keep_in_view(set_limits, values: np.ndarray) -> None:
-    """The truth fills the picture, however far a bad prediction goes."""
-    low, high = float(np.min(values)), float(np.max(values))
-    room = 0.25 * max(high - low, 1e-9)
-    set_limits(low - room, high + room)
+    time_axis(axes, np.asarray(comparison.truth.t), comparison.train_end_s)

@@ -1,8 +1,7 @@
-"""The figure of the cost-quality study: a panel for each case, error against seconds of training.
+"""The cost-quality study drawn: as a figure, and as plain data for the page's plots.
 
-All panels share their axes, so that the same error stands at the same height everywhere.
-
-The cost-quality study as plain data for the page's plots.
+A panel for each case shows error against seconds of training. All panels share their axes, so that
+the same error stands at the same height everywhere.
 """
 
 import math

@@ -1,9 +1,8 @@
 """What accuracy costs: the error of every model and recipe against the time of its training.
 
 One point is on the front if no other is both as quick and as accurate, and better in one of the
-two: whoever chooses a method has no reason to choose one that is not on it.
-
-What the study's figure and the page's plots share: limits, the front as a line, names.
+two: whoever chooses a method has no reason to choose one that is not on it. What the study's figure
+and the page's plots share (limits, the front as a line, names) is here too.
 """
 
 from collections.abc import Sequence

@@ -136,7 +136,7 @@ def draw_portrait_and_energy(chapter: Chapter, exhibit: Exhibit) -> Figure:
     t = first.truth["t"]
     rows = panels.thinned(len(level), len(t))
     joules.plot(t, level[rows], color=MUTED, linewidth=5.0, alpha=0.4)
-    spread = [level]
+    shown_joules = [level]
     palette = make_palette([chapter])
     for shown in entries:
         color = palette.color(method_of(shown.entry))
@@ -145,10 +145,10 @@ def draw_portrait_and_energy(chapter: Chapter, exhibit: Exhibit) -> Figure:
         portrait.plot(x, w, color=color, linewidth=1.0, label=shown.title)
         found = _energy(chapter, shown.prediction)
         joules.plot(t, found[rows], color=color, linewidth=1.2)
-        spread.append(_tame(found, level))
+        shown_joules.append(_tame(found, level))
     panels.keep_in_view(portrait.set_xlim, [q], room=0.3)
     panels.keep_in_view(portrait.set_ylim, [v], room=0.3)
-    joules.set_ylim(*_energy_limits(spread))
+    joules.set_ylim(*_energy_limits(shown_joules))
     panels.time_axis(joules, t, chapter.train_end_s)
     portrait.set_xlabel(f"{symbol(coordinate.name)} [{coordinate.unit}]")
     portrait.set_ylabel(f"{symbol(coordinate.rate)} [{coordinate.unit}/s]")
@@ -193,9 +193,9 @@ def _tame(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
     return found[np.isfinite(found) & (np.abs(found) < 3 * size)]
 
 
-def _energy_limits(spread: list[np.ndarray]) -> tuple[float, float]:
+def _energy_limits(shown_joules: list[np.ndarray]) -> tuple[float, float]:
     """Room around what is shown, and never so little that round-off looks like drift."""
-    values = np.concatenate(spread)
+    values = np.concatenate(shown_joules)
     low, high = float(np.min(values)), float(np.max(values))
     margin = max(0.15 * (high - low), 0.05 * max(abs(low), abs(high)), 1e-9)
     return low - margin, high + margin

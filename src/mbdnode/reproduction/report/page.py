@@ -1,10 +1,8 @@
-"""The page: one HTML file that needs no network.
+"""The page of a reproduction: one HTML file that needs no network.
 
-What it is made of (template, style, scripts) lies beside this file in `page/`. Every text from
-outside goes through the template's escaping; the data of films and plots is JSON in which no tag
-can begin.
-
-The trajectories of a chapter as plain data for the page's plots.
+What it is made of (template, style, scripts) lies in `mbdnode/report/page/`. Every text from
+outside goes through the template's escaping; films and the curves of a chapter are JSON in which no
+tag can begin.
 """
 
 import math

@@ -165,7 +165,7 @@ def error_table(reproduction: Reproduction) -> Table:
 
 
 def study_table(chapters: Sequence[Chapter]) -> Table | None:
-    """What models were asked besides: other starts, forces, control; each with its verdict.
+    """What models were asked besides: other initial states, forces, control; each with its verdict.
 
     **Arguments:**
 

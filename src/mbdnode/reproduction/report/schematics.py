@@ -1,4 +1,4 @@
-"""The paper's two diagrams of the forward pass, as boxes and arrows."""
+"""The paper's two diagrams of the forward pass, as blocks and arrows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

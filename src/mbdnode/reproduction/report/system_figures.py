@@ -1,8 +1,7 @@
 """The paper's figures of the systems themselves: the parts with their names, and the motion.
 
-What the parts of each mechanism are called, as marks on its drawing.
-
-A new mechanism gets marks by one entry in `LABELLED`; without one, its drawing has none.
+The names are marks on the mechanism's drawing. A new mechanism gets them by one entry in
+`LABELLED`; without one, its drawing has none.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,6 @@
-"""The paper's figures of what a model has not seen: other starts, a random force, long inputs.
-
-Closed loops: with the equations of motion behind the controller, and with learned models.
+"""The paper's figures of what a model has not seen: other initial states, a random force,
+long inputs, and closed loops whose controller plans with the equations of motion or a learned
+model.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ RANDOM_FORCE = "random-force"
 
 @styled()
 def draw_starts(chapter: Chapter, exhibit: Exhibit) -> Figure:
-    """Portraits from other starts; the states of the training range lie faintly behind."""
+    """Portraits from other initial states; the states of the training range lie faintly behind."""
     told = [
         (shown, probe)
         for shown in shown_entries(chapter)
