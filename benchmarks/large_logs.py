@@ -113,7 +113,7 @@ def main(console: Console, rows: int, recipe: str) -> int:
             cache=folder,
         )
         note(f"read {stream.count} chunks")
-        found = mbd.fit(mbd.MBDNODE.for_system(CART, width=1), stream, recipe, report=report)
+        found = mbd.identify(CART, stream, recipe, report=report)
         note("fitted")
     console.print(found.status)
     console.print(f"error on motions that were not recorded: {prediction_error(found.model):.1e}")

@@ -69,7 +69,7 @@ def forecasts(system, run: Trajectory, *, with_lstm: bool) -> dict[str, tuple[fl
     held = [jnp.broadcast_to(x[:1], x[1:].shape) for x in (rest.q, rest.v)]
     found = {"persistence": (error(held, truth), "the last state, held")}
     for recipe in ("fast", "best"):
-        trained = fit(mbd.MBDNODE.for_system(system, width=1), known, recipe)
+        trained = mbd.identify(system, known, recipe)
         start = mbd.estimate_state(trained.model, known)
         ahead = mbd.simulate(trained.model, rest.t, start)
         found[recipe] = error((ahead.q[1:], ahead.v[1:]), truth), trained.status

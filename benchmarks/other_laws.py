@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mbdnode.evaluation import evaluate, predict
+from mbdnode.identification import learn
 from mbdnode.models import MBDNODE
 from mbdnode.multibody import AbstractMechanism, Coordinate, Input, Parameter
 from mbdnode.multibody.kinematics import vector
@@ -26,7 +27,6 @@ from mbdnode.reproduction.cases import CASES
 from mbdnode.reproduction.cases.case import Case
 from mbdnode.reproduction.config import configure
 from mbdnode.reproduction.run import simulate_truth
-from mbdnode.training import fit
 from mbdnode.trajectory import Dataset
 
 RECIPES = ("paper", "fast", "best")
@@ -74,13 +74,15 @@ def altered(case: Case, law: str) -> Case:
 def learned(case: Case, recipe: str, seed: int) -> tuple[float, Any]:
     """The error of the whole rollout, and how it was trained."""
     config = configure(case.name, recipe=recipe, seed=seed)
-    settings = {
-        f.name: getattr(config.settings, f.name) for f in dataclasses.fields(config.settings)
-    }
-    model = MBDNODE.for_system(case.mechanism, seed=seed, **settings)
+    subject = case.mechanism
+    if not config.finds_law:
+        settings = {
+            f.name: getattr(config.settings, f.name) for f in dataclasses.fields(config.settings)
+        }
+        subject = MBDNODE.for_system(case.mechanism, seed=seed, **settings)
     truth = simulate_truth(case)
     data = Dataset(truth.rows(0, case.train_steps), case.parameters)
-    trained = fit(model, data, config.training, seed=seed)
+    trained = learn(subject, data, config.training, seed=seed)
     found = predict(trained.model, truth, config.training.integrator, case.parameters)
     return evaluate(found, truth).mse, trained
 

@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from mbdnode.evaluation import evaluate, predict
+from mbdnode.identification import learn
 from mbdnode.reproduction.cases import CASES
 from mbdnode.reproduction.config import configure
 from mbdnode.reproduction.run import check, simulate_truth, training_data
-from mbdnode.training import fit
 
 # Errors of the whole rollout: `fast` must reach the paper's, `best` these.
 BEST = {
@@ -45,11 +45,11 @@ def printed_error(name: str) -> float | None:
 def measured(name: str, recipe: str) -> tuple[float, float, float, str]:
     """Error, seconds of training, seconds of compilation, and what was chosen."""
     config = configure(name, recipe=recipe)
-    case, model = CASES[name], check(config)
+    case, subject = CASES[name], check(config)
     truth = simulate_truth(case)
     data = training_data(case, truth, config)
-    first = fit(model, data, config.training)
-    again = fit(model, data, config.training)
+    first = learn(subject, data, config.training)
+    again = learn(subject, data, config.training)
     found = predict(again.model, truth, config.training.integrator, case.parameters)
     error = evaluate(found, truth).mse
     jax.clear_caches()

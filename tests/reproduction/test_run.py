@@ -8,9 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from mbdnode.config import from_dict, to_dict
 from mbdnode.models import MBDNODE
+from mbdnode.recipes import RECIPES, Recipe
 from mbdnode.reproduction.cases import get_case
-from mbdnode.reproduction.config import configure, with_changes
+from mbdnode.reproduction.config import RunConfig, configure, with_changes
 from mbdnode.reproduction.run import check, run, simulate_truth, training_data
 from mbdnode.training import TrainingConfig, fit
 
@@ -95,7 +97,7 @@ def test_run_that_cannot_be_carried_out_is_refused_beforehand(changes, message):
             {"case": "cart-pole", "recipe": "best", "model": "mbd-node"},
             r"finds a law by regression",
         ),
-        ({"case": "cart-pole", "model": "law"}, r"a law is found by 'fast' and 'best'"),
+        ({"case": "cart-pole", "model": "law"}, r"a law is found by 'fast' or 'best'"),
     ],
 )
 def test_unknown_names_are_refused(names, message):
@@ -107,12 +109,32 @@ def test_unknown_names_are_refused(names, message):
 def test_model_of_a_recipe_is_what_comes_of_it(recipe, model):
     config = configure("cart-pole", recipe=recipe)
     assert config.model == model
-    assert check(config).is_law == (model == "law")
+    assert config.finds_law == (model == "law")
+    assert isinstance(check(config), MBDNODE) == (model == "mbd-node")
 
 
 def test_network_cannot_be_turned_into_a_regression_under_its_own_name():
-    with pytest.raises(ValueError, match="a regression finds a 'law', and nothing else does"):
-        with_changes(configure("cart-pole"), {"method": "polished", "precision": "float64"})
+    law = configure("cart-pole", recipe="best")
+    with pytest.raises(ValueError, match=r"of the model 'mbd-node' it must be a TrainingConfig"):
+        dataclasses.replace(configure("cart-pole"), training=law.training)
+    with pytest.raises(ValueError, match="'structure'"):
+        with_changes(configure("cart-pole"), {"structure": "linear"})
+
+
+def test_recipe_is_added_by_one_line(monkeypatch):
+    new = Recipe(TrainingConfig(epochs=7), "seven epochs", samples=123)
+    monkeypatch.setitem(RECIPES, "seven", new)
+    for case in ("cart-pole", "slider-crank"):
+        config = configure(case, recipe="seven")
+        assert (config.model, config.training.epochs, config.samples) == ("mbd-node", 7, 123)
+        check(config)
+
+
+@pytest.mark.parametrize("recipe", ["paper", "best"])
+def test_configuration_of_either_verb_is_read_back_as_it_was_saved(recipe):
+    config = configure("single-pendulum", recipe=recipe)
+    assert from_dict(RunConfig, to_dict(config)) == config
+    assert with_changes(config, {"integrator": "fe1"}).training.integrator == "fe1"
 
 
 def test_law_has_no_settings_of_a_network():
@@ -120,8 +142,8 @@ def test_law_has_no_settings_of_a_network():
     with pytest.raises(ValueError, match="'width'"):
         with_changes(config, {"width": "8"})
     # The case's network is trained without its force, and so is the law: both add it.
-    assert config.settings.forces == configure("single-pendulum").settings.forces == "added"
-    assert configure("cart-pole", recipe="best").settings.forces == "inputs"
+    assert config.training.forces == configure("single-pendulum").settings.forces == "added"
+    assert configure("cart-pole", recipe="best").training.forces == "inputs"
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,11 @@ import jax.numpy as jnp
 import pytest
 
 from mbdnode.mechanisms import SingleMassSpring, SinglePendulum, SliderCrank
-from mbdnode.models import KINDS, LAW, MBDNODE
-from mbdnode.reproduction.config import MODELS, NUMERICAL
+from mbdnode.models import KINDS, LAW, MBDNODE, MODELS
 from mbdnode.testing import check_model
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name not in (NUMERICAL, LAW)])
+@pytest.mark.parametrize("name", [name for name in MODELS if name != LAW])
 def test_every_kind_of_model_keeps_the_contract(name):
     kind, settings = MODELS[name]
     check_model(KINDS[kind].for_system(SingleMassSpring(), width=8, **settings))

@@ -1,4 +1,4 @@
-"""Closed forms: what they find against the laws that made the data."""
+"""What `identify` finds, against the laws that made the data."""
 
 import equinox as eqx
 import jax
@@ -8,7 +8,7 @@ import pytest
 from motions import acceleration
 
 import mbdnode as mbd
-from mbdnode.identification import fit_closed_form
+from mbdnode.identification import IdentificationConfig, choose_law, identify
 from mbdnode.identification.regression import regress
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import CartPole, SingleMassSpring, SinglePendulum, SliderCrank
@@ -60,15 +60,29 @@ def swing():
 
 
 # The steps that are fitted are those of the integrator that made the data.
-BEST = TrainingConfig(method="polished", integrator="mp2", precision="float64")
+BEST = IdentificationConfig(integrator="mp2")
 
 
-def test_pendulum_is_found_to_the_last_digits(swing):
-    found = fit(MBDNODE.for_system(SinglePendulum(), width=1), swing, BEST)
+@pytest.fixture(scope="module")
+def found(swing):
+    return identify(SinglePendulum(), swing, BEST)
+
+
+def test_pendulum_is_found_to_the_last_digits(found):
     # The printed law, far outside of the swing that was learned.
     rate = acceleration(found.model, 2.5, -1.0)
     assert rate == pytest.approx(-9.81 * np.sin(2.5) + 0.1, rel=1e-9)
-    assert found.diagnostics["structure"] == "linear"
+    assert found.structure == found.diagnostics["structure"] == "linear"
+
+
+def test_what_was_found_is_printed_as_a_person_would_write_it(found):
+    lines = str(found).splitlines()
+    assert "theta'' = - 9.81 sin(theta) - 0.1 theta_dot" in [line.strip() for line in lines]
+    assert lines[-1] == found.status
+    assert r"\sin" in found.latex()
+    (chosen,) = [one for one in found.candidates if one.chosen]
+    assert (chosen.structure, chosen.validation_nrmse < 1e-8) == ("linear", True)
+    assert chosen.validation_nrmse == min(one.validation_nrmse for one in found.candidates)
 
 
 @pytest.mark.parametrize("recipe", [BEST, "fast"])
@@ -79,8 +93,7 @@ def test_what_lies_after_the_training_range_changes_nothing(swing, recipe):
         tuple(x.at[121:].set(jnp.nan) for x in (swing.q, swing.v, swing.u)),
     )
     models = [
-        fit(MBDNODE.for_system(SinglePendulum(), width=1), run.rows(0, 120), recipe).model
-        for run in (swing, poisoned)
+        identify(SinglePendulum(), run.rows(0, 120), recipe).model for run in (swing, poisoned)
     ]
     assert eqx.tree_equal(models[0].network, models[1].network)
 
@@ -89,7 +102,7 @@ def test_cart_whose_position_never_matters_gets_the_simplest_law():
     t = np.arange(241) * 0.005
     start = {"theta": 0.5, "x": 1.0}
     run = mbd.simulate(CartPole(), t, start, integrator="mp2")
-    choice = fit_closed_form(CartPole(), mbd.Dataset(run), integrator="mp2", polished=True, seed=0)
+    choice = choose_law(CartPole(), mbd.Dataset(run), integrator="mp2", refined=True, seed=0)
     model = choice.model
     assert isinstance(model, LearnedMechanism)
     # Two constant masses, a coupling by the cosine, and a weight.
@@ -107,7 +120,7 @@ def test_cubic_spring_is_found_by_a_richer_basis():
     system = mbd.AccelerationFunction(stiffening, (mbd.length("x"),))
     t = np.arange(301) * 0.01
     run = mbd.simulate(system, t, {"x": 1.0, "x_dot": 0.0})
-    choice = fit_closed_form(system, mbd.Dataset(run), integrator="rk4", polished=False, seed=0)
+    choice = choose_law(system, mbd.Dataset(run), integrator="rk4", refined=False, seed=0)
     linear, chosen = choice.trials[0], choice.chosen
     assert linear.error > 1e-3
     assert chosen.candidate.structure in ("lagrangian", "mechanical")
@@ -137,18 +150,29 @@ def test_draws_of_the_slider_crank_give_its_accelerations():
     assert np.sqrt(np.mean(missed**2)) < 0.02 * np.std(drawn.a[:, index])
 
 
-def test_settings_of_gradient_descent_are_refused_by_a_closed_form(swing):
-    model = MBDNODE.for_system(SinglePendulum(), width=1)
-    with pytest.raises(ValueError, match=r"epochs is 3.*does not use it"):
-        fit(model, swing, TrainingConfig(method="polished", epochs=3))
-    with pytest.raises(ValueError, match="finds by itself which parameters differ"):
-        fit(MBDNODE.for_system(SinglePendulum(), use_parameters=("L",)), swing, "best")
+@pytest.mark.parametrize("recipe", ["best", IdentificationConfig()])
+def test_fit_trains_no_law_and_says_who_finds_it(swing, recipe):
+    with pytest.raises(ValueError, match=r"finds a law.*Use mbd\.identify\(system, data"):
+        fit(MBDNODE.for_system(SinglePendulum(), width=1), swing, recipe)
+
+
+@pytest.mark.parametrize("recipe", ["paper", TrainingConfig(epochs=3)])
+def test_identify_trains_no_network_and_says_who_does(swing, recipe):
+    with pytest.raises(ValueError, match=r"trains a network.*Use mbd\.fit.*'fast' or 'best'"):
+        identify(SinglePendulum(), swing, recipe)
+
+
+def test_identify_takes_a_system_and_not_a_model(swing):
+    with pytest.raises(ValueError, match=r"given a MBDNODE.*model\.body"):
+        identify(MBDNODE.for_system(SinglePendulum(), width=1), swing)
+    with pytest.raises(ValueError, match=r"The system has coordinates.*but the data has theta"):
+        identify(SingleMassSpring(), swing)
 
 
 def test_too_little_data_is_refused_or_fitted_but_never_a_traceback():
     t = np.arange(12) * 0.01
     run = mbd.simulate(SingleMassSpring(), t, {"x": 1.0, "x_dot": 0.2}, integrator="dopri8")
-    found = fit(MBDNODE.for_system(SingleMassSpring(), width=1), run, "fast")
+    found = identify(SingleMassSpring(), run, "fast")
     assert found.outcome == "completed"
 
 

@@ -14,7 +14,8 @@ import mbdnode.training.ensemble as ensemble_training
 from mbdnode.data import AbstractStream, StepStream
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models import FCNN, MBDNODE
-from mbdnode.training import RECIPES, TrainingConfig, fit, fit_ensemble
+from mbdnode.recipes import RECIPES
+from mbdnode.training import TrainingConfig, fit, fit_ensemble
 from mbdnode.trajectory import Dataset
 
 QUICK = TrainingConfig(
@@ -157,7 +158,7 @@ def test_recipe_without_epochs_refines_members_on_a_stream_of_draws_as_alone():
     names = (*system.coordinate_names, *system.rate_names, *system.input_names)
     ranges = dict.fromkeys(names, (-1.0, 1.0))
     stream = StepStream(system, ranges, 20, 0.05)
-    free = dataclasses.replace(RECIPES["free"], integrator="fe1", refinement=1)
+    free = dataclasses.replace(RECIPES["free"].config, integrator="fe1", refinement=1)
     result = fit_ensemble(MBDNODE.for_system(system, width=4), stream, free, members=2)
     assert result.outcome == "completed"
     for seed, member in enumerate(result.model):
@@ -197,7 +198,7 @@ def test_other_kinds_learn_as_alone(swing):
 
 
 def test_what_cannot_be_an_ensemble_of_seeds_is_refused(swing, pendulum_model):
-    with pytest.raises(ValueError, match=r"'closed form' finds one law.*recipe='paper'"):
+    with pytest.raises(ValueError, match=r"'fast' finds a law.*recipe 'paper'"):
         fit_ensemble(pendulum_model, swing, "fast")
     with pytest.raises(ValueError, match=r"members is 1; .*Use fit"):
         fit_ensemble(pendulum_model, swing, QUICK, members=1)

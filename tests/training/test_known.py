@@ -1,4 +1,4 @@
-"""What can be told to a closed form: known parts, a structure, parameters, and data in pieces."""
+"""What can be told to `identify`: known parts, a structure, parameters, and data in pieces."""
 
 import gc
 import weakref
@@ -9,9 +9,10 @@ import pytest
 from motions import acceleration, recorded, stepped
 
 import mbdnode as mbd
+from mbdnode.config import from_dict
 from mbdnode.data import AbstractStream
+from mbdnode.identification import IdentificationConfig, identify
 from mbdnode.mechanisms import SinglePendulum, SliderCrank
-from mbdnode.models import MBDNODE
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.models.library import Library
 from mbdnode.training import TrainingConfig, fit
@@ -22,9 +23,8 @@ HEAVY = {"m": 3.0, "L": 2.0, "c": 0.4}
 
 
 def learn(data, **settings):
-    """With the network's names and constraints, but none of its weights."""
-    settings = {"method": "closed form", "precision": "float64"} | settings
-    return fit(MBDNODE.for_system(SinglePendulum(), width=1), data, TrainingConfig(**settings))
+    """A pendulum's law, by regression alone unless the settings say otherwise."""
+    return identify(SinglePendulum(), data, IdentificationConfig(**{"refined": False} | settings))
 
 
 def swing(law, start=(1.0, 0.5), steps=STEPS):
@@ -57,7 +57,7 @@ def test_with_a_known_mass_the_torques_are_learned():
 def magnet():
     """What a pendulum that is known but for a magnet teaches; the magnet pulls by `sin 2 theta`."""
     law = lambda q, v: (torque(q, v) - 0.7 * np.sin(2 * q) + 0.2) / INERTIA  # noqa: E731
-    return learn(mbd.Dataset(swing(law), HEAVY), method="polished", known="mechanism").model
+    return learn(mbd.Dataset(swing(law), HEAVY), refined=True, known="mechanism").model
 
 
 def test_of_a_known_mechanism_only_what_is_missing_is_learned(magnet):
@@ -79,8 +79,7 @@ def test_forces_that_never_acted_are_known_of_a_known_mechanism(magnet):
 )
 def test_law_found_without_forces_adds_those_of_the_mechanism(structure, kind):
     data = mbd.Dataset(swing(lambda q, v: torque(q, v) / INERTIA), HEAVY)
-    config = TrainingConfig(method="closed form", precision="float64", structure=structure)
-    model = fit(Library.for_system(SinglePendulum(), forces="added"), data, config).model
+    model = learn(data, structure=structure, forces="added").model
     assert isinstance(model, kind)
     # No force was ever on the bob in the data; it has the arm and the inertia of the mechanism.
     for force in (0.0, 12.0):
@@ -125,7 +124,7 @@ def test_forces_cannot_be_added_under_constraints():
 
 def test_law_has_no_network_to_train():
     run = swing(lambda q, v: -9.81 * np.sin(q), steps=20)
-    with pytest.raises(ValueError, match=r"found by regression.*Use recipe 'fast' or 'best'"):
+    with pytest.raises(ValueError, match=r"found by regression.*Use mbd\.identify"):
         fit(Library.for_system(SinglePendulum()), run, "paper")
 
 
@@ -136,9 +135,9 @@ def test_function_of_accelerations_has_nothing_to_give_as_known():
             Library.for_system(system, known=known)
     t = np.arange(60) * DT_S
     run = recorded(np.stack([np.cos(t), -np.sin(t)], axis=1), DT_S, system)
-    config = TrainingConfig(method="closed form", precision="float64", known="mass")
+    config = IdentificationConfig(refined=False, known="mass")
     with pytest.raises(ValueError, match="Describe what is known as a mechanism"):
-        fit(MBDNODE.for_system(system, width=1), run, config)
+        identify(system, run, config)
 
 
 def test_known_part_of_a_constrained_mechanism_is_refused():
@@ -147,14 +146,14 @@ def test_known_part_of_a_constrained_mechanism_is_refused():
 
 
 @pytest.mark.parametrize("setting", [{"structure": "linear"}, {"known": "mass"}])
-def test_gradient_descent_refuses_what_only_closed_forms_use(setting):
-    with pytest.raises(ValueError, match="is for closed forms, but the method is 'gradient'"):
-        TrainingConfig(**setting)
+def test_training_has_no_settings_of_a_law(setting):
+    with pytest.raises(ValueError, match="Unknown key of TrainingConfig"):
+        from_dict(TrainingConfig, setting)
 
 
 def test_law_that_is_found_whole_cannot_have_a_known_part():
     with pytest.raises(ValueError, match="'lagrangian', which is found whole"):
-        TrainingConfig(method="polished", structure="lagrangian", known="mass")
+        IdentificationConfig(structure="lagrangian", known="mass")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from motions import acceleration, recorded, stepped, with_noise
 import mbdnode as mbd
 from mbdnode.cli.output import training_progress
 from mbdnode.data import AbstractStream
+from mbdnode.identification import identify
 from mbdnode.identification import regression as parts
 from mbdnode.identification.problem import Task
 from mbdnode.identification.regression import regress
@@ -21,9 +22,7 @@ from mbdnode.identification.validation import (
 )
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
-from mbdnode.models import MBDNODE
 from mbdnode.models.library import Library
-from mbdnode.training import fit
 from mbdnode.training.rows import estimate_noise, rows_of
 
 DT_S = 0.01
@@ -130,10 +129,10 @@ def test_least_squares_in_parts_are_those_at_once(monkeypatch, noise):
 @pytest.fixture(scope="module")
 def learned():
     """From eight chunks with much noise, and from the first of them alone; and what was told."""
-    model, told = MBDNODE.for_system(SinglePendulum(), width=1), []
+    told = []
     report = lambda row, total: told.append((row["stage"], row["epoch"], total))  # noqa: E731
-    found = fit(model, Swings(8, 0.05), "fast", report=report)
-    return found, fit(model, Swings(1, 0.05), "fast"), told
+    found = identify(SinglePendulum(), Swings(8, 0.05), "fast", report=report)
+    return found, identify(SinglePendulum(), Swings(1, 0.05), "fast"), told
 
 
 def test_every_form_and_every_chunk_is_told(learned):

@@ -1,4 +1,4 @@
-"""Laws that closed forms find, against the laws that made the data."""
+"""Laws that are found, against the laws that made the data."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -6,7 +6,7 @@ import pytest
 from motions import acceleration, recorded, stepped
 
 import mbdnode as mbd
-from mbdnode.identification import fit_closed_form
+from mbdnode.identification import choose_law
 from mbdnode.identification.null_vector import candidate_supports, compress, find_law
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models.basis import make_basis, make_joints
@@ -23,11 +23,11 @@ LAWS = {
 def found():
     """For each law what recipe `best` chose, from two seconds of one swing."""
     return {
-        name: fit_closed_form(
+        name: choose_law(
             SinglePendulum(),
             mbd.Dataset(recorded(stepped(law, (1.0, 0.5), 0.01, 240), 0.01)),
             integrator="rk4",
-            polished=True,
+            refined=True,
             seed=0,
         )
         for name, law in LAWS.items()

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.special import beta
 
 import mbdnode as mbd
-from mbdnode.identification import estimate_state
+from mbdnode.identification import estimate_state, identify
 from mbdnode.identification.shooting import make_shots, shoot
 from mbdnode.identification.weak_form import make_windows
 from mbdnode.integrators import get_integrator
@@ -122,8 +122,8 @@ def noisy():
 
 @pytest.fixture(scope="module")
 def learned(noisy):
-    model = MBDNODE.for_system(SinglePendulum(), width=1)
-    return {recipe: fit(model, noisy.rows(0, STEPS), recipe) for recipe in ("fast", "best")}
+    run = noisy.rows(0, STEPS)
+    return {recipe: identify(SinglePendulum(), run, recipe) for recipe in ("fast", "best")}
 
 
 def test_recipe_says_how_noisy_its_data_was(learned):
@@ -153,8 +153,7 @@ def test_what_lies_after_a_noisy_training_range_changes_nothing(noisy, learned, 
         noisy,
         (noisy.q.at[STEPS + 1 :].set(jnp.nan), noisy.v.at[STEPS + 1 :].set(jnp.nan)),
     )
-    model = MBDNODE.for_system(SinglePendulum(), width=1)
-    again = fit(model, poisoned.rows(0, STEPS), recipe).model
+    again = identify(SinglePendulum(), poisoned.rows(0, STEPS), recipe).model
     assert eqx.tree_equal(again.network, learned[recipe].model.network)
 
 
@@ -187,7 +186,7 @@ def missed_unseen(model):
 @pytest.mark.parametrize(("recipe", "most"), [("fast", 1.0), ("best", 0.5)])
 def test_unseen_motion_is_predicted_within_the_noise(recipe, most, part):
     run = recorded(with_noise(CLEAN, part, seed=1), DT_S).rows(0, STEPS)
-    found = fit(MBDNODE.for_system(SinglePendulum(), width=1), run, recipe)
+    found = identify(SinglePendulum(), run, recipe)
     assert missed_unseen(found.model) < most * part
 
 

@@ -6,7 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from mbdnode.training import RECIPES, TrainingConfig, fit
+from mbdnode.recipes import RECIPES
+from mbdnode.training import TrainingConfig, fit
 from mbdnode.training.engine import batches
 
 RATE, DECAY = 1e-3, 0.98
@@ -98,7 +99,7 @@ def test_first_updates_of_the_paper_recipe_are_those_by_hand(
     precision, tolerance, swing, two_epochs
 ):
     model, hand, losses = two_epochs
-    config = dataclasses.replace(RECIPES["paper"], epochs=2, precision=precision)
+    config = dataclasses.replace(RECIPES["paper"].config, epochs=2, precision=precision)
     result = fit(model, swing, config)
     assert result.updates == 20
     np.testing.assert_allclose(trained_numbers(result), hand.numbers, atol=tolerance)
@@ -109,7 +110,7 @@ def test_first_updates_of_the_paper_recipe_are_those_by_hand(
 
 
 def test_recipe_of_the_paper_is_what_the_paper_says():
-    recipe = RECIPES["paper"]
+    recipe = RECIPES["paper"].config
     assert (recipe.batch_size, recipe.shuffle, recipe.window) == (1, False, 1)
     assert (recipe.precision, recipe.gradient, recipe.loss) == ("float32", "backprop", "minimal")
 

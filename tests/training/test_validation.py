@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import mbdnode as mbd
-from mbdnode.identification.identify import judged
+from mbdnode.identification.identify import describe_segments
 from mbdnode.identification.problem import Candidate, Task
 from mbdnode.identification.search import Contest, Trial
 from mbdnode.identification.validation import make_validation, validation_error
@@ -70,7 +70,7 @@ def test_right_law_of_a_chaotic_motion_is_preferred_to_a_simple_wrong_one(chaos,
 
 def test_right_law_of_a_chaotic_motion_is_not_called_none(chaos, laws):
     contest = contest_of(chaos, *laws)
-    told = judged(contest.segments(TASK, contest.trials[1], 0.0))
+    told = describe_segments(contest.segments(TASK, contest.trials[1], 0.0))
     assert "no law" not in told
     assert "predicts this motion well for about" in told
     assert "over 8 s" in told
@@ -78,7 +78,7 @@ def test_right_law_of_a_chaotic_motion_is_not_called_none(chaos, laws):
 
 def test_law_that_explains_no_segment_is_said_to_be_none(chaos, laws):
     contest = contest_of(chaos, *laws)
-    assert judged(contest.segments(TASK, contest.trials[0], 0.0)).endswith(
+    assert describe_segments(contest.segments(TASK, contest.trials[0], 0.0)).endswith(
         "no law was found that predicts this motion well"
     )
 

@@ -87,6 +87,7 @@ def fit(
     with leaving_at_once():
         asked = _check_request(logs, held_logs, columns, roles or (), mechanism)
 
+        from mbdnode.recipes import TrainingConfig
         from mbdnode.workflow.config import FitConfig
         from mbdnode.workflow.fit import carry_out, prepare
         from mbdnode.workflow.folder import PAGE, write_folder
@@ -110,8 +111,8 @@ def fit(
         typer.echo(line)
 
     # Without epochs there is nothing to keep; with them, what was learned until Ctrl-C is.
-    grace_s = None if prepared.training.method == "gradient" else 0.0
-    with leaving_at_once(grace_s), training_progress(prepared.training.epochs) as report:
+    grace_s = None if isinstance(prepared.training, TrainingConfig) else 0.0
+    with leaving_at_once(grace_s), training_progress(prepared.epochs) as report:
         fitted = carry_out(prepared, report=report)
     write_folder(out, fitted, command)
     typer.echo(f"Wrote {out}")

@@ -1,6 +1,24 @@
-"""Learning without gradient descent: in the right functions a mechanism is linear algebra."""
+"""Identification: the law of a system, found in data by regression and shooting refinement."""
 
+from mbdnode.identification.identify import (
+    Identified,
+    TriedCandidate,
+    check_identification,
+    identify,
+    learn,
+)
 from mbdnode.identification.initial_states import estimate_state, estimate_states
-from mbdnode.identification.search import fit_closed_form
+from mbdnode.identification.search import choose_law
+from mbdnode.recipes import IdentificationConfig
 
-__all__ = ["estimate_state", "estimate_states", "fit_closed_form"]
+__all__ = [
+    "IdentificationConfig",
+    "Identified",
+    "TriedCandidate",
+    "check_identification",
+    "choose_law",
+    "estimate_state",
+    "estimate_states",
+    "identify",
+    "learn",
+]

@@ -49,8 +49,8 @@ def most_candidates(task: Task) -> int:
     most = {
         "linear": 1,
         "lagrangian": most_mechanisms(task),
-        "mechanical": len(_DEGREES if task.polished else _FEW_DEGREES),
-        "features": len(_SCALES) * len(_RIDGES) if task.polished else len(_RIDGES[1:3]),
+        "mechanical": len(_DEGREES if task.refined else _FEW_DEGREES),
+        "features": len(_SCALES) * len(_RIDGES) if task.refined else len(_RIDGES[1:3]),
     }
     return sum(most.values()) if task.structure == "chosen" else max(1, most[task.structure])
 
@@ -66,7 +66,7 @@ def _lagrangian(task: Task, rows: Rows) -> Iterator[Candidate]:
 
 
 def _mechanical(task: Task, rows: Rows) -> Iterator[Candidate]:
-    for degree in _DEGREES if task.polished else _FEW_DEGREES:
+    for degree in _DEGREES if task.refined else _FEW_DEGREES:
         blank = Library.for_system(task.system, degree=degree, use_parameters=task.parameters)
         if _fits(blank, rows):
             name = f"mechanical form of degree {degree}"
@@ -74,11 +74,11 @@ def _mechanical(task: Task, rows: Rows) -> Iterator[Candidate]:
 
 
 def _features(task: Task, rows: Rows) -> Iterator[Candidate]:
-    for scale in _SCALES if task.polished else _SCALES[1:2]:
-        for ridge in _RIDGES if task.polished else _RIDGES[1:3]:
+    for scale in _SCALES if task.refined else _SCALES[1:2]:
+        for ridge in _RIDGES if task.refined else _RIDGES[1:3]:
             yield Candidate(
                 "features",
-                f"set of {_FEATURES} drawn features, scale {scale:g}, ridge {ridge:g}",
+                f"set of {_FEATURES} random features, scale {scale:g}, ridge {ridge:g}",
                 lambda r, s=scale, k=ridge: _library(
                     task, r, ridge=k, degree=1, quadratic=False, features=_FEATURES, scale=s
                 ),
@@ -100,7 +100,7 @@ def _fits(model: Any, rows: Rows) -> bool:
 
 def _linear_law(task: Task, rows: Rows) -> Library | None:
     model = _library(task, rows, degree=1, quadratic=False)
-    if model is None or not (task.polished and task.noise.matters):
+    if model is None or not (task.refined and task.noise.matters):
         return model
     return improved(task, model, rows, np.arange(model.network.weights.size))
 

@@ -1,82 +1,202 @@
-"""Training without epochs: a closed form, its structure chosen by the recipe."""
+"""`identify`: find the law of a system in data.
+
+Candidates from simple to rich are fitted by regression and chosen on a validation split
+(`search.py`). What comes back is the law, as a model that simulates like the system and as
+equations that a person can read, with every candidate that was tried and its score.
+"""
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from mbdnode.identification.search import SegmentError, Tell, fit_closed_form
-from mbdnode.models.library import Forces
-from mbdnode.training.config import TrainingConfig
+from mbdnode.data import AbstractStream
+from mbdnode.errors import UserError
+from mbdnode.identification.search import Choice, SegmentError, Tell, choose_law
+from mbdnode.integrators import get_integrator
+from mbdnode.models import LAW, AbstractModel, check_capable
+from mbdnode.models.equations import Equations, equations_of
+from mbdnode.models.library import Library
+from mbdnode.recipes import IdentificationConfig, TrainingConfig, identification_config
+from mbdnode.training.checkpoint import Checkpoint
+from mbdnode.training.data import as_dataset, check_names
 from mbdnode.training.engine import counted_compilation
-from mbdnode.training.fit import Fit
-from mbdnode.trajectory import Dataset
+from mbdnode.training.fit import Fit, Report, fit
+from mbdnode.trajectory import Dataset, Trajectory
 
 
-def fit_at_once(
-    system: Any,
-    data: Dataset,
-    config: TrainingConfig,
-    seed: int,
-    more: Callable[[], Iterator[Dataset]] | None = None,
-    chunks: int = 1,
-    report: Callable[[dict[str, Any], int], None] | None = None,
-    forces: Forces = "inputs",
-) -> Fit:
-    """Learn a system's accelerations in closed form.
+@dataclass(frozen=True)
+class TriedCandidate:
+    """One form of the law that was tried.
 
     **Arguments:**
 
-    - `system`: gives the names and the constraints.
-    - `data`: the training range.
-    - `config`: with a method other than "gradient".
-    - `seed`: of drawn features.
-    - `more`: gives further data, piece by piece, as often as it is called.
-    - `chunks`: how many pieces there are, the first included.
-    - `report`: called for every form that was tried and every further piece that was taken, with
+    - `name`: for people.
+    - `structure`: its family, as in `IdentificationConfig`.
+    - `validation_nrmse`: over the whole validation split; infinite where it could not be fitted or
+        rolled out.
+    - `chosen`: whether it is the one.
+    """
+
+    name: str
+    structure: str
+    validation_nrmse: float
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Identified:
+    """A law that was found in data; `print` shows its equations.
+
+    **Arguments:**
+
+    - `model`: the law, fitted to all of the data; it simulates like the system.
+    - `candidates`: every form that was tried, in order, with its score.
+    - `status`: how the search ended, as a sentence.
+    - `outcome`: the same as a word: completed.
+    - `train_seconds`, `compile_seconds`: apart from each other.
+    - `diagnostics`: what a user should know of the law, by name: its structure, its validation
+        NRMSE, the noise of the data.
+    """
+
+    model: Any
+    candidates: tuple[TriedCandidate, ...]
+    status: str
+    outcome: str
+    train_seconds: float
+    compile_seconds: float
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def equations(self) -> Equations:
+        """The law's equations, group by group."""
+        return equations_of(self.model)
+
+    @property
+    def structure(self) -> str:
+        """The law's family; `IdentificationConfig(structure=...)` fits the same again."""
+        return self.diagnostics["structure"]
+
+    def latex(self) -> str:
+        """The equations for a paper, as an `align*` environment."""
+        return self.equations.latex()
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """As a `Fit` has it: no rows, since there are no epochs."""
+        return []
+
+    @property
+    def updates(self) -> int:
+        """As a `Fit` has them: none."""
+        return 0
+
+    def __str__(self) -> str:
+        return f"{self.equations}\n\n{self.status}"
+
+
+def identify(
+    system: Any,
+    data: Dataset | Trajectory | AbstractStream,
+    recipe: str | IdentificationConfig = "best",
+    *,
+    seed: int = 0,
+    report: Report | None = None,
+) -> Identified:
+    """Find the law of a system's accelerations.
+
+    Noisy data is taken as it is: the regression accounts for its noise.
+
+    **Arguments:**
+
+    - `system`: gives the names and the constraints: a mechanism, or `Recorded`. Its forces and its
+        mass are not used, unless the configuration says that they are known.
+    - `data`: what to learn from; nothing outside of it is ever seen. Of a stream, the form is
+        chosen on the first chunk, and what is linear in its unknowns is fitted to all of them.
+    - `recipe`: a key of `RECIPES` that finds a law, or an `IdentificationConfig`.
+    - `seed`: of random features.
+    - `report`: called for every form that was tried and every further chunk that was taken, with
         a row like that of an epoch, which has their number as its "epoch", the least error so far
         as its "loss" and "form" or "chunk" as its "stage"; and how many there are at most.
-    - `forces`: "inputs" learns what the inputs do, "added" takes it from the system.
 
     **Returns:**
 
-    A `Fit`; its model is of the kind that the recipe chose.
+    An `Identified`. To fit a law of the same form to other data, give its `structure` in the
+    configuration.
     """
+    config = identification_config(recipe)
+    if isinstance(system, AbstractModel):
+        raise UserError(
+            f"identify was given a {type(system).__name__}; it finds the law of a system. Give "
+            "the system itself, such as model.body, or train the model with fit."
+        )
+    check_identification(system, config)
+    stream = data if isinstance(data, AbstractStream) else None
+    first = as_dataset(data.chunk(0) if isinstance(data, AbstractStream) else data)
+    check_names(system, first)
     # The matrices are small, and threads that wait for each other made this ten times slower.
     with counted_compilation() as compilation, threadpool_limits(1, "blas"):
-        choice = fit_closed_form(
+        choice = choose_law(
             system,
-            data,
+            first,
             integrator=config.integrator,
-            polished=config.method == "polished",
+            refined=config.refined,
             seed=seed,
             structure=config.structure,
             known=config.known,
-            forces=forces,
-            more=more,
-            chunks=chunks,
+            forces=config.forces,
+            more=_more(stream),
+            chunks=1 if stream is None else stream.count or 1,
             tell=None if report is None else _teller(report),
         )
-    found, error = choice.chosen.candidate, choice.chosen.error
-    tried = f"of {len(choice.trials)} tried" if len(choice.trials) > 1 else "the first tried"
-    return Fit(
-        model=choice.model,
-        history=[],
-        status=f"chose a {found.name}, {tried}; {judged(choice.segments)}",
-        outcome="completed",
-        updates=0,
-        train_seconds=max(choice.seconds - compilation.seconds, 0.0),
-        compile_seconds=compilation.seconds,
-        diagnostics={
-            "structure": found.structure,
-            "validation_nrmse": error,
-            "noise": choice.noise.relative,
-        },
-    )
+    return _identified(choice, compilation.seconds)
 
 
-def judged(segments: tuple[SegmentError, ...]) -> str:
+def check_identification(
+    system: Any, config: IdentificationConfig, *, driven: bool = False
+) -> None:
+    """Raise `UserError` unless laws of this system can be found like this.
+
+    **Arguments:**
+
+    - `system`, `config`: of what, and how.
+    - `driven`: whether its inputs change with time.
+    """
+    get_integrator(config.integrator)
+    check_capable(LAW, Library.capabilities, system, driven=driven)
+    Library.for_system(system, known=config.known, forces=config.forces)
+
+
+def learn(
+    subject: Any,
+    data: Dataset | Trajectory | AbstractStream,
+    config: TrainingConfig | IdentificationConfig,
+    *,
+    seed: int = 0,
+    report: Report | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Fit | Identified:
+    """`fit` or `identify`, as the configuration says; for programs that offer both.
+
+    **Arguments:**
+
+    - `subject`: the untrained network of a `TrainingConfig`, the system of an
+        `IdentificationConfig`.
+    - `data`, `config`, `seed`, `report`: as for either.
+    - `checkpoint`: where training keeps its state; a law is found too soon to need one.
+
+    **Returns:**
+
+    A `Fit` or an `Identified`.
+    """
+    if isinstance(config, IdentificationConfig):
+        return identify(subject, data, config, seed=seed, report=report)
+    return fit(subject, data, config, seed=seed, report=report, checkpoint=checkpoint)
+
+
+def describe_segments(segments: tuple[SegmentError, ...]) -> str:
     """The error over the validation split, and what is to be doubted, for a status.
 
     **Arguments:**
@@ -101,7 +221,41 @@ def judged(segments: tuple[SegmentError, ...]) -> str:
     )
 
 
-def _teller(report: Callable[[dict[str, Any], int], None]) -> Tell:
+def _identified(choice: Choice, compile_s: float) -> Identified:
+    found = choice.chosen.candidate
+    tried = f"of {len(choice.trials)} tried" if len(choice.trials) > 1 else "the first tried"
+    return Identified(
+        model=choice.model,
+        candidates=tuple(
+            TriedCandidate(
+                trial.candidate.name,
+                trial.candidate.structure,
+                float(trial.error),
+                trial is choice.chosen,
+            )
+            for trial in choice.trials
+        ),
+        status=f"chose a {found.name}, {tried}; {describe_segments(choice.segments)}",
+        outcome="completed",
+        train_seconds=max(choice.seconds - compile_s, 0.0),
+        compile_seconds=compile_s,
+        diagnostics={
+            "structure": found.structure,
+            "validation_nrmse": choice.chosen.error,
+            "noise": choice.noise.relative,
+        },
+    )
+
+
+def _more(stream: AbstractStream | None) -> Callable[[], Iterator[Dataset]] | None:
+    """What follows the first chunk of a stream that ends."""
+    if stream is None or not stream.count or stream.count == 1:
+        return None
+    count = stream.count
+    return lambda: (stream.chunk(number) for number in range(1, count))
+
+
+def _teller(report: Report) -> Tell:
     start = time.perf_counter()
 
     def tell(stage: str, done: int, total: int, error: float) -> None:

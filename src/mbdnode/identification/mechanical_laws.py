@@ -82,13 +82,13 @@ def mechanisms(task: Task, rows: Rows) -> Iterator[Candidate]:
 
 def most_mechanisms(task: Task) -> int:
     """How many laws are fitted at most."""
-    forms = len(_FORMS) if task.polished else _FEW_FORMS
+    forms = len(_FORMS) if task.refined else _FEW_FORMS
     return 0 if task.known != "nothing" else _MOST * (forms + 1)
 
 
 def _forms(task: Task, rows: Rows) -> Iterator[LearnedMechanism]:
     """Every form that this much data can tell of, without coefficients."""
-    for mass, potential, joint_laws in _FORMS if task.polished else _FORMS[:_FEW_FORMS]:
+    for mass, potential, joint_laws in _FORMS if task.refined else _FORMS[:_FEW_FORMS]:
         blank = LearnedMechanism.for_system(
             task.system,
             lengths=scale_of(places(rows, task.parameters)),
@@ -196,7 +196,7 @@ def _fitted(
     # Accelerations of the further pieces are not exact; without noise the first one says it all.
     pieces = pieces_of(task, rows) if task.noise.matters else None
     model = _law(blank, _equations(task, blank, rows, pieces), support)
-    if task.polished:
+    if task.refined:
         fixed = _largest_mass(model, np.asarray(model.network.values))
         free = np.array([int(k) for k in support if k != fixed] + _widths_of(model, support))
         model = improved(task, model, rows, free)

@@ -20,8 +20,8 @@ class Task:
 
     - `system`: gives the names and the constraints.
     - `integrator`: of the training steps.
-    - `polished`: whether the last digits are wanted, and all candidates; a few if not.
-    - `seed`: of the drawn features.
+    - `refined`: whether all candidates are tried and refined by shooting; a few if not.
+    - `seed`: of the random features.
     - `noise`: of the data.
     - `parameters`: those that differ between runs, by name.
     - `structure`: a family of candidates, or "chosen" for all of them.
@@ -33,7 +33,7 @@ class Task:
 
     system: Any
     integrator: Any
-    polished: bool
+    refined: bool
     seed: int
     noise: Noise
     parameters: tuple[str, ...] = ()

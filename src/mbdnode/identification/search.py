@@ -57,7 +57,7 @@ _GOOD, _NEAR = 0.1, 1.2
 _EXACT = 1e-8
 # Errors below this may be those of a good integrator.
 _INTEGRATORS_OWN = 1e-5
-# What is not polished does not become exact, and stops at what people call accurate.
+# What is not refined does not become exact, and stops at what people call accurate.
 _ACCURATE = 3e-4
 # A simpler candidate is taken if its error is within this factor of the best one's; of errors that
 # are mostly noise, the differences mean more.
@@ -119,12 +119,12 @@ class Choice:
     seconds: float
 
 
-def fit_closed_form(
+def choose_law(
     system: Any,
     data: Dataset,
     *,
     integrator: str,
-    polished: bool,
+    refined: bool,
     seed: int,
     structure: str = "chosen",
     known: Known = "nothing",
@@ -133,15 +133,15 @@ def fit_closed_form(
     chunks: int = 1,
     tell: Tell | None = None,
 ) -> Choice:
-    """Learn a system's accelerations without gradient descent.
+    """Choose the law of a system's accelerations on a validation split, and fit it to all data.
 
     **Arguments:**
 
     - `system`: gives the names and the constraints.
     - `data`: the training range.
     - `integrator`: that made the data, or one that is exact enough at its step.
-    - `polished`: fit the steps of the integrator to the last digit.
-    - `seed`: of drawn features.
+    - `refined`: try all candidates and refine them by shooting; a few by regression if not.
+    - `seed`: of random features.
     - `structure`: one family of candidates, or "chosen" for all of them.
     - `known`: what of the system need not be learned.
     - `forces`: whether what the inputs do is learned, or added as the mechanism has it.
@@ -177,7 +177,7 @@ def fit_closed_form(
     task = Task(
         system,
         get_integrator(integrator),
-        polished,
+        refined,
         seed,
         noise,
         varying(rows),
@@ -189,7 +189,7 @@ def fit_closed_form(
     )
     # What was rounded on its way here cannot be met more closely either.
     floor = noise_in(split, noise)
-    enough = max(_EXACT if polished else _ACCURATE, _NEARLY_IN_NOISE * floor)
+    enough = max(_EXACT if refined else _ACCURATE, _NEARLY_IN_NOISE * floor)
     for candidate in candidates(task, early):
         model = candidate.fit(early)
         error = np.inf if model is None else validation_error(task, model, split)
@@ -254,7 +254,7 @@ class Contest:
         if not np.isfinite(best):
             raise UserError(
                 "No candidate could be rolled out over the end of the training range. Give more "
-                "data, leave the structure open, or use recipe 'paper'."
+                "data, leave the structure open, or train a network with fit."
             )
         chosen = next(i for i, error in enumerate(errors) if error <= max(nearly * best, enough))
         return self.trials[chosen]

@@ -2,54 +2,25 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from mbdnode.config import check_types, from_dict
 from mbdnode.config import replace as replace_text
 from mbdnode.errors import UserError
 from mbdnode.integrators import get_integrator
-from mbdnode.models import KINDS, LAW, MBDNODE
-from mbdnode.models.library import Library
+from mbdnode.models import KINDS, LAW, MBDNODE, check_trained_by
+from mbdnode.models import MODELS as LEARNED_MODELS
+from mbdnode.models import trained_by as learned_by
 from mbdnode.multibody import AbstractForecaster
 from mbdnode.naming import unknown_name
+from mbdnode.recipes import PAPER, RECIPES, IdentificationConfig, TrainingConfig, get_recipe
 from mbdnode.reproduction.cases import get_case
 from mbdnode.reproduction.cases.case import Case
 from mbdnode.reproduction.report.chapters import NUMERICAL
 from mbdnode.simulation.simulate import ANALYTIC
-from mbdnode.training import RECIPES, TrainingConfig
 
-# The kind of each model, and what tells it from others of that kind. A law is a library until the
-# data has shown its form.
-MODELS: dict[str, tuple[str, dict]] = {
-    "mbd-node": ("mbd-node", {}),
-    LAW: (Library.kind, {}),
-    "sonode": ("mbd-node", {"forces": "none"}),
-    "node": ("mbd-node", {"order": "first", "forces": "none"}),
-    **{kind: (kind, {}) for kind in ("hnn", "lnn", "lstm", "fcnn")},
-    NUMERICAL: (NUMERICAL, {}),
-}
-# The recipe that trains every network as its own table says; the others have one setting for all
-# cases.
-PAPER = "paper"
-# What the paper's network is given by a recipe that trains it well.
-_WELL_POSED = {"affine": True, "angle_features": True, "scaling": True}
-# Samples in all, for a case that is trained on samples; the paper takes 10^7.
-_DRAWS = {"fast": 2_000, "best": 10_000, "free": 20_000}
-
-
-@dataclass(frozen=True)
-class LawSettings:
-    """Of a law, which otherwise finds its own form.
-
-    **Arguments:**
-
-    - `forces`: "inputs" learns what the inputs do, "added" takes it from the mechanism.
-    """
-
-    forces: Literal["inputs", "added"] = "inputs"
-
-    def __post_init__(self):
-        check_types(self)
+# What can be asked for by name: the learned models, and the integration of the known mechanism.
+MODELS: dict[str, tuple[str, dict]] = {**LEARNED_MODELS, NUMERICAL: (NUMERICAL, {})}
 
 
 @dataclass(frozen=True)
@@ -63,10 +34,10 @@ class RunConfig:
 
     **Arguments:**
 
-    - `case`, `model`, `recipe`, `seed`: by name, and the seed of weights and order. The model of
-        a regression is a law, that of any other training is not.
-    - `settings`: the model's shape.
-    - `training`: the recipe in full, with the case's hyper-parameters.
+    - `case`, `model`, `recipe`, `seed`: by name, and the seed of weights and order.
+    - `settings`: the network's shape.
+    - `training`: the recipe's configuration in full, with the case's hyper-parameters: of a law an
+        `IdentificationConfig`, of any other model a `TrainingConfig`.
     - `samples`: how many in all, for a case that is trained on samples.
     """
 
@@ -75,39 +46,38 @@ class RunConfig:
     recipe: str = "paper"
     seed: int = 0
     settings: Any = field(default_factory=dict)
-    training: TrainingConfig = field(default_factory=TrainingConfig)
+    training: Any = field(default_factory=dict)
     samples: int = 1_000_000
 
     def __post_init__(self):
         check_types(self)
         if self.model not in MODELS:
             raise unknown_name("model", self.model, MODELS)
-        if isinstance(self.settings, Mapping):
-            object.__setattr__(
-                self, "settings", from_dict(_settings_type(self.model), self.settings)
-            )
-        if not isinstance(self.settings, _settings_type(self.model)):
-            raise UserError(
-                f"settings is {self.settings!r}; it must hold the settings of {self.model!r} by "
-                "name."
-            )
-        if (self.model == LAW) != self.training.is_regression:
-            raise UserError(
-                f"The model is {self.model!r} and the method of training {self.training.method!r}; "
-                f"a regression finds a {LAW!r}, and nothing else does. Use recipe 'fast' or 'best' "
-                f"for a law, 'paper' or 'free' for a network."
-            )
+        configuration = IdentificationConfig if self.model == LAW else TrainingConfig
+        parts = {"settings": _settings_type(self.model), "training": configuration}
+        for name, kind in parts.items():
+            if isinstance(getattr(self, name), Mapping):
+                object.__setattr__(self, name, from_dict(kind, getattr(self, name)))
+            if not isinstance(getattr(self, name), kind):
+                raise UserError(
+                    f"{name} is {getattr(self, name)!r}; of the model {self.model!r} it must be a "
+                    f"{kind.__name__}, or hold its values by name."
+                )
         if self.seed < 0:
             raise UserError(f"The seed is {self.seed}; it must not be negative.")
         if self.samples < 1:
             raise UserError(f"samples is {self.samples}; it must be at least 1.")
 
+    @property
+    def finds_law(self) -> bool:
+        """Whether a law is found; a network is trained, or nothing, if not."""
+        return isinstance(self.training, IdentificationConfig)
+
 
 def _settings_type(model: str) -> type:
-    if model == LAW:
-        return LawSettings
     kind = MODELS[model][0]
-    return KINDS[kind].settings_type if kind in KINDS else NoSettings
+    # A law finds its own form.
+    return KINDS[kind].settings_type if kind in KINDS and model != LAW else NoSettings
 
 
 def configure(
@@ -131,10 +101,9 @@ def configure(
     A `RunConfig`, complete: every number that it needs is in it.
     """
     chosen = get_case(case)
-    if recipe not in RECIPES:
-        raise unknown_name("recipe", recipe, RECIPES)
+    get_recipe(recipe)
     model = trained_by(recipe)[0] if model is None else model
-    check_trained_by(recipe, model)
+    check_trained_by(recipe, model, MODELS)
     kind, own = MODELS[model]
     integrator = None if integrator is None else integrator.lower()
     if integrator is not None and not uses_integrator(model):
@@ -159,48 +128,16 @@ def configure(
     fields = {name: getattr(column, name) for name in printed} | dict(column.training)
     if uses_integrator(model):
         fields["integrator"] = column.integrator
-    training = replace(RECIPES[recipe], **fields)
+    training = replace(RECIPES[recipe].config, **fields)
     if chosen.bounds:
-        # Draws have no order in time, and one update a draw would take days.
+        # Samples have no order in time, and one update a sample would take days.
         training = replace(training, batch_size=64)
     return RunConfig(chosen.name, model, recipe, seed, settings, training, samples=chosen.samples)
 
 
 def trained_by(recipe: str) -> tuple[str, ...]:
     """The models, by name, that come of a recipe; the usual one first."""
-    if RECIPES[recipe].is_regression:
-        return (LAW,)
-    networks = tuple(name for name in MODELS if name != LAW)
-    return networks if recipe == PAPER else networks[:1]
-
-
-def check_trained_by(recipe: str, model: str) -> None:
-    """Raise `UserError` unless a recipe gives models of this name.
-
-    **Arguments:**
-
-    - `recipe`: a key of `RECIPES`.
-    - `model`: what was asked for.
-    """
-    if model not in MODELS:
-        raise unknown_name("model", model, MODELS)
-    if model in trained_by(recipe):
-        return
-    if RECIPES[recipe].is_regression:
-        raise UserError(
-            f"The recipe {recipe!r} finds a {LAW} by regression; it does not train {model!r}. "
-            f"Leave --model out, or use --recipe {PAPER}."
-        )
-    if model == LAW:
-        found = [name for name, training in RECIPES.items() if training.is_regression]
-        raise UserError(
-            f"The recipe {recipe!r} trains a network; a {LAW} is found by "
-            f"{' and '.join(map(repr, found))}. Use one of these, or leave --model out."
-        )
-    raise UserError(
-        f"The recipe {recipe!r} trains {', '.join(trained_by(recipe))}, not {model!r}. Leave "
-        f"--model out, or use --recipe {PAPER}."
-    )
+    return learned_by(recipe, MODELS)
 
 
 def _configured_alike(
@@ -209,19 +146,23 @@ def _configured_alike(
     """Of a recipe with one setting for all cases."""
     # The steps that are fitted are those of the integrator that made the data.
     made_by = "rk4" if case.integrator == ANALYTIC else case.integrator
-    training = replace(RECIPES[recipe], integrator=integrator or made_by)
-    if training.is_regression:
+    chosen = RECIPES[recipe]
+    training = replace(chosen.config, integrator=integrator or made_by)
+    samples = case.samples if chosen.samples is None else chosen.samples
+    own = case.column(MBDNODE.kind if chosen.finds_law else model).settings
+    if isinstance(training, IdentificationConfig):
         # It chooses its own structure and needs little data. Forces that the case's network is
         # not trained on are added to either.
-        added = case.column(MBDNODE.kind).settings.get("forces") == "added"
-        settings = {"forces": "added"} if added else {}
-        return RunConfig(case.name, model, recipe, seed, settings, training, samples=_DRAWS[recipe])
-    if case.bounds:
+        if own.get("forces") == "added":
+            training = replace(training, forces="added")
+        return RunConfig(case.name, model, recipe, seed, {}, training, samples)
+    if case.bounds and training.refinement:
         # A refinement sees at once what fits in memory; a pass over all samples comes first.
-        training = replace(training, epochs=1)
-    settings = {**case.column(model).settings, **_WELL_POSED}
-    settings["use_velocity"] = not get_integrator(training.integrator).needs_separable
-    return RunConfig(case.name, model, recipe, seed, settings, training, samples=_DRAWS[recipe])
+        training = replace(training, epochs=max(training.epochs, 1))
+    settings = {**own, **chosen.settings}
+    if model == MBDNODE.kind:
+        settings["use_velocity"] = not get_integrator(training.integrator).needs_separable
+    return RunConfig(case.name, model, recipe, seed, settings, training, samples)
 
 
 def uses_integrator(model: str) -> bool:
@@ -241,7 +182,7 @@ def with_changes(config: RunConfig, changes: Mapping[str, str]) -> RunConfig:
     **Arguments:**
 
     - `config`: of the run.
-    - `changes`: text by field name, of the run, its training or its model.
+    - `changes`: text by field name, of the run, its training or identification, or its model.
 
     **Returns:**
 
@@ -249,7 +190,7 @@ def with_changes(config: RunConfig, changes: Mapping[str, str]) -> RunConfig:
     """
     parts = {
         "samples": ("samples",),
-        "training": tuple(TrainingConfig.__dataclass_fields__),
+        "training": tuple(type(config.training).__dataclass_fields__),
         "settings": tuple(type(config.settings).__dataclass_fields__),
     }
     known = [name for names in parts.values() for name in names]

@@ -12,6 +12,7 @@ from typing import Any
 from mbdnode.data.atomic import read_json
 from mbdnode.data.folders import METRICS
 from mbdnode.models import KINDS, Capability, MBDNODEConfig
+from mbdnode.recipes import RECIPES
 from mbdnode.reproduction.cases import CASES, Case
 from mbdnode.reproduction.cases.control_task import ControlTask, control_sentence
 from mbdnode.reproduction.config import (
@@ -34,7 +35,6 @@ from mbdnode.reproduction.report.chapters import (
     model_title,
     row_title,
 )
-from mbdnode.training import RECIPE_LINES
 
 _PACKAGES = ("mbdnode", "jax", "jaxlib", "equinox", "diffrax", "optax", "numpy", "scipy")
 
@@ -65,12 +65,12 @@ def gather(
 
     A `Reproduction`, with a row for each run of the plan.
     """
-    cut_short = [run for run in plan.runs if not run.config.training.is_regression]
+    cut_short = [run for run in plan.runs if not run.config.finds_law]
     quick = plan.request.quick and bool(cut_short)
     rows = {
         run.name: {
             **_row(run, failed, folder),
-            "quick": quick and not run.config.training.is_regression,
+            "quick": quick and not run.config.finds_law,
         }
         for run in plan.runs
     }
@@ -86,7 +86,7 @@ def gather(
         date=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         capabilities=capability_marks(),
         capability_notes=_REASONS,
-        recipes={name: RECIPE_LINES[name] for name in plan.request.recipes},
+        recipes={name: RECIPES[name].description for name in plan.request.recipes},
     )
 
 
@@ -176,7 +176,7 @@ def _hyperparameters(case: Case, groups: Groups) -> tuple[dict[str, str], ...]:
         else:
             shown.append(table_column(config))
     for (_, _, recipe), config in ran.items():
-        if recipe != PAPER and not config.training.is_regression:
+        if recipe != PAPER and not config.finds_law:
             shown.append({**table_column(config), "recipe": recipe})
     merged: dict[tuple, list[str]] = {}
     for values in shown:
@@ -211,7 +211,7 @@ def _studies(case: Case) -> tuple[Study, ...]:
 
 
 def _notes(case: Case, groups: Groups) -> tuple[str, ...]:
-    networks = any(not runs[0].config.training.is_regression for runs in groups.values())
+    networks = any(not runs[0].config.finds_law for runs in groups.values())
     notes = (*case.notes, *(case.network_notes if networks else ()))
     if not case.bounds:
         return notes

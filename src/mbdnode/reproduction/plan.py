@@ -11,6 +11,7 @@ from mbdnode.config import check_types
 from mbdnode.data.folders import folder_name
 from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
+from mbdnode.recipes import RECIPES
 from mbdnode.reproduction.cases import CASES, Case
 from mbdnode.reproduction.config import (
     MODELS,
@@ -23,7 +24,6 @@ from mbdnode.reproduction.config import (
     uses_integrator,
 )
 from mbdnode.reproduction.run import check
-from mbdnode.training import RECIPE_LINES, RECIPES
 
 QUICK_RECIPES = ("best",)
 # A quick run makes this part of the updates.
@@ -144,7 +144,7 @@ def _known(kind: str, names: Sequence[str] | None, catalogue: Iterable[str]) -> 
 
 def _models_of(case: Case, recipe: str) -> tuple[str, ...]:
     """What a recipe gives on a case: networks that the paper has a column for, or a law."""
-    if RECIPES[recipe].is_regression:
+    if RECIPES[recipe].finds_law:
         return trained_by(recipe)
     columns = dict.fromkeys(column.model for column in case.hyperparameters)
     return tuple(model for model in columns if model in trained_by(recipe))
@@ -161,9 +161,9 @@ def _check_something_to_run(request: Request, cases_named: bool, models_named: b
     for recipe in request.recipes:
         if models_named and not wanted & set(trained_by(recipe)):
             raise UserError(
-                f"Nothing to run with the recipe {recipe!r}: {RECIPE_LINES[recipe]}. Of --models "
-                f"{','.join(request.models)} it gives none; add {trained_by(recipe)[0]!r}, or "
-                "leave that recipe out."
+                f"Nothing to run with the recipe {recipe!r}: {RECIPES[recipe].description}. Of "
+                f"--models {','.join(request.models)} it gives none; add "
+                f"{trained_by(recipe)[0]!r}, or leave that recipe out."
             )
     for case in request.cases:
         there = [model for (name, _), found in possible.items() if name == case for model in found]
@@ -227,7 +227,7 @@ def _configured(
     case: Case, model: str, integrator: str | None, recipe: str, request: Request
 ) -> RunConfig:
     config = configure(case.name, model=model, recipe=recipe, integrator=integrator)
-    if request.quick and not config.training.is_regression:
+    if request.quick and not config.finds_law:
         config = quick(config)
     if request.samples is not None and case.bounds:
         config = replace(config, samples=request.samples)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mbdnode.formatting import as_printed
+from mbdnode.recipes import RECIPES
 from mbdnode.report.tables import Verdict
 from mbdnode.reproduction.cases import CASES
 from mbdnode.reproduction.reference import (
@@ -17,7 +18,6 @@ from mbdnode.reproduction.reference import (
     judge_unprinted,
     median_of_all,
 )
-from mbdnode.training import RECIPE_LINES
 
 HEADINGS = ("case", "model", "by", "recipe", "paper", "ours", "verdict", "time [s]")
 NUMBERS = ("paper", "time [s]")
@@ -70,7 +70,7 @@ def table_notes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield "The paper's are of MBD-NODE for a law, and by its own integrator where one is named."
     yield from _studies(_groups(rows))
     for recipe in dict.fromkeys(row["recipe"] for row in rows):
-        yield f"Recipe {recipe}: {RECIPE_LINES[recipe]}."
+        yield f"Recipe {recipe}: {RECIPES[recipe].description}."
     yield "The time is that of training (median) + compiling (max)."
     for recipe in dict.fromkeys(row["recipe"] for row in rows if row.get("quick")):
         yield f"Quick: recipe {recipe} was cut to a tenth of its epochs; its own numbers differ."

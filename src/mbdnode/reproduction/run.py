@@ -11,19 +11,20 @@ from mbdnode.data import StepStream
 from mbdnode.data.stream import AbstractStream
 from mbdnode.errors import UserError
 from mbdnode.evaluation import Metrics, evaluate, nrmse, predict
+from mbdnode.identification import Identified, check_identification, learn
 from mbdnode.integrators import get_integrator
 from mbdnode.models import KINDS, LAW, MBDNODE, AbstractModel, Capability, check_capable
-from mbdnode.naming import unknown_name
+from mbdnode.recipes import get_recipe
 from mbdnode.reproduction.cases import get_case
 from mbdnode.reproduction.cases.case import Case, Trial
 from mbdnode.reproduction.cases.control_task import ControlTask, compare_with_truth
 from mbdnode.reproduction.config import MODELS, NUMERICAL, RunConfig, integrator_of
 from mbdnode.reproduction.report.chapters import Probe
 from mbdnode.simulation import simulate
-from mbdnode.training import RECIPES, Checkpoint, Fit, check_training, fit
+from mbdnode.training import Checkpoint, Fit, check_training
 from mbdnode.trajectory import Dataset, Trajectory
 
-# Draws of a closed form that are held in memory at once.
+# Samples that a regression holds in memory at once.
 _LARGEST_CHUNK = 20_000
 
 
@@ -36,7 +37,7 @@ class RunResult:
     """
 
     config: RunConfig
-    fit: Fit
+    fit: Fit | Identified
     truth: Trajectory
     prediction: Trajectory
     metrics: Metrics
@@ -91,16 +92,18 @@ def check(config: RunConfig) -> Any:
 
     **Returns:**
 
-    The untrained model; the mechanism itself where nothing is to be trained.
+    The untrained model; the mechanism itself where a law is to be found, or nothing is trained.
     """
     case = get_case(config.case)
-    if config.recipe not in RECIPES:
-        raise unknown_name("recipe", config.recipe, RECIPES)
+    get_recipe(config.recipe)
     kind = MODELS[config.model][0]
     if kind == NUMERICAL:
         get_integrator(config.training.integrator)
         return case.mechanism
     driven = case.inputs is not None
+    if config.finds_law:
+        check_identification(case.mechanism, config.training, driven=driven)
+        return case.mechanism
     check_capable(config.model, KINDS[kind].capabilities, case.mechanism, driven=driven)
     settings = {f.name: getattr(config.settings, f.name) for f in fields(config.settings)}
     model = KINDS[kind].for_system(case.mechanism, seed=config.seed, **settings)
@@ -116,9 +119,7 @@ def check(config: RunConfig) -> Any:
             f"{case.name!r} is trained on a stream of samples, for which an augmented Lagrangian "
             "has no multipliers to keep. Use constraints=penalty."
         )
-    gradient = not config.training.is_regression
-    resampled = case.bounds and case.resample and gradient
-    if resampled and config.samples < config.training.epochs:
+    if case.bounds and case.resample and config.samples < config.training.epochs:
         raise UserError(
             f"samples is {config.samples}, which leaves none for some of the "
             f"{config.training.epochs} epochs. Draw more, or take fewer epochs."
@@ -138,7 +139,7 @@ def run(
     **Arguments:**
 
     - `config`: what to do.
-    - `report`: called after every epoch, as by `fit`.
+    - `report`: called as by `fit` and `identify`.
     - `checkpoint`: where training keeps its state.
     - `resume`: go on from there.
 
@@ -147,19 +148,19 @@ def run(
     A `RunResult`. Ctrl-C raises `KeyboardInterrupt` as soon as training has kept its state; without
     a checkpoint the run goes on with what was learned so far.
     """
-    case, model = get_case(config.case), check(config)
+    case, subject = get_case(config.case), check(config)
     truth = _task_truth(case, case.control) if case.control else simulate_truth(case, config.seed)
     keeper = None if checkpoint is None else Checkpoint(checkpoint, resume=resume)
-    if isinstance(model, AbstractModel):
+    if config.model == NUMERICAL:
+        trained = Fit(subject, [], "nothing to train", "completed", 0, 0.0, 0.0)
+    else:
         data = training_data(case, truth, config)
-        trained = fit(
-            model, data, config.training, seed=config.seed, report=report, checkpoint=keeper
+        trained = learn(
+            subject, data, config.training, seed=config.seed, report=report, checkpoint=keeper
         )
         if trained.outcome == "interrupted" and keeper is not None:
             # The state is kept, and who presses Ctrl-C does not wait for all that follows.
             raise KeyboardInterrupt
-    else:
-        trained = Fit(model, [], "nothing to train", "completed", 0, 0.0, 0.0)
     if case.control:
         prediction = case.control.run(case.mechanism, case.control.controller(trained.model))
     else:
@@ -250,15 +251,15 @@ def training_data(case: Case, truth: Trajectory, config: RunConfig) -> Dataset |
     """The training range of the truth, or samples where the paper samples."""
     if not case.bounds:
         return Dataset(truth.rows(0, case.train_steps), case.parameters)
-    gradient = not config.training.is_regression
-    if gradient and not case.resample:
-        return _draw(case, config, 1).chunk(0)
-    # A closed form chooses on its first chunk and passes over all of them.
-    count = config.training.epochs if gradient else -(-config.samples // _LARGEST_CHUNK)
-    return _draw(case, config, count)
+    if config.finds_law:
+        # The form is chosen on the first chunk, and fitted to all of them.
+        return _sample(case, config, -(-config.samples // _LARGEST_CHUNK))
+    if not case.resample:
+        return _sample(case, config, 1).chunk(0)
+    return _sample(case, config, config.training.epochs)
 
 
-def _draw(case: Case, config: RunConfig, count: int) -> StepStream:
+def _sample(case: Case, config: RunConfig, count: int) -> StepStream:
     return StepStream(
         case.mechanism,
         case.bounds,

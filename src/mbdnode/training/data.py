@@ -18,6 +18,7 @@ from mbdnode.data import AbstractStream
 from mbdnode.data.signal import Window, choose_window, local_values
 from mbdnode.errors import UserError
 from mbdnode.models import MBDNODE, AbstractModel
+from mbdnode.multibody import AbstractNamed
 from mbdnode.numerics import check_precision
 from mbdnode.training.rows import CLEAN, estimate_noise, rows_of, single_trajectories
 from mbdnode.trajectory import Dataset, Trajectory
@@ -32,15 +33,15 @@ def as_dataset(data: Dataset | Trajectory) -> Dataset:
 
 
 def check_stream(model: AbstractModel, stream: AbstractStream | None) -> None:
-    """Raise `UserError` for a model that cannot learn from a stream.
+    """Raise `UserError` for a network that cannot learn from a stream.
 
     Scales come from the first data that is seen, and other models scale every example.
     """
-    if stream is None or model.is_law:
+    if stream is None:
         return
     if not isinstance(model, MBDNODE):
         raise UserError(
-            f"{model.kind} learns from recorded motions, not from a stream of draws. Give it a "
+            f"{model.kind} learns from recorded motions, not from a stream of samples. Give it a "
             "Dataset, or use MBDNODE."
         )
     if model.settings.constraints == "augmented":
@@ -57,16 +58,17 @@ def cast(tree: Any, precision: str) -> Any:
     return eqx.combine(jax.tree.map(lambda x: x.astype(dtype), arrays), rest)
 
 
-def check_names(model: AbstractModel, data: Dataset) -> None:
-    """Raise `UserError` unless model and data have the same names, and are in float64."""
+def check_names(system: AbstractNamed, data: Dataset) -> None:
+    """Raise `UserError` unless system (or model) and data have the same names, in float64."""
     check_precision()
     first = data.trajectories[0]
-    if first.coordinates != model.coordinate_names or first.inputs != model.input_names:
-        ours = ", ".join((*model.coordinate_names, *model.input_names))
+    if first.coordinates != system.coordinate_names or first.inputs != system.input_names:
+        ours = ", ".join((*system.coordinate_names, *system.input_names))
         theirs = ", ".join((*first.coordinates, *first.inputs))
+        kind = "model" if isinstance(system, AbstractModel) else "system"
         raise UserError(
-            f"The model has coordinates and inputs {ours}, but the data has {theirs}. Make the "
-            "model for the system that made the data."
+            f"The {kind} has coordinates and inputs {ours}, but the data has {theirs}. Use the "
+            f"{kind} that made the data, or one made for it."
         )
 
 

@@ -18,7 +18,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int
 
 from mbdnode.models import AbstractModel, Network
-from mbdnode.training.config import TrainingConfig
+from mbdnode.recipes import TrainingConfig
 from mbdnode.training.objectives import AbstractObjective
 
 _ADAM = optax.scale_by_adam()

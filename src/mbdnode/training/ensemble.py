@@ -2,11 +2,8 @@
 
 Each member starts from weights of its own and, where the order of the windows is drawn, sees them
 in an order of its own; it learns what `fit` would have made of that seed. An epoch of all members
-is one call of the engine's epoch, mapped over them.
-
-Which members of an ensemble are still training, and what became of the others.
-
-The refinement of an ensemble: one member after the other, since each has a large Jacobian.
+is one call of the engine's epoch, mapped over them. A refinement takes one member after the other,
+since each has a large Jacobian.
 """
 
 import time
@@ -22,8 +19,8 @@ import numpy as np
 from mbdnode.data import AbstractStream
 from mbdnode.errors import UserError
 from mbdnode.models import AbstractModel, Ensemble
+from mbdnode.recipes import TrainingConfig, training_config
 from mbdnode.training.checkpoint import noted_interrupts
-from mbdnode.training.config import TrainingConfig, get_recipe
 from mbdnode.training.data import as_dataset, cast, check_names, check_stream, choose_smoother
 from mbdnode.training.engine import (
     Progress,
@@ -263,7 +260,8 @@ def fit_ensemble(
 
     - `model`: what to train; its kind, its settings and its system count, its weights do not.
     - `data`: what all members learn from, as for `fit`.
-    - `recipe`: a name, or a `TrainingConfig`, whose method is "gradient".
+    - `recipe`: a name, or a `TrainingConfig`. A law is the same for every seed, so there is no
+        ensemble of laws.
     - `members`: how many.
     - `seed`: of the first member's weights and order of windows; the next have seed + 1, ...
     - `report`: called after every epoch with its row of the history and the number of epochs.
@@ -275,9 +273,9 @@ def fit_ensemble(
     weights. In the history, `loss` is the mean over the members that were training; the
     diagnostics have the members' seeds and last losses.
     """
-    config = get_recipe(recipe)
+    config = training_config(recipe)
     check_training(model, config)
-    _check(members, seed, config)
+    _check(members, seed)
     stream = data if isinstance(data, AbstractStream) else None
     first = as_dataset(data.chunk(0) if isinstance(data, AbstractStream) else data)
     check_names(model, first)
@@ -319,13 +317,7 @@ def fit_ensemble(
     )
 
 
-def _check(members: int, seed: int, config: TrainingConfig) -> None:
-    if config.method != "gradient":
-        raise UserError(
-            f"The method {config.method!r} finds one law from the data, the same for every seed, "
-            "so that an ensemble of seeds would agree with itself and say nothing. Use "
-            "recipe='paper' or 'free', or another TrainingConfig with method='gradient'."
-        )
+def _check(members: int, seed: int) -> None:
     if not isinstance(members, int) or members < 2:
         raise UserError(
             f"members is {members!r}; it must be a whole number, at least 2. Use fit for one."

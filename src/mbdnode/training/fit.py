@@ -1,7 +1,4 @@
-"""`fit`: train a model on data, and say how it went.
-
-What training gives back.
-"""
+"""`fit`: train a network on data, and say how it went."""
 
 import hashlib
 import time
@@ -17,6 +14,7 @@ import numpy as np
 from mbdnode.config import to_dict
 from mbdnode.data import AbstractStream
 from mbdnode.models import AbstractModel
+from mbdnode.recipes import TrainingConfig, training_config
 from mbdnode.training.checkpoint import (
     Checkpoint,
     Interrupt,
@@ -24,7 +22,6 @@ from mbdnode.training.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from mbdnode.training.config import TrainingConfig, get_recipe
 from mbdnode.training.data import as_dataset, cast, check_names, check_stream, choose_smoother
 from mbdnode.training.engine import Progress, Task, batches, begin, raise_multipliers, run_epoch
 from mbdnode.training.objectives import AbstractObjective, check_training, prepare
@@ -70,21 +67,18 @@ def fit(
     report: Report | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Fit:
-    """Train a model.
+    """Train a network.
 
-    Data with noise that can be told from its motion is smoothed before gradient training, and the
-    status says so; closed forms take it as it is.
+    Data with noise that can be told from its motion is smoothed first, and the status says so.
 
     **Arguments:**
 
-    - `model`: with its first weights; it is not changed. A regression takes from it the system
-        and whether forces are added, and returns a law.
+    - `model`: with its first weights; it is not changed.
     - `data`: what to learn from; nothing outside of it is ever seen. A stream gives new data for
         every epoch, and none of it is kept.
-    - `recipe`: a name, or a `TrainingConfig`.
+    - `recipe`: a key of `RECIPES`, or a `TrainingConfig`; laws are found by `identify`.
     - `seed`: of the order of the windows, where that is drawn.
-    - `report`: called after every epoch with its row of the history and the number of epochs; by
-        a closed form, which has none, for every form and chunk, with "form" or "chunk" as "stage".
+    - `report`: called after every epoch with its row of the history and the number of epochs.
     - `checkpoint`: where to keep the state, so that a killed run can go on.
 
     **Returns:**
@@ -93,18 +87,12 @@ def fit(
     loss that is not finite ends it with the weights before that update. A refinement of a stream is
     on the data of its last epoch.
     """
-    config = get_recipe(recipe)
+    config = training_config(recipe)
     stream = data if isinstance(data, AbstractStream) else None
     first = as_dataset(data.chunk(0) if isinstance(data, AbstractStream) else data)
     check_training(model, config)
     check_names(model, first)
     check_stream(model, stream)
-    if config.method != "gradient":
-        chunks = 1 if stream is None else stream.count or 1
-        forces = "added" if getattr(model.settings, "forces", "") == "added" else "inputs"
-        from mbdnode.identification.identify import fit_at_once
-
-        return fit_at_once(model.body, first, config, seed, _more(stream), chunks, report, forces)
     smooth = choose_smoother(model.body, first)
     model, objective = prepare(model, smooth(first), config)
     in_precision, objective = cast((model, objective), config.precision)
@@ -130,14 +118,6 @@ def fit(
     trained = eqx.tree_at(lambda m: m.network, model, fit.model.network)
     told = fit.status + smooth.status
     return replace(fit, model=trained, status=told, diagnostics=objective.diagnose(trained))
-
-
-def _more(stream: AbstractStream | None):
-    """What follows the first chunk of a stream that ends."""
-    if stream is None or not stream.count or stream.count == 1:
-        return None
-    count = stream.count
-    return lambda: (stream.chunk(number) for number in range(1, count))
 
 
 class _Keeper:

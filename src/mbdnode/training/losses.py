@@ -35,7 +35,7 @@ from mbdnode.multibody import (
     velocity_residual,
 )
 from mbdnode.naming import unknown_name
-from mbdnode.training.config import TrainingConfig
+from mbdnode.recipes import TrainingConfig
 from mbdnode.trajectory import Dataset
 
 

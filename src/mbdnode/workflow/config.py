@@ -7,11 +7,11 @@ from typing import Any
 from mbdnode.config import check_types
 from mbdnode.data.logs.columns_file import check_roles
 from mbdnode.errors import UserError
-from mbdnode.models import KINDS, check_capable
+from mbdnode.identification import check_identification
+from mbdnode.models import KINDS, MODELS, check_capable, check_trained_by, trained_by
 from mbdnode.multibody import AbstractSystem
-from mbdnode.naming import unknown_name
-from mbdnode.reproduction.config import MODELS, NUMERICAL, check_trained_by, trained_by
-from mbdnode.training import RECIPES, TrainingConfig, check_training
+from mbdnode.recipes import PAPER, RECIPES, IdentificationConfig, get_recipe
+from mbdnode.training import check_training
 
 # Measured columns have units of all sizes, and angles of many turns.
 _FOR_LOGS = {"scaling": True, "angle_features": True}
@@ -49,10 +49,7 @@ class FitConfig:
         if not isinstance(self.columns, Mapping):
             raise UserError(f"columns is {self.columns!r}; it must hold the columns' roles.")
         check_roles(self.columns, "the fit's configuration")
-        if self.recipe not in RECIPES:
-            raise unknown_name("recipe", self.recipe, RECIPES)
-        if self.model == NUMERICAL:
-            raise unknown_name("model", self.model, [m for m in MODELS if m != NUMERICAL])
+        get_recipe(self.recipe)
         object.__setattr__(self, "model", self.model or trained_by(self.recipe)[0])
         check_trained_by(self.recipe, self.model)
         if self.seed < 0:
@@ -60,7 +57,7 @@ class FitConfig:
 
 
 def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...]) -> Any:
-    """The untrained model of a fit, and how it is trained.
+    """What a fit learns, and how.
 
     **Arguments:**
 
@@ -70,31 +67,32 @@ def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...
 
     **Returns:**
 
-    The model and a `TrainingConfig`. Raises `UserError` for what cannot be trained.
+    The untrained network and a `TrainingConfig`, or the system and an `IdentificationConfig`, as
+    `learn` takes them. Raises `UserError` for what cannot be learned.
     """
-    kind, own = MODELS[config.model]
-    training = replace(RECIPES[config.recipe], integrator=config.integrator)
-    settings = dict(own)
-    if training.method == "gradient":
-        fields = KINDS[kind].settings_type.__dataclass_fields__
-        settings |= {name: value for name, value in _FOR_LOGS.items() if name in fields}
-        if varied and "use_parameters" in fields:
-            settings["use_parameters"] = varied
-        if config.recipe == "paper":
-            # One update for every window of the log would take a day on a long one.
-            training = replace(training, batch_size=64, shuffle=True)
-    if config.epochs is not None:
-        if training.method != "gradient" or not training.epochs:
-            raise UserError(
-                f"epochs is {config.epochs}, but the recipe {config.recipe!r} has none. Leave it "
-                "out."
-            )
-        training = replace(training, epochs=config.epochs)
+    training = replace(RECIPES[config.recipe].config, integrator=config.integrator)
     driven = bool(system.inputs)
+    if config.epochs is not None and not getattr(training, "epochs", 0):
+        raise UserError(
+            f"epochs is {config.epochs}, but the recipe {config.recipe!r} has none. Leave it out."
+        )
+    if isinstance(training, IdentificationConfig):
+        check_identification(system, training, driven=driven)
+        return system, training
+    kind, own = MODELS[config.model]
+    fields = KINDS[kind].settings_type.__dataclass_fields__
+    settings = own | {name: value for name, value in _FOR_LOGS.items() if name in fields}
+    if varied and "use_parameters" in fields:
+        settings["use_parameters"] = varied
+    if config.recipe == PAPER:
+        # One update for every window of the log would take a day on a long one.
+        training = replace(training, batch_size=64, shuffle=True)
+    if config.epochs is not None:
+        training = replace(training, epochs=config.epochs)
     check_capable(config.model, KINDS[kind].capabilities, system, driven=driven)
     model = KINDS[kind].for_system(system, seed=config.seed, **settings)
     check_training(model, training)
     return model, training
 
 
-__all__ = ["FitConfig", "TrainingConfig", "make_model"]
+__all__ = ["FitConfig", "make_model"]

@@ -23,9 +23,11 @@ from mbdnode.evaluation import (
     separate_files,
     split,
 )
+from mbdnode.identification import Identified, learn
 from mbdnode.multibody import AbstractSystem
+from mbdnode.recipes import IdentificationConfig, TrainingConfig
 from mbdnode.simulation import Domain, training_domain
-from mbdnode.training import Fit, fit
+from mbdnode.training import Fit
 from mbdnode.trajectory import Dataset
 from mbdnode.workflow.completion import complete_runs
 from mbdnode.workflow.config import FitConfig, make_model
@@ -47,7 +49,8 @@ class Prepared:
     - `system`: what moves.
     - `data`: training and held-out runs.
     - `notes`: what was read and done, line by line.
-    - `model`, `training`: untrained, and how to train it.
+    - `subject`, `training`: as `learn` takes them: an untrained network, or the system whose law is
+        to be found; and how.
     - `rows`: how many are trained on.
     - `stream`: where they come from, if there are too many to hold; `data.training` is then a part.
     """
@@ -56,10 +59,15 @@ class Prepared:
     system: AbstractSystem
     data: Holdout
     notes: tuple[str, ...]
-    model: Any
-    training: Any
+    subject: Any
+    training: TrainingConfig | IdentificationConfig
     rows: int
     stream: AbstractStream | None = None
+
+    @property
+    def epochs(self) -> int:
+        """How many there will be; none where a law is to be found."""
+        return 0 if isinstance(self.training, IdentificationConfig) else self.training.epochs
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,7 @@ class Fitted:
     **Arguments:**
 
     - `prepared`: what went in.
-    - `fit`: of the model.
+    - `fit`: the trained network, or the law that was found.
     - `domain`: where the training data lies.
     - `held_out`: the runs that were not trained on.
     - `scores`: how far the predictions are from what was recorded.
@@ -77,7 +85,7 @@ class Fitted:
     """
 
     prepared: Prepared
-    fit: Fit
+    fit: Fit | Identified
     domain: Domain
     held_out: tuple[HeldOut, ...]
     scores: Scores
@@ -168,9 +176,9 @@ def prepare(
         system = recorded_system(parts.training, None if angles is None else tuple(angles))
     parts, done = _completed(system, parts)
     notes += [*(f"  {line}" for line in done), *more, *parts.notes]
-    model, training = make_model(config, system, _varied(parts.training))
+    subject, training = make_model(config, system, _varied(parts.training))
     rows = sum(len(run) for run in parts.training.trajectories)
-    return Prepared(config, system, parts, tuple(notes), model, training, rows)
+    return Prepared(config, system, parts, tuple(notes), subject, training, rows)
 
 
 def _completed(system: AbstractSystem, parts: Holdout) -> tuple[Holdout, list[str]]:
@@ -219,13 +227,13 @@ def _prepare_stream(
             f"system, in its order: {', '.join((*system.coordinate_names, *system.input_names))}. "
             "Thin the log, or name the columns so."
         )
-    model, training = make_model(config, system, _varied(large.sample))
+    subject, training = make_model(config, system, _varied(large.sample))
     notes = [*str(large.summary).splitlines(), *(f"  {line}" for line in more)]
     parts = Holdout(sample, large.held_out)
     if large.held_out:
         parts = _completed(system, replace(parts, training=large.sample))[0]
     return Prepared(
-        *(config, system, parts, tuple(notes), model, training, large.rows),
+        *(config, system, parts, tuple(notes), subject, training, large.rows),
         stream=large.training,
     )
 
@@ -244,7 +252,7 @@ def carry_out(prepared: Prepared, *, report: Callable | None = None) -> Fitted:
     **Arguments:**
 
     - `prepared`: as `prepare` made it.
-    - `report`: as for `fit`.
+    - `report`: as for `fit` and `identify`.
 
     **Returns:**
 
@@ -252,7 +260,7 @@ def carry_out(prepared: Prepared, *, report: Callable | None = None) -> Fitted:
     """
     config, training = prepared.config, prepared.data.training
     source = training if prepared.stream is None else prepared.stream
-    found = fit(prepared.model, source, prepared.training, seed=config.seed, report=report)
+    found = learn(prepared.subject, source, prepared.training, seed=config.seed, report=report)
     domain = training_domain(found.model, training.trajectories)
     runs, recorded = prepared.data.held_out, training.recorded
     held = predict_runs(found.model, runs, recorded, domain, config.integrator)

@@ -35,8 +35,8 @@ from mbdnode.data.folders import (
 )
 from mbdnode.errors import UserError
 from mbdnode.models import AbstractModel, Ensemble, load, save
+from mbdnode.recipes import RECIPES
 from mbdnode.simulation import Domain
-from mbdnode.training import RECIPE_LINES
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Fitted
 from mbdnode.workflow.page import write_fit_page
@@ -84,7 +84,7 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
     facts = (
         ("mechanism", config.mechanism or "none: known by its logs alone"),
         ("model", config.model),
-        ("recipe", f"{config.recipe}: {RECIPE_LINES[config.recipe]}"),
+        ("recipe", f"{config.recipe}: {RECIPES[config.recipe].description}"),
         ("trained on", f"{len(training.trajectories):,} runs, {prepared.rows:,} rows"),
         ("held out", f"{len(fitted.held_out):,} runs"),
         ("training", fitted.status),

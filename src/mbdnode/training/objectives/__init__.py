@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from mbdnode.errors import UserError
 from mbdnode.models import FCNN, HNN, LNN, LSTM, MBDNODE, AbstractModel
-from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.models.library import Library
-from mbdnode.training.config import TrainingConfig
+from mbdnode.recipes import TrainingConfig
 from mbdnode.training.objectives.base import AbstractObjective
 from mbdnode.training.objectives.rates import check_rates, prepare_rates
 from mbdnode.training.objectives.sequences import (
@@ -15,7 +14,7 @@ from mbdnode.training.objectives.sequences import (
     prepare_sequences,
     prepare_states,
 )
-from mbdnode.training.objectives.steps import check_law, check_steps, prepare_steps
+from mbdnode.training.objectives.steps import check_steps, prepare_steps
 from mbdnode.trajectory import Dataset
 
 _CHECKS: dict[type, Callable[[Any, TrainingConfig], None]] = {
@@ -24,8 +23,6 @@ _CHECKS: dict[type, Callable[[Any, TrainingConfig], None]] = {
     LSTM: check_sequences,
     HNN: check_rates,
     LNN: check_rates,
-    Library: check_law,
-    LearnedMechanism: check_law,
 }
 _PREPARES: dict[type, Callable[..., tuple[Any, AbstractObjective]]] = {
     MBDNODE: prepare_steps,
@@ -65,6 +62,11 @@ def prepare(
 
 
 def _find(registry: dict[type, Any], model: Any) -> Any:
+    if isinstance(model, AbstractModel) and model.is_law:
+        raise UserError(
+            f"A law ({model.kind}) is found by regression and has no network to train. Use "
+            "mbd.identify(law.body, data), with the law's structure if that is to be kept."
+        )
     if type(model) not in registry:
         raise TypeError(
             f"fit was given a {type(model).__name__}; it trains a model, such as "

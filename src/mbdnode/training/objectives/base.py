@@ -12,11 +12,11 @@ from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
 from mbdnode.models import AbstractModel, Capability, check_capable
-from mbdnode.training.config import TrainingConfig
+from mbdnode.recipes import TrainingConfig
 from mbdnode.trajectory import Dataset
 
 # What only models that are trained through the integrator use.
-STEPS_ONLY = ("method", "window", "loss", "scaled_loss", "gradient", "penalty", "refinement")
+STEPS_ONLY = ("window", "loss", "scaled_loss", "gradient", "penalty", "refinement")
 
 
 class AbstractObjective(eqx.Module):

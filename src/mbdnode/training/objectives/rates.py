@@ -16,7 +16,7 @@ from mbdnode.errors import UserError
 from mbdnode.integrators import get_integrator
 from mbdnode.models import HNN, LNN
 from mbdnode.multibody import AbstractMechanism, resolve_parameters
-from mbdnode.training.config import TrainingConfig
+from mbdnode.recipes import TrainingConfig
 from mbdnode.training.objectives.base import (
     STEPS_ONLY,
     AbstractObjective,

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
 from mbdnode.models import FCNN, LSTM
-from mbdnode.training.config import TrainingConfig
+from mbdnode.recipes import TrainingConfig
 from mbdnode.training.objectives.base import (
     STEPS_ONLY,
     AbstractObjective,

@@ -1,6 +1,5 @@
 """The paper's objective: integrate over a window, compare with the data."""
 
-from dataclasses import fields
 from typing import Any
 
 import equinox as eqx
@@ -9,10 +8,9 @@ import jax.numpy as jnp
 
 from mbdnode.errors import UserError
 from mbdnode.integrators import AbstractIntegrator, Adaptive, get_integrator
-from mbdnode.models import MBDNODE, AbstractModel
-from mbdnode.models.mbdnode import MBDNODEConfig
+from mbdnode.models import MBDNODE
 from mbdnode.multibody import Partition, choose_partition, resolve_parameters
-from mbdnode.training.config import TrainingConfig
+from mbdnode.recipes import TrainingConfig
 from mbdnode.training.losses import (
     Units,
     Windows,
@@ -22,7 +20,7 @@ from mbdnode.training.losses import (
     window_errors,
     window_loss,
 )
-from mbdnode.training.objectives.base import AbstractObjective, refuse_unused
+from mbdnode.training.objectives.base import AbstractObjective
 from mbdnode.training.scaling import step_units, with_affine_start, with_scaling
 from mbdnode.trajectory import Dataset
 
@@ -72,19 +70,9 @@ class StepObjective(AbstractObjective):
         return multipliers + 2 * self.config.penalty * jax.vmap(residual)(self.examples)
 
 
-_GRADIENT_ONLY = tuple(
-    f.name
-    for f in fields(TrainingConfig)
-    if f.name not in ("method", "integrator", "precision", "structure", "known")
-)
-
-
 def check_steps(model: MBDNODE, config: TrainingConfig) -> None:
     """Raise `UserError` for an integrator that does not suit model, gradient or precision."""
     integrator = get_integrator(config.integrator)
-    if config.method != "gradient":
-        _check_closed_form(model, config)
-        return
     if integrator.needs_separable and not model.separable:
         raise UserError(
             f"The integrator {config.integrator!r} needs accelerations that depend on positions "
@@ -108,17 +96,6 @@ def check_steps(model: MBDNODE, config: TrainingConfig) -> None:
         )
 
 
-def check_law(model: AbstractModel, config: TrainingConfig) -> None:
-    """Raise `UserError` for a method that is no regression."""
-    if config.method == "gradient":
-        raise UserError(
-            f"A law ({model.kind}) is found by regression and has no network to train, but the "
-            "method is 'gradient'. Use recipe 'fast' or 'best'."
-        )
-    get_integrator(config.integrator)
-    refuse_unused(model, config, _GRADIENT_ONLY)
-
-
 def prepare_steps(
     model: MBDNODE, data: Dataset, config: TrainingConfig
 ) -> tuple[MBDNODE, StepObjective]:
@@ -138,26 +115,3 @@ def own_partition(model: MBDNODE, windows: Windows) -> Partition:
     """The model's own split; its minimal coordinates are named, so any configuration serves."""
     mu = resolve_parameters(model)
     return choose_partition(model, jnp.zeros(()), jnp.asarray(windows.q[0, 0], float), mu)
-
-
-def _check_closed_form(model: MBDNODE, config: TrainingConfig) -> None:
-    refuse_unused(model, config, _GRADIENT_ONLY)
-    settings = model.settings
-    if settings.constraints != "hard" or settings.use_parameters or settings.order != "second":
-        raise UserError(
-            f"The method {config.method!r} learns accelerations with hard constraints, and finds "
-            "by itself which parameters differ between runs; constraints, use_parameters and order "
-            "must be left as they are. Use recipe 'paper' for others."
-        )
-    plain = MBDNODEConfig()
-    if settings.forces == "none":
-        raise UserError(
-            f"forces is 'none', but the method {config.method!r} learns what the inputs do, or "
-            "adds it. Use forces='inputs' or 'added'."
-        )
-    for name in ("use_velocity", "use_time", "affine", "divisor"):
-        if getattr(settings, name) != getattr(plain, name):
-            raise UserError(
-                f"{name} is {getattr(settings, name)!r}, but the method {config.method!r} chooses "
-                "its own structure and does not use it. Leave it out, or use recipe 'free'."
-            )

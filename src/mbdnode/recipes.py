@@ -1,0 +1,244 @@
+"""Recipes: every named way to learn, with all that it needs.
+
+Two configurations, because there are two verbs: a `TrainingConfig` says how `fit` trains the
+network that it is given, an `IdentificationConfig` how `identify` finds a law. A `Recipe` names one
+of them. A new recipe is one entry of `RECIPES`; Python, the command line, the tables and the pages
+then know it.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mbdnode.config import check_types
+from mbdnode.errors import UserError
+from mbdnode.naming import unknown_name
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How a network is trained; the defaults are the paper's algorithm.
+
+    **Arguments:**
+
+    - `integrator`: the one inside the loss.
+    - `epochs`: passes over the data; zero leaves all of it to the refinement.
+    - `learning_rate`, `decay`: Adam's rate, and the factor on it after each epoch.
+    - `batch_size`: windows in one update; None takes all of them.
+    - `shuffle`: draw the windows in a new order each epoch, instead of in time order.
+    - `window`: steps in a sub-trajectory, the paper's w; None takes whole trajectories.
+    - `loss`: "minimal" compares the independent coordinates (the paper's algorithm 3), "full"
+        completes the state and compares all of them (algorithm 2).
+    - `scaled_loss`: measure every error in units of that coordinate's usual change over a step, so
+        that all of them count, instead of in the data's own units.
+    - `gradient`: "backprop" through the integrator's steps, or Diffrax's "adjoint".
+    - `weight_decay`: this many times every weight is added to its gradient.
+    - `penalty`: weight of the squared constraint residual, for models with soft constraints.
+    - `refinement`: after the epochs, so many iterations of damped Gauss-Newton on all windows.
+    - `patience`: stop when the loss has not fallen for so many epochs; None never does.
+    - `precision`: of weights and data while training.
+    """
+
+    integrator: str = "rk4"
+    epochs: int = 400
+    learning_rate: float = 1e-3
+    decay: float = 0.98
+    batch_size: int | None = 1
+    shuffle: bool = False
+    window: int | None = 1
+    loss: Literal["minimal", "full"] = "minimal"
+    scaled_loss: bool = False
+    gradient: Literal["backprop", "adjoint"] = "backprop"
+    weight_decay: float = 0.0
+    penalty: float = 1.0
+    refinement: int = 0
+    patience: int | None = None
+    precision: Literal["float32", "float64"] = "float32"
+
+    def __post_init__(self):
+        check_types(self)
+        if self.epochs < 0 or (self.epochs == 0 and not self.refinement):
+            raise UserError(
+                f"epochs is {self.epochs}; it must be at least 1, or 0 with a refinement."
+            )
+        for name in ("batch_size", "window", "patience"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"{name} is {value}; it must be at least 1.")
+        for name in ("learning_rate", "decay", "penalty"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise UserError(f"{name} is {value}; it must be above zero and finite.")
+        if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
+            raise UserError(f"weight_decay is {self.weight_decay}; it must not be negative.")
+        if self.refinement < 0:
+            raise UserError(f"refinement is {self.refinement}; it must not be negative.")
+        if self.refinement and self.precision != "float64":
+            raise UserError(
+                f"refinement is {self.refinement} and precision is {self.precision!r}; its solves "
+                "need precision='float64'."
+            )
+        if self.decay > 1:
+            raise UserError(f"decay is {self.decay}; it must be at most 1.")
+
+
+@dataclass(frozen=True)
+class IdentificationConfig:
+    """How a law is found; the defaults are those of the recipe `best`.
+
+    **Arguments:**
+
+    - `integrator`: that made the data, or one that is exact enough at its step.
+    - `refined`: try all candidates, and refine their coefficients by shooting until the steps of
+        the integrator are met; a few candidates by regression alone if not.
+    - `structure`: the family of laws to choose from; "chosen" for all of them.
+    - `known`: what need not be learned: "nothing", the "mass" of the system, or the whole
+        "mechanism", so that only the forces that it lacks are learned.
+    - `forces`: "inputs" learns what the inputs do, "added" takes it from the mechanism.
+    """
+
+    integrator: str = "rk4"
+    refined: bool = True
+    structure: Literal["chosen", "linear", "lagrangian", "mechanical", "features"] = "chosen"
+    known: Literal["nothing", "mass", "mechanism"] = "nothing"
+    forces: Literal["inputs", "added"] = "inputs"
+
+    def __post_init__(self):
+        check_types(self)
+        if self.structure == "lagrangian" and self.known != "nothing":
+            raise UserError(
+                f"known is {self.known!r} and structure is 'lagrangian', which is found whole. Use "
+                "another structure, or leave `known` out."
+            )
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A named way to learn.
+
+    **Arguments:**
+
+    - `config`: of `fit`, or of `identify`.
+    - `description`: one line, for every page that names it.
+    - `samples`: how many to take in all, for a case that is trained on samples; None for as many
+        as the case says.
+    - `networks`: those that it trains, by name, the usual one first; empty for every one.
+    - `settings`: what these networks are given beside a case's own settings.
+    """
+
+    config: TrainingConfig | IdentificationConfig
+    description: str
+    samples: int | None = 10_000
+    networks: tuple[str, ...] = ("mbd-node",)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def finds_law(self) -> bool:
+        """Whether it is a recipe of `identify`; of `fit` if not."""
+        return isinstance(self.config, IdentificationConfig)
+
+
+# The recipe that trains every network as its own table says; the others have one setting for all
+# cases.
+PAPER = "paper"
+RECIPES: dict[str, Recipe] = {
+    PAPER: Recipe(
+        TrainingConfig(),
+        "networks, trained as the paper's text and tables say; MBD-NODE by Adam on one step "
+        "ahead, an update for each step in time order",
+        samples=None,
+        networks=(),
+    ),
+    "free": Recipe(
+        TrainingConfig(
+            epochs=0,
+            batch_size=32,
+            shuffle=True,
+            scaled_loss=True,
+            refinement=25,
+            precision="float64",
+        ),
+        "the paper's network and loss with an affine part, scaled inputs and sine and cosine "
+        "of angles, trained by damped Gauss-Newton",
+        samples=20_000,
+        settings={"affine": True, "angle_features": True, "scaling": True},
+    ),
+    "fast": Recipe(
+        IdentificationConfig(refined=False),
+        "a law, found by regression among few forms; no network, no gradient descent",
+        samples=2_000,
+    ),
+    "best": Recipe(
+        IdentificationConfig(),
+        "a law, found by regression among all forms, its coefficients then fitted to the steps "
+        "of the integrator; no network, no gradient descent",
+    ),
+}
+
+
+def get_recipe(name: str) -> Recipe:
+    """A recipe by name.
+
+    **Arguments:**
+
+    - `name`: a key of `RECIPES`.
+
+    **Returns:**
+
+    A `Recipe`. Raises `UserError` for a name that is not known.
+    """
+    if name not in RECIPES:
+        raise unknown_name("recipe", name, RECIPES)
+    return RECIPES[name]
+
+
+def law_recipes() -> str:
+    """The recipes of `identify`, named in a sentence."""
+    return " or ".join(repr(name) for name, recipe in RECIPES.items() if recipe.finds_law)
+
+
+def training_config(recipe: str | TrainingConfig) -> TrainingConfig:
+    """What `fit` was asked to do.
+
+    **Arguments:**
+
+    - `recipe`: a key of `RECIPES`, or a `TrainingConfig`.
+
+    **Returns:**
+
+    A `TrainingConfig`. Raises `UserError` for what finds a law.
+    """
+    config = get_recipe(recipe).config if isinstance(recipe, str) else recipe
+    if isinstance(config, TrainingConfig):
+        return config
+    if not isinstance(config, IdentificationConfig):
+        raise TypeError(f"recipe is {recipe!r}; give a name or a TrainingConfig.")
+    named = f"The recipe {recipe!r}" if isinstance(recipe, str) else "An IdentificationConfig"
+    raise UserError(
+        f"{named} finds a law and trains no network. Use mbd.identify(system, data, ...), or "
+        f"recipe '{PAPER}' or another TrainingConfig."
+    )
+
+
+def identification_config(recipe: str | IdentificationConfig) -> IdentificationConfig:
+    """What `identify` was asked to do.
+
+    **Arguments:**
+
+    - `recipe`: a key of `RECIPES`, or an `IdentificationConfig`.
+
+    **Returns:**
+
+    An `IdentificationConfig`. Raises `UserError` for what trains a network.
+    """
+    config = get_recipe(recipe).config if isinstance(recipe, str) else recipe
+    if isinstance(config, IdentificationConfig):
+        return config
+    if not isinstance(config, TrainingConfig):
+        raise TypeError(f"recipe is {recipe!r}; give a name or an IdentificationConfig.")
+    named = f"The recipe {recipe!r}" if isinstance(recipe, str) else "A TrainingConfig"
+    raise UserError(
+        f"{named} trains a network and finds no law. Use mbd.fit(model, data, ...), or recipe "
+        f"{law_recipes()}."
+    )
