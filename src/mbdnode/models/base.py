@@ -110,6 +110,9 @@ class AbstractModel(AbstractNamed):
     kind: ClassVar[str]
     settings_type: ClassVar[type]
     capabilities: ClassVar[frozenset[Capability]]
+    # What `fit` makes small, a key of `mbdnode.training.objectives.OBJECTIVES`; empty for a model
+    # that is not trained.
+    objective: ClassVar[str] = ""
     # Whether regression finds it: then people read `LAW`, and not the name of a network.
     is_law: ClassVar[bool] = False
 

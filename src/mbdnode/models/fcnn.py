@@ -52,6 +52,7 @@ class FCNN(AbstractModel, AbstractForecaster):
     """A network of time. Make one with `FCNN.for_system`."""
 
     kind: ClassVar[str] = "fcnn"
+    objective: ClassVar[str] = "states"
     settings_type: ClassVar[type] = FCNNConfig
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {

@@ -50,6 +50,7 @@ class HNN(AbstractRateModel):
     """A Hamiltonian as a network. Make one with `HNN.for_system`."""
 
     kind: ClassVar[str] = "hnn"
+    objective: ClassVar[str] = "rates"
     settings_type: ClassVar[type] = HNNConfig
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {Capability.ENERGY, Capability.LONG, Capability.CONTINUOUS, Capability.STARTS}

@@ -61,6 +61,7 @@ class LNN(AbstractRateModel):
     """A Lagrangian as a network. Make one with `LNN.for_system`."""
 
     kind: ClassVar[str] = "lnn"
+    objective: ClassVar[str] = "rates"
     settings_type: ClassVar[type] = LNNConfig
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {

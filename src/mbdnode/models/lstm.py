@@ -110,6 +110,7 @@ class LSTM(AbstractModel, AbstractForecaster):
     """A network that continues a sequence of states. Make one with `LSTM.for_system`."""
 
     kind: ClassVar[str] = "lstm"
+    objective: ClassVar[str] = "sequences"
     settings_type: ClassVar[type] = LSTMConfig
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {

@@ -88,6 +88,7 @@ class MBDNODE(AbstractRateModel):
     """
 
     kind: ClassVar[str] = "mbd-node"
+    objective: ClassVar[str] = "steps"
     settings_type: ClassVar[type] = MBDNODEConfig
     capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability)
 

@@ -17,7 +17,7 @@ import numpy as np
 from mbdnode.data import AbstractStream
 from mbdnode.data.signal import Window, choose_window, local_values
 from mbdnode.errors import UserError
-from mbdnode.models import MBDNODE, AbstractModel
+from mbdnode.models import AbstractModel
 from mbdnode.multibody import AbstractNamed
 from mbdnode.numerics import check_precision
 from mbdnode.training.rows import CLEAN, estimate_noise, rows_of, single_trajectories
@@ -39,12 +39,12 @@ def check_stream(model: AbstractModel, stream: AbstractStream | None) -> None:
     """
     if stream is None:
         return
-    if not isinstance(model, MBDNODE):
+    if model.objective != "steps":
         raise UserError(
             f"{model.kind} learns from recorded motions, not from a stream of samples. Give it a "
             "Dataset, or use MBDNODE."
         )
-    if model.settings.constraints == "augmented":
+    if getattr(model.settings, "constraints", None) == "augmented":
         raise UserError(
             "An augmented Lagrangian keeps multipliers for every step of the data, and a stream "
             "gives new steps each epoch. Give it a Dataset, or use constraints='penalty'."

@@ -1,10 +1,11 @@
-"""What each kind of model makes small: one file an objective, one line to register it."""
+"""What each kind of model makes small: one file an objective, one entry to register it."""
 
 from collections.abc import Callable
 from typing import Any
 
 from mbdnode.errors import UserError
-from mbdnode.models import FCNN, HNN, LNN, LSTM, MBDNODE, AbstractModel
+from mbdnode.models import AbstractModel
+from mbdnode.naming import unknown_name
 from mbdnode.recipes import TrainingConfig
 from mbdnode.training.objectives.base import AbstractObjective
 from mbdnode.training.objectives.rates import check_rates, prepare_rates
@@ -17,19 +18,13 @@ from mbdnode.training.objectives.sequences import (
 from mbdnode.training.objectives.steps import check_steps, prepare_steps
 from mbdnode.trajectory import Dataset
 
-_CHECKS: dict[type, Callable[[Any, TrainingConfig], None]] = {
-    MBDNODE: check_steps,
-    FCNN: check_states,
-    LSTM: check_sequences,
-    HNN: check_rates,
-    LNN: check_rates,
-}
-_PREPARES: dict[type, Callable[..., tuple[Any, AbstractObjective]]] = {
-    MBDNODE: prepare_steps,
-    FCNN: prepare_states,
-    LSTM: prepare_sequences,
-    HNN: prepare_rates,
-    LNN: prepare_rates,
+# What checks a model and its configuration, and what prepares model and data; a model's class names
+# its objective. Those of a new loss are one file in this room and one entry here.
+OBJECTIVES: dict[str, tuple[Callable[..., None], Callable[..., Any]]] = {
+    "steps": (check_steps, prepare_steps),
+    "states": (check_states, prepare_states),
+    "sequences": (check_sequences, prepare_sequences),
+    "rates": (check_rates, prepare_rates),
 }
 
 
@@ -40,7 +35,7 @@ def check_training(model: Any, config: TrainingConfig) -> None:
 
     - `model`, `config`: what, and how.
     """
-    _find(_CHECKS, model)(model, config)
+    _objective_of(model)[0](model, config)
 
 
 def prepare(
@@ -58,21 +53,23 @@ def prepare(
 
     The model, whose network has changed at most in where its affine part starts, and the objective.
     """
-    return _find(_PREPARES, model)(model, data, config)
+    return _objective_of(model)[1](model, data, config)
 
 
-def _find(registry: dict[type, Any], model: Any) -> Any:
-    if isinstance(model, AbstractModel) and model.is_law:
-        raise UserError(
-            f"A law ({model.kind}) is found by regression and has no network to train. Use "
-            "mbd.identify(law.body, data), with the law's structure if that is to be kept."
-        )
-    if type(model) not in registry:
+def _objective_of(model: Any) -> tuple[Callable[..., None], Callable[..., Any]]:
+    if not isinstance(model, AbstractModel):
         raise TypeError(
             f"fit was given a {type(model).__name__}; it trains a model, such as "
             "MBDNODE.for_system(mechanism)."
         )
-    return registry[type(model)]
+    if model.is_law:
+        raise UserError(
+            f"A law ({model.kind}) is found by regression and has no network to train. Use "
+            "mbd.identify(law.body, data), with the law's structure if that is to be kept."
+        )
+    if model.objective not in OBJECTIVES:
+        raise unknown_name(f"objective of {model.kind}", model.objective, OBJECTIVES)
+    return OBJECTIVES[model.objective]
 
 
-__all__ = ["AbstractObjective", "check_training", "prepare"]
+__all__ = ["OBJECTIVES", "AbstractObjective", "check_training", "prepare"]
