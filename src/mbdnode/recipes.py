@@ -198,7 +198,7 @@ def law_recipes() -> str:
     return " or ".join(repr(name) for name, recipe in RECIPES.items() if recipe.finds_law)
 
 
-def training_config(recipe: str | TrainingConfig) -> TrainingConfig:
+def training_config(recipe: str | TrainingConfig | IdentificationConfig) -> TrainingConfig:
     """What `fit` was asked to do.
 
     **Arguments:**
@@ -212,8 +212,6 @@ def training_config(recipe: str | TrainingConfig) -> TrainingConfig:
     config = get_recipe(recipe).config if isinstance(recipe, str) else recipe
     if isinstance(config, TrainingConfig):
         return config
-    if not isinstance(config, IdentificationConfig):
-        raise TypeError(f"recipe is {recipe!r}; give a name or a TrainingConfig.")
     named = f"The recipe {recipe!r}" if isinstance(recipe, str) else "An IdentificationConfig"
     raise UserError(
         f"{named} finds a law and trains no network. Use mbd.identify(system, data, ...), or "
@@ -221,7 +219,9 @@ def training_config(recipe: str | TrainingConfig) -> TrainingConfig:
     )
 
 
-def identification_config(recipe: str | IdentificationConfig) -> IdentificationConfig:
+def identification_config(
+    recipe: str | IdentificationConfig | TrainingConfig,
+) -> IdentificationConfig:
     """What `identify` was asked to do.
 
     **Arguments:**
@@ -235,8 +235,6 @@ def identification_config(recipe: str | IdentificationConfig) -> IdentificationC
     config = get_recipe(recipe).config if isinstance(recipe, str) else recipe
     if isinstance(config, IdentificationConfig):
         return config
-    if not isinstance(config, TrainingConfig):
-        raise TypeError(f"recipe is {recipe!r}; give a name or an IdentificationConfig.")
     named = f"The recipe {recipe!r}" if isinstance(recipe, str) else "A TrainingConfig"
     raise UserError(
         f"{named} trains a network and finds no law. Use mbd.fit(model, data, ...), or recipe "

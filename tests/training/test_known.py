@@ -22,9 +22,9 @@ DT_S, STEPS = 0.01, 240
 HEAVY = {"m": 3.0, "L": 2.0, "c": 0.4}
 
 
-def learn(data, **settings):
-    """A pendulum's law, by regression alone unless the settings say otherwise."""
-    return identify(SinglePendulum(), data, IdentificationConfig(**{"refined": False} | settings))
+def learn(data, *, refined=False, **settings):
+    """A pendulum's law, by regression alone unless refinement is asked for."""
+    return identify(SinglePendulum(), data, IdentificationConfig(refined=refined, **settings))
 
 
 def swing(law, start=(1.0, 0.5), steps=STEPS):

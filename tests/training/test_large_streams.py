@@ -12,7 +12,7 @@ from mbdnode.cli.output import training_progress
 from mbdnode.data import AbstractStream
 from mbdnode.identification import identify
 from mbdnode.identification import regression as parts
-from mbdnode.identification.problem import Task
+from mbdnode.identification.problem import Problem
 from mbdnode.identification.regression import regress
 from mbdnode.identification.validation import (
     MOST_SEGMENTS,
@@ -75,7 +75,7 @@ def test_error_on_ends_of_any_length_is_that_of_all_their_rows():
     runs, model = swings(5, steps=(60, 35, 80)), rough_model()
     rows = [rows_from([run]) for run in runs]
     pairs = [tuple(jax.tree.map(lambda x, k=k: x[k], one) for k in CUTS) for one in rows]
-    task = Task(SinglePendulum(), get_integrator("rk4"), False, 0, estimate_noise(rows[0]))
+    problem = Problem(SinglePendulum(), get_integrator("rk4"), False, 0, estimate_noise(rows[0]))
     found, wanted = [], []
     for run in runs:
         last = len(run) - 1
@@ -90,7 +90,7 @@ def test_error_on_ends_of_any_length_is_that_of_all_their_rows():
     assert expected > 1e-3
     split = make_validation(pairs, None, rows_from(runs), np.array([True]), np.array([True]))
     assert split.scales == pytest.approx(scales[1:3], rel=1e-12)
-    assert validation_error(task, model, split) == pytest.approx(expected, rel=1e-9)
+    assert validation_error(problem, model, split) == pytest.approx(expected, rel=1e-9)
 
 
 def test_of_very_many_runs_a_few_dozen_are_judged_from_first_to_last():

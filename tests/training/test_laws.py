@@ -61,7 +61,7 @@ def test_width_of_friction_is_found_too(found):
 def test_candidates_before_the_law_were_no_law(found):
     for choice in found.values():
         assert choice.chosen.error < 1e-8
-        others = [trial.error for trial in choice.trials if trial is not choice.chosen]
+        others = [attempt.error for attempt in choice.attempts if attempt is not choice.chosen]
         assert others
         assert min(others) > 1e-8
 

@@ -11,7 +11,7 @@ from scipy.special import beta
 
 import mbdnode as mbd
 from mbdnode.identification import estimate_state, identify
-from mbdnode.identification.shooting import make_shots, shoot
+from mbdnode.identification.shooting import make_segments, refine_segments
 from mbdnode.identification.weak_form import make_windows
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
@@ -273,21 +273,21 @@ def _rough_pendulum(rows):
 def test_shooting_finds_the_law_and_the_starts_of_clean_windows():
     rows = rows_from(CLEAN[: STEPS + 1])
     model, free = _rough_pendulum(rows)
-    shots, rk4 = make_shots(rows), get_integrator("rk4")
-    assert shots is not None
+    segments, rk4 = make_segments(rows), get_integrator("rk4")
+    assert segments is not None
     # Starts that are off too, by about a tenth.
-    astray = eqx.tree_at(lambda s: s.starts, shots, shots.starts + 0.1)
-    found, starts = shoot(model, astray, rk4, estimate_noise(rows), free)
+    astray = eqx.tree_at(lambda s: s.initial, segments, segments.initial + 0.1)
+    found, starts = refine_segments(model, astray, rk4, estimate_noise(rows), free)
     np.testing.assert_allclose(found.network.weights[0, free], [-9.81, -0.1], rtol=1e-6)
-    np.testing.assert_allclose(starts, shots.starts, atol=1e-6)
+    np.testing.assert_allclose(starts, segments.initial, atol=1e-6)
 
 
 def test_shooting_leaves_what_is_not_free():
     rows = rows_from(CLEAN[: STEPS + 1])
     model, free = _rough_pendulum(rows)
-    shots, rk4 = make_shots(rows), get_integrator("rk4")
-    assert shots is not None
-    found, _ = shoot(model, shots, rk4, estimate_noise(rows), free[1:])
+    segments, rk4 = make_segments(rows), get_integrator("rk4")
+    assert segments is not None
+    found, _ = refine_segments(model, segments, rk4, estimate_noise(rows), free[1:])
     assert float(found.network.weights[0, free[0]]) == -9.0
     assert float(found.network.weights[0, free[1]]) != 0.0
     assert np.sum(np.asarray(found.network.weights) != 0) == 2
@@ -295,12 +295,12 @@ def test_shooting_leaves_what_is_not_free():
 
 def test_windows_of_shooting_lie_inside_single_runs():
     rows = rows_from(CLEAN[:260], CLEAN[50:400])
-    shots = make_shots(rows)
-    assert shots is not None
-    t = np.asarray(shots.rows.t)
-    assert shots.starts.shape[0] >= 2
+    segments = make_segments(rows)
+    assert segments is not None
+    t = np.asarray(segments.rows.t)
+    assert segments.initial.shape[0] >= 2
     np.testing.assert_allclose(np.diff(t, axis=1), DT_S, rtol=1e-9)
-    last = make_shots(rows, from_the_end=True)
+    last = make_segments(rows, from_the_end=True)
     assert last is not None
-    assert last.starts.shape[0] == 1
+    assert last.initial.shape[0] == 1
     assert float(last.rows.t[0, -1]) == float(rows.t[-1])

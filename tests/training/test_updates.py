@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from mbdnode.recipes import RECIPES
+from mbdnode.recipes import training_config
 from mbdnode.training import TrainingConfig, fit
 from mbdnode.training.engine import batches
 
@@ -99,7 +99,7 @@ def test_first_updates_of_the_paper_recipe_are_those_by_hand(
     precision, tolerance, swing, two_epochs
 ):
     model, hand, losses = two_epochs
-    config = dataclasses.replace(RECIPES["paper"].config, epochs=2, precision=precision)
+    config = dataclasses.replace(training_config("paper"), epochs=2, precision=precision)
     result = fit(model, swing, config)
     assert result.updates == 20
     np.testing.assert_allclose(trained_numbers(result), hand.numbers, atol=tolerance)
@@ -110,7 +110,7 @@ def test_first_updates_of_the_paper_recipe_are_those_by_hand(
 
 
 def test_recipe_of_the_paper_is_what_the_paper_says():
-    recipe = RECIPES["paper"].config
+    recipe = training_config("paper")
     assert (recipe.batch_size, recipe.shuffle, recipe.window) == (1, False, 1)
     assert (recipe.precision, recipe.gradient, recipe.loss) == ("float32", "backprop", "minimal")
 

@@ -6,8 +6,8 @@ import pytest
 
 import mbdnode as mbd
 from mbdnode.identification.identify import describe_segments
-from mbdnode.identification.problem import Candidate, Task
-from mbdnode.identification.search import Contest, Trial
+from mbdnode.identification.problem import Candidate, Problem
+from mbdnode.identification.search import Attempt, Contest
 from mbdnode.identification.validation import make_validation, validation_error
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import DoublePendulum
@@ -18,7 +18,7 @@ from mbdnode.training.rows import Noise, recorded_rates, rows_of
 SWING = DoublePendulum()
 CLEAN = Noise(np.full(2, 1e-12), np.full(2, 1e-12), 0.0)
 RK4 = get_integrator("rk4")
-TASK = Task(SWING, RK4, False, 0, CLEAN)
+PROBLEM = Problem(SWING, RK4, False, 0, CLEAN)
 
 
 @pytest.fixture(scope="module")
@@ -55,22 +55,22 @@ def contest_of(split, *laws):
     contest = Contest(split)
     for law in laws:
         candidate = Candidate("linear", "law", lambda r: None)
-        contest.trials.append(Trial(candidate, validation_error(TASK, law, split), law))
+        contest.attempts.append(Attempt(candidate, validation_error(PROBLEM, law, split), law))
     return contest
 
 
 def test_right_law_of_a_chaotic_motion_is_preferred_to_a_simple_wrong_one(chaos, laws):
     contest = contest_of(chaos, *laws)
-    wrong, right = contest.errors(TASK, 0)
+    wrong, right = contest.errors(PROBLEM, 0)
     # Over eight seconds both have lost sight of it, and the simpler one would be taken.
     assert right > 0.5
     assert wrong < 3 * right
-    assert contest.choose(TASK, 3e-4, 3.0).model is laws[1]
+    assert contest.choose(PROBLEM, 3e-4, 3.0).model is laws[1]
 
 
 def test_right_law_of_a_chaotic_motion_is_not_called_none(chaos, laws):
     contest = contest_of(chaos, *laws)
-    told = describe_segments(contest.segments(TASK, contest.trials[1], 0.0))
+    told = describe_segments(contest.segments(PROBLEM, contest.attempts[1], 0.0))
     assert "no law" not in told
     assert "predicts this motion well for about" in told
     assert "over 8 s" in told
@@ -78,7 +78,7 @@ def test_right_law_of_a_chaotic_motion_is_not_called_none(chaos, laws):
 
 def test_law_that_explains_no_segment_is_said_to_be_none(chaos, laws):
     contest = contest_of(chaos, *laws)
-    assert describe_segments(contest.segments(TASK, contest.trials[0], 0.0)).endswith(
+    assert describe_segments(contest.segments(PROBLEM, contest.attempts[0], 0.0)).endswith(
         "no law was found that predicts this motion well"
     )
 

@@ -4,7 +4,7 @@
 2. A mechanism: mass, potential, damping, inputs, laws of the joints; the simplest laws that the
    data obeys.
 3. The form of every rigid mechanism, `g + D v + Gamma[v, v] + G u`, in bases of growing degree.
-4. Drawn tanh features beside it, for what that form cannot say.
+4. Random tanh features beside it, for what that form cannot say.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.identification.mechanical_laws import improved, mechanisms, most_mechanisms
-from mbdnode.identification.problem import Candidate, Task, pieces_of
+from mbdnode.identification.problem import Candidate, Problem, pieces_of
 from mbdnode.identification.regression import regress
 from mbdnode.models.basis import scale_of
 from mbdnode.models.library import Library
@@ -27,60 +27,60 @@ _FEATURES, _SCALES, _RIDGES = 160, (0.5, 1.0, 2.0), (1e-20, 1e-14, 1e-9, 1e-5)
 _CROWDED = 0.4
 
 
-def candidates(task: Task, rows: Rows) -> Iterator[Candidate]:
+def candidates(problem: Problem, rows: Rows) -> Iterator[Candidate]:
     """All ways that make sense for this much data, the simplest first.
 
     **Arguments:**
 
-    - `task`: what is to be learned.
+    - `problem`: what is to be learned.
     - `rows`: what may be looked at to make proposals.
 
     **Returns:**
 
     An iterator; a candidate that is not asked for costs nothing.
     """
-    wanted = (task.structure,) if task.structure != "chosen" else tuple(_FAMILIES)
+    wanted = (problem.structure,) if problem.structure != "chosen" else tuple(_FAMILIES)
     for family in wanted:
-        yield from _FAMILIES[family](task, rows)
+        yield from _FAMILIES[family](problem, rows)
 
 
-def most_candidates(task: Task) -> int:
+def most_candidates(problem: Problem) -> int:
     """How many there can be at most; how many there are shows only as they are tried."""
     most = {
         "linear": 1,
-        "lagrangian": most_mechanisms(task),
-        "mechanical": len(_DEGREES if task.refined else _FEW_DEGREES),
-        "features": len(_SCALES) * len(_RIDGES) if task.refined else len(_RIDGES[1:3]),
+        "lagrangian": most_mechanisms(problem),
+        "mechanical": len(_DEGREES if problem.refined else _FEW_DEGREES),
+        "features": len(_SCALES) * len(_RIDGES) if problem.refined else len(_RIDGES[1:3]),
     }
-    return sum(most.values()) if task.structure == "chosen" else max(1, most[task.structure])
+    return sum(most.values()) if problem.structure == "chosen" else max(1, most[problem.structure])
 
 
-def _linear(task: Task, rows: Rows) -> Iterator[Candidate]:
-    yield Candidate("linear", "linear law", lambda r: _linear_law(task, r))
+def _linear(problem: Problem, rows: Rows) -> Iterator[Candidate]:
+    yield Candidate("linear", "linear law", lambda r: _linear_law(problem, r))
 
 
-def _lagrangian(task: Task, rows: Rows) -> Iterator[Candidate]:
+def _lagrangian(problem: Problem, rows: Rows) -> Iterator[Candidate]:
     # A law is found whole, so there is none beside a part that is known.
-    if task.known == "nothing":
-        yield from mechanisms(task, rows)
+    if problem.known == "nothing":
+        yield from mechanisms(problem, rows)
 
 
-def _mechanical(task: Task, rows: Rows) -> Iterator[Candidate]:
-    for degree in _DEGREES if task.refined else _FEW_DEGREES:
-        blank = Library.for_system(task.system, degree=degree, use_parameters=task.parameters)
+def _mechanical(problem: Problem, rows: Rows) -> Iterator[Candidate]:
+    for degree in _DEGREES if problem.refined else _FEW_DEGREES:
+        blank = Library.for_system(problem.system, degree=degree, use_parameters=problem.parameters)
         if _fits(blank, rows):
             name = f"mechanical form of degree {degree}"
-            yield Candidate("mechanical", name, lambda r, d=degree: _library(task, r, degree=d))
+            yield Candidate("mechanical", name, lambda r, d=degree: _library(problem, r, degree=d))
 
 
-def _features(task: Task, rows: Rows) -> Iterator[Candidate]:
-    for scale in _SCALES if task.refined else _SCALES[1:2]:
-        for ridge in _RIDGES if task.refined else _RIDGES[1:3]:
+def _features(problem: Problem, rows: Rows) -> Iterator[Candidate]:
+    for scale in _SCALES if problem.refined else _SCALES[1:2]:
+        for ridge in _RIDGES if problem.refined else _RIDGES[1:3]:
             yield Candidate(
                 "features",
                 f"set of {_FEATURES} random features, scale {scale:g}, ridge {ridge:g}",
                 lambda r, s=scale, k=ridge: _library(
-                    task, r, ridge=k, degree=1, quadratic=False, features=_FEATURES, scale=s
+                    problem, r, ridge=k, degree=1, quadratic=False, features=_FEATURES, scale=s
                 ),
             )
 
@@ -98,26 +98,26 @@ def _fits(model: Any, rows: Rows) -> bool:
     return leaf.shape[-1] <= _CROWDED * len(counted(rows))
 
 
-def _linear_law(task: Task, rows: Rows) -> Library | None:
-    model = _library(task, rows, degree=1, quadratic=False)
-    if model is None or not (task.refined and task.noise.matters):
+def _linear_law(problem: Problem, rows: Rows) -> Library | None:
+    model = _library(problem, rows, degree=1, quadratic=False)
+    if model is None or not (problem.refined and problem.noise.matters):
         return model
-    return improved(task, model, rows, np.arange(model.network.weights.size))
+    return improved(problem, model, rows, np.arange(model.network.weights.size))
 
 
 def _library(
-    task: Task, rows: Rows, *, ridge: float = 0.0, scale: float = 1.0, **settings: Any
+    problem: Problem, rows: Rows, *, ridge: float = 0.0, scale: float = 1.0, **settings: Any
 ) -> Library | None:
     model = Library.for_system(
-        task.system,
-        seed=task.seed,
-        lengths=scale_of(places(rows, task.parameters)),
+        problem.system,
+        seed=problem.seed,
+        lengths=scale_of(places(rows, problem.parameters)),
         scale=scale,
-        use_parameters=task.parameters,
-        known=task.known,
-        forces=task.forces,
+        use_parameters=problem.parameters,
+        known=problem.known,
+        forces=problem.forces,
         **settings,
     )
-    pieces = pieces_of(task, rows) or (lambda: iter([rows]))
-    model = regress(model, pieces, ridge=ridge, integrator=task.integrator, noise=task.noise)
+    pieces = pieces_of(problem, rows) or (lambda: iter([rows]))
+    model = regress(model, pieces, ridge=ridge, integrator=problem.integrator, noise=problem.noise)
     return model if bool(jnp.all(jnp.isfinite(model.network.weights))) else None

@@ -223,17 +223,17 @@ def describe_segments(segments: tuple[SegmentError, ...]) -> str:
 
 def _identified(choice: Choice, compile_s: float) -> Identified:
     found = choice.chosen.candidate
-    tried = f"of {len(choice.trials)} tried" if len(choice.trials) > 1 else "the first tried"
+    tried = f"of {len(choice.attempts)} tried" if len(choice.attempts) > 1 else "the first tried"
     return Identified(
         model=choice.model,
         candidates=tuple(
             TriedCandidate(
-                trial.candidate.name,
-                trial.candidate.structure,
-                float(trial.error),
-                trial is choice.chosen,
+                attempt.candidate.name,
+                attempt.candidate.structure,
+                float(attempt.error),
+                attempt is choice.chosen,
             )
-            for trial in choice.trials
+            for attempt in choice.attempts
         ),
         status=f"chose a {found.name}, {tried}; {describe_segments(choice.segments)}",
         outcome="completed",

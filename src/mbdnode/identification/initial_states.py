@@ -1,11 +1,9 @@
-"""Where measured runs are at their ends: a model's own path through the last window of each.
+"""States of measured runs at their ends, from which to predict: initial states.
 
-A measured state is off by the noise; the end of a path that is fitted to a whole window is not.
-The model stays as it is, so each window has a start of its own to fit, by Gauss-Newton, and all
-windows go through one compiled program. They may have different lengths: what fills the shorter
-ones up has no weight.
-
-Where a measured motion is now: the state that a model's own rollout through it ends in.
+A measured state is off by the noise; the end of a model's own path that is fitted to about the last
+period is not. The model stays as it is, so each window has an initial state of its own to fit, by
+Gauss-Newton, and all windows go through one compiled program. They may have different lengths: what
+fills the shorter ones up has no weight.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.identification.shooting import from_start, make_shots, missed_by, unit_of
+from mbdnode.identification.shooting import make_segments, path_from, path_residual, unit_of
 from mbdnode.integrators import get_integrator
 from mbdnode.multibody import consistent_state
 from mbdnode.training.rows import (
@@ -44,16 +42,16 @@ def last_windows(runs: list[Rows]) -> Rows | None:
 
     `Rows` with a leading axis; None if a run is too short for a window.
     """
-    shots = [make_shots(run, from_the_end=True) for run in runs]
-    if any(one is None for one in shots):
+    segments = [make_segments(run, from_the_end=True) for run in runs]
+    if any(one is None for one in segments):
         return None
-    return side_by_side([jax.tree.map(lambda x: x[0], one.rows) for one in shots if one])
+    return side_by_side([jax.tree.map(lambda x: x[0], one.rows) for one in segments if one])
 
 
 def end_states(
     model: Any, windows: Rows, integrator: Any, noise: Noise, measured: np.ndarray
 ) -> tuple[Any, Any]:
-    """Where the model is after every window, from the start that misses the measurements least.
+    """Where the model is after every window, from the initial state with the least residual.
 
     **Arguments:**
 
@@ -71,8 +69,8 @@ def end_states(
     units = np.stack([unit_of(_alone(counted(one)), noise) for one in singles])
     looked_at = np.concatenate([np.ones(len(measured), bool), measured])
     units = jnp.asarray(np.where(looked_at, units, np.inf))
-    starts = _settled(model, windows, integrator, units)
-    z, s = (np.asarray(x) for x in _paths(starts, model, windows, integrator))
+    initial = _settled(model, windows, integrator, units)
+    z, s = (np.asarray(x) for x in _paths(initial, model, windows, integrator))
     last = np.sum(np.asarray(windows.weight) > 0, axis=1) - 1
     every = np.arange(len(last))
     return z[every, last], s[every, last]
@@ -83,48 +81,48 @@ def _alone(rows: Rows) -> Rows:
 
 
 def _settled(model: Any, windows: Rows, integrator: Any, units: Any) -> np.ndarray:
-    """The fitted starts; as measured where nothing is better."""
-    starts = np.concatenate([np.asarray(windows.z)[:, 0], np.asarray(windows.s)[:, 0]], axis=1)
+    """The fitted initial states; as measured where nothing is better."""
+    initial = np.concatenate([np.asarray(windows.z)[:, 0], np.asarray(windows.s)[:, 0]], axis=1)
     # A model that does not follow a window misses it by more than can be squared.
     with np.errstate(over="ignore", invalid="ignore"):
-        now = np.asarray(_missed(starts, model, windows, integrator, units))
+        now = np.asarray(_missed(initial, model, windows, integrator, units))
         cost = np.sum(now**2, axis=1)
         moving = np.isfinite(cost)
         for _ in range(_ROUNDS):
-            slopes = np.asarray(_slopes(starts, model, windows, integrator, units))
+            slopes = np.asarray(_slopes(initial, model, windows, integrator, units))
             moving = moving & np.all(np.isfinite(slopes), axis=(1, 2))
             if not moving.any():
                 break
-            moves = np.zeros_like(starts)
+            moves = np.zeros_like(initial)
             for i in np.flatnonzero(moving):
                 moves[i] = -np.linalg.lstsq(slopes[i], now[i], rcond=None)[0]
-            found = np.asarray(_missed(starts + moves, model, windows, integrator, units))
+            found = np.asarray(_missed(initial + moves, model, windows, integrator, units))
             reached = np.sum(found**2, axis=1)
             better = moving & np.isfinite(reached) & (reached < cost)
-            starts = np.where(better[:, None], starts + moves, starts)
+            initial = np.where(better[:, None], initial + moves, initial)
             now = np.where(better[:, None], found, now)
             moving = better & (cost - reached >= _SETTLED * cost)
             cost = np.where(better, reached, cost)
-    return starts
+    return initial
 
 
 @eqx.filter_jit
-def _missed(starts, model, windows, integrator, units):
-    one = lambda start, rows, unit: missed_by(model, start, rows, integrator, unit)  # noqa: E731
-    return jax.vmap(one)(starts, windows, units)
+def _missed(initial, model, windows, integrator, units):
+    one = lambda state, rows, unit: path_residual(model, state, rows, integrator, unit)  # noqa: E731
+    return jax.vmap(one)(initial, windows, units)
 
 
 @eqx.filter_jit
-def _slopes(starts, model, windows, integrator, units):
-    def one(start, rows, unit):
-        return jax.jacfwd(lambda x: missed_by(model, x, rows, integrator, unit))(start)
+def _slopes(initial, model, windows, integrator, units):
+    def one(state, rows, unit):
+        return jax.jacfwd(lambda x: path_residual(model, x, rows, integrator, unit))(state)
 
-    return jax.vmap(one)(starts, windows, units)
+    return jax.vmap(one)(initial, windows, units)
 
 
 @eqx.filter_jit
-def _paths(starts, model, windows, integrator):
-    return jax.vmap(lambda start, rows: from_start(model, start, rows, integrator))(starts, windows)
+def _paths(initial, model, windows, integrator):
+    return jax.vmap(lambda state, rows: path_from(model, state, rows, integrator))(initial, windows)
 
 
 def estimate_state(

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.identification.null_vector import Equations, candidate_supports, compress, find_law
-from mbdnode.identification.problem import Candidate, Task, pieces_of
+from mbdnode.identification.problem import Candidate, Problem, pieces_of
 from mbdnode.identification.regression import Pieces, parts_of, triangle
-from mbdnode.identification.shooting import make_shots, polish, shoot
+from mbdnode.identification.shooting import make_segments, refine_segments, refine_steps
 from mbdnode.identification.weak_form import make_windows, samples_per_period
 from mbdnode.models.basis import scale_of
 from mbdnode.models.learned_mechanism import LearnedMechanism
@@ -37,7 +37,7 @@ _FORMS = (
     (2, 4, False),
 )
 _FEW_FORMS = 4
-# Friction sets in over these parts of the greatest rate; polishing finds the rest.
+# Friction sets in over these parts of the greatest rate; the shooting refinement finds the rest.
 _WIDTHS = (0.3, 0.1, 0.03, 0.01)
 # Laws of one form that are fitted; each term more must lower what is left by this factor.
 _MOST, _WORTH = 4, 2.0
@@ -51,12 +51,12 @@ _SINGULAR = 1e8
 _UNEXPLAINED = 0.1
 
 
-def mechanisms(task: Task, rows: Rows) -> Iterator[Candidate]:
+def mechanisms(problem: Problem, rows: Rows) -> Iterator[Candidate]:
     """Laws that are worth fitting.
 
     **Arguments:**
 
-    - `task`: what is to be learned.
+    - `problem`: what is to be learned.
     - `rows`: what may be looked at to make proposals.
 
     **Returns:**
@@ -64,14 +64,14 @@ def mechanisms(task: Task, rows: Rows) -> Iterator[Candidate]:
     An iterator; a form that is not asked for costs nothing.
     """
     doubtful = []
-    for blank in _forms(task, rows):
-        for left, start, support in _proposals(task, blank, rows):
+    for blank in _forms(problem, rows):
+        for left, start, support in _proposals(problem, blank, rows):
             candidate = Candidate(
                 "lagrangian",
                 f"mechanism of {len(support)} terms",
-                lambda r, b=start, k=support: _fitted(task, r, b, k),
+                lambda r, b=start, k=support: _fitted(problem, r, b, k),
             )
-            if task.noise.matters or left < _PROMISING:
+            if problem.noise.matters or left < _PROMISING:
                 yield candidate
             else:
                 doubtful.append((left, candidate))
@@ -80,36 +80,36 @@ def mechanisms(task: Task, rows: Rows) -> Iterator[Candidate]:
         yield candidate
 
 
-def most_mechanisms(task: Task) -> int:
+def most_mechanisms(problem: Problem) -> int:
     """How many laws are fitted at most."""
-    forms = len(_FORMS) if task.refined else _FEW_FORMS
-    return 0 if task.known != "nothing" else _MOST * (forms + 1)
+    forms = len(_FORMS) if problem.refined else _FEW_FORMS
+    return 0 if problem.known != "nothing" else _MOST * (forms + 1)
 
 
-def _forms(task: Task, rows: Rows) -> Iterator[LearnedMechanism]:
+def _forms(problem: Problem, rows: Rows) -> Iterator[LearnedMechanism]:
     """Every form that this much data can tell of, without coefficients."""
-    for mass, potential, joint_laws in _FORMS if task.refined else _FORMS[:_FEW_FORMS]:
+    for mass, potential, joint_laws in _FORMS if problem.refined else _FORMS[:_FEW_FORMS]:
         blank = LearnedMechanism.for_system(
-            task.system,
-            lengths=scale_of(places(rows, task.parameters)),
+            problem.system,
+            lengths=scale_of(places(rows, problem.parameters)),
             mass_degree=mass,
             potential_degree=potential,
-            use_parameters=task.parameters,
+            use_parameters=problem.parameters,
             joint_laws=joint_laws,
-            forces=task.forces,
+            forces=problem.forces,
         )
         if blank.network.values.size <= _CROWDED * rows.z.shape[1] * len(counted(rows)):
             yield blank
 
 
 def _proposals(
-    task: Task, blank: LearnedMechanism, rows: Rows
+    problem: Problem, blank: LearnedMechanism, rows: Rows
 ) -> list[tuple[float, LearnedMechanism, np.ndarray]]:
     """The most promising supports of one form, over all widths of friction, and what they leave."""
     found = []
     for width in _WIDTHS if blank.settings.joint_laws else (1.0,):
         start = _with_widths(blank, rows, width)
-        equations = _equations(task, start, rows)
+        equations = _equations(problem, start, rows)
         for support in candidate_supports(equations):
             left = find_law(equations, support)[1]
             found.append((left, start, support, equations))
@@ -119,7 +119,7 @@ def _proposals(
         if tuple(support) in seen or len(kept) == _MOST:
             continue
         seen.add(tuple(support))
-        if _is_law(task, _law(start, equations, support), rows):
+        if _is_law(problem, _law(start, equations, support), rows):
             kept.append((left, start, support))
     return sorted(kept, key=lambda proposal: proposal[2].size)
 
@@ -134,7 +134,7 @@ def _with_widths(model: LearnedMechanism, rows: Rows, width: float) -> LearnedMe
 
 
 def _equations(
-    task: Task, model: LearnedMechanism, rows: Rows, pieces: Pieces | None = None
+    problem: Problem, model: LearnedMechanism, rows: Rows, pieces: Pieces | None = None
 ) -> Equations:
     """Along all rows, or all pieces; of more than fit in memory only the triangles are kept."""
     count, period = model.network.values.size, samples_per_period(rows)
@@ -142,7 +142,7 @@ def _equations(
     sums: list[np.ndarray] = []
     for piece in pieces() if pieces is not None else [rows]:
         for part in parts_of(piece, count * rows.z.shape[1]):
-            found = [x.reshape(-1, count) for x in _whole_and_inertia(task, model, part, period)]
+            found = [x.reshape(-1, count) for x in _whole_and_inertia(problem, model, part, period)]
             if sums:
                 found = [triangle(np.vstack(pair)) for pair in zip(sums, found, strict=True)]
             sums = found
@@ -150,10 +150,10 @@ def _equations(
 
 
 def _whole_and_inertia(
-    task: Task, model: LearnedMechanism, rows: Rows, period: int
+    problem: Problem, model: LearnedMechanism, rows: Rows, period: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """From accelerations; in integral form where noise would drown them."""
-    if task.noise.matters:
+    if problem.noise.matters:
         windows = make_windows(rows, period)
         momenta, forces = (np.asarray(x) for x in _momenta_and_forces(model, rows))
         inertia = windows.integral_of_rate(momenta)
@@ -191,24 +191,24 @@ def _largest_mass(model: LearnedMechanism, values: np.ndarray) -> int:
 
 
 def _fitted(
-    task: Task, rows: Rows, blank: LearnedMechanism, support: np.ndarray
+    problem: Problem, rows: Rows, blank: LearnedMechanism, support: np.ndarray
 ) -> LearnedMechanism | None:
     # Accelerations of the further pieces are not exact; without noise the first one says it all.
-    pieces = pieces_of(task, rows) if task.noise.matters else None
-    model = _law(blank, _equations(task, blank, rows, pieces), support)
-    if task.refined:
+    pieces = pieces_of(problem, rows) if problem.noise.matters else None
+    model = _law(blank, _equations(problem, blank, rows, pieces), support)
+    if problem.refined:
         fixed = _largest_mass(model, np.asarray(model.network.values))
         free = np.array([int(k) for k in support if k != fixed] + _widths_of(model, support))
-        model = improved(task, model, rows, free)
-    return model if _is_law(task, model, rows) else None
+        model = improved(problem, model, rows, free)
+    return model if _is_law(problem, model, rows) else None
 
 
-def improved(task: Task, model: Any, rows: Rows, free: np.ndarray) -> Any:
+def improved(problem: Problem, model: Any, rows: Rows, free: np.ndarray) -> Any:
     """The model after a fit to the integrator's steps, or to rollouts where there is noise.
 
     **Arguments:**
 
-    - `task`: what is to be learned.
+    - `problem`: what is to be learned.
     - `model`: with coefficients that are nearly right, in its `network`.
     - `rows`: the training data.
     - `free`: which coefficients may change, by index.
@@ -217,12 +217,12 @@ def improved(task: Task, model: Any, rows: Rows, free: np.ndarray) -> Any:
 
     The model; as it was, if nothing is better.
     """
-    if not task.noise.matters:
-        return polish(model, rows, task.integrator, spread_of_accelerations(rows), free)
-    shots = make_shots(rows)
-    if shots is None:
+    if not problem.noise.matters:
+        return refine_steps(model, rows, problem.integrator, spread_of_accelerations(rows), free)
+    segments = make_segments(rows)
+    if segments is None:
         return model
-    return shoot(model, shots, task.integrator, task.noise, free)[0]
+    return refine_segments(model, segments, problem.integrator, problem.noise, free)[0]
 
 
 def _widths_of(model: LearnedMechanism, support: np.ndarray) -> list[int]:
@@ -231,14 +231,14 @@ def _widths_of(model: LearnedMechanism, support: np.ndarray) -> list[int]:
     return [int(k) + joints for k in support if k >= count - joints]
 
 
-def _is_law(task: Task, model: LearnedMechanism, rows: Rows) -> bool:
+def _is_law(problem: Problem, model: LearnedMechanism, rows: Rows) -> bool:
     """Whether its mass is regular, and it explains the accelerations at all."""
     masses, rates = (np.asarray(x) for x in _masses_and_rates(model, rows))
     if not (np.all(np.isfinite(masses)) and np.all(np.isfinite(rates))):
         return False
     if not np.max(np.linalg.cond(masses)) < _SINGULAR:
         return False
-    if task.noise.matters:
+    if problem.noise.matters:
         return True  # Accelerations are not known; rollouts will tell.
     missed = (rates - np.asarray(rows.a)) / np.asarray(spread_of_accelerations(rows))
     weight = trust(rows)[:, None]

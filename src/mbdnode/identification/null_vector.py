@@ -74,11 +74,11 @@ def candidate_supports(equations: Equations, most: int = 6) -> list[np.ndarray]:
         law, left = _law(equations, support)
         path.append((left, support))
         places = np.argsort(_price(equations, support, law))[:_TRIED]
-        trials = [np.delete(support, place) for place in places]
-        trials = [trial for trial in trials if np.any(equations.masses[trial])]
-        if not trials:
+        attempts = [np.delete(support, place) for place in places]
+        attempts = [trial for trial in attempts if np.any(equations.masses[trial])]
+        if not attempts:
             break
-        support = min(trials, key=lambda trial: _law(equations, trial)[1])
+        support = min(attempts, key=lambda trial: _law(equations, trial)[1])
     jumps = [
         (path[i + 1][0] / max(path[i][0], 1e-300), path[i][1].size, path[i][1])
         for i in range(len(path) - 1)

@@ -13,7 +13,7 @@ from mbdnode.training.rows import Noise, Rows
 
 
 @dataclass(frozen=True)
-class Task:
+class Problem:
     """What all candidates share.
 
     **Arguments:**
@@ -49,10 +49,10 @@ class Task:
         return ~np.isin(np.arange(len(self.noise.s)), self.estimated)
 
 
-def pieces_of(task: Task, rows: Rows) -> Pieces | None:
+def pieces_of(problem: Problem, rows: Rows) -> Pieces | None:
     """All pieces of the data, for the last fit; None for fits to what was not held out."""
     # What was held out was a part of the first piece, in whose place are rows of no weight.
-    return task.pieces if bool(np.all(np.asarray(rows.weight) > 0)) else None
+    return problem.pieces if bool(np.all(np.asarray(rows.weight) > 0)) else None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Least squares for what is linear in its unknowns.
 
 Over each step the data gives the mean acceleration, which is that in the middle of the step to
-second order. Columns have unit length; drawn features carry a ridge, given functions none. The
+second order. Columns have unit length; random features carry a ridge, given functions none. The
 accelerations are then corrected by what the steps show: where a step of the model ends beside the
 data, its acceleration was off by that much over the step,
 
@@ -11,12 +11,8 @@ and the fit is repeated. Each round shrinks what is left by about the square of 
 time in which the accelerations change.
 
 Data comes in pieces, which need not fit in memory together: of each only the triangular factor is
-kept, and a round is one pass over them.
-
-Data in parts, so that matrices with a column for every function stay small.
-
-A chunk of a hundred thousand rows is a few megabytes; its values of two thousand functions are two
-gigabytes. Least squares needs only the triangular factor of all parts, one after another.
+kept, and a round is one pass over them. A piece of a hundred thousand rows is a few megabytes, but
+its values of two thousand functions are two gigabytes, so large pieces are taken in parts.
 """
 
 from collections.abc import Callable, Iterator
@@ -93,7 +89,7 @@ def regress(
 
     - `model`: whose functions.
     - `pieces`: gives the training data, piece by piece, as often as it is called.
-    - `ridge`: on the drawn features, in units of a column's own length.
+    - `ridge`: on the random features, in units of a column's own length.
     - `integrator`: whose steps correct the accelerations.
     - `noise`: of the data; where it matters, the equations are taken in integral form.
 

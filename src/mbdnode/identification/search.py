@@ -19,7 +19,7 @@ import numpy as np
 
 from mbdnode.errors import UserError
 from mbdnode.identification.candidates import candidates, most_candidates
-from mbdnode.identification.problem import Candidate, Task
+from mbdnode.identification.problem import Candidate, Problem
 from mbdnode.identification.validation import (
     ValidationSplit,
     evenly,
@@ -70,7 +70,7 @@ Tell = Callable[[str, int, int, float], None]
 
 
 @dataclass(frozen=True)
-class Trial:
+class Attempt:
     """A candidate, its NRMSE over the whole validation split, and the model that made it."""
 
     candidate: Candidate
@@ -101,7 +101,7 @@ class Choice:
     **Arguments:**
 
     - `model`: fitted to all of the data.
-    - `trials`: every candidate that was tried, in order.
+    - `attempts`: every candidate that was tried, in order.
     - `chosen`: one of them.
     - `segments`: its errors over segments of the validation split, the longest first; shorter ones
         only where the longer are not predicted well.
@@ -111,8 +111,8 @@ class Choice:
     """
 
     model: Any
-    trials: tuple[Trial, ...]
-    chosen: Trial
+    attempts: tuple[Attempt, ...]
+    chosen: Attempt
     segments: tuple[SegmentError, ...]
     noise: Noise
     floor: float
@@ -162,11 +162,11 @@ def choose_law(
     noise = estimate_noise(early)
     early = filled_up(early, len(rows))
     contest = Contest(split)
-    trials = contest.trials
+    attempts = contest.attempts
 
     def say(what: str, done: int, total: int) -> None:
         if tell is not None:
-            tell(what, done, total, min((trial.error for trial in trials), default=np.inf))
+            tell(what, done, total, min((attempt.error for attempt in attempts), default=np.inf))
 
     def all_rows() -> Iterator[Rows]:
         yield rows
@@ -174,7 +174,7 @@ def choose_law(
             say("chunk", number, chunks)
             yield rows_of(system, minimal, piece, accelerations=False)
 
-    task = Task(
+    problem = Problem(
         system,
         get_integrator(integrator),
         refined,
@@ -190,66 +190,68 @@ def choose_law(
     # What was rounded on its way here cannot be met more closely either.
     floor = noise_in(split, noise)
     enough = max(_EXACT if refined else _ACCURATE, _NEARLY_IN_NOISE * floor)
-    for candidate in candidates(task, early):
+    for candidate in candidates(problem, early):
         model = candidate.fit(early)
-        error = np.inf if model is None else validation_error(task, model, split)
-        trials.append(Trial(candidate, error, model))
-        say("form", len(trials), most_candidates(task))
-        if error < enough or (noise.matters and contest.stalled(task)):
+        error = np.inf if model is None else validation_error(problem, model, split)
+        attempts.append(Attempt(candidate, error, model))
+        say("form", len(attempts), most_candidates(problem))
+        if error < enough or (noise.matters and contest.stalled(problem)):
             break
-        if error < _INTEGRATORS_OWN and task.integrator.order >= 4 and not noise.matters:
+        if error < _INTEGRATORS_OWN and problem.integrator.order >= 4 and not noise.matters:
             # Data of another integrator cannot be met more closely than this one is exact.
-            enough = max(enough, 2 * integrator_error(task, model, split))
+            enough = max(enough, 2 * integrator_error(problem, model, split))
             if error < enough:
                 break
-    chosen = contest.choose(task, enough, _NEARLY_IN_NOISE if noise.matters else _NEARLY)
-    segments = contest.segments(task, chosen, floor)
+    chosen = contest.choose(problem, enough, _NEARLY_IN_NOISE if noise.matters else _NEARLY)
+    segments = contest.segments(problem, chosen, floor)
     model = chosen.candidate.fit(rows)
     if model is None:
         model = chosen.model  # All of the data defeats what a part of it supports.
     if isinstance(model, LearnedMechanism):
         model = model.without_zeros()
-    return Choice(model, tuple(trials), chosen, segments, noise, floor, time.perf_counter() - start)
+    return Choice(
+        model, tuple(attempts), chosen, segments, noise, floor, time.perf_counter() - start
+    )
 
 
 class Contest:
-    """The trials so far, and their errors over segments of every length that was looked at."""
+    """The attempts so far, and their errors over segments of every length that was looked at."""
 
     def __init__(self, split: ValidationSplit):
         self.split = split
-        self.trials: list[Trial] = []
+        self.attempts: list[Attempt] = []
         self._errors: dict[tuple[int, int], float] = {}
 
-    def errors(self, task: Task, level: int) -> list[float]:
-        """Of all trials, over segments of one length."""
-        return [self._error(task, place, level) for place in range(len(self.trials))]
+    def errors(self, problem: Problem, level: int) -> list[float]:
+        """Of all attempts, over segments of one length."""
+        return [self._error(problem, place, level) for place in range(len(self.attempts))]
 
-    def _error(self, task: Task, place: int, level: int) -> float:
-        trial = self.trials[place]
-        if level == 0 or trial.model is None:
-            return trial.error
+    def _error(self, problem: Problem, place: int, level: int) -> float:
+        attempt = self.attempts[place]
+        if level == 0 or attempt.model is None:
+            return attempt.error
         if (place, level) not in self._errors:
-            found = validation_error(task, trial.model, self.split, level)
+            found = validation_error(problem, attempt.model, self.split, level)
             self._errors[place, level] = found
         return self._errors[place, level]
 
-    def level(self, task: Task) -> int:
+    def level(self, problem: Problem) -> int:
         """The longest segments that a candidate predicts; the shortest ones if none does."""
         for level in range(self.split.levels):
-            if min(self.errors(task, level), default=np.inf) < _PREDICTED:
+            if min(self.errors(problem, level), default=np.inf) < _PREDICTED:
                 return level
         return self.split.levels - 1
 
-    def stalled(self, task: Task) -> bool:
+    def stalled(self, problem: Problem) -> bool:
         """Whether richer candidates have not been better for a while; the rest would fit noise."""
-        if len(self.trials) <= _WHILE:
+        if len(self.attempts) <= _WHILE:
             return False
-        errors = self.errors(task, self.level(task))
+        errors = self.errors(problem, self.level(problem))
         return min(errors[:-_WHILE]) < _NEARLY_IN_NOISE * min(errors[-_WHILE:])
 
-    def choose(self, task: Task, enough: float, nearly: float) -> Trial:
+    def choose(self, problem: Problem, enough: float, nearly: float) -> Attempt:
         """The simplest of those that do nearly as well as the best."""
-        errors = self.errors(task, self.level(task))
+        errors = self.errors(problem, self.level(problem))
         best = min(errors, default=np.inf)
         if not np.isfinite(best):
             raise UserError(
@@ -257,13 +259,13 @@ class Contest:
                 "data, leave the structure open, or train a network with fit."
             )
         chosen = next(i for i, error in enumerate(errors) if error <= max(nearly * best, enough))
-        return self.trials[chosen]
+        return self.attempts[chosen]
 
-    def segments(self, task: Task, chosen: Trial, floor: float) -> tuple[SegmentError, ...]:
+    def segments(self, problem: Problem, chosen: Attempt, floor: float) -> tuple[SegmentError, ...]:
         """How well the chosen one predicts, down to the first length that it predicts well."""
         found = []
         for level in range(self.split.levels):
-            error = self._error(task, self.trials.index(chosen), level)
+            error = self._error(problem, self.attempts.index(chosen), level)
             moved = min(1.0, unaccelerated_error(self.split, level))
             good = error < max(_GOOD * moved, _NEAR * floor)
             seconds = 0.0 if self.split.steps is not None else self.split.segments(level).seconds

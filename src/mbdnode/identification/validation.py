@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.identification.initial_states import end_states, last_windows
-from mbdnode.identification.problem import Task
+from mbdnode.identification.problem import Problem
 from mbdnode.scoring import column_scales, nrmse_of, row_errors
 from mbdnode.training.rows import (
     Noise,
@@ -154,12 +154,12 @@ def evenly(count: int) -> np.ndarray:
     return np.linspace(0, count - 1, min(count, MOST_SEGMENTS)).astype(int)
 
 
-def validation_error(task: Task, model: Any, split: ValidationSplit, level: int = 0) -> float:
+def validation_error(problem: Problem, model: Any, split: ValidationSplit, level: int = 0) -> float:
     """The NRMSE over the segments of one length.
 
     **Arguments:**
 
-    - `task`: what is to be learned.
+    - `problem`: what is to be learned.
     - `model`: fitted to what is not in the split.
     - `split`: to be predicted.
     - `level`: of the segments' length.
@@ -171,14 +171,16 @@ def validation_error(task: Task, model: Any, split: ValidationSplit, level: int 
     segments = split.segments(level)
     rows = segments.after
     if split.steps is not None:
-        missed = _step_errors(model, rows, task.integrator, spread_of_accelerations(rows))
+        missed = _step_errors(model, rows, problem.integrator, spread_of_accelerations(rows))
         error = float(jnp.sqrt(jnp.mean(missed[:, : rows.z.shape[1]] ** 2)))
         return error if np.isfinite(error) else np.inf
-    if segments.windows is not None and task.noise.matters:
+    if segments.windows is not None and problem.noise.matters:
         # As measured, a prediction would begin beside the path by the noise.
-        found = end_states(model, segments.windows, task.integrator, task.noise, task.measured)
+        found = end_states(
+            model, segments.windows, problem.integrator, problem.noise, problem.measured
+        )
         rows = _begun_at(rows, *found)
-    path = _states(*_rolled_out(model, rows, task.integrator))
+    path = _states(*_rolled_out(model, rows, problem.integrator))
     return nrmse_of(_errors(segments, path, _states(rows.z_next, rows.s_next), split.scales))
 
 
@@ -211,12 +213,12 @@ def unaccelerated_error(split: ValidationSplit, level: int) -> float:
     return nrmse_of(_errors(segments, straight, _states(rows.z_next, rows.s_next), split.scales))
 
 
-def integrator_error(task: Task, model: Any, split: ValidationSplit) -> float:
+def integrator_error(problem: Problem, model: Any, split: ValidationSplit) -> float:
     """By how much the integrator's own steps move the model's rollouts over the whole ends.
 
     **Arguments:**
 
-    - `task`, `model`, `split`: as for `validation_error`.
+    - `problem`, `model`, `split`: as for `validation_error`.
 
     **Returns:**
 
@@ -225,8 +227,8 @@ def integrator_error(task: Task, model: Any, split: ValidationSplit) -> float:
     if split.steps is not None:
         return 0.0
     segments = split.segments(0)
-    coarse = _states(*_rolled_out(model, segments.after, task.integrator))
-    fine = _states(*_rolled_out(model, _halved(segments.after), task.integrator))
+    coarse = _states(*_rolled_out(model, segments.after, problem.integrator))
+    fine = _states(*_rolled_out(model, _halved(segments.after), problem.integrator))
     each = _errors(segments, fine[:, 1::2], coarse, split.scales)
     return max(nrmse_of([one]) for one in each)
 
