@@ -4,11 +4,13 @@ import importlib
 import importlib.util
 import re
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 import yaml
 
+from mbdnode.recipes import RECIPES
 from mbdnode.reproduction.cases import CASES
 
 ROOT = Path(__file__).parent.parent
@@ -76,8 +78,10 @@ def test_pages_that_show_python_are_those_that_need_it():
 def test_code_on_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": page}
-    for number, block in enumerate(blocks(page), 1):
-        exec(compile(block, f"{page}, block {number}", "exec"), names)
+    # A page may add a recipe, which must not be there for other tests.
+    with mock.patch.dict(RECIPES):
+        for number, block in enumerate(blocks(page), 1):
+            exec(compile(block, f"{page}, block {number}", "exec"), names)
 
 
 def test_page_on_extending_shows_the_class_of_the_example():

@@ -7,6 +7,7 @@ import pytest
 from mbdnode.mechanisms import SingleMassSpring, SinglePendulum, SliderCrank
 from mbdnode.models import KINDS, LAW, MBDNODE, MODELS
 from mbdnode.testing import check_model
+from mbdnode.training.objectives import OBJECTIVES
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != LAW])
@@ -66,3 +67,8 @@ def test_model_that_is_not_finite_is_refused():
     rates = lambda self, t, z, s, u, mu: (s, jnp.log(z - 10.0))  # noqa: E731
     with pytest.raises(AssertionError, match="not finite"):
         check_model(broken(minimal_rates=rates))
+
+
+def test_every_network_names_what_training_makes_small():
+    for kind in KINDS.values():
+        assert (kind.objective in OBJECTIVES) != kind.is_law
