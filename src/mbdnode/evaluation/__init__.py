@@ -8,7 +8,9 @@ from mbdnode.evaluation.control import JacobianError, jacobian_error, loop_diffe
 from mbdnode.evaluation.energy import energy, energy_drift
 from mbdnode.evaluation.holdout import Holdout, hold_out_runs, separate_files, split, split_runs
 from mbdnode.evaluation.horizon import Horizon, measure_horizon
-from mbdnode.evaluation.judging import (
+from mbdnode.evaluation.metrics import Metrics, evaluate, nrmse
+from mbdnode.evaluation.reactions import Reactions, reactions
+from mbdnode.evaluation.scores import (
     ColumnScore,
     HeldOut,
     RunScore,
@@ -18,8 +20,6 @@ from mbdnode.evaluation.judging import (
     predict_runs,
     score,
 )
-from mbdnode.evaluation.metrics import Metrics, evaluate, nrmse
-from mbdnode.evaluation.reactions import Reactions, reactions
 
 __all__ = [
     "ColumnScore",

@@ -15,7 +15,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.evaluation.judging import begin_at, predict, rows_before, table_of
+from mbdnode.evaluation.scores import begin_at, predict, rows_before, table_of
 from mbdnode.identification import estimate_states
 from mbdnode.multibody import AbstractSystem
 from mbdnode.scoring import LIMIT, row_errors

@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 from mbdnode.evaluation import HeldOut, Horizon, energy, percent
-from mbdnode.evaluation.judging import predicted_rows
+from mbdnode.evaluation.scores import predicted_rows
 from mbdnode.multibody import AbstractMechanism, AbstractSystem, resolve_parameters
 from mbdnode.report import panels
 from mbdnode.report.style import COLORS, MUTED, new_figure, styled, symbol

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from mbdnode.data.atomic import replace_file
 from mbdnode.evaluation import HeldOut, RunScore, percent
-from mbdnode.evaluation.judging import predicted_rows
+from mbdnode.evaluation.scores import predicted_rows
 from mbdnode.formatting import as_printed, seconds_text
 from mbdnode.multibody import AbstractMechanism, constraint_counts, resolve_parameters
 from mbdnode.report import animation

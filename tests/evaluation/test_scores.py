@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mbdnode.evaluation import HeldOut, percent, score
-from mbdnode.evaluation.judging import rows_before
+from mbdnode.evaluation.scores import rows_before
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.multibody import Coordinate, angle
 from mbdnode.scoring import LIMIT, column_scales, nrmse_of, row_errors
