@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 import yaml
 
+import mbdnode
+from mbdnode.data.logs import formats
+from mbdnode.models import KINDS
 from mbdnode.recipes import RECIPES
 from mbdnode.reproduction.cases import CASES
 
@@ -78,8 +81,9 @@ def test_pages_that_show_python_are_those_that_need_it():
 def test_code_on_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": page}
-    # A page may add a recipe, which must not be there for other tests.
-    with mock.patch.dict(RECIPES):
+    # What a page registers must not be there for other tests.
+    monkeypatch.setattr(formats, "FORMATS", [*formats.FORMATS])
+    with mock.patch.dict(RECIPES), mock.patch.dict(KINDS):
         for number, block in enumerate(blocks(page), 1):
             exec(compile(block, f"{page}, block {number}", "exec"), names)
 
@@ -124,6 +128,11 @@ def test_every_public_room_has_a_page_in_the_reference():
     rooms = {path.parent.name for path in (ROOT / "src" / "mbdnode").glob("*/__init__.py")}
     internal = {"cli", "report"}  # commands say --help; drawings serve the pages that we write
     assert {r for r in rooms - internal if f"::: mbdnode.{r}\n" not in shown} == set()
+
+
+def test_reference_lists_the_names_at_the_root():
+    shown = re.findall(r"`(\w+)`", (DOCS / "api" / "index.md").read_text())
+    assert {name for name in mbdnode.__all__ if name not in shown} == set()
 
 
 @pytest.mark.parametrize("page", [page for page in SITE if page.startswith("api/")])

@@ -25,7 +25,7 @@ from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
 from mbdnode.integrators import AbstractIntegrator, Adaptive
-from mbdnode.models import MBDNODE
+from mbdnode.models import AbstractRateModel
 from mbdnode.multibody import (
     AbstractSystem,
     Partition,
@@ -125,7 +125,10 @@ Units = tuple[Float[Array, " nq"], Float[Array, " nq"]]
 
 
 def predict(
-    model: MBDNODE, integrator: AbstractIntegrator, config: TrainingConfig, window: Windows
+    model: AbstractRateModel,
+    integrator: AbstractIntegrator,
+    config: TrainingConfig,
+    window: Windows,
 ) -> tuple[Float[Array, "w nz"], Float[Array, "w ns"]]:
     """The minimal coordinates and their rates after each step of the window."""
     index = np.array(model.minimal)
@@ -181,7 +184,7 @@ def _predict_by_adjoint(model, integrator, window: Windows, z, s):
 
 
 def window_loss(
-    model: MBDNODE,
+    model: AbstractRateModel,
     integrator: AbstractIntegrator,
     config: TrainingConfig,
     partition: Partition,
@@ -215,7 +218,7 @@ def window_loss(
 
 
 def window_errors(
-    model: MBDNODE,
+    model: AbstractRateModel,
     integrator: AbstractIntegrator,
     config: TrainingConfig,
     partition: Partition,
@@ -238,7 +241,7 @@ def window_errors(
     return jnp.concatenate([positions.reshape(-1), velocities.reshape(-1)])
 
 
-def _errors(model: MBDNODE, config, partition: Partition, window: Windows, units, z, s):
+def _errors(model: AbstractRateModel, config, partition: Partition, window: Windows, units, z, s):
     """Of positions and of velocities, in their units, at every step of the window."""
     index = np.array(model.minimal)
     if config.loss == "full" and len(index) < len(model.coordinates):
@@ -260,7 +263,7 @@ def complete_window(model, partition: Partition, window: Windows, z, s):
     return jax.vmap(one)(window.t[1:], z, s, jax.lax.stop_gradient(window.q[1:]))
 
 
-def soft_residual(model: MBDNODE, window: Windows, q, v) -> Float[Array, " k"]:
+def soft_residual(model: AbstractRateModel, window: Windows, q, v) -> Float[Array, " k"]:
     """Residuals of position and velocity at every predicted state, in one vector."""
     body = model.body
 

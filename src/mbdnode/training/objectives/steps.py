@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from mbdnode.errors import UserError
 from mbdnode.integrators import AbstractIntegrator, Adaptive, get_integrator
-from mbdnode.models import MBDNODE
+from mbdnode.models import AbstractRateModel
 from mbdnode.multibody import Partition, choose_partition, resolve_parameters
 from mbdnode.recipes import TrainingConfig
 from mbdnode.training.losses import (
@@ -70,7 +70,7 @@ class StepObjective(AbstractObjective):
         return multipliers + 2 * self.config.penalty * jax.vmap(residual)(self.examples)
 
 
-def check_steps(model: MBDNODE, config: TrainingConfig) -> None:
+def check_steps(model: AbstractRateModel, config: TrainingConfig) -> None:
     """Raise `UserError` for an integrator that does not suit model, gradient or precision."""
     integrator = get_integrator(config.integrator)
     if integrator.needs_separable and not model.separable:
@@ -96,9 +96,7 @@ def check_steps(model: MBDNODE, config: TrainingConfig) -> None:
         )
 
 
-def prepare_steps(
-    model: MBDNODE, data: Dataset, config: TrainingConfig
-) -> tuple[MBDNODE, StepObjective]:
+def prepare_steps(model: Any, data: Dataset, config: TrainingConfig) -> tuple[Any, StepObjective]:
     """Cut the data into windows."""
     windows = cut(model, data, config.window)
     if model.settings.scaling:
@@ -111,7 +109,7 @@ def prepare_steps(
     return model, StepObjective(windows, integrator, partition, config, units)
 
 
-def own_partition(model: MBDNODE, windows: Windows) -> Partition:
+def own_partition(model: AbstractRateModel, windows: Windows) -> Partition:
     """The model's own split; its minimal coordinates are named, so any configuration serves."""
     mu = resolve_parameters(model)
     return choose_partition(model, jnp.zeros(()), jnp.asarray(windows.q[0, 0], float), mu)
