@@ -101,7 +101,7 @@ def cart_pole(t, y):
 
 
 def crank_kinematics(theta):
-    """Rod angle, rod centre and slider position of the slider-crank, with two derivatives by theta.
+    """Rod angle, rod center and slider position of the slider-crank, with two derivatives by theta.
 
     Returns `(value, first, second)` for each of phi, x2, y2, x3.
     """

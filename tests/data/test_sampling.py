@@ -10,7 +10,7 @@ from mbdnode.mechanisms import SingleMassSpring, SliderCrank
 from mbdnode.simulation import simulate
 from mbdnode.trajectory import State
 
-BOX = {
+BOUNDS = {
     "theta1": (0.0, 2 * np.pi),
     "theta1_dot": (-4.0, 4.0),
     "F": (-10.0, 10.0),
@@ -22,13 +22,13 @@ COUNT = 20
 
 @pytest.fixture(scope="module")
 def samples():
-    (block,) = sample_accelerations(SliderCrank(), BOX, COUNT, seed=3)
+    (block,) = sample_accelerations(SliderCrank(), BOUNDS, COUNT, seed=3)
     return block
 
 
 def test_draws_fill_their_ranges(samples):
     for column, name in ((samples.q[:, CRANK], "theta1"), (samples.v[:, OMEGA], "theta1_dot")):
-        low, high = BOX[name]
+        low, high = BOUNDS[name]
         assert np.all((column >= low) & (column <= high))
         assert np.ptp(column) > (high - low) / 2
     assert np.all(np.abs(samples.u) <= 10)
@@ -38,7 +38,7 @@ def test_draws_fill_their_ranges(samples):
 def test_drawn_states_meet_the_rod_kinematics(samples):
     minimal = np.stack([samples.q[:, CRANK], samples.v[:, OMEGA]], axis=1)
     found = np.concatenate([samples.q, samples.v], axis=1)
-    # Lengths of a few metres and velocities of up to ten, at round-off.
+    # Lengths of a few meters and velocities of up to ten, at round-off.
     np.testing.assert_allclose(found, slider_crank_state(minimal), atol=1e-13)
 
 
@@ -58,7 +58,7 @@ def test_dependent_accelerations_are_the_change_of_the_velocities(samples):
 
 
 def test_draws_do_not_depend_on_the_blocks(samples):
-    blocks = list(sample_accelerations(SliderCrank(), BOX, COUNT, seed=3, block=8))
+    blocks = list(sample_accelerations(SliderCrank(), BOUNDS, COUNT, seed=3, block=8))
     assert [len(block) for block in blocks] == [8, 8, 4]
     joined = jax.tree.map(lambda *x: np.concatenate(x), *blocks)
     assert np.array_equal(joined.u, samples.u)
@@ -68,13 +68,13 @@ def test_draws_do_not_depend_on_the_blocks(samples):
 
 
 def test_another_seed_draws_others(samples):
-    (other,) = sample_accelerations(SliderCrank(), BOX, COUNT, seed=4)
+    (other,) = sample_accelerations(SliderCrank(), BOUNDS, COUNT, seed=4)
     assert not np.any(np.isin(other.u, samples.u))
 
 
 def test_every_draw_stays_on_the_branch_of_the_guess():
     guess = {"theta2": np.pi, "x2": -1.0, "x3": -2.0}
-    (left,) = sample_accelerations(SliderCrank(), BOX, COUNT, seed=3, guess=guess)
+    (left,) = sample_accelerations(SliderCrank(), BOUNDS, COUNT, seed=3, guess=guess)
     theta1, theta2, x3 = left.q[:, CRANK], left.q[:, 5], left.q[:, 6]
     assert np.all(np.cos(theta2) < 0)
     expected = 2 * np.cos(theta1) - 4 * np.sqrt(1 - np.sin(theta1) ** 2 / 4)
@@ -85,20 +85,23 @@ def test_configurations_that_cannot_be_reached_are_refused():
     # A crank of 2 m on a rod of 1 m only swings by 30 degrees.
     short = {"r": 1.0}
     with pytest.raises(ValueError, match=r"cannot be moved.*theta1 = .*Narrow"):
-        list(sample_accelerations(SliderCrank(), BOX, COUNT, parameters=short))
+        list(sample_accelerations(SliderCrank(), BOUNDS, COUNT, parameters=short))
 
 
 @pytest.mark.parametrize(
     ("ranges", "message"),
     [
-        ({k: v for k, v in BOX.items() if k != "F"}, "No range for 'F'.*theta1, theta1_dot, F, T"),
-        ({k: v for k, v in BOX.items() if k != "theta1_dot"}, "No range for 'theta1_dot'"),
-        ({**BOX, "theta2": (0.0, 1.0)}, "'theta2'"),
-        ({**BOX, "thetal": (0.0, 1.0)}, "'thetal'.*Did you mean 'theta1'"),
-        ({**BOX, "F": (1.0, -1.0)}, r"range of 'F' is \(1.0, -1.0\).*least first"),
-        ({**BOX, "F": (1.0, 1.0)}, "range of 'F'"),
-        ({**BOX, "T": (0.0, np.inf)}, "range of 'T'.*finite"),
-        ({**BOX, "T": (np.nan, 1.0)}, "range of 'T'.*finite"),
+        (
+            {k: v for k, v in BOUNDS.items() if k != "F"},
+            "No range for 'F'.*theta1, theta1_dot, F, T",
+        ),
+        ({k: v for k, v in BOUNDS.items() if k != "theta1_dot"}, "No range for 'theta1_dot'"),
+        ({**BOUNDS, "theta2": (0.0, 1.0)}, "'theta2'"),
+        ({**BOUNDS, "thetal": (0.0, 1.0)}, "'thetal'.*Did you mean 'theta1'"),
+        ({**BOUNDS, "F": (1.0, -1.0)}, r"range of 'F' is \(1.0, -1.0\).*min first"),
+        ({**BOUNDS, "F": (1.0, 1.0)}, "range of 'F'"),
+        ({**BOUNDS, "T": (0.0, np.inf)}, "range of 'T'.*finite"),
+        ({**BOUNDS, "T": (np.nan, 1.0)}, "range of 'T'.*finite"),
     ],
 )
 def test_bad_ranges_are_refused_before_anything_is_drawn(ranges, message):
@@ -109,11 +112,11 @@ def test_bad_ranges_are_refused_before_anything_is_drawn(ranges, message):
 @pytest.mark.parametrize("sizes", [{"count": 0}, {"count": 5, "block": 0}])
 def test_nothing_to_draw_is_refused(sizes):
     with pytest.raises(ValueError, match="at least 1"):
-        sample_accelerations(SliderCrank(), BOX, **sizes)
+        sample_accelerations(SliderCrank(), BOUNDS, **sizes)
 
 
 def test_sampled_steps_are_those_of_simulate_one_by_one():
-    steps = StepStream(SliderCrank(), BOX, 3, 0.02, seed=3).chunk(0).trajectories[0]
+    steps = StepStream(SliderCrank(), BOUNDS, 3, 0.02, seed=3).chunk(0).trajectories[0]
     assert steps.q.shape == (3, 2, 9)
     assert bool(np.all(steps.status.ok))
     for number in range(3):

@@ -21,7 +21,7 @@ def test_a_rocker_named_as_independent_passes_its_dead_points(by_rocker):
     assert float(np.ptp(by_rocker["crank"])) > 4 * np.pi
     turns = np.count_nonzero(np.diff(np.sign(by_rocker["rocker_dot"])))
     assert turns >= 4
-    # Links of about a metre and rates of about ten: round-off is 1e-16 and 1e-15.
+    # Links of about a meter and rates of about ten: round-off is 1e-16 and 1e-15.
     assert float(by_rocker.position_residual.max()) <= 1e-14
     assert float(by_rocker.velocity_residual.max()) <= 1e-13
 

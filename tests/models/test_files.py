@@ -185,11 +185,11 @@ def test_weight_that_is_not_finite_is_refused(value, saved):
 
 def test_mechanism_of_a_model_file_is_no_larger_than_one_of_a_toml_file(tmp_path, saved):
     path, arrays, header = saved
-    parts = {f"b{i}": {"centre": [float(i), 0.0]} for i in range(20_000)}
+    parts = {f"b{i}": {"center": [float(i), 0.0]} for i in range(20_000)}
     rewrite(path, arrays, {**header, "definition": {"bodies": parts}})
     with pytest.raises(ValueError, match=r"20,000 parts.*at most"):
         load(path)
-    text = "\n".join(f"[bodies.{name}]\ncentre=[0.0,0.0]" for name in parts)
+    text = "\n".join(f"[bodies.{name}]\ncenter=[0.0,0.0]" for name in parts)
     with pytest.raises(ValueError, match=r"20,000 parts.*at most"):
         from_text(text)
 

@@ -214,7 +214,7 @@ class UnknownReference(Rod):
     ("broken", "rule"),
     [
         (AsymmetricMass, "M is symmetric': off by 1e-06"),
-        (NegativeMass, "no motion is without inertia': the least eigenvalue .* is -2"),
+        (NegativeMass, "no motion is without inertia': the smallest eigenvalue .* is -2"),
         (MasslessDirection, "no motion is without inertia"),
         (OneForceTooMany, r"one force for each coordinate': it is \(3,\), not \(2,\)"),
         (MassThatRaises, "M is square.*raised KeyError: 'm'"),

@@ -24,13 +24,13 @@ FILES = {
 }
 CRANK = """
 [bodies.crank]
-centre = [1.0, 0.0]
+center = [1.0, 0.0]
 coordinates = ["x1", "y1", "theta1"]
 [bodies.rod]
-centre = [4.0, 0.0]
+center = [4.0, 0.0]
 coordinates = ["x2", "y2", "theta2"]
 [bodies.slider]
-centre = [6.0, 0.0]
+center = [6.0, 0.0]
 coordinates = ["x3", "y3", "theta3"]
 [joints.bearing]
 type = "revolute"

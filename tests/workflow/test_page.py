@@ -389,7 +389,7 @@ def test_system_without_masses_is_drawn_and_has_no_energy():
         """
         name = "link"
         [bodies.link]
-        centre = [1.0, 0.0]
+        center = [1.0, 0.0]
         [joints.pin]
         type = "revolute"
         bodies = ["ground", "link"]

@@ -24,7 +24,7 @@ number = 3
 
 ROD = """
 [bodies.rod]
-centre = [0.5, 0.0]
+center = [0.5, 0.0]
 mass = 1.0
 inertia = 0.1
 [joints.pin]

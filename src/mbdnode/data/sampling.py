@@ -1,10 +1,10 @@
 """Uniform samples of a mechanism's accelerations, streamed in blocks of bounded size.
 
-The paper trains the slider-crank on independent draws of `(theta1, theta1', F, T)`. Each draw is
+The paper trains the slider-crank on independent samples of `(theta1, theta1', F, T)`. Each is
 completed to a whole state by Newton's method, from the nearest of a few hundred anchors: states
 spread over the range, each reached from the reference configuration in small steps. A mechanism
 that can be assembled in several ways must stay in one of them: the ways are separated by
-configurations where `det C_d` vanishes, so a draw is accepted when `det C_d` has its anchor's
+configurations where `det C_d` vanishes, so a sample is accepted when `det C_d` has its anchor's
 sign, and is otherwise followed from the reference in small steps too.
 """
 
@@ -40,7 +40,7 @@ from mbdnode.trajectory import Samples, State
 # loop has been seen to wait for itself for ever. A thousand at once is as fast.
 BLOCK = 1_024
 _PATH_STEPS = 64
-# Anchors, and draws that are followed, come in blocks of this many.
+# Anchors, and samples that are followed, come in blocks of this many.
 _PATH_BLOCK = 256
 
 
@@ -63,17 +63,17 @@ def sample_accelerations(
     guess: Mapping[str, float] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Iterator[Samples]:
-    """Draw states and inputs uniformly, and compute the accelerations there.
+    """Sample states and inputs uniformly, and compute the accelerations there.
 
-    The draws depend on the seed alone, not on the size of the blocks.
+    The samples depend on the seed alone, not on the size of the blocks.
 
     **Arguments:**
 
     - `mechanism`: whose accelerations; its constraints must not depend on time.
-    - `ranges`: least and greatest value, by name, of every independent coordinate, of its rate,
+    - `ranges`: min and max, by name, of every independent coordinate, of its rate,
         and of every input.
     - `count`: how many samples in all.
-    - `seed`: of the draws, a number or several.
+    - `seed`: of the samples, a number or several.
     - `block`: how many at a time; memory is a few blocks, whatever the count.
     - `guess`: of the reference configuration, where the mechanism can be assembled in two ways.
     - `parameters`: values other than the defaults.
@@ -84,11 +84,11 @@ def sample_accelerations(
     """
     if count < 1 or block < 1:
         raise UserError(f"count is {count} and block is {block}; both must be at least 1.")
-    return Sampler(mechanism, ranges, guess, parameters).draw(count, seed, block)
+    return Sampler(mechanism, ranges, guess, parameters).sample(count, seed, block)
 
 
 class Sampler:
-    """What all draws from one box share: the partition and the anchors.
+    """What all samples within the same bounds share: the partition and the anchors.
 
     **Arguments:**
 
@@ -110,26 +110,26 @@ class Sampler:
 
     @functools.cached_property
     def anchors(self) -> _Anchors:
-        """Evenly spread, since the farthest draw from its anchor sets the pace of all."""
+        """Evenly spread, since the farthest sample from its anchor sets the pace of all."""
         spread = Halton(self.low.shape[0], scramble=False).random(_PATH_BLOCK)
         spread = jnp.asarray(self.low + (self.high - self.low) * spread)
         return _anchors(self.mechanism, self.partition, self.reference, self.mu, spread)
 
-    def draw(self, count: int, seed: Any, block: int = BLOCK) -> Iterator[Samples]:
+    def sample(self, count: int, seed: Any, block: int = BLOCK) -> Iterator[Samples]:
         """As many samples, block by block."""
         mechanism, partition, mu = self.mechanism, self.partition, self.mu
         random = np.random.default_rng(seed)
         block = min(block, count)
         for first in range(0, count, block):
             size = min(block, count - first)
-            drawn = random.uniform(self.low, self.high, (size, self.low.shape[0]))
+            points = random.uniform(self.low, self.high, (size, self.low.shape[0]))
             # One shape for every block, so that the last one is not compiled anew.
-            padded = jnp.asarray(np.resize(drawn, (block, drawn.shape[1])))
+            padded = jnp.asarray(np.resize(points, (block, points.shape[1])))
             samples, accepted = _evaluate(mechanism, partition, self.anchors, mu, padded)
             lost = np.flatnonzero(~np.asarray(accepted)[:size])
             if lost.size:
                 reference = self.reference
-                samples = _follow(mechanism, partition, reference, mu, drawn, samples, lost)
+                samples = _follow(mechanism, partition, reference, mu, points, samples, lost)
             whole = size == block
             yield samples if whole else jax.tree.map(lambda x: x[:size], samples)  # noqa: B023
 
@@ -147,15 +147,15 @@ def _bounds(mechanism, partition: Partition, ranges) -> tuple[np.ndarray, np.nda
         low, high = ranges[name]
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
             raise UserError(
-                f"The range of {name!r} is ({low}, {high}); give two finite numbers, least first."
+                f"The range of {name!r} is ({low}, {high}); give two finite numbers, min first."
             )
     bounds = np.array([ranges[name] for name in names], float)
     return bounds[:, 0], bounds[:, 1]
 
 
 @eqx.filter_jit
-def _anchors(mechanism, partition: Partition, reference: State, mu: Params, drawn) -> _Anchors:
-    """Follow paths to the drawn positions; those that cannot be reached fall back to the start."""
+def _anchors(mechanism, partition: Partition, reference: State, mu: Params, points) -> _Anchors:
+    """Follow paths to the positions; those that cannot be reached fall back to the start."""
     t = jnp.zeros(())
 
     def one(row):
@@ -168,12 +168,12 @@ def _anchors(mechanism, partition: Partition, reference: State, mu: Params, draw
         position = partition.position.take_independent(q)
         return _Anchors(position, q, slope, tangent.orientation)
 
-    return jax.vmap(one)(drawn)
+    return jax.vmap(one)(points)
 
 
 @eqx.filter_jit
-def _evaluate(mechanism, partition: Partition, anchors: _Anchors, mu: Params, drawn):
-    """Complete every draw from its nearest anchor, and say which may be accepted."""
+def _evaluate(mechanism, partition: Partition, anchors: _Anchors, mu: Params, points):
+    """Complete every sample from its nearest anchor, and say which may be accepted."""
     t = jnp.zeros(())
     width = jnp.std(anchors.positions, axis=0)
     width = jnp.where(width > 0, width, 1.0)
@@ -192,7 +192,7 @@ def _evaluate(mechanism, partition: Partition, anchors: _Anchors, mu: Params, dr
         same = side == anchors.orientation[nearest]
         return _sample(mechanism, t, q, v, u, tangent, mu), solved & same
 
-    return jax.vmap(one)(drawn)
+    return jax.vmap(one)(points)
 
 
 def _sample(mechanism, t, q, v, u, tangent, mu) -> Samples:
@@ -206,11 +206,11 @@ def _parts(partition: Partition, row):
     return row[:nz], row[nz : nz + ns], row[nz + ns :]
 
 
-def _follow(mechanism, partition, reference, mu, drawn, samples: Samples, lost) -> Samples:
-    """Complete the draws that a single Newton solve did not, by following a path to them."""
+def _follow(mechanism, partition, reference, mu, points, samples: Samples, lost) -> Samples:
+    """Complete the samples that a single Newton solve did not, by following a path to them."""
     for first in range(0, lost.size, _PATH_BLOCK):
         rows = lost[first : first + _PATH_BLOCK]
-        padded = np.resize(drawn[rows], (_PATH_BLOCK, drawn.shape[1]))
+        padded = np.resize(points[rows], (_PATH_BLOCK, points.shape[1]))
         found, solved = _evaluate_path(mechanism, partition, reference, mu, jnp.asarray(padded))
         if not np.all(np.asarray(solved)[: rows.size]):
             bad = padded[int(np.argmin(np.asarray(solved)[: rows.size]))]
@@ -226,8 +226,8 @@ def _follow(mechanism, partition, reference, mu, drawn, samples: Samples, lost) 
 
 
 @eqx.filter_jit
-def _evaluate_path(mechanism, partition: Partition, reference: State, mu: Params, drawn):
-    """Complete every draw by following a path from the reference."""
+def _evaluate_path(mechanism, partition: Partition, reference: State, mu: Params, points):
+    """Complete every sample by following a path from the reference."""
     t = jnp.zeros(())
 
     def one(row):
@@ -236,7 +236,7 @@ def _evaluate_path(mechanism, partition: Partition, reference: State, mu: Params
         q, v, tangent, solved = complete(mechanism, partition, t, z, s, near, mu)
         return _sample(mechanism, t, q, v, u, tangent, mu), solved & good
 
-    return jax.vmap(one)(drawn)
+    return jax.vmap(one)(points)
 
 
 def _path(mechanism, partition: Partition, reference: State, mu: Params, z):

@@ -1,4 +1,4 @@
-"""Data without end: drawn when it is needed, used, and let go.
+"""Data without end: sampled when it is needed, used, and let go.
 
 Each chunk depends on the seed and its own number alone, so training that goes on from a checkpoint
 sees what it would have seen.
@@ -34,7 +34,7 @@ class AbstractStream(abc.ABC):
 
 
 class StepStream(AbstractStream):
-    """Uniform draws of states and inputs, and one step from each.
+    """Uniform samples of states and inputs, and one step from each.
 
     **Arguments:**
 
@@ -42,7 +42,7 @@ class StepStream(AbstractStream):
     - `size`: how many steps make a chunk.
     - `dt_s`: the step, over which the inputs are held.
     - `integrator`: which takes it.
-    - `seed`: of the draws.
+    - `seed`: of the samples.
     - `count`: how many chunks there are; None for no end.
     """
 
@@ -64,12 +64,12 @@ class StepStream(AbstractStream):
         if count is not None and count < 1:
             raise UserError(f"count is {count}; a stream that ends needs at least one chunk.")
         columns = 1 + 2 * len(mechanism.coordinates) + len(mechanism.inputs)
-        # Two rows a step; drawn, stepped, joined, cut into examples and cast.
+        # Two rows a step; sampled, stepped, joined, cut into examples and cast.
         needed_bytes = 5 * 8 * 2 * size * columns
         check_memory(
             needed_bytes,
             f"A chunk of {size:,} steps",
-            "Draw fewer, or the same in more chunks, which are one for each epoch.",
+            "Take fewer, or the same in more chunks, which are one for each epoch.",
         )
         self.count = count
         self._sampler = Sampler(mechanism, ranges, guess, parameters)
@@ -97,9 +97,9 @@ class StepStream(AbstractStream):
         # Blocks of equal size, so that the step is compiled for one shape.
         block = -(-self._size // -(-self._size // BLOCK))
         runs = []
-        for drawn in self._sampler.draw(self._size, [self._seed, number], block):
-            count = len(drawn)
-            full = jax.tree.map(lambda x: np.resize(x, (block, *x.shape[1:])), drawn)
+        for samples in self._sampler.sample(self._size, [self._seed, number], block):
+            count = len(samples)
+            full = jax.tree.map(lambda x: np.resize(x, (block, *x.shape[1:])), samples)
             taken = self._step(full.q, full.v, full.u)
             runs.append(jax.tree.map(lambda x: np.asarray(x)[:count], taken))  # noqa: B023
         steps = jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *runs)

@@ -5,8 +5,8 @@ against the ground, and the linkage closes:
 
     l_crank e(crank) + l_coupler e(coupler) = (l_ground, 0) + l_rocker e(rocker),   e = (cos, sin).
 
-Each link has its mass centre in the middle, and an inertia of its own about it. The coupler's
-centre is at `l_crank e(crank) + l_coupler e(coupler)/2`, which couples the two angles through
+Each link has its mass center in the middle, and an inertia of its own about it. The coupler's
+center is at `l_crank e(crank) + l_coupler e(coupler)/2`, which couples the two angles through
 `h = m_coupler l_crank l_coupler / 2`:
 
     M = [ I1 + m1 l1^2/4 + m2 l1^2    h cos(crank - coupler)   0              ]
@@ -41,9 +41,9 @@ class FourBar(AbstractMechanism):
         positive("m_crank", 0.4, "kg"),
         positive("m_coupler", 0.9, "kg"),
         positive("m_rocker", 0.8, "kg"),
-        nonnegative("I_crank", 0.4 * 0.4**2 / 12, "kg m^2", "about the mass centre"),
-        nonnegative("I_coupler", 0.9 * 0.9**2 / 12, "kg m^2", "about the mass centre"),
-        nonnegative("I_rocker", 0.8 * 0.8**2 / 12, "kg m^2", "about the mass centre"),
+        nonnegative("I_crank", 0.4 * 0.4**2 / 12, "kg m^2", "about the mass center"),
+        nonnegative("I_coupler", 0.9 * 0.9**2 / 12, "kg m^2", "about the mass center"),
+        nonnegative("I_rocker", 0.8 * 0.8**2 / 12, "kg m^2", "about the mass center"),
         nonnegative("g", 9.81, "m/s^2"),
     )
     reference = {"crank": 1.0, "coupler": 0.54, "rocker": 1.59}

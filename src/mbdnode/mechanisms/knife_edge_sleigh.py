@@ -1,11 +1,11 @@
 """A sleigh on a knife edge, on an inclined plane: a velocity constraint that no position satisfies.
 
-The plane falls along `x` with inclination `alpha`; the blade is under the mass centre `(x, y)`, at
+The plane falls along `x` with inclination `alpha`; the blade is under the mass center `(x, y)`, at
 the angle `theta` from `x`, and lets the sleigh slide along itself but not across:
 
     x' sin(theta) - y' cos(theta) = 0.
 
-The constraint force acts through the mass centre, so the sleigh turns uniformly, and the speed `s`
+The constraint force acts through the mass center, so the sleigh turns uniformly, and the speed `s`
 along the blade obeys `s' = A cos(theta)` with `A = g sin(alpha)`. With `theta = theta0 + w t`,
 
     s = s0 + A D,      D = (sin(theta) - sin(theta0))/w,   E = (cos(theta0) - cos(theta))/w,
@@ -22,12 +22,12 @@ from mbdnode.multibody import AbstractMechanism, Parameter, angle, length, nonne
 
 
 class KnifeEdgeSleigh(AbstractMechanism):
-    """A rigid body on a blade under its mass centre."""
+    """A rigid body on a blade under its mass center."""
 
     coordinates = (length("x"), length("y"), angle("theta"))
     parameters = (
         positive("m", 1.0, "kg"),
-        positive("I", 1.0, "kg m^2", "about the mass centre"),
+        positive("I", 1.0, "kg m^2", "about the mass center"),
         nonnegative("g", 9.81, "m/s^2"),
         Parameter("alpha", 0.5, "rad", meaning="inclination of the plane"),
     )

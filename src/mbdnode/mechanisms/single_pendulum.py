@@ -6,7 +6,7 @@ With `theta` from the downward vertical,
 
 Times `m L^2` this is a balance of torques: weight, damper and a force `F` on the bob, square to
 the rod. As the paper prints it, the damping force on the bob is `c theta'`, not `c L theta'`; at
-its length of one metre they are equal.
+its length of one meter they are equal.
 
 The damped pendulum in Cartesian coordinates: two of them, and one constraint.
 

@@ -1,6 +1,6 @@
 """The slider-crank of the paper: three bodies, nine coordinates, eight constraints, one freedom.
 
-Each body has its centre of mass `(x, y)` and its angle `theta`. With half lengths `a` of the crank
+Each body has its center of mass `(x, y)` and its angle `theta`. With half lengths `a` of the crank
 and `b` of the rod, and `c = cos`, `s = sin`,
 
     ground-crank   x1 = a c1,               y1 = a s1
@@ -9,7 +9,7 @@ and `b` of the rod, and `c = cos`, `s = sin`,
     slider-ground  y3 = 0,                  theta3 = 0.
 
 Torque `T` turns the crank, force `F` pushes the slider along `x`; there is no gravity. Since
-`sin(theta2) = -(a/b) sin(theta1)` and the rod is the longer one, there is no dead centre, and
+`sin(theta2) = -(a/b) sin(theta1)` and the rod is the longer one, there is no dead center, and
 `theta1` is a good independent coordinate everywhere.
 
 The slider-crank with its crank driven at a prescribed angle: constraints that depend on time.

@@ -107,7 +107,7 @@ def _points(description: Description) -> dict[str, list[tuple[float, float]]]:
 
 def _size(description: Description, points) -> float:
     """The diagonal of what the mechanism covers where the file puts it."""
-    q = np.array([(*body.centre, body.angle) for body in description.bodies], float).reshape(-1)
+    q = np.array([(*body.center, body.angle) for body in description.bodies], float).reshape(-1)
     everything = [place(q, description, body, np.array(own)) for body, own in points.items() if own]
     corners = np.concatenate(everything)
     radii = [2 * joint.radius for joint in description.joints if joint.radius is not None]

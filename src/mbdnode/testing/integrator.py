@@ -36,7 +36,7 @@ def check_integrator(integrator: AbstractIntegrator) -> None:
     The rules: its measured order is the declared one within 0.1 (an adaptive one is measured with
     one step for each interval); if it says that it is symplectic, the Jacobian of a step is; a
     field of zeros changes nothing; it works under `jit`, `vmap` and `grad`, on a state without
-    freedoms, and with fewer velocities than positions, as a rolling body has.
+    degrees of freedom, and with fewer velocities than positions, as a rolling body has.
 
     **Arguments:**
 
@@ -236,4 +236,6 @@ def _check_empty(integrator: AbstractIntegrator) -> None:
     same = lambda t, y: y  # noqa: E731
     (x, w), solved = jax.jit(lambda: integrator.step(same, jnp.ones(()), jnp.ones(()), none))()
     unchanged = x.shape == w.shape == (0,) and bool(solved)
-    assert unchanged, f"{integrator} does not step a state without freedoms; return it as it is."
+    assert unchanged, (
+        f"{integrator} does not step a state without degrees of freedom; return it as it is."
+    )

@@ -149,21 +149,21 @@ def _check_shapes(mechanism: AbstractMechanism, mu: Params) -> None:
 def _states(
     mechanism: AbstractMechanism, state: State | None, mu: Params, random: np.random.Generator
 ) -> Iterator[tuple[float, State]]:
-    """Consistent states around the centre, moved along the independent coordinates."""
+    """Consistent states around the center, moved along the independent coordinates."""
     for t in _TIMES_S:
         try:
-            centre = consistent_state(mechanism, {}, t=t) if state is None else state
-            partition = choose_partition(mechanism, jnp.asarray(t), centre.q, mu)
+            center = consistent_state(mechanism, {}, t=t) if state is None else state
+            partition = choose_partition(mechanism, jnp.asarray(t), center.q, mu)
         except UserError as error:
             rule = "it can be assembled near its reference"
             _Rules(mechanism).require(False, rule, str(error).rstrip("."))
             raise
-        yield t, _moved(mechanism, t, centre, partition, random)
+        yield t, _moved(mechanism, t, center, partition, random)
 
 
-def _moved(mechanism, t, centre: State, partition: Partition, random) -> State:
+def _moved(mechanism, t, center: State, partition: Partition, random) -> State:
     names, rates = mechanism.coordinate_names, mechanism.rate_names
-    q, size = np.asarray(centre.q), np.asarray(partition.scale)
+    q, size = np.asarray(center.q), np.asarray(partition.scale)
     free = [int(i) for i in partition.position.independent]
     away = random.uniform(-1.0, 1.0, len(free))
     moving = {rates[int(i)]: random.normal() for i in partition.velocity.independent}
@@ -184,11 +184,11 @@ def _check_at(mechanism: AbstractMechanism, t: float, state: State, u, mu: Param
     mass, reduced = found["mass"], found["reduced mass"]
     rules.require(np.all(np.isfinite(mass)), "M is finite", f"it is {mass.tolist()}")
     rules.small((mass - mass.T, mass), "M is symmetric")
-    least = np.min(np.linalg.eigvalsh(reduced), initial=np.inf)
+    smallest = np.min(np.linalg.eigvalsh(reduced), initial=np.inf)
     rules.require(
-        least > 0,
+        smallest > 0,
         "no motion is without inertia",
-        f"the least eigenvalue of the reduced mass matrix is {least:.3g}",
+        f"the smallest eigenvalue of the reduced mass matrix is {smallest:.3g}",
     )
     rule = "Phi_q, Phi_t and gamma are the derivatives of Phi and of A v - b"
     for derivative, difference in found["derivatives"]:

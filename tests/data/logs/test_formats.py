@@ -29,12 +29,12 @@ def check(data, swing):
     ("delimiter", "decimal"),
     [(",", "."), (";", "."), (";", ","), ("\t", "."), ("\t", ","), ("  ", "."), (" \t ", ",")],
 )
-def test_delimiter_and_decimal_mark_are_recognised(swing, write_csv, delimiter, decimal):
+def test_delimiter_and_decimal_mark_are_recognized(swing, write_csv, delimiter, decimal):
     check(read(write_csv(swing, delimiter=delimiter, decimal=decimal), **ROLES), swing)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "latin-1"])
-def test_encoding_is_recognised(swing, write_csv, encoding):
+def test_encoding_is_recognized(swing, write_csv, encoding):
     columns = {"t": swing["t"], "θ" if encoding != "latin-1" else "µ [°]": swing["theta"]}
     data = read(write_csv(columns, encoding=encoding), time="t", coordinates=[list(columns)[1]])
     scale = np.pi / 180 if encoding == "latin-1" else 1.0

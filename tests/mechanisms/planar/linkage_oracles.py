@@ -6,7 +6,7 @@ import numpy as np
 def chain(count, length, mass, inertia, gravity, torque, pull):
     """Of equal bars in a row, by their absolute angles: `y' = f(t, y)`, and all poses from `y`.
 
-    Bar `k` has its centre at the sum of `lever[k, i] e(angle_i)`, where the lever of a bar above is
+    Bar `k` has its center at the sum of `lever[k, i] e(angle_i)`, where the lever of a bar above is
     its whole length, and its own half of it.
     """
     lever = length * (np.tri(count, k=-1) + 0.5 * np.eye(count))
@@ -57,14 +57,14 @@ class FourBar:
         bend = np.array([c @ first**2, s @ first**2])
         return first, np.concatenate([[0.0], np.linalg.solve(matrix, bend)])
 
-    # What each bar's half length adds to each centre.
+    # What each bar's half length adds to each center.
     share = np.array([[1, 0, 0], [2, 1, 0], [0, 0, 1]])
 
     def pose(self, crank):
-        """Every centre and angle."""
+        """Every center and angle."""
         angle = self.angles(crank)
-        centre = self.share @ (np.exp(1j * angle) * self.lengths / 2) + [0, 0, self.ground]
-        return np.stack([centre.real, centre.imag, angle], axis=1).reshape(-1)
+        center = self.share @ (np.exp(1j * angle) * self.lengths / 2) + [0, 0, self.ground]
+        return np.stack([center.real, center.imag, angle], axis=1).reshape(-1)
 
     def pose_slope(self, crank):
         """Its derivative by the crank's angle."""

@@ -6,11 +6,11 @@ EVERYTHING = """
 gravity = [0.5, -9.81]
 
 [bodies]
-crank = { mass = 1.0, inertia = 0.1, centre = [0.2, 0.0] }
-cart = { mass = 3.0, inertia = 0.4, centre = [2.0, 0.3] }
-wheel = { mass = 0.5, inertia = 0.01, centre = [2.1, 0.7], angle = 0.4 }
-arm = { mass = 0.7, inertia = 0.05, centre = [1.5, 0.8], angle = 1.2 }
-flap = { mass = 0.2, inertia = 0.01, centre = [1.6, 1.2], angle = 1.5 }
+crank = { mass = 1.0, inertia = 0.1, center = [0.2, 0.0] }
+cart = { mass = 3.0, inertia = 0.4, center = [2.0, 0.3] }
+wheel = { mass = 0.5, inertia = 0.01, center = [2.1, 0.7], angle = 0.4 }
+arm = { mass = 0.7, inertia = 0.05, center = [1.5, 0.8], angle = 1.2 }
+flap = { mass = 0.2, inertia = 0.01, center = [1.6, 1.2], angle = 1.5 }
 
 [joints]
 bearing = { type = "revolute", bodies = ["ground", "crank"], points = [[0, 0], [-0.2, 0]] }

@@ -30,7 +30,7 @@ def result(tmp_path_factory):
     return call(QUICK_RETURN, *start, "--steps", 500, "--dt", 0.002, "--out", out), out
 
 
-def test_parts_freedoms_and_the_assembled_configuration_are_printed(result):
+def test_parts_degrees_of_freedom_and_the_assembled_configuration_are_printed(result):
     text = result[0].stdout
     assert result[0].exit_code == 0
     for line in ("quick return", "lever_bearing", "inputs: cutting, motor", "ram_mass"):
@@ -95,6 +95,6 @@ def test_requests_that_make_no_sense_are_refused_before_anything_is_written(tmp_
 
 def test_a_file_that_is_wrong_is_named_with_its_line(tmp_path):
     path = tmp_path / "wrong.toml"
-    path.write_text("[bodies.a]\ncentre = [0.0, 0.0]\nmass = -1\n")
+    path.write_text("[bodies.a]\ncenter = [0.0, 0.0]\nmass = -1\n")
     refused = call(path)
     assert f"{path}, line 3, key 'bodies.a.mass'" in str(refused.exception)

@@ -26,7 +26,7 @@ def test_all_parts_come_back_from_json():
 PENDULUM = """
 gravity = [0.0, -9.81]
 independent = ["bar_angle"]
-bodies.bar = { mass = 2.0, inertia = 0.1, centre = [0.0, -0.4], angle = "-90 deg" }
+bodies.bar = { mass = 2.0, inertia = 0.1, center = [0.0, -0.4], angle = "-90 deg" }
 joints.pin = { type = "revolute", bodies = ["ground", "bar"], points = [[0, 0], [-0.4, 0]] }
 torques.T.bodies = ["ground", "bar"]
 springs.coil = { type = "torsional", bodies = ["ground", "bar"], stiffness = 3.0, free_angle = -2 }

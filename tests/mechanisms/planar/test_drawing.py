@@ -87,7 +87,7 @@ def test_a_picture_names_the_bodies_and_is_the_same_twice(tmp_path):
 
 
 def test_a_body_without_joints_is_a_disc():
-    mechanism = from_text("[bodies.a]\ncentre = [1.0, 2.0]\n")
+    mechanism = from_text("[bodies.a]\ncenter = [1.0, 2.0]\n")
     (disc,) = find_drawing(mechanism).parts(np.array([1.0, 2.0, 0.3]), {})
     assert isinstance(disc, Bob)
     assert disc.at == (1.0, 2.0)

@@ -9,10 +9,10 @@ from mbdnode.multibody import choose_partition, position_residual, resolve_param
 
 BODIES = """
 [bodies.a]
-centre = [0.5, -0.2]
+center = [0.5, -0.2]
 angle = 0.3
 [bodies.b]
-centre = [1.4, 0.6]
+center = [1.4, 0.6]
 angle = -0.8
 """
 POSE_A, POSE_B = (0.5, -0.2, 0.3), (1.4, 0.6, -0.8)
@@ -74,12 +74,12 @@ def test_a_wheel_turns_by_what_it_rolls(apart):
     # In the pose of the file nothing is rolled yet.
     seen = apart * np.exp(-1j * 0.5)
     np.testing.assert_allclose(residual(mechanism, Q), [seen.imag - 0.3, 0.0], atol=1e-15)
-    # Half a turn clockwise about the wheel's centre carries it half a circumference along.
+    # Half a turn clockwise about the wheel's center carries it half a circumference along.
     ahead = 0.3 * np.pi * np.exp(1j * 0.5)
     hub = complex_place(POSE_B, POINT_B) + ahead
     angle = POSE_B[2] - np.pi
-    centre = hub - np.exp(1j * angle) * complex(*POINT_B)
-    rolled = np.array([*POSE_A, centre.real, centre.imag, angle])
+    center = hub - np.exp(1j * angle) * complex(*POINT_B)
+    rolled = np.array([*POSE_A, center.real, center.imag, angle])
     np.testing.assert_allclose(residual(mechanism, rolled), [seen.imag - 0.3, 0.0], atol=1e-14)
 
 
@@ -114,15 +114,15 @@ def test_a_drive_prescribes_the_displacement_of_a_slider(apart):
 # Three parallel bars of equal length carry a table: one of them is not needed.
 TABLE = """
 [bodies.table]
-centre = [1.0, 1.0]
+center = [1.0, 1.0]
 [bodies.left]
-centre = [0.0, 0.5]
+center = [0.0, 0.5]
 angle = "90 deg"
 [bodies.middle]
-centre = [1.0, 0.5]
+center = [1.0, 0.5]
 angle = "90 deg"
 [bodies.right]
-centre = [2.0, 0.5]
+center = [2.0, 0.5]
 angle = "90 deg"
 """ + "".join(
     f'[joints.{name}_{end}]\ntype = "revolute"\nbodies = ["{body}", "{name}"]\n'
@@ -159,7 +159,7 @@ def test_without_the_third_bar_nothing_is_redundant():
 
 def test_a_welded_and_pinned_body_has_no_freedom():
     weld = '[joints.weld]\ntype = "fixed"\nbodies = ["ground", "a"]\npoints = [[1, 2], [0, 0]]\n'
-    found = analyse(from_text(f"[bodies.a]\ncentre = [0.9, 2.1]\n{weld}angle = '90 deg'\n"))
+    found = analyse(from_text(f"[bodies.a]\ncenter = [0.9, 2.1]\n{weld}angle = '90 deg'\n"))
     assert found.degrees_of_freedom == 0
     assert found.independent == ()
     np.testing.assert_allclose(found.state.q, [1.0, 2.0, np.pi / 2], atol=1e-15)

@@ -69,7 +69,7 @@ def test_a_model_on_it_has_its_constraints_and_its_freedom(crank, found):
 
 
 def test_one_body_without_a_mass_is_enough():
-    text = "[bodies.a]\ncentre = [0, 0]\nmass = 1.0\ninertia = 1.0\n[bodies.b]\ncentre = [1, 0]\n"
+    text = "[bodies.a]\ncenter = [0, 0]\nmass = 1.0\ninertia = 1.0\n[bodies.b]\ncenter = [1, 0]\n"
     free = from_text(text)
     assert free.parameter_names == ("a_mass", "a_inertia")
     with pytest.raises(ValueError, match=r"inertia for b, so its forces.*to this body"):

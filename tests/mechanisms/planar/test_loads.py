@@ -12,11 +12,11 @@ BODIES = """
 [bodies.a]
 mass = 2.0
 inertia = 0.5
-centre = [0.0, 0.0]
+center = [0.0, 0.0]
 [bodies.b]
 mass = 3.0
 inertia = 0.25
-centre = [1.0, 0.0]
+center = [1.0, 0.0]
 """
 Q = np.array([0.5, -0.2, 0.3, 1.4, 0.6, -0.8])
 V = np.array([0.3, 0.1, -0.6, -0.2, 0.4, 1.1])
@@ -31,13 +31,13 @@ def force(mechanism, u=(), q=Q, v=V):
 
 
 def arm(number, point):
-    """From a body's centre to its point, turned into the plane."""
+    """From a body's center to its point, turned into the plane."""
     c, s = np.cos(Q[3 * number + 2]), np.sin(Q[3 * number + 2])
     return np.array([c * point[0] - s * point[1], s * point[0] + c * point[1]])
 
 
 def pushed(number, point, vector):
-    """The generalized force of a force at a point: itself, and its moment about the centre."""
+    """The generalized force of a force at a point: itself, and its moment about the center."""
     lever, found = arm(number, point), np.zeros(6)
     found[3 * number : 3 * number + 3] = [*vector, lever[0] * vector[1] - lever[1] * vector[0]]
     return found
@@ -56,7 +56,7 @@ def line():
     return span / length, length, rate
 
 
-def test_weight_acts_at_the_centres():
+def test_weight_acts_at_the_centers():
     found = force(from_text("gravity = [1.0, -9.81]\n" + BODIES))
     np.testing.assert_allclose(found, [2.0, -19.62, 0, 3.0, -29.43, 0], atol=1e-14)
 

@@ -16,7 +16,7 @@ list = [
 
 [bodies.plain]
 mass = 1.0
-centre = [0, 0]
+center = [0, 0]
 [joints]
 pin = { type = "revolute", points = [[0, 0], [1, 1]] }
 'quoted key'.x = 1
@@ -34,7 +34,7 @@ def test_every_key_has_the_line_on_which_it_begins():
         ("list",): 7,
         ("bodies", "plain"): 12,
         ("bodies", "plain", "mass"): 13,
-        ("bodies", "plain", "centre"): 14,
+        ("bodies", "plain", "center"): 14,
         ("joints",): 15,
         ("joints", "pin", "type"): 16,
         ("joints", "pin", "points"): 16,

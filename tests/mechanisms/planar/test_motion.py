@@ -50,9 +50,9 @@ def test_a_crank_rocker_accelerates_as_its_minimal_equation_says():
 
 PARALLELOGRAM = """
 gravity = [0.0, -9.81]
-bodies.crank = { mass = 0.4, inertia = 0.01, centre = [0.27, 0.42], angle = 1.0 }
-bodies.coupler = { mass = 0.9, inertia = 0.1, centre = [1.54, 0.84] }
-bodies.rocker = { mass = 0.8, inertia = 0.05, centre = [2.27, 0.42], angle = 1.0 }
+bodies.crank = { mass = 0.4, inertia = 0.01, center = [0.27, 0.42], angle = 1.0 }
+bodies.coupler = { mass = 0.9, inertia = 0.1, center = [1.54, 0.84] }
+bodies.rocker = { mass = 0.8, inertia = 0.05, center = [2.27, 0.42], angle = 1.0 }
 torques.T.bodies = ["ground", "crank"]
 [joints]
 a = { type = "revolute", bodies = ["ground", "crank"], points = [[0, 0], [-0.5, 0]] }
@@ -132,7 +132,7 @@ def test_a_wheel_rolls_down_an_incline_with_the_acceleration_of_the_textbook():
         [bodies.wheel]
         mass = 2.0
         inertia = 0.03
-        centre = [0.2, 0.3]
+        center = [0.2, 0.3]
         [joints.road]
         type = "rolling"
         bodies = ["ground", "wheel"]

@@ -17,13 +17,13 @@ gravity = [0.0, -9.81]
 [bodies.arm]
 mass = 2.0
 inertia = 0.5
-centre = [1.0, 0.0]
+center = [1.0, 0.0]
 angle = "30 deg"
 
 [bodies.cart]
 mass = 1.0
 inertia = 0.0
-centre = [
+center = [
   0.0,
   0.0,
 ]
@@ -131,7 +131,7 @@ WRONG = {
     "mass alone": ("inertia = 0.5\n", "\n", "bodies.arm.mass", "needs inertia"),
     "a bad angle": ('"30 deg"', '"30 grad"', "bodies.arm.angle", '"30 deg" or "0.5 rad"'),
     "an angle of dots": ('"30 deg"', '".. deg"', "bodies.arm.angle", '"30 deg" or "0.5 rad"'),
-    "a long point": ("[1.0, 0.0]", "[1.0, 0.0, 2.0]", "bodies.arm.centre", "list such as"),
+    "a long point": ("[1.0, 0.0]", "[1.0, 0.0, 2.0]", "bodies.arm.center", "list such as"),
     "an unknown body": ('"cart", "arm"]\np', '"cart", "amr"]\np', "joints.pin.bodies", "'arm'"),
     "itself": ('"cart", "arm"]\np', '"arm", "arm"]\np', "joints.pin.bodies", "twice"),
     "three bodies": ('"cart", "arm"]\np', '"arm"]\np', "joints.pin.bodies", "list such as"),
@@ -191,11 +191,11 @@ def test_what_is_wrong_is_named_with_its_line_and_key(case, tmp_path):
         (b"# only a comment\n", "is empty"),
         (b'name = "nothing"\n', "no bodies"),
         (b"[bodies]\n", "no bodies"),
-        (b"[bodies.a\ncentre = 1\n", "line 1"),
-        (b"[bodies.a]\ncentre = [0, 0]\n[bodies.a]\n", "line 3"),
-        (b"[bodies.a]\ncentre = [0, 0]\ncentre = [0, 1]\n", "line 3"),
+        (b"[bodies.a\ncenter = 1\n", "line 1"),
+        (b"[bodies.a]\ncenter = [0, 0]\n[bodies.a]\n", "line 3"),
+        (b"[bodies.a]\ncenter = [0, 0]\ncenter = [0, 1]\n", "line 3"),
         (b"\x89PNG\r\n\x1a\n\x00\x00", "line 1: byte 0 is not UTF-8"),
-        (b"[bodies.a]\ncentre = [0, 0] # \xe9\n", "line 2: byte"),
+        (b"[bodies.a]\ncenter = [0, 0] # \xe9\n", "line 2: byte"),
         (b"\x00\x01\x02", "not TOML"),
         (b"a = " + b"[" * 5000, "not TOML"),
         (b"a = " + b"1" * 5000, "not TOML"),
@@ -240,7 +240,7 @@ def test_parameters_of_the_same_name_are_refused():
         ('joint = "pin"', "motion"),
         ('joint = "pin"\nmotion = "sine"\namplitude = 1.0', "frequency"),
         ('joint = "pin"\nmotion = "polynomial"\ncoefficients = []', "list such as"),
-        ('joint = "rail"\nmotion = "rate"\nrate = 1\nstart = "3 deg"', "Give a number in metres"),
+        ('joint = "rail"\nmotion = "rate"\nrate = 1\nstart = "3 deg"', "Give a number in meters"),
     ],
 )
 def test_drives_that_cannot_be_are_refused(drive, words):

@@ -175,10 +175,10 @@ def _gaps(run: Run, steps, inside, median: float, gaps: str, longest_s: float | 
             f"{setting('longest_step_s')} to allow it."
         )
     if len(long):
-        greatest = float(np.max(steps[long - 1]))
+        longest = float(np.max(steps[long - 1]))
         run.note(
             "cut",
-            f"at {counted(len(long), 'gap')} longer than {limit:g} s, the longest {greatest:g} s",
+            f"at {counted(len(long), 'gap')} longer than {limit:g} s, the longest {longest:g} s",
         )
     uneven = inside & (steps > _UNEVEN * median) & (steps <= limit)
     if np.any(uneven):

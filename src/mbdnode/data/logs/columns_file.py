@@ -82,7 +82,7 @@ def columns_text(guess: Guess) -> str:
 
 
 def write_columns(guess: Guess, path: str | os.PathLike[str]) -> None:
-    """Write a guess to a new file, for the user to mend.
+    """Write a guess to a new file, for the user to correct.
 
     **Arguments:**
 

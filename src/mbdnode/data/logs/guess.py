@@ -99,7 +99,7 @@ class Guess:
         return f"--role {' '.join(map(shlex.quote, pairs))}"
 
     def call(self, path: str) -> str:
-        """The call that uses the guess, as one writes it; dots where nothing was recognised."""
+        """The call that uses the guess, as one writes it; dots where nothing was recognized."""
         given = self.arguments()
         for name in ("time", "coordinates"):
             given.setdefault(name, ...)
@@ -128,7 +128,7 @@ def guess_roles(log: AbstractLog) -> Guess:
 
     **Returns:**
 
-    A `Guess`; a column without a role in it was not recognised.
+    A `Guess`; a column without a role in it was not recognized.
     """
     return guess_from(log, take_sample(log))
 

@@ -19,7 +19,7 @@ from mbdnode.errors import UserError
 _MOST_ROWS, _NOISE_ROWS = 1_000_000, 20_000
 # Rows and bytes that are read to see whether a log can be.
 _PART, _MOST_BYTES = 400_000, 100_000_000
-# Fewer cannot be parted into some to learn from and some to judge by.
+# Fewer cannot be split into training and validation data.
 _FEWEST_ROWS = 20
 
 
@@ -157,7 +157,7 @@ def obstacle(files: Sequence[Path], roles: Mapping[str, Any]) -> str:
     except UserError as error:
         return str(error)
     if rows < _FEWEST_ROWS:
-        return f"There are {rows} rows in all, too few to learn from some and judge by others."
+        return f"There are {rows} rows in all, too few for a training and a validation split."
     return ""
 
 

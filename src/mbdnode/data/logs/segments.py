@@ -88,7 +88,7 @@ def at_times(signal: Signal, t: np.ndarray, how: str) -> tuple[np.ndarray, np.nd
 
     - `signal`: the inputs.
     - `t`: the states' times.
-    - `how`: "held" for the last value at or before a time, "linear" for one between neighbours.
+    - `how`: "held" for the last value at or before a time, "linear" for one between neighbors.
 
     **Returns:**
 

@@ -188,7 +188,7 @@ class LogStream(AbstractStream):
         end = -1
         for window, table in zip(windows, tables, strict=True):
             first = self.places[window].first
-            # Neighbours share a row, and the last window of a piece may share many.
+            # Neighbors share a row, and the last window of a piece may share many.
             parts.append(table[max(0, end + 1 - first) if parts else 0 :])
             end = first + self._window
         run = self._trajectory(np.concatenate(parts))

@@ -15,7 +15,7 @@ import math
 import re
 from dataclasses import dataclass
 
-# Exponents of metre, kilogram, second, ampere and radian, which is kept apart from a bare number.
+# Exponents of meter, kilogram, second, ampere and radian, which is kept apart from a bare number.
 _Dimension = tuple[int, ...]
 _NONE: _Dimension = (0, 0, 0, 0, 0)
 _LENGTH, _MASS, _TIME, _CURRENT, _ANGLE = (tuple(int(i == k) for i in range(5)) for k in range(5))

@@ -86,7 +86,7 @@ def _some(count: int) -> list[slice]:
 def _level(differences: dict[int, np.ndarray]) -> float:
     """Of the lowest order at which no motion is left: neighbors share less there.
 
-    What is left of the motion shrinks with the order, noise does not.
+    The residual of the motion shrinks with the order, noise does not.
     """
     sizes = {order: _typical_size(x) for order, x in differences.items()}
     smallest = min(sizes.values())

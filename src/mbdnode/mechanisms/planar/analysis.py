@@ -1,9 +1,9 @@
-"""How a mechanism can move: its freedoms, which coordinates describe them, what is said twice.
+"""How a mechanism can move: its degrees of freedom, their coordinates, redundant constraints.
 
 Constraints that repeat others show as a matrix `C` whose rows are not independent: there is a
 combination `w` with `w^T C = 0`, and the joints in it hold each other twice.
 
-What is wrong with a mechanism file although each of its values is right.
+Also here is what can be wrong with a mechanism file although each of its values is right.
 """
 
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ class Analysis:
     - `independent`: which were chosen.
     - `constraints`: all, by name.
     - `redundant`: those that repeat others, or do so in this configuration.
-    - `residual`: the largest of the constraints', in metres and radians.
+    - `residual`: the largest of the constraints', in meters and radians.
     """
 
     state: State
@@ -71,7 +71,7 @@ def analyse(
     parameters: Mapping[str, Any] | None = None,
     t: float = 0.0,
 ) -> Analysis:
-    """Assemble a mechanism and count its freedoms there.
+    """Assemble a mechanism and count its degrees of freedom there.
 
     **Arguments:**
 
@@ -163,7 +163,7 @@ def _check_drives(source: Source, description: Description, drives: dict[str, An
                 raise source.error(
                     (*path, key),
                     f"it is {value!r}, but the joint {joint.name!r} slides. Give a number in "
-                    "metres.",
+                    "meters.",
                 )
 
 

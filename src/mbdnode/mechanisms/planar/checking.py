@@ -186,8 +186,8 @@ def _number(source: Source, path: Path, key: Key, value: Any) -> float:
         )
     if not abs(value) < _LARGEST:  # Also what is not a number.
         raise source.error(path, f"it is {_say(value)}; it must be a finite number.")
-    if key.least is not None and (value < key.least or (key.strict and value == key.least)):
-        rule = f"above {key.least:g}" if key.strict else f"at least {key.least:g}"
+    if key.minimum is not None and (value < key.minimum or (key.strict and value == key.minimum)):
+        rule = f"above {key.minimum:g}" if key.strict else f"at least {key.minimum:g}"
         raise source.error(path, f"it is {value:g}; it must be {rule} ({key.meaning}).")
     return float(value)
 

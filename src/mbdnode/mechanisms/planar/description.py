@@ -1,7 +1,7 @@
 """What a planar mechanism is made of, as plain data that can be compared, hashed and written.
 
 Every part has a name. Points are in the coordinates of their body, whose origin is its mass
-centre; those of the ground are in the plane itself. Numbers are in SI units, angles in radians.
+center; those of the ground are in the plane itself. Numbers are in SI units, angles in radians.
 
 Coordinates, inputs and parameters of a description, and where in the file each comes from.
 """
@@ -24,14 +24,14 @@ class Body:
 
     **Arguments:**
 
-    - `centre`, `angle`: its pose; the constraints move it to the nearest one that fits.
-    - `mass`, `inertia`: about the mass centre; both None for a body of which only the motion is
+    - `center`, `angle`: its pose; the constraints move it to the nearest one that fits.
+    - `mass`, `inertia`: about the mass center; both None for a body of which only the motion is
         known.
     - `coordinates`: the names of its two positions and its angle.
     """
 
     name: str
-    centre: Point
+    center: Point
     coordinates: tuple[str, str, str]
     angle: float = 0.0
     mass: float | None = None
@@ -215,7 +215,7 @@ Path = tuple[str, ...]
 
 
 def make_coordinates(description: Description) -> tuple[Coordinate, ...]:
-    """Three for each body: where its centre is, and its angle."""
+    """Three for each body: where its center is, and its angle."""
     return tuple(
         coordinate
         for body in description.bodies
@@ -299,7 +299,7 @@ def _masses(description: Description) -> list[tuple[Parameter, Path]]:
             continue
         name, path = body.name, ("bodies", body.name)
         found.append((positive(f"{name}_mass", body.mass, "kg"), (*path, "mass")))
-        inertia = nonnegative(f"{name}_inertia", body.inertia, "kg m^2", "about the mass centre")
+        inertia = nonnegative(f"{name}_inertia", body.inertia, "kg m^2", "about the mass center")
         found.append((inertia, (*path, "inertia")))
     return found
 

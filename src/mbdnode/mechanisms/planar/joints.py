@@ -11,7 +11,7 @@ the bodies, and `e`, `n` the joint's direction in the first body and its normal 
     drive       turn - s(t) = 0, or e.d - s(t) = 0.
 
 Rolling without slip along a straight line can be integrated to positions: what is rolled is
-counted from the pose in the file, `d0` and `turn0`. The residual of a distance is in metres and has
+counted from the pose in the file, `d0` and `turn0`. The residual of a distance is in meters and has
 a slope of one, and it is smooth where the points meet.
 
 Points of bodies in the plane, and what two bodies see of each other.
@@ -56,7 +56,7 @@ def features(q: Coords) -> Float[Array, " nw"]:
 
 def reference_of(description: Description) -> np.ndarray:
     """The coordinates that the description gives, near which the mechanism is assembled."""
-    return np.array([(*body.centre, body.angle) for body in description.bodies], float).reshape(-1)
+    return np.array([(*body.center, body.angle) for body in description.bodies], float).reshape(-1)
 
 
 def vectors(description: Description, bodies: Sequence[str], values: Any) -> Map:

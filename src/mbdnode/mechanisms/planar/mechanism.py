@@ -1,6 +1,6 @@
 """A planar mechanism made at run time from a description.
 
-Every body has three coordinates, its mass centre `(x, y)` and its angle, so the mass matrix is
+Every body has three coordinates, its mass center `(x, y)` and its angle, so the mass matrix is
 constant and diagonal and there are no centrifugal terms; joints are constraints. The description is
 static and compared by value: the same file read twice uses the same compiled programs.
 """
@@ -39,7 +39,7 @@ class AbstractPlanar(AbstractSystem):
         return {
             name: value
             for body in self.description.bodies
-            for name, value in zip(body.coordinates, (*body.centre, body.angle), strict=True)
+            for name, value in zip(body.coordinates, (*body.center, body.angle), strict=True)
         }
 
     @property

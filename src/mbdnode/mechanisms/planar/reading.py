@@ -16,7 +16,7 @@ from mbdnode.naming import unknown_name
 # No mechanism needs more, and every one of them is compiled.
 _MOST_PARTS = 1_000
 _FIX = "Correct that line; docs/how-to/mechanism-files.md shows how a mechanism is written."
-_EXAMPLE = 'Write, for instance, a line "[bodies.crank]" and below it "centre = [0.5, 0.0]".'
+_EXAMPLE = 'Write, for instance, a line "[bodies.crank]" and below it "center = [0.5, 0.0]".'
 
 
 def read_mechanism(path: str | os.PathLike[str]) -> PlanarMechanism | PlanarKinematics:

@@ -18,7 +18,7 @@ class Key:
     - `kind`: of value, a key of `READERS` in `checking`.
     - `meaning`: for the documentation, with the unit.
     - `required`: whether it must be there.
-    - `least`: the value must not be less; `strict` makes it greater.
+    - `minimum`: the value must not be less; `strict` makes it greater.
     - `choices`: the texts that it may be.
     """
 
@@ -26,7 +26,7 @@ class Key:
     kind: str
     meaning: str
     required: bool = False
-    least: float | None = None
+    minimum: float | None = None
     strict: bool = False
     choices: tuple[str, ...] = ()
 
@@ -46,10 +46,10 @@ _BODIES = _needed("bodies", "pair", 'two bodies, such as `["ground", "crank"]`')
 _POINTS = _needed("points", "points", "a point of each, `[[x, y], [x, y]]` in m")
 
 BODY = (
-    _needed("centre", "point", "near where its mass centre is assembled, `[x, y]` in m"),
+    _needed("center", "point", "near where its mass center is assembled, `[x, y]` in m"),
     Key("angle", "angle", "near which angle it is assembled, rad; default 0"),
-    Key("mass", "number", "kg; leave out mass and inertia if unknown", least=0.0, strict=True),
-    Key("inertia", "number", "about the mass centre, kg m^2", least=0.0),
+    Key("mass", "number", "kg; leave out mass and inertia if unknown", minimum=0.0, strict=True),
+    Key("inertia", "number", "about the mass center, kg m^2", minimum=0.0),
     Key(
         "coordinates", "names", "names of x, y and angle; default `NAME_x`, `NAME_y`, `NAME_angle`"
     ),
@@ -65,25 +65,25 @@ JOINTS: dict[str, tuple[Key, ...]] = {
     "distance": (
         _BODIES,
         _POINTS,
-        _needed("length", "number", "between the points, m", least=0.0, strict=True),
+        _needed("length", "number", "between the points, m", minimum=0.0, strict=True),
     ),
     "rolling": (
         _BODIES,
         _POINTS,
-        _needed("radius", "number", "of the wheel, m", least=0.0, strict=True),
+        _needed("radius", "number", "of the wheel, m", minimum=0.0, strict=True),
         _DIRECTION,
     ),
 }
 
-_STIFFNESS = _needed("stiffness", "number", "N/m, or N m/rad", least=0.0)
-_DAMPING = _needed("damping", "number", "N s/m, or N m s/rad", least=0.0)
+_STIFFNESS = _needed("stiffness", "number", "N/m, or N m/rad", minimum=0.0)
+_DAMPING = _needed("damping", "number", "N s/m, or N m s/rad", minimum=0.0)
 
 SPRINGS: dict[str, tuple[Key, ...]] = {
     "linear": (
         _BODIES,
         _POINTS,
         _STIFFNESS,
-        _needed("free_length", "number", "at which it does not pull, m", least=0.0),
+        _needed("free_length", "number", "at which it does not pull, m", minimum=0.0),
     ),
     "torsional": (
         _BODIES,
@@ -99,7 +99,7 @@ DAMPERS: dict[str, tuple[Key, ...]] = {
 
 FORCE = (
     _needed("body", "body", "on which it acts"),
-    Key("point", "point", "where, in the body, `[x, y]` in m; default its centre"),
+    Key("point", "point", "where, in the body, `[x, y]` in m; default its center"),
     Key("direction", "angle", "of the force, rad; default 0, along x"),
     Key("frame", "choice", "of the direction; `body` turns with it", choices=(GROUND, "body")),
     Key("value", "number", "of a constant force, N; without it, an input"),
@@ -121,7 +121,7 @@ DRIVES: dict[str, tuple[Key, ...]] = {
     "sine": (
         _JOINT,
         _needed("amplitude", "motion", "rad or m"),
-        _needed("frequency", "number", "Hz", least=0.0, strict=True),
+        _needed("frequency", "number", "Hz", minimum=0.0, strict=True),
         Key("phase", "angle", "rad; default 0"),
         Key("offset", "motion", "the middle, rad or m; default 0"),
     ),
