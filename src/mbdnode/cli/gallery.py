@@ -16,11 +16,14 @@ def gallery(
 
     check_folder(out, "gallery")
 
-    from mbdnode.cli.exhibits import HEADINGS, NUMBERS, exhibit
     from mbdnode.cli.interrupts import leaving_at_once
-    from mbdnode.cli.tables import new_console, new_table
-    from mbdnode.experiments import CASES
-    from mbdnode.report import draw_case, draw_overview, save
+
+    # An interrupt can get lost while JAX is being imported.
+    with leaving_at_once():
+        from mbdnode.cli.exhibits import HEADINGS, NUMBERS, exhibit
+        from mbdnode.cli.tables import new_console, new_table
+        from mbdnode.experiments import CASES
+        from mbdnode.report import draw_case, draw_overview, save
 
     console = new_console()
     table = new_table(console, *HEADINGS, numbers=NUMBERS, folding="case")

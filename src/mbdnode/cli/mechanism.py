@@ -47,10 +47,12 @@ def mechanism(
     _check_request(file, steps, dt, out)
 
     from mbdnode.cli.interrupts import leaving_at_once
-    from mbdnode.mechanisms.planar import analyse, read_mechanism
 
-    system = read_mechanism(file)
+    # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():
+        from mbdnode.mechanisms.planar import analyse, read_mechanism
+
+        system = read_mechanism(file)
         found = analyse(system, known, parameters=changes)
     _print_parts(system)
     _print_analysis(system, found)

@@ -59,6 +59,7 @@ def reproduce(
     """
     names = [None if text is None else _split(text) for text in (cases, models)]
 
+    from mbdnode.cli.interrupts import leaving_at_once
     from mbdnode.data.folders import check_folder
     from mbdnode.experiments import check_case
 
@@ -70,19 +71,21 @@ def reproduce(
             f"There is no reproduction in '{out}', so there is nothing to resume there."
         )
 
-    from mbdnode.experiments.plan import QUICK_RECIPES, make_plan
-    from mbdnode.experiments.reproduce import Place, is_reported, report, unfinished
+    # An interrupt can get lost while JAX is being imported.
+    with leaving_at_once():
+        from mbdnode.experiments.plan import QUICK_RECIPES, make_plan
+        from mbdnode.experiments.reproduce import Place, is_reported, report, unfinished
 
-    place = Place(jobs, cluster)
-    plan = make_plan(
-        cases=names[0],
-        models=names[1],
-        recipes=_split(recipe) if recipe else QUICK_RECIPES if quick else ("paper",),
-        seeds=seeds,
-        quick=quick,
-        samples=samples,
-    )
-    left = unfinished(plan, out, resume=resume)
+        place = Place(jobs, cluster)
+        plan = make_plan(
+            cases=names[0],
+            models=names[1],
+            recipes=_split(recipe) if recipe else QUICK_RECIPES if quick else ("paper",),
+            seeds=seeds,
+            quick=quick,
+            samples=samples,
+        )
+        left = unfinished(plan, out, resume=resume)
     done = len(plan.runs) - len(left)
     if not left and is_reported(out):
         typer.echo(f"Nothing to do: all {done} runs in {out} are finished, and so is the report.")
