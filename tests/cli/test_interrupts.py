@@ -37,6 +37,51 @@ print("went on", flush=True)
 """
 
 
+# Loses an interrupt while JAX is being imported, as its own modules can.
+LOSING = """
+import signal, sys
+from mbdnode.cli import main
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+class Loser:
+    def find_spec(self, name, path=None, target=None):
+        if name == "jax":
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
+                print("lost", flush=True)
+                sys.exit(1)
+
+sys.meta_path.insert(0, Loser())
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "cases",
+        "simulate cart-pole --out run.csv",
+        "run cart-pole",
+        "mpc cart-pole --out new",
+        "reproduce --out new",
+        "gallery",
+        "mechanism log.csv",
+        "fit log.csv --role time=t coordinates=x --out new",
+        "predict fit --like log.csv --out run.csv",
+    ],
+)
+def test_interrupt_is_heard_while_jax_is_being_imported(tmp_path, words):
+    (tmp_path / "log.csv").write_text("t,x\n0,0\n1,1\n")
+    (tmp_path / "fit").mkdir()
+    (tmp_path / "fit" / "config.json").touch()
+    command = [sys.executable, "-c", LOSING, *words.split()]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (130, ""), done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"log.csv", "fit"}
+
+
 def press(what, grace, times=1):
     script = BUSY.format(what=what, grace=grace)
     process = subprocess.Popen(

@@ -75,6 +75,22 @@ def test_copy_of_a_held_out_log_is_not_trained_on(logs, tmp_path):
     assert any("the same as a held-out run" in note for note in prepared.notes)
 
 
+@pytest.mark.parametrize("named", ["run{}.csv", "inputs{}.csv"], ids=["by name", "by order"])
+@pytest.mark.parametrize("among", [True, False])
+def test_each_side_has_the_inputs_of_its_own_logs(named, among, logs, tmp_path):
+    paths = []
+    for k in (1, 2):
+        paths.append(str(tmp_path / named.format(k)))
+        table = np.column_stack([0.02 * np.arange(120), np.full(120, float(k))])
+        np.savetxt(paths[-1], table, delimiter=",", header="t,F", comments="")
+    columns = {**ROLES, "inputs": ["F"], "input_files": paths}
+    trained = (logs[1], logs[2]) if among else (logs[1],)
+    prepared = prepare(FitConfig(trained, columns, holdout_logs=(logs[2],)))
+    (run,), ((_, held, _),) = prepared.data.training.trajectories, prepared.data.held_out
+    assert set(np.asarray(run["F"]).tolist()) == {1.0}
+    assert set(np.asarray(held["F"]).tolist()) == {2.0}
+
+
 def test_status_of_a_useless_model_says_so(logs):
     """A pendulum's law on a spring that is not there: a network that was not trained."""
     config = FitConfig(tuple(logs), ROLES, recipe="paper", epochs=1, holdout_logs=(logs[2],))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.output import new_console, new_table
 
 if TYPE_CHECKING:
@@ -18,12 +19,14 @@ def cases(
     ] = False,
 ) -> None:
     """List the paper's cases, by the names that simulate, run and reproduce take."""
-    from mbdnode.reproduction.cases import CASES
+    # An interrupt can get lost while JAX is being imported.
+    with leaving_at_once():
+        from mbdnode.reproduction.cases import CASES
 
-    if as_json:
-        typer.echo(json.dumps([_describe(case) for case in CASES.values()], indent=2))
-    else:
-        _print_table(CASES.values())
+        if as_json:
+            typer.echo(json.dumps([_describe(case) for case in CASES.values()], indent=2))
+        else:
+            _print_table(CASES.values())
 
 
 def _print_table(cases: "Iterable[Case]") -> None:

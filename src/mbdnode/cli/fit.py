@@ -146,7 +146,7 @@ def _check_request(
 
     with hints_as_options():
         asked = columns_of(columns, roles, _finder(mechanism))
-        make_request(logs, **asked)
+        make_request([*logs, *held_logs], **asked)
     return asked
 
 

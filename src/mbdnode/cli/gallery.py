@@ -18,9 +18,11 @@ def gallery(
     """Simulate every case, print a table of residuals and times, and draw figures."""
     check_folder(out, "gallery")
 
-    from mbdnode.report import draw_case, draw_overview, save
-    from mbdnode.reproduction.cases import CASES
-    from mbdnode.reproduction.gallery import HEADINGS, NUMBERS, simulate_entry
+    # An interrupt can get lost while JAX is being imported.
+    with leaving_at_once():
+        from mbdnode.report import draw_case, draw_overview, save
+        from mbdnode.reproduction.cases import CASES
+        from mbdnode.reproduction.gallery import HEADINGS, NUMBERS, simulate_entry
 
     console = new_console()
     table = new_table(console, *HEADINGS, numbers=NUMBERS, folding="case")

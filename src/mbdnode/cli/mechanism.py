@@ -49,10 +49,11 @@ def mechanism(
     changes = parse_assignments("--set", parameters or ())
     _check_request(file, steps, dt, out)
 
-    from mbdnode.mechanisms.planar import analyse, read_mechanism
-
-    system = read_mechanism(file)
+    # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():
+        from mbdnode.mechanisms.planar import analyse, read_mechanism
+
+        system = read_mechanism(file)
         found = analyse(system, known, parameters=changes)
     _print_parts(system)
     _print_analysis(system, found)

@@ -83,19 +83,21 @@ def reproduce(
             f"There is no reproduction in '{out}', so there is nothing to resume there."
         )
 
-    from mbdnode.reproduction.plan import QUICK_RECIPES, make_plan
-    from mbdnode.reproduction.reproduce import Place, is_reported, report, unfinished
+    # An interrupt can get lost while JAX is being imported.
+    with leaving_at_once():
+        from mbdnode.reproduction.plan import QUICK_RECIPES, make_plan
+        from mbdnode.reproduction.reproduce import Place, is_reported, report, unfinished
 
-    place = Place(jobs, cluster)
-    plan = make_plan(
-        cases=names[0],
-        models=names[1],
-        recipes=_split(recipe) if recipe else QUICK_RECIPES if quick else ("paper",),
-        seeds=seeds,
-        quick=quick,
-        samples=samples,
-    )
-    left = unfinished(plan, out, resume=resume)
+        place = Place(jobs, cluster)
+        plan = make_plan(
+            cases=names[0],
+            models=names[1],
+            recipes=_split(recipe) if recipe else QUICK_RECIPES if quick else ("paper",),
+            seeds=seeds,
+            quick=quick,
+            samples=samples,
+        )
+        left = unfinished(plan, out, resume=resume)
     done = len(plan.runs) - len(left)
     if not left and is_reported(out):
         typer.echo(f"Nothing to do: all {done} runs in {out} are finished, and so is the report.")

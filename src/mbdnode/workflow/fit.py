@@ -163,10 +163,10 @@ def prepare(
     )
     if are_large(files):
         return _prepare_stream(config, files, held_files, system, report)
-    data = read(files, **_columns_of(config, files, held_files))
+    data = read(files, **_columns_of(config, files))
     notes = str(data.summary).splitlines()
     if held_files:
-        held = read(held_files, **_columns_of(config, held_files, files))
+        held = read(held_files, **_columns_of(config, held_files))
         parts = hold_out_runs(data, held)
         more = ["held out:", *str(held.summary).splitlines()]
     else:
@@ -196,13 +196,20 @@ def _completed(system: AbstractSystem, parts: Holdout) -> tuple[Holdout, list[st
     return replace(parts, training=learned, held_out=held_out), notes
 
 
-def _columns_of(config: FitConfig, files: Sequence[Path], others: Sequence[Path]) -> dict[str, Any]:
+def _columns_of(config: FitConfig, files: Sequence[Path]) -> dict[str, Any]:
     """The roles, and of several files of inputs those that go with these files of states."""
     columns = dict(config.columns)
     inputs = find_files(columns["input_files"]) if columns.get("input_files") else []
+    if len(inputs) < 2:
+        return columns
+    # By name, else by order: of all files that were named, as where nothing is held out.
+    named = [*config.logs, *config.holdout_logs]
+    places = list(dict.fromkeys(path.resolve() for path in find_files(named)))
     stems = {path.stem: path for path in inputs}
-    if len(inputs) > 1 and others and all(path.stem in stems for path in (*files, *others)):
+    if set(stems) == {path.stem for path in places}:
         columns["input_files"] = [stems[path.stem] for path in files]
+    elif len(inputs) == len(places):
+        columns["input_files"] = [inputs[places.index(path.resolve())] for path in files]
     return columns
 
 
@@ -214,8 +221,8 @@ def _prepare_stream(
     report: Any,
 ) -> Prepared:
     """The same for logs that are read in parts."""
-    columns = dict(config.columns)
-    large = open_stream(files, held_files, config.holdout, config.seed, columns, report)
+    both = [_columns_of(config, part) for part in (files, held_files)]
+    large = open_stream(files, held_files, config.holdout, config.seed, both, report)
     recorded = large.sample.trajectories[0].coordinates
     if system is None:
         angles = config.columns.get("angles")

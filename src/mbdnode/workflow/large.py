@@ -58,7 +58,7 @@ def open_stream(
     held_out: Sequence[Path],
     fraction: float,
     seed: int,
-    columns: dict[str, Any],
+    columns: Sequence[dict[str, Any]],
     report: Callable[[int, int | None], None] | None,
 ) -> Large:
     """Read logs in parts.
@@ -68,15 +68,15 @@ def open_stream(
     - `files`: to learn from.
     - `held_out`: to judge by, if any.
     - `fraction`, `seed`: of what is held out of `files` otherwise.
-    - `columns`: the roles, as `read` takes them.
+    - `columns`: the roles in `files` and in `held_out`, as `read` takes them.
     - `report`: called with the rows read, and those in all files.
 
     **Returns:**
 
     A `Large`.
     """
-    stream = _stream(files, columns, report)
-    runs = _of_files(held_out, columns) if held_out else ()
+    stream = _stream(files, columns[0], report)
+    runs = _of_files(held_out, columns[1]) if held_out else ()
     spans = split_runs(
         list(stream.runs.values()),
         0.0 if held_out else fraction,
