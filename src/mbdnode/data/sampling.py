@@ -37,7 +37,7 @@ from mbdnode.naming import unknown_name
 from mbdnode.trajectory import Samples, State
 
 # XLA spreads a larger batch of small solves over its pool, and on two cores such a batch inside a
-# loop has been seen to wait for itself for ever. A thousand at once is as fast.
+# loop has been seen to deadlock. A thousand at once is as fast.
 BLOCK = 1_024
 _PATH_STEPS = 64
 # Anchors, and samples that are followed, come in blocks of this many.

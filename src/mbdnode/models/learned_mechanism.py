@@ -242,13 +242,13 @@ def _pairs(count: int) -> list[tuple[int, int]]:
 
 
 def _lengths(
-    freedoms: int, inputs: int, mass: Basis, potential: Basis, joints: Joints
+    dof: int, inputs: int, mass: Basis, potential: Basis, joints: Joints
 ) -> tuple[int, ...]:
     """How many columns are of the mass, the potential, damping, inputs and resistance."""
     return (
-        freedoms * (freedoms + 1) // 2 * len(mass),
+        dof * (dof + 1) // 2 * len(mass),
         len(potential) - 1 + len(joints.springs),
-        freedoms**2,
-        freedoms * inputs,
+        dof**2,
+        dof * inputs,
         2 * len(joints),
     )

@@ -140,19 +140,17 @@ class Library(AbstractRateModel):
             check_added(system)
         places = own + tuple(length(name) for name in config.use_parameters)
         basis = make_basis(places, config.degree, lengths)
-        freedoms, inputs = len(minimal), len(system.inputs)
-        states = 2 * freedoms + sum(c.is_angle for c in own) + inputs
+        dof, inputs = len(minimal), len(system.inputs)
+        states = 2 * dof + sum(c.is_angle for c in own) + inputs
         random = np.random.default_rng(seed)
         slopes = random.normal(size=(config.features, states)) * config.scale / np.sqrt(states)
         offsets = random.uniform(-1, 1, config.features) * config.scale
-        per_configuration = freedoms + inputs + freedoms * (freedoms + 1) // 2
+        per_configuration = dof + inputs + dof * (dof + 1) // 2
         count = (
-            len(basis) * (1 + per_configuration)
-            if config.quadratic
-            else len(basis) + freedoms + inputs
+            len(basis) * (1 + per_configuration) if config.quadratic else len(basis) + dof + inputs
         )
         return cls(
-            Combination(jnp.zeros((freedoms, count + config.features))),
+            Combination(jnp.zeros((dof, count + config.features))),
             basis,
             jnp.zeros(states),
             jnp.ones(states),
