@@ -75,7 +75,14 @@ def load(path: str | os.PathLike, system: AbstractNamed | None = None) -> Any:
 
 
 def _check_finite(arrays: dict[str, np.ndarray], path: str | os.PathLike) -> None:
+    """Raise `UserError` for weights that are not finite.
+
+    What else a model holds may be: the initial state of a network of time is NaN until it is
+    trained.
+    """
     for name, array in arrays.items():
+        if not name.startswith("network/"):
+            continue
         bad = int(np.sum(~np.isfinite(array))) if array.dtype.kind == "f" else 0
         if bad:
             raise UserError(
