@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mbdnode import integrators, mechanisms, reproduction, testing, workflow
     from mbdnode.control import MPC, Limits, QuadraticCost, closed_loop, discretize, linearize
     from mbdnode.data import StepStream, sample_accelerations, write
     from mbdnode.data.logs import LogStream, read
