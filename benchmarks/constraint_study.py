@@ -38,7 +38,7 @@ def main(console: Console, samples: int = 1_000, epochs: int = 300, width: int =
         recipe = mbd.TrainingConfig(epochs=epochs, loss=loss, batch_size=256, shuffle=True)
         trained = mbd.fit(model, data, recipe)
         prediction = predict(trained.model, truth, "rk4", case.parameters)
-        metrics = mbd.evaluate(prediction, truth, train_steps=0, system=case.mechanism)
+        metrics = mbd.evaluate(truth, prediction, train_steps=0, system=case.mechanism)
         table.add_row(
             name,
             f"{trained.train_seconds:.0f}",

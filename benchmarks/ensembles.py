@@ -61,7 +61,7 @@ def main(console: Console, name: str, members: int) -> None:
         return simulate(source, truth.t, start, integrator=config.training.integrator)
 
     def errors(run):
-        metrics = evaluate(run, truth, train_steps=case.train_steps)
+        metrics = evaluate(truth, run, train_steps=case.train_steps)
         return metrics.mse, metrics.mse_id, metrics.mse_ood
 
     mean = rollout(found.model)

@@ -84,7 +84,7 @@ def learned(case: Case, recipe: str, seed: int) -> tuple[float, Any]:
     data = Dataset(truth.rows(0, case.train_steps), case.parameters)
     trained = learn(subject, data, config.training, seed=seed)
     found = predict(trained.model, truth, config.training.integrator, case.parameters)
-    return evaluate(found, truth).mse, trained
+    return evaluate(truth, found).mse, trained
 
 
 def main(console: Console, seeds: int, names: list[str]) -> None:

@@ -51,7 +51,7 @@ def measured(name: str, recipe: str) -> tuple[float, float, float, str]:
     first = learn(subject, data, config.training)
     again = learn(subject, data, config.training)
     found = predict(again.model, truth, config.training.integrator, case.parameters)
-    error = evaluate(found, truth).mse
+    error = evaluate(truth, found).mse
     jax.clear_caches()
     return error, again.train_seconds, first.compile_seconds, again.status.split(",")[0]
 

@@ -38,7 +38,7 @@ def error(model: mbd.MBDNODE, values: dict[str, float]) -> float:
     t = np.linspace(0.0, 4.0, 401)
     truth = mbd.simulate(PENDULUM, t, {"theta": 1.0}, parameters=values)
     again = mbd.simulate(model, t, {"theta": 1.0}, parameters=values)
-    return mbd.evaluate(again, truth).mse
+    return mbd.evaluate(truth, again).mse
 
 
 def main(runs: int = 400, epochs: int = 300) -> dict[str, float]:

@@ -14,7 +14,7 @@ from mbdnode.models import MBDNODE
 from mbdnode.multibody import angle, consistent_state, length
 from mbdnode.simulation import simulate
 from mbdnode.status import completed
-from mbdnode.trajectory import Trajectory
+from mbdnode.trajectory import State, Trajectory
 
 
 def made(q, v, t=None, names=("x", "y")):
@@ -41,7 +41,7 @@ OFF = made([[0, 0], [1, 0], [0, 3], [2, 0]], [[0, 0], [0, 2], [0, 0], [0, -4]])
 
 
 def test_errors_are_means_over_components_and_times():
-    found = evaluate(OFF, TRUTH)
+    found = evaluate(TRUTH, OFF)
     assert found.mse == (0 + 5 + 9 + 20) / 16
     assert found.mse_sum == (0 + 5 + 9 + 20) / 4
 
@@ -49,9 +49,9 @@ def test_errors_are_means_over_components_and_times():
 def test_error_that_overflows_is_infinite_and_no_warning():
     # Warnings are errors here; the square of 1e200 is beyond float64.
     far = made(1e200 * np.ones((4, 2)), np.zeros((4, 2)))
-    assert evaluate(far, TRUTH).mse == np.inf
+    assert evaluate(TRUTH, far).mse == np.inf
     moving = made([[0, 0], [1, 1], [2, 2], [3, 3]], np.zeros((4, 2)))
-    assert nrmse(far, moving, (length("x"), length("y"))) == np.inf
+    assert nrmse(moving, far, (length("x"), length("y"))) == np.inf
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_error_that_overflows_is_infinite_and_no_warning():
     ],
 )
 def test_error_is_split_after_the_last_state_of_training(train_steps, inside, outside):
-    found = evaluate(OFF, TRUTH, train_steps=train_steps)
+    found = evaluate(TRUTH, OFF, train_steps=train_steps)
     assert (found.mse_id, found.mse_ood) == (inside, outside)
     assert found.mse == 34 / 16
 
@@ -82,28 +82,48 @@ def test_nrmse_is_in_units_of_the_standard_deviation_of_what_moves():
     # Half of the deviation of x, a quarter of that of its velocity; y stands still.
     off = np.array([0.5, 0.0])
     q, v = np.asarray(truth.q) + off, np.asarray(truth.v) + off
-    assert nrmse(made(q, v), truth, names) == pytest.approx(np.sqrt((0.5**2 + 0.25**2) / 2))
-    assert np.isnan(nrmse(made(q * np.nan, v), truth, names))
+    assert nrmse(truth, made(q, v), names) == pytest.approx(np.sqrt((0.5**2 + 0.25**2) / 2))
+    assert np.isnan(nrmse(truth, made(q * np.nan, v), names))
 
 
 def test_winding_does_not_make_the_error_of_an_angle_smaller():
     turns, steady = np.linspace(0.0, 100.0, 4)[:, None], np.array([[1.0], [-1.0], [1.0], [-1.0]])
     truth = made(turns, steady, names=("theta",))
-    found = nrmse(made(turns + 1.0, steady, names=("theta",)), truth, (angle("theta"),))
+    found = nrmse(truth, made(turns + 1.0, steady, names=("theta",)), (angle("theta"),))
     # One radian of the angle, nothing of its velocity.
     assert found == pytest.approx(np.sqrt(1.0 / 2))
 
 
 def test_rollout_that_ended_early_has_no_error_to_report():
     short = made([[0, 0], [1, 0], [0, 3], [np.nan] * 2], np.zeros((4, 2)))
-    found = evaluate(short, TRUTH, train_steps=2)
+    found = evaluate(TRUTH, short, train_steps=2)
     assert np.isnan(found.mse)
     assert np.isnan(found.mse_ood)
     assert found.mse_id == 10 / 12
 
 
+def test_truth_comes_first_and_both_have_a_name():
+    soft = dataclasses.replace(OFF, position_residual=jnp.ones(4))
+    assert evaluate(TRUTH, soft).position_residual == 1
+    assert evaluate(prediction=soft, truth=TRUTH) == evaluate(TRUTH, soft)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "sign"),
+    [
+        (made([[0, 0], [1, 0], [0, 3], [np.nan] * 2], np.zeros((4, 2))), "not finite"),
+        (dataclasses.replace(OFF, spread=State(OFF.q, OFF.v)), "mean of an ensemble"),
+        (dataclasses.replace(OFF, outside=jnp.zeros(4, bool)), "left the training data"),
+    ],
+)
+def test_prediction_in_the_place_of_the_truth_is_refused(prediction, sign):
+    evaluate(TRUTH, prediction)
+    with pytest.raises(ValueError, match=f"{sign}.*evaluate\\(truth, prediction\\)"):
+        evaluate(prediction, TRUTH)
+
+
 def test_metrics_by_name_hold_every_number():
-    found = evaluate(OFF, TRUTH, train_steps=1)
+    found = evaluate(TRUTH, OFF, train_steps=1)
     names = {field.name for field in dataclasses.fields(found)}
     assert set(found.as_dict()) == names
     assert found.as_dict()["mse_sum"] == found.mse_sum
@@ -119,15 +139,15 @@ def test_metrics_by_name_hold_every_number():
 )
 def test_unlike_trajectories_are_refused(other, message):
     with pytest.raises(ValueError, match=message):
-        evaluate(OFF, other)
+        evaluate(other, OFF)
 
 
 def test_batch_and_negative_range_are_refused():
     batch = jax.tree.map(lambda x: jnp.stack([x, x]), OFF)
     with pytest.raises(ValueError, match="single trajectory"):
-        evaluate(batch, TRUTH)
+        evaluate(TRUTH, batch)
     with pytest.raises(ValueError, match="train_steps is -1"):
-        evaluate(OFF, TRUTH, train_steps=-1)
+        evaluate(TRUTH, OFF, train_steps=-1)
 
 
 def test_residuals_of_a_soft_model_are_those_of_the_mechanism():

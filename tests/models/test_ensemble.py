@@ -89,7 +89,7 @@ def test_pieces_of_a_run_keep_their_spread(run, singles):
     np.testing.assert_array_equal(run.rows(2, 5).spread.q, run.spread.q[2:6])
     np.testing.assert_array_equal(run.kept.spread.v, run.spread.v)
     assert singles[0].spread is None
-    assert evaluate(run, singles[0]).mse > 0
+    assert evaluate(singles[0], run).mse > 0
 
 
 def test_many_starts_at_once_have_a_spread_each(members, run):

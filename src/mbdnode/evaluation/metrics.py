@@ -58,18 +58,22 @@ class Metrics:
 # A prediction may be so far off that its square is infinite, and so is the error then.
 @np.errstate(over="ignore", invalid="ignore")
 def evaluate(
-    prediction: Trajectory,
     truth: Trajectory,
+    prediction: Trajectory,
     *,
     train_steps: int | None = None,
     system: AbstractSystem | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Metrics:
-    """Compare a rollout with the truth.
+    """Compare a rollout with the truth, which comes first, as in scikit-learn's metrics.
+
+    The errors are the same either way round, residuals and energy are not: they are the
+    prediction's. A truth that ended early, is an ensemble's mean or knows where it left the
+    training data is a prediction, and is refused.
 
     **Arguments:**
 
-    - `prediction`, `truth`: single trajectories at the same times, of the same coordinates.
+    - `truth`, `prediction`: single trajectories at the same times, of the same coordinates.
     - `train_steps`: how many steps were for training; splits the error into `id` and `ood`. Zero
         says that none were.
     - `system`: whose constraints and energy are looked at. Without it the residuals are the
@@ -80,8 +84,9 @@ def evaluate(
 
     `Metrics`. Where the prediction ended early, the errors are not a number.
     """
-    for run in (prediction, truth):
+    for run in (truth, prediction):
         run.require_single("evaluate")
+    _check_truth(truth)
     if prediction.coordinates != truth.coordinates or len(prediction) != len(truth):
         raise UserError(
             f"The prediction has {len(prediction)} rows of {', '.join(prediction.coordinates)}, "
@@ -105,8 +110,24 @@ def evaluate(
     )
 
 
+def _check_truth(truth: Trajectory) -> None:
+    """Raise if this can only be a prediction."""
+    signs = {
+        f"ended early ({truth.status})": not bool(truth.status.ok),
+        "has rows that are not finite": not bool(np.all(np.isfinite(np.asarray(truth)))),
+        "is the mean of an ensemble": truth.spread is not None,
+        "knows where it left the training data": truth.outside is not None,
+    }
+    for sign, found in signs.items():
+        if found:
+            raise UserError(
+                f"The truth {sign}, as only a prediction does. Pass the truth first: "
+                "evaluate(truth, prediction)."
+            )
+
+
 @np.errstate(over="ignore", invalid="ignore")
-def nrmse(prediction: Trajectory, truth: Trajectory, coordinates: Sequence[Coordinate]) -> float:
+def nrmse(truth: Trajectory, prediction: Trajectory, coordinates: Sequence[Coordinate]) -> float:
     """The root-mean-square error in units of the motion's own standard deviation.
 
     Each position and velocity that moves counts alike, by the measure of `mbdnode.scoring`: the
@@ -114,7 +135,7 @@ def nrmse(prediction: Trajectory, truth: Trajectory, coordinates: Sequence[Coord
 
     **Arguments:**
 
-    - `prediction`, `truth`: single trajectories at the same times.
+    - `truth`, `prediction`: single trajectories at the same times.
     - `coordinates`: of both.
 
     **Returns:**

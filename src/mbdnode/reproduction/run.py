@@ -60,7 +60,7 @@ class RunResult:
             "integrator": integrator_of(self.config),
             "seed": self.config.seed,
             **self.metrics.as_dict(),
-            "nrmse": nrmse(self.prediction, self.truth, case.mechanism.coordinates),
+            "nrmse": nrmse(self.truth, self.prediction, case.mechanism.coordinates),
             "train_seconds": self.fit.train_seconds,
             "compile_seconds": self.fit.compile_seconds,
             "updates": self.fit.updates,
@@ -166,8 +166,8 @@ def run(
     else:
         prediction = predict(trained.model, truth, config.training.integrator, case.parameters)
     metrics = evaluate(
-        prediction,
         truth,
+        prediction,
         train_steps=case.train_steps,
         system=case.mechanism,
         parameters=case.parameters,
@@ -227,7 +227,7 @@ def _try(case: Case, trial: Trial, model: Any, config: RunConfig) -> Probe:
 def _probe_of(
     case: Case, trial: Trial | ControlTask, truth: Trajectory, found: Trajectory
 ) -> Probe:
-    errors = evaluate(found, truth).mse, nrmse(found, truth, case.mechanism.coordinates)
+    errors = evaluate(truth, found).mse, nrmse(truth, found, case.mechanism.coordinates)
     return Probe(trial.name, trial.title, truth, found, *errors)
 
 
