@@ -1,8 +1,8 @@
 """States of measured runs at their ends, from which to predict: initial states.
 
 A measured state is off by the noise; the end of a model's own path that is fitted to about the last
-period is not. The model stays as it is, so each window has an initial state of its own to fit, by
-Gauss-Newton, and all windows go through one compiled program. They may have different lengths: what
+period is not. The model stays as it is, so each window has an initial state of its own to fit, and
+all windows go through one compiled program. They may have different lengths: what
 fills the shorter ones up has no weight.
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from mbdnode.identification.shooting import make_segments, path_from, path_residual, unit_of
 from mbdnode.integrators import get_integrator
+from mbdnode.least_squares import Minimum, minimize_each
 from mbdnode.multibody import consistent_state
 from mbdnode.training.rows import (
     Noise,
@@ -28,7 +29,8 @@ from mbdnode.training.rows import (
 )
 from mbdnode.trajectory import Dataset, State, Trajectory
 
-_ROUNDS, _SETTLED = 30, 1e-4
+# Measured states are near enough for nearly the whole Gauss-Newton step.
+_DAMPING = 1e-6
 
 
 def last_windows(runs: list[Rows]) -> Rows | None:
@@ -51,14 +53,14 @@ def last_windows(runs: list[Rows]) -> Rows | None:
 def end_states(
     model: Any, windows: Rows, integrator: Any, noise: Noise, measured: np.ndarray
 ) -> tuple[Any, Any]:
-    """Where the model is after every window, from the initial state with the least residual.
+    """Where the model is after every window, from the initial state with the smallest residual.
 
     **Arguments:**
 
     - `model`: a trained model that gives rates.
     - `windows`: with a leading axis.
     - `integrator`: that is exact enough at the data's step.
-    - `noise`: the unit of what is missed.
+    - `noise`: the unit of the residuals.
     - `measured`: which velocities were; the others are not looked at.
 
     **Returns:**
@@ -69,51 +71,45 @@ def end_states(
     units = np.stack([unit_of(_alone(counted(one)), noise) for one in singles])
     looked_at = np.concatenate([np.ones(len(measured), bool), measured])
     units = jnp.asarray(np.where(looked_at, units, np.inf))
-    initial = _settled(model, windows, integrator, units)
+    initial = fit_initial_states(model, windows, integrator, units).x
     z, s = (np.asarray(x) for x in _paths(initial, model, windows, integrator))
     last = np.sum(np.asarray(windows.weight) > 0, axis=1) - 1
     every = np.arange(len(last))
     return z[every, last], s[every, last]
 
 
+def fit_initial_states(model: Any, windows: Rows, integrator: Any, units: Any) -> Minimum:
+    """The initial state of every window with the smallest residual; as measured where none is less.
+
+    **Arguments:**
+
+    - `model`, `windows`, `integrator`: as for `end_states`.
+    - `units`: of the residuals, one row for each window.
+
+    **Returns:**
+
+    The `Minimum` of each window.
+    """
+    return minimize_each(
+        lambda x: _residuals(x, model, windows, integrator, units),
+        lambda x: _jacobians(x, model, windows, integrator, units),
+        np.concatenate([np.asarray(windows.z)[:, 0], np.asarray(windows.s)[:, 0]], axis=1),
+        damping=_DAMPING,
+    )
+
+
 def _alone(rows: Rows) -> Rows:
     return jax.tree.map(lambda x: x[None], rows)
 
 
-def _settled(model: Any, windows: Rows, integrator: Any, units: Any) -> np.ndarray:
-    """The fitted initial states; as measured where nothing is better."""
-    initial = np.concatenate([np.asarray(windows.z)[:, 0], np.asarray(windows.s)[:, 0]], axis=1)
-    # A model that does not follow a window misses it by more than can be squared.
-    with np.errstate(over="ignore", invalid="ignore"):
-        now = np.asarray(_missed(initial, model, windows, integrator, units))
-        cost = np.sum(now**2, axis=1)
-        moving = np.isfinite(cost)
-        for _ in range(_ROUNDS):
-            slopes = np.asarray(_slopes(initial, model, windows, integrator, units))
-            moving = moving & np.all(np.isfinite(slopes), axis=(1, 2))
-            if not moving.any():
-                break
-            moves = np.zeros_like(initial)
-            for i in np.flatnonzero(moving):
-                moves[i] = -np.linalg.lstsq(slopes[i], now[i], rcond=None)[0]
-            found = np.asarray(_missed(initial + moves, model, windows, integrator, units))
-            reached = np.sum(found**2, axis=1)
-            better = moving & np.isfinite(reached) & (reached < cost)
-            initial = np.where(better[:, None], initial + moves, initial)
-            now = np.where(better[:, None], found, now)
-            moving = better & (cost - reached >= _SETTLED * cost)
-            cost = np.where(better, reached, cost)
-    return initial
-
-
 @eqx.filter_jit
-def _missed(initial, model, windows, integrator, units):
+def _residuals(initial, model, windows, integrator, units):
     one = lambda state, rows, unit: path_residual(model, state, rows, integrator, unit)  # noqa: E731
     return jax.vmap(one)(initial, windows, units)
 
 
 @eqx.filter_jit
-def _slopes(initial, model, windows, integrator, units):
+def _jacobians(initial, model, windows, integrator, units):
     def one(state, rows, unit):
         return jax.jacfwd(lambda x: path_residual(model, x, rows, integrator, unit))(state)
 

@@ -9,9 +9,10 @@ need not pass through a measured state: `refine_segments` is multiple shooting o
 that length, each from an initial state that is fitted too. The initial states belong to their own
 segments alone and are eliminated there.
 
-Both are Levenberg-Marquardt with columns of unit length.
+Both are Levenberg-Marquardt (`mbdnode.least_squares`).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -21,11 +22,13 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from mbdnode.identification.weak_form import samples_per_period
+from mbdnode.least_squares import damped_step, minimize
 from mbdnode.training.rows import Noise, Rows, rolled_out, runs_of, step_errors
 
-# Iterations at most, of segments and of steps; a cost that falls by less than this part settled.
-_ROUNDS, _SETTLED = 30, 1e-4
-_STEP_ROUNDS, _STEP_SETTLED = 40, 1e-6
+# Coefficients and initial states together are a harder problem than coefficients alone.
+_SEGMENT_DAMPING = 1e-2
+# Steps of computed data are fitted to round-off.
+_STEP_ITERATIONS, _STEP_TOLERANCE = 40, 1e-6
 _SHORTEST, _LONGEST, _MOST = 10, 200, 64
 _LEAST_NOISE = 1e-3
 
@@ -74,14 +77,14 @@ def make_segments(rows: Rows, *, from_the_end: bool = False) -> ShootingSegments
 def refine_segments(
     model: Any, segments: ShootingSegments, integrator: Any, noise: Noise, free: np.ndarray
 ) -> Any:
-    """The model whose rollouts miss the measurements least.
+    """The model whose rollouts come nearest to the measurements.
 
     **Arguments:**
 
     - `model`: with coefficients that are nearly right, in its `network`.
     - `segments`: of the data.
     - `integrator`: that is exact enough at the data's step.
-    - `noise`: the unit of what is missed.
+    - `noise`: the unit of the residuals.
     - `free`: which coefficients may change, by index.
 
     **Returns:**
@@ -89,32 +92,37 @@ def refine_segments(
     The model and the fitted initial states; as they were, if nothing is better.
     """
     unit = jnp.asarray(unit_of(segments.rows, noise))
-    values, initial = np.asarray(ravel_pytree(model.network)[0]), np.asarray(segments.initial)
-    now = np.asarray(_missed(values, initial, model, segments.rows, integrator, unit))
-    if not np.all(np.isfinite(now)):
-        return model, segments.initial
-    cost, damping = float(np.sum(now**2)), 1e-2
-    for _ in range(_ROUNDS):
-        slopes = _slopes(values, initial, model, segments.rows, integrator, unit)
-        by_values, by_initial = (np.asarray(x) for x in slopes)
-        if not (np.all(np.isfinite(by_values)) and np.all(np.isfinite(by_initial))):
-            break
-        fallen = 0.0
-        for _ in range(8):
-            change, moves = _eliminated_step(by_values[..., free], by_initial, now, damping)
-            trial, begun = values.copy(), initial + moves
-            trial[free] += change
-            found = np.asarray(_missed(trial, begun, model, segments.rows, integrator, unit))
-            reached = float(np.sum(found**2))
-            if np.isfinite(reached) and reached < cost:
-                fallen = (cost - reached) / cost
-                values, initial, now, cost = trial, begun, found, reached
-                damping *= 0.1
-                break
-            damping *= 10.0
-        if fallen < _SETTLED:
-            break
-    return _with_values(model, jnp.asarray(values)), jnp.asarray(initial)
+    given = model, segments.rows, integrator, unit
+    whole = _whole_values(model, free)
+
+    def jacobians(x):
+        by_values, by_initial = _segment_jacobians(whole(x[0]), x[1], *given)
+        return np.asarray(by_values)[..., free], by_initial
+
+    found = minimize(
+        lambda x: _segment_residuals(whole(x[0]), x[1], *given),
+        jacobians,
+        (_values_of(model)[free], segments.initial),
+        step=_eliminated_step,
+        damping=_SEGMENT_DAMPING,
+    )
+    values, initial = found.x
+    return _with_values(model, whole(values)), jnp.asarray(initial)
+
+
+def _values_of(model: Any) -> np.ndarray:
+    return np.asarray(ravel_pytree(model.network)[0])
+
+
+def _whole_values(model: Any, free: np.ndarray) -> Callable[[Any], Any]:
+    """All coefficients from those that are free; compiled programs take all of them."""
+
+    def whole(x):
+        values = _values_of(model).copy()
+        values[free] = x
+        return jnp.asarray(values)
+
+    return whole
 
 
 def unit_of(segments: Rows, noise: Noise) -> np.ndarray:
@@ -161,12 +169,12 @@ def _all_residuals(values, initial, model, segments: Rows, integrator, unit):
 
 
 @eqx.filter_jit
-def _missed(values, initial, model, segments, integrator, unit):
+def _segment_residuals(values, initial, model, segments, integrator, unit):
     return _all_residuals(values, initial, model, segments, integrator, unit)
 
 
 @eqx.filter_jit
-def _slopes(values, initial, model, segments, integrator, unit):
+def _segment_jacobians(values, initial, model, segments, integrator, unit):
     def single(values, state, rows):
         lone = jax.tree.map(lambda x: x[None], rows)
         return _all_residuals(values, state[None], model, lone, integrator, unit)[0]
@@ -175,14 +183,15 @@ def _slopes(values, initial, model, segments, integrator, unit):
     return along(0)(values, initial, segments), along(1)(values, initial, segments)
 
 
-def _eliminated_step(by_values, by_initial, missed, damping: float):
+def _eliminated_step(jacobians, residual, damping: float):
     """Of the coefficients, with the initial states eliminated; then of the initial states."""
+    by_values, by_initial = jacobians
     basis = np.linalg.qr(by_initial)[0]
     inside = lambda x: x - basis @ (np.swapaxes(basis, -1, -2) @ x)  # noqa: E731
-    tall = inside(by_values).reshape(missed.size, by_values.shape[-1])
-    right = inside(missed[..., None]).reshape(-1)
-    change = _damped_step(tall, right, damping)
-    left = missed + by_values @ change
+    tall = inside(by_values).reshape(residual.size, by_values.shape[-1])
+    right = inside(residual[..., None]).reshape(-1)
+    change = damped_step(tall, right, damping)
+    left = residual + by_values @ change
     moves = -np.stack(
         [np.linalg.lstsq(a, b, rcond=None)[0] for a, b in zip(by_initial, left, strict=True)]
     )
@@ -190,7 +199,7 @@ def _eliminated_step(by_values, by_initial, missed, damping: float):
 
 
 def refine_steps(model: Any, rows: Rows, integrator: Any, unit: Any, free: np.ndarray) -> Any:
-    """The model with coefficients that make the errors of single steps least.
+    """The model with the coefficients that minimize the errors of single steps.
 
     **Arguments:**
 
@@ -204,29 +213,17 @@ def refine_steps(model: Any, rows: Rows, integrator: Any, unit: Any, free: np.nd
 
     The model; as it was, if nothing lowers the error.
     """
-    values = np.asarray(ravel_pytree(model.network)[0])
-    now = np.asarray(_step_residuals(values, model, rows, integrator, unit))
-    if not np.all(np.isfinite(now)) or not free.size:
+    if not free.size:
         return model
-    cost, damping = float(now @ now), 1e-3
-    for _ in range(_STEP_ROUNDS):
-        matrix = np.asarray(_step_slopes(values, model, rows, integrator, unit))[:, free]
-        if not np.all(np.isfinite(matrix)):
-            break
-        fallen = 0.0
-        for _ in range(8):
-            trial = values.copy()
-            trial[free] += _damped_step(matrix, now, damping)
-            found = np.asarray(_step_residuals(trial, model, rows, integrator, unit))
-            reached = float(found @ found)
-            if np.isfinite(reached) and reached < cost:
-                fallen = (cost - reached) / cost
-                values, now, cost, damping = trial, found, reached, damping * 0.1
-                break
-            damping *= 10.0
-        if fallen < _STEP_SETTLED:
-            break
-    return _with_values(model, jnp.asarray(values))
+    given, whole = (model, rows, integrator, unit), _whole_values(model, free)
+    found = minimize(
+        lambda x: _step_residuals(whole(x), *given),
+        lambda x: np.asarray(_step_jacobian(whole(x), *given))[:, free],
+        _values_of(model)[free],
+        iterations=_STEP_ITERATIONS,
+        tolerance=_STEP_TOLERANCE,
+    )
+    return _with_values(model, whole(found.x))
 
 
 # Compiled once for all candidates of one form: which coefficients are free is decided outside.
@@ -236,18 +233,8 @@ def _step_residuals(values, model, rows, integrator, unit):
 
 
 @eqx.filter_jit
-def _step_slopes(values, model, rows, integrator, unit):
+def _step_jacobian(values, model, rows, integrator, unit):
     def errors(x):
         return step_errors(_with_values(model, x), rows, integrator, unit).reshape(-1)
 
     return jax.jacfwd(errors)(values)
-
-
-def _damped_step(matrix: np.ndarray, errors: np.ndarray, damping: float) -> np.ndarray:
-    """The damped Gauss-Newton step, with columns of unit length."""
-    norms = np.linalg.norm(matrix, axis=0)
-    norms = np.where(norms > 0, norms, 1.0)
-    size = matrix.shape[1]
-    tall = np.vstack([matrix / norms, np.sqrt(damping) * np.eye(size)])
-    right = np.concatenate([-errors, np.zeros(size)])
-    return np.linalg.lstsq(tall, right, rcond=None)[0] / norms
