@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from mbdnode.least_squares import damped_step, iterate, minimize, minimize_each
+from mbdnode.least_squares import (
+    damped_step,
+    iterate,
+    minimize,
+    minimize_each,
+    solve_by_residuals,
+    solve_by_unknowns,
+)
 
 T = np.linspace(0.0, 3.0, 40)
 NOISE = np.random.default_rng(0).normal(size=(3, 40))
@@ -129,11 +136,33 @@ def test_more_unknowns_than_residuals_are_changed_least():
     np.testing.assert_allclose(found.x, least, rtol=1e-9)
 
 
-def test_other_cost_judges_the_trials():
-    # Judged by what grows in the residual's direction, no trial is taken and the damping rises.
-    found = iterate(lambda x: x - 1.0, jnp.zeros(2), 1e-3, cost=lambda x: 1.0 + jnp.sum(x**2))
-    np.testing.assert_array_equal(found.x, [0.0, 0.0])
-    assert float(found.damping) == pytest.approx(1e-3 * 10.0**8)
+@pytest.mark.parametrize("count", [4, 30])
+def test_damped_step_is_the_same_by_unknowns_by_residuals_and_block_by_block(count):
+    """Least squares of the errors and of the damped weights, one below the other."""
+    random, damping = np.random.default_rng(0), 1e-3
+    slopes, errors = random.normal(size=(count, 7)), random.normal(size=count)
+    size = np.sqrt(damping * np.sum(slopes**2) / 7)
+    stacked = np.vstack([slopes, size * np.eye(7)])
+    expected = np.linalg.lstsq(stacked, np.concatenate([errors, np.zeros(7)]))[0]
+    given = lambda rows: jnp.asarray(slopes)[rows]  # noqa: E731
+    pull = lambda e: e.reshape(-1) @ slopes  # noqa: E731
+    for blocks in (np.arange(count)[None], np.arange(count).reshape(2, -1)):
+        for solver in (
+            solve_by_unknowns(given, jnp.asarray(blocks), pull),
+            solve_by_residuals(given, jnp.asarray(blocks)),
+        ):
+            found = solver(damping)(jnp.asarray(errors)[blocks][..., None])
+            np.testing.assert_allclose(found, expected)
+
+
+def test_blocks_of_data_change_nothing():
+    t = jnp.asarray(T)
+    residual = lambda x, rows: (x[0] * jnp.sin(x[1] * t[rows]) - t[rows])[:, None]  # noqa: E731
+    start, rows = jnp.array([1.0, 0.4]), np.arange(40)
+    whole = iterate(lambda x: residual(x, rows), start, 1e-3)
+    parts = iterate(residual, start, 1e-3, blocks=rows.reshape(5, 8))
+    np.testing.assert_allclose(parts.x, whole.x, rtol=1e-10)
+    assert float(parts.cost) == pytest.approx(float(whole.cost))
 
 
 def test_weights_in_float32_stay_in_float32():

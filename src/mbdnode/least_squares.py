@@ -11,8 +11,18 @@ iteration lowers the cost by less than a given part.
 `minimize` is for few unknowns: the loop and the linear algebra are NumPy's, around a residual and
 a Jacobian that the caller has compiled, or a step of its own where the problem has structure.
 `minimize_each` solves many small problems through the same two functions, each with a damping of
-its own. `iterate` is one iteration that can be traced, for weights of networks: with fewer
-residuals than unknowns it solves a system of the residuals' size and changes the unknowns least.
+its own.
+
+`iterate` is one iteration that can be traced, for the many weights of networks. There `D` is a
+multiple of the unit matrix, and the step has two forms,
+
+    d = -(J' J + c I)^-1 J' r = -J' (J J' + c I)^-1 r,
+
+of which the smaller system is solved. `J' J` is a sum over the data, added up block by block, so
+that memory does not grow with it. Along the step the residuals bend, by `J'' d d` to second
+order; half of the step that this bend asks for is added while it is the smaller part
+(geodesic acceleration: Transtrum and Sethna, arXiv 1201.5885). With it the 1,358 weights of a
+network for the cart-pole come in 15 iterations to where 60 without it end.
 
 Optimistix's `LevenbergMarquardt` reaches the same minima in the same time, but compiles up to three
 times as long, and shooting over segments takes it more than ten times as long, since it cannot be
@@ -168,6 +178,12 @@ def _where(which: np.ndarray, yes: Any, no: Any) -> Any:
     return jax.tree.map(lambda a, b: np.where(wide(a), a, b), yes, no)
 
 
+# Of `iterate`, whose trials are cheap beside its Jacobian.
+_LESS, _MORE, _SEARCH = 0.2, 4.0, 10
+# Of the length of a step, at most, the part that its bend adds.
+_MOST_BENT = 0.375
+
+
 class Iterate(NamedTuple):
     """What an iteration gives: the unknowns, the next one's damping, the cost.
 
@@ -180,78 +196,134 @@ class Iterate(NamedTuple):
 
 
 def iterate(
-    residual: Callable[[Any], Any],
-    x: Any,
-    damping: Any,
-    *,
-    jacobian: Callable[[Any], Any] | None = None,
-    cost: Callable[[Any], Any] | None = None,
+    residual: Callable[..., Any], x: Any, damping: Any, *, blocks: Any | None = None
 ) -> Iterate:
-    """One iteration inside a compiled program: one Jacobian, and trials until one is better.
+    """One iteration inside a compiled program: one Jacobian, and a search over dampings.
+
+    The damping rises until a step lowers the cost, and then falls while that lowers it further.
 
     **Arguments:**
 
-    - `residual`: of the unknowns; an array.
+    - `residual`: of the unknowns; an array. With blocks, of the unknowns and one of the blocks: a
+        row for each of its entries.
     - `x`: the unknowns, a tree of arrays.
-    - `damping`: of the first trial, relative to the mean diagonal of the matrix that is factored
-        if there are fewer residuals than unknowns, else to the columns' lengths.
-    - `jacobian`: of the flattened unknowns, a row for each residual; by reverse mode if not given.
-    - `cost`: of the unknowns, by which a trial is judged; the sum of squared residuals if not
-        given. Where the residuals are a sample of the data, it may look at all of them.
+    - `damping`: of the first trial, relative to the mean square of the Jacobian's columns.
+    - `blocks`: which data to differentiate together, a row of numbers for each block. The Jacobian
+        of all data is held at once only if there are fewer residuals than unknowns.
 
     **Returns:**
 
     The `Iterate`.
     """
     start, restored = ravel_pytree(x)
-    flat = lambda w: jnp.ravel(residual(restored(w)))  # noqa: E731
-    now = flat(start)
-    slopes = jax.jacrev(flat)(start) if jacobian is None else jacobian(start)
-    judged = (lambda w: jnp.sum(flat(w) ** 2)) if cost is None else (lambda w: cost(restored(w)))
-    step = _step_of_weights(slopes, now)
-    first = judged(start)
+    if blocks is None:
+        blocks, whole = np.zeros((1, 1), int), residual
+        residual = lambda x, _: jnp.ravel(whole(x))[None]  # noqa: E731
+    blocks = jnp.asarray(blocks)
+    of = lambda w, rows: residual(restored(w), rows)  # noqa: E731
+    everywhere = lambda w: jax.lax.map(lambda rows: of(w, rows), blocks)  # noqa: E731
+
+    def slopes(rows):
+        each = jax.vmap(jax.jacrev(lambda w, row: of(w, row[None])[0]), (None, 0))
+        return each(start, rows).reshape(-1, start.size)
+
+    def pull(given):
+        add = lambda total, own: (  # noqa: E731
+            total + jax.vjp(lambda w: of(w, own[0]), start)[1](own[1])[0],
+            None,
+        )
+        return jax.lax.scan(add, jnp.zeros_like(start), (blocks, given))[0]
+
+    def bend(step):
+        slope = lambda w, rows: jax.jvp(lambda z: of(z, rows), (w,), (step,))[1]  # noqa: E731
+        twice = lambda rows: jax.jvp(lambda w: slope(w, rows), (start,), (step,))[1]  # noqa: E731
+        return jax.lax.map(twice, blocks)
+
+    now = everywhere(start)
+    first, floor = jnp.sum(now**2), jnp.finfo(start.dtype).eps
+    by_unknowns = start.size <= now.size
+    solver = (
+        solve_by_unknowns(slopes, blocks, pull)
+        if by_unknowns
+        else solve_by_residuals(slopes, blocks)
+    )
 
     def attempt(state):
-        trial, damping, _, _ = state
-        moved = start + step(damping)
-        reached = judged(moved)
-        lower = jnp.isfinite(reached) & (reached < first)
-        changed = damping * jnp.where(lower, _ACCEPTED, _REJECTED)
-        best = jnp.where(lower, moved, start), jnp.where(lower, reached, first)
-        return trial + 1, changed.astype(damping.dtype), *best
+        trial, damping, best, least, _ = state
+        solve = solver(damping)
+        step = -solve(now)
+        bent = -solve(bend(step)) / 2
+        mild = jnp.linalg.norm(bent) <= _MOST_BENT * jnp.linalg.norm(step)
+        moved = start + step + jnp.where(mild, bent, 0.0)
+        reached = jnp.sum(everywhere(moved) ** 2)
+        lower = jnp.isfinite(reached) & (reached < least)
+        # Once a step has been found, the search ends with the first that is no better.
+        over = (~lower & (least < first)) | (lower & (damping <= floor))
+        best, least = jnp.where(lower, moved, best), jnp.where(lower, reached, least)
+        damping = jnp.maximum(damping * jnp.where(lower, _LESS, _MORE), floor)
+        return trial + 1, damping, best, least, over
 
     def unfinished(state):
-        return (state[0] < _TRIALS) & (state[3] >= first) & (first > 0)
+        return (state[0] < _SEARCH) & ~state[4] & (first > 0)
 
-    begun = (jnp.zeros((), int), jnp.asarray(damping), start, first)
-    _, damping, found, last = jax.lax.while_loop(unfinished, attempt, begun)
-    return Iterate(restored(found), jnp.maximum(damping, jnp.finfo(start.dtype).eps), last)
+    begun = (jnp.zeros((), int), jnp.asarray(damping, start.dtype), start, first, jnp.array(False))
+    _, damping, found, last, _ = jax.lax.while_loop(unfinished, attempt, begun)
+    return Iterate(restored(found), damping, last)
 
 
-def _step_of_weights(jacobian: Any, residual: Any) -> Callable[[Any], Any]:
-    """The step for a damping: what does not depend on the damping is computed once."""
-    rows, columns = jacobian.shape
-    if rows < columns:
-        gram = jacobian @ jacobian.T
-        size = jnp.trace(gram) / rows
+# From a damping to a function from residuals, block by block, to the step that they ask for.
+Solver = Callable[[Any], Callable[[Any], Any]]
 
-        def smallest(damping):
-            damped = gram + damping * size * jnp.eye(rows, dtype=gram.dtype)
-            factor = jax.scipy.linalg.cho_factor(damped, lower=True)
-            return -jax.scipy.linalg.cho_solve(factor, residual) @ jacobian
 
-        return smallest
-    lengths = jnp.linalg.norm(jacobian, axis=0)
-    lengths = jnp.where(lengths > 0, lengths, 1.0)
-    # Of the tall matrix only its triangular factor is needed again.
-    basis, triangle = jnp.linalg.qr(jacobian / lengths[None])
-    right = jnp.concatenate([-basis.T @ residual, jnp.zeros(columns, residual.dtype)])
+def solve_by_unknowns(slopes: Callable, blocks: Any, pull: Callable) -> Solver:
+    """The damped step from `J' J`, added up over the blocks.
 
-    def shortest(damping):
-        damped = jnp.concatenate(
-            [triangle, jnp.sqrt(damping) * jnp.eye(columns, dtype=right.dtype)]
-        )
-        q, r = jnp.linalg.qr(damped)
-        return jax.scipy.linalg.solve_triangular(r, q.T @ right) / lengths
+    **Arguments:**
 
-    return shortest
+    - `slopes`: the Jacobian of a block.
+    - `blocks`: all of them, along the first axis.
+    - `pull`: `J'` times residuals.
+
+    **Returns:**
+
+    A `Solver`.
+    """
+
+    def add(total, rows):
+        jacobian = slopes(rows)
+        return total + jacobian.T @ jacobian, None
+
+    shape = jax.eval_shape(slopes, blocks[0])
+    empty = jnp.zeros((shape.shape[1],) * 2, shape.dtype)
+    factored = _factored(jax.lax.scan(add, empty, blocks)[0], shape.shape[1])
+
+    def solver(damping):
+        solve = factored(damping)
+        return lambda residuals: solve(pull(residuals))
+
+    return solver
+
+
+def solve_by_residuals(slopes: Callable, blocks: Any) -> Solver:
+    """The same step from `J J'`; arguments as for `solve_by_unknowns`."""
+    jacobian = jax.lax.map(slopes, blocks)
+    jacobian = jacobian.reshape(-1, jacobian.shape[-1])
+    factored = _factored(jacobian @ jacobian.T, jacobian.shape[1])
+
+    def solver(damping):
+        solve = factored(damping)
+        return lambda residuals: solve(jnp.ravel(residuals)) @ jacobian
+
+    return solver
+
+
+def _factored(matrix: Any, unknowns: int) -> Callable:
+    """Solve with the matrix plus a part of the columns' mean square on its diagonal."""
+    size = jnp.trace(matrix) / unknowns
+    unit = jnp.eye(matrix.shape[0], dtype=matrix.dtype)
+
+    def factored(damping):
+        factor = jax.scipy.linalg.cho_factor(matrix + damping * size * unit, lower=True)
+        return lambda right: jax.scipy.linalg.cho_solve(factor, right)
+
+    return factored

@@ -23,8 +23,12 @@ class TrainingConfig:
     **Arguments:**
 
     - `integrator`: the one inside the loss.
-    - `epochs`: passes over the data; zero leaves all of it to the refinement.
-    - `learning_rate`, `decay`: Adam's rate, and the factor on it after each epoch.
+    - `epochs`: how many; zero leaves all of it to the refinement.
+    - `updates`: Adam's in an epoch, passing over the data as often as they need; None for one pass.
+    - `learning_rate`: Adam's, at the start.
+    - `schedule`: how it falls: "exponential", by the factor `decay` after each epoch; or "cosine",
+        from update to update, to zero at the end of the last epoch.
+    - `decay`: of the exponential schedule.
     - `batch_size`: windows in one update; None takes all of them.
     - `shuffle`: draw the windows in a new order each epoch, instead of in time order.
     - `window`: steps in a sub-trajectory, the paper's w; None takes whole trajectories.
@@ -35,14 +39,17 @@ class TrainingConfig:
     - `gradient`: "backprop" through the integrator's steps, or Diffrax's "adjoint".
     - `weight_decay`: this many times every weight is added to its gradient.
     - `penalty`: weight of the squared constraint residual, for models with soft constraints.
-    - `refinement`: after the epochs, so many iterations of damped Gauss-Newton on all windows.
+    - `refinement`: after the epochs, at most so many iterations of Levenberg-Marquardt on all
+        windows.
     - `patience`: stop when the loss has not fallen for so many epochs; None never does.
     - `precision`: of weights and data while training.
     """
 
     integrator: str = "rk4"
     epochs: int = 400
+    updates: int | None = None
     learning_rate: float = 1e-3
+    schedule: Literal["exponential", "cosine"] = "exponential"
     decay: float = 0.98
     batch_size: int | None = 1
     shuffle: bool = False
@@ -62,7 +69,7 @@ class TrainingConfig:
             raise UserError(
                 f"epochs is {self.epochs}; it must be at least 1, or 0 with a refinement."
             )
-        for name in ("batch_size", "window", "patience"):
+        for name in ("updates", "batch_size", "window", "patience"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"{name} is {value}; it must be at least 1.")
@@ -81,6 +88,22 @@ class TrainingConfig:
             )
         if self.decay > 1:
             raise UserError(f"decay is {self.decay}; it must be at most 1.")
+
+    def rate(self, update: int, in_epoch: int) -> float:
+        """Adam's learning rate.
+
+        **Arguments:**
+
+        - `update`: its number, of all epochs, from zero on.
+        - `in_epoch`: how many an epoch has.
+
+        **Returns:**
+
+        The rate of that update.
+        """
+        if self.schedule == "exponential":
+            return self.learning_rate * self.decay ** (update // in_epoch)
+        return self.learning_rate * (1 + math.cos(math.pi * update / (self.epochs * in_epoch))) / 2
 
 
 @dataclass(frozen=True)
@@ -125,6 +148,8 @@ class Recipe:
         as the case says.
     - `networks`: those that it trains, by name, the usual one first; empty for every one.
     - `settings`: what these networks are given beside a case's own settings.
+    - `as_printed`: whether every network is trained as the paper's own table of the case says;
+        otherwise one setting serves all cases.
     """
 
     config: TrainingConfig | IdentificationConfig
@@ -132,6 +157,7 @@ class Recipe:
     samples: int | None = 10_000
     networks: tuple[str, ...] = ("mbd-node",)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    as_printed: bool = False
 
     @property
     def finds_law(self) -> bool:
@@ -139,8 +165,6 @@ class Recipe:
         return isinstance(self.config, IdentificationConfig)
 
 
-# The recipe that trains every network as its own table says; the others have one setting for all
-# cases.
 PAPER = "paper"
 RECIPES: dict[str, Recipe] = {
     PAPER: Recipe(
@@ -149,20 +173,30 @@ RECIPES: dict[str, Recipe] = {
         "ahead, an update for each step in time order",
         samples=None,
         networks=(),
+        as_printed=True,
     ),
-    "free": Recipe(
+    "paper-shuffled": Recipe(
+        TrainingConfig(shuffle=True),
+        "MBD-NODE as by `paper`, but for the order of the updates, which is random",
+        samples=None,
+        as_printed=True,
+    ),
+    "trained": Recipe(
         TrainingConfig(
-            epochs=0,
-            batch_size=32,
+            epochs=10,
+            updates=100,
+            learning_rate=1e-3,
+            schedule="cosine",
+            batch_size=512,
             shuffle=True,
             scaled_loss=True,
-            refinement=25,
+            refinement=100,
             precision="float64",
         ),
-        "the paper's network and loss with an affine part, scaled inputs and sine and cosine "
-        "of angles, trained by damped Gauss-Newton",
+        "a small MBD-NODE with an affine part, which reads scaled rates and sine and cosine of "
+        "angles, trained by Adam and then by Levenberg-Marquardt on the errors of all steps",
         samples=20_000,
-        settings={"affine": True, "angle_features": True, "scaling": True},
+        settings={"width": 32, "affine": True, "angle_features": True, "scaling": True},
     ),
     "fast": Recipe(
         IdentificationConfig(refined=False),

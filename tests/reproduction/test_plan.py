@@ -57,7 +57,7 @@ def test_quick_plan_of_the_paper_is_one_short_run_of_each_case():
 
 
 @pytest.mark.parametrize(
-    ("recipe", "model"), [("free", "mbd-node"), ("fast", "law"), ("best", "law")]
+    ("recipe", "model"), [("trained", "mbd-node"), ("fast", "law"), ("best", "law")]
 )
 def test_recipe_with_one_setting_for_all_cases_is_one_run_of_each(recipe, model):
     plan = make_plan(recipes=["paper", recipe])
@@ -70,6 +70,12 @@ def test_recipe_with_one_setting_for_all_cases_is_one_run_of_each(recipe, model)
     assert paper == list(make_plan().runs)
 
 
+def test_shuffled_recipe_is_planned_for_the_papers_columns_of_its_own_network():
+    plan = make_plan(cases=["cart-pole"], recipes=["paper-shuffled"])
+    assert {run.config.model for run in plan.runs} == {"mbd-node"}
+    assert [run.config.training.integrator for run in plan.runs] == ["mp2", "rk4", "fe1"]
+
+
 def test_regression_is_planned_under_no_network_s_name():
     plan = make_plan(quick=True, recipes=["best"])
     assert plan.request.models == ("law",)
@@ -80,9 +86,9 @@ def test_regression_is_planned_under_no_network_s_name():
 
 
 def test_quick_run_shortens_the_refinement_too():
-    whole = configure("cart-pole", recipe="free").training
-    short = quick(configure("cart-pole", recipe="free")).training
-    assert (short.epochs, short.refinement) == (0, -(-whole.refinement // 10))
+    whole = configure("cart-pole", recipe="trained").training
+    short = quick(configure("cart-pole", recipe="trained")).training
+    assert (short.epochs, short.refinement) == (whole.epochs // 10, whole.refinement // 10)
 
 
 @pytest.mark.parametrize("model", ["mbd-node", "hnn", "numerical"])

@@ -109,8 +109,10 @@ def test_another_recipe_answers_the_first_error_of_its_model():
     both = (first, second)
     assert is_answered_by(second, both, "mbd-node", "rk4", "paper")
     assert not is_answered_by(first, both, "mbd-node", "rk4", "paper")
-    assert is_answered_by(first, both, "mbd-node", "rk4", "free")
-    assert not is_answered_by(second, both, "mbd-node", "rk4", "free")
+    assert is_answered_by(second, both, "mbd-node", "rk4", "paper-shuffled")
+    assert not is_answered_by(first, both, "mbd-node", "rk4", "paper-shuffled")
+    assert is_answered_by(first, both, "mbd-node", "rk4", "trained")
+    assert not is_answered_by(second, both, "mbd-node", "rk4", "trained")
     assert not is_answered_by(first, both, "lstm", "-", "paper")
 
 

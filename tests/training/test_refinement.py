@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import least_squares
 
 from mbdnode.mechanisms import CartPole, SingleMassSpringDamper, SinglePendulum
 from mbdnode.models import FCNN, MBDNODE, load, save
@@ -75,7 +75,9 @@ def linear(swing):
 def test_affine_part_learns_a_linear_law_everywhere(linear):
     system, run, matrix = linear
     model = MBDNODE.for_system(system, width=2, affine=True, scaling=True, divisor=(10.0,))
-    found = fit(model, run, dataclasses.replace(CONFIG, integrator="mp2", epochs=0)).model
+    found = fit(
+        model, run, dataclasses.replace(CONFIG, integrator="mp2", epochs=0, refinement=20)
+    ).model
     for z, s in ((0.3, 0.1), (-20.0, 7.0)):
         u = jnp.zeros(len(system.inputs))
         rates = found.minimal_rates(jnp.zeros(()), jnp.array([z]), jnp.array([s]), u, {})
@@ -137,23 +139,36 @@ def test_refinement_finds_a_minimum_that_scipy_finds(swing):
     slopes = np.diff(run.v[:, 0]) / 0.04
     slopes = (slopes - slopes.mean()) / slopes.std()
 
-    def loss(w):
-        bent = np.tanh(rows @ w[:3] + w[3])
-        return np.mean((w[4] * bent + w[5] - slopes) ** 2)
+    def errors(w):
+        return w[4] * np.tanh(rows @ w[:3] + w[3]) + w[5] - slopes
 
     starts = np.random.default_rng(1).normal(size=(20, 6))
-    known = [minimize(loss, start, method="L-BFGS-B").fun for start in starts]
+    known = [2 / 10 * least_squares(errors, start, method="lm").cost for start in starts]
     losses = [row["loss"] for row in found.history]
     assert np.all(np.diff(losses) <= 0)
     assert np.min(np.abs(losses[-1] / np.array(known) - 1)) < 1e-3
 
 
-def test_data_beyond_memory_is_taken_in_turns(swing, small, monkeypatch):
-    monkeypatch.setattr(refinement, "_MOST_ROWS", 4)
-    found = fit(small, swing, CONFIG)
-    losses = [row["loss"] for row in found.history if refinement.is_refinement(row)]
-    assert len(losses) > 1
-    assert losses[-1] < losses[0]
+def test_windows_that_fill_no_block_count_once(swing, small, whole, monkeypatch):
+    monkeypatch.setattr(refinement, "_BLOCK_WINDOWS", 3)
+    found = fit(small, swing, dataclasses.replace(CONFIG, refinement=1))
+    assert found.history[-1]["loss"] == pytest.approx(whole.history[CONFIG.epochs]["loss"])
+
+
+def test_all_iterations_are_one_compiled_program(swing, monkeypatch):
+    traced = []
+    plain = refinement.iterate
+    monkeypatch.setattr(refinement, "iterate", lambda *x, **y: traced.append(1) or plain(*x, **y))
+    model = MBDNODE.for_system(SinglePendulum(), width=7, scaling=True)
+    found = fit(model, swing, dataclasses.replace(CONFIG, refinement=4))
+    assert len(found.history) > CONFIG.epochs + 1
+    assert len(traced) == 1
+
+
+def test_network_too_wide_for_the_data_is_refused(swing, small, monkeypatch):
+    monkeypatch.setattr(refinement, "_MOST_NUMBERS", 100)
+    with pytest.raises(ValueError, match=r"weights on 10 errors.*Lower the network's width"):
+        fit(small, swing, CONFIG)
 
 
 def test_ctrl_c_keeps_the_best_weights_so_far(swing, small):

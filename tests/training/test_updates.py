@@ -8,7 +8,7 @@ import pytest
 
 from mbdnode.recipes import training_config
 from mbdnode.training import TrainingConfig, fit
-from mbdnode.training.engine import batches
+from mbdnode.training.engine import batches, rates
 
 RATE, DECAY = 1e-3, 0.98
 
@@ -133,3 +133,22 @@ def test_full_batch_on_two_trajectories_is_one_update(swing, pendulum_model):
     hand.update(range(10), RATE)
     assert result.updates == 1
     np.testing.assert_allclose(trained_numbers(result), hand.numbers, atol=1e-10)
+
+
+def test_updates_of_an_epoch_pass_over_the_data_as_often_as_they_need():
+    config = TrainingConfig(batch_size=4, updates=5, shuffle=True)
+    table = batches(10, config, seed=3, epoch=2)
+    assert table.shape == (5, 4)
+    first, second = np.split(table.ravel(), 2)
+    assert sorted(first) == sorted(second) == list(range(10))
+    assert not np.array_equal(first, second)
+    assert np.array_equal(table, batches(10, config, seed=3, epoch=2))
+    assert not np.array_equal(table, batches(10, config, seed=3, epoch=3))
+
+
+def test_rate_falls_along_a_cosine_or_by_a_factor_an_epoch():
+    smooth = TrainingConfig(epochs=3, learning_rate=2.0, schedule="cosine")
+    found = np.concatenate([rates(smooth, epoch, 4) for epoch in range(3)])
+    np.testing.assert_allclose(found, 2 * np.cos(np.pi * np.arange(12) / 24) ** 2)
+    steps = TrainingConfig(epochs=3, learning_rate=2.0, decay=0.5)
+    np.testing.assert_allclose(rates(steps, 2, 4), np.full(4, 0.5))

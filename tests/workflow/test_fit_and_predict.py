@@ -264,7 +264,7 @@ def test_folder_without_a_fit_is_refused(place, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("recipe", "model"), [("fast", "law"), ("best", "law"), ("free", "mbd-node")]
+    ("recipe", "model"), [("fast", "law"), ("best", "law"), ("trained", "mbd-node")]
 )
 def test_fit_is_named_by_what_its_recipe_gives(recipe, model):
     assert FitConfig(logs=("run.csv",), recipe=recipe).model == model

@@ -13,7 +13,7 @@ from mbdnode.models import MODELS as LEARNED_MODELS
 from mbdnode.models import trained_by as learned_by
 from mbdnode.multibody import AbstractForecaster
 from mbdnode.naming import unknown_name
-from mbdnode.recipes import PAPER, RECIPES, IdentificationConfig, TrainingConfig, get_recipe
+from mbdnode.recipes import RECIPES, IdentificationConfig, TrainingConfig, get_recipe
 from mbdnode.reproduction.cases import get_case
 from mbdnode.reproduction.cases.case import Case
 from mbdnode.reproduction.report.chapters import NUMERICAL
@@ -115,7 +115,7 @@ def configure(
         first = chosen.column(kind).integrator
         # A first-order model is never separable.
         integrator = "rk4" if get_integrator(first).needs_separable else None
-    if recipe != PAPER:
+    if not RECIPES[recipe].as_printed:
         return _configured_alike(chosen, model, recipe, integrator, seed)
     column = chosen.column(kind, integrator)
     settings = {**column.settings, **own}
@@ -156,9 +156,6 @@ def _configured_alike(
         if own.get("forces") == "added":
             training = replace(training, forces="added")
         return RunConfig(case.name, model, recipe, seed, {}, training, samples)
-    if case.bounds and training.refinement:
-        # A refinement sees at once what fits in memory; a pass over all samples comes first.
-        training = replace(training, epochs=max(training.epochs, 1))
     settings = {**own, **chosen.settings}
     if model == MBDNODE.kind:
         settings["use_velocity"] = not get_integrator(training.integrator).needs_separable
@@ -220,7 +217,7 @@ def table_column(config: RunConfig) -> dict[str, str]:
     settings, training = config.settings, config.training
     layers = getattr(settings, "hidden_layers", getattr(settings, "layers", "-"))
     activation = getattr(settings, "activation", "-").capitalize()
-    stages = ["Adam"] * bool(training.epochs) + ["Gauss-Newton"] * bool(training.refinement)
+    stages = ["Adam"] * bool(training.epochs) + ["Levenberg-Marquardt"] * bool(training.refinement)
     ours = {
         "No. of hidden layers": str(layers),
         "No. of nodes per hidden layer": str(getattr(settings, "width", "-")),
@@ -232,7 +229,7 @@ def table_column(config: RunConfig) -> dict[str, str]:
         "Loss function": "MSE",
         "Optimizer": ", ".join(stages),
     }
-    if config.recipe == PAPER:
+    if RECIPES[config.recipe].as_printed:
         integrator = training.integrator if uses_integrator(config.model) else None
         column = get_case(config.case).column(MODELS[config.model][0], integrator)
         ours = {

@@ -12,12 +12,11 @@ from typing import Any
 from mbdnode.data.atomic import read_json
 from mbdnode.data.folders import METRICS
 from mbdnode.models import KINDS, Capability, MBDNODEConfig
-from mbdnode.recipes import RECIPES
+from mbdnode.recipes import PAPER, RECIPES
 from mbdnode.reproduction.cases import CASES, Case
 from mbdnode.reproduction.cases.control_task import ControlTask, control_sentence
 from mbdnode.reproduction.config import (
     NUMERICAL,
-    PAPER,
     RunConfig,
     configure,
     integrator_of,

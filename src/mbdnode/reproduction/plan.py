@@ -16,7 +16,6 @@ from mbdnode.reproduction.cases import CASES, Case
 from mbdnode.reproduction.config import (
     MODELS,
     NUMERICAL,
-    PAPER,
     RunConfig,
     configure,
     integrator_of,
@@ -214,7 +213,7 @@ def _columns(case: Case, recipe: str, request: Request) -> list[tuple[str, str |
     No integrator stands for the recipe's own, or for none.
     """
     models = [model for model in _models_of(case, recipe) if model in request.models]
-    if recipe != PAPER:
+    if not RECIPES[recipe].as_printed:
         return [(model, None) for model in models]
     columns = [column for column in case.hyperparameters if column.model in models]
     if request.quick:

@@ -14,6 +14,7 @@ from typing import Literal
 from mbdnode.errors import UserError
 from mbdnode.formatting import ROUND_OFF, as_printed
 from mbdnode.models import LAW
+from mbdnode.recipes import get_recipe
 from mbdnode.report.tables import Verdict
 
 SAME = 3.0
@@ -65,7 +66,7 @@ def is_answered_by(
 ) -> bool:
     """Whether a run answers one of the paper's numbers.
 
-    With the paper's own recipe, model and integrator must be the same. Another recipe chooses its
+    As printed, model and integrator must be the same. A recipe of its own settings chooses its
     integrator itself, and answers the first error that the paper prints of the model; a law, of
     which the paper has none, that of MBD-NODE.
 
@@ -77,7 +78,7 @@ def is_answered_by(
     counterpart = _COUNTERPARTS.get(model, model)
     if reference.model != counterpart:
         return False
-    if recipe in ("paper", "-"):
+    if recipe == "-" or get_recipe(recipe).as_printed:
         return reference.integrator == integrator
     errors = [r for r in references if r.model == counterpart and r.quantity == "mse"]
     return bool(errors) and reference == errors[0]

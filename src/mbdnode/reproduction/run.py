@@ -254,7 +254,8 @@ def training_data(case: Case, truth: Trajectory, config: RunConfig) -> Dataset |
     if config.finds_law:
         # The form is chosen on the first chunk, and fitted to all of them.
         return _sample(case, config, -(-config.samples // _LARGEST_CHUNK))
-    if not case.resample:
+    if not case.resample or config.training.refinement:
+        # A refinement sees all of them again and again.
         return _sample(case, config, 1).chunk(0)
     return _sample(case, config, config.training.epochs)
 

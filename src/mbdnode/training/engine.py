@@ -48,14 +48,23 @@ def begin(model: AbstractModel, objective: AbstractObjective) -> Progress:
 
 
 def batches(count: int, config: TrainingConfig, seed: int, epoch: int) -> Int[np.ndarray, "k b"]:
-    """Which examples each update of an epoch sees; -1 fills up the last one."""
-    order = np.arange(count)
-    if config.shuffle:
-        order = np.random.default_rng([seed, epoch]).permutation(count)
+    """Which examples each update of an epoch sees; -1 fills up the last one of a single pass."""
     size = min(config.batch_size or count, count)
-    filled = np.full(-(-count // size) * size, -1)
-    filled[:count] = order
+    updates, passes = -(-count // size), 1
+    if config.updates is not None:
+        updates, passes = config.updates, -(-config.updates * size // count)
+    random, plain = np.random.default_rng([seed, epoch]), np.arange(count)
+    orders = [random.permutation(count) if config.shuffle else plain for _ in range(passes)]
+    filled = np.full(updates * size, -1)
+    ordered = np.concatenate(orders)[: filled.size]
+    filled[: ordered.size] = ordered
     return filled.reshape(-1, size)
+
+
+def rates(config: TrainingConfig, epoch: int, updates: int) -> Float[np.ndarray, " k"]:
+    """The learning rate of each update of an epoch."""
+    first = epoch * updates
+    return np.array([config.rate(first + i, updates) for i in range(updates)])
 
 
 class Task(eqx.Module):
@@ -72,13 +81,13 @@ class Task(eqx.Module):
 
 @eqx.filter_jit(donate="all-except-first")
 def run_epoch(
-    kept: tuple[Task, Int[Array, "k b"], Float[Array, ""]], progress: Progress
+    kept: tuple[Task, Int[Array, "k b"], Float[Array, " k"]], progress: Progress
 ) -> tuple[Progress, Float[Array, " k"], Bool[Array, " k"]]:
     """One pass over the examples.
 
     **Arguments:**
 
-    - `kept`: the task, the table of each update's examples, and the learning rate.
+    - `kept`: the task, and for each update its examples and its learning rate.
     - `progress`: where training stands; its memory is reused.
 
     **Returns:**
@@ -86,7 +95,7 @@ def run_epoch(
     The new progress, the loss at every update, and whether the update was made. One whose loss or
     gradient is not finite changes no weight, and neither do those after it.
     """
-    task, table, rate = kept
+    task, table, rates = kept
     objective = task.objective
 
     def batch_loss(network, row, multipliers):
@@ -103,7 +112,7 @@ def run_epoch(
         losses = jnp.where(present, jax.vmap(one)(picked, lam), 0.0)
         return jnp.sum(losses) / jnp.sum(present).astype(losses.dtype)
 
-    def update(carry: Progress, row):
+    def update(carry: Progress, row, rate):
         loss, slope = eqx.filter_value_and_grad(batch_loss)(carry.network, row, carry.multipliers)
         alive = carry.alive & jnp.isfinite(loss) & _is_finite(slope)
         slope = jax.tree.map(
@@ -122,11 +131,11 @@ def run_epoch(
 
     arrays, static = eqx.partition(progress, eqx.is_array)
 
-    def body(arrays, row):
-        progress, told = update(eqx.combine(arrays, static), row)
+    def body(arrays, given):
+        progress, told = update(eqx.combine(arrays, static), *given)
         return eqx.filter(progress, eqx.is_array), told
 
-    arrays, (losses, alive) = jax.lax.scan(body, arrays, table)
+    arrays, (losses, alive) = jax.lax.scan(body, arrays, (table, rates))
     return eqx.combine(arrays, static), losses, alive
 
 

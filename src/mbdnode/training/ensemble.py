@@ -29,6 +29,7 @@ from mbdnode.training.engine import (
     begin,
     counted_compilation,
     raise_multipliers,
+    rates,
     run_epoch,
 )
 from mbdnode.training.fit import Fit, Report
@@ -354,9 +355,10 @@ def _train(
     roster, history, compile_s = Roster(seeds, config), [], 0.0
     with noted_interrupts() as interrupt:
         for epoch in range(config.epochs):
-            task, rate = task_of(epoch), config.learning_rate * config.decay**epoch
+            task = task_of(epoch)
             count = len(task.objective)
             tables = np.stack([batches(count, config, seed, epoch) for seed in seeds])
+            rate = rates(config, epoch, tables.shape[1])
             start = time.perf_counter()
             with counted_compilation() as compilation:
                 progress, losses, made = _epoch(task, progress, tables, rate)
@@ -366,7 +368,12 @@ def _train(
             if mean_loss is None:
                 break
             history.append(
-                {"epoch": epoch, "loss": mean_loss, "learning_rate": rate, "seconds": seconds}
+                {
+                    "epoch": epoch,
+                    "loss": mean_loss,
+                    "learning_rate": float(rate[0]),
+                    "seconds": seconds,
+                }
             )
             if report is not None:
                 report(history[-1], config.epochs + config.refinement)
@@ -379,7 +386,7 @@ def _train(
     return roster, progress, history, compile_s
 
 
-def _epoch(task: Task, progress: Progress, tables, rate: float):
+def _epoch(task: Task, progress: Progress, tables, rate: np.ndarray):
     """One epoch of all members; losses and whether each update was made, by member."""
     kept = (task, jnp.asarray(tables), jnp.asarray(rate, task.config.precision))
     progress, losses, made = _run_epoch(kept, progress, _side_by_side(progress))

@@ -23,7 +23,15 @@ from mbdnode.training.checkpoint import (
     write_checkpoint,
 )
 from mbdnode.training.data import as_dataset, cast, check_names, check_stream, choose_smoother
-from mbdnode.training.engine import Progress, Task, batches, begin, raise_multipliers, run_epoch
+from mbdnode.training.engine import (
+    Progress,
+    Task,
+    batches,
+    begin,
+    raise_multipliers,
+    rates,
+    run_epoch,
+)
 from mbdnode.training.objectives import AbstractObjective, check_training, prepare
 from mbdnode.training.refinement import is_refinement, refine
 from mbdnode.trajectory import Dataset, Trajectory
@@ -153,7 +161,7 @@ def _train(
         for epoch in range(len(made_epochs), config.epochs if ending is None else 0):
             task = task_of(epoch)
             table = jnp.asarray(batches(len(task.objective), config, seed, epoch))
-            rate = config.learning_rate * config.decay**epoch
+            rate = rates(config, epoch, len(table))
             start = time.perf_counter()
             progress, losses, made, compiled_s = _epoch(
                 task, progress, table, rate, first=not compile_s
@@ -165,7 +173,7 @@ def _train(
             row = {
                 "epoch": epoch,
                 "loss": float(jnp.mean(losses)),
-                "learning_rate": rate,
+                "learning_rate": float(rate[0]),
                 "seconds": time.perf_counter() - start - compiled_s,
             }
             history.append(row)
@@ -221,7 +229,7 @@ def _ending(history, config: TrainingConfig, interrupt: Interrupt) -> tuple[str,
     return "stopped", f"stopped {done}: the loss had not fallen for {config.patience}"
 
 
-def _epoch(task: Task, progress: Progress, table, rate: float, first: bool):
+def _epoch(task: Task, progress: Progress, table, rate: np.ndarray, first: bool):
     """One epoch; the seconds that its compilation took are told apart."""
     kept = (task, table, jnp.asarray(rate, task.config.precision))
     compiled_s = 0.0

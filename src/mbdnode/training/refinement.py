@@ -1,16 +1,8 @@
-"""Refinement: after Adam, damped Gauss-Newton on all errors at once (Levenberg-Marquardt).
+"""Refinement: after Adam, Levenberg-Marquardt on the errors of all windows.
 
-Adam stalls where the loss is a long narrow valley. The errors `e` of all windows are nearly linear
-in the weights `w` of a wide network, and with fewer errors than weights the step
-
-    w - J' (J J' + damping I)^-1 e
-
-needs one solve of the errors' own size. It changes the weights as little as possible, which
-matters where the data says nothing. A step that lowers the mean squared error is taken and the
-damping falls; otherwise the damping rises and the step is tried again.
-
-A Jacobian of much data would not fit in memory. Then each iteration takes every k-th window,
-beginning one further than the last did, and all windows judge the step.
+Adam stalls where the loss is a long narrow valley. What follows takes the errors of all windows and
+their exact Jacobian, in iterations of `mbdnode.least_squares.iterate`: with many windows block by
+block, so that memory does not grow with the data.
 """
 
 import time
@@ -21,29 +13,21 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
+from mbdnode.errors import UserError
+from mbdnode.least_squares import Iterate, iterate
 from mbdnode.training.checkpoint import noted_interrupts
 from mbdnode.training.engine import Progress, Task, counted_compilation
 
-# Numbers in a Jacobian (half a gigabyte), and rows of the matrix that is factored.
+# Numbers in the whole Jacobian, or in the matrix of a system (half a gigabyte).
 _MOST_NUMBERS = 64_000_000
-_MOST_ROWS = 2_000
-# Windows that are differentiated together; more need memory and gain nothing.
-_TOGETHER = 16
-_FASTER, _SLOWER, _TRIALS = 0.1, 10.0, 8
-# A mean squared error that falls by less than this part in an iteration has settled, and so has
-# one that is round-off.
-_SETTLED, _EXACT = 1e-3, 1e-24
-
-
-class Refined(eqx.Module):
-    """What an iteration gives: the best weights, the loss there, the next one's damping."""
-
-    network: Any
-    damping: Float[Array, ""]
-    loss: Float[Array, ""]
+# Numbers in the Jacobian of a block of windows (32 MB), and windows in it: larger batches of small
+# solves, which some models make, have been seen to deadlock in a loop.
+_BLOCK_NUMBERS, _BLOCK_WINDOWS = 4_000_000, 1_024
+# A mean squared error that falls by less than this part in so many iterations has settled, and so
+# has one that is round-off.
+_SETTLED, _OVER, _EXACT = 0.05, 5, 1e-24
 
 
 def refine(
@@ -71,20 +55,20 @@ def refine(
     config = task.config
     done = sum(map(is_refinement, history))
     total = len(history) - done + config.refinement
-    stride, size = _thinning(task, progress)
+    check_refinement(task, progress)
+    count = len(task.objective) * _sizes(task, progress.network)[1]
     requested, compile_s = False, 0.0
     with noted_interrupts() as interrupt:
         while not (requested or _settled(history)) and done < config.refinement:
-            rows = jnp.asarray(done % stride + stride * np.arange(size))
             start = time.perf_counter()
             with counted_compilation() as compilation:
-                found = _iterate(task, rows, progress)
-                loss = float(found.loss)
+                found = _iterate(task, progress)
+                loss = float(found.cost) / count
             compile_s += compilation.seconds
             progress = eqx.tree_at(
                 lambda p: (p.network, p.damping, p.updates),
                 progress,
-                (found.network, found.damping, progress.updates + 1),
+                (found.x, found.damping, progress.updates + 1),
             )
             row = {
                 "epoch": len(history),
@@ -111,59 +95,61 @@ def is_refinement(row: dict[str, Any]) -> bool:
 
 
 def _settled(history: list[dict[str, Any]]) -> bool:
-    """Whether the last iteration hardly lowered the loss of the one before, or all of it."""
-    last = [row["loss"] for row in history[-2:] if is_refinement(row)]
-    stalled = len(last) == 2 and last[1] >= (1 - _SETTLED) * last[0]
-    return stalled or (bool(last) and last[-1] <= _EXACT)
+    """Whether the last iterations hardly lowered the loss, or it is round-off."""
+    losses = [row["loss"] for row in history if is_refinement(row)]
+    if not losses:
+        return False
+    slow = len(losses) > _OVER and losses[-1] >= (1 - _SETTLED) * losses[-1 - _OVER]
+    stuck = len(losses) > 1 and losses[-1] >= losses[-2]
+    return slow or stuck or losses[-1] <= _EXACT
 
 
-def _thinning(task: Task, progress: Progress) -> tuple[int, int]:
-    """Every how manieth window an iteration takes, and how many that are."""
-    weights = sum(x.size for x in jax.tree.leaves(eqx.filter(progress.network, eqx.is_array)))
-    each = jax.eval_shape(lambda: _errors(task, progress.network, jnp.zeros(1, int))).size
-    most = max(min(_MOST_ROWS, _MOST_NUMBERS // weights) // each, 1)
-    stride = -(-len(task.objective) // most)
-    return stride, len(task.objective) // stride
+def check_refinement(task: Task, progress: Progress) -> None:
+    """Raise `UserError` for a network whose linear systems would not fit in memory.
+
+    **Arguments:**
+
+    - `task`, `progress`: what is to be refined.
+    """
+    weights, each = _sizes(task, progress.network)
+    errors = each * len(task.objective)
+    numbers = weights**2 if weights <= errors else weights * errors
+    if numbers > _MOST_NUMBERS:
+        raise UserError(
+            f"The refinement of {weights:,} weights on {errors:,} errors needs a matrix of "
+            f"{numbers:.1e} numbers; at most {_MOST_NUMBERS:.1e} are allowed. Lower the network's "
+            "width, or leave the refinement out."
+        )
+
+
+def _sizes(task: Task, network: Any) -> tuple[int, int]:
+    """How many weights there are, and how many errors a window has."""
+    weights = sum(x.size for x in jax.tree.leaves(eqx.filter(network, eqx.is_array)))
+    return weights, jax.eval_shape(lambda: _errors(task, network, jnp.zeros(1, int))).size
 
 
 def _errors(task: Task, network: Any, rows: Int[Array, " k"]) -> Float[Array, "k m"]:
+    """Of these windows; zero for a row of -1."""
     model, objective = task.with_network(network), task.objective
-    picked = jax.tree.map(lambda x: x[rows], objective.examples)
-    return jax.vmap(lambda example: objective.errors(model, example))(picked)
+    picked = jax.tree.map(lambda x: x[jnp.maximum(rows, 0)], objective.examples)
+    found = jax.vmap(lambda example: objective.errors(model, example))(picked)
+    return jnp.where(rows[:, None] >= 0, found, 0.0)
+
+
+def _blocks(task: Task, network: Any) -> Int[np.ndarray, "n k"]:
+    """All windows, in rows of equal length; -1 fills up the last one."""
+    weights, each = _sizes(task, network)
+    count = len(task.objective)
+    size = max(1, min(_BLOCK_WINDOWS, _BLOCK_NUMBERS // (weights * each), count))
+    # Rows that are as even as can be.
+    size = -(-count // -(-count // size))
+    filled = np.full(-(-count // size) * size, -1)
+    filled[:count] = np.arange(count)
+    return filled.reshape(-1, size)
 
 
 @eqx.filter_jit
-def _iterate(task: Task, rows: Int[Array, " k"], progress: Progress) -> Refined:
-    """One Jacobian, and as many solves as it takes to find a step that lowers the loss."""
-    weights, restored = ravel_pytree(progress.network)
-    everything = jnp.arange(len(task.objective))
-    loss = lambda w: jnp.mean(_errors(task, restored(w), everything) ** 2)  # noqa: E731
-
-    def slopes(row):
-        own = lambda w: _errors(task, restored(w), row[None])[0]  # noqa: E731
-        return jax.jacrev(own)(weights)
-
-    jacobian = jax.lax.map(slopes, rows, batch_size=_TOGETHER).reshape(-1, weights.size)
-    errors = _errors(task, progress.network, rows).reshape(-1)
-    gram = jacobian @ jacobian.T
-    size = jnp.trace(gram) / errors.size
-    first = loss(weights)
-
-    def attempt(state):
-        trial, damping, _, _ = state
-        damped = gram + damping * size * jnp.eye(errors.size)
-        factor = jax.scipy.linalg.cho_factor(damped, lower=True)
-        moved = weights - jax.scipy.linalg.cho_solve(factor, errors) @ jacobian
-        reached = loss(moved)
-        lower = jnp.isfinite(reached) & (reached < first)
-        next_damping = jnp.where(lower, damping * _FASTER, damping * _SLOWER)
-        best = jnp.where(lower, moved, weights), jnp.where(lower, reached, first)
-        return trial + 1, next_damping, *best
-
-    def unfinished(state):
-        return (state[0] < _TRIALS) & (state[3] >= first) & (first > 0)
-
-    start = (jnp.zeros((), int), progress.damping, weights, first)
-    _, damping, weights, last = jax.lax.while_loop(unfinished, attempt, start)
-    floor = jnp.finfo(weights.dtype).eps
-    return Refined(restored(weights), jnp.maximum(damping, floor), last)
+def _iterate(task: Task, progress: Progress) -> Iterate:
+    errors = lambda network, rows: _errors(task, network, rows)  # noqa: E731
+    blocks = _blocks(task, progress.network)
+    return iterate(errors, progress.network, progress.damping, blocks=blocks)

@@ -10,7 +10,7 @@ from mbdnode.errors import UserError
 from mbdnode.identification import check_identification
 from mbdnode.models import KINDS, MODELS, check_capable, check_trained_by, trained_by
 from mbdnode.multibody import AbstractSystem
-from mbdnode.recipes import PAPER, RECIPES, IdentificationConfig, get_recipe
+from mbdnode.recipes import RECIPES, IdentificationConfig, get_recipe
 from mbdnode.training import check_training
 
 # Measured columns have units of all sizes, and angles of many turns.
@@ -82,9 +82,10 @@ def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...
     kind, own = MODELS[config.model]
     fields = KINDS[kind].settings_type.__dataclass_fields__
     settings = own | {name: value for name, value in _FOR_LOGS.items() if name in fields}
+    settings |= RECIPES[config.recipe].settings
     if varied and "use_parameters" in fields:
         settings["use_parameters"] = varied
-    if config.recipe == PAPER:
+    if RECIPES[config.recipe].as_printed:
         # One update for every window of the log would take a day on a long one.
         training = replace(training, batch_size=64, shuffle=True)
     if config.epochs is not None:
