@@ -213,7 +213,8 @@ BAD = {
     "use_velocity": ("no", 1),
     "use_time": (0.1,),
     "angle_features": ("theta",),
-    "scaling": (None,),
+    "scaling": ("yes", 1),
+    "structure": ("fre", None),
     "use_parameters": ("L", ("L", "L"), (3,), "length"),
     "divisor": (10.0, (0.0,), (-1.0,), (float("nan"),), (float("inf"),), ("a",)),
 }

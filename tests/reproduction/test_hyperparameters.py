@@ -84,7 +84,9 @@ def test_run_of_the_paper_takes_them_all(case):
         assert (training.batch_size, training.shuffle) == (1, False)
     settings = config.settings
     assert (settings.width, settings.hidden_layers, settings.activation) == (256, 2, "tanh")
-    assert (settings.initialization, settings.scaling) == ("xavier", False)
+    assert settings.initialization == "xavier"
+    assert not settings.scaling
+    assert settings.structure == "free"
     assert settings.use_velocity == (INTEGRATORS[case] != "lf2")
 
 

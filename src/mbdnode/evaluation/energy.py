@@ -1,4 +1,4 @@
-"""Energy along a trajectory, `v.M(q).v/2 + V(q)`."""
+"""Energy along a trajectory, `v.M(q).v/2 + V(q)`: of a mechanism, or of a learned one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,12 +9,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
+from mbdnode.models import AbstractRateModel
 from mbdnode.multibody import AbstractMechanism, resolve_parameters
 from mbdnode.trajectory import Trajectory
 
 
 def energy(
-    mechanism: AbstractMechanism,
+    mechanism: AbstractMechanism | AbstractRateModel,
     trajectory: Trajectory,
     parameters: Mapping[str, Any] | None = None,
 ) -> Float[Array, " n"]:
@@ -22,25 +23,27 @@ def energy(
 
     **Arguments:**
 
-    - `mechanism`: which defines the masses and the potential.
+    - `mechanism`: which defines the masses and the potential: a mechanism, or an MBD-NODE of
+        structure "lagrangian", whose energy is known up to a factor and a constant.
     - `trajectory`: its states.
     - `parameters`: those of the rollout, if not the defaults.
 
     **Returns:**
 
-    One value for each time. Raises `UserError` for a mechanism without a potential.
+    One value for each time. Raises `UserError` for what has no potential.
     """
     trajectory.require_single("energy")
     mu = resolve_parameters(mechanism, parameters)
     if mechanism.potential_energy(trajectory.q[0], mu) is None:
-        raise UserError(
-            f"{type(mechanism).__name__} defines no potential energy; add `potential_energy`."
-        )
+        way_out = "add `potential_energy`"
+        if isinstance(mechanism, AbstractRateModel):
+            way_out = "use an MBDNODE with structure='lagrangian', or the mechanism itself"
+        raise UserError(f"{type(mechanism).__name__} defines no potential energy; {way_out}.")
     return _energy(mechanism, trajectory.q, trajectory.v, mu)
 
 
 def energy_drift(
-    mechanism: AbstractMechanism,
+    mechanism: AbstractMechanism | AbstractRateModel,
     trajectory: Trajectory,
     parameters: Mapping[str, Any] | None = None,
 ) -> float | None:

@@ -4,14 +4,14 @@ from mbdnode.models.base import LAW, AbstractModel, AbstractRateModel, Capabilit
 from mbdnode.models.ensemble import Ensemble
 from mbdnode.models.fcnn import FCNN, FCNNConfig
 from mbdnode.models.files import load, save
-from mbdnode.models.hnn import HNN, HNNConfig
+from mbdnode.models.learned_energy import HNN, LNN, HNNConfig, LNNConfig
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.models.library import Library
-from mbdnode.models.lnn import LNN, LNNConfig
 from mbdnode.models.lstm import LSTM, LSTMConfig
 from mbdnode.models.mbdnode import MBDNODE, MBDNODEConfig
 from mbdnode.models.network import Network, make_network
 from mbdnode.models.registry import KINDS, MODELS, check_trained_by, trained_by
+from mbdnode.models.structures import STRUCTURES, AbstractStructure, Scales
 
 __all__ = [
     "FCNN",
@@ -22,8 +22,10 @@ __all__ = [
     "LSTM",
     "MBDNODE",
     "MODELS",
+    "STRUCTURES",
     "AbstractModel",
     "AbstractRateModel",
+    "AbstractStructure",
     "Capability",
     "Ensemble",
     "FCNNConfig",
@@ -34,6 +36,7 @@ __all__ = [
     "Library",
     "MBDNODEConfig",
     "Network",
+    "Scales",
     "check_capable",
     "check_trained_by",
     "load",

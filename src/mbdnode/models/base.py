@@ -167,9 +167,18 @@ class AbstractRateModel(AbstractModel, AbstractSystem):
         """Whether the system drops constraints that repeat others."""
         return self.body.allow_redundant
 
+    @property
+    def conservative(self) -> bool:
+        """Whether its own energy is constant when the inputs are zero."""
+        return False
+
     def constraint(self, t, q, mu):
         """Those of the system, kept by partition."""
         return self.body.constraint(t, q, mu)
+
+    def potential_energy(self, q: Any, mu: Any) -> Any:
+        """`V(q)` of a model that has a `mass(q, mu)` and a potential; None of others."""
+        return None
 
 
 def minimal_coordinates(system: AbstractSystem) -> tuple[int, ...]:

@@ -5,10 +5,11 @@
 With `order="first"` the network gives both rates (a NODE); with "second" the accelerations (a
 SONODE). Parameters among its inputs make it a PNODE. External forces enter as inputs of the
 network, or, for a system without constraints, as the acceleration `M^-1 (F_e(u) - F_e(0))` added
-to the network's own, so that a model trained without forces can be run with them.
+to the network's own, so that a model trained without forces can be run with them. A `structure`
+makes `f` of the parts of equations of motion, which the network then gives (see `structures`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import equinox as eqx
@@ -27,7 +28,8 @@ from mbdnode.models.base import (
     minimal_coordinates,
 )
 from mbdnode.models.network import Activation, Initialization, Network, make_network
-from mbdnode.multibody import AbstractSystem, Coordinate, Input, Parameter
+from mbdnode.models.structures import AbstractStructure, Lagrangian, Outputs, get_structure
+from mbdnode.multibody import AbstractMechanism, AbstractSystem, Coordinate, Input, Parameter
 from mbdnode.naming import unknown_name
 
 Constraints = Literal["hard", "penalty", "augmented", "none"]
@@ -39,22 +41,30 @@ class MBDNODEConfig:
 
     **Arguments:**
 
+    - `structure`: what the network gives: "free" accelerations, or the parts of "mechanical" or
+        "lagrangian" equations of motion.
     - `order`: "second" learns accelerations, "first" all rates of `(z, z')`.
     - `width`, `hidden_layers`, `activation`, `initialization`: of the network.
     - `forces`: "inputs" feeds them to the network, "added" adds their known acceleration,
         "none" leaves them out.
     - `use_velocity`, `use_time`: whether the network reads velocities and time.
     - `use_parameters`: which parameters it reads, by name.
-    - `angle_features`: read sine and cosine of the coordinates that are angles.
+    - `angle_features`: read sine and cosine of the coordinates that are angles; None for every
+        structure but "free".
     - `affine`: an affine function of what the network reads beside it, trained with it; it starts
         at the least-squares fit of the training data's accelerations, and the network at nothing.
     - `scaling`: shift and scale what goes in and comes out, by the training data's own mean and
-        spread.
+        spread; None for every structure but "free".
+    - `damping`: whether forces that are linear in the velocities are learned, of the structures
+        that tell them apart; None where velocities matter, unless the system is declared
+        conservative.
     - `constraints`: "hard" by partition; "penalty", "augmented" and "none" learn every coordinate
         and meet the constraints by training, or not at all.
-    - `divisor`: the network's accelerations are divided by these (the paper divides by the mass).
+    - `divisor`: the network's accelerations are divided by these (the paper divides by the mass);
+        of a "lagrangian" they multiply the mass.
     """
 
+    structure: str = "free"
     order: Literal["first", "second"] = "second"
     width: int = 256
     hidden_layers: int = 2
@@ -64,9 +74,10 @@ class MBDNODEConfig:
     use_velocity: bool = True
     use_time: bool = False
     use_parameters: tuple[str, ...] = ()
-    angle_features: bool = False
+    angle_features: bool | None = None
     affine: bool = False
-    scaling: bool = False
+    scaling: bool | None = None
+    damping: bool | None = None
     constraints: Constraints = "hard"
     divisor: tuple[float, ...] = ()
 
@@ -79,6 +90,7 @@ class MBDNODEConfig:
             raise UserError(f"divisor is {self.divisor}; every entry must be above zero.")
         if len(set(self.use_parameters)) < len(self.use_parameters):
             raise UserError(f"use_parameters is {self.use_parameters}; name each once.")
+        get_structure(self.structure).check(self)
 
 
 class MBDNODE(AbstractRateModel):
@@ -110,8 +122,9 @@ class MBDNODE(AbstractRateModel):
 
         **Arguments:**
 
-        - `system`: gives the names and the constraints; nothing else of it is used, unless
-            `forces="added"`, which uses its mass matrix and its input map.
+        - `system`: gives the names and the constraints, and whether it is declared conservative;
+            nothing else of it is used, unless `forces="added"`, which uses its mass matrix and
+            its input map.
         - `seed`: of the network's first weights.
         - `settings`: fields of `MBDNODEConfig`.
 
@@ -119,11 +132,11 @@ class MBDNODE(AbstractRateModel):
 
         An `MBDNODE`.
         """
-        config = from_dict(MBDNODEConfig, settings)
+        config = _resolved(system, from_dict(MBDNODEConfig, settings))
         minimal = _minimal_coordinates(system, config)
         _check(system, config, minimal)
         count_in = _feature_count(system, config, minimal)
-        count_out = len(minimal) * (2 if config.order == "first" else 1)
+        count_out = _structure(system, config, minimal).count
         sizes = (count_in, *[config.width] * config.hidden_layers, count_out)
         return cls(
             make_network(
@@ -142,9 +155,19 @@ class MBDNODE(AbstractRateModel):
         )
 
     @property
+    def structure(self) -> AbstractStructure:
+        """What the network's outputs are."""
+        return _structure(self.body, self.settings, self.minimal)
+
+    @property
     def separable(self) -> bool:
         """Whether the acceleration depends on positions alone."""
         return not self.settings.use_velocity and self.settings.order == "second"
+
+    @property
+    def conservative(self) -> bool:
+        """Whether the learned energy is constant when the inputs are zero."""
+        return isinstance(self.structure, Lagrangian) and not self.settings.damping
 
     def constraint(self, t, q, mu):
         """Those of the system, if they are kept by partition."""
@@ -152,22 +175,68 @@ class MBDNODE(AbstractRateModel):
 
     def minimal_rates(self, t, z, s, u, mu):
         """Evaluate the network."""
+        outputs, structure = self._outputs(t, s, u, mu), self.structure
+        if self.settings.order == "first":
+            raw = outputs(z).astype(z.dtype)
+            return raw[: z.shape[0]], raw[z.shape[0] :]
+        found = structure.acceleration(outputs, z, s, u[: structure.inputs])
+        if self.settings.forces == "added":
+            found = found + input_acceleration(self.body, t, z, s, u, mu)
+        return s, found
+
+    def mass(self, q: Float[Array, " nq"], mu: Any) -> Float[Array, "nq nq"]:
+        """The learned mass, up to a factor: that of the minimal coordinates, which move all others.
+
+        **Arguments:**
+
+        - `q`: every coordinate.
+        - `mu`: the parameters.
+
+        **Returns:**
+
+        A matrix for all coordinates, zero but for the minimal ones. Raises `UserError` for a
+        structure that has no mass.
+        """
+        structure, index = self.structure, np.array(self.minimal)
+        if not isinstance(structure, Lagrangian):
+            raise UserError(
+                f"structure={self.settings.structure!r} learns accelerations and no mass. Use "
+                "structure='lagrangian'."
+            )
+        still = jnp.zeros_like(q[index]), jnp.zeros(len(self.inputs), q.dtype)
+        factor = structure.mass_factor(self._outputs(jnp.zeros(()), *still, mu), q[index])
+        own = (factor @ factor.T).astype(q.dtype)
+        return jnp.zeros((q.shape[0],) * 2, q.dtype).at[np.ix_(index, index)].set(own)
+
+    def potential_energy(self, q: Float[Array, " nq"], mu: Any) -> Float[Array, ""] | None:
+        """The learned potential, up to the factor of the mass and a constant; None if it has none.
+
+        **Arguments:**
+
+        - `q`, `mu`: as for `mass`.
+        """
+        structure, z = self.structure, q[np.array(self.minimal)]
+        if not isinstance(structure, Lagrangian):
+            return None
+        still = jnp.zeros_like(z), jnp.zeros(len(self.inputs), q.dtype)
+        return structure.potential(self._outputs(jnp.zeros(()), *still, mu), z).astype(q.dtype)
+
+    def _outputs(self, t, s, u, mu) -> Outputs:
+        """The network's outputs over the configuration."""
         # The whole of it in the precision of the weights, in which it was trained.
         kind = self.network.weights[0].dtype
         center, spread, out_center, out_spread = (
             jax.lax.stop_gradient(x).astype(kind)
             for x in (self.center, self.spread, self.out_center, self.out_spread)
         )
-        features = self.features(t, z, s, u, mu).astype(kind)
-        raw = out_center + out_spread * self.network((features - center) / spread)
-        raw = raw.astype(z.dtype)
-        if self.settings.order == "first":
-            return raw[: z.shape[0]], raw[z.shape[0] :]
-        if self.settings.divisor:
-            raw = raw / jnp.asarray(self.settings.divisor, raw.dtype)
-        if self.settings.forces == "added":
-            raw = raw + input_acceleration(self.body, t, z, s, u, mu)
-        return s, raw
+
+        def outputs(z):
+            scaled = jnp.zeros_like(center)
+            if z is not None:
+                scaled = (self.features(t, z, s, u, mu).astype(kind) - center) / spread
+            return out_center + out_spread * self.structure.shaped(self.network(scaled))
+
+        return outputs
 
     def independent_acceleration(self, t, q, v, u, mu, tangent):
         """The minimal coordinates' accelerations, from a whole state."""
@@ -182,14 +251,32 @@ class MBDNODE(AbstractRateModel):
                 parts += [jnp.sin(z[position]), jnp.cos(z[position])]
             else:
                 parts.append(z[position])
-        if self.settings.use_velocity:
-            parts += list(s)
-        if self.settings.forces == "inputs":
-            parts += list(u)
+        if not self.structure.reads_configuration:
+            parts += list(s) if self.settings.use_velocity else []
+            parts += list(u[: self.structure.inputs])
         parts += [mu[name].astype(z.dtype) for name in self.settings.use_parameters]
         if self.settings.use_time:
             parts.append(t.astype(z.dtype))
         return jnp.stack(parts)
+
+
+def _resolved(system: AbstractSystem, config: MBDNODEConfig) -> MBDNODEConfig:
+    """The configuration with what its structure and the system say where it says nothing."""
+    own, chosen = get_structure(config.structure).reads_configuration, {}
+    for name in ("angle_features", "scaling"):
+        if getattr(config, name) is None:
+            chosen[name] = own
+    if own and config.damping is None:
+        declared = isinstance(system, AbstractMechanism) and system.conservative
+        chosen["damping"] = config.use_velocity and not declared
+    return replace(config, **chosen)
+
+
+def _structure(
+    system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ...]
+) -> AbstractStructure:
+    learned = len(system.inputs) if config.forces == "inputs" else 0
+    return get_structure(config.structure)(len(minimal), learned, config)
 
 
 def _minimal_coordinates(system: AbstractSystem, config: MBDNODEConfig) -> tuple[int, ...]:
@@ -217,7 +304,9 @@ def _check(system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ..
 
 
 def _feature_count(system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ...]) -> int:
+    structure = _structure(system, config, minimal)
     angles = sum(system.coordinates[i].is_angle for i in minimal) if config.angle_features else 0
-    count = len(minimal) * (2 if config.use_velocity else 1) + angles
-    count += len(system.inputs) if config.forces == "inputs" else 0
-    return count + len(config.use_parameters) + config.use_time
+    count = len(minimal) + angles + len(config.use_parameters) + config.use_time
+    if structure.reads_configuration:
+        return count
+    return count + structure.inputs + (len(minimal) if config.use_velocity else 0)

@@ -9,10 +9,9 @@ from typing import Any
 from mbdnode.errors import UserError
 from mbdnode.models.base import LAW, AbstractModel
 from mbdnode.models.fcnn import FCNN
-from mbdnode.models.hnn import HNN
+from mbdnode.models.learned_energy import HNN, LNN
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.models.library import Library
-from mbdnode.models.lnn import LNN
 from mbdnode.models.lstm import LSTM
 from mbdnode.models.mbdnode import MBDNODE
 from mbdnode.naming import unknown_name

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.models import MBDNODE
+from mbdnode.models import MBDNODE, Scales
 from mbdnode.training.losses import Windows
 
 # Features that together vary by less than this part of the most are taken as tied to each other:
@@ -16,7 +16,7 @@ _STILL = 1e-3
 
 
 def with_scaling(model: MBDNODE, windows: Windows) -> MBDNODE:
-    """The model with the mean and spread of its features and rates in these windows.
+    """The model with the mean and spread of its features, and the size of what it gives.
 
     **Arguments:**
 
@@ -28,7 +28,7 @@ def with_scaling(model: MBDNODE, windows: Windows) -> MBDNODE:
     The model; a column that never changes is only shifted.
     """
     center, spread = mean_and_spread(_features(model, windows))
-    out_center, out_spread = mean_and_spread(_slopes(model, windows))
+    out_center, out_spread = model.structure.units(_scales(model, windows))
     return eqx.tree_at(
         lambda m: (m.center, m.spread, m.out_center, m.out_spread),
         model,
@@ -102,6 +102,25 @@ def _features(model: MBDNODE, windows: Windows) -> Any:
 
     over_time = jax.vmap(row, in_axes=(0, 0, 0, 0, None))
     return jax.vmap(over_time)(windows.t, windows.q, windows.v, windows.u, windows.mu)
+
+
+def _scales(model: MBDNODE, windows: Windows) -> Scales:
+    """How large what the network's outputs are made of is in these windows."""
+    index = np.array(model.minimal)
+    angles = np.array([model.coordinates[i].is_angle for i in model.minimal])
+    position = mean_and_spread(windows.q[..., index])[1]
+    return Scales(
+        *mean_and_spread(_slopes(model, windows)),
+        position=jnp.where(angles, jnp.minimum(position, 1.0), position),
+        velocity=_root_mean_square(windows.v[..., index]),
+        inputs=_root_mean_square(windows.u[..., : model.structure.inputs]),
+    )
+
+
+def _root_mean_square(values: Any) -> Any:
+    """Of every column, of which there may be none; one for what is always zero."""
+    size = jnp.sqrt(jnp.mean(values**2, axis=(0, 1)))
+    return jnp.where(size > 0, size, 1.0)
 
 
 def _halfway(windows: Windows) -> Windows:

@@ -1,6 +1,16 @@
-"""LNN: a learned Lagrangian, and its equations of motion.
+"""HNN and LNN: one learned function of the state, and the equations of motion that follow from it.
 
-    d/dt (dL/dv) = dL/dq    gives    (d2L/dv2) a = dL/dq - (d2L/dq dv) v
+A learned Hamiltonian,
+
+    q' = dH/dp,    p' = -dH/dq,    p = M(q) v.
+
+The network gives one number, H(q, p); the rates follow by autodiff, so energy in the learned sense
+is constant along the exact flow. Momenta are made from velocities by the system's own mass matrix,
+and back: a state of the rollout is (q, v) as everywhere, with `v' = M^-1 (p' - M' v)`.
+
+A learned Lagrangian,
+
+    d/dt (dL/dv) = dL/dq    gives    (d2L/dv2) a = dL/dq - (d2L/dq dv) v.
 
 The network gives one number, L(q, v), in any coordinates; accelerations follow by autodiff and one
 small solve. The matrix `d2L/dv2` plays the part of the mass. Nothing keeps a network's regular: at
@@ -26,7 +36,114 @@ from mbdnode.config import check_types, from_dict
 from mbdnode.errors import UserError
 from mbdnode.models.base import AbstractRateModel, Capability, check_capable
 from mbdnode.models.network import Activation, Initialization, Network, make_network
-from mbdnode.multibody import AbstractNamed, Coordinate, Input, Parameter
+from mbdnode.multibody import AbstractMechanism, AbstractNamed, Coordinate, Input, Parameter
+
+
+@dataclass(frozen=True)
+class HNNConfig:
+    """The shape of an HNN; the defaults are the paper's.
+
+    **Arguments:**
+
+    - `width`, `hidden_layers`, `activation`, `initialization`: of the network.
+    - `scaling`: positions and momenta are shifted and scaled by the training range's own mean and
+        spread, and the errors of the rates by their spread.
+    """
+
+    width: int = 256
+    hidden_layers: int = 2
+    activation: Activation = "tanh"
+    initialization: Initialization = "xavier"
+    scaling: bool = True
+
+    def __post_init__(self):
+        check_types(self)
+        for name in ("width", "hidden_layers"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+
+
+class HNN(AbstractRateModel):
+    """A Hamiltonian as a network. Make one with `HNN.for_system`."""
+
+    kind: ClassVar[str] = "hnn"
+    objective: ClassVar[str] = "rates"
+    settings_type: ClassVar[type] = HNNConfig
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(
+        {Capability.ENERGY, Capability.LONG, Capability.CONTINUOUS, Capability.STARTS}
+    )
+
+    network: Network
+    # Of positions, then of momenta; then of the Hamiltonian.
+    center: Float[Array, " states"]
+    spread: Float[Array, " states"]
+    energy_spread: Float[Array, ""]
+    body: AbstractMechanism
+    settings: HNNConfig = eqx.field(static=True)
+    minimal: tuple[int, ...] = eqx.field(static=True)
+    coordinates: tuple[Coordinate, ...] = eqx.field(static=True, kw_only=True)
+    inputs: tuple[Input, ...] = eqx.field(static=True, kw_only=True)
+    parameters: tuple[Parameter, ...] = eqx.field(static=True, kw_only=True)
+
+    @classmethod
+    def for_system(cls, system: Any, *, seed: Any = 0, **settings: Any) -> "HNN":
+        """An untrained model of a system.
+
+        **Arguments:**
+
+        - `system`: gives the names and the mass matrix; it must be conservative and without
+            constraints.
+        - `seed`: of the network's first weights.
+        - `settings`: fields of `HNNConfig`.
+
+        **Returns:**
+
+        An `HNN`.
+        """
+        check_capable(cls.kind, cls.capabilities, system)
+        config = from_dict(HNNConfig, settings)
+        count = len(system.coordinates)
+        sizes = (2 * count, *[config.width] * config.hidden_layers, 1)
+        return cls(
+            make_network(sizes, config.activation, config.initialization, seed),
+            jnp.zeros(2 * count),
+            jnp.ones(2 * count),
+            jnp.ones(()),
+            system,
+            config,
+            tuple(range(count)),
+            coordinates=system.coordinates,
+            inputs=system.inputs,
+            parameters=system.parameters,
+        )
+
+    def hamiltonian(self, q: Float[Array, " n"], p: Float[Array, " n"]) -> Float[Array, ""]:
+        """The learned energy, up to a constant."""
+        kind = self.network.weights[0].dtype
+        fixed = (self.center, self.spread, self.energy_spread)
+        center, spread, size = (jax.lax.stop_gradient(x).astype(kind) for x in fixed)
+        state = jnp.concatenate([q, p]).astype(kind)
+        return size * self.network((state - center) / spread)[0]
+
+    def canonical_rates(self, q, p) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+        """Hamilton's equations."""
+        dq, dp = jax.grad(self.hamiltonian, argnums=(0, 1))(q, p)
+        return dp, -dq
+
+    def minimal_rates(self, t, z, s, u, mu):
+        """The rates of positions and velocities."""
+
+        def momentum(q, v):
+            return (self.body.mass(q, mu) @ v).astype(v.dtype)
+
+        q_rate, p_rate = self.canonical_rates(z, momentum(z, s))
+        _, turned = jax.jvp(lambda q: momentum(q, s), (z,), (q_rate,))
+        mass = self.body.mass(z, mu).astype(s.dtype)
+        return q_rate, jnp.linalg.solve(mass, p_rate - turned)
+
+    def independent_acceleration(self, t, q, v, u, mu, tangent):
+        """The rates of the velocities: every coordinate is independent."""
+        return self.minimal_rates(t, q, v, u, mu)[1]
 
 
 @dataclass(frozen=True)
