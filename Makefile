@@ -11,10 +11,10 @@ PINS := pyproject.toml constraints.txt
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench docs clean
+.PHONY: help setup demo test test-all lint bench docs clean
 
 help: ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.stamp-run ## Install the package
 
@@ -23,7 +23,11 @@ demo: $(VENV)/.stamp-run ## Learn and predict every case of the paper, quickly; 
 	$(BIN)/mbdnode reproduce --quick --jobs $(JOBS) --out demo $(if $(wildcard demo/plan.json),--resume)
 
 test: $(VENV)/.stamp-test ## Run the tests
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(PYTEST)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow" $(PYTEST)
+
+# What takes long for a reason, compiled as users compile it.
+test-all: $(VENV)/.stamp-test ## Run the slow tests, which `make test` leaves out
+	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m slow $(PYTEST)
 
 lint: $(VENV)/.stamp-dev ## Check style, types and the direction of imports
 	$(BIN)/ruff check .

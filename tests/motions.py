@@ -1,8 +1,9 @@
-"""Motions of one coordinate, made without compiling anything, for tests of learning.
+"""Motions that are made without compiling anything.
 
-Each is a law `theta'' = law(theta, rate)` stepped by the classical Runge-Kutta method in plain
-Python, so that a model that is fitted to steps of `rk4` can find the law to round-off. They are
-given the names of `SinglePendulum`, whose own law need not be the one that made them.
+Those of one coordinate are for tests of learning: a law `theta'' = law(theta, rate)` stepped by the
+classical Runge-Kutta method in plain Python, so that a model that is fitted to steps of `rk4` can
+find the law to round-off. They are given the names of `SinglePendulum`, whose own law need not be
+the one that made them.
 """
 
 from collections.abc import Callable
@@ -35,15 +36,23 @@ def recorded(states: np.ndarray, dt_s: float, system=None) -> Trajectory:
     """Rows `(q, v)` as a trajectory of a system of one coordinate; its inputs are zero."""
     system = SinglePendulum() if system is None else system
     t = np.arange(len(states)) * dt_s
-    none = jnp.zeros(len(t))
+    return as_trajectory(system, t, states, np.zeros((len(t), len(system.inputs))))
+
+
+def as_trajectory(system, t, states, inputs) -> Trajectory:
+    """Rows `(q, v)` and inputs, as of a simulation of `system` that came to its end."""
+    q, v = np.split(np.asarray(states, float), 2, axis=1)
+    none = jnp.asarray(np.zeros(len(t)))
     return Trajectory(
-        t=jnp.asarray(t),
-        q=jnp.asarray(states[:, :1]),
-        v=jnp.asarray(states[:, 1:]),
-        u=jnp.zeros((len(t), len(system.inputs))),
+        t=jnp.asarray(t, float),
+        q=jnp.asarray(q),
+        v=jnp.asarray(v),
+        u=jnp.asarray(inputs, float),
         position_residual=none,
         velocity_residual=none,
-        status=completed(jnp.asarray(t[-1]), jnp.asarray(len(t) - 1), system.coordinate_names),
+        status=completed(
+            jnp.asarray(t[-1], float), jnp.asarray(len(t) - 1), system.coordinate_names
+        ),
         coordinates=system.coordinate_names,
         rates=system.rate_names,
         inputs=system.input_names,

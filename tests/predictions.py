@@ -5,9 +5,10 @@ from functools import cache
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from motions import as_trajectory
+from problems import mass_spring, solve, solve_pendulum, solve_slider_crank
 
 from mbdnode.mechanisms import SingleMassSpring, SinglePendulum, SliderCrank
-from mbdnode.simulation import simulate
 
 STEPS = 60
 
@@ -15,15 +16,18 @@ STEPS = 60
 @cache
 def truth_of(name):
     """A short motion of one of the three mechanisms."""
+    t = np.linspace(0.0, 3.0 if name == "single-pendulum" else 6.0, STEPS + 1)
+    random = np.random.default_rng(0)
     if name == "single-mass-spring":
-        return simulate(SingleMassSpring(), np.linspace(0.0, 6.0, STEPS + 1), {"x": 1.0})
+        states = solve(mass_spring, [1.0, 0.0], t)
+        return as_trajectory(SingleMassSpring(), t, states, np.zeros((STEPS + 1, 0)))
     if name == "single-pendulum":
-        t = np.linspace(0.0, 3.0, STEPS + 1)
-        force = np.random.default_rng(0).normal(0.0, 1.0, (STEPS + 1, 1))
-        return simulate(SinglePendulum(), t, {"theta": 1.0}, inputs=force)
-    forces = np.random.default_rng(0).uniform(-10.0, 10.0, (STEPS + 1, 2))
-    t = np.linspace(0.0, 6.0, STEPS + 1)
-    return simulate(SliderCrank(), t, {"theta1": 1.0, "theta1_dot": 1.0}, inputs=forces)
+        force = random.normal(0.0, 1.0, (STEPS + 1, 1))
+        states = solve_pendulum(force[:-1], [1.0, 0.0], 0.05)
+        return as_trajectory(SinglePendulum(), t, states, force)
+    forces = random.uniform(-10.0, 10.0, (STEPS + 1, 2))
+    states = solve_slider_crank(forces[:-1], dt_s=0.1)
+    return as_trajectory(SliderCrank(), t, states, forces)
 
 
 def drifting(truth, rate):

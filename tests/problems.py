@@ -154,12 +154,23 @@ def slider_crank_state(y):
     return np.concatenate([np.stack(q, axis=1), np.stack(slope, axis=1) * omega[:, None]], axis=1)
 
 
-def solve_slider_crank(inputs: np.ndarray) -> np.ndarray:
-    """Rows of the whole state, with rows `(F, T)` held over steps of 0.01 s."""
-    y = [np.array([1.0, 1.0])]
-    for force, torque in inputs:
-        y.append(solve(slider_crank(force, torque), y[-1], np.array([0.0, 0.01]))[-1])
-    return slider_crank_state(np.stack(y))
+def held(right: Callable[..., Right], inputs, start, dt_s: float) -> np.ndarray:
+    """Rows of `y`, one more than rows of inputs, each of which is held over a step."""
+    y = [np.array(start, float)]
+    for now in inputs:
+        y.append(solve(right(*np.atleast_1d(now)), y[-1], np.array([0.0, dt_s]))[-1])
+    return np.stack(y)
+
+
+def solve_pendulum(forces, start, dt_s: float) -> np.ndarray:
+    """Rows `(theta, theta_dot)` under forces on the bob."""
+    push = lambda force: lambda t, y: pendulum(t, y) + np.array([0.0, force])  # noqa: E731
+    return held(push, forces, start, dt_s)
+
+
+def solve_slider_crank(inputs, start=(1.0, 1.0), dt_s: float = 0.01) -> np.ndarray:
+    """Rows of the whole state under rows `(F, T)`."""
+    return slider_crank_state(held(slider_crank, inputs, start, dt_s))
 
 
 PI = np.pi

@@ -16,6 +16,10 @@ from mbdnode.models import KINDS
 from mbdnode.recipes import RECIPES
 from mbdnode.reproduction.cases import CASES
 
+# Every script and every page compiles its own programs. What they show is tested in small by the
+# tests of the rooms; that they run as they stand is tested in `make test-all`, but for three pages.
+slow = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 EXAMPLES, DOCS = ROOT / "examples", ROOT / "docs"
 
@@ -27,6 +31,7 @@ def load(name):
     return module
 
 
+@slow
 def test_ladder_leaves_the_wall_at_two_thirds_of_its_first_height(capsys):
     height = load("own_mechanism").main(steps=250)
     # The height is that of the first of 250 steps over 1 s after the moment, and it falls by less
@@ -35,6 +40,7 @@ def test_ladder_leaves_the_wall_at_two_thirds_of_its_first_height(capsys):
     assert "leaves the wall" in capsys.readouterr().out
 
 
+@slow
 def test_many_rollouts_differ_as_their_starts_and_parameters_do():
     spread, turns = load("simulate_many").main(count=3)
     assert spread[0] == pytest.approx(1e-6, rel=1e-6)
@@ -43,6 +49,7 @@ def test_many_rollouts_differ_as_their_starts_and_parameters_do():
     assert len(set(turns)) == 3
 
 
+@slow
 def test_guide_carries_a_part_of_what_the_wrist_pin_carries():
     largest = load("reactions").main(steps=50)
     # Across the guide the slider has no acceleration and no other force than the pin's.
@@ -77,7 +84,17 @@ def test_pages_that_show_python_are_those_that_need_it():
     assert without == {page for page in PAGES if NEED_NO_PYTHON.fullmatch(page)}
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if not NEED_NO_PYTHON.fullmatch(page)])
+QUICK = ("README.md", "CONTRIBUTING.md", "docs/how-to/logs.md")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[slow] * (page not in QUICK))
+        for page in PAGES
+        if not NEED_NO_PYTHON.fullmatch(page)
+    ],
+)
 def test_code_on_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": page}

@@ -3,9 +3,12 @@
 import importlib.util
 from pathlib import Path
 
+import pytest
+
 EXAMPLE = Path(__file__).parent.parent / "examples" / "learn_pendulum_family.py"
 
 
+@pytest.mark.slow
 def test_learned_family_swings_like_its_unseen_members_inside_the_range(capsys):
     spec = importlib.util.spec_from_file_location("learn_pendulum_family", EXAMPLE)
     family = importlib.util.module_from_spec(spec)

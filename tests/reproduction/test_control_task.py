@@ -33,6 +33,10 @@ def test_papers_recipe_sees_the_same_draws_in_every_epoch():
     assert steps.t.shape == (40, 2)
 
 
+# Two controllers are compiled and both loops are closed: half a minute for what follows.
+slow = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def result():
     """Of the best recipe on few samples, with a short swing-up as the only trial."""
@@ -42,6 +46,7 @@ def result():
         return run(replace(configure(CASE.name, recipe="best"), samples=300))
 
 
+@slow
 def test_loops_of_truth_and_of_the_learned_law_are_the_same(result):
     control = result.control
     assert max(control["largest_difference"].values()) < 0.01
@@ -50,11 +55,13 @@ def test_loops_of_truth_and_of_the_learned_law_are_the_same(result):
     assert control["fallbacks"] == 0
 
 
+@slow
 def test_learned_jacobian_is_the_truths(result):
     assert result.control["jacobian_error_A"] < 1e-3
     assert result.control["jacobian_error_B"] < 1e-3
 
 
+@slow
 def test_swing_up_with_the_learned_law_is_the_truths(result):
     (probe,) = result.probes
     assert probe.name == "swing-up"
@@ -62,6 +69,7 @@ def test_swing_up_with_the_learned_law_is_the_truths(result):
     assert float(abs(probe.prediction["theta"][-1])) < 0.1
 
 
+@slow
 def test_summary_has_the_control_and_a_sentence_of_it(result):
     judged = result.summary()["control"]
     text = control_sentence("mbd-node", judged)

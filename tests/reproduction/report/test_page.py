@@ -32,8 +32,15 @@ def scroll_through(tab):
     tab.wait_for("document.querySelectorAll('.costs .js-plotly-plot').length === 3")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+@pytest.fixture(scope="module")
+def drawn(browser, written):
+    """The page with all of its plots; who clicks clicks again."""
+    with browser.open(written / "report.html", *DESKTOP) as tab:
+        scroll_through(tab)
+        yield tab
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(DESKTOP, "dark"), (PHONE, "light")])
 def test_page_needs_no_network_has_no_errors_and_does_not_overflow(browser, page, size, scheme):
     with browser.open(page, *size, prefers_color_scheme=scheme) as tab:
         scroll_through(tab)
@@ -92,67 +99,71 @@ def test_film_says_that_a_prediction_has_ended(browser, page):
         assert tab.ask(state) == "the prediction has ended"
 
 
-def test_model_can_be_taken_out_of_the_plots(browser, page):
-    with browser.open(page, *DESKTOP) as tab:
-        scroll_through(tab)
-        count = "document.querySelector('#case-single-pendulum [data-plot=time]').data.length"
-        before = tab.ask(count)
-        tab.ask("document.querySelector('#case-single-pendulum .chip').click()")
-        # Its two pieces: inside the training range and after it.
-        assert tab.ask(count) == before - 2
+def test_model_can_be_taken_out_of_the_plots_and_put_back(drawn):
+    count = "document.querySelector('#case-single-pendulum [data-plot=time]').data.length"
+    click = "document.querySelector('#case-single-pendulum .chip').click()"
+    before = drawn.ask(count)
+    drawn.ask(click)
+    # Its two pieces: inside the training range and after it.
+    assert drawn.ask(count) == before - 2
+    drawn.ask(click)
+    assert drawn.ask(count) == before
 
 
-def test_tables_banner_and_marks_are_there(browser, page):
-    with browser.open(page, *DESKTOP) as tab:
-        text = tab.ask("document.body.innerText")
-        assert "Quick settings." in text
-        assert "mbdnode reproduce --seeds 3 --out somewhere" in text
-        for title in (
-            "Errors of all models on all cases",
-            "Seconds of training",
-            "Single pendulum: studies",
-        ):
-            assert title in text
-        rows = "document.querySelectorAll('#summary tbody tr').length"
-        assert tab.ask(rows) == 7
-        assert tab.ask("document.querySelectorAll('img:not([alt])').length") == 0
-        assert tab.ask("[...document.images].every((i) => i.alt.length > 5)")
+def test_tables_banner_and_marks_are_there(drawn):
+    text = drawn.ask("document.body.innerText")
+    assert "Quick settings." in text
+    assert "mbdnode reproduce --seeds 3 --out somewhere" in text
+    for title in (
+        "Errors of all models on all cases",
+        "Seconds of training",
+        "Single pendulum: studies",
+    ):
+        assert title in text
+    rows = "document.querySelectorAll('#summary tbody tr').length"
+    assert drawn.ask(rows) == 7
+    assert drawn.ask("document.querySelectorAll('img:not([alt])').length") == 0
+    assert drawn.ask("[...document.images].every((i) => i.alt.length > 5)")
 
 
-def test_every_picture_of_the_page_can_be_shown(browser, page):
-    with browser.open(page, *DESKTOP) as tab:
-        tab.ask("document.querySelectorAll('img').forEach((i) => { i.loading = 'eager'; })")
-        tab.wait_for("[...document.images].every((i) => i.complete && i.naturalWidth > 300)")
-        # One for each figure of the chapters, and that of the costs.
-        assert tab.ask("document.images.length") == 13
+def test_every_picture_of_the_page_can_be_shown(drawn):
+    drawn.ask("document.querySelectorAll('img').forEach((i) => { i.loading = 'eager'; })")
+    drawn.wait_for("[...document.images].every((i) => i.complete && i.naturalWidth > 300)")
+    # One for each figure of the chapters, and that of the costs.
+    assert drawn.ask("document.images.length") == 13
 
 
-def test_method_can_be_taken_out_of_all_plots_of_the_study(browser, page):
-    with browser.open(page, *DESKTOP) as tab:
-        scroll_through(tab)
-        names = "[...document.querySelectorAll('.costs .chip')].map((c) => c.textContent)"
-        assert tab.ask(names) == [
-            "MBD-NODE, paper",
-            "law, best",
-            "MBD-NODE, printed in the paper",
-            "LSTM, printed in the paper",
-            "FCNN, printed in the paper",
-        ]
-        counts = "[...document.querySelectorAll('.costs .plot')].map((p) => p.data.length)"
-        before = tab.ask(counts)
-        tab.ask("document.querySelector('.costs .chip').click()")
-        # A mark has four traces: itself, two bars, and the time to compile.
-        gone = [was - now for was, now in zip(before, tab.ask(counts), strict=True)]
-        assert gone == [8, 4, 4]
+def gone_from_the_study(tab, chip):
+    """By how many traces a click makes each plot of the study poorer, until the next click."""
+    counts = "[...document.querySelectorAll('.costs .plot')].map((p) => p.data.length)"
+    click = f"document.querySelectorAll('.costs .chip')[{chip}].click()"
+    before = tab.ask(counts)
+    tab.ask(click)
+    gone = [was - now for was, now in zip(before, tab.ask(counts), strict=True)]
+    tab.ask(click)
+    assert tab.ask(counts) == before
+    return gone
 
 
-def test_study_has_its_place_in_the_navigation_and_its_table(browser, page):
-    with browser.open(page, *DESKTOP) as tab:
-        assert tab.ask("document.querySelector('nav a[href=\"#costs\"]').textContent") == (
-            "What accuracy costs"
-        )
-        assert tab.ask("document.querySelectorAll('#costs tbody tr').length") == 7
-        assert tab.ask("document.querySelectorAll('#costs .found li').length") == 3
+def test_method_can_be_taken_out_of_all_plots_of_the_study(drawn):
+    names = "[...document.querySelectorAll('.costs .chip')].map((c) => c.textContent)"
+    assert drawn.ask(names) == [
+        "MBD-NODE, paper",
+        "law, best",
+        "MBD-NODE, printed in the paper",
+        "LSTM, printed in the paper",
+        "FCNN, printed in the paper",
+    ]
+    # A mark has four traces: itself, two bars, and the time to compile.
+    assert gone_from_the_study(drawn, 0) == [8, 4, 4]
+
+
+def test_study_has_its_place_in_the_navigation_and_its_table(drawn):
+    assert drawn.ask("document.querySelector('nav a[href=\"#costs\"]').textContent") == (
+        "What accuracy costs"
+    )
+    assert drawn.ask("document.querySelectorAll('#costs tbody tr').length") == 7
+    assert drawn.ask("document.querySelectorAll('#costs .found li').length") == 3
 
 
 # The verdicts of tables that are shown, with how far each lies from the edges of the screen and of
@@ -175,21 +186,13 @@ def test_verdicts_are_seen_without_scrolling_to_the_side(browser, page, size):
         assert min(room) >= -1
 
 
-def test_printed_numbers_can_be_taken_out_of_the_study(browser, page):
-    with browser.open(page, *DESKTOP) as tab:
-        scroll_through(tab)
-        counts = "[...document.querySelectorAll('.costs .plot')].map((p) => p.data.length)"
-        before = tab.ask(counts)
-        tab.ask("document.querySelectorAll('.costs .chip')[2].click()")
-        gone = [was - now for was, now in zip(before, tab.ask(counts), strict=True)]
-        # The slider-crank's cannot be compared, and is not drawn.
-        assert gone == [1, 1, 0]
+def test_printed_numbers_can_be_taken_out_of_the_study(drawn):
+    # The slider-crank's cannot be compared, and is not drawn.
+    assert gone_from_the_study(drawn, 2) == [1, 1, 0]
 
 
-def test_round_off_has_a_band_in_the_plots(browser, page):
-    with browser.open(page, *DESKTOP) as tab:
-        scroll_through(tab)
-        for plot in (".costs .plot", "#case-single-mass-spring [data-plot=error]"):
-            shown = f"document.querySelector('{plot}').layout"
-            assert tab.ask(f"{shown}.annotations.map((a) => a.text)") == ["round-off"]
-            assert 1e-24 in tab.ask(f"{shown}.shapes.map((s) => s.y1)")
+def test_round_off_has_a_band_in_the_plots(drawn):
+    for plot in (".costs .plot", "#case-single-mass-spring [data-plot=error]"):
+        shown = f"document.querySelector('{plot}').layout"
+        assert drawn.ask(f"{shown}.annotations.map((a) => a.text)") == ["round-off"]
+        assert 1e-24 in drawn.ask(f"{shown}.shapes.map((s) => s.y1)")
