@@ -20,7 +20,7 @@ from mbdnode.multibody.kinematics import (
     velocity_constraints,
     velocity_residual,
 )
-from mbdnode.multibody.partition import coordinate_scale
+from mbdnode.multibody.partition import sizes
 from mbdnode.multibody.system import AbstractSystem, Params, is_traced, resolve_parameters
 from mbdnode.naming import unknown_name
 from mbdnode.trajectory import State
@@ -76,7 +76,7 @@ def _assemble(system, t, start: np.ndarray, free: np.ndarray, mu: Params) -> np.
     residual = lambda q: np.asarray(position_residual(system, t, jnp.asarray(q), mu))  # noqa: E731
     jacobian = lambda q: np.asarray(position_jacobian(system, t, jnp.asarray(q), mu))  # noqa: E731
     q = start.copy()
-    scale = np.asarray(coordinate_scale(system, t, jnp.asarray(q), mu))
+    scale = np.asarray(sizes(system, t, jnp.asarray(q), mu)[0])
     error = residual(q)
     if error.size == 0:
         return q
@@ -99,7 +99,8 @@ def _assemble(system, t, start: np.ndarray, free: np.ndarray, mu: Params) -> np.
                 break
             q = trial
         error = residual(q)
-    if not np.all(np.abs(error) <= _allowed(_ROUND_OFF, jacobian(q), _reach(system, q), scale)):
+    size = np.asarray(sizes(system, t, jnp.asarray(q), mu)[1])[: error.size]
+    if not np.all(np.abs(error) <= _allowed(_ROUND_OFF, jacobian(q), _reach(system, q), size)):
         raise _impossible(system, "position", error, jacobian(q), q, ~free, system.coordinate_names)
     return q
 
@@ -111,8 +112,8 @@ def _set_moving(system, t, q, given: np.ndarray, free: np.ndarray, mu: Params) -
     v = given.copy()
     v[free] += np.linalg.lstsq(jacobian[:, free], right - jacobian @ given, rcond=1e-12)[0]
     error = jacobian @ v - right
-    scale = np.asarray(coordinate_scale(system, t, jnp.asarray(q), mu))
-    if not np.all(np.abs(error) <= _allowed(_ROUND_OFF, jacobian, np.abs(v), scale)):
+    size = _moving(*sizes(system, t, jnp.asarray(q), mu), v)
+    if not np.all(np.abs(error) <= _allowed(_ROUND_OFF, jacobian, np.abs(v), size)):
         raise _impossible(system, "velocity", error, jacobian, v, ~free, system.rate_names)
     return v
 
@@ -125,10 +126,16 @@ def _is_finite(value: Any) -> bool:
 
 
 def _allowed(
-    tolerance: float, jacobian: np.ndarray, values: np.ndarray, scale: np.ndarray
+    tolerance: float, jacobian: np.ndarray, values: np.ndarray, size: np.ndarray
 ) -> np.ndarray:
     """What each constraint may read: a part of what its values would make it, plus round-off."""
-    return np.abs(jacobian) @ (tolerance * values + 1e3 * np.finfo(float).eps * scale)
+    return tolerance * np.abs(jacobian) @ values + 1e3 * np.finfo(float).eps * size
+
+
+def _moving(scale, size, v) -> np.ndarray:
+    """The constraints' sizes at the velocity level, where round-off grows with the speed."""
+    fastest = np.max(np.abs(np.asarray(v)) / np.asarray(scale), initial=0.0)
+    return np.asarray(size) * max(1.0, float(fastest))
 
 
 def _reach(system: AbstractSystem, q: np.ndarray) -> np.ndarray:
@@ -185,15 +192,16 @@ def check_state(system: AbstractSystem, t, q, v, mu: Params) -> None:
             )
     if is_traced(system, t, q, v, mu):
         return
-    scale = np.asarray(coordinate_scale(system, t, q, mu))
+    scale, size = sizes(system, t, q, mu)
     jacobian = np.asarray(velocity_constraints(system, t, q, mu)[0])
     position = np.asarray(position_residual(system, t, q, mu))
     velocity = np.asarray(velocity_residual(system, t, q, v, mu))
     reach = _reach(system, np.asarray(q))
     speed = np.maximum(reach, np.abs(np.asarray(v)))
+    rows, moving = np.asarray(size)[: position.size], _moving(scale, size, v)
     checks = (
-        ("position", position, _allowed(_OFF_MANIFOLD, jacobian[: position.size], reach, scale)),
-        ("velocity", velocity, _allowed(_OFF_MANIFOLD, jacobian, speed, scale)),
+        ("position", position, _allowed(_OFF_MANIFOLD, jacobian[: position.size], reach, rows)),
+        ("velocity", velocity, _allowed(_OFF_MANIFOLD, jacobian, speed, moving)),
     )
     for level, error, allowed in checks:
         if not np.all(np.abs(error) <= allowed):

@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float
 from mbdnode.multibody.kinematics import position_residual, velocity_constraints
 from mbdnode.multibody.partition import Partition
 from mbdnode.multibody.system import AbstractSystem, Coords, Params, Time
-from mbdnode.multibody.tangent import Split, Tangent, tangent_from
+from mbdnode.multibody.tangent import Split, Tangent, factorize, solve_factored, tangent_from
 
 _MOST_ITERATIONS = 25
 
@@ -41,7 +41,7 @@ def complete_position(
 
     **Returns:**
 
-    All coordinates, and whether the solve converged.
+    All coordinates, and whether the solve converged; where it did not they are finite and no more.
     """
     if split.dependent.shape[0] == 0:
         return independent, jnp.array(True)
@@ -56,7 +56,7 @@ def complete_position(
     def newton(function, start):
         def improve(carry):
             x, last, _, count = carry
-            update = jnp.linalg.solve(jax.jacfwd(function)(x), -function(x))
+            update = _solve(jax.jacfwd(function)(x), -function(x))
             x = x + update
             now = jnp.max(jnp.abs(update) / size)
             # Newton squares the error, by a factor that two updates in a row measure and that is
@@ -75,14 +75,19 @@ def complete_position(
         # No update before the first, so nothing is predicted from it.
         first = (start, jnp.zeros((), start.dtype), jnp.array(False), 0)
         x, _, done, _ = jax.lax.while_loop(unfinished, improve, first)
-        return x, done.astype(x.dtype)
+        # Finite in any case: derivatives of what is not used must not become NaN.
+        return jnp.where(jnp.all(jnp.isfinite(x)), x, start), done.astype(x.dtype)
 
     def tangent_solve(linear, right):
-        return jnp.linalg.solve(jax.jacfwd(linear)(jnp.zeros_like(right)), right)
+        return _solve(jax.jacfwd(linear)(jnp.zeros_like(right)), right)
 
     start = jax.lax.stop_gradient(guess[split.dependent])
     dependent, done = jax.lax.custom_root(residual, start, newton, tangent_solve, has_aux=True)
     return split.merge(dependent, independent), jax.lax.stop_gradient(done) > 0
+
+
+def _solve(matrix: Float[Array, "n n"], right: Float[Array, " n"]) -> Float[Array, " n"]:
+    return solve_factored(matrix, factorize(matrix), right)
 
 
 def tangent_at(system: AbstractSystem, split: Split, t: Time, q: Coords, mu: Params) -> Tangent:

@@ -39,6 +39,8 @@ _RANK_TOLERANCE = 1e-10
 # left 34 degrees before its dead point: a step of half a radian cannot jump over that, and a low
 # order integrator does not lose digits on the steep slope.
 EXCHANGE_LIMIT = 1.5
+# Of what is equal up to this, the first is taken: the choice must not hang on round-off.
+TIE = 1e-9
 
 
 class Partition(eqx.Module):
@@ -124,13 +126,21 @@ def _names(
     return named
 
 
-@compiled
 def coordinate_scale(system: AbstractSystem, t: Time, q: Coords, mu: Params) -> Float[Array, " nq"]:
-    """The size of each coordinate: one radian for angles, a length of the mechanism for lengths.
+    """The size of each coordinate: one radian for angles, a length of the mechanism for lengths."""
+    return sizes(system, t, q, mu)[0]
 
-    The length is read off the constraints, not off the state, which may stand at the origin: it
+
+@compiled
+def sizes(
+    system: AbstractSystem, t: Time, q: Coords, mu: Params
+) -> tuple[Float[Array, " nq"], Float[Array, " nc"]]:
+    """The sizes of the coordinates, and of the constraints when each changes by its own.
+
+    A length is read off the constraints, not off the state, which may stand at the origin: it
     is what turns a radian into a displacement (a row's angle entries over its length entries) or,
-    where there are only lengths, the radius of curvature (first over second derivatives).
+    where there are only lengths, the radius of curvature (first over second derivatives). A
+    constraint's size counts second derivatives too, since the first vanish where it is singular.
     """
     is_angle = jnp.array([c.is_angle for c in system.coordinates])
     jacobian = jnp.abs(velocity_constraints(system, t, q, mu)[0])
@@ -151,7 +161,9 @@ def coordinate_scale(system: AbstractSystem, t: Time, q: Coords, mu: Params) -> 
     found = jnp.max(jnp.concatenate([lever, radius]), initial=0.0)
     farthest = jnp.max(jnp.where(is_angle, 0.0, jnp.abs(q)), initial=0.0)
     guess = jnp.where(farthest > 0, farthest, 1.0)
-    return jnp.where(is_angle, 1.0, jnp.where(found > 0, found, guess))
+    scale = jnp.where(is_angle, 1.0, jnp.where(found > 0, found, guess))
+    present = jnp.where(is_angle, 1.0, jnp.where(farthest > 0, farthest, scale))
+    return scale, jacobian @ scale + (curvature @ present) @ present
 
 
 def _ratio(above: Float[Array, " n"], below: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -205,9 +217,14 @@ def _check_named(matrix, rank, columns, named, names) -> None:
 def _rank_and_pivots(matrix: np.ndarray) -> tuple[int, np.ndarray]:
     if 0 in matrix.shape:
         return 0, np.arange(matrix.shape[1])
-    r, pivots = sl.qr(matrix, mode="r", pivoting=True)  # pyright: ignore
+    r, pivots = sl.qr(_biased(matrix), mode="r", pivoting=True)  # pyright: ignore
     diagonal = np.abs(np.diag(r))
     return int(np.sum(diagonal > _RANK_TOLERANCE)), pivots.astype(int)
+
+
+def _biased(matrix):
+    """Columns of equal length made unequal, so that pivoting takes the first of them."""
+    return matrix * (1 - TIE * np.arange(matrix.shape[1], dtype=matrix.dtype))[None, :]
 
 
 def _choose_traced(system, jacobian, named) -> tuple[Split, tuple[int, ...]]:
@@ -222,7 +239,7 @@ def _choose_traced(system, jacobian, named) -> tuple[Split, tuple[int, ...]]:
         return Split(jnp.arange(rank), bound, free), ()
     if rank == 0:
         return Split(jnp.arange(0), jnp.arange(0), jnp.arange(size)), ()
-    pivots = jsl.qr(jacobian, mode="r", pivoting=True)[-1].astype(int)
+    pivots = jsl.qr(_biased(jacobian), mode="r", pivoting=True)[-1].astype(int)
     return Split(jnp.arange(rank), pivots[:rank], jnp.sort(pivots[rank:])), ()
 
 
@@ -263,7 +280,8 @@ def exchange(
     if 0 in slope.shape:
         return split
     gain = exchange_gain(split, slope, scale)
-    best = jnp.argmax(gain)
+    # The first of equal gains, as a symmetric mechanism has: round-off must not choose.
+    best = jnp.argmax(gain.ravel() * (1 - TIE * jnp.arange(gain.size, dtype=gain.dtype)))
     i, j = best // gain.shape[1], best % gain.shape[1]
     swap = gain[i, j] > limit
     leaving, entering = split.dependent[i], split.independent[j]
@@ -272,3 +290,13 @@ def exchange(
         split.dependent.at[i].set(jnp.where(swap, entering, leaving)),
         split.independent.at[j].set(jnp.where(swap, leaving, entering)),
     )
+
+
+def exchange_factor(before: Split, after: Split, slope: Float[Array, "nd ni"]) -> Float[Array, ""]:
+    """By what `det C_d` was multiplied in an exchange, given the slope before it.
+
+    The column that enters is `-C_d S_j`, so it is `-S_ij`; one if nothing was exchanged.
+    """
+    left = before.dependent != after.dependent
+    entered = before.independent != after.independent
+    return jnp.prod(jnp.where(left[:, None] & entered[None, :], -slope, 1.0))

@@ -11,9 +11,12 @@ choice of independent coordinates is (see `partition`).
 """
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 from jaxtyping import Array, Bool, Float, Int
+
+Factor = tuple[Float[Array, "nd nd"], Int[Array, " nd"]]
 
 
 class Split(eqx.Module):
@@ -57,15 +60,19 @@ class Tangent(eqx.Module):
     **Arguments:**
 
     - `split`: the choice of coordinates.
-    - `factor`: LU factors of `C_d`.
     - `slope`: `S`, the rates of the dependent coordinates per rate of the independent ones.
     - `drift`: `r`, what the dependent velocities have when the independent ones stand still.
+    - `block`, `factor`: `C_d` and its LU factors; None where it is singular.
+    - `offset`: `s`, where it is known without `C_d` (see `singular`), at the velocities for which
+        the tangent was made; None where it follows from `C_d`.
     """
 
     split: Split
-    factor: tuple[Float[Array, "nd nd"], Int[Array, " nd"]]
     slope: Float[Array, "nd ni"]
     drift: Float[Array, " nd"]
+    block: Float[Array, "nd nd"] | None = None
+    factor: Factor | None = None
+    offset: Float[Array, " nd"] | None = None
 
     def velocity(self, independent: Float[Array, " ni"]) -> Float[Array, " nq"]:
         """All velocities."""
@@ -79,30 +86,47 @@ class Tangent(eqx.Module):
         """All accelerations, given the right-hand side `gamma` of the acceleration constraints."""
         if self.split.dependent.shape[0] == 0:
             return independent
-        offset = self.solve(gamma[self.split.rows])
+        offset = self.solve(gamma[self.split.rows]) if self.offset is None else self.offset
         return self.split.merge(self.slope @ independent + offset, independent)
 
     def solve(self, right: Float[Array, " nd"]) -> Float[Array, " nd"]:
         """`C_d^-1 right`."""
-        return jsl.lu_solve(self.factor, right)
+        assert self.block is not None
+        assert self.factor is not None
+        return solve_factored(self.block, self.factor, right)
 
     def solve_transposed(self, right: Float[Array, " nd"]) -> Float[Array, " nd"]:
         """`C_d^-T right`, which gives multipliers from forces."""
-        return jsl.lu_solve(self.factor, right, trans=1)
+        assert self.block is not None
+        assert self.factor is not None
+        return solve_factored(self.block.T, self.factor, right, transposed=True)
+
+    @property
+    def determinant(self) -> Float[Array, ""]:
+        """`det C_d`; its sign changes only where the split becomes singular."""
+        assert self.factor is not None
+        lu, pivots = self.factor
+        swaps = jnp.sum(pivots != jnp.arange(pivots.shape[0], dtype=pivots.dtype))
+        return jnp.prod(jnp.diag(lu)) * jnp.where(swaps % 2 == 0, 1.0, -1.0)
 
     @property
     def orientation(self) -> Float[Array, ""]:
-        """The sign of `det C_d`, which changes only where the split becomes singular."""
-        lu, pivots = self.factor
-        swaps = jnp.sum(pivots != jnp.arange(pivots.shape[0], dtype=pivots.dtype))
-        return jnp.prod(jnp.sign(jnp.diag(lu))) * jnp.where(swaps % 2 == 0, 1.0, -1.0)
+        """The sign of `det C_d`."""
+        return jnp.sign(self.determinant)
+
+    @property
+    def pivot_ratio(self) -> Float[Array, ""]:
+        """The smallest pivot of `C_d` over the largest: a rough reciprocal of its condition."""
+        assert self.factor is not None
+        pivots = jnp.abs(jnp.diag(self.factor[0]))
+        least, most = jnp.min(pivots, initial=jnp.inf), jnp.max(pivots, initial=0.0)
+        tiny = _least(pivots)
+        return jnp.where(least > tiny, least / jnp.maximum(most, tiny), 0.0)
 
     @property
     def singular(self) -> Bool[Array, ""]:
         """Whether `C_d` cannot be solved: the split is bad here, or constraints are redundant."""
-        pivots = jnp.abs(jnp.diag(self.factor[0]))
-        least, most = jnp.min(pivots, initial=jnp.inf), jnp.max(pivots, initial=0.0)
-        return ~(least > 10 * jnp.finfo(pivots.dtype).eps * most)
+        return ~(self.pivot_ratio > 10 * jnp.finfo(self.slope.dtype).eps)
 
     def reduce(self, full: Float[Array, "nq *k"]) -> Float[Array, "ni *k"]:
         """`T^T full`, where `T` maps independent velocities to all of them."""
@@ -116,7 +140,47 @@ def tangent_from(
 ) -> Tangent:
     """Factor `C` and `c` for a given split."""
     rows = jacobian[split.rows]
-    factor = jsl.lu_factor(rows[:, split.dependent])
+    block = rows[:, split.dependent]
+    factor = factorize(block)
     both = jnp.concatenate([-rows[:, split.independent], right[split.rows][:, None]], axis=1)
-    solved = jsl.lu_solve(factor, both)
-    return Tangent(split, factor, solved[:, :-1], solved[:, -1])
+    solved = solve_factored(block, factor, both)
+    return Tangent(split, solved[:, :-1], solved[:, -1], block, factor)
+
+
+def factorize(matrix: Float[Array, "n n"]) -> Factor:
+    """LU factors with pivots that one can divide by, however singular the matrix.
+
+    A pivot of zero becomes one of round-off, so that no infinity arises that would turn
+    derivatives into NaN where the result is not used; `Tangent.singular` tells.
+    """
+    lu, pivots = jsl.lu_factor(jax.lax.stop_gradient(matrix))
+    diagonal = jnp.diag(lu)
+    size = jnp.max(jnp.abs(diagonal), initial=0.0)
+    least = jnp.maximum(jnp.finfo(lu.dtype).eps * size, _least(lu))
+    raised = jnp.where(jnp.abs(diagonal) < least, jnp.copysign(least, diagonal), diagonal)
+    return lu + jnp.diag(raised - diagonal), pivots
+
+
+def _least(values: Array) -> float:
+    """A pivot this small is none; its reciprocal can still be squared."""
+    return float(jnp.finfo(values.dtype).tiny) ** 0.5
+
+
+def solve_factored(
+    matrix: Float[Array, "n n"],
+    factor: Factor,
+    right: Float[Array, "n *k"],
+    *,
+    transposed: bool = False,
+) -> Float[Array, "n *k"]:
+    """`matrix^-1 right`, given the factors of the matrix or, if `transposed`, of its transpose.
+
+    Derivatives are those of the solution, not of the factors: they cost two more solves.
+    """
+    trans = int(transposed)
+    return jax.lax.custom_linear_solve(
+        lambda x: matrix @ x,
+        right,
+        lambda _, b: jsl.lu_solve(factor, b, trans=trans),
+        lambda _, b: jsl.lu_solve(factor, b, trans=1 - trans),
+    )
