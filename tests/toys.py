@@ -2,12 +2,14 @@
 
 from typing import ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from mbdnode.multibody import (
     AbstractMechanism,
+    AbstractSystem,
     Input,
     Parameter,
     angle,
@@ -129,6 +131,54 @@ class Parallelogram(AbstractMechanism):
             jnp.cos(crank) + 2 * jnp.cos(coupler) - jnp.cos(rocker) - 2.0,
             jnp.sin(crank) + 2 * jnp.sin(coupler) - jnp.sin(rocker),
         ]
+
+
+class EvenCrank(AbstractSystem):
+    """The same linkage as a model has it: its crank turns evenly, and the rest follows."""
+
+    coordinates = Parallelogram.coordinates
+    parameters = Parallelogram.parameters
+    independent = ("crank",)
+    closed_on_minimal = True
+
+    def constraint(self, t, q, mu):
+        return Parallelogram().constraint(t, q, mu)
+
+    def minimal_rates(self, t, z, s, u, mu):
+        return s, jnp.zeros_like(s)
+
+    def independent_acceleration(self, t, q, v, u, mu, tangent):
+        return jnp.zeros(1)
+
+
+class FoldedChain(AbstractMechanism):
+    """Four links of length 1 in a ring whose ends are `gap` apart, with 1 kg at the inner hinges.
+
+    The angles are absolute. Closed to a rhombus, with `gap = 0`, it folds flat: there a branch on
+    which opposite links turn alike crosses one on which neighbours do. With `gap = 2` the links in
+    line are the apex of a cone.
+    """
+
+    coordinates = (angle("a"), angle("b"), angle("c"), angle("d"))
+    parameters = (nonnegative("gap", 0.0, "m"),)
+    conservative = True
+
+    def _hinges(self, q):
+        return jnp.cumsum(jnp.stack([jnp.cos(q), jnp.sin(q)], axis=1), axis=0)
+
+    def mass_matrix(self, q, mu):
+        slope = jax.jacfwd(lambda x: self._hinges(x)[:3].ravel())(q)
+        return slope.T @ slope
+
+    def force(self, t, q, v, u, mu):
+        return self.quadratic_velocity_force(q, v, mu)
+
+    def constraint(self, t, q, mu):
+        x, y = self._hinges(q)[3]
+        return [x - mu["gap"], y]
+
+    def potential_energy(self, q, mu):
+        return jnp.zeros(())
 
 
 class Oscillator(AbstractMechanism):

@@ -23,6 +23,7 @@ class Outcome(enum.IntEnum):
     CONSTRAINTS_UNSOLVED = 2
     STEP_UNSOLVED = 3
     START_UNSOLVED = 4
+    SINGULAR = 5
 
 
 _SENTENCES = {
@@ -38,6 +39,10 @@ _SENTENCES = {
         "could not solve the step's own equations",
         "take a smaller step, or looser tolerances",
     ),
+    Outcome.SINGULAR: (
+        "came to a singular configuration, through which no single smooth branch leads on,",
+        "take a smaller step, or avoid it: a start, lengths or a load that lead past it",
+    ),
 }
 
 
@@ -51,6 +56,9 @@ class Status(eqx.Module):
     - `t`: the time of that state.
     - `coordinate`: index into the coordinates of the first offender; -1 if there is none.
     - `names`: the coordinates' names.
+    - `passages`: how many singular configurations were passed, where the constraints lose a rank
+        and the motion went on along its own branch; none by default.
+    - `passed_t`: about when the first of them was met; NaN if there was none.
     """
 
     code: Int[Array, "*batch"]
@@ -58,6 +66,16 @@ class Status(eqx.Module):
     t: Float[Array, "*batch"]
     coordinate: Int[Array, "*batch"]
     names: tuple[str, ...] = eqx.field(static=True)
+    passages: Int[Array, "*batch"]
+    passed_t: Float[Array, "*batch"]
+
+    def __init__(self, code, step, t, coordinate, names, passages=None, passed_t=None):
+        self.code, self.step, self.t, self.coordinate = code, step, t, coordinate
+        self.names = names
+        # With NumPy, since JAX would compile it for every shape.
+        shape = np.shape(code)
+        self.passages = jnp.asarray(np.zeros(shape, int)) if passages is None else passages
+        self.passed_t = jnp.asarray(np.full(shape, np.nan)) if passed_t is None else passed_t
 
     @property
     def ok(self) -> Bool[Array, "*batch"]:
@@ -70,7 +88,8 @@ class Status(eqx.Module):
             failed = int(np.count_nonzero(code))
             return f"{code.size - failed} of {code.size} rollouts completed"
         if code == Outcome.COMPLETED:
-            return f"completed at t = {float(self.t):g} s (step {int(self.step)})"
+            end = f"completed at t = {float(self.t):g} s (step {int(self.step)})"
+            return f"{end}{self._passed()}"
         if code == Outcome.START_UNSOLVED:
             return (
                 "the start does not meet the constraints with these independent coordinates: the "
@@ -82,6 +101,16 @@ class Status(eqx.Module):
         return (
             f"the rollout {what} in the step after t = {float(self.t):g} s "
             f"(step {int(self.step)}){where}; what came before is kept: {advice}"
+        )
+
+    def _passed(self) -> str:
+        count = int(self.passages)
+        if np.isnan(self.passed_t):
+            return ""
+        if count < 2:
+            return f", past a singular configuration near t = {float(self.passed_t):g} s"
+        return (
+            f", past {count} singular configurations, the first near t = {float(self.passed_t):g} s"
         )
 
 

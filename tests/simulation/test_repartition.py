@@ -10,7 +10,6 @@ from toys import (
     BottomPendulum,
     Elbow,
     GaugedPendulum,
-    Parallelogram,
     Pendulum,
     TurningBlade,
     TwiceHeldPendulum,
@@ -114,19 +113,6 @@ def test_crank_that_may_not_repartition_stops_at_its_lock():
     # What came before is right: this close to the lock RK4 at 0.02 s is good to 1e-4.
     last = int(run.status.step)
     np.testing.assert_allclose(run["theta2"][:last], rod[:last], atol=1e-3)
-
-
-@pytest.mark.parametrize("seconds", [8.0, 4 * (np.pi - 1)], ids=["between", "upon"])
-def test_four_bar_linkage_passes_its_change_points(seconds):
-    # Equal bars without load keep turning evenly, and the coupler stays level. The second grid
-    # has a time at which all bars are in line, where the constraints lose a rank.
-    t = np.linspace(0.0, seconds, 801)
-    level = {"crank": 1.0, "coupler": 0.0, "rocker": 1.0, "crank_dot": 1.0, "rocker_dot": 1.0}
-    run = simulate(Parallelogram(), t, level)
-    assert bool(run.status.ok), str(run.status)
-    # Near the change point the conditioning costs up to six digits of sixteen.
-    np.testing.assert_allclose(run["crank"], 1 + t, atol=1e-9)
-    np.testing.assert_allclose(run["coupler"], 0.0, atol=1e-9)
 
 
 def blade(t, y):

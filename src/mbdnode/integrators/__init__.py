@@ -6,7 +6,7 @@ import diffrax
 
 import mbdnode.numerics  # noqa: F401  (float64 before the first array)
 from mbdnode.integrators.adaptive import Adaptive
-from mbdnode.integrators.base import AbstractIntegrator
+from mbdnode.integrators.base import AbstractIntegrator, Tableau
 from mbdnode.integrators.explicit import ForwardEuler, Midpoint, RungeKutta4
 from mbdnode.integrators.implicit import ImplicitOneStage
 from mbdnode.integrators.symplectic import YOSHIDA4, YOSHIDA6, Composition
@@ -59,5 +59,6 @@ __all__ = [
     "ImplicitOneStage",
     "Midpoint",
     "RungeKutta4",
+    "Tableau",
     "get_integrator",
 ]

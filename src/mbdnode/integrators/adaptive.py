@@ -40,6 +40,11 @@ class Adaptive(AbstractIntegrator):
                 "neither for one fixed step in each interval."
             )
 
+    @property
+    def controls_error(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Unless it takes one fixed step for each interval."""
+        return self.rtol is not None
+
     def step(self, rate, t, dt, y):
         """Solve from `t` to `t + dt`."""
         controller = (

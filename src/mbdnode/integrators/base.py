@@ -7,15 +7,31 @@ its own equations, if it has any, were solved.
 
 import abc
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 Pair = PyTree[Float[Array, " _"]]
 Rate = Callable[[Float[Array, ""], Pair], Pair]
+
+
+class Tableau(NamedTuple):
+    """An explicit Runge-Kutta method in Butcher's form.
+
+    **Arguments:**
+
+    - `stages`: the strictly lower triangular matrix of the stages.
+    - `weights`: of the stages' slopes in the step.
+    - `times`: of the stages, as fractions of the step.
+    """
+
+    stages: np.ndarray
+    weights: np.ndarray
+    times: np.ndarray
 
 
 class AbstractIntegrator(eqx.Module):
@@ -26,6 +42,9 @@ class AbstractIntegrator(eqx.Module):
     - `order`: of convergence, when the step is fixed.
     - `needs_separable`: whether `x'` must depend on `w` alone and `w'` on `x` alone.
     - `symplectic`: whether it keeps the phase-space area of a Hamiltonian system.
+    - `controls_error`: whether it divides a step that is too long for its tolerance.
+    - `tableau`: of an explicit Runge-Kutta method, if it is one. A rollout with constraints then
+        runs the stages in a loop, and what it evaluates is compiled once and not for each stage.
     """
 
     # As in AbstractSystem: the type checker reads an AbstractVar as a constructor's argument.
@@ -35,6 +54,8 @@ class AbstractIntegrator(eqx.Module):
         order: eqx.AbstractVar[int]
     needs_separable: ClassVar[bool] = False
     symplectic: ClassVar[bool] = False
+    controls_error: ClassVar[bool] = False
+    tableau: ClassVar[Tableau | None] = None
 
     @abc.abstractmethod
     def step(

@@ -4,14 +4,16 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from mbdnode.integrators.base import AbstractIntegrator, add
+from mbdnode.integrators.base import AbstractIntegrator, Tableau, add
 
 
 class ForwardEuler(AbstractIntegrator):
     """FE1: `y + h f(t, y)`."""
 
     order: ClassVar[int] = 1
+    tableau: ClassVar[Tableau] = Tableau(np.zeros((1, 1)), np.ones(1), np.zeros(1))
 
     def step(self, rate, t, dt, y):
         """One evaluation."""
@@ -22,6 +24,9 @@ class Midpoint(AbstractIntegrator):
     """MP2: the slope at a half step taken with the slope at the start."""
 
     order: ClassVar[int] = 2
+    tableau: ClassVar[Tableau] = Tableau(
+        np.array([[0.0, 0.0], [0.5, 0.0]]), np.array([0.0, 1.0]), np.array([0.0, 0.5])
+    )
 
     def step(self, rate, t, dt, y):
         """Two evaluations."""
@@ -33,6 +38,9 @@ class RungeKutta4(AbstractIntegrator):
     """RK4, the classical one."""
 
     order: ClassVar[int] = 4
+    tableau: ClassVar[Tableau] = Tableau(
+        np.diag([0.5, 0.5, 1.0], -1), np.array([1, 2, 2, 1]) / 6, np.array([0.0, 0.5, 0.5, 1.0])
+    )
 
     def step(self, rate, t, dt, y):
         """Four evaluations."""

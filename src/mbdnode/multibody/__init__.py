@@ -14,7 +14,13 @@ from mbdnode.multibody.kinematics import (
     velocity_residual,
 )
 from mbdnode.multibody.mechanism import AbstractMechanism, accelerations, kkt, small_solve
-from mbdnode.multibody.partition import Partition, choose_partition, exchange, exchange_gain
+from mbdnode.multibody.partition import (
+    Partition,
+    choose_partition,
+    exchange,
+    exchange_factor,
+    exchange_gain,
+)
 from mbdnode.multibody.quantities import (
     Coordinate,
     Input,
@@ -25,6 +31,7 @@ from mbdnode.multibody.quantities import (
     positive,
 )
 from mbdnode.multibody.recorded import RecordedSystem, recorded_from
+from mbdnode.multibody.singular import SPACING, MotionPath, complete_across, find_crossing
 from mbdnode.multibody.system import (
     AbstractNamed,
     AbstractSystem,
@@ -39,6 +46,7 @@ from mbdnode.multibody.system import (
 from mbdnode.multibody.tangent import Split, Tangent, tangent_from
 
 __all__ = [
+    "SPACING",
     "AbstractForecaster",
     "AbstractMechanism",
     "AbstractNamed",
@@ -48,6 +56,7 @@ __all__ = [
     "Coords",
     "Input",
     "Inputs",
+    "MotionPath",
     "Parameter",
     "Params",
     "Partition",
@@ -61,11 +70,14 @@ __all__ = [
     "check_state",
     "choose_partition",
     "complete",
+    "complete_across",
     "complete_position",
     "consistent_state",
     "constraint_counts",
     "exchange",
+    "exchange_factor",
     "exchange_gain",
+    "find_crossing",
     "gamma",
     "is_traced",
     "kkt",

@@ -10,6 +10,7 @@ where that member ends. Leaving the failed one out from there on would bend the 
 
 import abc
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -17,10 +18,10 @@ import jax
 import jax.numpy as jnp
 
 from mbdnode.integrators import AbstractIntegrator
-from mbdnode.multibody import AbstractSystem, Params, Partition, complete
-from mbdnode.simulation.rollout import is_well_posed, make_row, rollout
+from mbdnode.multibody import AbstractSystem, Params, Partition
+from mbdnode.simulation.rollout import rollout, rollout_given
 from mbdnode.simulation.signals import Signal
-from mbdnode.status import Outcome, Status
+from mbdnode.status import Status
 from mbdnode.trajectory import State, Trajectory
 
 
@@ -76,47 +77,15 @@ def _mean(
     z = jnp.mean(jax.vmap(jax.vmap(partition.position.take_independent))(runs.q), axis=0)
     s = jnp.mean(jax.vmap(jax.vmap(partition.velocity.take_independent))(runs.v), axis=0)
 
-    def advance(carry, interval):
-        last, going = carry
-        time, dt, positions, velocities = interval
-        guess = last.q + dt * last.v
-        q, v, tangent, closed = complete(system, partition, time, positions, velocities, guess, mu)
-        good = going & closed & is_well_posed(partition, tangent)
-        good = good & jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(v))
-        state = jax.tree.map(lambda a, b: jnp.where(good, a, b), State(q, v), last)
-        row = jax.tree.map(lambda x: jnp.where(good, x, jnp.nan), make_row(system, time, state, mu))
-        return (state, good), (row, good)
-
     # All start from the same state, which is the mean's as well.
     start = State(runs.q[0, 0], runs.v[0, 0])
-    going = status.code != Outcome.START_UNSOLVED.value
-    _, (rows, good) = jax.lax.scan(advance, (start, going), (t[1:], jnp.diff(t), z[1:], s[1:]))
-    head = make_row(system, t[0], start, mu)
-    rows = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), head, rows)
-    kept = jnp.concatenate([jnp.ones(1, bool), good])[:, None]
+    mean = rollout_given(system, t, start, signal, mu, partition, z, s)
+    kept = (jnp.arange(t.shape[0]) <= mean.status.step)[:, None]
     spread = State(*(jnp.where(kept, spread_of(x), jnp.nan) for x in (runs.q, runs.v)))
-    return Trajectory(
-        t=t,
-        q=rows.q,
-        v=rows.v,
-        u=signal.samples,
-        position_residual=rows.position_residual,
-        velocity_residual=rows.velocity_residual,
-        status=_ending(status, jnp.sum(good), t),
-        coordinates=system.coordinate_names,
-        rates=system.rate_names,
-        inputs=system.input_names,
-        spread=spread,
-    )
+    return replace(mean, status=_ending(status, mean.status), spread=spread)
 
 
-def _ending(members: Status, steps, t) -> Status:
+def _ending(members: Status, mean: Status) -> Status:
     """That of the first member to fail, unless their mean could not be completed before."""
-    earlier = steps < members.step
-    return Status(
-        jnp.where(earlier, Outcome.CONSTRAINTS_UNSOLVED.value, members.code),
-        jnp.where(earlier, steps, members.step),
-        jnp.where(earlier, t[steps], members.t),
-        jnp.where(earlier, -1, members.coordinate),
-        members.names,
-    )
+    earlier = mean.step < members.step
+    return jax.tree.map(lambda a, b: jnp.where(earlier, a, b), mean, members)

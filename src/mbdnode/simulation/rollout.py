@@ -3,10 +3,12 @@
 Only the independent coordinates are integrated. At every evaluation the whole state is completed
 from them (positions by Newton from the state at the start of the step, moved along its velocity),
 so constraints hold at round-off at every stage of every step, and the result is that of the same
-integrator on the minimal equations of motion.
+integrator on the minimal equations of motion. Where the constraints lose a rank, the motion goes on
+along its own branch (see `mbdnode.multibody.singular`), and the status tells.
 """
 
 import equinox as eqx
+import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -16,7 +18,6 @@ from mbdnode.multibody import (
     AbstractSystem,
     Params,
     Partition,
-    Tangent,
     complete,
     complete_position,
     exchange,
@@ -24,22 +25,43 @@ from mbdnode.multibody import (
     position_jacobian,
     position_residual,
     position_time_derivative,
+    tangent_at,
     tangent_from,
     velocity_residual,
 )
+from mbdnode.simulation.monitor import Monitor, look_ahead, start_monitor, update_monitor
+from mbdnode.simulation.passage import passage_end, passage_step, take
 from mbdnode.simulation.signals import Signal
+from mbdnode.simulation.steps import (
+    LONGEST_ARC,
+    Arrival,
+    Step,
+    regular_end,
+    regular_step,
+    select,
+    signs_differ,
+    speed_of,
+)
 from mbdnode.status import Outcome, Status
 from mbdnode.trajectory import State, Trajectory
 
 # Where an independent coordinate moves this many times slower than a dependent one, it is at its
 # dead point, and a step cannot tell on which side it comes out. Exchanging coordinates keeps far
-# from such points, but for those where every choice is bad (a change point): these are passed at
-# speed.
+# from such points.
 _STEEPEST = 50.0
 # A step that moves a coordinate by this many times its scale (a thousand radians) is no motion that
 # was followed: the rollout has diverged. Constraints could still be closed, in any branch, but only
 # to the round-off of coordinates that are as large as that.
 _FARTHEST = 1e3
+# Below this, a rollout that ends where `det C_d` changes its sign ends at a singular configuration;
+# above, at a dead point of its independent coordinates.
+_STEEP = 5.0
+# Tolerance of a passage in scaled coordinates, in place of a fixed step and of one that controls
+# its error.
+_ERROR_FIXED, _ERROR_CONTROLLED = 1e-4, 1e-8
+# How far a given state near a singular configuration may be off the constraints, in scaled
+# coordinates.
+_CLOSE = 1e-4
 
 
 class _Carry(eqx.Module):
@@ -47,6 +69,7 @@ class _Carry(eqx.Module):
 
     state: State
     partition: Partition
+    monitor: Monitor
     code: Int[Array, ""]
     step: Int[Array, ""]
     coordinate: Int[Array, ""]
@@ -61,6 +84,10 @@ class _Row(eqx.Module):
     velocity_residual: Float[Array, ""]
 
 
+# How a rollout without passages ends near a singular configuration; no outcome of `simulate`.
+NEEDS_PASSAGE = -1
+
+
 @eqx.filter_jit
 def rollout(
     system: AbstractSystem,
@@ -71,42 +98,75 @@ def rollout(
     mu: Params,
     partition: Partition,
     repartition: bool,
+    regular_only: bool = False,
 ) -> Trajectory:
-    """Integrate from `initial` through all times; `simulate` is its public face."""
+    """Integrate from `initial` through all times; `simulate` is its public face.
 
-    def advance(carry: _Carry, interval):
-        number, start, dt, coefficients = interval
+    With `regular_only` it is compiled in half the time, and ends with the code `NEEDS_PASSAGE`
+    where a singular configuration is near.
+    """
+
+    def advance(carry: _Carry, start, dt, coefficients):
+        inputs = lambda s: signal.at(s, start, coefficients)  # noqa: E731
+        return _step(system, integrator, carry, start, dt, inputs, mu, repartition, regular_only)
+
+    first = _start(system, t[0], initial, partition, mu, repartition, regular_only)
+    return _follow(system, t, first, signal, mu, advance, signal.coefficients)
+
+
+@eqx.filter_jit
+def rollout_given(
+    system: AbstractSystem,
+    t: Float[Array, " n"],
+    initial: State,
+    signal: Signal,
+    mu: Params,
+    partition: Partition,
+    z: Float[Array, "n nz"],
+    s: Float[Array, "n ns"],
+) -> Trajectory:
+    """The whole states of a motion whose independent coordinates are given."""
+
+    def advance(carry: _Carry, start, dt, given):
+        partition, monitor, state = carry.partition, carry.monitor, carry.state
+        step = look_ahead(
+            system, partition, monitor, state, start, dt, mu, checked=False, regular_only=False
+        )
+        z, s = given
+        arrival = _end(system, partition, step, z, s, mu, False)
+        return _judged(system, carry, step, arrival, mu, False)
+
+    first = _start(system, t[0], initial, partition, mu, False, False)
+    return _follow(system, t, first, signal, mu, advance, (z[1:], s[1:]))
+
+
+def _follow(system, t, first: _Carry, signal: Signal, mu, advance, given) -> Trajectory:
+    """One scan over the steps; each gets its row of `given`."""
+
+    def follow(carry: _Carry, interval):
+        number, start, dt, own = interval
         going = carry.code == Outcome.COMPLETED.value
         # After a failure the steps have no length, so that they cost little and change nothing. A
         # `cond` would skip them, but under vmap it would copy a model's weights for every lane.
-        state, partition, code, coordinate = _step(
-            system,
-            integrator,
-            carry,
-            start,
-            jnp.where(going, dt, 0.0),
-            lambda s: signal.at(s, start, coefficients),
-            mu,
-            repartition,
-        )
-        state, partition = _select(going, (state, partition), (carry.state, carry.partition))
-        code = jnp.where(going, code, carry.code)
-        coordinate = jnp.where(going, coordinate, carry.coordinate)
-        good = code == Outcome.COMPLETED.value
-        step = jnp.where(good, number + 1, carry.step)
-        row = make_row(system, start + dt, state, mu)
-        row = jax.tree.map(lambda x: jnp.where(good, x, jnp.nan), row)
-        return _Carry(state, partition, code, step, coordinate), row
+        after = select(going, advance(carry, start, jnp.where(going, dt, 0.0), own), carry)
+        good = after.code == Outcome.COMPLETED.value
+        after = eqx.tree_at(lambda c: c.step, after, jnp.where(good, number + 1, carry.step))
+        row = make_row(system, start + dt, after.state, mu)
+        return after, jax.tree.map(lambda x: jnp.where(good, x, jnp.nan), row)
 
-    first, partition, code = _start(system, t[0], initial, partition, mu, repartition)
-    zero = jnp.zeros((), int)
-    carry = _Carry(first, partition, code, zero, zero - 1)
-    intervals = (jnp.arange(t.shape[0] - 1), t[:-1], jnp.diff(t), signal.coefficients)
-    carry, rows = jax.lax.scan(advance, carry, intervals)
-    head = make_row(system, t[0], first, mu)
+    intervals = (jnp.arange(t.shape[0] - 1), t[:-1], jnp.diff(t), given)
+    last, rows = jax.lax.scan(follow, first, intervals)
+    head = make_row(system, t[0], first.state, mu)
     rows = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), head, rows)
+    names = system.coordinate_names
     status = Status(
-        carry.code, carry.step, t[carry.step], carry.coordinate, system.coordinate_names
+        last.code,
+        last.step,
+        t[last.step],
+        last.coordinate,
+        names,
+        last.monitor.passages,
+        last.monitor.passed_t,
     )
     return Trajectory(
         t=t,
@@ -116,119 +176,190 @@ def rollout(
         position_residual=rows.position_residual,
         velocity_residual=rows.velocity_residual,
         status=status,
-        coordinates=system.coordinate_names,
+        coordinates=names,
         rates=system.rate_names,
         inputs=system.input_names,
     )
 
 
-def _start(system, t, initial: State, partition: Partition, mu, repartition):
+def _start(
+    system, t, initial: State, partition: Partition, mu, repartition, regular_only
+) -> _Carry:
     """Move the given state onto the manifold: a file's digits are not round-off."""
+    # Scales do not move with what is differentiated.
+    partition = jax.lax.stop_gradient(partition)
     z = partition.position.take_independent(initial.q)
     s = partition.velocity.take_independent(initial.v)
-    q, v, tangent, closed = complete(system, partition, t, z, s, initial.q, mu)
-    finite = jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(v))
-    good = closed & finite & ~tangent.singular
-    if repartition:
-        partition = _select(good, _refresh(system, partition, tangent, t, q, mu), partition)
-    failed = Outcome.START_UNSOLVED.value
-    code = jnp.where(good, Outcome.COMPLETED.value, failed)
-    return _select(good, State(q, v), initial), partition, code
+    q, closed = complete_position(system, partition.position, t, z, initial.q, partition.scale, mu)
+    tangent = tangent_at(system, partition.velocity, t, q, mu)
+    v = tangent.velocity(s)
+    monitor, near = start_monitor(system, partition, t, initial, tangent, mu, regular_only)
+    # Near a singular configuration the given state is kept.
+    moved = jnp.max(jnp.abs(q - initial.q) / partition.scale, initial=0.0)
+    good = (closed | (near & (moved < _CLOSE))) & ~tangent.singular
+    good = good & jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(v))
+    zero = jnp.zeros((), int)
+    code = jnp.where(good, Outcome.COMPLETED.value, Outcome.START_UNSOLVED.value)
+    carry = _Carry(
+        state=select(good & ~near, State(q, v), initial),
+        partition=partition,
+        monitor=monitor,
+        code=jnp.where(near, NEEDS_PASSAGE, code) if regular_only else code,
+        step=zero,
+        coordinate=zero - 1,
+    )
+    return _exchanged(system, carry, good, tangent.slope, t, mu) if repartition else carry
 
 
-def _step(system, integrator, carry: _Carry, start, dt, inputs, mu, repartition):
+def _step(
+    system, integrator, carry: _Carry, start, dt, inputs, mu, repartition, regular_only
+) -> _Carry:
     """One step from the last good state, and what became of it."""
-    origin, partition = carry.state, carry.partition
-
-    def ahead(time):
-        return origin.q + (time - start) * origin.v
+    partition = carry.partition
+    constrained = partition.velocity.dependent.shape[0] > 0
+    whole = constrained and not system.closed_on_minimal
+    checked = whole and not integrator.controls_error
+    step = look_ahead(
+        system,
+        partition,
+        carry.monitor,
+        carry.state,
+        start,
+        dt,
+        mu,
+        checked=checked,
+        regular_only=regular_only,
+    )
 
     def rate(time, y):
         z, s = y
         if system.closed_on_minimal:
             return system.minimal_rates(time, z, s, inputs(time), mu)
-        q, v, tangent, _ = complete(system, partition, time, z, s, ahead(time), mu)
+        q, v, tangent, _ = complete(system, partition, time, z, s, step.guess(time), mu)
         a = system.independent_acceleration(time, q, v, inputs(time), mu, tangent)
         return partition.position.take_independent(v), a
 
-    y = (
-        partition.position.take_independent(origin.q),
-        partition.velocity.take_independent(origin.v),
-    )
-    (z, s), step_solved = integrator.step(rate, start, dt, y)
-    q, v, tangent, closed = complete(system, partition, start + dt, z, s, ahead(start + dt), mu)
-    finite = _is_followed(partition, origin.q, q) & jnp.isfinite(v)
-    closed = closed & (repartition | is_well_posed(partition, tangent))
-    good = jnp.all(finite) & closed & step_solved
+    def integrate(complete_end):
+        y = step.parted(partition, step.independent(partition))
+        (z, s), solved = integrator.step(rate, start, dt, y)
+        return eqx.tree_at(lambda a: a.solved, complete_end(z, s), solved)
+
+    def regular():
+        if integrator.tableau is not None:
+            return regular_step(system, partition, step, integrator.tableau, inputs, mu)
+        return integrate(lambda z, s: regular_end(system, partition, step, z, s, mu))
+
+    if not whole:
+        arrival = integrate(lambda z, s: _end(system, partition, step, z, s, mu, regular_only))
+    elif regular_only:
+        arrival = regular()
+    else:
+        allowed = _ERROR_CONTROLLED if integrator.controls_error else _ERROR_FIXED
+        passage = lambda: passage_step(system, partition, step, inputs, mu, allowed)  # noqa: E731
+        arrival = take(partition, step, regular, passage, integrator.order > 1)
+    after = _judged(system, carry, step, arrival, mu, repartition)
+    if not (regular_only and constrained):
+        return after
+    close = after.monitor.is_suspected(dt * speed_of(partition, after.state))
+    doubtful = step.suspect | close | (after.code == Outcome.SINGULAR.value)
+    return eqx.tree_at(lambda c: c.code, after, jnp.where(doubtful, NEEDS_PASSAGE, after.code))
+
+
+def _end(system, partition: Partition, step: Step, z, s, mu, regular_only) -> Arrival:
+    """The end of a step, given its independent part."""
+    regular = lambda: regular_end(system, partition, step, z, s, mu)  # noqa: E731
+    if regular_only or partition.velocity.dependent.shape[0] == 0:
+        return regular()
+    passage = lambda: passage_end(system, partition, step, z, s, mu)  # noqa: E731
+    return take(partition, step, regular, passage, False)
+
+
+def _judged(system, carry: _Carry, step: Step, arrival: Arrival, mu, repartition) -> _Carry:
+    """The carry after a step: its end if it is good, and otherwise why it is not."""
+    q, v, slope = arrival.q, arrival.v, arrival.slope
+    closed = arrival.closed & (repartition | _is_well_posed(carry.partition, slope))
+    finite = _is_followed(carry.partition, carry.state.q, q) & jnp.isfinite(v)
+    good = jnp.all(finite) & closed & arrival.solved
     code, coordinate = jax.lax.cond(
-        good,
+        eqxi.unvmap_any(~good),
+        lambda: _diagnose(system, carry, step, arrival, closed, mu),
         lambda: (jnp.array(Outcome.COMPLETED.value), jnp.array(-1)),
-        lambda: _diagnose(system, partition, origin, start + dt, dt, z, s, step_solved, closed, mu),
     )
-    if repartition:
-        fresh = _refresh(system, partition, tangent, start + dt, q, mu)
-        partition = _select(good, fresh, partition)
-    return _select(good, State(q, v), origin), partition, code, coordinate
+    code, coordinate = select(good, (Outcome.COMPLETED.value, -1), (code, coordinate))
+    after = _Carry(
+        state=select(good, State(q, v), carry.state),
+        partition=carry.partition,
+        monitor=update_monitor(carry.partition, carry.monitor, step, arrival, good),
+        code=code,
+        step=carry.step,
+        coordinate=coordinate,
+    )
+    end = step.start + step.dt
+    return _exchanged(system, after, good, slope, end, mu) if repartition else after
 
 
 def _diagnose(
-    system,
-    partition,
-    origin: State,
-    end,
-    dt,
-    z,
-    s,
-    step_solved: Bool[Array, ""],
-    closed: Bool[Array, ""],
-    mu,
+    system, carry: _Carry, step: Step, arrival: Arrival, closed: Bool[Array, ""], mu: Params
 ):
     """Which of the ways to fail it was, and in which coordinate.
 
     A stage whose constraints did not close leaves the step without numbers, as an overflow does;
     trying to close them where the motion was heading tells the two apart.
     """
+    partition = carry.partition
     position, velocity = partition.position, partition.velocity
-    heading = origin.q + dt * origin.v
+    z, s, end = arrival.z, arrival.s, step.start + step.dt
+    heading = step.guess(end)
     numbers = jnp.all(jnp.isfinite(z)) & jnp.all(jnp.isfinite(s))
     target = jnp.where(jnp.all(jnp.isfinite(z)), z, position.take_independent(heading))
     near, ahead = complete_position(system, position, end, target, heading, partition.scale, mu)
     # The coordinate that Newton moved farthest, and the first that is no number.
     astray = jnp.argmax(jnp.nan_to_num(jnp.abs(near - heading) / partition.scale, nan=jnp.inf))
-    followed = _is_followed(partition, origin.q, near)[position.independent] & jnp.isfinite(z)
+    followed = _is_followed(partition, step.origin.q, near)[position.independent] & jnp.isfinite(z)
     first_z = position.independent[jnp.argmin(followed)] if z.shape[0] else astray
     first_s = velocity.independent[jnp.argmin(jnp.isfinite(s))] if s.shape[0] else astray
     overflowed = jnp.where(jnp.all(jnp.isfinite(s)), first_z, first_s)
-    outcome, where = _either(
+    outcome, where = select(
         ahead & (closed | ~numbers),
         (Outcome.NOT_FINITE.value, overflowed),
         (Outcome.CONSTRAINTS_UNSOLVED.value, astray),
     )
-    return _either(numbers & ~step_solved, (Outcome.STEP_UNSOLVED.value, -1), (outcome, where))
+    if velocity.dependent.shape[0]:
+        first = tangent_at(system, velocity, step.start, step.origin.q, mu)
+        gain = jnp.max(exchange_gain(velocity, first.slope, partition.scale), initial=0.0)
+        skipped = ahead & numbers & signs_differ(arrival.determinant, step.determinant)
+        length = step.dt * speed_of(partition, step.origin)
+        close = skipped | carry.monitor.is_close(jnp.minimum(length, LONGEST_ARC))
+        close = step.crosses | (close & (numbers | ~ahead))
+        steep = ~carry.monitor.passing & (gain > _STEEP)
+        singular = first.singular | (close & ~steep)
+        outcome, where = select(singular, (Outcome.SINGULAR.value, -1), (outcome, where))
+    unsolved = numbers & ~arrival.solved & (outcome != Outcome.SINGULAR.value)
+    return select(unsolved, (Outcome.STEP_UNSOLVED.value, -1), (outcome, where))
 
 
-def _either(condition, yes, no):
-    return tuple(jnp.where(condition, a, b) for a, b in zip(yes, no, strict=True))
-
-
-def _refresh(
-    system, partition: Partition, tangent: Tangent, t, q: Float[Array, " nq"], mu: Params
-) -> Partition:
-    """Choose again where the present choice has become poor."""
-    velocity = exchange(partition.velocity, tangent.slope, partition.scale)
+def _exchanged(system, carry: _Carry, good, slope, t, mu: Params) -> _Carry:
+    """The carry with other independent coordinates where the present choice has become poor."""
+    partition, q = carry.partition, carry.state.q
+    velocity = exchange(partition.velocity, slope, partition.scale)
     if partition.position.rows.shape == partition.velocity.rows.shape:
-        return Partition(velocity, velocity, partition.scale, partition.redundant)
-    jacobian = position_jacobian(system, t, q, mu)
-    drift = position_time_derivative(system, t, q, mu)
-    slope = tangent_from(jacobian, -drift, partition.position).slope
-    position = exchange(partition.position, slope, partition.scale)
-    return Partition(position, velocity, partition.scale, partition.redundant)
+        position = velocity
+    else:
+        jacobian = position_jacobian(system, t, q, mu)
+        drift = position_time_derivative(system, t, q, mu)
+        steepness = tangent_from(jacobian, -drift, partition.position).slope
+        position = exchange(partition.position, steepness, partition.scale)
+        position = select(carry.monitor.passing, partition.position, position)
+    fresh = Partition(position, velocity, partition.scale, partition.redundant)
+    fresh = select(good, fresh, partition)
+    monitor = carry.monitor.exchanged(partition, fresh, slope)
+    return eqx.tree_at(lambda c: (c.partition, c.monitor), carry, (fresh, monitor))
 
 
-def is_well_posed(partition: Partition, tangent: Tangent) -> Bool[Array, ""]:
+def _is_well_posed(partition: Partition, slope: Float[Array, "nd ni"]) -> Bool[Array, ""]:
     """Whether the independent coordinates still determine the others, far from a dead point."""
-    gain = exchange_gain(tangent.split, tangent.slope, partition.scale)
-    return (jnp.max(gain, initial=0.0) < _STEEPEST) & ~tangent.singular
+    gain = exchange_gain(partition.velocity, slope, partition.scale)
+    return jnp.max(gain, initial=0.0) < _STEEPEST
 
 
 def make_row(system, t, state: State, mu) -> _Row:
@@ -244,7 +375,3 @@ def _is_followed(partition: Partition, before, q) -> Bool[Array, " nq"]:
     if partition.position.dependent.shape[0] == 0:
         return jnp.isfinite(q)
     return jnp.abs(q - before) <= _FARTHEST * partition.scale
-
-
-def _select(condition, yes, no):
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)

@@ -28,7 +28,7 @@ from mbdnode.simulation.analytic import closed_form
 from mbdnode.simulation.domain import Domain
 from mbdnode.simulation.ensemble import AbstractEnsemble, rollout_members
 from mbdnode.simulation.forecast import forecast
-from mbdnode.simulation.rollout import rollout
+from mbdnode.simulation.rollout import NEEDS_PASSAGE, rollout
 from mbdnode.simulation.signals import make_signal
 from mbdnode.trajectory import State, Trajectory, check_times, check_trajectory_size
 
@@ -80,7 +80,8 @@ def simulate(
     **Returns:**
 
     A `Trajectory` at the times `t`. It never raises for what happens on the way: a rollout that
-    cannot go on ends in `trajectory.status`, and what came before is kept. Of an ensemble it is
+    cannot go on ends in `trajectory.status`, and what came before is kept; the status also says
+    which singular configurations were passed. Of an ensemble it is
     the mean of the members, with the constraints kept, and `trajectory.spread` is their standard
     deviation; it ends where the first member fails. With a `domain`, `trajectory.outside` says of
     every row whether it is outside the training data.
@@ -138,7 +139,14 @@ def simulate(
     if ensemble is not None:
         return rollout_members(ensemble, integrator, t, initial, signal, mu, independent)
     repartition = repartition and not system.closed_on_minimal
-    return rollout(system, integrator, t, initial, signal, mu, independent, repartition)
+    asked = (system, integrator, t, initial, signal, mu, independent, repartition)
+    # Most motions meet no singular configuration, and compile faster without passages. Inside jit,
+    # where even a constant is traced, the status cannot be read.
+    if not is_traced(asked, jnp.zeros(())):
+        run = rollout(*asked, regular_only=True)
+        if int(run.status.code) != NEEDS_PASSAGE:
+            return run
+    return rollout(*asked)
 
 
 def _as_state(system: AbstractSystem, initial: Any, start: float | None, parameters: Any) -> State:

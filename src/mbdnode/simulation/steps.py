@@ -1,0 +1,208 @@
+"""One step of a rollout: from where it starts, where it arrives, and the regular way to take it.
+
+A step is regular if no singular configuration is near; the others are in `passage`.
+"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from mbdnode.integrators import Tableau
+from mbdnode.multibody import AbstractSystem, MotionPath, Params, Partition, complete
+from mbdnode.trajectory import State
+
+# A step over a longer arc does not resolve the path.
+LONGEST_ARC = 0.5
+
+
+class Arrival(eqx.Module):
+    """Where a step arrived.
+
+    **Arguments:**
+
+    - `z`, `s`: the independent positions and velocities.
+    - `q`, `v`: the whole state that follows from them.
+    - `slope`, `determinant`: those of the tangent there.
+    - `passing`: whether that is so close to a singular configuration that it was interpolated.
+    - `solved`: whether the step's own equations were solved.
+    - `closed`: whether the constraints were.
+    """
+
+    z: Float[Array, " nz"]
+    s: Float[Array, " ns"]
+    q: Float[Array, " nq"]
+    v: Float[Array, " nq"]
+    slope: Float[Array, "nd ni"]
+    determinant: Float[Array, ""]
+    passing: Bool[Array, ""]
+    solved: Bool[Array, ""]
+    closed: Bool[Array, ""]
+
+
+class Step(eqx.Module):
+    """A step that is to be taken.
+
+    **Arguments:**
+
+    - `origin`, `start`, `dt`: the state and time at its start, and its length.
+    - `path`: the path ahead.
+    - `determinant`: `det C_d` where it was last known.
+    - `crosses`: whether it leads to a singular configuration, at the crossing of `path`.
+    - `suspect`: whether it is taken, or checked, by a passage.
+    """
+
+    origin: State
+    start: Float[Array, ""]
+    dt: Float[Array, ""]
+    path: MotionPath
+    determinant: Float[Array, ""]
+    crosses: Bool[Array, ""]
+    suspect: Bool[Array, ""]
+
+    @property
+    def arc(self) -> Float[Array, ""]:
+        """Its length along the path."""
+        return self.dt * self.path.rate
+
+    @property
+    def place(self) -> Float[Array, ""]:
+        """At which fraction of the step the crossing is; at its start if the motion rests."""
+        known = self.crosses & (self.arc > 0)
+        return jnp.where(known, self.path.crossing, 0.0) / jnp.where(known, self.arc, 1.0)
+
+    def guess(self, time: Float[Array, ""]) -> Float[Array, " nq"]:
+        """The configuration at a time, if velocities stayed as they are."""
+        return self.origin.q + (time - self.start) * self.origin.v
+
+    def independent(self, partition: Partition) -> Float[Array, " n"]:
+        """The independent positions and velocities at its start, in one vector."""
+        z = partition.position.take_independent(self.origin.q)
+        return jnp.concatenate([z, partition.velocity.take_independent(self.origin.v)])
+
+    def parted(self, partition: Partition, y: Float[Array, " n"]):
+        """The independent positions and velocities of such a vector."""
+        count = partition.position.independent.shape[0]
+        return y[:count], y[count:]
+
+
+def run_stages(
+    system: AbstractSystem,
+    partition: Partition,
+    step: Step,
+    tableau: Tableau,
+    inputs: Callable,
+    mu: Params,
+    complete_at: Callable,
+    rows: Float[Array, "k n"],
+    times: Float[Array, " k"],
+) -> tuple[Float[Array, "n m"], Arrival]:
+    """The stages of a step of an explicit Runge-Kutta method, in a loop.
+
+    **Arguments:**
+
+    - `system`, `partition`, `mu`: the system, its independent coordinates and parameters.
+    - `step`: the step.
+    - `tableau`: the method.
+    - `inputs`: as a function of time.
+    - `complete_at`: the whole state, an `Arrival` and a `Tangent`, from the fraction of the step
+        and the independent positions and velocities in one vector.
+    - `rows`, `times`: of further evaluations after the stages: the weights of the stages' slopes,
+        and the times as fractions of the step.
+
+    **Returns:**
+
+    The stages' slopes, and the `Arrival` at each stage and each further evaluation.
+    """
+    y, count = step.independent(partition), len(tableau.times)
+
+    def evaluate(slopes, entry):
+        number, row, fraction = entry
+        time = step.start + fraction * step.dt
+        found, tangent = complete_at(fraction, y + step.dt * (row @ slopes))
+        a = system.independent_acceleration(time, found.q, found.v, inputs(time), mu, tangent)
+        slope = jnp.concatenate([partition.position.take_independent(found.v), a])
+        here = (jnp.arange(count) == number)[:, None]
+        return jnp.where(here, slope[None, :].astype(y.dtype), slopes), found
+
+    rows = jnp.concatenate([tableau.stages, rows])
+    times = jnp.concatenate([tableau.times, times])
+    entries = (jnp.arange(len(times)), rows, times)
+    return jax.lax.scan(evaluate, jnp.zeros((count, y.shape[0]), y.dtype), entries)
+
+
+def regular_step(
+    system: AbstractSystem,
+    partition: Partition,
+    step: Step,
+    tableau: Tableau,
+    inputs: Callable,
+    mu: Params,
+) -> Arrival:
+    """A regular step of an explicit Runge-Kutta method.
+
+    **Arguments:**
+
+    - `system`, `partition`, `step`, `tableau`, `inputs`, `mu`: as in `run_stages`.
+
+    **Returns:**
+
+    An `Arrival`.
+    """
+
+    def complete_at(fraction, y):
+        return _regular_at(system, partition, step, fraction, y, mu)
+
+    end = jnp.asarray(tableau.weights)[None], jnp.ones(1)
+    _, found = run_stages(system, partition, step, tableau, inputs, mu, complete_at, *end)
+    return jax.tree.map(lambda x: x[-1], found)
+
+
+def regular_end(
+    system: AbstractSystem,
+    partition: Partition,
+    step: Step,
+    z: Float[Array, " nz"],
+    s: Float[Array, " ns"],
+    mu: Params,
+) -> Arrival:
+    """The end of a regular step, given its independent part.
+
+    **Arguments:**
+
+    - `system`, `partition`, `step`, `mu`: as in `run_stages`.
+    - `z`, `s`: the independent positions and velocities at the end of the step.
+
+    **Returns:**
+
+    An `Arrival`.
+    """
+    return _regular_at(system, partition, step, jnp.ones(()), jnp.concatenate([z, s]), mu)[0]
+
+
+def _regular_at(system, partition: Partition, step: Step, fraction, y, mu):
+    """The whole state at a fraction of a regular step, and the tangent there."""
+    z, s = step.parted(partition, y)
+    time = step.start + fraction * step.dt
+    q, v, tangent, closed = complete(system, partition, time, z, s, step.guess(time), mu)
+    # A change of sign means that a singular configuration was skipped.
+    closed = closed & ~signs_differ(tangent.determinant, step.determinant) & ~tangent.singular
+    yes, no = jnp.array(True), jnp.array(False)
+    return Arrival(z, s, q, v, tangent.slope, tangent.determinant, no, yes, closed), tangent
+
+
+def speed_of(partition: Partition, state: State) -> Float[Array, ""]:
+    """The speed of a state, in scaled coordinates."""
+    return jnp.linalg.norm(jax.lax.stop_gradient(state.v) / partition.scale)
+
+
+def signs_differ(a: Float[Array, ""], b: Float[Array, ""]) -> Bool[Array, ""]:
+    """Whether two numbers differ in sign; their product might underflow."""
+    return jnp.sign(a) * jnp.sign(b) < 0
+
+
+def select(condition: Bool[Array, ""], yes, no):
+    """One of two trees of arrays."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
