@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from mbdnode.data.logs import LogStream, read
     from mbdnode.errors import UserError
     from mbdnode.evaluation import energy, evaluate, jacobian_error, reactions
-    from mbdnode.identification import Identified, estimate_state, identify
+    from mbdnode.identification import (
+        Identified,
+        IdentifiedParameters,
+        Unknown,
+        estimate_state,
+        identify,
+    )
     from mbdnode.mechanisms.planar import read_mechanism
     from mbdnode.models import (
         FCNN,
@@ -76,6 +82,7 @@ _HOMES = {
     "HNN": "mbdnode.models",
     "IdentificationConfig": "mbdnode.recipes",
     "Identified": "mbdnode.identification",
+    "IdentifiedParameters": "mbdnode.identification",
     "identify": "mbdnode.identification",
     "Input": "mbdnode.multibody",
     "jacobian_error": "mbdnode.evaluation",
@@ -108,6 +115,7 @@ _HOMES = {
     "training_domain": "mbdnode.simulation",
     "TrainingConfig": "mbdnode.recipes",
     "Trajectory": "mbdnode.trajectory",
+    "Unknown": "mbdnode.identification",
     "UserError": "mbdnode.errors",
     "write": "mbdnode.data",
 }
@@ -130,6 +138,7 @@ __all__ = [
     "Fit",
     "IdentificationConfig",
     "Identified",
+    "IdentifiedParameters",
     "Input",
     "LearnedMechanism",
     "Library",
@@ -143,6 +152,7 @@ __all__ = [
     "StepStream",
     "TrainingConfig",
     "Trajectory",
+    "Unknown",
     "UserError",
     "angle",
     "closed_loop",

@@ -8,13 +8,17 @@ from mbdnode.identification.identify import (
     learn,
 )
 from mbdnode.identification.initial_states import estimate_state, estimate_states
+from mbdnode.identification.parameters import Combination, IdentifiedParameters, Unknown
 from mbdnode.identification.search import choose_law
 from mbdnode.recipes import IdentificationConfig
 
 __all__ = [
+    "Combination",
     "IdentificationConfig",
     "Identified",
+    "IdentifiedParameters",
     "TriedCandidate",
+    "Unknown",
     "check_identification",
     "choose_law",
     "estimate_state",

@@ -1,4 +1,4 @@
-"""`identify`: find the law of a system in data.
+"""`identify`: find the law of a system in data, or the values of its parameters.
 
 Candidates from simple to rich are fitted by regression and chosen on a validation split
 (`search.py`). What comes back is the law, as a model that simulates like the system and as
@@ -6,7 +6,7 @@ equations that a person can read, with every candidate that was tried and its sc
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from mbdnode.data import AbstractStream
 from mbdnode.errors import UserError
+from mbdnode.identification.parameters import identify_parameters
 from mbdnode.identification.search import Choice, SegmentError, Tell, choose_law
 from mbdnode.integrators import get_integrator
 from mbdnode.models import LAW, AbstractModel, check_capable
@@ -102,12 +103,17 @@ def identify(
     data: Dataset | Trajectory | AbstractStream,
     recipe: str | IdentificationConfig = "best",
     *,
+    unknown: Sequence[str] | Mapping[str, Any] | None = None,
+    sensors: Mapping[str, Sequence[str]] | None = None,
+    interpolation: str | None = None,
     seed: int = 0,
     report: Report | None = None,
-) -> Identified:
-    """Find the law of a system's accelerations.
+) -> Any:
+    """Find the law of a system's accelerations, or the values of its unknown parameters.
 
-    Noisy data is taken as it is: the regression accounts for its noise.
+    With `unknown`, the system is taken as it is and those of its parameters are found for which its
+    simulation is the recorded motion. Without, its accelerations are unknown, and their law is
+    found. Noisy data is taken as it is: both account for its noise.
 
     **Arguments:**
 
@@ -115,7 +121,13 @@ def identify(
         mass are not used, unless the configuration says that they are known.
     - `data`: what to learn from; nothing outside of it is ever seen. Of a stream, the form is
         chosen on the first chunk, and what is linear in its unknowns is fitted to all of them.
-    - `recipe`: a key of `RECIPES` that finds a law, or an `IdentificationConfig`.
+    - `recipe`: of a law: a key of `RECIPES`, or an `IdentificationConfig`.
+    - `unknown`: names of the system's parameters, or what is known of each by name: an `Unknown`,
+        bounds `(low, high)`, or None.
+    - `sensors`: what is unknown of the sensors, by recorded column: "gain", "offset", or an input
+        that the sensor reads besides (feedthrough), such as `{"y": ("offset", "u")}`.
+    - `interpolation`: of the inputs in the simulation; the one that explains the data best if not
+        given.
     - `seed`: of random features.
     - `report`: called for every form that was tried and every further chunk that was taken, with
         a row like that of an epoch, which has their number as its "epoch", the least error so far
@@ -123,9 +135,27 @@ def identify(
 
     **Returns:**
 
-    An `Identified`. To fit a law of the same form to other data, give its `structure` in the
-    configuration.
+    An `IdentifiedParameters` if `unknown` is given, else an `Identified`. To fit a law of the same
+    form to other data, give its `structure` in the configuration.
     """
+    if unknown is not None:
+        if recipe != "best":
+            raise UserError(
+                f"recipe is {recipe!r} and unknown is given; a recipe is for a law. Leave one out."
+            )
+        given = data.chunk(0) if isinstance(data, AbstractStream) else data
+        return identify_parameters(
+            system,
+            as_dataset(given),
+            unknown,
+            sensors=sensors,
+            interpolation=interpolation,
+            report=report,
+        )
+    if sensors is not None or interpolation is not None:
+        raise UserError(
+            "sensors and interpolation are for unknown parameters; name them in unknown=[...]."
+        )
     config = identification_config(recipe)
     if isinstance(system, AbstractModel):
         raise UserError(

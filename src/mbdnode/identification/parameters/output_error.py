@@ -1,0 +1,320 @@
+"""Output error: parameters for which the simulated motion is the one that was recorded.
+
+The runs are cut into segments. From an initial state of its own each of them is simulated under the
+recorded inputs, and what the simulation misses, in units of each column's noise, is made small over
+the parameters and all initial states together by Levenberg-Marquardt. An initial state matters to
+its own segment alone and is eliminated there, so a step does not cost more for there being many:
+
+    minimize |r + J_p dp + J_x dx|   over dx in each segment, then over dp by a small dense problem.
+
+Noise enters once, where it was measured, and not as an error of states or derivatives, so the
+estimate has no errors-in-variables bias.
+
+Jacobians are exact: each step carries the derivatives of the whole state by the parameters and by
+the initial state of its segment along, `dy' = (df/dy) dy + df/dp`.
+"""
+
+from dataclasses import dataclass, field
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from mbdnode import least_squares
+from mbdnode.identification.parameters.segments import Lanes
+from mbdnode.identification.parameters.unknowns import SensorTerm, Unknowns
+from mbdnode.multibody import AbstractSystem, Partition, complete, exchange
+from mbdnode.trajectory import State
+
+# Iterations at most for one length of segments; a cost that falls by less than this part settled.
+_MOST_ITERATIONS, _SETTLED = 40, 1e-6
+# RK4: where each stage lies, and its weight.
+_STAGES = np.array([[0.0, 1 / 6], [0.5, 1 / 3], [0.5, 1 / 3], [1.0, 1 / 6]])
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Where the search ended.
+
+    **Arguments:**
+
+    - `values`: of the unknown parameters.
+    - `initial`: `(runs, segments, 2 DOF)`, the independent positions and velocities at the start
+        of each segment.
+    - `residuals`: `(runs, rows, columns)`, in units of the noise; zero where no row is.
+    - `jacobian`: of all residuals by the parameters, with the initial states eliminated.
+    - `cost`: the sum of squares, that of the prior included.
+    - `rows`: that count.
+    """
+
+    values: np.ndarray
+    initial: np.ndarray
+    residuals: np.ndarray = field(repr=False)
+    jacobian: np.ndarray = field(repr=False)
+    cost: float
+    rows: int
+
+    @property
+    def rms(self) -> float:
+        """The residual in units of the noise: one for a perfect model."""
+        return float(np.sqrt(np.sum(self.residuals**2) / (self.rows * self.residuals.shape[2])))
+
+
+class OutputError(eqx.Module):
+    """What the simulation misses, and its derivatives.
+
+    **Arguments:**
+
+    - `system`: what is simulated.
+    - `names`: of its unknown parameters.
+    - `sensors`: what is unknown of the sensors; their values follow those of the parameters.
+    - `columns`: those that were recorded, among coordinates and velocities.
+    - `unit`: the noise of each column.
+    """
+
+    system: AbstractSystem
+    names: tuple[str, ...] = eqx.field(static=True)
+    sensors: tuple[SensorTerm, ...] = eqx.field(static=True)
+    columns: tuple[str, ...] = eqx.field(static=True)
+    unit: Float[Array, " columns"]
+
+    @eqx.filter_jit
+    def __call__(
+        self,
+        values: Float[Array, " p"],
+        initial: Float[Array, "runs segments x"],
+        lanes: Lanes,
+        substeps: Int[Array, ""],
+    ) -> tuple[Float[Array, "runs rows columns"], Float[Array, "runs rows columns p_x"]]:
+        """Residuals in units of the noise, and their derivatives by the parameters and by the
+        initial state of the segment that the row is part of.
+        """
+        return jax.vmap(self._lane, (None, 0, 0, None))(values, initial, lanes, substeps)
+
+    def _lane(self, values, initial, lane: Lanes, substeps):
+        system, count = self.system, values.shape[0]
+        width = count + initial.shape[1]
+        names = [*system.coordinate_names, *system.rate_names]
+        places = np.array([names.index(name) for name in self.columns])
+        at_start = jnp.zeros((initial.shape[1], width)).at[:, count:].set(jnp.eye(initial.shape[1]))
+        by_parameters = jnp.eye(count, width)
+
+        def onward(carry, row):
+            state, slope, partition = carry
+            t, dt, inputs, begins, number = row
+            fresh, own = jax.tree.map(lambda x: x[number], (lane.guess, lane.partition))
+            origin, partition = _either(begins, (fresh, own), (state, partition))
+            y = jnp.concatenate(
+                [
+                    origin.q[partition.position.independent],
+                    origin.v[partition.velocity.independent],
+                ]
+            )
+            y = jnp.where(begins, initial[number], y)
+            carried = jnp.concatenate(
+                [
+                    slope[: origin.q.shape[0]][partition.position.independent],
+                    slope[origin.q.shape[0] :][partition.velocity.independent],
+                ]
+            )
+            carried = jnp.where(begins, at_start, carried)
+            step = lambda y, p: self._step(  # noqa: E731
+                y, p, lane.mu, origin, partition, t, dt, inputs, substeps
+            )
+            (along_y, along_p), (full, tangent) = jax.jacfwd(
+                lambda y, p: _twice(*step(y, p)), argnums=(0, 1), has_aux=True
+            )(y, values)
+            slope = along_y @ carried + along_p @ by_parameters
+            size = origin.q.shape[0]
+            state = State(full[:size], full[size:])
+            velocity = exchange(partition.velocity, tangent, partition.scale)
+            if partition.position.rows.shape == partition.velocity.rows.shape:
+                partition = Partition(velocity, velocity, partition.scale)
+            return (state, slope, partition), (full[places], slope[places])
+
+        first, own = jax.tree.map(lambda x: x[0], (lane.guess, lane.partition))
+        nothing = jnp.zeros((2 * first.q.shape[0], width))
+        rows = lane.t, lane.dt, lane.inputs, lane.begins, lane.segment
+        _, (found, slopes) = jax.lax.scan(onward, (first, nothing, own), rows)
+        read = jax.vmap(self._read, (None, 0, 0))
+        by_values, by_state = jax.vmap(jax.jacfwd(self._read, argnums=(0, 1)), (None, 0, 0))(
+            values, found, lane.sampled
+        )
+        slopes = by_state @ slopes + by_values @ by_parameters[None]
+        away = (read(values, found, lane.sampled) - lane.measured) / self.unit[None]
+        away = jnp.where(lane.counts[:, None], away, 0.0)
+        slopes = jnp.where(lane.counts[:, None, None], slopes / self.unit[None, :, None], 0.0)
+        return away, slopes
+
+    def _read(self, values, state, u):
+        """What the sensors read."""
+        for term, value in zip(self.sensors, values[len(self.names) :], strict=True):
+            place = self.columns.index(term.column)
+            if term.kind == "gain":
+                state = state.at[place].multiply(value)
+        for term, value in zip(self.sensors, values[len(self.names) :], strict=True):
+            place = self.columns.index(term.column)
+            if term.kind == "offset":
+                state = state.at[place].add(value)
+            elif term.kind != "gain":
+                state = state.at[place].add(value * u[self.system.input_names.index(term.kind)])
+        return state
+
+    def _step(self, y, values, mu, origin: State, partition, t, dt, inputs, substeps):
+        """The whole state after one step, and the slope of the tangent there."""
+        system = self.system
+        mu = {**mu, **{name: values[i] for i, name in enumerate(self.names)}}
+        count = partition.position.independent.shape[0]
+
+        def completed(time, y):
+            near = origin.q + (time - t) * origin.v
+            return complete(system, partition, time, y[:count], y[count:], near, mu)
+
+        def rate(time, y):
+            q, v, tangent, _ = completed(time, y)
+            u = inputs[-1]
+            for lower in inputs[-2::-1]:
+                u = u * (time - t) + lower
+            a = system.independent_acceleration(time, q, v, u, mu, tangent)
+            return jnp.concatenate([v[partition.position.independent], a])
+
+        part = dt / substeps
+
+        def substep(number, y):
+            begin = t + number * part
+
+            def stage(carry, entry):
+                slope, total = carry
+                slope = rate(begin + entry[0] * part, y + entry[0] * part * slope)
+                return (slope, total + entry[1] * slope), None
+
+            zero = jnp.zeros_like(y)
+            (_, total), _ = jax.lax.scan(stage, (zero, zero), jnp.asarray(_STAGES))
+            return y + part * total
+
+        y = jax.lax.fori_loop(0, substeps, substep, y)
+        q, v, tangent, _ = completed(t + dt, y)
+        return jnp.concatenate([q, v]), tangent.slope
+
+
+def _twice(full, slope):
+    return full, (full, slope)
+
+
+def _either(condition, yes, no):
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+
+
+def fit_output(
+    problem: OutputError,
+    lanes: Lanes,
+    unknowns: Unknowns,
+    values: np.ndarray,
+    initial: np.ndarray,
+    substeps: int,
+) -> Fitted | None:
+    """The parameters and initial states with the smallest output error, near a start.
+
+    **Arguments:**
+
+    - `problem`: gives residuals and Jacobians.
+    - `lanes`: the data.
+    - `unknowns`: bounds and priors.
+    - `values`, `initial`: where to begin.
+    - `substeps`: of the integrator in each step.
+
+    **Returns:**
+
+    What was `Fitted`; None if the simulation from there does not reach the end of the segments.
+    """
+    blocks, count = lanes.blocks(), jnp.asarray(substeps)
+    last: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
+
+    def evaluated(x):
+        """Residuals and derivatives come together, so the last ones are kept."""
+        key = x[0].tobytes() + x[1].tobytes()
+        if key not in last:
+            last.clear()
+            found = problem(jnp.asarray(x[0]), jnp.asarray(x[1]), lanes, count)
+            last[key] = np.asarray(found[0]), np.asarray(found[1])
+        return last[key]
+
+    def residual(x):
+        prior = (x[0] - unknowns.prior_mean) / unknowns.prior_std
+        return np.concatenate([evaluated(x)[0].ravel(), prior])
+
+    def step(jacobian, flat, damping):
+        slopes, x = jacobian
+        now = flat[: -len(x)].reshape(slopes.shape[:-1])
+        reduced = _eliminated(now, slopes, blocks, len(x))
+        change = unknowns.limited(x, _step(*reduced, x, unknowns, damping)) - x
+        return change, _moves(now, slopes, blocks, change, initial.shape)
+
+    found = least_squares.minimize(
+        residual,
+        lambda x: (evaluated(x)[1], x[0]),
+        (values, initial),
+        step=step,
+        iterations=_MOST_ITERATIONS,
+        tolerance=_SETTLED,
+    )
+    if not np.isfinite(found.cost):
+        return None
+    now, slopes = evaluated(found.x)
+    if not np.all(np.isfinite(slopes)):
+        return None
+    matrix = _eliminated(now, slopes, blocks, len(values))[0]
+    rows = int(np.sum(np.asarray(lanes.counts)))
+    values, initial = found.x
+    return Fitted(values, initial, now, matrix, float(found.cost), rows)
+
+
+def _parts(now, slopes, blocks, count: int):
+    """Of every segment: residuals, and their derivatives by parameters and by its own state."""
+    for run, number, rows in blocks:
+        matrix = slopes[run, rows].reshape(-1, slopes.shape[-1])
+        yield run, number, now[run, rows].ravel(), matrix[:, :count], matrix[:, count:]
+
+
+def _eliminated(now, slopes, blocks, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The problem of the parameters alone: matrix and right side, without what an initial state
+    can make good.
+    """
+    matrices, sides = [], []
+    for _, _, away, by_values, by_initial in _parts(now, slopes, blocks, count):
+        both = np.column_stack([by_values, away])
+        basis = np.linalg.qr(by_initial)[0]
+        both = both - basis @ (basis.T @ both)
+        matrices.append(both[:, :-1])
+        sides.append(both[:, -1])
+    return np.concatenate(matrices), np.concatenate(sides)
+
+
+def _moves(now, slopes, blocks, change: np.ndarray, shape) -> np.ndarray:
+    """What the initial states do when the parameters change."""
+    moves = np.zeros(shape)
+    for run, number, away, by_values, by_initial in _parts(now, slopes, blocks, len(change)):
+        left = away + by_values @ change
+        moves[run, number] = -np.linalg.lstsq(by_initial, left, rcond=1e-12)[0]
+    return moves
+
+
+def _step(
+    matrix: np.ndarray, right: np.ndarray, values: np.ndarray, unknowns: Unknowns, damping: float
+) -> np.ndarray:
+    """The damped step of the parameters that are not held by a bound."""
+    prior = 1 / unknowns.prior_std
+    matrix = np.vstack([matrix, np.diag(prior)]) * unknowns.scale
+    right = np.concatenate([right, prior * (values - unknowns.prior_mean)])
+    slope = matrix.T @ right
+    held = ((values <= unknowns.low) & (slope > 0)) | ((values >= unknowns.high) & (slope < 0))
+    matrix = np.where(held, 0.0, matrix)
+    # Relative to the longest column too: what the data cannot tell must not wander.
+    lengths = np.linalg.norm(matrix, axis=0)
+    floor = np.diag(1e-6 * np.sqrt(damping) * np.full(len(values), lengths.max(initial=0.0)))
+    step = least_squares.damped_step(
+        np.vstack([matrix, floor]), np.concatenate([right, np.zeros(len(values))]), damping
+    )
+    return np.where(held, 0.0, step) * unknowns.scale

@@ -1,0 +1,208 @@
+"""The search: regression gives a start, then segments grow from a part of a period to whole runs.
+
+Long segments tell more, but only near the solution: each length begins where the last one ended.
+"""
+
+import itertools
+
+import jax.numpy as jnp
+import numpy as np
+
+from mbdnode.data.signal import noise_levels
+from mbdnode.errors import UserError
+from mbdnode.identification.parameters.inverse_dynamics import regress_parameters
+from mbdnode.identification.parameters.output_error import Fitted, OutputError, fit_output
+from mbdnode.identification.parameters.segments import choose_splits, initial_guess, lay_out
+from mbdnode.identification.parameters.unknowns import (
+    Unknowns,
+    make_sensor_terms,
+    with_scales,
+    with_sensors,
+)
+from mbdnode.identification.weak_form import samples_per_period
+from mbdnode.simulation.signals import INTERPOLATIONS
+from mbdnode.training.rows import rows_of, single_trajectories
+from mbdnode.trajectory import Dataset
+
+# The first segments are this part of a period, and each length is so many times the one before.
+_FIRST_PART, _GROWTH = 0.25, 4
+_SHORTEST, _MOST_SEGMENTS = 8, 400
+# Segments that are simulated worse than this part of the motion tell nothing of the parameters:
+# a chaotic motion, or a model that does not fit.
+_LOST = 0.3
+# Noise that is smaller than this part of the motion is not told from rounding.
+_SMALLEST_NOISE = 1e-7
+# The integrator's error that is allowed, in units of the noise; and how many substeps at most.
+_INTEGRATION, _MOST_SUBSTEPS = 0.05, 16
+
+
+class ParameterSearch:
+    """The segments grow, and each length begins where the last one ended.
+
+    **Arguments:**
+
+    - `system`: whose parameters are sought.
+    - `data`: what was recorded.
+    - `unknowns`: of the system.
+    - `sensors`: what is unknown of them, by recorded column.
+    - `interpolation`: of the inputs; None to let the data choose.
+    - `report`: called for every length of segments; None for silence.
+    """
+
+    def __init__(self, system, data: Dataset, unknowns: Unknowns, sensors, interpolation, report):
+        self.system = system
+        self.runs = [one for one in single_trajectories(data) if len(one[0].t) > 1]
+        self.columns = data.recorded or (*system.coordinate_names, *system.rate_names)
+        self.columns = tuple(
+            name for name in self.columns if name in (*system.coordinate_names, *system.rate_names)
+        )
+        if not self.columns:
+            raise UserError(
+                "No coordinate or velocity of the system was recorded, so nothing can be compared."
+            )
+        self.substeps, self.report = 1, report
+        driven = any(np.any(np.ptp(np.asarray(run.u), axis=0) > 0) for run, _ in self.runs)
+        self.interpolations = (
+            INTERPOLATIONS if driven and not interpolation else ((interpolation or "constant"),)
+        )
+        if any(len(run.t) < 4 for run, _ in self.runs):
+            self.interpolations = tuple(x for x in self.interpolations if x != "cubic")
+        self.interpolation = self.interpolations[0]
+        tables = [(np.asarray(run.t), self._table(run)) for run, _ in self.runs]
+        everything = np.concatenate([x for _, x in tables])
+        self.motion = np.std(everything, axis=0)
+        self.motion = np.where(self.motion > 0, self.motion, 1.0)
+        noise = noise_levels(tables)
+        # Runs that are too short to tell have no noise to speak of.
+        self.noise = np.where(np.isfinite(noise), noise, 0.0)
+        self.unit = np.maximum(self.noise, _SMALLEST_NOISE * self.motion)
+        self.edges = self._first_edges(data)
+        self.splits = [
+            choose_splits(system, run, own, rows)
+            for (run, own), rows in zip(self.runs, self.edges[0], strict=True)
+        ]
+        terms = make_sensor_terms(sensors, self.columns, system.input_names)
+        driving = np.std(np.concatenate([np.asarray(run.u) for run, _ in self.runs]), axis=0)
+        sizes = dict(zip(self.columns, self.motion, strict=True))
+        drives = dict(zip(system.input_names, np.where(driving > 0, driving, 1.0), strict=True))
+        # Regression knows of the mechanism's own parameters alone.
+        self.parameters = unknowns
+        self.unknowns = with_sensors(unknowns, terms, sizes, drives)
+        unit = jnp.asarray(self.unit)
+        self.problem = OutputError(system, unknowns.names, terms, self.columns, unit)
+
+    def _table(self, run) -> np.ndarray:
+        return np.stack([np.asarray(run[name]) for name in self.columns], axis=1)
+
+    def _first_edges(self, data: Dataset) -> list[list[np.ndarray]]:
+        """For every length of segments, the rows at which they begin in each run."""
+        minimal = tuple(range(len(self.system.coordinates)))
+        period = samples_per_period(rows_of(self.system, minimal, data, accelerations=False))
+        total = sum(len(run.t) for run, _ in self.runs)
+        length = max(_SHORTEST, int(_FIRST_PART * period), total // _MOST_SEGMENTS)
+        now = []
+        for run, _ in self.runs:
+            steps = len(run.t) - 1
+            now.append(np.linspace(0, steps, max(1, round(steps / length)) + 1).astype(int))
+        levels = [now]
+        while any(len(edges) > 2 for edges in now):
+            now = [np.unique([*edges[:-1:_GROWTH], edges[-1]]) for edges in now]
+            levels.append(now)
+        return levels
+
+    def _lanes(self, level: int, interpolation: str | None = None):
+        how, room = interpolation or self.interpolation, max(len(x) - 1 for x in self.edges[0])
+        edges = self.edges[level]
+        return lay_out(self.system, self.runs, self.columns, edges, self.splits, how, room)
+
+    def _fit(self, level: int, values, initial=None, interpolation=None) -> Fitted | None:
+        lanes = self._lanes(level, interpolation)
+        initial = initial_guess(lanes) if initial is None else initial
+        return fit_output(self.problem, lanes, self.unknowns, values, initial, self.substeps)
+
+    def run(self) -> Fitted:
+        """Through all lengths."""
+        self._set_scales()
+        starts = [self.unknowns.start]
+        regressed = regress_parameters(self.system, self.runs, self.parameters)
+        if regressed is not None:
+            starts.append(np.concatenate([regressed, starts[0][len(regressed) :]]))
+        able = [
+            (fitted, how)
+            for start in starts
+            for how in self.interpolations
+            if (fitted := self._fit(0, start, interpolation=how)) is not None
+        ]
+        if not able:
+            raise UserError(
+                "The system could not be simulated along the data from its starting values, over "
+                f"{self.seconds(0):.3g} s or less. Give other starts: Unknown(start=...), and see "
+                "that the recorded columns are in the system's units."
+            )
+        best, self.interpolation = min(able, key=lambda one: one[0].cost)
+        self.level = 0
+        self._tell(best)
+        for level in range(1, len(self.edges)):
+            grown = self._grow(level, best)
+            if grown is None or not self._follows(grown):
+                break
+            best, self.level = grown, level
+            self._tell(best)
+        return self._with_substeps(best)
+
+    def _set_scales(self) -> None:
+        """Of parameters that start at zero: what moves the simulation as far as the data moves."""
+        lanes, unknowns = self._lanes(0), self.unknowns
+        values, initial = jnp.asarray(unknowns.start), jnp.asarray(initial_guess(lanes))
+        _, slopes = self.problem(values, initial, lanes, jnp.asarray(1))
+        by_values = np.asarray(slopes)[..., : len(unknowns.start)]
+        sensitivity = np.sqrt(np.sum(by_values**2, axis=(0, 1)))
+        motion = self.motion * np.sqrt(np.sum(np.asarray(lanes.counts))) / self.unit
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = np.min(motion[:, None] / sensitivity, axis=0)
+        scale = np.where(np.isfinite(scale) & (scale > 0), scale, 1.0)
+        self.unknowns = with_scales(unknowns, scale)
+        self.parameters = with_scales(self.parameters, scale[: len(self.parameters.names)])
+
+    def _grow(self, level: int, best: Fitted) -> Fitted | None:
+        """The same over longer segments, from the states that were fitted to the shorter ones."""
+        initial = np.zeros_like(best.initial)
+        for run, (fine, coarse) in enumerate(
+            zip(self.edges[level - 1], self.edges[level], strict=True)
+        ):
+            kept = np.searchsorted(fine, coarse[:-1])
+            initial[run, : len(kept)] = best.initial[run, kept]
+        return self._fit(level, best.values, initial)
+
+    def _follows(self, fitted: Fitted) -> bool:
+        error = np.sqrt(np.sum(fitted.residuals**2, axis=(0, 1)) / fitted.rows) * self.unit
+        return bool(np.all(error < np.maximum(_LOST * self.motion, 3 * self.noise)))
+
+    def _with_substeps(self, best: Fitted) -> Fitted:
+        """Refined with as many substeps as the integrator needs to hide below the noise."""
+        lanes = self._lanes(self.level)
+        while self.substeps < _MOST_SUBSTEPS:
+            finer = 2 * self.substeps
+            values, initial = jnp.asarray(best.values), jnp.asarray(best.initial)
+            again, _ = self.problem(values, initial, lanes, jnp.asarray(finer))
+            away = np.sqrt(np.mean((np.asarray(again) - best.residuals) ** 2))
+            if not away > _INTEGRATION * max(1.0, best.rms):
+                break
+            found = fit_output(self.problem, lanes, self.unknowns, best.values, best.initial, finer)
+            if found is None:
+                break
+            best, self.substeps = found, finer
+        return best
+
+    def seconds(self, level: int) -> float:
+        """How long the longest segments are."""
+        return max(
+            float(run.t[last] - run.t[first])
+            for (run, _), edges in zip(self.runs, self.edges[level], strict=True)
+            for first, last in itertools.pairwise(edges)
+        )
+
+    def _tell(self, fitted: Fitted) -> None:
+        if self.report is not None:
+            row = {"epoch": self.level, "loss": fitted.rms, "learning_rate": 0.0, "stage": "length"}
+            self.report(row, len(self.edges))
