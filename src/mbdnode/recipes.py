@@ -41,6 +41,8 @@ class TrainingConfig:
     - `penalty`: weight of the squared constraint residual, for models with soft constraints.
     - `refinement`: after the epochs, at most so many iterations of Levenberg-Marquardt on all
         windows.
+    - `validation`: the part of the training data, from its end, on which to choose the network, if
+        there are several, and when its refinement stops; zero for neither.
     - `patience`: stop when the loss has not fallen for so many epochs; None never does.
     - `precision`: of weights and data while training.
     """
@@ -60,6 +62,7 @@ class TrainingConfig:
     weight_decay: float = 0.0
     penalty: float = 1.0
     refinement: int = 0
+    validation: float = 0.0
     patience: int | None = None
     precision: Literal["float32", "float64"] = "float32"
 
@@ -81,6 +84,8 @@ class TrainingConfig:
             raise UserError(f"weight_decay is {self.weight_decay}; it must not be negative.")
         if self.refinement < 0:
             raise UserError(f"refinement is {self.refinement}; it must not be negative.")
+        if not 0 <= self.validation < 1:
+            raise UserError(f"validation is {self.validation}; it must be from 0 to below 1.")
         if self.refinement and self.precision != "float64":
             raise UserError(
                 f"refinement is {self.refinement} and precision is {self.precision!r}; its solves "
@@ -148,6 +153,8 @@ class Recipe:
         as the case says.
     - `networks`: those that it trains, by name, the usual one first; empty for every one.
     - `settings`: what these networks are given beside a case's own settings.
+    - `structures`: of an MBD-NODE, to choose from on the validation split; empty for the one of the
+        settings.
     - `as_printed`: whether every network is trained as the paper's own table of the case says;
         otherwise one setting serves all cases.
     """
@@ -157,6 +164,7 @@ class Recipe:
     samples: int | None = 10_000
     networks: tuple[str, ...] = ("mbd-node",)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    structures: tuple[str, ...] = ()
     as_printed: bool = False
 
     @property
@@ -190,13 +198,15 @@ RECIPES: dict[str, Recipe] = {
             batch_size=512,
             shuffle=True,
             scaled_loss=True,
-            refinement=100,
+            refinement=60,
+            validation=0.2,
             precision="float64",
         ),
-        "a small MBD-NODE with an affine part, which reads scaled rates and sine and cosine of "
-        "angles, trained by Adam and then by Levenberg-Marquardt on the errors of all steps",
-        samples=20_000,
+        "a small MBD-NODE, free with an affine part or Lagrangian as a validation split says, "
+        "trained by Adam and then by Levenberg-Marquardt on the errors of all steps",
+        samples=5_000,
         settings={"width": 32, "affine": True, "angle_features": True, "scaling": True},
+        structures=("free", "lagrangian"),
     ),
     "fast": Recipe(
         IdentificationConfig(refined=False),

@@ -66,7 +66,10 @@ def test_one_setting_trains_every_case(name):
     assert config.training == dataclasses.replace(first.training, **own)
     printed = {field: getattr(config.settings, field) for field in ("divisor", "forces")}
     assert config.settings == dataclasses.replace(first.settings, **printed)
-    assert isinstance(check(config), MBDNODE)
+    assert config.structures == first.structures == ("free", "lagrangian")
+    assert [model.settings.structure for model in check(config)] == list(config.structures)
+    named = with_changes(config, {"structure": "lagrangian", "affine": "false"})
+    assert (named.structures, check(named).settings.structure) == ((), "lagrangian")
 
 
 @pytest.mark.parametrize("name", list(CASES))

@@ -158,7 +158,9 @@ def test_recipe_without_epochs_refines_members_on_a_stream_of_draws_as_alone():
     names = (*system.coordinate_names, *system.rate_names, *system.input_names)
     ranges = dict.fromkeys(names, (-1.0, 1.0))
     stream = StepStream(system, ranges, 20, 0.05)
-    free = dataclasses.replace(training_config("trained"), integrator="fe1", refinement=1)
+    free = dataclasses.replace(
+        training_config("trained"), integrator="fe1", refinement=1, validation=0.0
+    )
     result = fit_ensemble(MBDNODE.for_system(system, width=4), stream, free, members=2)
     assert result.outcome == "completed"
     for seed, member in enumerate(result.model):

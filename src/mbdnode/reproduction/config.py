@@ -39,6 +39,8 @@ class RunConfig:
     - `training`: the recipe's configuration in full, with the case's hyper-parameters: of a law an
         `IdentificationConfig`, of any other model a `TrainingConfig`.
     - `samples`: how many in all, for a case that is trained on samples.
+    - `structures`: of an MBD-NODE, to choose from on the validation split, in place of the one of
+        the settings; empty for that one.
     """
 
     case: str
@@ -48,6 +50,7 @@ class RunConfig:
     settings: Any = field(default_factory=dict)
     training: Any = field(default_factory=dict)
     samples: int = 1_000_000
+    structures: tuple[str, ...] = ()
 
     def __post_init__(self):
         check_types(self)
@@ -159,7 +162,8 @@ def _configured_alike(
     settings = {**own, **chosen.settings}
     if model == MBDNODE.kind:
         settings["use_velocity"] = not get_integrator(training.integrator).needs_separable
-    return RunConfig(case.name, model, recipe, seed, settings, training, samples)
+    given = (settings, training, samples, chosen.structures)
+    return RunConfig(case.name, model, recipe, seed, *given)
 
 
 def uses_integrator(model: str) -> bool:
@@ -186,7 +190,7 @@ def with_changes(config: RunConfig, changes: Mapping[str, str]) -> RunConfig:
     A new configuration. Raises `UserError` for an unknown field or a value of the wrong type.
     """
     parts = {
-        "samples": ("samples",),
+        "samples": ("samples", "structures"),
         "training": tuple(type(config.training).__dataclass_fields__),
         "settings": tuple(type(config.settings).__dataclass_fields__),
     }
@@ -198,6 +202,8 @@ def with_changes(config: RunConfig, changes: Mapping[str, str]) -> RunConfig:
     config = replace_text(config, mine["samples"])
     return replace(
         config,
+        # Who names a structure has chosen.
+        structures=() if "structure" in changes else config.structures,
         training=replace_text(config.training, mine["training"]),
         settings=replace_text(config.settings, mine["settings"]),
     )

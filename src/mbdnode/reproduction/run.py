@@ -21,7 +21,7 @@ from mbdnode.reproduction.cases.control_task import ControlTask, compare_with_tr
 from mbdnode.reproduction.config import MODELS, NUMERICAL, RunConfig, integrator_of
 from mbdnode.reproduction.report.chapters import Probe
 from mbdnode.simulation import simulate
-from mbdnode.training import Checkpoint, Fit, check_training
+from mbdnode.training import Checkpoint, Fit, make_candidates
 from mbdnode.trajectory import Dataset, Trajectory
 
 # Samples that a regression holds in memory at once.
@@ -92,7 +92,8 @@ def check(config: RunConfig) -> Any:
 
     **Returns:**
 
-    The untrained model; the mechanism itself where a law is to be found, or nothing is trained.
+    The untrained model, or those to choose from; the mechanism itself where a law is to be found,
+    or nothing is trained.
     """
     case = get_case(config.case)
     get_recipe(config.recipe)
@@ -106,8 +107,9 @@ def check(config: RunConfig) -> Any:
         return case.mechanism
     check_capable(config.model, KINDS[kind].capabilities, case.mechanism, driven=driven)
     settings = {f.name: getattr(config.settings, f.name) for f in fields(config.settings)}
-    model = KINDS[kind].for_system(case.mechanism, seed=config.seed, **settings)
-    check_training(model, config.training)
+    models = make_candidates(
+        KINDS[kind], case.mechanism, config.training, config.structures, config.seed, settings
+    )
     longest = case.train_steps or 1
     if config.training.window is not None and config.training.window > longest:
         raise UserError(
@@ -124,7 +126,7 @@ def check(config: RunConfig) -> Any:
             f"samples is {config.samples}, which leaves none for some of the "
             f"{config.training.epochs} epochs. Draw more, or take fewer epochs."
         )
-    return model
+    return models if len(models) > 1 else models[0]
 
 
 def run(

@@ -5,6 +5,7 @@ from mbdnode.training.checkpoint import Checkpoint
 from mbdnode.training.ensemble import fit_ensemble
 from mbdnode.training.fit import Fit, fit
 from mbdnode.training.objectives import check_training
+from mbdnode.training.selection import make_candidates
 
 __all__ = [
     "Checkpoint",
@@ -13,4 +14,5 @@ __all__ = [
     "check_training",
     "fit",
     "fit_ensemble",
+    "make_candidates",
 ]

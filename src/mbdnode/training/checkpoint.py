@@ -76,6 +76,20 @@ def read_checkpoint(
     return filled(blank, arrays, path), header["history"]
 
 
+def read_identity(path: str | os.PathLike) -> Any:
+    """What is noted of the run that wrote a checkpoint.
+
+    **Arguments:**
+
+    - `path`: the file.
+
+    **Returns:**
+
+    The identity that was given to `write_checkpoint`.
+    """
+    return read_arrays(path)[1].get("identity", {})
+
+
 class Interrupt:
     """Whether the user has asked to stop."""
 

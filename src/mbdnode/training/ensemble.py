@@ -276,7 +276,7 @@ def fit_ensemble(
     """
     config = training_config(recipe)
     check_training(model, config)
-    _check(members, seed)
+    _check(members, seed, config)
     stream = data if isinstance(data, AbstractStream) else None
     first = as_dataset(data.chunk(0) if isinstance(data, AbstractStream) else data)
     check_names(model, first)
@@ -318,7 +318,12 @@ def fit_ensemble(
     )
 
 
-def _check(members: int, seed: int) -> None:
+def _check(members: int, seed: int, config: TrainingConfig) -> None:
+    if config.validation:
+        raise UserError(
+            f"validation is {config.validation}, but the members of an ensemble are trained to "
+            "the end. Set validation=0."
+        )
     if not isinstance(members, int) or members < 2:
         raise UserError(
             f"members is {members!r}; it must be a whole number, at least 2. Use fit for one."

@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.config import to_dict
+from mbdnode.config import from_dict, to_dict
 from mbdnode.data import AbstractStream
+from mbdnode.errors import UserError
 from mbdnode.models import AbstractModel
 from mbdnode.recipes import TrainingConfig, training_config
 from mbdnode.training.checkpoint import (
@@ -20,6 +21,7 @@ from mbdnode.training.checkpoint import (
     Interrupt,
     noted_interrupts,
     read_checkpoint,
+    read_identity,
     write_checkpoint,
 )
 from mbdnode.training.data import as_dataset, cast, check_names, check_stream, choose_smoother
@@ -34,6 +36,7 @@ from mbdnode.training.engine import (
 )
 from mbdnode.training.objectives import AbstractObjective, check_training, prepare
 from mbdnode.training.refinement import is_refinement, refine
+from mbdnode.training.selection import Choice, choose
 from mbdnode.trajectory import Dataset, Trajectory
 
 
@@ -74,39 +77,56 @@ def fit(
     seed: int = 0,
     report: Report | None = None,
     checkpoint: Checkpoint | None = None,
+    watch: Callable[[Any, list[dict[str, Any]]], None] | None = None,
 ) -> Fit:
-    """Train a network.
+    """Train a network, or the best of several.
 
     Data with noise that can be told from its motion is smoothed first, and the status says so.
 
     **Arguments:**
 
-    - `model`: with its first weights; it is not changed.
+    - `model`: with its first weights; it is not changed. Of several in a list, the one with the
+        least error on the validation split is trained.
     - `data`: what to learn from; nothing outside of it is ever seen. A stream gives new data for
         every epoch, and none of it is kept.
     - `recipe`: a key of `RECIPES`, or a `TrainingConfig`; laws are found by `identify`.
     - `seed`: of the order of the windows, where that is drawn.
     - `report`: called after every epoch with its row of the history and the number of epochs.
     - `checkpoint`: where to keep the state, so that a killed run can go on.
+    - `watch`: called after every epoch and iteration of the chosen network with the model as it is
+        then and the history, to follow an error of one's own; it changes nothing.
 
     **Returns:**
 
-    A `Fit`. Ctrl-C ends training after the running epoch, with what has been learned so far; a
-    loss that is not finite ends it with the weights before that update. A refinement of a stream is
-    on the data of its last epoch.
+    A `Fit`. Ctrl-C ends training after the running epoch, with what has been learned so far, which
+    is nothing while several are compared; a loss that is not finite ends it with the weights before
+    that update. A refinement of a stream is on the data of its last epoch.
     """
     config = training_config(recipe)
+    candidates = list(model) if isinstance(model, (list, tuple)) else [model]
     stream = data if isinstance(data, AbstractStream) else None
     first = as_dataset(data.chunk(0) if isinstance(data, AbstractStream) else data)
-    check_training(model, config)
-    check_names(model, first)
-    check_stream(model, stream)
-    smooth = choose_smoother(model.body, first)
+    _check_candidates(candidates, config)
+    for one in candidates:
+        check_training(one, config)
+        check_names(one, first)
+        check_stream(one, stream)
+    smooth = choose_smoother(candidates[0].body, first)
+    choice, shifted = None, report
+    if config.validation:
+        choice = None if checkpoint is None else _noted_choice(checkpoint)
+        chosen = _Comparison(config, len(candidates), report)
+        choice = choice or choose(candidates, smooth(first), config, seed, chosen)
+        if choice is None:
+            return Fit(candidates[0], [], _NOT_CHOSEN, "interrupted", 0, 0.0, 0.0)
+        config, shifted = replace(config, refinement=choice.refinement), chosen.rest
+    model = candidates[0 if choice is None else choice.candidate]
     model, objective = prepare(model, smooth(first), config)
     in_precision, objective = cast((model, objective), config.precision)
     task = Task(in_precision, objective, config)
     progress, history = begin(in_precision, objective), []
     identity = _identity(in_precision, objective, config, seed)
+    identity |= {} if choice is None else {"choice": to_dict(choice)}
     if checkpoint is not None and checkpoint.resume and checkpoint.path.is_file():
         progress, history = read_checkpoint(checkpoint.path, progress, identity)
 
@@ -118,24 +138,93 @@ def fit(
         fresh = cast(fresh, config.precision)
         return eqx.tree_at(lambda t: t.objective.examples, task, fresh)
 
-    keeper = _Keeper(checkpoint, history, identity)
-    progress, fit = _train(task_of, task, progress, history, seed, report, keeper)
-    if config.refinement and fit.outcome in ("completed", "stopped"):
-        fit = _refine(task_of(max(config.epochs - 1, 0)), progress, fit, report, keeper)
     # All but the network is as it was given: training must not round a mechanism's own numbers.
-    trained = eqx.tree_at(lambda m: m.network, model, fit.model.network)
+    with_network = lambda network: eqx.tree_at(lambda m: m.network, model, network)  # noqa: E731
+
+    def look(progress: Progress) -> None:
+        if watch is not None:
+            watch(with_network(progress.network), history)
+
+    keeper = _Keeper(checkpoint, history, identity, look)
+    progress, fit = _train(task_of, task, progress, history, seed, shifted, keeper)
+    if config.refinement and fit.outcome in ("completed", "stopped"):
+        fit = _refine(task_of(max(config.epochs - 1, 0)), progress, fit, shifted, keeper)
+    trained = with_network(fit.model.network)
     told = fit.status + smooth.status
-    return replace(fit, model=trained, status=told, diagnostics=objective.diagnose(trained))
+    fit = replace(fit, model=trained, status=told, diagnostics=objective.diagnose(trained))
+    return fit if choice is None else _with_choice(fit, choice, candidates)
+
+
+_NOT_CHOSEN = "interrupted before a network was chosen; nothing is kept of it"
+
+
+class _Comparison:
+    """Counts the rows of all candidates, and those of the training that follows, as one."""
+
+    def __init__(self, config: TrainingConfig, candidates: int, report: Report | None):
+        self.each, self.candidates = config.epochs + config.refinement, candidates
+        self.report, self.rows = report, 0
+
+    def __call__(self, row: dict[str, Any], total: int) -> None:
+        if self.report is not None:
+            self.report(row | {"epoch": self.rows}, (self.candidates + 1) * self.each)
+        self.rows += 1
+
+    @property
+    def rest(self) -> Report | None:
+        """For the training that follows."""
+        if self.report is None:
+            return None
+        report, before = self.report, self.rows
+        return lambda row, total: report(row | {"epoch": before + row["epoch"]}, before + total)
+
+
+def _check_candidates(candidates: list[Any], config: TrainingConfig) -> None:
+    if not candidates:
+        raise UserError("fit was given no model. Give one, or several to choose from.")
+    if len(candidates) > 1 and not config.validation:
+        raise UserError(
+            f"fit was given {len(candidates)} models, but validation is 0, so there is nothing to "
+            "choose by. Give one model, or set validation to a part such as 0.2."
+        )
+
+
+def _noted_choice(checkpoint: Checkpoint) -> Choice | None:
+    """The choice of the run that is to go on; whose run it is, is checked with all the rest."""
+    if not (checkpoint.resume and checkpoint.path.is_file()):
+        return None
+    noted = read_identity(checkpoint.path).get("choice")
+    return None if noted is None else from_dict(Choice, noted)
+
+
+def _with_choice(fit: Fit, choice: Choice, candidates: list[Any]) -> Fit:
+    """The fit, with what was chosen and what that took."""
+    names = [getattr(model.settings, "structure", model.kind) for model in candidates]
+    return replace(
+        fit,
+        status=f"{choice.describe(names)}; {fit.status}",
+        train_seconds=fit.train_seconds + choice.seconds,
+        compile_seconds=fit.compile_seconds + choice.compile_seconds,
+        diagnostics={
+            **fit.diagnostics,
+            "validation_nrmse": choice.errors[choice.candidate],
+            "selection_seconds": choice.seconds,
+        },
+    )
 
 
 class _Keeper:
     """Writes checkpoints: now and then, and always at an end."""
 
-    def __init__(self, checkpoint: Checkpoint | None, history: list[dict], identity: Any):
+    def __init__(
+        self, checkpoint: Checkpoint | None, history: list[dict], identity: Any, look: Callable
+    ):
         self.checkpoint, self.history, self.identity = checkpoint, history, identity
+        self.look = look
         self.last_written = time.perf_counter()
 
     def __call__(self, progress: Progress, at_an_end: bool) -> None:
+        self.look(progress)
         now = time.perf_counter()
         if self.checkpoint is None:
             return

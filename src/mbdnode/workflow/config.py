@@ -11,7 +11,7 @@ from mbdnode.identification import check_identification
 from mbdnode.models import KINDS, MODELS, check_capable, check_trained_by, trained_by
 from mbdnode.multibody import AbstractSystem
 from mbdnode.recipes import RECIPES, IdentificationConfig, get_recipe
-from mbdnode.training import check_training
+from mbdnode.training import make_candidates
 
 # Measured columns have units of all sizes, and angles of many turns.
 _FOR_LOGS = {"scaling": True, "angle_features": True}
@@ -67,8 +67,8 @@ def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...
 
     **Returns:**
 
-    The untrained network and a `TrainingConfig`, or the system and an `IdentificationConfig`, as
-    `learn` takes them. Raises `UserError` for what cannot be learned.
+    The untrained network, or those to choose from, and a `TrainingConfig`; or the system and an
+    `IdentificationConfig`; as `learn` takes them. Raises `UserError` for what cannot be learned.
     """
     training = replace(RECIPES[config.recipe].config, integrator=config.integrator)
     driven = bool(system.inputs)
@@ -91,9 +91,9 @@ def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...
     if config.epochs is not None:
         training = replace(training, epochs=config.epochs)
     check_capable(config.model, KINDS[kind].capabilities, system, driven=driven)
-    model = KINDS[kind].for_system(system, seed=config.seed, **settings)
-    check_training(model, training)
-    return model, training
+    structures = RECIPES[config.recipe].structures
+    models = make_candidates(KINDS[kind], system, training, structures, config.seed, settings)
+    return models if len(models) > 1 else models[0], training
 
 
 __all__ = ["FitConfig", "make_model"]

@@ -16,7 +16,10 @@ from mbdnode.recipes import TrainingConfig
 from mbdnode.trajectory import Dataset
 
 # What only models that are trained through the integrator use.
-STEPS_ONLY = ("window", "loss", "scaled_loss", "gradient", "penalty", "refinement")
+STEPS_ONLY = (
+    *("window", "loss", "scaled_loss", "gradient", "penalty"),
+    *("refinement", "validation"),
+)
 
 
 class AbstractObjective(eqx.Module):

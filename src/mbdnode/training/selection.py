@@ -1,0 +1,247 @@
+"""Choose among networks, and when to stop, on a validation split of the training data.
+
+The last part of every run is held back (of runs that are too short for that, the last of them).
+Each candidate is trained on the rest; after each iteration of its refinement, what was held back is
+predicted from its first state on. The candidate with the least error is trained again on all of
+the data, for as many iterations of the refinement as did not make that error worse.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbdnode.errors import UserError
+from mbdnode.recipes import TrainingConfig
+from mbdnode.training.checkpoint import noted_interrupts
+from mbdnode.training.data import cast
+from mbdnode.training.engine import Task, batches, begin, counted_compilation, rates, run_epoch
+from mbdnode.training.losses import Units, Windows, cut, window_errors
+from mbdnode.training.objectives import check_training, prepare
+from mbdnode.training.refinement import refine
+from mbdnode.training.scaling import mean_and_spread
+from mbdnode.trajectory import Dataset, Trajectory
+
+# Runs with fewer steps are held back whole.
+_LONG = 20
+# Iterations of the refinement that a candidate has at most: those who are still better then
+# are not stopped.
+_ITERATIONS = 15
+# An error that is larger than the least one by less than this factor is no worse.
+_SAME = 2.0
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen on the validation split.
+
+    **Arguments:**
+
+    - `candidate`: its place among the candidates.
+    - `refinement`: how many iterations it is to have on all of the data.
+    - `errors`: the least NRMSE of each candidate on the validation split; infinite if it diverged.
+    - `seconds`, `compile_seconds`: that it took to train them.
+    """
+
+    candidate: int
+    refinement: int
+    errors: tuple[float, ...]
+    seconds: float
+    compile_seconds: float
+
+    def describe(self, names: Sequence[str]) -> str:
+        """What was chosen, as a part of a sentence."""
+        told = [f"{name} {error:.1e}" for name, error in zip(names, self.errors, strict=True)]
+        if len(told) == 1:
+            return f"validation NRMSE {self.errors[0]:.1e}"
+        return f"chose {names[self.candidate]} by validation NRMSE ({', '.join(told)})"
+
+
+def make_candidates(
+    kind: type[Any],
+    system: Any,
+    config: TrainingConfig,
+    structures: Sequence[str],
+    seed: int,
+    settings: Mapping[str, Any],
+) -> list[Any]:
+    """Untrained networks to choose from.
+
+    **Arguments:**
+
+    - `kind`: of the networks.
+    - `system`: that they are models of.
+    - `config`: of their training.
+    - `structures`: one for each; empty for the one of the settings.
+    - `seed`: of their first weights.
+    - `settings`: what they share; an affine part is for the structure "free" alone.
+
+    **Returns:**
+
+    A list. Raises `UserError` for one that cannot be trained like this.
+    """
+    own = [dict(settings)]
+    if structures:
+        free = lambda name: settings.get("affine", False) and name == "free"  # noqa: E731
+        own = [{**settings, "structure": name, "affine": free(name)} for name in structures]
+    found = [kind.for_system(system, seed=seed, **one) for one in own]
+    for model in found:
+        check_training(model, config)
+    return found
+
+
+def choose(
+    models: Sequence[Any],
+    data: Dataset,
+    config: TrainingConfig,
+    seed: int,
+    report: Callable[[dict[str, Any], int], None],
+) -> Choice | None:
+    """Train every candidate on a part of the data, and compare them on the rest.
+
+    **Arguments:**
+
+    - `models`: the candidates, with their first weights.
+    - `data`: all of the training data.
+    - `config`: of the training.
+    - `seed`: of the order of the windows.
+    - `report`: called as by `fit`, with the rows of every candidate.
+
+    **Returns:**
+
+    The choice; None if Ctrl-C came before it was made.
+    """
+    training, held = split(data, config.validation)
+    short = replace(config, refinement=min(config.refinement, _ITERATIONS))
+    found = []
+    start = time.perf_counter()
+    with counted_compilation() as compilation, noted_interrupts() as interrupt:
+        for model in models:
+            errors = _errors_of(model, training, held, short, seed, report, interrupt)
+            if errors is None:
+                return None
+            found.append(errors)
+    best = int(np.argmin([np.min(errors) for errors in found]))
+    errors = found[best]
+    last = int(np.flatnonzero(errors <= _SAME * np.min(errors))[-1])
+    stopped = last + 1 < len(errors)
+    return Choice(
+        candidate=best,
+        refinement=max(last, 1) if stopped and config.refinement else config.refinement,
+        errors=tuple(float(np.min(errors)) for errors in found),
+        seconds=time.perf_counter() - start - compilation.seconds,
+        compile_seconds=compilation.seconds,
+    )
+
+
+def _errors_of(model, training, held, config, seed, report, interrupt) -> np.ndarray | None:
+    """The validation NRMSE after Adam and after every iteration of the refinement."""
+    model, objective = prepare(model, training, config)
+    model, objective = cast((model, objective), config.precision)
+    task, progress = Task(model, objective, config), begin(model, objective)
+    history: list[dict[str, Any]] = []
+    total = config.epochs + config.refinement
+    for epoch in range(config.epochs):
+        table = batches(len(objective), config, seed, epoch)
+        rate = jnp.asarray(rates(config, epoch, len(table)), config.precision)
+        progress, losses, _ = run_epoch((task, jnp.asarray(table), rate), progress)
+        row = {"epoch": epoch, "loss": float(jnp.mean(losses)), "learning_rate": float(rate[0])}
+        history.append(row | {"seconds": 0.0})
+        report(history[-1], total)
+        if interrupt.requested:
+            return None
+    windows, units = cast(_rollouts(model, training, held), config.precision)
+    errors = [_nrmse(task, windows, units, progress.network)]
+
+    def watch(progress, at_an_end):
+        errors.append(_nrmse(task, windows, units, progress.network))
+
+    if config.refinement and bool(progress.alive):
+        outcome = refine(task, progress, history, report, watch)[1]
+        if outcome == "interrupted":
+            return None
+    found = np.asarray(jnp.stack(errors))
+    return np.where(np.isfinite(found), found, np.inf)
+
+
+def _rollouts(model: Any, training: Dataset, held: Dataset) -> tuple[Windows, Units]:
+    """What was held back in pieces of equal length, and the spread of the training data."""
+    steps = min(len(run) - 1 for run in held.trajectories)
+    known = cut(model, training, 1)
+    return cut(model, held, steps), (mean_and_spread(known.q)[1], mean_and_spread(known.v)[1])
+
+
+@eqx.filter_jit
+def _nrmse(task: Task, windows: Windows, units: Units, network: Any) -> Float[Array, ""]:
+    model: Any = task.with_network(network)
+    objective: Any = task.objective
+    one = lambda window: window_errors(  # noqa: E731
+        model, objective.integrator, task.config, objective.partition, window, units
+    )
+    return jnp.sqrt(jnp.mean(jax.vmap(one)(windows) ** 2))
+
+
+def split(data: Dataset, part: float) -> tuple[Dataset, Dataset]:
+    """What to train on, and what to hold back.
+
+    **Arguments:**
+
+    - `data`: all of the training data.
+    - `part`: how much of it is held back, from its end.
+
+    **Returns:**
+
+    Both. Raises `UserError` for data that is too short for it.
+    """
+    pairs = list(zip(data.trajectories, data.parameters, strict=True))
+    if min(len(run) - 1 for run in data.trajectories) >= _LONG:
+        both = [_cut_rows(run, part) for run in data.trajectories]
+        kept, held = zip(*both, strict=True)
+        return Dataset(kept, data.parameters), Dataset(held, data.parameters)
+    if len(pairs) == 1 and pairs[0][0].t.ndim == 2:
+        kept, held = _cut_members(*pairs[0], part)
+    else:
+        first = round(len(pairs) * (1 - part))
+        kept, held = pairs[:first], pairs[first:]
+    if not kept or not held:
+        raise UserError(
+            f"validation is {part}, but the training data has {len(pairs)} run(s) of at most "
+            f"{max(len(run) for run in data.trajectories) - 1} steps, too few to hold some of them "
+            f"back. Give at least {_LONG} steps, or set validation=0."
+        )
+    made = lambda side: Dataset([run for run, _ in side], [own for _, own in side])  # noqa: E731
+    return made(kept), made(held)
+
+
+def _cut_rows(run: Trajectory, part: float) -> tuple[Trajectory, Trajectory]:
+    """One run, or every run of a batch, in two; both have the row between them."""
+    rows = len(run)
+    at = round((rows - 1) * (1 - part))
+    axis = run.t.ndim - 1
+
+    def taken(first: int, last: int) -> Trajectory:
+        place = (slice(None),) * axis + (slice(first, last + 1),)
+        own = lambda x: jnp.asarray(np.asarray(x)[place]) if x.ndim > axis else x  # noqa: E731
+        return jax.tree.map(own, run)
+
+    return taken(0, at), taken(at, rows - 1)
+
+
+def _cut_members(run: Trajectory, values: Any, part: float):
+    """The first members of a batch, and the last ones."""
+    count = run.t.shape[0]
+    at = round(count * (1 - part))
+
+    def taken(which: slice) -> list[tuple[Trajectory, dict[str, Any]]]:
+        if not len(range(count)[which]):
+            return []
+        own = {k: x if np.ndim(x) == 0 else np.asarray(x)[which] for k, x in values.items()}
+        return [(jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[which]), run), own)]
+
+    return taken(slice(0, at)), taken(slice(at, None))
