@@ -1,4 +1,4 @@
-"""The slider-crank with its constraints kept four ways, trained alike on the same draws.
+"""The slider-crank with its constraints kept four ways, trained alike on the same samples.
 
 Hard constraints by partition (on the minimal coordinates, the paper's algorithm 3, and on the
 completed state, algorithm 2), a quadratic penalty, an augmented Lagrangian, and none. The rollout
@@ -25,7 +25,7 @@ WAYS = (
 def main(console: Console, samples: int = 1_000, epochs: int = 300, width: int = 128) -> None:
     """Train, roll out and print."""
     table = Table(
-        title=f"Slider-crank, {samples:,} draws, {epochs} epochs, 2 x {width}, one seed; "
+        title=f"Slider-crank, {samples:,} samples, {epochs} epochs, 2 x {width}, one seed; "
         "10,000 steps"
     )
     for column in ("constraints", "training [s]", "last loss", "mse", "position", "velocity"):

@@ -3,7 +3,7 @@
 Near upright the pole's unstable motion is `p = omega + a theta`, with `a^2 = g (m + M) / (M l)` and
 `p' = a p - u / (M l)`. With `|u| <= U` no controller brings it back from `|p| >= U / (a M l)`, and
 from less some can: that is the stabilizable region of the linear plant. The plant here is the
-nonlinear one, so starts are drawn from 0.7 of the region, and from 1.3 to 2.5 times it.
+nonlinear one, so initial states are sampled from 0.7 of the region, and from 1.3 to 2.5 times it.
 
 Inside, every loop must settle; outside, every loop must end in a status. None may raise.
 """

@@ -74,8 +74,8 @@ def main(console: Console, name: str, members: int) -> None:
     picks = {
         "average": statistics.fmean,
         "median": statistics.median,
-        "least": min,
-        "greatest": max,
+        "min": min,
+        "max": max,
     }
     for title, pick in picks.items():
         rows[f"members, {title}"] = tuple(pick(column) for column in zip(*singles, strict=True))
@@ -86,7 +86,9 @@ def main(console: Console, name: str, members: int) -> None:
     spread = np.concatenate(jax.tree.leaves(mean.spread), axis=1)
     after = slice(case.train_steps + 1, None)
     within = np.mean(error[after] <= 2 * spread[after])
-    console.print(f"after the training range {within:.0%} of errors are within two spreads")
+    console.print(
+        f"after the training range {within:.0%} of errors are within two standard deviations"
+    )
     ratio = all_of_them.seconds / one.seconds
     console.print(
         f"processor seconds of training: one network {one.seconds:.1f}, all {members} at once "

@@ -41,7 +41,7 @@ def motion(angle, push, pace):
     return jnp.concatenate([run.q, run.v, run.u], axis=1)
 
 
-def drawn(rng: np.random.Generator, count: int) -> np.ndarray:
+def sampled(rng: np.random.Generator, count: int) -> np.ndarray:
     """So many motions: angle, position, their rates and the push, at every time."""
     ranges = ((-1.5, 1.5), (-1.0, 1.0), (1.0, 3.0))
     return np.array(motion(*(rng.uniform(*own, count) for own in ranges)))
@@ -52,7 +52,7 @@ def write(path: Path, rows: int, seed: int = 0) -> None:
     rng, writer, run = np.random.default_rng(seed), None, 0
     level = np.array([0.0])
     for first in range(0, rows // ROWS, BATCH):
-        table = drawn(rng, BATCH)
+        table = sampled(rng, BATCH)
         if first == 0:
             level = NOISE * np.std(table[..., :4], axis=(0, 1))
         table[..., :4] += level * rng.standard_normal(table[..., :4].shape)
@@ -72,7 +72,7 @@ def write(path: Path, rows: int, seed: int = 0) -> None:
 def prediction_error(model: AbstractModel, seed: int = 1) -> float:
     """Over new motions, NRMSE of the positions."""
     rng, away = np.random.default_rng(seed), []
-    for truth in drawn(rng, 8)[:, :AHEAD]:
+    for truth in sampled(rng, 8)[:, :AHEAD]:
         start = mbd.State(jnp.asarray(truth[0, :2]), jnp.asarray(truth[0, 2:4]))
         run = mbd.simulate(model, TIMES[:AHEAD], start, inputs=truth[:, 4:])
         away.append((np.asarray(run.q) - truth[:, :2]) / np.std(truth[:, :2], axis=0))

@@ -15,8 +15,8 @@ from rich.table import Table
 
 from mbdnode.data.folders import METRICS
 from mbdnode.reproduction.config import configure
-from mbdnode.reproduction.folder import open_folder, write_result
-from mbdnode.reproduction.run import run
+from mbdnode.reproduction.folder import open_run_folder, write_result
+from mbdnode.reproduction.run import run_case
 
 # The paper's error table, model A. How the metric is read: docs/theory.md.
 PRINTED = {
@@ -34,15 +34,15 @@ def metrics_of(case: str, seed: int, folder: Path) -> dict:
     place = folder / f"{case}-{seed}"
     if not (place / METRICS).is_file():
         config = configure(case, seed=seed)
-        open_folder(place, config, resume=False)
-        write_result(place, run(config))
+        open_run_folder(place, config, resume=False)
+        write_result(place, run_case(config))
     return json.loads((place / METRICS).read_text())
 
 
 def main(console: Console, seeds: int, folder: Path) -> None:
     """Run what is missing, and print."""
     table = Table(title=f"Recipe paper, {seeds} seeds: mse of the whole rollout")
-    for column in ("case", "paper", "median", "least", "greatest", "ratio", "training [s]"):
+    for column in ("case", "paper", "median", "min", "max", "ratio", "training [s]"):
         table.add_column(column, justify="left" if column == "case" else "right")
     for case, printed in PRINTED.items():
         found = [metrics_of(case, seed, folder) for seed in range(seeds)]

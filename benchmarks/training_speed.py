@@ -1,7 +1,7 @@
 """The paper's recipe: time an update, beside the same algorithm in eager PyTorch and torchdiffeq.
 
 One core for all (the process is pinned), one run for all. RK4, two hidden layers of 256, tanh,
-float32, one Adam update for each pair of neighbouring states. What bounds it is measured beside
+float32, one Adam update for each pair of neighboring states. What bounds it is measured beside
 it: the matrix products with their gradients alone, and Adam alone. Then rollouts of the network:
 one trajectory, and many at once beside the machine's own matrix product.
 """

@@ -92,7 +92,7 @@ class Trajectory(eqx.Module):
         return jnp.concatenate([self.t[..., None], self.q, self.v, self.u], axis=-1)
 
     def __getitem__(self, name: str) -> Float[Array, "*batch n"]:
-        """One column by name; `rows` gives a piece of the trajectory."""
+        """One column by name; `rows` cuts rows out."""
         if name not in self.columns:
             raise KeyError(f"No column {name!r}; there are {', '.join(self.columns)}.")
         return self.table[..., self.columns.index(name)]
@@ -188,12 +188,12 @@ class Trajectory(eqx.Module):
         )
 
     def rows(self, first: int, last: int) -> "Trajectory":
-        """The piece from row `first` to row `last`, both included, of a single trajectory."""
+        """A trajectory of its own from row `first` to row `last`, both included."""
         self.require_single("rows")
         if not 0 <= first < last < len(self):
             raise UserError(
                 f"Rows {first} to {last} were asked for; the trajectory has rows 0 to "
-                f"{len(self) - 1}, and a piece needs at least two."
+                f"{len(self) - 1}, and a trajectory needs at least two."
             )
         if last > int(self.status.step):
             raise UserError(
@@ -202,9 +202,9 @@ class Trajectory(eqx.Module):
             )
         # By NumPy: JAX would compile a slice for every place that it begins at.
         cut = lambda x: jnp.asarray(np.asarray(x)[first : last + 1]) if x.ndim else x  # noqa: E731
-        piece = jax.tree.map(cut, self)
-        status = completed(piece.t[-1], jnp.array(last - first), self.coordinates)
-        return eqx.tree_at(lambda p: p.status, piece, status)
+        segment = jax.tree.map(cut, self)
+        status = completed(segment.t[-1], jnp.array(last - first), self.coordinates)
+        return eqx.tree_at(lambda p: p.status, segment, status)
 
     def require_single(self, what: str) -> None:
         """Raise `UserError` if this is a batch of trajectories and `what` needs a single one."""

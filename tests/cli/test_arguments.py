@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mbdnode.cli.app import app
-from mbdnode.cli.arguments import parse_assignments, spread, typed_command
+from mbdnode.cli.arguments import parse_assignments, repeat_options, typed_command
 from mbdnode.cli.fit import fit
 
 
@@ -25,7 +25,7 @@ from mbdnode.cli.fit import fit
     ],
 )
 def test_values_after_one_option_are_given_to_it_one_by_one(typed, understood):
-    assert spread(typed.split()) == understood.split()
+    assert repeat_options(typed.split()) == understood.split()
 
 
 @pytest.mark.parametrize(

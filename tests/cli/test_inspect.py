@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mbdnode.cli.app import app
-from mbdnode.cli.arguments import columns_of, spread
+from mbdnode.cli.arguments import columns_of, repeat_options
 from mbdnode.cli.inspect import inspect
 from mbdnode.data.logs.columns_file import load_columns
 from mbdnode.data.logs.reading import Reader, make_request
@@ -125,7 +125,7 @@ def test_command_that_is_printed_is_not_refused(run, tmp_path, monkeypatch, name
 
 def check_command(command):
     """What `fit` does with a command before anything is trained."""
-    words = spread(shlex.split(command)[2:])
+    words = repeat_options(shlex.split(command)[2:])
     given = {option: [] for option in ("--role", "--columns", "--out")}
     logs = [words.pop(0)]
     while not words[0].startswith("--"):
@@ -137,7 +137,7 @@ def check_command(command):
         assert "columns.toml" in str(columns)  # The user is told to write it.
         return
     reader = Reader(make_request(logs, **columns_of(columns, given["--role"])))
-    assert sum(len(piece.t) for piece, _ in reader.pieces()) > 20
+    assert sum(len(segment.t) for segment, _ in reader.segments()) > 20
     assert not Path(given["--out"][0]).exists()
 
 

@@ -51,7 +51,7 @@ def learned(tmp_path):
 
 
 def test_learned_model_is_compared_with_the_truth(run, learned, tmp_path):
-    # An untrained network does not stand still at the target, nor need it be stabilisable.
+    # An untrained network does not stand still at the target, nor need it be stabilizable.
     options = ["--model", learned, "--steps", "5", "--terminal", "none", "--relinearize", "each"]
     result = run("mpc", "cart-pole", *options, "--out", tmp_path / "loop")
     assert result.code == 0

@@ -37,13 +37,13 @@ def test_second_call_does_no_work(run, one_epoch, tmp_path):
 
 def test_failed_run_is_told_without_a_traceback(run, one_epoch, tmp_path, monkeypatch):
     def fail(*_, **__):
-        raise MemoryError("no room for the draws")
+        raise MemoryError("no room for the samples")
 
     monkeypatch.setattr(workers, "run_in_folder", fail)
     arguments = ("reproduce", "--quick", "--recipe", "paper", "--cases", CASE, "--out", tmp_path)
     code, out, err = run(*arguments)
     assert code == 1
-    assert "MemoryError: no room for the draws" in err
+    assert "MemoryError: no room for the samples" in err
     assert "Traceback" not in out + err
     (line,) = [line for line in out.splitlines() if line.startswith(CASE)]
     assert line.split()[5] == "failed"

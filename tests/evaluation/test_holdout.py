@@ -169,7 +169,7 @@ def test_spans_of_one_run_do_not_touch_and_leave_the_gap(gap):
     first = {0: 0, 1: 50, 2: 80}
     rows = {
         held: sorted(
-            first[span.piece] + row
+            first[span.segment] + row
             for span in spans
             if span.held_out == held
             for row in range(span.first, span.last + 1)

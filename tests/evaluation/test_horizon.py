@@ -62,7 +62,7 @@ def test_speed_error_of_an_angle_crosses_a_tenth_of_a_radian():
 def test_model_without_error_is_valid_as_far_as_was_measured_and_says_so():
     runs = [("long", swinging(8.0), {}), ("short", swinging(0.08, rows=9), {})]
     found = measure_horizon(oscillator(OMEGA), runs, None, BOTH, "rk4")
-    # Half of the long run and more; a piece of nine rows does not cap it.
+    # Half of the long run and more; a segment of nine rows does not cap it.
     assert found.is_capped
     assert 4.0 < found.valid_s < 8.0
     assert str(found).endswith(" s, as far as was measured")

@@ -62,7 +62,7 @@ def test_a_thousand_revolutions_keep_the_energy_bounded_with_leapfrog_only():
         energies = jax.lax.scan(advance, start, None, length=62_832)[1]
         return float(jnp.max(jnp.abs(energies - 0.5)))
 
-    # Leapfrog keeps a nearby energy that is off by h^2/8; RK4 loses h^6/72 a step, for ever.
+    # Leapfrog keeps a nearby energy that is off by h^2/8; RK4 loses h^6/72 a step, forever.
     assert largest_energy_error(INTEGRATORS["lf2"]) < 0.1**2 / 4
     assert largest_energy_error(INTEGRATORS["rk4"]) > 100 * 0.1**6 / 72
 

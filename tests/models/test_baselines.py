@@ -201,12 +201,12 @@ def test_dissipative_data_of_a_conservative_mechanism_is_refused(kind):
     t = np.arange(201) * 0.01
     damped = mbd.simulate(SingleMassSpringDamper(), t, {"x": 1.0})
     names = dict(coordinates=("x",), rates=("x_dot",), inputs=())
-    relabelled = mbd.Trajectory(
+    relabeled = mbd.Trajectory(
         damped.t, damped.q, damped.v, damped.u[:, :0],
         damped.position_residual, damped.velocity_residual, damped.status, **names
     )  # fmt: skip
     with pytest.raises(ValueError, match=r"goes from 25 to .* J between t = 0 and 2 s"):
-        fit(KINDS[kind].for_system(SingleMassSpring(), width=4), relabelled)
+        fit(KINDS[kind].for_system(SingleMassSpring(), width=4), relabeled)
 
 
 def test_settings_that_a_training_does_not_use_are_refused(swing):

@@ -50,7 +50,7 @@ def test_untrained_double_pendulum_keeps_its_rods():
     assert bool(run.status.ok)
     x1, y1, x2, y2 = (np.asarray(run[name]) for name in ("x1", "y1", "x2", "y2"))
     assert np.ptp(x2) > 0.01
-    # Both rods are one metre long.
+    # Both rods are one meter long.
     np.testing.assert_allclose(np.hypot(x1, y1), 1.0, atol=1e-14)
     np.testing.assert_allclose(np.hypot(x2 - x1, y2 - y1), 1.0, atol=1e-14)
     assert np.max(run.velocity_residual) < 1e-13

@@ -51,7 +51,7 @@ def test_first_weights_have_the_variance_of_their_rule(initialization, variance)
     for weight, bias, into, out in layers:
         assert weight.shape == (out, into)
         expected = variance(into, out)
-        # The variance of n draws is known to sqrt(2/n), 0.7 % here; the mean to 1/sqrt(n).
+        # The variance of n samples is known to sqrt(2/n), 0.7 % here; the mean to 1/sqrt(n).
         assert np.var(weight) == pytest.approx(expected, rel=0.03)
         assert abs(np.mean(weight)) < 4 * np.sqrt(expected / weight.size)
         assert np.max(np.abs(bias)) <= 1 / np.sqrt(into)

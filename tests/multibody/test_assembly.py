@@ -104,7 +104,7 @@ def test_contradicting_positions_are_refused_with_both_names():
 
 
 def test_offending_coordinate_is_the_one_that_was_given():
-    # The tip cannot be three metres away on two links of one metre.
+    # The tip cannot be three meters away on two links of one meter.
     with pytest.raises(ValueError, match=r"x = 3 .*Elbow.*residual of -1"):
         consistent_state(Elbow(), {"x": 3.0, "y": 0.0})
 

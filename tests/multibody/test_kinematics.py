@@ -128,7 +128,7 @@ def test_multiplier_is_the_tension_of_the_rod(theta):
     split = choose_partition(Pendulum(), t, q, mu).velocity
     a, multipliers = accelerations(Pendulum(), split, t, q, v, jnp.zeros(0), mu)
     tension = m * (length * omega**2 + g * np.cos(theta))
-    # The rod pulls with -Phi_q^T lambda = -2 lambda (x, y), towards the pivot.
+    # The rod pulls with -Phi_q^T lambda = -2 lambda (x, y), toward the pivot.
     np.testing.assert_allclose(2 * length * multipliers[0], tension, rtol=1e-13)
     swing = -g / length * np.sin(theta)
     expected = swing * np.array([v[0], v[1]]) / omega - omega**2 * np.asarray(q)

@@ -217,7 +217,7 @@ def test_exchange_leaves_a_good_choice_alone():
 
 
 def test_exchange_judges_lengths_by_their_scale():
-    # One metre per radian is steep for a mechanism of one millimetre, flat for one of a kilometre.
+    # One meter per radian is steep for a mechanism of one millimeter, flat for one of a kilometer.
     split = Split(jnp.arange(1), jnp.array([0]), jnp.array([1]))
     slope = jnp.array([[1.0]])
     small = exchange(split, slope, jnp.array([1e-3, 1.0]))

@@ -10,7 +10,7 @@ from mbdnode.mechanisms import (
     SliderCrank,
 )
 from mbdnode.report.drawings import find_drawing
-from mbdnode.report.shapes import Block, Bob, Joint, Rod
+from mbdnode.report.shapes import BlockShape, Bob, JointShape, Rod
 from mbdnode.reproduction.cases import CASES
 
 
@@ -45,7 +45,7 @@ def test_second_bob_hangs_from_the_first():
 
 
 def test_pole_stands_upright_on_its_cart_at_angle_zero():
-    (cart,) = shapes(CartPole(), [0.0, 3.0], Block)
+    (cart,) = shapes(CartPole(), [0.0, 3.0], BlockShape)
     (pole,) = shapes(CartPole(), [0.0, 3.0], Rod)
     assert cart.at[0] == 3.0
     np.testing.assert_allclose(pole.end, (3.0, 0.5), atol=1e-15)
@@ -59,12 +59,12 @@ def test_rod_of_the_slider_crank_has_its_length():
     crank, rod = shapes(SliderCrank(), q, Rod)
     assert np.hypot(*np.subtract(crank.end, crank.start)) == pytest.approx(2.0)
     assert np.hypot(*np.subtract(rod.end, rod.start)) == pytest.approx(4.0)
-    pin, slider = shapes(SliderCrank(), q, Joint)
+    pin, slider = shapes(SliderCrank(), q, JointShape)
     assert (pin.at, slider.at) == (crank.end, rod.end)
 
 
 def test_mass_moves_by_its_displacement_and_its_track_runs_downwards():
-    at = [shapes(SingleMassSpring(), [x], Block)[0].at[0] for x in (0.0, 0.4)]
+    at = [shapes(SingleMassSpring(), [x], BlockShape)[0].at[0] for x in (0.0, 0.4)]
     assert at[1] - at[0] == pytest.approx(0.4)
     t, q = np.array([0.0, 1.0, 2.0]), np.array([[0.0], [0.4], [-0.2]])
     (track,) = find_drawing(SingleMassSpring()).traces(t, q, values(SingleMassSpring()))

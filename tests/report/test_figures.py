@@ -6,7 +6,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import mbdnode as mbd
 from mbdnode.mechanisms import KnifeEdgeSleigh, SingleMassSpring
-from mbdnode.report import Scene, draw_case, draw_overview, save
+from mbdnode.report import Scene, draw_case, draw_overview, save_figure
 from mbdnode.report.scene import draw_scenery
 from mbdnode.report.style import symbol
 
@@ -82,13 +82,13 @@ def test_overview_has_a_titled_panel_for_each_scene(scene):
 def test_drawing_leaves_no_state_behind(scene, tmp_path):
     before = dict(matplotlib.rcParams)
     figure = draw_case(scene)
-    save(figure, tmp_path / "figure.png")
+    save_figure(figure, tmp_path / "figure.png")
     assert dict(matplotlib.rcParams) == before
     assert isinstance(figure.canvas, FigureCanvasAgg)
 
 
 def test_saved_figure_has_the_asked_resolution(scene, tmp_path):
-    save(draw_case(scene), tmp_path / "figure.png", dpi=50)
+    save_figure(draw_case(scene), tmp_path / "figure.png", dpi=50)
     height, width, _ = matplotlib.image.imread(tmp_path / "figure.png").shape
     assert (width, height) == (650, 270)
 

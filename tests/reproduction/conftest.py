@@ -98,7 +98,7 @@ def dask_processes(tmp_path_factory):
 
 @pytest.fixture
 def kill_worker():
-    """End the process that a sign of life came from, without a chance to say goodbye."""
+    """End the process that an event came from, without a chance to say goodbye."""
 
     def kill(sign):
         os.kill(int(re.search(r"pid (\d+)", sign.where)[1]), signal.SIGKILL)

@@ -7,7 +7,7 @@ import pytest
 from mbdnode.reproduction.cases import CASES, get_case
 from mbdnode.reproduction.cases.control_task import control_sentence
 from mbdnode.reproduction.config import configure
-from mbdnode.reproduction.run import run, training_data
+from mbdnode.reproduction.run import run_case, training_data
 from mbdnode.simulation import simulate
 
 CASE = get_case("cart-pole:controlled")
@@ -43,7 +43,7 @@ def result():
     short = replace(CASE.trials[1], steps=60)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(CASES, CASE.name, replace(CASE, trials=(short,)))
-        return run(replace(configure(CASE.name, recipe="best"), samples=300))
+        return run_case(replace(configure(CASE.name, recipe="best"), samples=300))
 
 
 @slow

@@ -79,7 +79,7 @@ def test_run_of_the_paper_takes_them_all(case):
     assert (training.epochs, training.learning_rate, training.decay) == PRINTED[case]
     assert training.integrator == INTEGRATORS[case]
     assert (training.window, training.precision, training.loss) == (1, "float32", "minimal")
-    # Draws have no order in time, and come in batches.
+    # Samples have no order in time, and come in batches.
     if not get_case(case).bounds:
         assert (training.batch_size, training.shuffle) == (1, False)
     settings = config.settings

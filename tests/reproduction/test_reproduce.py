@@ -14,7 +14,7 @@ from mbdnode.reproduction.material import capability_marks, gather
 from mbdnode.reproduction.plan import Request, make_plan
 from mbdnode.reproduction.reproduce import (
     KIND,
-    Place,
+    Workplace,
     command_line,
     is_reported,
     read_results,
@@ -24,7 +24,7 @@ from mbdnode.reproduction.reproduce import (
 )
 from mbdnode.reproduction.workers import run_here
 
-HERE = Place()
+HERE = Workplace()
 
 
 def nothing(sign):
@@ -171,13 +171,13 @@ def test_folder_without_permission_is_refused(tiny_plan, tmp_path, monkeypatch):
 
 def test_place_is_one_of_three():
     with pytest.raises(ValueError, match="give one of the two"):
-        Place(2, "tcp://127.0.0.1:8786")
+        Workplace(2, "tcp://127.0.0.1:8786")
     with pytest.raises(ValueError, match="--jobs is 0"):
-        Place(0)
+        Workplace(0)
 
 
 def test_command_repeats_the_request(tmp_path):
-    place = Place(jobs=2)
+    place = Workplace(jobs=2)
     plan = make_plan(cases=["slider-crank"], seeds=2, quick=True, samples=5_000)
     line = command_line(plan.request, place, tmp_path / "my results", resume=True)
     assert line == (

@@ -13,7 +13,7 @@ from mbdnode.models import MBDNODE
 from mbdnode.recipes import RECIPES, Recipe
 from mbdnode.reproduction.cases import CASES, get_case
 from mbdnode.reproduction.config import RunConfig, configure, with_changes
-from mbdnode.reproduction.run import check, run, simulate_truth, training_data
+from mbdnode.reproduction.run import check, run_case, simulate_truth, training_data
 from mbdnode.training import TrainingConfig, fit
 from mbdnode.training.engine import batches
 
@@ -175,7 +175,7 @@ def test_law_has_no_settings_of_a_network():
 @pytest.fixture(scope="module")
 def law_run():
     """The cheapest law with studies: a damped pendulum, its starts and its random force."""
-    return run(configure("single-pendulum", recipe="fast"))
+    return run_case(configure("single-pendulum", recipe="fast"))
 
 
 def test_run_is_named_by_the_model_that_came_of_it(law_run):

@@ -47,6 +47,6 @@ def test_distance_is_to_the_nearest_of_the_data(domain):
     from mbdnode.simulation.domain import features
 
     rows = features(run, (0,), (0,), (True,))
-    scaled = (rows - domain.center) / domain.spread
+    scaled = (rows - domain.center) / domain.std
     brute = np.min(np.linalg.norm(scaled[:, None] - domain.points[None], axis=2), axis=1)
     assert domain.distance(run) == pytest.approx(brute, rel=1e-12)

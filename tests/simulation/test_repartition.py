@@ -53,7 +53,7 @@ def test_elbow_that_stretches_passes_without_a_jump():
     np.testing.assert_allclose(run["x"], np.cos(a) + np.cos(b), atol=1e-10)
     # The arm did stretch, and bent to the other side.
     assert float(run["elbow"].min()) < -1.0
-    # Between neighbours the trapezoid is good to h^3 v''/12; a jump would show at once.
+    # Between neighbors the trapezoid is good to h^3 v''/12; a jump would show at once.
     h = 0.01
     jump = run.q[1:] - run.q[:-1] - h / 2 * (run.v[1:] + run.v[:-1])
     assert float(jnp.max(jnp.abs(jump))) < h**3 * 10

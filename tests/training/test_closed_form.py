@@ -131,15 +131,15 @@ def test_cubic_spring_is_found_by_a_richer_basis():
 
 
 def test_draws_of_the_slider_crank_give_its_accelerations():
-    box = get_case("slider-crank").bounds
+    bounds = get_case("slider-crank").bounds
     blank = Library.for_system(SliderCrank(), degree=8)
-    chunk = mbd.StepStream(SliderCrank(), box, 600, 0.01).chunk(0)
+    chunk = mbd.StepStream(SliderCrank(), bounds, 600, 0.01).chunk(0)
     rows = rows_of(SliderCrank(), blank.minimal, chunk)
-    # Draws have no order in time, so they cannot look noisy.
+    # Samples have no order in time, so they cannot look noisy.
     noise, rk4 = estimate_noise(rows), get_integrator("rk4")
     assert not noise.matters
     model = regress(blank, lambda: iter([rows]), ridge=0.0, integrator=rk4, noise=noise)
-    drawn = next(mbd.sample_accelerations(SliderCrank(), box, 50, seed=9))
+    drawn = next(mbd.sample_accelerations(SliderCrank(), bounds, 50, seed=9))
     index = model.minimal[0]
 
     def acceleration(q, v, u):

@@ -59,7 +59,7 @@ def test_crank_angle_alone_gives_all_nine_coordinates(turning):
     assert any("completed: 8 coordinates" in note for note in notes)
 
 
-def test_more_coordinates_than_freedoms_are_compared(turning):
+def test_more_coordinates_than_degrees_of_freedom_are_compared(turning):
     log = recorded(turning, ["x3", "theta1"])
     _, notes = complete_runs(CRANK, Dataset(log))
     (note,) = [note for note in notes if note.startswith("checked")]

@@ -218,7 +218,7 @@ def test_impossible_prediction_is_refused(arguments, says, fitted, place, tmp_pa
         (["--role", "time=t", "theta9=theta1", "--mechanism", "slider-crank"], "theta1"),
         (["--role", "time"], "role=column"),
         (["--columns", "nowhere.toml"], "nowhere.toml"),
-        (["--role", "time=t", "coordinates=theta1", "--mechanism", "crank"], "catalogue"),
+        (["--role", "time=t", "coordinates=theta1", "--mechanism", "crank"], "catalog"),
         ([], "add it: --role time=t 'coordinates=theta1 [deg]' inputs=T"),
     ],
 )

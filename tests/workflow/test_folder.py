@@ -9,7 +9,7 @@ from mbdnode.data.atomic import replace_file
 from mbdnode.errors import UserError
 from mbdnode.workflow import folder as fits
 from mbdnode.workflow.config import FitConfig
-from mbdnode.workflow.fit import carry_out, prepare
+from mbdnode.workflow.fit import fit_and_score, read_and_check
 from mbdnode.workflow.folder import read_folder, write_folder
 
 
@@ -22,7 +22,7 @@ def fitted(tmp_path_factory):
     np.savetxt(log, table, delimiter=",", header="t,x,v", comments="", fmt="%.17g")
     columns = {"time": "t", "coordinates": ["x"], "rates": ["v"]}
     config = FitConfig(logs=(str(log),), columns=columns, recipe="paper", epochs=1, holdout=0.3)
-    return carry_out(prepare(config))
+    return fit_and_score(read_and_check(config))
 
 
 @pytest.fixture(autouse=True)

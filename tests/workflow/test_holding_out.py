@@ -10,7 +10,7 @@ from mbdnode.cli import main
 from mbdnode.data.logs import LogStream
 from mbdnode.workflow import large
 from mbdnode.workflow.config import FitConfig
-from mbdnode.workflow.fit import carry_out, prepare
+from mbdnode.workflow.fit import fit_and_score, read_and_check
 
 ROLES = {"time": "t", "coordinates": ["x"], "rates": ["v"]}
 # Seconds, and the day that a page was made.
@@ -70,7 +70,7 @@ def test_copy_of_a_held_out_log_is_not_trained_on(logs, tmp_path):
     copy = tmp_path / "copy.csv"
     copy.write_bytes(Path(logs[2]).read_bytes())
     config = FitConfig((*logs[:2], str(copy)), ROLES, holdout_logs=(logs[2],))
-    prepared = prepare(config)
+    prepared = read_and_check(config)
     assert prepared.rows == 240
     assert any("the same as a held-out run" in note for note in prepared.notes)
 
@@ -85,7 +85,7 @@ def test_each_side_has_the_inputs_of_its_own_logs(named, among, logs, tmp_path):
         np.savetxt(paths[-1], table, delimiter=",", header="t,F", comments="")
     columns = {**ROLES, "inputs": ["F"], "input_files": paths}
     trained = (logs[1], logs[2]) if among else (logs[1],)
-    prepared = prepare(FitConfig(trained, columns, holdout_logs=(logs[2],)))
+    prepared = read_and_check(FitConfig(trained, columns, holdout_logs=(logs[2],)))
     (run,), ((_, held, _),) = prepared.data.training.trajectories, prepared.data.held_out
     assert set(np.asarray(run["F"]).tolist()) == {1.0}
     assert set(np.asarray(held["F"]).tolist()) == {2.0}
@@ -94,7 +94,7 @@ def test_each_side_has_the_inputs_of_its_own_logs(named, among, logs, tmp_path):
 def test_status_of_a_useless_model_says_so(logs):
     """A pendulum's law on a spring that is not there: a network that was not trained."""
     config = FitConfig(tuple(logs), ROLES, recipe="paper", epochs=1, holdout_logs=(logs[2],))
-    fitted = carry_out(prepare(config))
+    fitted = fit_and_score(read_and_check(config))
     assert fitted.scores.nrmse is None or fitted.scores.nrmse > 0.1
     assert len(fitted.doubts()) == 1
     assert fitted.status.startswith(fitted.fit.status)
@@ -127,7 +127,7 @@ def held_rows(prepared):
 
 def test_of_one_large_log_the_end_is_held_out_after_a_gap_of_a_window(small_limits, tmp_path):
     log = write_log(tmp_path / "long.csv", 1000)
-    prepared = prepare(FitConfig((log,), ROLES, holdout=0.3))
+    prepared = read_and_check(FitConfig((log,), ROLES, holdout=0.3))
     seen, held = trained_rows(prepared), held_rows(prepared)
     latest, first = max(t for t, _ in seen), min(t for t, _ in held)
     assert first - latest >= 20 * 0.02
@@ -140,14 +140,16 @@ def test_large_log_that_makes_one_chunk_does_not_judge_by_what_it_trained_on(
     small_limits, monkeypatch, tmp_path
 ):
     monkeypatch.setattr(large, "_CHUNK_ROWS", 100_000)
-    prepared = prepare(FitConfig((write_log(tmp_path / "long.csv", 300),), ROLES, holdout=0.3))
+    prepared = read_and_check(
+        FitConfig((write_log(tmp_path / "long.csv", 300),), ROLES, holdout=0.3)
+    )
     assert prepared.stream.count == 1
     assert not trained_rows(prepared) & held_rows(prepared)
 
 
 def test_of_several_large_logs_whole_runs_are_held_out(small_limits, tmp_path):
     logs = [write_log(tmp_path / f"{k}.csv", 150, 1.0 + k) for k in range(4)]
-    prepared = prepare(FitConfig(tuple(logs), ROLES, holdout=0.25, seed=1))
+    prepared = read_and_check(FitConfig(tuple(logs), ROLES, holdout=0.25, seed=1))
     amplitudes = [
         {round(np.hypot(x, 0.0), 9) for t, x in rows if t == 0.0}
         for rows in (trained_rows(prepared), held_rows(prepared))
@@ -160,14 +162,14 @@ def test_held_out_file_beside_large_logs_is_not_trained_on(small_limits, tmp_pat
     logs = [write_log(tmp_path / f"{k}.csv", 150, 1.0 + k) for k in range(3)]
     (tmp_path / "copy.csv").write_bytes(Path(logs[2]).read_bytes())
     named = (*logs, str(tmp_path / "copy.csv"))
-    prepared = prepare(FitConfig(named, ROLES, holdout_logs=(logs[2],)))
+    prepared = read_and_check(FitConfig(named, ROLES, holdout_logs=(logs[2],)))
     assert {x for t, x in trained_rows(prepared) if t == 0.0} == {1.0, 2.0}
     assert {x for t, x in held_rows(prepared) if t == 0.0} == {3.0}
 
 
 def test_model_of_logs_that_do_not_fit_in_memory_is_the_law(small_limits, tmp_path):
     logs = [write_log(tmp_path / f"{k}.csv", 200, 1.0 + k) for k in range(3)]
-    fitted = carry_out(prepare(FitConfig(tuple(logs), ROLES, holdout=0.3)))
+    fitted = fit_and_score(read_and_check(FitConfig(tuple(logs), ROLES, holdout=0.3)))
     assert fitted.scores.nrmse < 1e-6
     assert fitted.prepared.stream.count > 1
 
@@ -175,6 +177,6 @@ def test_model_of_logs_that_do_not_fit_in_memory_is_the_law(small_limits, tmp_pa
 def test_large_log_that_is_too_short_to_split_is_refused(small_limits, tmp_path):
     log = write_log(tmp_path / "short.csv", 100)
     with pytest.raises(ValueError, match="windows of 20 steps"):
-        prepare(FitConfig((log,), ROLES, holdout=0.4))
+        read_and_check(FitConfig((log,), ROLES, holdout=0.4))
     with pytest.raises(ValueError, match="with a gap of 20"):
-        prepare(FitConfig((log,), ROLES, holdout=0.1))
+        read_and_check(FitConfig((log,), ROLES, holdout=0.1))

@@ -53,7 +53,7 @@ def test_class_or_instance_of_the_users_own_is_found(attribute, tmp_path, monkey
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("slider", "catalogue"),
+        ("slider", "catalog"),
         ("no_such_module_here:Rig", "cannot be imported"),
         ("json:loader", "has no 'loader'"),
         ("json:dumps", "must be a mechanism"),

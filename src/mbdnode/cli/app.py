@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from mbdnode import __version__
-from mbdnode.cli.arguments import spread
+from mbdnode.cli.arguments import repeat_options
 from mbdnode.cli.cases import cases
 from mbdnode.cli.fit import fit
 from mbdnode.cli.gallery import gallery
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The whole process is ours. What overflows is told by a status, not by lines of source.
         warnings.simplefilter("ignore", RuntimeWarning)
     try:
-        app(spread(given), prog_name="mbdnode")
+        app(repeat_options(given), prog_name="mbdnode")
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
             typer.echo("interrupted", err=True)

@@ -26,7 +26,7 @@ _MAPPED = ("units",)
 _NAMED = ("coordinates", "rates", "inputs", "parameters")
 
 
-def spread(arguments: Sequence[str]) -> list[str]:
+def repeat_options(arguments: Sequence[str]) -> list[str]:
     """Write `--initial a=1 b=2` as `--initial a=1 --initial b=2`, which Typer understands.
 
     **Arguments:**

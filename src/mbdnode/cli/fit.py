@@ -29,7 +29,7 @@ def fit(
     mechanism: Annotated[
         str,
         typer.Option(
-            help="The mechanism: a TOML file, module:name in Python, or a name of the catalogue. "
+            help="The mechanism: a TOML file, module:name in Python, or a name of the catalog. "
             "Without one, the log's coordinates, without constraints.",
             metavar="FILE.toml|module:name",
         ),
@@ -89,7 +89,7 @@ def fit(
 
         from mbdnode.recipes import TrainingConfig
         from mbdnode.workflow.config import FitConfig
-        from mbdnode.workflow.fit import carry_out, prepare
+        from mbdnode.workflow.fit import fit_and_score, read_and_check
         from mbdnode.workflow.folder import PAGE, write_folder
 
     config = FitConfig(
@@ -106,14 +106,14 @@ def fit(
     from mbdnode.data.logs.roles import hints_as_options
 
     with leaving_at_once(), hints_as_options(), counting("reading", "row") as counted:
-        prepared = prepare(config, report=counted)
+        prepared = read_and_check(config, report=counted)
     for line in prepared.notes:
         typer.echo(line)
 
     # Without epochs there is nothing to keep; with them, what was learned until Ctrl-C is.
     grace_s = None if isinstance(prepared.training, TrainingConfig) else 0.0
     with leaving_at_once(grace_s), training_progress(prepared.epochs) as report:
-        fitted = carry_out(prepared, report=report)
+        fitted = fit_and_score(prepared, report=report)
     write_folder(out, fitted, command)
     typer.echo(f"Wrote {out}")
     for label, value in _lines(fitted):

@@ -20,7 +20,7 @@ def gallery(
 
     # An interrupt can get lost while JAX is being imported.
     with leaving_at_once():
-        from mbdnode.report import draw_case, draw_overview, save
+        from mbdnode.report import draw_case, draw_overview, save_figure
         from mbdnode.reproduction.cases import CASES
         from mbdnode.reproduction.gallery import HEADINGS, NUMBERS, simulate_entry
 
@@ -41,10 +41,10 @@ def gallery(
             if figure is None:
                 failures.append(entry.failure)
                 continue
-            save(figure, out / files[case.name])
+            save_figure(figure, out / files[case.name])
             scenes.append(entry.scene)
         progress.update("Drawing the overview")
-        save(draw_overview(scenes), out / "overview.png")
+        save_figure(draw_overview(scenes), out / "overview.png")
     console.print(table)
     typer.echo()
     typer.echo("Residuals and energy drift are maxima over the trajectory; '-' where there are no")

@@ -264,9 +264,9 @@ def _number(value: float) -> str:
 
 def _noise(column: "ColumnView") -> str:
     """Relative to the standard deviation of the motion, which is how it matters."""
-    if math.isnan(column.noise) or not column.spread:
+    if math.isnan(column.noise) or not column.std:
         return "-"
-    part = column.noise / column.spread
+    part = column.noise / column.std
     return "none" if part < 1e-6 else f"{100 * part:.2g} %"
 
 

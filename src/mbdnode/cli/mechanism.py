@@ -51,10 +51,10 @@ def mechanism(
 
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():
-        from mbdnode.mechanisms.planar import analyse, read_mechanism
+        from mbdnode.mechanisms.planar import analyze, read_mechanism
 
         system = read_mechanism(file)
-        found = analyse(system, known, parameters=changes)
+        found = analyze(system, known, parameters=changes)
     _print_parts(system)
     _print_analysis(system, found)
     if out is None:

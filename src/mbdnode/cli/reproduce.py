@@ -15,7 +15,7 @@ from mbdnode.reproduction.cases import check_case
 
 if TYPE_CHECKING:
     from mbdnode.reproduction.plan import Plan, PlannedRun
-    from mbdnode.reproduction.reproduce import Place
+    from mbdnode.reproduction.reproduce import Workplace
     from mbdnode.reproduction.workers import Row
 
 
@@ -86,9 +86,9 @@ def reproduce(
     # An interrupt can get lost while JAX is being imported.
     with leaving_at_once():
         from mbdnode.reproduction.plan import QUICK_RECIPES, make_plan
-        from mbdnode.reproduction.reproduce import Place, is_reported, report, unfinished
+        from mbdnode.reproduction.reproduce import Workplace, is_reported, report, unfinished
 
-        place = Place(jobs, cluster)
+        place = Workplace(jobs, cluster)
         plan = make_plan(
             cases=names[0],
             models=names[1],
@@ -118,7 +118,7 @@ def _split(text: str) -> list[str]:
 
 
 def _run_plan(
-    plan: "Plan", left: "list[PlannedRun]", out: Path, place: "Place"
+    plan: "Plan", left: "list[PlannedRun]", out: Path, place: "Workplace"
 ) -> "dict[str, Row]":
     from mbdnode.reproduction.cluster import ClusterLost
     from mbdnode.reproduction.reproduce import command_line, run_plan

@@ -84,9 +84,8 @@ def run(
 
     with leaving_at_once():
         from mbdnode.reproduction.config import configure, with_changes
-        from mbdnode.reproduction.folder import open_folder, read_config, write_result
-        from mbdnode.reproduction.run import check
-        from mbdnode.reproduction.run import run as carry_out
+        from mbdnode.reproduction.folder import open_run_folder, read_config, write_result
+        from mbdnode.reproduction.run import check, run_case
 
         if config is not None:
             chosen = read_config(config)
@@ -97,7 +96,7 @@ def run(
         check(chosen)
         name = folder_name(chosen.case, chosen.model, chosen.recipe, chosen.seed)
         folder = out or Path("runs") / name
-    checkpoint = open_folder(folder, chosen, resume=resume)
+    checkpoint = open_run_folder(folder, chosen, resume=resume)
 
     again = ["mbdnode", "run", "--config", f"{folder / 'config.json'}", "--out", f"{folder}"]
     farewell = f"Go on with: {shlex.join([*again, '--resume'])}\n"
@@ -106,7 +105,7 @@ def run(
             leaving_at_once(GRACE_S, farewell),
             training_progress(chosen.training.epochs) as report,
         ):
-            result = carry_out(chosen, report=report, checkpoint=checkpoint, resume=resume)
+            result = run_case(chosen, report=report, checkpoint=checkpoint, resume=resume)
     except KeyboardInterrupt:
         typer.echo(farewell, err=True, nl=False)
         raise typer.Exit(INTERRUPTED) from None

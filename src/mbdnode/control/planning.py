@@ -7,7 +7,7 @@ such a plan can follow an unstable motion without being thrown off it. Every ste
 way along it, where taking `A` and `B` as constant is an error of third order in the step, and
 discretized exactly.
 
-How far to go towards the program's plan is decided by cost and gaps as the model has them, not its
+How far to go toward the program's plan is decided by cost and gaps as the model has them, not its
 linearization.
 """
 
@@ -26,7 +26,7 @@ from mbdnode.control.problem import ControlProblem
 from mbdnode.control.quadratic_program import QuadraticProgram
 from mbdnode.control.state_space import StateSpace
 
-# How far to go towards the program's plan, in turn.
+# How far to go toward the program's plan, in turn.
 _FRACTIONS = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05, 0.02)
 # A new plan that improves the merit by less than this part of it is good enough.
 _GOOD_ENOUGH = 1e-6

@@ -45,17 +45,17 @@ class Holdout:
 
 @dataclass(frozen=True)
 class Span:
-    """Rows of one piece of a run that are on one side of the split.
+    """Rows of one segment of a run that are on one side of the split.
 
     **Arguments:**
 
-    - `run`, `piece`: numbers, from 0.
-    - `first`, `last`: rows of the piece, both included.
+    - `run`, `segment`: numbers, from 0.
+    - `first`, `last`: rows of the segment, both included.
     - `held_out`: on which side.
     """
 
     run: int
-    piece: int
+    segment: int
     first: int
     last: int
     held_out: bool
@@ -107,7 +107,7 @@ def split_runs(
 
     **Arguments:**
 
-    - `lengths`: for each run, the rows of each of its pieces.
+    - `lengths`: for each run, the rows of each of its segments.
     - `fraction`: of the runs, at least one of several; of a single run, of its rows, from the end.
         Zero for none.
     - `seed`: of the sample.
@@ -132,27 +132,27 @@ def split_runs(
         order = np.random.default_rng(seed).permutation(len(distinct))
         chosen = {distinct[i] for i in order[:count]}
     return [
-        Span(run, piece, 0, rows - 1, names[run] in chosen)
-        for run, pieces in enumerate(lengths)
-        for piece, rows in enumerate(pieces)
+        Span(run, segment, 0, rows - 1, names[run] in chosen)
+        for run, segments in enumerate(lengths)
+        for segment, rows in enumerate(segments)
     ]
 
 
 def _cut_in_time(lengths: Sequence[Sequence[int]], fraction: float, gap: int) -> list[Span]:
     """The end of the first run is held out; copies of it would know its end, and are left out."""
-    pieces = lengths[0]
-    total = sum(pieces)
+    segments = lengths[0]
+    total = sum(segments)
     last = int((1 - fraction) * (total - 1))
     spans = []
-    for piece, (before, rows) in enumerate(
-        zip(itertools.accumulate(pieces, initial=0), pieces, strict=False)
+    for segment, (before, rows) in enumerate(
+        zip(itertools.accumulate(segments, initial=0), segments, strict=False)
     ):
         kept = min(last - before + 1, rows)
         if kept >= FEWEST_ROWS:
-            spans.append(Span(0, piece, 0, kept - 1, False))
+            spans.append(Span(0, segment, 0, kept - 1, False))
         first = max(0, last - before + 1 + gap)
         if rows - first >= _FEWEST_HELD_OUT:
-            spans.append(Span(0, piece, first, rows - 1, True))
+            spans.append(Span(0, segment, first, rows - 1, True))
     learned = sum(span.last - span.first + 1 for span in spans if not span.held_out)
     if learned <= _FEWEST_TRAINING or not any(span.held_out for span in spans):
         between = f", with a gap of {gap} between them," if gap else ""
@@ -164,13 +164,13 @@ def _cut_in_time(lengths: Sequence[Sequence[int]], fraction: float, gap: int) ->
 
 
 def run_names(data: Dataset) -> list[str]:
-    """A name for each trajectory: its file and run, and the piece where a run was cut."""
+    """A name for each trajectory: its file and run, and the segment where a run was cut."""
     if data.summary is None:
         return [f"run {number}" for number in range(len(data.trajectories))]
     return [
-        run.place if len(run.pieces) == 1 else f"{run.place}, piece {piece + 1}"
+        run.place if len(run.segments) == 1 else f"{run.place}, segment {segment + 1}"
         for run in data.summary.runs
-        for piece in range(len(run.pieces))
+        for segment in range(len(run.segments))
     ]
 
 
@@ -187,13 +187,13 @@ def split(data: Dataset, fraction: float, seed: int = 0) -> Holdout:
     A `Holdout`. Raises `UserError` for a fraction that leaves nothing to learn from.
     """
     runs, names = data.trajectories, run_names(data)
-    pieces = _pieces_of_runs(data)
-    identities = [tuple(_identity(runs[i]) for i in own) for own in pieces]
-    lengths = [[len(runs[i]) for i in own] for own in pieces]
+    segments = _segments_of_runs(data)
+    identities = [tuple(_identity(runs[i]) for i in own) for own in segments]
+    lengths = [[len(runs[i]) for i in own] for own in segments]
     spans = split_runs(lengths, fraction, seed, identities=identities)
     training, held_out = [], []
     for span in spans:
-        place = pieces[span.run][span.piece]
+        place = segments[span.run][span.segment]
         whole = (span.first, span.last) == (0, len(runs[place]) - 1)
         part = runs[place]
         if not whole:
@@ -238,11 +238,11 @@ def hold_out_runs(data: Dataset, held_out: Dataset) -> Holdout:
     return Holdout(_dataset(training, data), named, notes)
 
 
-def _pieces_of_runs(data: Dataset) -> list[list[int]]:
+def _segments_of_runs(data: Dataset) -> list[list[int]]:
     """For each run, the numbers of its trajectories."""
     if data.summary is None:
         return [[number] for number in range(len(data.trajectories))]
-    counts = [len(run.pieces) for run in data.summary.runs]
+    counts = [len(run.segments) for run in data.summary.runs]
     ends = list(itertools.accumulate(counts))
     return [list(range(end - count, end)) for count, end in zip(counts, ends, strict=True) if count]
 

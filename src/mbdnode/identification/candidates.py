@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.identification.mechanical_laws import improved, mechanisms, most_mechanisms
-from mbdnode.identification.problem import Candidate, Problem, pieces_of
+from mbdnode.identification.problem import Candidate, Problem, chunks_of
 from mbdnode.identification.regression import regress
 from mbdnode.models.basis import scale_of
 from mbdnode.models.library import Library
@@ -118,6 +118,6 @@ def _library(
         forces=problem.forces,
         **settings,
     )
-    pieces = pieces_of(problem, rows) or (lambda: iter([rows]))
-    model = regress(model, pieces, ridge=ridge, integrator=problem.integrator, noise=problem.noise)
+    chunks = chunks_of(problem, rows) or (lambda: iter([rows]))
+    model = regress(model, chunks, ridge=ridge, integrator=problem.integrator, noise=problem.noise)
     return model if bool(jnp.all(jnp.isfinite(model.network.weights))) else None

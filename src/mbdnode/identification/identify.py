@@ -130,8 +130,8 @@ def identify(
         given.
     - `seed`: of random features.
     - `report`: called for every form that was tried and every further chunk that was taken, with
-        a row like that of an epoch, which has their number as its "epoch", the least error so far
-        as its "loss" and "form" or "chunk" as its "stage"; and how many there are at most.
+        a row like that of an epoch, which has their number as its "epoch", the smallest error so
+        far as its "loss" and "form" or "chunk" as its "stage"; and how many there are at most.
 
     **Returns:**
 

@@ -13,9 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.identification.null_vector import Equations, candidate_supports, compress, find_law
-from mbdnode.identification.problem import Candidate, Problem, pieces_of
-from mbdnode.identification.regression import Pieces, parts_of, triangle
+from mbdnode.identification.null_vector import (
+    HomogeneousEquations,
+    candidate_supports,
+    compress,
+    find_law,
+)
+from mbdnode.identification.problem import Candidate, Problem, chunks_of
+from mbdnode.identification.regression import Chunks, parts_of, triangle
 from mbdnode.identification.shooting import make_segments, refine_segments, refine_steps
 from mbdnode.identification.weak_form import make_windows, samples_per_period
 from mbdnode.models.basis import scale_of
@@ -37,7 +42,7 @@ _FORMS = (
     (2, 4, False),
 )
 _FEW_FORMS = 4
-# Friction sets in over these parts of the greatest rate; the shooting refinement finds the rest.
+# Friction sets in over these parts of the largest rate; the shooting refinement finds the rest.
 _WIDTHS = (0.3, 0.1, 0.03, 0.01)
 # Laws of one form that are fitted; each term more must lower what is left by this factor.
 _MOST, _WORTH = 4, 2.0
@@ -125,7 +130,7 @@ def _proposals(
 
 
 def _with_widths(model: LearnedMechanism, rows: Rows, width: float) -> LearnedMechanism:
-    """Friction that sets in over this part of each joint's greatest rate."""
+    """Friction that sets in over this part of each joint's largest rate."""
     if not len(model.joints):
         return model
     fastest = np.max(np.abs(np.asarray(rows.s) @ model.joints.matrix.T), axis=0)
@@ -134,14 +139,14 @@ def _with_widths(model: LearnedMechanism, rows: Rows, width: float) -> LearnedMe
 
 
 def _equations(
-    problem: Problem, model: LearnedMechanism, rows: Rows, pieces: Pieces | None = None
-) -> Equations:
-    """Along all rows, or all pieces; of more than fit in memory only the triangles are kept."""
+    problem: Problem, model: LearnedMechanism, rows: Rows, chunks: Chunks | None = None
+) -> HomogeneousEquations:
+    """Along all rows, or all chunks; of more than fit in memory only the triangles are kept."""
     count, period = model.network.values.size, samples_per_period(rows)
     masses = np.arange(count) < model.mass_columns
     sums: list[np.ndarray] = []
-    for piece in pieces() if pieces is not None else [rows]:
-        for part in parts_of(piece, count * rows.z.shape[1]):
+    for chunk in chunks() if chunks is not None else [rows]:
+        for part in parts_of(chunk, count * rows.z.shape[1]):
             found = [x.reshape(-1, count) for x in _whole_and_inertia(problem, model, part, period)]
             if sums:
                 found = [triangle(np.vstack(pair)) for pair in zip(sums, found, strict=True)]
@@ -177,7 +182,9 @@ def _equations_and_inertia(model: LearnedMechanism, rows: Rows):
     return inertia + _momenta_and_forces(model, rows)[1], inertia
 
 
-def _law(blank: LearnedMechanism, equations: Equations, support: np.ndarray) -> LearnedMechanism:
+def _law(
+    blank: LearnedMechanism, equations: HomogeneousEquations, support: np.ndarray
+) -> LearnedMechanism:
     """The law in these columns; the others are zero, so that all laws of a form have one shape."""
     values = np.zeros(equations.masses.size)
     values[support] = find_law(equations, support)[0]
@@ -193,9 +200,9 @@ def _largest_mass(model: LearnedMechanism, values: np.ndarray) -> int:
 def _fitted(
     problem: Problem, rows: Rows, blank: LearnedMechanism, support: np.ndarray
 ) -> LearnedMechanism | None:
-    # Accelerations of the further pieces are not exact; without noise the first one says it all.
-    pieces = pieces_of(problem, rows) if problem.noise.matters else None
-    model = _law(blank, _equations(problem, blank, rows, pieces), support)
+    # Accelerations of the further chunks are not exact; without noise the first one says it all.
+    chunks = chunks_of(problem, rows) if problem.noise.matters else None
+    model = _law(blank, _equations(problem, blank, rows, chunks), support)
     if problem.refined:
         fixed = _largest_mass(model, np.asarray(model.network.values))
         free = np.array([int(k) for k in support if k != fixed] + _widths_of(model, support))

@@ -1,13 +1,13 @@
 """The simplest law that the data obeys, from the Euler-Lagrange equations along it.
 
 Along the data the equations of a `LearnedMechanism` are `E c = 0`, linear in its coefficients, and
-the inertia `K c` is a part of them. A law is the `c` that leaves the least part of its own inertia
-unexplained, `|E c| / |K c|`: a combination of forces that nearly cancel is none.
+the inertia `K c` is a part of them. A law is the `c` that leaves the smallest part of its own
+inertia unexplained, `|E c| / |K c|`: a combination of forces that nearly cancel is none.
 
 Where several laws fit (a coordinate that never matters, a trajectory that is too special) the
 simplest is wanted, so columns are removed one by one, always the one that is missed least. The part
 that is not explained stays at the data's own floor until a column is removed that the law needs,
-and then it jumps: the supports just before the greatest jumps are the candidates.
+and then it jumps: the supports just before the largest jumps are the candidates.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _NEGLIGIBLE = 1e-13
 
 
 @dataclass(frozen=True)
-class Equations:
+class HomogeneousEquations:
     """The equations in few rows, with columns of unit length.
 
     **Arguments:**
@@ -37,7 +37,9 @@ class Equations:
     norms: np.ndarray
 
 
-def compress(equations: np.ndarray, inertia: np.ndarray, masses: np.ndarray) -> Equations:
+def compress(
+    equations: np.ndarray, inertia: np.ndarray, masses: np.ndarray
+) -> HomogeneousEquations:
     """Many rows as few, with the same lengths and angles.
 
     **Arguments:**
@@ -47,16 +49,16 @@ def compress(equations: np.ndarray, inertia: np.ndarray, masses: np.ndarray) -> 
 
     **Returns:**
 
-    `Equations`.
+    `HomogeneousEquations`.
     """
     norms = np.linalg.norm(equations, axis=0)
     norms = np.where(norms > 1e-12 * np.max(norms), norms, 0.0)
     scaled = [x / np.where(norms > 0, norms, 1.0) for x in (equations, inertia)]
     whole, part = (np.asarray(np.linalg.qr(x, mode="r")) for x in scaled)
-    return Equations(whole, part, masses, norms)
+    return HomogeneousEquations(whole, part, masses, norms)
 
 
-def candidate_supports(equations: Equations, most: int = 6) -> list[np.ndarray]:
+def candidate_supports(equations: HomogeneousEquations, most: int = 6) -> list[np.ndarray]:
     """Sets of columns that may be the law, the smallest first.
 
     **Arguments:**
@@ -87,7 +89,7 @@ def candidate_supports(equations: Equations, most: int = 6) -> list[np.ndarray]:
     return [columns for _, _, columns in sorted(steepest, key=lambda jump: jump[1])]
 
 
-def find_law(equations: Equations, support: np.ndarray) -> tuple[np.ndarray, float]:
+def find_law(equations: HomogeneousEquations, support: np.ndarray) -> tuple[np.ndarray, float]:
     """The coefficients of the law, and the part of its inertia that it leaves unexplained.
 
     **Arguments:**
@@ -104,8 +106,8 @@ def find_law(equations: Equations, support: np.ndarray) -> tuple[np.ndarray, flo
     return law / np.where(norms > 0, norms, 1.0), left
 
 
-def _law(equations: Equations, support: np.ndarray) -> tuple[np.ndarray, float]:
-    """The forces explain what they can of each mass; of the rest the least, in units of inertia."""
+def _law(equations: HomogeneousEquations, support: np.ndarray) -> tuple[np.ndarray, float]:
+    """The forces explain what they can of each mass; the smallest rest, in units of inertia."""
     is_mass = equations.masses[support]
     mass, force = (equations.whole[:, support[which]] for which in (is_mass, ~is_mass))
     left, values, right = np.linalg.svd(force, full_matrices=False)
@@ -123,7 +125,7 @@ def _law(equations: Equations, support: np.ndarray) -> tuple[np.ndarray, float]:
     return law, float(parts[-1])
 
 
-def _price(equations: Equations, support: np.ndarray, law: np.ndarray) -> np.ndarray:
+def _price(equations: HomogeneousEquations, support: np.ndarray, law: np.ndarray) -> np.ndarray:
     """By how much the square of what is left would grow without each column, nearly."""
     _, values, right = np.linalg.svd(equations.whole[:, support], full_matrices=False)
     spread = np.sum((right / np.maximum(values, 1e-14)[:, None]) ** 2, axis=0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mbdnode.identification.regression import Pieces
+from mbdnode.identification.regression import Chunks
 from mbdnode.models import AbstractRateModel
 from mbdnode.models.library import Forces, Known
 from mbdnode.training.rows import Noise, Rows
@@ -27,7 +27,7 @@ class Problem:
     - `structure`: a family of candidates, or "chosen" for all of them.
     - `known`: what of the system need not be learned.
     - `forces`: whether what the inputs do is learned, or added.
-    - `pieces`: of the data that do not fit in memory together; None where they do.
+    - `chunks`: of the data that do not fit in memory together; None where they do.
     - `estimated`: the coordinates whose rates were estimated and not measured, by number.
     """
 
@@ -40,7 +40,7 @@ class Problem:
     structure: str = "chosen"
     known: Known = "nothing"
     forces: Forces = "inputs"
-    pieces: Pieces | None = None
+    chunks: Chunks | None = None
     estimated: tuple[int, ...] = ()
 
     @property
@@ -49,10 +49,10 @@ class Problem:
         return ~np.isin(np.arange(len(self.noise.s)), self.estimated)
 
 
-def pieces_of(problem: Problem, rows: Rows) -> Pieces | None:
-    """All pieces of the data, for the last fit; None for fits to what was not held out."""
-    # What was held out was a part of the first piece, in whose place are rows of no weight.
-    return problem.pieces if bool(np.all(np.asarray(rows.weight) > 0)) else None
+def chunks_of(problem: Problem, rows: Rows) -> Chunks | None:
+    """All chunks of the data, for the last fit; None for fits to what was not held out."""
+    # What was held out was a part of the first chunk, in whose place are rows of no weight.
+    return problem.chunks if bool(np.all(np.asarray(rows.weight) > 0)) else None
 
 
 @dataclass(frozen=True)

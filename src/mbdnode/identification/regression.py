@@ -10,9 +10,9 @@ data, its acceleration was off by that much over the step,
 and the fit is repeated. Each round shrinks what is left by about the square of the step over the
 time in which the accelerations change.
 
-Data comes in pieces, which need not fit in memory together: of each only the triangular factor is
-kept, and a round is one pass over them. A piece of a hundred thousand rows is a few megabytes, but
-its values of two thousand functions are two gigabytes, so large pieces are taken in parts.
+Data comes in chunks, which need not fit in memory together: of each only the triangular factor is
+kept, and a round is one pass over them. A chunk of a hundred thousand rows is a few megabytes, but
+its values of two thousand functions are two gigabytes, so large chunks are taken in parts.
 """
 
 from collections.abc import Callable, Iterator
@@ -77,18 +77,18 @@ def triangle(block: np.ndarray) -> np.ndarray:
 _ROUNDS = 20
 _NEGLIGIBLE = 1e-13
 
-Pieces = Callable[[], Iterator[Rows]]
+Chunks = Callable[[], Iterator[Rows]]
 
 
 def regress(
-    model: Library, pieces: Pieces, *, ridge: float, integrator: Any, noise: Noise
+    model: Library, chunks: Chunks, *, ridge: float, integrator: Any, noise: Noise
 ) -> Library:
     """The library with the coefficients of least squares.
 
     **Arguments:**
 
     - `model`: whose functions.
-    - `pieces`: gives the training data, piece by piece, as often as it is called.
+    - `chunks`: gives the training data, chunk by chunk, as often as it is called.
     - `ridge`: on the random features, in units of a column's own length.
     - `integrator`: whose steps correct the accelerations.
     - `noise`: of the data; where it matters, the equations are taken in integral form.
@@ -97,7 +97,7 @@ def regress(
 
     The model.
     """
-    first = next(pieces())
+    first = next(chunks())
     unit, period = spread_of_accelerations(first), samples_per_period(first)
     model = _scaled(model, first, noise)
     weights = np.zeros(model.network.weights.shape[1])
@@ -105,7 +105,7 @@ def regress(
     solver = _Solver(weights)
 
     def parts() -> Iterator[Rows]:
-        for rows in pieces():
+        for rows in chunks():
             yield from parts_of(rows, weights.size)
 
     def solved(fitted: Library | None) -> tuple[Library, float]:
@@ -124,14 +124,14 @@ def regress(
     fitted, _ = solved(None)
     if noise.matters:
         return fitted
-    best, least = fitted, np.inf
+    best, smallest = fitted, np.inf
     for _ in range(_ROUNDS):
         # A model that blows up within a step misses by infinity, and is not corrected further.
         with np.errstate(over="ignore", invalid="ignore"):
             corrected, size = solved(fitted)
-        if not size < 0.5 * least:
-            return fitted if size < least else best
-        best, least, fitted = fitted, size, corrected
+        if not size < 0.5 * smallest:
+            return fitted if size < smallest else best
+        best, smallest, fitted = fitted, size, corrected
     return best
 
 
@@ -177,7 +177,7 @@ def _targets(
 class _Solver:
     """Least squares with the same columns again and again.
 
-    A single piece is factored once. Of several, which may not fit in memory together, only the
+    A single chunk is factored once. Of several, which may not fit in memory together, only the
     triangular factor of columns and targets side by side is kept.
     """
 
@@ -187,12 +187,12 @@ class _Solver:
         self.begin()
 
     def begin(self) -> None:
-        """Another pass over the pieces."""
+        """Another pass over the chunks."""
         self._pieces, self._triangle, self._targets = 0, np.zeros((0, 0)), np.zeros((0, 0))
         self._first: Any = None
 
     def take(self, matrix: Callable[[], np.ndarray], targets: np.ndarray) -> None:
-        """One piece; its columns are made only if they are needed."""
+        """One chunk; its columns are made only if they are needed."""
         self._pieces += 1
         if self._pieces == 1:
             self._first, self._targets = matrix, targets
@@ -203,7 +203,7 @@ class _Solver:
         self._triangle = triangle(np.vstack([self._triangle, block]))
 
     def solution(self) -> np.ndarray:
-        """Of all pieces: one column for each column of the targets."""
+        """Of all chunks: one column for each column of the targets."""
         if self._pieces > 1:
             columns = self._triangle.shape[1] - self._targets.shape[1]
             factored = self._factor(self._triangle[:, :columns])

@@ -64,8 +64,8 @@ _ACCURATE = 3e-4
 _NEARLY, _NEARLY_IN_NOISE = 3.0, 1.2
 _WHILE = 10
 
-# Called with what is being done ("form", "chunk"), how many are, of how many at most, and the least
-# error so far.
+# Called with what is being done ("form", "chunk"), how many are, of how many at most, and the
+# smallest error so far.
 Tell = Callable[[str, int, int, float], None]
 
 
@@ -145,10 +145,10 @@ def choose_law(
     - `structure`: one family of candidates, or "chosen" for all of them.
     - `known`: what of the system need not be learned.
     - `forces`: whether what the inputs do is learned, or added as the mechanism has it.
-    - `more`: gives further data, piece by piece, as often as it is called. The choice is made on
+    - `more`: gives further data, chunk by chunk, as often as it is called. The choice is made on
         `data` alone; what is linear in its unknowns is then fitted to all.
-    - `chunks`: how many pieces there are, the first included.
-    - `tell`: called for every candidate and every piece.
+    - `chunks`: how many chunks there are, the first included.
+    - `tell`: called for every candidate and every chunk.
 
     **Returns:**
 
@@ -170,9 +170,9 @@ def choose_law(
 
     def all_rows() -> Iterator[Rows]:
         yield rows
-        for number, piece in enumerate(more() if more is not None else (), start=2):
+        for number, chunk in enumerate(more() if more is not None else (), start=2):
             say("chunk", number, chunks)
-            yield rows_of(system, minimal, piece, accelerations=False)
+            yield rows_of(system, minimal, chunk, accelerations=False)
 
     problem = Problem(
         system,

@@ -30,7 +30,7 @@ _SEGMENT_DAMPING = 1e-2
 # Steps of computed data are fitted to round-off.
 _STEP_ITERATIONS, _STEP_TOLERANCE = 40, 1e-6
 _SHORTEST, _LONGEST, _MOST = 10, 200, 64
-_LEAST_NOISE = 1e-3
+_MIN_NOISE = 1e-3
 
 
 class ShootingSegments(eqx.Module):
@@ -59,13 +59,13 @@ def make_segments(rows: Rows, *, from_the_end: bool = False) -> ShootingSegments
     The `ShootingSegments`, no more than a fixed number, spread over the data; None if no run is
     long enough.
     """
-    pieces = runs_of(rows)
-    longest = max(last - first for first, last in pieces)
+    runs = runs_of(rows)
+    longest = max(last - first for first, last in runs)
     length = min(max(samples_per_period(rows), _SHORTEST), _LONGEST, longest)
     if from_the_end:
-        pieces = [(pieces[-1][1] - length, pieces[-1][1])]
-    begins = [i for first, last in pieces for i in range(first, last - length + 1, length)]
-    if length < 2 or pieces[0][0] < 0:
+        runs = [(runs[-1][1] - length, runs[-1][1])]
+    begins = [i for first, last in runs for i in range(first, last - length + 1, length)]
+    if length < 2 or runs[0][0] < 0:
         return None
     if len(begins) > _MOST:
         begins = [begins[i] for i in np.linspace(0, len(begins) - 1, _MOST).astype(int)]
@@ -133,7 +133,7 @@ def unit_of(segments: Rows, noise: Noise) -> np.ndarray:
     parts = []
     for values, size in ((segments.z, noise.z), (segments.s, noise.s)):
         spread = np.std(np.asarray(values), axis=(0, 1))
-        parts.append(np.maximum(size, _LEAST_NOISE * np.where(spread > 0, spread, 1.0)))
+        parts.append(np.maximum(size, _MIN_NOISE * np.where(spread > 0, spread, 1.0)))
     return np.concatenate(parts)
 
 

@@ -24,7 +24,7 @@ _AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True)
-class Windows:
+class WeakFormWindows:
     """Where windows lie, and the weights of their samples.
 
     **Arguments:**
@@ -59,7 +59,7 @@ class Windows:
         return np.concatenate(sums)
 
 
-def make_windows(rows: Rows, period: int | None = None) -> Windows:
+def make_windows(rows: Rows, period: int | None = None) -> WeakFormWindows:
     """Windows of about a fifth of a period, overlapping, each inside one run.
 
     **Arguments:**
@@ -69,7 +69,7 @@ def make_windows(rows: Rows, period: int | None = None) -> Windows:
 
     **Returns:**
 
-    The `Windows`, as long as the longest run if that is shorter.
+    The `WeakFormWindows`, as long as the longest run if that is shorter.
     """
     t, dt = np.asarray(rows.t), np.asarray(rows.dt)
     length = (period or samples_per_period(rows)) // _PER_PERIOD
@@ -86,7 +86,7 @@ def make_windows(rows: Rows, period: int | None = None) -> Windows:
     slope = -2 * _POWER * x * (1 - x**2) ** (_POWER - 1) / np.where(half > 0, half, 1.0)
     # Trapezoids: half of the interval before a sample and half of the one after it.
     width = (dt[np.maximum(index - 1, 0)] + dt[index]) / 2
-    return Windows(index, value * width, slope * width)
+    return WeakFormWindows(index, value * width, slope * width)
 
 
 def samples_per_period(rows: Rows) -> int:

@@ -1,4 +1,4 @@
-"""The catalogue: the paper's seven mechanisms, their Cartesian twins, and three more."""
+"""The catalog: the paper's seven mechanisms, their Cartesian twins, and three more."""
 
 from mbdnode.mechanisms.cart_pole import CartPole, CartPoleCartesian
 from mbdnode.mechanisms.double_pendulum import DoublePendulum, DoublePendulumCartesian

@@ -1,6 +1,6 @@
 """A cart that carries a pole: the classic of control.
 
-The pole is a point mass `m` on a rod without mass; `theta = 0` is upright, and positive towards
+The pole is a point mass `m` on a rod without mass; `theta = 0` is upright, and positive toward
 positive `x`, so that the mass is at `(x + l sin(theta), l cos(theta))`. A force `u` pushes the
 cart:
 

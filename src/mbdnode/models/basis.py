@@ -66,7 +66,7 @@ def make_basis(
     **Arguments:**
 
     - `coordinates`: of which.
-    - `degree`: the greatest sum of the factors' own degrees.
+    - `degree`: the largest sum of the factors' own degrees.
     - `scale`: of the lengths; as they are if None.
 
     **Returns:**

@@ -20,7 +20,7 @@ from mbdnode.models.base import AbstractModel, Capability, check_capable
 from mbdnode.models.network import Activation, Initialization, Network, make_network
 from mbdnode.multibody import AbstractForecaster, AbstractNamed, Coordinate, Input, Parameter
 
-# How far, in spreads of the training data, a start may be from the one that was learned.
+# How far, in standard deviations of the training data, a start may be from the learned one.
 _SAME_START = 1e-6
 
 

@@ -1,7 +1,7 @@
 """Model files: safetensors, with the configuration as JSON in the header.
 
 A file holds numbers and names, and nothing in it is ever executed: the mechanism whose constraints
-the model keeps is looked up by its name in our own catalogue, made from its description as in a
+the model keeps is looked up by its name in our own catalog, made from its description as in a
 mechanism file, or given by the caller. An ensemble is one file: the header of its members and
 their number, and their arrays stacked.
 """
@@ -58,7 +58,7 @@ def load(path: str | os.PathLike, system: AbstractNamed | None = None) -> Any:
     **Arguments:**
 
     - `path`: a file that `save` wrote.
-    - `system`: the mechanism that it was made for, if that is not one of our catalogue.
+    - `system`: the mechanism that it was made for, if that is not one of our catalog.
 
     **Returns:**
 
@@ -143,7 +143,7 @@ def _blank(
         if header.get("mechanism") not in list(MECHANISMS):
             raise UserError(
                 f"{path} was made for the mechanism {header.get('class')!r}, which is not in the "
-                "catalogue. Pass it as load(path, system=...)."
+                "catalog. Pass it as load(path, system=...)."
             )
         system = get_mechanism(header["mechanism"])
     blank = kind.for_system(system, **{name: getattr(config, name) for name in names})

@@ -6,7 +6,7 @@ has accelerations of the form
     a = g(q) + D(q) v + Gamma(q)[v, v] + G(q) u,
 
 with functions of the configuration that are expanded in a basis: linear in the unknowns. Beside
-it may stand tanh features with drawn weights, of the whole state, for what this form cannot say.
+it may stand random features of the whole state (tanh), for what this form cannot say.
 
 What is known of the system can be given: with its mass the same form is that of the forces, and
 with the whole mechanism that of the forces that it lacks. With `forces="added"` the inputs act as
@@ -63,8 +63,8 @@ class LibraryConfig:
     - `known`: "nothing"; the "mass" of the system, whose forces are then learned; or the whole
         "mechanism", whose missing forces are. The last two are for systems without constraints.
     - `forces`: "inputs" learns what the inputs do, "added" takes it from the mechanism.
-    - `features`: how many drawn features.
-    - `scale`: how steep these are, in spreads of the training data.
+    - `features`: how many random features.
+    - `scale`: how steep these are, in standard deviations of the training data.
     """
 
     degree: int = 1
@@ -123,7 +123,7 @@ class Library(AbstractRateModel):
         **Arguments:**
 
         - `system`: gives the names and the constraints.
-        - `seed`: of the drawn features.
+        - `seed`: of the random features.
         - `lengths`: their origins and units; as they are if not given.
         - `settings`: fields of `LibraryConfig`.
 
@@ -165,7 +165,7 @@ class Library(AbstractRateModel):
         )
 
     def states(self, z, s, u) -> Float[Array, " states"]:
-        """What the drawn features read, before scaling."""
+        """What the random features read, before scaling."""
         parts = []
         for position, index in enumerate(self.minimal):
             angle = self.coordinates[index].is_angle

@@ -8,24 +8,24 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mbdnode.report.scene import Scene, Summary, draw_case, draw_overview, summarize
-    from mbdnode.report.style import save
+    from mbdnode.report.scene import RolloutSummary, Scene, draw_case, draw_overview, summarize
+    from mbdnode.report.style import save_figure
 
 _HOMES = {
     "Scene": "scene",
-    "Summary": "scene",
+    "RolloutSummary": "scene",
     "draw_case": "scene",
     "draw_overview": "scene",
-    "save": "style",
+    "save_figure": "style",
     "summarize": "scene",
 }
 
 __all__ = [
+    "RolloutSummary",
     "Scene",
-    "Summary",
     "draw_case",
     "draw_overview",
-    "save",
+    "save_figure",
     "summarize",
 ]
 

@@ -51,7 +51,7 @@ def save_animation(
     count = int(np.clip(lasts * _RATE, 2, min(_MOST_FRAMES, max(len(t), 2))))
     moments = np.linspace(t[0], t[-1], count)
     rows = np.clip(np.searchsorted(t, moments), 0, len(t) - 1)
-    figure, axes = make_stage(view_of(drawing, q[rows], mu), title="")
+    figure, axes = make_stage(stage_view(drawing, q[rows], mu), title="")
     draw_ground(axes, drawing, q, mu)
     still, frames = set(axes.get_children()), []
     for row in rows:
@@ -74,7 +74,7 @@ def parameter_values(
     return {name: float(value) for name, value in mu.items()}
 
 
-def view_of(drawing: Drawing, q: np.ndarray, mu: Mapping[str, float]) -> np.ndarray:
+def stage_view(drawing: Drawing, q: np.ndarray, mu: Mapping[str, float]) -> np.ndarray:
     """The lower left and upper right of all poses, with some room."""
     corners = [point for shape in drawing.ground(q, mu) for point in shape.corners()]
     for state in q:

@@ -19,7 +19,17 @@ from mbdnode.mechanisms import (
 )
 from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.multibody import AbstractSystem
-from mbdnode.report.shapes import Block, Bob, Damper, Ground, Joint, Rod, Shape, Spring, TimeArrow
+from mbdnode.report.shapes import (
+    BlockShape,
+    Bob,
+    DamperShape,
+    Ground,
+    JointShape,
+    Rod,
+    Shape,
+    SpringShape,
+    TimeArrow,
+)
 from mbdnode.report.style import COLORS
 
 BLUE, ORANGE, GREEN = COLORS[:3]
@@ -69,7 +79,7 @@ def _point(values: np.ndarray) -> tuple[float, float]:
 def _ceiling(size: float) -> list[Shape]:
     return [
         Ground((0.28 * size, 0.0), (-0.28 * size, 0.0), 0.07 * size),
-        Joint((0.0, 0.0), 0.035 * size, fixed=True),
+        JointShape((0.0, 0.0), 0.035 * size, fixed=True),
     ]
 
 
@@ -102,9 +112,9 @@ def _cart_pole(q: np.ndarray, mu: Parameters) -> list[Shape]:
     return [
         Bob((x - 0.24 * size, -0.28 * size), wheel, GREEN),
         Bob((x + 0.24 * size, -0.28 * size), wheel, GREEN),
-        Block((x, -0.1 * size), 0.86 * size, 0.32 * size, GREEN),
+        BlockShape((x, -0.1 * size), 0.86 * size, 0.32 * size, GREEN),
         Rod((x, 0.0), tip),
-        Joint((x, 0.0), 0.05 * size),
+        JointShape((x, 0.0), 0.05 * size),
         Bob(tip, 0.1 * size, ORANGE),
     ]
 
@@ -126,11 +136,11 @@ def _slider_crank(q: np.ndarray, mu: Parameters) -> list[Shape]:
     pin = (size * float(np.cos(q[2])), size * float(np.sin(q[2])))
     slider = (float(q[6]), float(q[7]))
     return [
-        Block(slider, 0.62 * size, 0.4 * size, GREEN),
+        BlockShape(slider, 0.62 * size, 0.4 * size, GREEN),
         Rod((0.0, 0.0), pin, color=BLUE, width=4.0),
         Rod(pin, slider, color=ORANGE, width=3.0),
-        Joint(pin, 0.07 * size),
-        Joint(slider, 0.07 * size),
+        JointShape(pin, 0.07 * size),
+        JointShape(slider, 0.07 * size),
     ]
 
 
@@ -139,7 +149,7 @@ def _slider_crank_ground(q: np.ndarray, mu: Parameters) -> list[Shape]:
     left, right = mu["r"] - mu["l"], mu["r"] + mu["l"]
     return [
         Ground((left - 0.45 * size, floor), (right + 0.45 * size, floor), 0.12 * size),
-        Joint((0.0, 0.0), 0.09 * size, fixed=True),
+        JointShape((0.0, 0.0), 0.09 * size, fixed=True),
     ]
 
 
@@ -168,11 +178,11 @@ def _mass_row(masses: tuple[str, ...], relaxed: float, track: float, damped: boo
         for place, width, color in zip(centers + q, widths, COLORS, strict=False):
             right = float(place - width / 2)
             level = 0.7 * low if damped else 0.5 * low
-            shapes.append(Spring((left, level), (right, level), 0.36 * low))
+            shapes.append(SpringShape((left, level), (right, level), 0.36 * low))
             if damped:
-                shapes.append(Damper((left, 0.25 * low), (right, 0.25 * low), 0.3 * low))
+                shapes.append(DamperShape((left, 0.25 * low), (right, 0.25 * low), 0.3 * low))
             middle = (float(place), float(width / 2))
-            shapes.append(Block(middle, float(width), float(width), color))
+            shapes.append(BlockShape(middle, float(width), float(width), color))
             left = float(place + width / 2)
         return shapes
 

@@ -99,7 +99,7 @@ def _column(values: np.ndarray) -> Column:
 
 
 def _short(value: float) -> float:
-    """Thousandths of a metre are less than a pixel."""
+    """Thousandths of a meter are less than a pixel."""
     return round(value, 3) + 0.0
 
 

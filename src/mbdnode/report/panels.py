@@ -102,7 +102,9 @@ def moving(mechanism: AbstractMechanism, truth: Trajectory) -> list[Coordinate]:
     return found or list(mechanism.coordinates)
 
 
-def pieces(t: np.ndarray, train_end_s: float) -> Iterator[tuple[np.ndarray, Literal["--", ":"]]]:
+def training_and_test(
+    t: np.ndarray, train_end_s: float
+) -> Iterator[tuple[np.ndarray, Literal["--", ":"]]]:
     """The rows inside and after the training range, each with its style."""
     inside = t <= train_end_s * (1 + 1e-9)
     if train_end_s > 0:
@@ -130,7 +132,7 @@ def draw_over_time(
     t = both.truth["t"]
     for name, color in zip(names, colors_for(names), strict=True):
         axes.plot(t, both.truth[name], color=color, linewidth=2.2 * width, alpha=0.32)
-        for rows, style in pieces(t, train_end_s):
+        for rows, style in training_and_test(t, train_end_s):
             axes.plot(t[rows], both.found[name][rows], style, color=color, linewidth=width)
     keep_in_view(axes.set_ylim, [both.truth[name] for name in names])
     time_axis(axes, t, train_end_s)
@@ -144,7 +146,7 @@ def draw_portrait(
     x, w = both.found[coordinate.name], both.found[coordinate.rate]
     fold = coordinate.is_angle and float(np.max(np.abs(q))) > np.pi
     axes.plot(*folded(q, v, fold), color=color, linewidth=3.2, alpha=0.32)
-    for rows, style in pieces(both.truth["t"], train_end_s):
+    for rows, style in training_and_test(both.truth["t"], train_end_s):
         axes.plot(*folded(x[rows], w[rows], fold), style, color=color, linewidth=1.4)
     axes.plot(q[:1], v[:1], "o", color=color, markersize=4, zorder=5)
     keep_in_view(axes.set_xlim, [np.array([-np.pi, np.pi]) / 1.4 if fold else q])

@@ -22,8 +22,8 @@ from mbdnode.report import animation
 from mbdnode.report.drawings import Drawing, Parameters
 from mbdnode.report.planar_layout import Layout, layout_of, place
 from mbdnode.report.shapes import Bob, Ground, Line, Plate, Point, Rod, Shape
-from mbdnode.report.shapes import Joint as Pin
-from mbdnode.report.shapes import Spring as Coil
+from mbdnode.report.shapes import JointShape as Pin
+from mbdnode.report.shapes import SpringShape as Coil
 from mbdnode.report.style import COLORS, INK, SHADE, styled
 
 # Parts of the mechanism's size.
@@ -295,7 +295,7 @@ def draw_mechanism(
     """
     drawing, mu = planar_drawing(mechanism), animation.parameter_values(mechanism, parameters)
     q = np.asarray(q, float)
-    view = animation.view_of(drawing, q[None], mu)
+    view = animation.stage_view(drawing, q[None], mu)
     figure, axes = animation.make_stage(view, title=mechanism.description.name)
     animation.draw_ground(axes, drawing, q[None], mu)
     animation.draw_parts(axes, drawing, q, mu)

@@ -19,7 +19,7 @@ from mbdnode.errors import UserError
 from mbdnode.evaluation import energy, energy_drift
 from mbdnode.multibody import AbstractMechanism, Coordinate, constraint_counts, resolve_parameters
 from mbdnode.report.drawings import find_drawing
-from mbdnode.report.shapes import Joint
+from mbdnode.report.shapes import JointShape
 from mbdnode.report.style import INK, MUTED, SHADE, new_figure, styled, symbol
 from mbdnode.trajectory import Trajectory
 
@@ -51,7 +51,7 @@ def draw_scenery(
         _draw_path(axes, path, color)
     for number, moment in enumerate(_moments(len(q), drawing.poses)):
         for shape in drawing.parts(q[moment], mu):
-            if not isinstance(shape, Joint):  # A pin that shows through a ghost is clutter.
+            if not isinstance(shape, JointShape):  # A pin that shows through a ghost is clutter.
                 shape.draw(axes, 0.14 + 0.03 * number, _GHOSTS)
     for level, shape in enumerate(drawing.parts(q[-1], mu), _POSE):
         shape.draw(axes, 1.0, level)
@@ -68,7 +68,7 @@ def _moments(count: int, poses: int) -> list[int]:
 
 
 def _draw_path(axes: Axes, path: np.ndarray, color: str, most: int = 2_000) -> None:
-    """A line that fades towards the past."""
+    """A line that fades toward the past."""
     path = path[:: max(1, len(path) // most)]
     segments = np.stack([path[:-1], path[1:]], axis=1)
     shades = np.tile(to_rgba(color), (len(segments), 1))
@@ -166,7 +166,7 @@ def _over_time(scene: Scene, unit: str, members: Sequence[Coordinate], *, rates:
         for name in names:
             width = 1.4 if len(kept) < 5_000 else 0.7
             axes.plot(kept.t, kept[name], label=symbol(name), linewidth=width)
-        axes.set_ylabel(_labelled(names, f"{unit}/s" if rates else unit))
+        axes.set_ylabel(_labeled(names, f"{unit}/s" if rates else unit))
         _time_axis(axes, scene)
         _legend(axes)
 
@@ -181,14 +181,14 @@ def _portrait(scene: Scene, unit: str, members: Sequence[Coordinate]) -> Panel:
             q, v = _wrapped(q, v) if coordinate.is_angle else (q, v)
             (line,) = axes.plot(q, v, label=symbol(coordinate.name), linewidth=0.9)
             axes.plot(q[:1], v[:1], "o", color=line.get_color(), markersize=4)
-        axes.set_xlabel(_labelled([c.name for c in members], unit, "position"))
-        axes.set_ylabel(_labelled([c.rate for c in members], f"{unit}/s", "velocity"))
+        axes.set_xlabel(_labeled([c.name for c in members], unit, "position"))
+        axes.set_ylabel(_labeled([c.rate for c in members], f"{unit}/s", "velocity"))
         _legend(axes)
 
     return panel
 
 
-def _labelled(names: Sequence[str], unit: str, several: str = "") -> str:
+def _labeled(names: Sequence[str], unit: str, several: str = "") -> str:
     """The one name, or a word for several, with the unit."""
     word = symbol(names[0]) if len(names) == 1 else several
     return f"{word} [{unit}]".lstrip()
@@ -294,7 +294,7 @@ def draw_overview(scenes: Sequence[Scene], columns: int = 4) -> Figure:
 
 
 @dataclass(frozen=True)
-class Summary:
+class RolloutSummary:
     """The figures of one rollout, up to its last good state.
 
     **Arguments:**
@@ -332,7 +332,7 @@ def summarize(
     mechanism: AbstractMechanism,
     trajectory: Trajectory,
     parameters: Mapping[str, Any] | None = None,
-) -> Summary:
+) -> RolloutSummary:
     """Sum up a rollout.
 
     **Arguments:**
@@ -343,7 +343,7 @@ def summarize(
 
     **Returns:**
 
-    A `Summary`.
+    A `RolloutSummary`.
     """
     kept = trajectory.kept
     holonomic, nonholonomic = constraint_counts(
@@ -351,7 +351,7 @@ def summarize(
     )
     position = float(np.max(kept.position_residual)) if holonomic else None
     velocity = float(np.max(kept.velocity_residual)) if holonomic + nonholonomic else None
-    return Summary(
+    return RolloutSummary(
         rows=len(kept),
         start_s=float(kept.t[0]),
         end_s=float(kept.t[-1]),

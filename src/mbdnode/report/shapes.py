@@ -99,7 +99,7 @@ class Bob(Shape):
 
 
 @dataclass(frozen=True)
-class Block(Shape):
+class BlockShape(Shape):
     """A body drawn as a box, by its center."""
 
     at: Point
@@ -134,7 +134,7 @@ class Block(Shape):
 
 
 @dataclass(frozen=True)
-class Spring(Shape):
+class SpringShape(Shape):
     """A zigzag between two points."""
 
     start: Point
@@ -165,7 +165,7 @@ class Spring(Shape):
 
 
 @dataclass(frozen=True)
-class Damper(Shape):
+class DamperShape(Shape):
     """A dashpot along the horizontal."""
 
     start: Point
@@ -196,7 +196,7 @@ class Damper(Shape):
 
 
 @dataclass(frozen=True)
-class Joint(Shape):
+class JointShape(Shape):
     """A pin; filled when it is fixed to the ground."""
 
     at: Point

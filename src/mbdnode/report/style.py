@@ -126,7 +126,7 @@ def mark_round_off(axes: Axes) -> None:
     )
 
 
-def save(figure: Figure, path: str | Path, dpi: int = 120) -> None:
+def save_figure(figure: Figure, path: str | Path, dpi: int = 120) -> None:
     """Write a figure as PNG.
 
     **Arguments:**

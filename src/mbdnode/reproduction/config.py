@@ -105,7 +105,7 @@ def configure(
     """
     chosen = get_case(case)
     get_recipe(recipe)
-    model = trained_by(recipe)[0] if model is None else model
+    model = models_of_recipe(recipe)[0] if model is None else model
     check_trained_by(recipe, model, MODELS)
     kind, own = MODELS[model]
     integrator = None if integrator is None else integrator.lower()
@@ -138,7 +138,7 @@ def configure(
     return RunConfig(chosen.name, model, recipe, seed, settings, training, samples=chosen.samples)
 
 
-def trained_by(recipe: str) -> tuple[str, ...]:
+def models_of_recipe(recipe: str) -> tuple[str, ...]:
     """The models, by name, that come of a recipe; the usual one first."""
     return learned_by(recipe, MODELS)
 

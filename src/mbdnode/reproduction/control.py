@@ -25,7 +25,7 @@ from mbdnode.data.folders import MODEL, replace_folder
 from mbdnode.models import load
 from mbdnode.multibody import AbstractMechanism
 from mbdnode.report.animation import save_animation
-from mbdnode.report.style import save as save_figure
+from mbdnode.report.style import save_figure
 from mbdnode.reproduction.cases import CONTROL_TASKS
 from mbdnode.reproduction.cases.control_task import ControlTask, compare_with_truth
 from mbdnode.reproduction.report.trial_figures import draw_loops

@@ -26,12 +26,12 @@ from mbdnode.data.folders import open_folder as open_result
 from mbdnode.data.logs import read
 from mbdnode.errors import UserError
 from mbdnode.models import AbstractModel, save
-from mbdnode.report.style import save as save_figure
+from mbdnode.report.style import save_figure
 from mbdnode.reproduction.cases import Case, get_case
 from mbdnode.reproduction.config import RunConfig
 from mbdnode.reproduction.report.chapters import Probe
 from mbdnode.reproduction.report.comparison import Comparison, draw_comparison
-from mbdnode.reproduction.run import RunResult, check, run
+from mbdnode.reproduction.run import RunResult, check, run_case
 from mbdnode.trajectory import Trajectory
 
 CHECKPOINT, ERROR = "checkpoint.safetensors", "error.txt"
@@ -40,7 +40,7 @@ KIND = "run"
 FIRST_FILES = (CONFIG, CHECKPOINT, ERROR)
 
 
-def open_folder(path: Path, config: RunConfig, *, resume: bool) -> Path:
+def open_run_folder(path: Path, config: RunConfig, *, resume: bool) -> Path:
     """Make the folder and write the configuration.
 
     **Arguments:**
@@ -70,7 +70,7 @@ def open_folder(path: Path, config: RunConfig, *, resume: bool) -> Path:
 
 
 def read_config(path: Path) -> RunConfig:
-    """The configuration in a file that `open_folder` wrote."""
+    """The configuration in a file that `open_run_folder` wrote."""
     return from_dict(RunConfig, read_json(path))
 
 
@@ -102,8 +102,8 @@ def run_in_folder(
     The result. Ctrl-C raises `KeyboardInterrupt`; the checkpoint stays, so that the run can go on.
     """
     check(config)
-    checkpoint = open_folder(path, config, resume=resume)
-    result = run(config, report=report, checkpoint=checkpoint, resume=resume)
+    checkpoint = open_run_folder(path, config, resume=resume)
+    result = run_case(config, report=report, checkpoint=checkpoint, resume=resume)
     write_result(path, result)
     return result
 

@@ -19,7 +19,7 @@ from mbdnode.reproduction.config import (
     RunConfig,
     configure,
     integrator_of,
-    trained_by,
+    models_of_recipe,
     uses_integrator,
 )
 from mbdnode.reproduction.run import check
@@ -35,7 +35,7 @@ class Request:
 
     **Arguments:**
 
-    - `cases`, `models`: by name, in the order of the catalogues.
+    - `cases`, `models`: by name, in the order of the catalogs.
     - `recipes`: how to train, each in turn.
     - `seeds`: how many; they are 0, 1, and so on.
     - `quick`: shorten every run.
@@ -120,33 +120,33 @@ def default_models(cases: Iterable[str], recipes: Iterable[str], *, quick: bool)
 
     **Returns:**
 
-    Names, in the order of the catalogue.
+    Names, in the order of the catalog.
     """
     found = {
         model
         for case in cases
         for recipe in recipes
         for model in _models_of(CASES[case], recipe)
-        if not quick or model == trained_by(recipe)[0]
+        if not quick or model == models_of_recipe(recipe)[0]
     }
     return tuple(model for model in MODELS if model in found)
 
 
-def _known(kind: str, names: Sequence[str] | None, catalogue: Iterable[str]) -> tuple[str, ...]:
-    """The names in the catalogue's order; none of them unknown."""
-    catalogue = tuple(catalogue)
+def _known(kind: str, names: Sequence[str] | None, catalog: Iterable[str]) -> tuple[str, ...]:
+    """The names in the catalog's order; none of them unknown."""
+    catalog = tuple(catalog)
     for name in names or ():
-        if name not in catalogue:
-            raise unknown_name(kind, name, catalogue)
-    return tuple(name for name in catalogue if name in (names or ()))
+        if name not in catalog:
+            raise unknown_name(kind, name, catalog)
+    return tuple(name for name in catalog if name in (names or ()))
 
 
 def _models_of(case: Case, recipe: str) -> tuple[str, ...]:
     """What a recipe gives on a case: networks that the paper has a column for, or a law."""
     if RECIPES[recipe].finds_law:
-        return trained_by(recipe)
+        return models_of_recipe(recipe)
     columns = dict.fromkeys(column.model for column in case.hyperparameters)
-    return tuple(model for model in columns if model in trained_by(recipe))
+    return tuple(model for model in columns if model in models_of_recipe(recipe))
 
 
 def _check_something_to_run(request: Request, cases_named: bool, models_named: bool) -> None:
@@ -158,11 +158,11 @@ def _check_something_to_run(request: Request, cases_named: bool, models_named: b
     }
     wanted = set(request.models)
     for recipe in request.recipes:
-        if models_named and not wanted & set(trained_by(recipe)):
+        if models_named and not wanted & set(models_of_recipe(recipe)):
             raise UserError(
                 f"Nothing to run with the recipe {recipe!r}: {RECIPES[recipe].description}. Of "
                 f"--models {','.join(request.models)} it gives none; add "
-                f"{trained_by(recipe)[0]!r}, or leave that recipe out."
+                f"{models_of_recipe(recipe)[0]!r}, or leave that recipe out."
             )
     for case in request.cases:
         there = [model for (name, _), found in possible.items() if name == case for model in found]

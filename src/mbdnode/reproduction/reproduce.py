@@ -29,7 +29,7 @@ _FILES = (PLAN, RESULTS, RUNS, PAGE, "tables", "figures")
 
 
 @dataclass(frozen=True)
-class Place:
+class Workplace:
     """Where to run: in this process unless one of the two is given.
 
     **Arguments:**
@@ -109,7 +109,7 @@ def _read_request(path: Path) -> Request:
 
 
 def run_plan(
-    plan: Plan, left: list[PlannedRun], out: Path, place: Place, watch: Watch
+    plan: Plan, left: list[PlannedRun], out: Path, place: Workplace, watch: Watch
 ) -> dict[str, Row]:
     """Carry out what is left of a plan.
 
@@ -150,7 +150,7 @@ def _begin(plan: Plan, out: Path) -> None:
     write_json(out / PLAN, to_dict(plan.request))
 
 
-def report(plan: Plan, rows: dict[str, Row], out: Path, place: Place) -> Reproduction:
+def report(plan: Plan, rows: dict[str, Row], out: Path, place: Workplace) -> Reproduction:
     """Write results.json and the report from the folders of the runs.
 
     **Arguments:**
@@ -191,7 +191,7 @@ def result_rows(reproduction: Reproduction) -> list[Row]:
     ]
 
 
-def command_line(request: Request, place: Place, out: Path, *, resume: bool = False) -> str:
+def command_line(request: Request, place: Workplace, out: Path, *, resume: bool = False) -> str:
     """The command that asks for this, for people to copy.
 
     **Arguments:**

@@ -129,7 +129,7 @@ def check(config: RunConfig) -> Any:
     return models if len(models) > 1 else models[0]
 
 
-def run(
+def run_case(
     config: RunConfig,
     *,
     report: Callable | None = None,

@@ -28,7 +28,7 @@ class Domain(eqx.Module):
     **Arguments:**
 
     - `points`: scaled rows of the training data.
-    - `center`, `spread`: what scales them.
+    - `center`, `std`: what scales them.
     - `threshold`: a greater distance to the nearest point is outside.
     - `positions`, `velocities`: which coordinates count, by index.
     - `angles`: whether each of those positions is an angle.
@@ -36,7 +36,7 @@ class Domain(eqx.Module):
 
     points: np.ndarray
     center: np.ndarray
-    spread: np.ndarray
+    std: np.ndarray
     threshold: float
     positions: tuple[int, ...] = eqx.field(static=True)
     velocities: tuple[int, ...] = eqx.field(static=True)
@@ -56,7 +56,7 @@ class Domain(eqx.Module):
         run.require_single("distance")
         rows = features(run, self.positions, self.velocities, self.angles)
         with np.errstate(over="ignore", invalid="ignore"):  # Of a rollout that diverges.
-            scaled = (rows - self.center) / self.spread
+            scaled = (rows - self.center) / self.std
         good = np.all(np.isfinite(scaled), axis=1)
         result = np.full(len(scaled), np.nan)
         if np.any(good):
@@ -84,15 +84,15 @@ def training_domain(model: AbstractNamed, runs: Sequence[Trajectory]) -> Domain:
     angles = tuple(model.coordinates[i].is_angle for i in minimal)
     parts = [features(run, minimal, minimal, angles) for run in runs]
     rows = np.concatenate(parts)
-    center, spread = np.mean(rows, axis=0), np.std(rows, axis=0)
-    # A column that never changes has no spread: any change of it is then one of its own size.
-    still = spread <= 1e-12 * np.maximum(1.0, np.abs(center))
-    spread = np.where(still, np.maximum(1.0, np.abs(center)), spread)
-    scaled = (rows - center) / spread
+    center, std = np.mean(rows, axis=0), np.std(rows, axis=0)
+    # A column that never changes has no deviation: any change of it is then one of its own size.
+    still = std <= 1e-12 * np.maximum(1.0, np.abs(center))
+    std = np.where(still, np.maximum(1.0, np.abs(center)), std)
+    scaled = (rows - center) / std
     kept = np.unique(np.linspace(0, len(scaled) - 1, min(len(scaled), _MOST_POINTS)).astype(int))
     runs_of = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     threshold = float(np.quantile(_apart(scaled[kept], runs_of[kept]), _QUANTILE))
-    return Domain(scaled[kept], center, spread, max(threshold, 1e-9), minimal, minimal, angles)
+    return Domain(scaled[kept], center, std, max(threshold, 1e-9), minimal, minimal, angles)
 
 
 def _apart(points: np.ndarray, runs: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ from mbdnode.multibody import AbstractMechanism, AbstractSystem, resolve_paramet
 from mbdnode.report import panels
 from mbdnode.report.style import COLORS, MUTED, new_figure, styled, symbol
 from mbdnode.trajectory import Trajectory
-from mbdnode.workflow.results import FitStory, columns_of
+from mbdnode.workflow.results import FitStory, columns_by_name
 
 # More points than this cannot be told apart in a panel.
 MOST_POINTS = 2_000
@@ -44,7 +44,7 @@ def draw_run(system: AbstractSystem, run: HeldOut) -> Figure:
 
     A figure.
     """
-    truth, found = columns_of(run.truth), columns_of(run.prediction)
+    truth, found = columns_by_name(run.truth), columns_by_name(run.prediction)
     names, rows = _shown_columns(run, truth), panels.thinned(len(run.truth), MOST_POINTS)
     figure, places = _grid(len(names), 1.75)
     for number, (axes, name) in enumerate(zip(places, names, strict=True)):
@@ -54,7 +54,7 @@ def draw_run(system: AbstractSystem, run: HeldOut) -> Figure:
         if name not in run.truth.inputs:
             axes.plot(t, found[name][rows], **_PREDICTION)
         panels.keep_in_view(axes.set_ylim, _with_room(truth[name]))
-        axes.set_ylabel(labelled(system, name))
+        axes.set_ylabel(labeled(system, name))
         panels.panel_title(axes, number, "input" if name in run.truth.inputs else "")
         panels.time_axis(axes, t, 0.0)
     _finish_times(figure, places, [run])
@@ -172,7 +172,7 @@ def shade_outside(axes: Axes, run: HeldOut) -> None:
     # What was not predicted lies nowhere.
     beyond = np.asarray(run.outside, bool) & (np.arange(len(t)) < count)
     shares = np.add.reduceat(beyond.astype(float), starts) / np.diff(np.append(starts, len(t)))
-    # A row stands for the time halfway to its neighbours.
+    # A row stands for the time halfway to its neighbors.
     edges = np.concatenate([t[:1], (t[starts[1:] - 1] + t[starts[1:]]) / 2, t[-1:]])
     cuts = [0, *(np.flatnonzero(np.diff(shares)) + 1), len(shares)]
     spans = [(a, b) for a, b in pairwise(cuts) if shares[a] > 0]
@@ -189,7 +189,7 @@ def shade_outside(axes: Axes, run: HeldOut) -> None:
         axes.axvline(float(t[max(count - 1, 0)]), **_END)
 
 
-def labelled(system: AbstractSystem, name: str) -> str:
+def labeled(system: AbstractSystem, name: str) -> str:
     """A column's symbol, with its unit where it has one."""
     units = {c.name: c.unit for c in system.coordinates}
     units |= {c.rate: f"{c.unit}/s" for c in system.coordinates if c.unit}

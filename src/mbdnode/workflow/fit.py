@@ -142,7 +142,7 @@ class Fitted:
         }
 
 
-def prepare(
+def read_and_check(
     config: FitConfig, *, report: Callable[[int, int | None], None] | None = None
 ) -> Prepared:
     """Read the logs, and check everything that can be checked before training.
@@ -253,12 +253,12 @@ def _varied(data: Dataset) -> tuple[str, ...]:
     )
 
 
-def carry_out(prepared: Prepared, *, report: Callable | None = None) -> Fitted:
+def fit_and_score(prepared: Prepared, *, report: Callable | None = None) -> Fitted:
     """Train, and judge by what was held out.
 
     **Arguments:**
 
-    - `prepared`: as `prepare` made it.
+    - `prepared`: as `read_and_check` made it.
     - `report`: as for `fit` and `identify`.
 
     **Returns:**

@@ -151,7 +151,7 @@ def _write_domain(path: Path, domain: Domain) -> None:
         content,
         points=domain.points,
         center=domain.center,
-        spread=domain.spread,
+        std=domain.std,
         threshold=domain.threshold,
         positions=np.array(domain.positions, int),
         velocities=np.array(domain.velocities, int),
@@ -200,7 +200,7 @@ def _read_domain(path: Path) -> Domain:
         domain = Domain(
             np.asarray(arrays["points"], float),
             np.asarray(arrays["center"], float),
-            np.asarray(arrays["spread"], float),
+            np.asarray(arrays["std"], float),
             float(arrays["threshold"]),
             tuple(map(int, arrays["positions"])),
             tuple(map(int, arrays["velocities"])),

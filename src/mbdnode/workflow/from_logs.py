@@ -7,7 +7,7 @@ from typing import Any
 from mbdnode.data.folders import check_folder
 from mbdnode.data.logs.columns_file import load_columns
 from mbdnode.workflow.config import FitConfig
-from mbdnode.workflow.fit import Fitted, carry_out, prepare
+from mbdnode.workflow.fit import Fitted, fit_and_score, read_and_check
 from mbdnode.workflow.folder import KIND, write_folder
 
 Files = str | Path | Sequence[str | Path]
@@ -37,7 +37,7 @@ def fit_logs(
     - `out`: the folder, which is new, empty, or that of an earlier fit.
     - `columns`: the columns' roles, as arguments of `mbdnode.read` by name; or a TOML file of them,
         such as `mbdnode inspect LOG --write FILE` makes.
-    - `mechanism`: a TOML file, `module:name` of one in Python, or a name of the catalogue; empty
+    - `mechanism`: a TOML file, `module:name` of one in Python, or a name of the catalog; empty
         for a system that is known by its logs alone.
     - `model`, `recipe`: by name; the recipe's own model if none is named.
     - `holdout`: the fraction of the runs that is held out (of a single run, of its end), or files.
@@ -62,7 +62,7 @@ def fit_logs(
     }
     roles = dict(columns) if isinstance(columns, Mapping) else load_columns(Path(columns))
     config = FitConfig(logs=_names(logs), columns=roles, **given)
-    fitted = carry_out(prepare(config), report=report)
+    fitted = fit_and_score(read_and_check(config), report=report)
     write_folder(path, fitted, _call(config, path))
     return fitted
 

@@ -82,12 +82,12 @@ def open_stream(
         0.0 if held_out else fraction,
         seed,
         gap=_WINDOW,
-        identities=[tuple(pieces) for pieces in stream.identities.values()],
+        identities=[tuple(segments) for segments in stream.identities.values()],
     )
     # A copy of a held-out run under another name is held out too.
     known = {rows_identity(run.t, run.q, run.u) for _, run, _ in runs}
-    pieces = list(stream.identities.values())
-    spans = [span for span in spans if pieces[span.run][span.piece] not in known]
+    segments = list(stream.identities.values())
+    spans = [span for span in spans if segments[span.run][span.segment] not in known]
     learned, judged = (_windows_in(stream, spans, held) for held in (False, True))
     if not learned or (fraction > 0 and not held_out and not judged):
         raise UserError(
@@ -113,10 +113,10 @@ def _stream(files: Sequence[Path], columns: dict[str, Any], report: Any = None) 
 
 def _windows_in(stream: LogStream, spans: Sequence[Span], held_out: bool) -> list[int]:
     """The windows of which all rows are on one side."""
-    sides = {(span.run, span.piece): span for span in spans if span.held_out == held_out}
+    sides = {(span.run, span.segment): span for span in spans if span.held_out == held_out}
     found = []
     for number, place in enumerate(stream.places):
-        span = sides.get((place.run, place.piece))
+        span = sides.get((place.run, place.segment))
         if span and span.first <= place.first and place.first + _WINDOW <= span.last:
             found.append(number)
     return found
@@ -139,7 +139,7 @@ def _stretches(stream: LogStream, windows: Sequence[int]) -> tuple[NamedRun, ...
         place, last = stream.places[i], stream.places[groups[-1][-1]] if groups else None
         follows = (
             last is not None
-            and (last.run, last.piece) == (place.run, place.piece)
+            and (last.run, last.segment) == (place.run, place.segment)
             and place.first <= last.first + _WINDOW
         )
         if follows and len(groups[-1]) < _LONGEST:

@@ -123,7 +123,9 @@ def _still(story: FitStory, run: HeldOut) -> Figure:
     mu = animation.parameter_values(story.system, story.parameters)
     last = max(predicted_rows(run.prediction) - 1, 0)
     q, truth = np.asarray(run.prediction.q)[last], np.asarray(run.truth.q)
-    figure, axes = animation.make_stage(animation.view_of(drawing, truth[[0, last]], mu), title="")
+    figure, axes = animation.make_stage(
+        animation.stage_view(drawing, truth[[0, last]], mu), title=""
+    )
     animation.draw_ground(axes, drawing, truth, mu)
     animation.draw_parts(axes, drawing, q, mu)
     return figure

@@ -45,7 +45,7 @@ class FitStory:
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
-def columns_of(run: Trajectory) -> dict[str, np.ndarray]:
+def columns_by_name(run: Trajectory) -> dict[str, np.ndarray]:
     """All columns by name, by NumPy: a program compiled for every length would take long."""
     parts = [np.asarray(part) for part in (run.t, run.q, run.v, run.u)]
     return dict(zip(run.columns, np.column_stack(parts).T, strict=True))

@@ -28,7 +28,7 @@ def find_system(name: str) -> AbstractSystem:
     **Arguments:**
 
     - `name`: a TOML file, `module:name` for a class or an instance in Python, or a name from our
-        catalogue such as "slider-crank".
+        catalog such as "slider-crank".
 
     **Returns:**
 
@@ -42,7 +42,7 @@ def find_system(name: str) -> AbstractSystem:
     if not (module and colon and attribute):
         raise UserError(
             f"--mechanism is {name!r}; give a file such as crank.toml, module:name for one in "
-            f"Python, or a name of the catalogue: {', '.join(MECHANISMS)}."
+            f"Python, or a name of the catalog: {', '.join(MECHANISMS)}."
         )
     return _imported(module, attribute)
 

@@ -229,7 +229,7 @@ def test_a_mutilated_log_is_refused_with_a_reason_or_read_rightly(tmp_path, name
         else:
             # All that `read` does before it makes arrays of JAX, which takes most of its time.
             reader = Reader(make_request(path, **ROLES, gaps=gaps))
-            runs = [piece for piece, _ in reader.pieces()]
+            runs = [segment for segment, _ in reader.segments()]
             summary = Summary(tuple(reader.runs), tuple(reader.notes))
         tables = [np.column_stack([np.asarray(x) for x in (r.t, r.q, r.v, r.u)]) for r in runs]
     except ValueError as error:

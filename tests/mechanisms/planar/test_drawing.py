@@ -10,7 +10,7 @@ from mbdnode.mechanisms.planar import from_text, read_mechanism
 from mbdnode.multibody import resolve_parameters
 from mbdnode.report.drawings import find_drawing
 from mbdnode.report.planar_drawing import draw_mechanism, save_picture
-from mbdnode.report.shapes import Bob, Ground, Joint, Plate, Rod, Spring
+from mbdnode.report.shapes import Bob, Ground, JointShape, Plate, Rod, SpringShape
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "mechanisms"
 
@@ -37,9 +37,9 @@ def test_a_four_bar_is_three_bars_between_four_pins():
     np.testing.assert_allclose(ends[0], [[0, 0], [0, 0.4]], atol=1e-12)
     np.testing.assert_allclose(ends[1], [[0, 0.4], [0.9, 0.4]], atol=1e-12)
     np.testing.assert_allclose(ends[2], [[1, 0], [1, 0.8]], atol=1e-12)
-    assert [pin.fixed for pin in of_kind(parts, Joint)] == [True, False, False, True]
+    assert [pin.fixed for pin in of_kind(parts, JointShape)] == [True, False, False, True]
     ground = drawing.ground(q[None], mu)
-    assert {pin.at for pin in of_kind(ground, Joint)} == {(0.0, 0.0), (1.0, 0.0)}
+    assert {pin.at for pin in of_kind(ground, JointShape)} == {(0.0, 0.0), (1.0, 0.0)}
     assert len(of_kind(ground, Ground)) == 2
     (trace,) = drawing.traces(np.zeros(1), q[None], mu)
     np.testing.assert_allclose(trace, [[0.45, 0.4]])
@@ -54,7 +54,7 @@ def test_plates_blocks_wheels_and_springs_are_drawn():
     hub = q[6:8] + 0.05 * np.array([-np.sin(0.4), np.cos(0.4)])
     np.testing.assert_allclose(wheel.at, hub, atol=1e-12)
     assert len(of_kind(parts, Plate)) >= 2  # the cart, and its block
-    (coil,) = of_kind(parts, Spring)
+    (coil,) = of_kind(parts, SpringShape)
     np.testing.assert_allclose((coil.start, coil.end), [[3, 1], q[6:8]], atol=1e-12)
     rods = [sorted([rod.start, rod.end]) for rod in of_kind(parts, Rod)]
     link = q[[[0, 1], [3, 4]]] + np.array([[0.2, 0.0], [-0.3, 0.0]])

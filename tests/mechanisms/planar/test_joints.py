@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbdnode.mechanisms.planar import analyse, from_text
+from mbdnode.mechanisms.planar import analyze, from_text
 from mbdnode.multibody import choose_partition, position_residual, resolve_parameters
 
 BODIES = """
@@ -134,7 +134,7 @@ angle = "90 deg"
 
 def test_a_redundant_constraint_is_found_and_named():
     table = from_text(TABLE)
-    found = analyse(table)
+    found = analyze(table)
     assert found.degrees_of_freedom == 1
     assert len(found.constraints) == 12
     (redundancy,) = found.redundant
@@ -152,14 +152,14 @@ def test_a_redundant_constraint_is_found_and_named():
 def test_without_the_third_bar_nothing_is_redundant():
     two = TABLE[: TABLE.index("[bodies.middle]")] + TABLE[TABLE.index("[bodies.right]") :]
     start, end = two.index("[joints.middle_foot]"), two.index("[joints.right_foot]")
-    found = analyse(from_text(two[:start] + two[end:]))
+    found = analyze(from_text(two[:start] + two[end:]))
     assert found.degrees_of_freedom == 1
     assert found.redundant == ()
 
 
 def test_a_welded_and_pinned_body_has_no_freedom():
     weld = '[joints.weld]\ntype = "fixed"\nbodies = ["ground", "a"]\npoints = [[1, 2], [0, 0]]\n'
-    found = analyse(from_text(f"[bodies.a]\ncenter = [0.9, 2.1]\n{weld}angle = '90 deg'\n"))
+    found = analyze(from_text(f"[bodies.a]\ncenter = [0.9, 2.1]\n{weld}angle = '90 deg'\n"))
     assert found.degrees_of_freedom == 0
     assert found.independent == ()
     np.testing.assert_allclose(found.state.q, [1.0, 2.0, np.pi / 2], atol=1e-15)

@@ -10,7 +10,7 @@ import mbdnode as mbd
 from mbdnode.mechanisms.planar import (
     PlanarKinematics,
     PlanarMechanism,
-    analyse,
+    analyze,
     from_dict,
     from_text,
 )
@@ -27,7 +27,7 @@ def crank():
 
 @pytest.fixture(scope="module")
 def found(crank):
-    return analyse(crank, {"theta1": 0.5, "theta1_dot": 2.0})
+    return analyze(crank, {"theta1": 0.5, "theta1_dot": 2.0})
 
 
 def test_it_is_assembled_and_its_freedom_found(crank, found):

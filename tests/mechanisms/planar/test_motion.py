@@ -100,7 +100,7 @@ def test_a_parallelogram_keeps_to_its_branch_through_the_change_points(parallelo
     angle = 1.15 + 2.0 * t + torque / inertia * t**2 / 2
     assert angle[-1] > 6 * np.pi  # through at least six flat positions
     # Near a flat position round-off is divided by the cube of the sine at the nearest stage of a
-    # step, as in the catalogue's parallelogram; here that is no less than 0.003.
+    # step, as in the catalog's parallelogram; here that is no less than 0.003.
     for name, expected in (("crank", angle), ("rocker", angle), ("coupler", 0 * angle)):
         np.testing.assert_allclose(run[f"{name}_angle"], expected, rtol=0, atol=1e-6)
     assert float(run.position_residual.max()) <= 1e-14

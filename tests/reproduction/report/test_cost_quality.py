@@ -15,11 +15,11 @@ from mbdnode.reproduction.report.chapters import Entry
 from mbdnode.reproduction.report.cost_figures import draw_costs, make_cost_plots
 from mbdnode.reproduction.report.cost_study import (
     cost_table,
+    cost_view,
     find_front,
     gather_costs,
     stairs,
     sum_up,
-    view_of,
 )
 from mbdnode.reproduction.report.palette import make_palette
 
@@ -103,8 +103,8 @@ def test_point_has_median_least_and_greatest_of_error_and_time():
 def test_front_runs_from_the_quickest_to_the_most_accurate():
     case = only_case(study_chapter())
     assert case.front == [(0.5, 1e-6), (2.0, 1e-9)]
-    x, y = stairs(case, view := view_of([case]))
-    # Down at the quickest, level until the next one is done, down again, level for ever.
+    x, y = stairs(case, view := cost_view([case]))
+    # Down at the quickest, level until the next one is done, down again, level forever.
     corners = list(zip(x, y, strict=True))[1:]
     top, end = view.errors[1], view.seconds[1]
     assert corners == [(0.5, top), (0.5, 1e-6), (2.0, 1e-6), (2.0, 1e-9), (end, 1e-9)]
@@ -203,7 +203,7 @@ def test_error_of_zero_and_one_beyond_all_measure_stay_in_view():
     made = chapter(
         NAME, (trained("fast", (0.0, 0.0, 0.0, 0)), trained("best", (1e80, 1.0, 0.0, 0)))
     )
-    view = view_of([only_case(made)])
+    view = cost_view([only_case(made)])
     assert 1e-35 < view.errors[0] < view.errors[1] < 1e6
     assert view.seconds[0] > 0
     assert draw_costs(reproduction(made)) is not None
@@ -212,7 +212,7 @@ def test_error_of_zero_and_one_beyond_all_measure_stay_in_view():
 def test_round_off_is_drawn_as_such_in_a_band_of_its_own():
     entries = (trained("fast", (2e-31, 0.1, 0.0, 0)), trained("best", (7e-26, 1.0, 0.0, 0)))
     made = chapter(NAME, (*entries, trained("trained", (1e-9, 2.0, 0.0, 0))))
-    view = view_of([only_case(made)])
+    view = cost_view([only_case(made)])
     assert view.round_off == 1e-24
     plots = make_cost_plots([only_case(made)], make_palette([made]))
     heights = [point["error"] for point in plots["cases"][0]["points"]]
@@ -245,7 +245,7 @@ def test_less_round_off_is_not_more_accurate():
 
 def test_axis_without_round_off_has_no_band():
     case = only_case(study_chapter())
-    assert view_of([case]).round_off is None
+    assert cost_view([case]).round_off is None
 
 
 def test_sentence_names_both_ends_of_the_front():

@@ -84,7 +84,7 @@ def test_figure_without_a_finished_run_says_so():
 
 def test_energy_of_the_mass_spring_stays_in_view():
     figure = drawn(mass_spring_chapter(), "phase-energy")
-    # Half the stiffness of 50 N/m times a metre squared.
+    # Half the stiffness of 50 N/m times a meter squared.
     low, high = figure.axes[1].get_ylim()
     assert low < 25 < high
 

@@ -1,7 +1,7 @@
-"""From the rows of a run to pieces without holes, and angles without jumps.
+"""From the rows of a run to segments without holes, and angles without jumps.
 
 Rows that are missing, repeated or out of order are cut or merged; every row has one fate, and all
-are counted. A gap in time ends a piece.
+are counted. A gap in time ends a segment.
 
 An angle that a sensor wraps to one turn is made continuous again: where a reading jumps by more
 than half a turn between two samples, a whole number of turns is added so that the step is as near
@@ -17,7 +17,7 @@ import numpy as np
 from mbdnode.data.logs.log import HUGE
 from mbdnode.data.logs.roles import setting
 from mbdnode.data.logs.runs import Run
-from mbdnode.data.logs.summary import Account, counted
+from mbdnode.data.logs.summary import Account, plural
 from mbdnode.errors import UserError
 
 # A step of this many medians is a gap; what is shorter is an uneven step, which training can use.
@@ -44,7 +44,7 @@ def clean(run: Run, gaps: str, longest_step_s: float | None) -> tuple[list[slice
 
     **Returns:**
 
-    The pieces, the account of the rows so far, and the median step.
+    The segments, the account of the rows so far, and the median step.
     """
     account = Account(read=len(run.t) + run.truncated, truncated=run.truncated)
     account += Account(missing=_drop_missing(run, gaps))
@@ -86,7 +86,7 @@ def _drop_missing(run: Run, gaps: str) -> int:
         if n
     )
     run.note(
-        "cut", f"{counted(len(bad), 'row')} with a value that is missing or not finite: {counts}"
+        "cut", f"{plural(len(bad), 'row')} with a value that is missing or not finite: {counts}"
     )
     run.take(np.flatnonzero(good.all(axis=1)))
     return len(bad)
@@ -125,7 +125,7 @@ def _restarts(run: Run, gaps: str) -> list[int]:
         )
     if len(back):
         run.note(
-            "cut", f"at {counted(len(back), 'row')} where time goes back; a new run begins there"
+            "cut", f"at {plural(len(back), 'row')} where time goes back; a new run begins there"
         )
     return [int(i) for i in back]
 
@@ -154,7 +154,7 @@ def _merge_repeated(run: Run, edges: list[int]) -> int:
     edges[:] = [int(group[edge]) for edge in edges]
     run.t, run.rows, run.table = run.t[~same], run.rows[~same], table
     how = "their values differ, and the mean was taken" if differ else "their values are the same"
-    run.note("cut", f"{counted(count, 'row')} repeating the time before; {how}")
+    run.note("cut", f"{plural(count, 'row')} repeating the time before; {how}")
     if count > len(same) // 4:
         run.note(
             "warning", "more than a quarter of the times are repeated; is the clock too coarse?"
@@ -178,13 +178,13 @@ def _gaps(run: Run, steps, inside, median: float, gaps: str, longest_s: float | 
         longest = float(np.max(steps[long - 1]))
         run.note(
             "cut",
-            f"at {counted(len(long), 'gap')} longer than {limit:g} s, the longest {longest:g} s",
+            f"at {plural(len(long), 'gap')} longer than {limit:g} s, the longest {longest:g} s",
         )
     uneven = inside & (steps > _UNEVEN * median) & (steps <= limit)
     if np.any(uneven):
         run.note(
             "read",
-            f"{counted(int(np.sum(uneven)), 'step')} of more than {_UNEVEN:g} times the median "
+            f"{plural(int(np.sum(uneven)), 'step')} of more than {_UNEVEN:g} times the median "
             f"({median:.4g} s) kept as they are, up to {float(np.max(steps[uneven])):.4g} s",
         )
     return [int(i) for i in long]
@@ -215,7 +215,7 @@ def unwrap(
 
     **Arguments:**
 
-    - `t`, `values`: of one piece without gaps.
+    - `t`, `values`: of one segment without gaps.
     - `rate`: as measured, in the same unit a second; None if it was not.
     - `turn`: how much a whole turn is.
 

@@ -33,7 +33,7 @@ class ColumnView:
     - `role`, `reason`: as guessed; "-" if there is none.
     - `minimum`, `maximum`: of the finite values.
     - `noise`: the level, in the file's own unit; not a number if it cannot be told.
-    - `spread`: the standard deviation.
+    - `std`: the standard deviation.
     - `remarks`: what is special.
     """
 
@@ -44,7 +44,7 @@ class ColumnView:
     minimum: float
     maximum: float
     noise: float
-    spread: float
+    std: float
     remarks: tuple[str, ...]
 
 
@@ -150,9 +150,9 @@ def obstacle(files: Sequence[Path], roles: Mapping[str, Any]) -> str:
     try:
         reader = Reader(make_request(list(files), **roles), _PART)
         rows = 0
-        for piece, _ in reader.pieces():
-            rows += len(piece.t)
-            if 8 * rows * (1 + 2 * piece.q.shape[1] + piece.u.shape[1]) > _MOST_BYTES:
+        for segment, _ in reader.segments():
+            rows += len(segment.t)
+            if 8 * rows * (1 + 2 * segment.q.shape[1] + segment.u.shape[1]) > _MOST_BYTES:
                 break
     except UserError as error:
         return str(error)
@@ -200,8 +200,8 @@ def _column(
     no_motion = role in ("time", "run", "parameter") or "constant" in remarks
     noise = none if no_motion else _noise(sample, number, time)
     ends = float(np.min(finite)), float(np.max(finite))
-    spread = float(np.std(finite))
-    return ColumnView(name, heading.unit, role, reason, *ends, noise, spread, tuple(remarks))
+    std = float(np.std(finite))
+    return ColumnView(name, heading.unit, role, reason, *ends, noise, std, tuple(remarks))
 
 
 def _wrapped(name: str, written: str, role: str, values: np.ndarray) -> str:
@@ -226,8 +226,8 @@ def _noise(sample: Sample, number: int, time: int | None) -> float:
     if len(t) < 2:
         return float("nan")
     breaks = np.flatnonzero(np.diff(t) <= 0) + 1
-    pieces = np.split(np.arange(len(t)), breaks)
-    longest = max(pieces, key=len)
+    segments = np.split(np.arange(len(t)), breaks)
+    longest = max(segments, key=len)
     return noise_level(t[longest], values[longest])
 
 

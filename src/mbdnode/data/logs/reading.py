@@ -1,7 +1,7 @@
 """`read`: logs as a dataset, with a summary of what was done to them.
 
-What a user asks for becomes a `Request`, checked before any row is read; a `Reader` answers it with
-one piece after another, from files of any size. `read_inputs` is the same for inputs alone.
+What a user asks for becomes a `ReadRequest`, checked before any row is read; a `Reader` answers it
+with one segment after another, from files of any size. `read_inputs` is the same for inputs alone.
 """
 
 import os
@@ -25,8 +25,15 @@ from mbdnode.data.logs.roles import (
     make_roles,
     setting,
 )
-from mbdnode.data.logs.runs import Names, lay_out, make_trajectory, names_of, runs_of
-from mbdnode.data.logs.segments import Handling, Piece, Signal, at_times, finish, signal_of
+from mbdnode.data.logs.runs import Names, lay_out, make_trajectory, names_of, runs_in_log
+from mbdnode.data.logs.segments import (
+    Handling,
+    InputSignal,
+    Segment,
+    at_times,
+    finish,
+    input_signal,
+)
 from mbdnode.data.logs.summary import Note, RunSummary, Summary
 from mbdnode.data.logs.written import read_written
 from mbdnode.errors import UserError, check_memory
@@ -85,7 +92,7 @@ def read(
 
     **Returns:**
 
-    A `Dataset` with a trajectory for each piece of each run, and a `Summary`; its `recorded` says
+    A `Dataset` with a trajectory for each segment of each run, and a `Summary`; its `recorded` says
     which rates were measured.
     """
     from mbdnode.trajectory import Dataset
@@ -112,19 +119,22 @@ def read(
         longest_step_s=longest_step_s,
     )
     reader = Reader(request)
-    pieces = list(reader.pieces())
+    segments = list(reader.segments())
     assert reader.names is not None
     names = reader.names
     return Dataset(
-        [make_trajectory(piece.t, piece.q, piece.v, piece.u, names) for piece, _ in pieces],
-        [values for _, values in pieces],
+        [
+            make_trajectory(segment.t, segment.q, segment.v, segment.u, names)
+            for segment, _ in segments
+        ],
+        [values for _, values in segments],
         Summary(tuple(reader.runs), tuple(reader.notes)),
         names.recorded,
     )
 
 
 @dataclass(frozen=True)
-class Request:
+class ReadRequest:
     """Files and roles, checked.
 
     **Arguments:**
@@ -161,7 +171,7 @@ def make_request(
     longest_step_s: float | None = None,
     fewest_rows: int = 2,
     with_states: bool = True,
-) -> Request:
+) -> ReadRequest:
     """Check what can be checked before rows are read.
 
     **Arguments:**
@@ -172,7 +182,7 @@ def make_request(
 
     **Returns:**
 
-    A `Request`. Raises `UserError` that shows a guess if time or coordinates are not named.
+    A `ReadRequest`. Raises `UserError` that shows a guess if time or coordinates are not named.
     """
     if gaps not in GAPS:
         raise unknown_name("way to treat gaps", gaps, GAPS)
@@ -199,14 +209,14 @@ def make_request(
     handling = Handling(gaps, longest_step_s, interpolation, fewest_rows)
     if not with_states:
         roles = replace(roles, coordinates=(), rates=(), angles=())
-        return Request(tuple(files), roles, handling, (), apart)
+        return ReadRequest(tuple(files), roles, handling, (), apart)
     others = find_files(input_files) if input_files is not None else []
     if len(others) > 1 and len(others) != len(files):
         raise UserError(
             f"There are {len(others)} files of inputs for {len(files)} of states. Give one for "
             "each, or one for all."
         )
-    return Request(tuple(files), roles, handling, tuple(others), apart)
+    return ReadRequest(tuple(files), roles, handling, tuple(others), apart)
 
 
 def _unnamed(files: list[Path], paths: Paths, what: str) -> str:
@@ -230,7 +240,7 @@ class Reader:
 
     def __init__(
         self,
-        request: Request,
+        request: ReadRequest,
         most_rows: int | None = None,
         report: Callable[[int, int | None], None] | None = None,
     ):
@@ -239,8 +249,8 @@ class Reader:
         self.notes: list[Note] = []
         self.names: Names | None = None
 
-    def pieces(self) -> Iterator[tuple[Piece, dict[str, float]]]:
-        """Every piece, with the parameters of its run."""
+    def segments(self) -> Iterator[tuple[Segment, dict[str, float]]]:
+        """Every segment, with the parameters of its run."""
         roles, handling = self.request.roles, self.request.handling
         separate = self.request.apart
         done, total = 0, self._total() if self._report else None
@@ -249,18 +259,18 @@ class Reader:
                 layout = lay_out(log, roles, with_inputs=not separate)
                 signals = self._signals(number, log) if separate else None
                 self.names = self.names or names_of(layout, roles, _input_names(signals))
-                for run in runs_of(layout, self._most):
+                for run in runs_in_log(layout, self._most):
                     signal = None if signals is None else _signal_for(run.label, signals, run.place)
                     done += len(run.t)
-                    pieces, summary = finish(run, layout, roles, handling, signal)
+                    segments, summary = finish(run, layout, roles, handling, signal)
                     self.runs.append(summary)
-                    for piece in pieces:
-                        yield piece, dict(run.parameters)
+                    for segment in segments:
+                        yield segment, dict(run.parameters)
                     self.notes += run.notes
                     if self._report:
                         self._report(done, total)
                 self.notes += log.notes
-        if not any(run.pieces for run in self.runs):
+        if not any(run.segments for run in self.runs):
             raise UserError(self._nothing_left())
 
     def _nothing_left(self) -> str:
@@ -276,12 +286,12 @@ class Reader:
         known = [size for size in sizes if size is not None]
         return sum(known) if len(known) == len(sizes) else None
 
-    def _signals(self, number: int, log: AbstractLog) -> dict[str | None, Signal]:
+    def _signals(self, number: int, log: AbstractLog) -> dict[str | None, InputSignal]:
         """Of the inputs that go with one log of states."""
         roles, others = self.request.roles, self.request.input_files
         if not others:
             assert roles.input_time is not None
-            return signal_of(log, roles, roles.input_time)
+            return input_signal(log, roles, roles.input_time)
         other = others[0]
         if len(others) > 1:
             stems = {path.stem: path for path in others}
@@ -289,13 +299,15 @@ class Reader:
             by_name = len(stems) == len(others) and set(own) == set(stems)
             other = stems[own[number]] if by_name else others[number]
         source = open_logs(other)[0]
-        signals = signal_of(source, roles, roles.input_time or roles.time)
+        signals = input_signal(source, roles, roles.input_time or roles.time)
         log.note("inputs", f"from '{other}'")
         self.notes += source.notes
         return signals
 
 
-def _signal_for(label: str | None, signals: dict[str | None, Signal], place: str) -> Signal:
+def _signal_for(
+    label: str | None, signals: dict[str | None, InputSignal], place: str
+) -> InputSignal:
     if label in signals:
         return signals[label]
     if None in signals:
@@ -303,7 +315,7 @@ def _signal_for(label: str | None, signals: dict[str | None, Signal], place: str
     raise UserError(f"There are no inputs for {place}. Add them, or leave the run out.")
 
 
-def _input_names(signals: Mapping[Any, Signal] | None) -> tuple[str, ...] | None:
+def _input_names(signals: Mapping[Any, InputSignal] | None) -> tuple[str, ...] | None:
     return None if signals is None else next(iter(signals.values())).names
 
 
@@ -342,7 +354,7 @@ def read_inputs(
 
     **Returns:**
 
-    An `InputLog`. Raises `UserError` for a log of several runs or pieces.
+    An `InputLog`. Raises `UserError` for a log of several runs or segments.
     """
     request = make_request(path, with_states=False, **roles)
     if not request.roles.inputs:
@@ -358,12 +370,12 @@ def read_inputs(
         dt, count = _time_arguments()
         raise UserError(f"'{path}' gives the times, so leave {dt} and {count} out.")
     reader = Reader(request)
-    pieces = list(reader.pieces())
-    if len(pieces) != 1:
-        raise UserError(f"'{path}' holds {len(pieces)} runs or pieces of them; give one.")
-    piece, parameters = pieces[0]
+    segments = list(reader.segments())
+    if len(segments) != 1:
+        raise UserError(f"'{path}' holds {len(segments)} runs or segments of them; give one.")
+    segment, parameters = segments[0]
     assert reader.names is not None
-    return InputLog(piece.t, dict(zip(reader.names.inputs, piece.u.T, strict=True)), parameters)
+    return InputLog(segment.t, dict(zip(reader.names.inputs, segment.u.T, strict=True)), parameters)
 
 
 def _time_arguments() -> tuple[str, str]:
@@ -372,7 +384,7 @@ def _time_arguments() -> tuple[str, str]:
 
 
 def _resampled(
-    log: AbstractLog, request: Request, dt_s: float | None, steps: int | None
+    log: AbstractLog, request: ReadRequest, dt_s: float | None, steps: int | None
 ) -> InputLog:
     """Inputs with times of their own, at even steps."""
     dt, count = _time_arguments()
@@ -384,7 +396,7 @@ def _resampled(
     if not 0 < dt_s < float("inf") or (steps is not None and steps < 1):
         raise UserError(f"{dt} is {dt_s} and {count} is {steps}; both must be above zero.")
     roles = request.roles
-    signals = signal_of(log, roles, roles.input_time or roles.time)
+    signals = input_signal(log, roles, roles.input_time or roles.time)
     if len(signals) != 1:
         raise UserError(f"'{log.name}' holds {len(signals)} runs; give one.")
     (signal,) = signals.values()

@@ -55,7 +55,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ColumnLayout:
     """The columns of one log that are used.
 
     **Arguments:**
@@ -86,7 +86,7 @@ class Layout:
         return [*self.coordinates, *self.measured_rates, *self.inputs]
 
 
-def lay_out(log: AbstractLog, roles: Roles, with_inputs: bool = True) -> Layout:
+def lay_out(log: AbstractLog, roles: Roles, with_inputs: bool = True) -> ColumnLayout:
     """Find every role's column.
 
     **Arguments:**
@@ -128,7 +128,7 @@ def lay_out(log: AbstractLog, roles: Roles, with_inputs: bool = True) -> Layout:
     run = roles.run
     if inputs_alone and run is not None and find_column(log, run, roles) is None:
         run = None
-    layout = Layout(
+    layout = ColumnLayout(
         log=log,
         time=find(roles.time, "time"),
         coordinates=tuple(find(column, "coordinates") for _, column in roles.coordinates),
@@ -194,7 +194,7 @@ class Names:
         return (*self.coordinates, *measured)
 
 
-def names_of(layout: Layout, roles: Roles, inputs_apart: Sequence[str] | None) -> Names:
+def names_of(layout: ColumnLayout, roles: Roles, inputs_apart: Sequence[str] | None) -> Names:
     """The names as the user wrote them, but without a unit that the values no longer have.
 
     **Arguments:**
@@ -265,7 +265,7 @@ def make_trajectory(t, q, v, u, names: Names) -> "Trajectory":
     )
 
 
-def runs_of(layout: Layout, most_rows: int | None = None) -> Iterator[Run]:
+def runs_in_log(layout: ColumnLayout, most_rows: int | None = None) -> Iterator[Run]:
     """The runs of a log.
 
     **Arguments:**
@@ -328,12 +328,12 @@ def _joined(blocks: list[Block]) -> tuple[np.ndarray, np.ndarray, np.ndarray | N
     """Row numbers, values and run labels of several blocks."""
     values = np.concatenate([np.column_stack(block.numbers) for block in blocks])
     rows = np.concatenate([b.first + np.arange(len(b.numbers[0])) for b in blocks])
-    labelled = all(block.labels for block in blocks)
-    words = np.concatenate([b.labels[0] for b in blocks]) if labelled else None
+    labeled = all(block.labels for block in blocks)
+    words = np.concatenate([b.labels[0] for b in blocks]) if labeled else None
     return rows, values, words
 
 
-def _whole(blocks: Iterator[Block], layout: Layout):
+def _whole(blocks: Iterator[Block], layout: ColumnLayout):
     """Each run with all of its rows, wherever they are."""
     held = list(blocks)
     if not held:
@@ -350,7 +350,7 @@ def _whole(blocks: Iterator[Block], layout: Layout):
         yield label, rows[mine], values[mine], truncated if number == 0 else 0
 
 
-def _in_parts(blocks: Iterator[Block], most_rows: int, layout: Layout):
+def _in_parts(blocks: Iterator[Block], most_rows: int, layout: ColumnLayout):
     """Runs whose rows follow each other, a long one in parts of at least half the most rows.
 
     Rows are held until there are enough for two such parts, so that no part is a mere rest.
@@ -382,7 +382,7 @@ def _in_parts(blocks: Iterator[Block], most_rows: int, layout: Layout):
         yield label, *_joined(held)[:2], truncated
 
 
-def _by_run(blocks: Iterator[Block], layout: Layout) -> Iterator[Block]:
+def _by_run(blocks: Iterator[Block], layout: ColumnLayout) -> Iterator[Block]:
     """The same blocks, cut where another run begins."""
     for block in blocks:
         if not block.labels or not len(block.labels[0]):
@@ -397,7 +397,7 @@ def _by_run(blocks: Iterator[Block], layout: Layout) -> Iterator[Block]:
             yield Block(block.first + a, numbers, (words[a:b],), last)
 
 
-def _numbered(words: np.ndarray, rows: np.ndarray, layout: Layout) -> np.ndarray:
+def _numbered(words: np.ndarray, rows: np.ndarray, layout: ColumnLayout) -> np.ndarray:
     """The number of every row's run, in the order in which they come."""
     order: dict[str, int] = {}
     numbers = np.array([order.setdefault(word, len(order)) for word in words], int)

@@ -1,8 +1,8 @@
-"""From a run's rows to pieces that can be learned from.
+"""From a run's rows to segments that can be learned from.
 
 `finish` cleans a run, brings inputs that were sampled at times of their own to those of the states
-(`Signal`), unwraps angles, and estimates the velocities that were not measured. What then still
-looks wrong is said, and left to the user (`check_columns`).
+(`InputSignal`), unwraps angles, and estimates the velocities that were not measured. What then
+still looks wrong is said, and left to the user (`check_columns`).
 """
 
 from dataclasses import dataclass, replace
@@ -12,8 +12,8 @@ import numpy as np
 from mbdnode.data.logs.cleaning import clean, is_wrapped, sounds_like_angle, unwrap
 from mbdnode.data.logs.log import AbstractLog
 from mbdnode.data.logs.roles import Roles, setting
-from mbdnode.data.logs.runs import Layout, Run, lay_out, runs_of
-from mbdnode.data.logs.summary import Account, RunSummary, counted
+from mbdnode.data.logs.runs import ColumnLayout, Run, lay_out, runs_in_log
+from mbdnode.data.logs.summary import Account, RunSummary, plural
 from mbdnode.data.signal import FEWEST_ROWS, Rate, estimate_rate
 from mbdnode.errors import UserError
 
@@ -25,7 +25,7 @@ _FULL_TURN_DEG = 360.0
 
 
 @dataclass(frozen=True)
-class Signal:
+class InputSignal:
     """Inputs with their own times.
 
     **Arguments:**
@@ -40,7 +40,7 @@ class Signal:
     names: tuple[str, ...]
 
 
-def signal_of(log: AbstractLog, roles: Roles, time: str) -> dict[str | None, Signal]:
+def input_signal(log: AbstractLog, roles: Roles, time: str) -> dict[str | None, InputSignal]:
     """The inputs of a log with their own times, by run.
 
     **Arguments:**
@@ -54,13 +54,13 @@ def signal_of(log: AbstractLog, roles: Roles, time: str) -> dict[str | None, Sig
     A signal for each run; under None if there is one only. Rows without a value are left out.
     """
     own = replace(roles, time=time, coordinates=(), rates=(), parameters=())
-    signals: dict[str | None, Signal] = {}
+    signals: dict[str | None, InputSignal] = {}
     layout = lay_out(log, own)
     names = tuple(
         found.plain(name, column)
         for (name, column), found in zip(roles.inputs, layout.inputs, strict=True)
     )
-    for run in runs_of(layout):
+    for run in runs_in_log(layout):
         whole = np.column_stack([run.t, run.table])
         whole = whole[np.all(np.isfinite(whole), axis=1)]
         steps = np.diff(whole[:, 0])
@@ -68,11 +68,11 @@ def signal_of(log: AbstractLog, roles: Roles, time: str) -> dict[str | None, Sig
             why = "no values" if len(whole) == 0 else "times that go back"
             raise UserError(f"The inputs of {run.place} have {why}. Fix them.")
         whole = whole[np.concatenate([[True], steps > 0])]
-        signals[run.label] = Signal(whole[:, 0], whole[:, 1:], names)
+        signals[run.label] = InputSignal(whole[:, 0], whole[:, 1:], names)
         left_out = len(run.t) - len(whole)
         log.note(
             "inputs",
-            f"{counted(len(whole), 'sample')} of {', '.join(names)}, every "
+            f"{plural(len(whole), 'sample')} of {', '.join(names)}, every "
             f"{float(np.median(np.diff(whole[:, 0]))) if len(whole) > 1 else 0:.4g} s"
             + (
                 f"; {left_out:,} without a value or of a repeated time left out" if left_out else ""
@@ -81,7 +81,7 @@ def signal_of(log: AbstractLog, roles: Roles, time: str) -> dict[str | None, Sig
     return signals
 
 
-def at_times(signal: Signal, t: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
+def at_times(signal: InputSignal, t: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
     """The inputs at the states' times.
 
     **Arguments:**
@@ -114,7 +114,7 @@ class Handling:
     - `gaps`: "refuse" or "split".
     - `longest_step_s`: a longer step is a gap; None for five median steps.
     - `interpolation`: of inputs with their own times, "held" or "linear".
-    - `fewest_rows`: of a piece that is kept.
+    - `fewest_rows`: of a segment that is kept.
     """
 
     gaps: str
@@ -124,7 +124,7 @@ class Handling:
 
 
 @dataclass
-class Piece:
+class Segment:
     """A stretch without gaps.
 
     **Arguments:**
@@ -140,8 +140,8 @@ class Piece:
 
 
 def finish(
-    run: Run, layout: Layout, roles: Roles, handling: Handling, signal: Signal | None
-) -> tuple[list[Piece], RunSummary]:
+    run: Run, layout: ColumnLayout, roles: Roles, handling: Handling, signal: InputSignal | None
+) -> tuple[list[Segment], RunSummary]:
     """Clean a run and complete it.
 
     **Arguments:**
@@ -153,38 +153,38 @@ def finish(
 
     **Returns:**
 
-    The pieces, none of them too short, and what became of the rows.
+    The segments, none of them too short, and what became of the rows.
     """
     estimated = any(rate is None for rate in layout.rates)
     fewest = max(handling.fewest_rows, FEWEST_ROWS if estimated else 2)
     cuts, account, step_s = clean(run, handling.gaps, handling.longest_step_s)
     spans, uncovered, inputs = _covered(run, cuts, signal, handling.interpolation)
     account += Account(without_input=uncovered)
-    pieces, turns, rates = [], np.zeros(len(roles.coordinates), int), []
+    segments, turns, rates = [], np.zeros(len(roles.coordinates), int), []
     for span in spans:
         count = span.stop - span.start
         if count < fewest:
             account += Account(too_short=count)
             continue
-        piece, added, found = _piece(run, span, layout, roles, inputs)
-        pieces.append(piece)
+        segment, added, found = _segment(run, span, layout, roles, inputs)
+        segments.append(segment)
         turns += added
         rates.append(found)
         account += Account(kept=count)
     if account.too_short:
         run.note(
-            "cut", f"{counted(account.too_short, 'row')} in pieces of fewer than {fewest} rows"
+            "cut", f"{plural(account.too_short, 'row')} in segments of fewer than {fewest} rows"
         )
     _say_turns(run, roles, turns)
     _say_rates(run, roles, rates)
-    if pieces:
-        check_columns(run, layout, roles, [(p.t, p.q, p.v) for p in pieces])
-    lengths = tuple(len(piece.t) for piece in pieces)
-    return pieces, RunSummary(run.place, account, lengths, step_s)
+    if segments:
+        check_columns(run, layout, roles, [(p.t, p.q, p.v) for p in segments])
+    lengths = tuple(len(segment.t) for segment in segments)
+    return segments, RunSummary(run.place, account, lengths, step_s)
 
 
-def _covered(run: Run, cuts: list[slice], signal: Signal | None, how: str):
-    """The parts of the pieces at which the inputs are known."""
+def _covered(run: Run, cuts: list[slice], signal: InputSignal | None, how: str):
+    """The parts of the segments at which the inputs are known."""
     if signal is None:
         return cuts, 0, None
     values, covered = at_times(signal, run.t, how)
@@ -198,11 +198,11 @@ def _covered(run: Run, cuts: list[slice], signal: Signal | None, how: str):
     )
     run.note("inputs", f"{manner} to those of the states")
     if uncovered:
-        run.note("cut", f"{counted(uncovered, 'row')} outside the times of the inputs")
+        run.note("cut", f"{plural(uncovered, 'row')} outside the times of the inputs")
     return spans, uncovered, values
 
 
-def _piece(run: Run, span: slice, layout: Layout, roles: Roles, inputs):
+def _segment(run: Run, span: slice, layout: ColumnLayout, roles: Roles, inputs):
     t, table, count = run.t[span], run.table[span], len(roles.coordinates)
     q = table[:, :count].copy()
     measured = iter(table[:, count:].T)
@@ -216,14 +216,14 @@ def _piece(run: Run, span: slice, layout: Layout, roles: Roles, inputs):
     ]
     v = [known if known is not None else made.values for known, made in _both(given, rates)]
     u = table[:, count + len(layout.measured_rates) :] if inputs is None else inputs[span]
-    return Piece(t, q, np.column_stack(v) if v else q, u), turns, rates
+    return Segment(t, q, np.column_stack(v) if v else q, u), turns, rates
 
 
 def _both(given: list, rates: list) -> zip:
     return zip(given, rates, strict=True)
 
 
-def _is_angle(number: int, layout: Layout, roles: Roles) -> bool:
+def _is_angle(number: int, layout: ColumnLayout, roles: Roles) -> bool:
     """As the user says; else by the unit; else by the names."""
     name, found = roles.coordinates[number][0], layout.coordinates[number]
     if roles.angles is not None:
@@ -238,13 +238,13 @@ def _say_turns(run: Run, roles: Roles, turns: np.ndarray) -> None:
         if count:
             run.note(
                 "unwrapped",
-                f"{name!r} was wrapped to one turn; joined at {counted(int(count), 'place')}",
+                f"{name!r} was wrapped to one turn; joined at {plural(int(count), 'place')}",
             )
 
 
 def _say_rates(run: Run, roles: Roles, rates: list[list[Rate | None]]) -> None:
     for number, (name, _) in enumerate(roles.coordinates):
-        made = [found for piece in rates if (found := piece[number]) is not None]
+        made = [found for segment in rates if (found := segment[number]) is not None]
         if not made:
             continue
         noise = float(np.median([rate.noise for rate in made]))
@@ -257,17 +257,17 @@ def _say_rates(run: Run, roles: Roles, rates: list[list[Rate | None]]) -> None:
         )
 
 
-def check_columns(run: Run, layout: Layout, roles: Roles, pieces: list) -> None:
+def check_columns(run: Run, layout: ColumnLayout, roles: Roles, segments: list) -> None:
     """Note what a user should look at.
 
     **Arguments:**
 
     - `run`: gets the notes.
     - `layout`, `roles`: what its columns are.
-    - `pieces`: times, coordinates and rates of each piece.
+    - `segments`: times, coordinates and rates of each segment.
     """
-    q = np.concatenate([piece[1] for piece in pieces])
-    v = np.concatenate([piece[2] for piece in pieces])
+    q = np.concatenate([segment[1] for segment in segments])
+    v = np.concatenate([segment[2] for segment in segments])
     for i, (name, _) in enumerate(roles.coordinates):
         if np.ptp(q[:, i]) == 0:
             run.note("warning", f"{name!r} never changes")
@@ -277,7 +277,7 @@ def check_columns(run: Run, layout: Layout, roles: Roles, pieces: list) -> None:
             _check_outliers(run, what, column)
         rate = layout.rates[i]
         if rate is not None:
-            longest = max(pieces, key=lambda piece: len(piece[0]))
+            longest = max(segments, key=lambda segment: len(segment[0]))
             t, x, y = (
                 longest[0][:_MOST_ROWS],
                 longest[1][:_MOST_ROWS, i],
@@ -286,7 +286,9 @@ def check_columns(run: Run, layout: Layout, roles: Roles, pieces: list) -> None:
             check_rate(run, name, rate.label, t, x, y)
 
 
-def _check_degrees(run: Run, name: str, layout: Layout, number: int, values: np.ndarray) -> None:
+def _check_degrees(
+    run: Run, name: str, layout: ColumnLayout, number: int, values: np.ndarray
+) -> None:
     """Jumps of about 360 in a column without a unit are those of a compass."""
     jumps = np.abs(np.diff(values))
     found = layout.coordinates[number]
@@ -306,7 +308,7 @@ def _check_outliers(run: Run, what: str, values: np.ndarray) -> None:
     if usual > 0 and np.any(far):
         run.note(
             "warning",
-            f"{counted(int(np.sum(far)), 'value')} of {what}, more than {_OUTLIER:,.0f} times as "
+            f"{plural(int(np.sum(far)), 'value')} of {what}, more than {_OUTLIER:,.0f} times as "
             f"far from the middle as most, such as {values[int(np.argmax(away))]:.4g}",
         )
 

@@ -20,7 +20,7 @@ import numpy as np
 from mbdnode.data.atomic import Paths
 from mbdnode.data.logs.reading import Reader, make_request
 from mbdnode.data.logs.runs import make_trajectory
-from mbdnode.data.logs.summary import Note, Summary, counted
+from mbdnode.data.logs.summary import Note, Summary, plural
 from mbdnode.data.stream import AbstractStream
 from mbdnode.errors import UserError
 from mbdnode.trajectory import Dataset, Trajectory, rows_identity
@@ -30,17 +30,17 @@ _PART = 400_000
 
 
 @dataclass(frozen=True)
-class Place:
+class WindowPlace:
     """Where a window was.
 
     **Arguments:**
 
-    - `run`, `piece`: of the log, by number; a run that was read in parts is one run.
-    - `first`: its first row, in the piece.
+    - `run`, `segment`: of the log, by number; a run that was read in parts is one run.
+    - `first`: its first row, in the segment.
     """
 
     run: int
-    piece: int
+    segment: int
     first: int
 
 
@@ -53,7 +53,7 @@ class LogStream(AbstractStream):
     **Arguments:**
 
     - `paths`: as for `read`.
-    - `window`: steps in each window; pieces that are shorter are cut, and counted.
+    - `window`: steps in each window; segments that are shorter are cut, and counted.
     - `chunk_rows`: about how many rows make a chunk.
     - `cache`: the directory for the temporary file, which is as large as the numbers in the logs;
         the system's own if not given.
@@ -83,9 +83,9 @@ class LogStream(AbstractStream):
         reader = Reader(request, _PART, report)
         self._keeper: LogStream | None = None
         # Of each window, where it was and the parameters of its run.
-        self.places: tuple[Place, ...] = ()
+        self.places: tuple[WindowPlace, ...] = ()
         self._mu: list[dict[str, float]] = []
-        # Of each run by name, the rows of its pieces, and what tells them from others.
+        # Of each run by name, the rows of its segments, and what tells them from others.
         self.runs: dict[str, list[int]] = {}
         self.identities: dict[str, list[str]] = {}
         try:
@@ -126,7 +126,7 @@ class LogStream(AbstractStream):
     def _described(self, total: int) -> Note:
         filled = self.count * self._size - total if self.count else 0
         again = f", of which {filled:,} come twice to fill them up" if filled else ""
-        parts = counted(self.count or 0, "chunk")
+        parts = plural(self.count or 0, "chunk")
         return Note(
             "windows",
             f"{total:,} of {self._window} steps in {parts} of {self._size:,}"
@@ -134,22 +134,22 @@ class LogStream(AbstractStream):
         )
 
     def _fill(self, reader: Reader) -> None:
-        """Write every window; what is left over at the end of a piece is covered by one more."""
-        places: list[Place] = []
+        """Write every window; what is left over at the end of a segment is covered by one more."""
+        places: list[WindowPlace] = []
         numbers: dict[str, int] = {}
         with open(self._file, "wb") as file:
-            for piece, values in reader.pieces():
-                table = np.column_stack([piece.t, piece.q, piece.v, piece.u])
+            for segment, values in reader.segments():
+                table = np.column_stack([segment.t, segment.q, segment.v, segment.u])
                 last = len(table) - 1
                 starts = np.minimum(np.arange(0, last, self._window), last - self._window)
                 name = reader.runs[-1].place
                 number = numbers.setdefault(name, len(numbers))
-                pieces = self.runs.setdefault(name, [])
+                segments = self.runs.setdefault(name, [])
                 for start in starts:
                     file.write(table[start : start + self._window + 1].tobytes())
-                    places.append(Place(number, len(pieces), int(start)))
-                pieces.append(len(table))
-                same = rows_identity(piece.t, piece.q, piece.u)
+                    places.append(WindowPlace(number, len(segments), int(start)))
+                segments.append(len(table))
+                same = rows_identity(segment.t, segment.q, segment.u)
                 self.identities.setdefault(name, []).append(same)
                 self._mu += [values] * len(starts)
         self.places = tuple(places)
@@ -174,7 +174,7 @@ class LogStream(AbstractStream):
         return Dataset(run, values, recorded=self._names.recorded)
 
     def stretch(self, windows: Sequence[int]) -> Dataset:
-        """Consecutive windows of one piece as the run that they were.
+        """Consecutive windows of one segment as the run that they were.
 
         **Arguments:**
 
@@ -188,7 +188,7 @@ class LogStream(AbstractStream):
         end = -1
         for window, table in zip(windows, tables, strict=True):
             first = self.places[window].first
-            # Neighbors share a row, and the last window of a piece may share many.
+            # Neighbors share a row, and the last window of a segment may share many.
             parts.append(table[max(0, end + 1 - first) if parts else 0 :])
             end = first + self._window
         run = self._trajectory(np.concatenate(parts))

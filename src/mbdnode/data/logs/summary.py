@@ -8,12 +8,12 @@ _FATES = {
     "missing": "cut for a value that is missing or not finite",
     "repeated": "merged into a row of the same time",
     "without_input": "cut for lack of an input at that time",
-    "too_short": "cut, in pieces that are too short",
+    "too_short": "cut, in segments that are too short",
     "truncated": "cut at the end of a file, in the middle of a row",
 }
 
 
-def counted(count: int, what: str) -> str:
+def plural(count: int, what: str) -> str:
     """A number of things in words."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
@@ -48,11 +48,11 @@ class Account:
 
     def lines(self) -> list[str]:
         """One line for each fate that some row had."""
-        lines = [f"{counted(self.read, 'row')} read, {self.kept:,} kept"]
+        lines = [f"{plural(self.read, 'row')} read, {self.kept:,} kept"]
         for name, what in _FATES.items():
             count = getattr(self, name)
             if count:
-                lines.append(f"{counted(count, 'row')} {what}")
+                lines.append(f"{plural(count, 'row')} {what}")
         return lines
 
 
@@ -81,13 +81,13 @@ class RunSummary:
 
     - `place`: the file and the run.
     - `account`: of its rows.
-    - `pieces`: the length in rows of each trajectory that it gave.
+    - `segments`: the length in rows of each trajectory that it gave.
     - `step_s`: the median time between rows.
     """
 
     place: str
     account: Account
-    pieces: tuple[int, ...]
+    segments: tuple[int, ...]
     step_s: float
 
 
@@ -119,11 +119,11 @@ class Summary:
         return tuple(note for note in self.notes if note.kind == kind)
 
     def __str__(self) -> str:
-        pieces = sum(len(run.pieces) for run in self.runs)
-        into = "trajectory" if pieces == 1 else "trajectories"
-        runs = counted(len(self.runs), "run")
+        segments = sum(len(run.segments) for run in self.runs)
+        into = "trajectory" if segments == 1 else "trajectories"
+        runs = plural(len(self.runs), "run")
         first, *rest = self.account.lines()
-        lines = [f"{runs}, {pieces:,} {into}: {first}", *(f"  {line}" for line in rest)]
+        lines = [f"{runs}, {segments:,} {into}: {first}", *(f"  {line}" for line in rest)]
         return "\n".join([*lines, *(f"  {line}" for line in gathered(self.notes))])
 
 

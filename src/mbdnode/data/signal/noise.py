@@ -18,7 +18,7 @@ _ORDERS = (2, 4, 6, 8, 10, 14, 20)
 # Of a normal variable: the median of its absolute value, and what is left of its standard
 # deviation without what is beyond three of them.
 _MEDIAN, _TRIMMED = 0.6745, 0.98658
-# Rows in a row and stretches of them that are looked at in a long piece, and windows of uneven
+# Rows in a row and stretches of them that are looked at in a long segment, and windows of uneven
 # times; more say the same.
 _STRETCH, _STRETCHES, _ENOUGH = 2_000, 10, 5_000
 # Times of a window that are nearer than this part of it.
@@ -41,25 +41,25 @@ def noise_level(t: np.ndarray, values: np.ndarray) -> float:
     return float(noise_levels([(t, values[:, None])])[0])
 
 
-def noise_levels(pieces: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+def noise_levels(segments: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """The noise of every column, told from stretches of one or more runs together.
 
     **Arguments:**
 
-    - `pieces`: times `(n,)` and values `(n, columns)` of each stretch.
+    - `segments`: times `(n,)` and values `(n, columns)` of each stretch.
 
     **Returns:**
 
     One level for each column; not a number where all stretches are shorter than a dozen rows, or
     have times that nearly coincide.
     """
-    columns = pieces[0][1].shape[1]
-    pieces = [(t[a], x[a]) for t, x in pieces if len(t) >= _FEWEST_ROWS for a in _some(len(t))]
-    if not pieces:
+    columns = segments[0][1].shape[1]
+    segments = [(t[a], x[a]) for t, x in segments if len(t) >= _FEWEST_ROWS for a in _some(len(t))]
+    if not segments:
         return np.full(columns, np.nan)
     tables = {}
     for order in _ORDERS:
-        found = [_differences(t, x, order) for t, x in pieces if len(t) > order]
+        found = [_differences(t, x, order) for t, x in segments if len(t) > order]
         if sum(map(len, found)) >= _FEWEST_DIFFERENCES:
             tables[order] = np.concatenate(found)
     if not tables:
@@ -68,7 +68,7 @@ def noise_levels(pieces: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     for i in range(columns):
         own = {order: table[:, i] for order, table in tables.items()}
         level = _level(own)
-        step = quantum([x[:, i] for _, x in pieces])
+        step = quantum([x[:, i] for _, x in segments])
         # Whole steps are no rounding where the motion is a polynomial: a ramp has no noise.
         rough = min(float(np.sqrt(np.mean(x**2))) for x in own.values())
         levels[i] = max(level, step / np.sqrt(12)) if rough > 1e-3 * step else level
@@ -107,19 +107,19 @@ def _typical_size(values: np.ndarray) -> float:
     return float(np.sqrt(np.mean(kept**2))) / _TRIMMED
 
 
-def quantum(pieces: Sequence[np.ndarray]) -> float:
+def quantum(segments: Sequence[np.ndarray]) -> float:
     """The step to which a column is rounded, as that of an encoder.
 
     **Arguments:**
 
-    - `pieces`: consecutive values of the column.
+    - `segments`: consecutive values of the column.
 
     **Returns:**
 
     The step of which the changes from row to row are multiples, some of them different ones; zero
     if there is none. Rounding in a file (a ten-thousandth of the step) does not hide it.
     """
-    some = [x[part] for x in pieces for part in _some(len(x))]
+    some = [x[part] for x in segments for part in _some(len(x))]
     changes = np.abs(np.concatenate([np.diff(x) for x in some]))
     usual = float(np.quantile(changes, 0.95)) or float(np.max(changes))
     if not (usual > 0 and np.isfinite(usual)):

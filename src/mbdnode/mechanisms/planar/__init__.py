@@ -1,6 +1,6 @@
 """Planar mechanisms from TOML files: bodies, joints, springs, dampers, loads and drives."""
 
-from mbdnode.mechanisms.planar.analysis import Analysis, Redundancy, analyse
+from mbdnode.mechanisms.planar.analysis import Analysis, Redundancy, analyze
 from mbdnode.mechanisms.planar.description import Description
 from mbdnode.mechanisms.planar.mechanism import AbstractPlanar, PlanarKinematics, PlanarMechanism
 from mbdnode.mechanisms.planar.reading import from_dict, from_text, read_mechanism
@@ -12,7 +12,7 @@ __all__ = [
     "PlanarKinematics",
     "PlanarMechanism",
     "Redundancy",
-    "analyse",
+    "analyze",
     "from_dict",
     "from_text",
     "read_mechanism",

@@ -44,7 +44,7 @@ class Redundancy:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What `analyse` finds at the assembled configuration.
+    """What `analyze` finds at the assembled configuration.
 
     **Arguments:**
 
@@ -64,7 +64,7 @@ class Analysis:
     residual: float
 
 
-def analyse(
+def analyze(
     mechanism: AbstractPlanar,
     known: Mapping[str, float] | None = None,
     *,

@@ -48,7 +48,7 @@ class Map(NamedTuple):
         return Map(self.matrix - other.matrix, self.constant - other.constant)
 
 
-def features(q: Coords) -> Float[Array, " nw"]:
+def coordinates_and_angles(q: Coords) -> Float[Array, " nw"]:
     """`w`: all coordinates, the cosines of the angles, their sines."""
     angle = q[2::3]
     return jnp.concatenate([q, jnp.cos(angle), jnp.sin(angle)])
@@ -122,7 +122,7 @@ _DRIVE = "drive"
 
 Key = tuple[str, str]
 # Some constraints, in any order, and their residuals.
-Piece = tuple[list[Key], Float[Array, " n"]]
+Block = tuple[list[Key], Float[Array, " n"]]
 
 
 def constraint_names(description: Description) -> tuple[str, ...]:
@@ -134,16 +134,16 @@ def constraints(description: Description, t: Time, q: Coords, mu: Params) -> Flo
     """The residuals, joints in the order of the file, then drives."""
     if not description.joints:
         return jnp.zeros(0, q.dtype)
-    w = features(q)
-    pieces = [
+    w = coordinates_and_angles(q)
+    blocks = [
         *_linear(description, w),
         *_guides(description, w),
         *_lengths(description, w, mu),
         *_wheels(description, w, mu),
         *_drives(description, t, w, mu),
     ]
-    found = [key for keys, _ in pieces for key in keys]
-    values = jnp.concatenate([residuals for _, residuals in pieces])
+    found = [key for keys, _ in blocks for key in keys]
+    values = jnp.concatenate([residuals for _, residuals in blocks])
     order = [found.index(key) for key in _keys(description)]
     return values if order == list(range(len(order))) else values[np.array(order)]
 
@@ -157,7 +157,7 @@ def _of_type(description: Description, *types: str) -> list[Joint]:
     return [joint for joint in description.joints if joint.type in types]
 
 
-def _linear(description: Description, w: Array) -> list[Piece]:
+def _linear(description: Description, w: Array) -> list[Block]:
     """Points that meet and angles that are held, all at once."""
     pinned = _of_type(description, "revolute", "fixed")
     held = _of_type(description, "prismatic", "fixed")
@@ -194,7 +194,7 @@ def _component(
     return jnp.sum((direction * between(description, joints)(w)).reshape(-1, 2), axis=1)
 
 
-def _guides(description: Description, w: Array) -> list[Piece]:
+def _guides(description: Description, w: Array) -> list[Block]:
     guides = _of_type(description, "prismatic")
     if not guides:
         return []
@@ -202,7 +202,7 @@ def _guides(description: Description, w: Array) -> list[Piece]:
     return [(keys, _across(description, guides, w))]
 
 
-def _lengths(description: Description, w: Array, mu: Params) -> list[Piece]:
+def _lengths(description: Description, w: Array, mu: Params) -> list[Block]:
     links = _of_type(description, "distance")
     if not links:
         return []
@@ -211,12 +211,12 @@ def _lengths(description: Description, w: Array, mu: Params) -> list[Piece]:
     return [([(joint.name, "length") for joint in links], (squared - length**2) / (2 * length))]
 
 
-def _wheels(description: Description, w: Array, mu: Params) -> list[Piece]:
+def _wheels(description: Description, w: Array, mu: Params) -> list[Block]:
     wheels = _of_type(description, "rolling")
     if not wheels:
         return []
     radius = jnp.stack([mu[f"{joint.name}_radius"] for joint in wheels])
-    start = features(jnp.asarray(reference_of(description), w.dtype))
+    start = coordinates_and_angles(jnp.asarray(reference_of(description), w.dtype))
     ahead = [_along(description, wheels, at) for at in (w, start)]
     turned = turn(description, wheels)(w - start)
     return [
@@ -228,8 +228,8 @@ def _wheels(description: Description, w: Array, mu: Params) -> list[Piece]:
     ]
 
 
-def _drives(description: Description, t: Time, w: Array, mu: Params) -> list[Piece]:
-    pieces: list[Piece] = []
+def _drives(description: Description, t: Time, w: Array, mu: Params) -> list[Block]:
+    blocks: list[Block] = []
     for kind in ("revolute", "prismatic"):
         drives = [d for d in description.drives if description.joint(d.joint).type == kind]
         if drives:
@@ -237,8 +237,8 @@ def _drives(description: Description, t: Time, w: Array, mu: Params) -> list[Pie
             turning = kind == "revolute"
             moved = turn(description, joints)(w) if turning else _along(description, joints, w)
             wanted = jnp.stack([_motion(description, drive, t, mu) for drive in drives])
-            pieces.append(([(drive.name, _DRIVE) for drive in drives], moved - wanted))
-    return pieces
+            blocks.append(([(drive.name, _DRIVE) for drive in drives], moved - wanted))
+    return blocks
 
 
 def _motion(description: Description, drive: Drive, t: Time, mu: Params) -> Float[Array, ""]:

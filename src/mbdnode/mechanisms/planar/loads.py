@@ -17,7 +17,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.mechanisms.planar.description import GROUND, Description, Force
-from mbdnode.mechanisms.planar.joints import between, features, points, size, turn, vectors
+from mbdnode.mechanisms.planar.joints import (
+    between,
+    coordinates_and_angles,
+    points,
+    size,
+    turn,
+    vectors,
+)
 from mbdnode.multibody import Coords, Inputs, Params
 
 
@@ -34,7 +41,7 @@ def keeps_energy(description: Description) -> bool:
 
 def potential(description: Description, q: Coords, mu: Params) -> Float[Array, ""]:
     """`V(q)` of weight, springs and the constant loads that have one."""
-    w, total = features(q), jnp.zeros((), q.dtype)
+    w, total = coordinates_and_angles(q), jnp.zeros((), q.dtype)
     if description.gravity is not None:
         gravity = jnp.stack([mu["gravity_x"], mu["gravity_y"]])
         masses = jnp.stack([mu[f"{body.name}_mass"] for body in description.bodies])
@@ -62,7 +69,7 @@ def generalized_force(
     def work(x):
         total = -potential(description, x, mu)
         for kind, dampers, force in damping:
-            total = total + force @ _measure(description, kind, dampers, features(x))
+            total = total + force @ _measure(description, kind, dampers, coordinates_and_angles(x))
         following = [f for f in description.forces if f.value is not None and not has_potential(f)]
         if following:
             sizes = _values(mu, following, "value")
@@ -72,7 +79,7 @@ def generalized_force(
             total = total + _work_of_forces(description, forces, u[: len(forces)], q, x)
         torques = [torque for torque in description.torques if torque.value is None]
         if torques:
-            total = total + u[len(forces) :] @ turn(description, torques)(features(x))
+            total = total + u[len(forces) :] @ turn(description, torques)(coordinates_and_angles(x))
         return total
 
     return jax.grad(work)(q)
@@ -94,7 +101,7 @@ def _damping(description: Description, q: Coords, v: Coords, mu: Params) -> list
         dampers = [damper for damper in description.dampers if damper.type == kind]
         if dampers:
             measure = lambda x, k=kind, d=dampers: _measure(  # noqa: E731
-                description, k, d, features(x)
+                description, k, d, coordinates_and_angles(x)
             )
             rate = jax.jvp(measure, (q,), (v,))[1]
             found.append((kind, dampers, -_values(mu, dampers, "damping") * rate))
@@ -108,9 +115,9 @@ def _work_of_forces(
     angle = np.array([force.direction for force in forces], float)
     units = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     frames = [force.body if force.frame == "body" else GROUND for force in forces]
-    direction = vectors(description, frames, units)(features(q)).reshape(-1, 2)
+    direction = vectors(description, frames, units)(coordinates_and_angles(q)).reshape(-1, 2)
     at = points(description, [force.body for force in forces], [f.point for f in forces])
-    return sizes @ jnp.sum(direction * at(features(x)).reshape(-1, 2), axis=1)
+    return sizes @ jnp.sum(direction * at(coordinates_and_angles(x)).reshape(-1, 2), axis=1)
 
 
 def _values(mu: Params, parts: Sequence[Any], key: str) -> Float[Array, " n"]:

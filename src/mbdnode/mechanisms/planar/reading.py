@@ -10,7 +10,7 @@ from mbdnode.mechanisms.planar.analysis import check_whole
 from mbdnode.mechanisms.planar.checking import Source, check_name, check_table, read_keys
 from mbdnode.mechanisms.planar.description import GROUND, PARTS, Description
 from mbdnode.mechanisms.planar.mechanism import PlanarKinematics, PlanarMechanism
-from mbdnode.mechanisms.planar.schema import TABLES, TOP, Table
+from mbdnode.mechanisms.planar.schema import TABLES, TOP, PartKeys
 from mbdnode.naming import unknown_name
 
 # No mechanism needs more, and every one of them is compiled.
@@ -144,7 +144,7 @@ def _part(source: Source, kind: str, name: str, given: Any) -> Any:
     return PARTS[kind](name=name, **values)
 
 
-def _chosen(source: Source, path: tuple[str, ...], table: Table, values: dict[str, Any]) -> str:
+def _chosen(source: Source, path: tuple[str, ...], table: PartKeys, values: dict[str, Any]) -> str:
     chosen = values.get(table.choice)
     where = (*path, table.choice)
     if chosen is None:

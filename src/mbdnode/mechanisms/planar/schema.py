@@ -133,7 +133,7 @@ DRIVES: dict[str, tuple[Key, ...]] = {
 
 
 @dataclass(frozen=True)
-class Table:
+class PartKeys:
     """The keys of a kind of part; `choice` is the key that decides between several sets.
 
     **Arguments:**
@@ -148,12 +148,12 @@ class Table:
     choice: str = ""
 
 
-TABLES: dict[str, Table] = {
-    "bodies": Table("body", {"": BODY}),
-    "joints": Table("joint", JOINTS, "type"),
-    "springs": Table("spring", SPRINGS, "type"),
-    "dampers": Table("damper", DAMPERS, "type"),
-    "forces": Table("force", {"": FORCE}),
-    "torques": Table("torque", {"": TORQUE}),
-    "drives": Table("drive", DRIVES, "motion"),
+TABLES: dict[str, PartKeys] = {
+    "bodies": PartKeys("body", {"": BODY}),
+    "joints": PartKeys("joint", JOINTS, "type"),
+    "springs": PartKeys("spring", SPRINGS, "type"),
+    "dampers": PartKeys("damper", DAMPERS, "type"),
+    "forces": PartKeys("force", {"": FORCE}),
+    "torques": PartKeys("torque", {"": TORQUE}),
+    "drives": PartKeys("drive", DRIVES, "motion"),
 }

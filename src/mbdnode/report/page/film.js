@@ -27,7 +27,7 @@
 
   const pairs = (at) => Array.from({ length: at.length / 2 }, (_, i) => [at[2 * i], at[2 * i + 1]]);
 
-  // Each part in the same lines as in the figures; lengths in metres, line widths in pixels.
+  // Each part in the same lines as in the figures; lengths in meters, line widths in pixels.
   const PARTS = {
     rod(pen, [x0, y0, x1, y1], look) { pen.path([[x0, y0], [x1, y1]], look.color, look.width); },
     bob(pen, [x, y, r], look) { pen.disc(x, y, r, look.color, pen.colors.back); },

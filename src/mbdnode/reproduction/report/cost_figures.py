@@ -23,13 +23,13 @@ from mbdnode.reproduction.report.cost_study import (
     Printed,
     Range,
     View,
+    cost_view,
     gather_costs,
     named_methods,
     printed_methods,
     shown_error,
     shown_seconds,
     stairs,
-    view_of,
 )
 from mbdnode.reproduction.report.palette import Method, Palette, make_palette, method_of
 
@@ -60,7 +60,7 @@ def draw_costs(reproduction: Reproduction) -> Figure | None:
     cases = [case for case in gather_costs(reproduction) if case.placed]
     if not cases:
         return None
-    palette, view = make_palette(reproduction.chapters), view_of(cases)
+    palette, view = make_palette(reproduction.chapters), cost_view(cases)
     columns = min(len(cases), 3)
     rows = math.ceil(len(cases) / columns)
     figure = new_figure(max(3.5 * columns, 6.6), 1.5 + 2.9 * rows)
@@ -165,7 +165,7 @@ def make_cost_plots(cases: Sequence[CaseCosts], palette: Palette) -> dict[str, A
     Plain data: the methods, those that the paper prints, the limits of the axes that all cases
     share, and the cases.
     """
-    view = view_of(cases)
+    view = cost_view(cases)
     return {
         "methods": [
             {"title": title, **_look(method, palette)}

@@ -295,7 +295,7 @@ def shown_seconds(value: float) -> float:
     return max(value, MIN_SECONDS)
 
 
-def view_of(cases: Sequence[CaseCosts]) -> View:
+def cost_view(cases: Sequence[CaseCosts]) -> View:
     """Limits that hold all marks, bars and compile times.
 
     **Arguments:**

@@ -1,7 +1,7 @@
 """The paper's figures of the systems themselves: the parts with their names, and the motion.
 
 The names are marks on the mechanism's drawing. A new mechanism gets them by one entry in
-`LABELLED`; without one, its drawing has none.
+`LABELED`; without one, its drawing has none.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -219,7 +219,7 @@ def _masses(count: int, damped: bool) -> Callable[[np.ndarray, Parameters], list
     return marks
 
 
-LABELLED: dict[type[AbstractMechanism], Labelled] = {
+LABELED: dict[type[AbstractMechanism], Labelled] = {
     SingleMassSpring: Labelled({}, _masses(1, damped=False)),
     SingleMassSpringDamper: Labelled({}, _masses(1, damped=True)),
     TripleMassSpringDamper: Labelled({}, _masses(3, damped=True)),
@@ -238,8 +238,8 @@ def draw_system(chapter: Chapter, exhibit: Exhibit) -> Figure:
         return nothing_to_show(chapter)
     mu = parameter_values(chapter.mechanism, chapter.parameters)
     truths = [entry.truth for entry in chapter.entries if entry.truth is not None]
-    labelled = LABELLED.get(type(chapter.mechanism))
-    wanted = [part for part, there in (("parts", labelled), ("motion", truths)) if there]
+    labeled = LABELED.get(type(chapter.mechanism))
+    wanted = [part for part, there in (("parts", labeled), ("motion", truths)) if there]
     if not wanted:
         return nothing_to_show(chapter)
     figure = new_figure(4.8 * len(wanted), 3.9)
@@ -256,16 +256,16 @@ def draw_system(chapter: Chapter, exhibit: Exhibit) -> Figure:
 
 
 def _draw_parts(axes: Axes, chapter: Chapter, mu: dict[str, float]) -> None:
-    drawing, labelled = find_drawing(chapter.mechanism), LABELLED[type(chapter.mechanism)]
+    drawing, labeled = find_drawing(chapter.mechanism), LABELED[type(chapter.mechanism)]
     assert drawing is not None
-    state = consistent_state(chapter.mechanism, labelled.pose, parameters=dict(chapter.parameters))
+    state = consistent_state(chapter.mechanism, labeled.pose, parameters=dict(chapter.parameters))
     q = np.asarray(state.q)
     for shape in drawing.ground(q[None], mu):
         if not isinstance(shape, TimeArrow):
             shape.draw(axes, 1.0, 2)
     for level, shape in enumerate(drawing.parts(q, mu), 3):
         shape.draw(axes, 1.0, level)
-    for mark in labelled.marks(q, mu):
+    for mark in labeled.marks(q, mu):
         mark.draw(axes)
     axes.set_aspect("equal", adjustable="datalim")
     axes.margins(0.08)

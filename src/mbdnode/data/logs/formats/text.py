@@ -19,7 +19,7 @@ from mbdnode.data.logs.formats.text_dialect import (
     encoding_of,
     find_form,
     is_number,
-    split,
+    split_line,
 )
 from mbdnode.data.logs.log import (
     BLOCK_ROWS,
@@ -29,7 +29,7 @@ from mbdnode.data.logs.log import (
     column_name,
     seconds_since,
 )
-from mbdnode.data.logs.summary import counted
+from mbdnode.data.logs.summary import plural
 from mbdnode.errors import UserError
 
 _COMMENTS = re.compile(r"^[ \t]*[#%](?!N/A).*\n", re.MULTILINE)
@@ -47,7 +47,7 @@ class DelimitedLog(AbstractLog):
         self.headings = self.form.headings
         self.note("read", self.form.described)
         if self.form.preamble:
-            lines = counted(self.form.preamble, "line")
+            lines = plural(self.form.preamble, "line")
             self.note("read", f"{lines} above the headings passed over")
         for warning in self.form.warnings:
             self.warn(warning)
@@ -94,7 +94,7 @@ class DelimitedLog(AbstractLog):
             yield Block(first, tuple(columns), tuple(words), truncated)
             first += table.num_rows
         if self._comments:
-            self.note("read", f"{counted(self._comments, 'comment line')} passed over")
+            self.note("read", f"{plural(self._comments, 'comment line')} passed over")
 
     def place(self, row: int) -> str:
         """The line of a row, found by counting."""
@@ -155,7 +155,7 @@ class DelimitedLog(AbstractLog):
         return text, 0
 
     def _split(self, line: str) -> list[str]:
-        return split(line, "\t" if self.form.delimiter == " " else self.form.delimiter)
+        return split_line(line, "\t" if self.form.delimiter == " " else self.form.delimiter)
 
     def _parse(self, text: str, first: int, numbers, labels) -> pa.Table:
         names = [column_name(i) for i in range(len(self.headings))]
@@ -201,7 +201,7 @@ class DelimitedLog(AbstractLog):
                 )
             if len(fields) != len(self.headings):
                 raise UserError(
-                    f"'{self.path}' has {counted(len(fields), 'field')} at "
+                    f"'{self.path}' has {plural(len(fields), 'field')} at "
                     f"{self.place(first + count)}, but there are {len(self.headings)} columns: "
                     f"{line.strip()[:60]!r}. Fix or remove that line."
                 )

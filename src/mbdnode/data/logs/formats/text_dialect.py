@@ -82,7 +82,7 @@ def find_form(path: Path) -> TextForm:
     if not body:
         raise UserError(f"'{path}' has no rows, only blank lines or comments. Leave it out.")
     delimiter, decimal = _delimiter(body)
-    rows = [split(line, delimiter) for line in body]
+    rows = [split_line(line, delimiter) for line in body]
     if max(map(len, rows)) > _MOST_COLUMNS:
         raise UserError(
             f"'{path}' has {max(map(len, rows)):,} values in one line; a log has at most "
@@ -165,7 +165,7 @@ def _without_comments(lines: list[str]) -> tuple[list[str], list[str]]:
     return comments, body
 
 
-def split(line: str, delimiter: str) -> list[str]:
+def split_line(line: str, delimiter: str) -> list[str]:
     """The fields of a line, without quotes and blanks around them."""
     if delimiter == " ":
         line, delimiter = re.sub(r"[ \t]+", " ", line.strip()), " "
@@ -196,7 +196,7 @@ def _delimiter(body: list[str]) -> tuple[str, str]:
     best, found = (-1.0, 0.0), (",", ".")
     lines = body[-_SAMPLE_LINES:]
     for delimiter in (",", ";", "\t", "|", " "):
-        rows = [split(line, delimiter) for line in lines]
+        rows = [split_line(line, delimiter) for line in lines]
         counts = [len(row) for row in rows]
         usual = max(set(counts), key=counts.count)
         alike = [row for row in rows if len(row) == usual]
@@ -206,7 +206,7 @@ def _delimiter(body: list[str]) -> tuple[str, str]:
             filled = sum(f not in MISSING for f in values)
             score = len(alike) / len(rows) * good / max(filled, 1)
             # The headings are parted like the values.
-            score += 0.5 * (usual > 1 and len(split(body[0], delimiter)) == usual)
+            score += 0.5 * (usual > 1 and len(split_line(body[0], delimiter)) == usual)
             # Of equals, the one that finds columns at all.
             if (score, min(usual, 2)) > best and (usual > 1 or good):
                 best, found = (score, min(usual, 2)), (delimiter, decimal)
@@ -258,7 +258,7 @@ def _from_comment(
     if not comments:
         return None
     for between in dict.fromkeys((delimiter, ",", " ")):
-        words = split(comments[-1], between)
+        words = split_line(comments[-1], between)
         if len(words) == count:
             return words
     words = comments[-1].split()
