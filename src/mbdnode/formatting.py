@@ -52,3 +52,8 @@ def short_number(value: float) -> str:
     places = max(0, 2 - math.floor(math.log10(abs(value))))
     text = f"{value:.{places}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def plural(count: int, what: str) -> str:
+    """A number of things: "1 run", "1,204 rows"."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

@@ -6,7 +6,7 @@ the columns,
     e^2 = mean over columns of ((prediction - truth) / scale)^2.
 
 The scale is the column's standard deviation over the runs that are judged together, so that an
-error of one is that of always saying the mean. An angle that winds has no bounded standard
+error of one is that of predicting the mean. An angle that winds has no bounded standard
 deviation, so the scale of an angle is never more than one radian. A column that stands still in
 those runs has the scale that it has in the training data; one that never moves is not scored.
 

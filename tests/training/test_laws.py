@@ -123,7 +123,7 @@ def test_support_of_a_law_stands_out_of_noise_too():
     equations = _equations_with_a_law(noise=0.01)
     supports = candidate_supports(equations, most=1)
     assert [list(s) for s in supports] == [[0, 3, 5]]
-    # Noise of one per cent in each column leaves about so much of the inertia.
+    # Noise of one percent in each column leaves about so much of the inertia.
     assert 1e-3 < find_law(equations, supports[0])[1] < 0.1
 
 

@@ -315,7 +315,7 @@ def test_page_refers_to_nothing_outside_itself():
 
 def test_page_of_many_runs_draws_six_and_lists_all():
     reader = Reader(page_of(crank_story))
-    assert "The first 6 runs are drawn; 2 more are in the table." in reader.text
+    assert "The first 6 runs are plotted; 2 more are in the table." in reader.text
     assert [f"run {i} 6 s 61" in reader.text for i in range(8)] == [True] * 8
     # Besides them horizon, space, energy and residuals.
     assert len(reader.alts) == 6 + 4

@@ -55,7 +55,7 @@ def fit(
         str,
         typer.Option(
             help="law (of the recipes fast and best), mbd-node, sonode, node, hnn, lnn, lstm or "
-            "fcnn; the recipe's own by default.",
+            "fcnn; the recipe's usual one by default.",
             metavar="NAME",
             show_default=False,
         ),

@@ -54,7 +54,7 @@ def mpc(
 ) -> None:
     """Control a plant by model predictive control (MPC), and write trajectories and figures.
 
-    Options that are not given are as in the task. All are checked before the first step. With a
+    Options default to the task's values. All are checked before the first step. With a
     learned model, the closed loop that plans with the equations of motion is run for comparison.
     """
     case = check_control_task(task)

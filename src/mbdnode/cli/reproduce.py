@@ -72,7 +72,7 @@ def reproduce(
 ) -> None:
     """Run the paper's cases and models, and write its tables, figures and a report.
 
-    All options are checked before anything is computed. A failed run is a row that says so.
+    All options are checked before anything is computed. A failed run is listed in the tables.
     """
     names = [None if text is None else _split(text) for text in (cases, models)]
     check_folder(out, "reproduce")

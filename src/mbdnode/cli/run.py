@@ -23,7 +23,7 @@ def run(
         str | None,
         typer.Option(
             help="law (of the recipes fast and best), mbd-node, sonode, node, hnn, lnn, lstm, fcnn "
-            "or numerical; the recipe's own by default.",
+            "or numerical; the recipe's usual one by default.",
             metavar="NAME",
         ),
     ] = None,

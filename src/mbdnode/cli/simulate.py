@@ -41,7 +41,7 @@ def simulate(
 ) -> None:
     """Simulate a case and write its trajectory.
 
-    Options that are not given are as in the case. All are checked before anything is computed.
+    Options default to the case's values. All are checked before anything is computed.
     """
     check_destination(out)
     check_case(case)

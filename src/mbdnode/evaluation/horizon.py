@@ -36,7 +36,7 @@ class Horizon:
 
     - `ahead_s`: the times ahead.
     - `low`, `middle`, `high`: quartiles of the error over the predictions that are so long; one is
-        as bad as always saying the mean.
+        as bad as predicting the mean.
     - `persistence`: the median error of saying that nothing moves.
     - `valid_s`: until when the middle stays within `limit`; None if it never does.
     - `limit`: the largest error of a valid prediction.

@@ -406,7 +406,7 @@ def predicted_rows(prediction: Trajectory) -> int:
 
 
 def percent(share: float) -> str:
-    """A share of one as per cent, in two digits: "0.52 %", "13 %"."""
+    """A fraction as percent, in two digits: "0.52 %", "13 %"."""
     value = 100 * share
     if not math.isfinite(value):
         return "-"

@@ -34,6 +34,7 @@ from mbdnode.data.folders import (
     write_history,
 )
 from mbdnode.errors import UserError
+from mbdnode.formatting import plural
 from mbdnode.models import AbstractModel, Ensemble, load, save
 from mbdnode.recipes import RECIPES
 from mbdnode.simulation import Domain
@@ -85,8 +86,8 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
         ("mechanism", config.mechanism or "none: known by its logs alone"),
         ("model", config.model),
         ("recipe", f"{config.recipe}: {RECIPES[config.recipe].description}"),
-        ("trained on", f"{len(training.trajectories):,} runs, {prepared.rows:,} rows"),
-        ("held out", f"{len(fitted.held_out):,} runs"),
+        ("trained on", f"{plural(len(training.trajectories), 'run')}, {prepared.rows:,} rows"),
+        ("held out", plural(len(fitted.held_out), "run")),
         ("training", fitted.status),
         ("time", f"{fit.train_seconds:.1f} s, and {fit.compile_seconds:.1f} s of compiling"),
         ("seed", str(config.seed)),

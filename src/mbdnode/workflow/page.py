@@ -71,8 +71,8 @@ def make_fit_page(story: FitStory) -> str:
         _space(story),
         _energy(story, shown),
         _residuals(story, shown),
-        _part("read", "What was read", () if story.read else ("Nothing is said of it.",)),
-        _part("made", "How it was made", ("This command made it, and makes it again:",)),
+        _part("read", "Data", () if story.read else ("No summary of the data was kept.",)),
+        _part("made", "Reproduce", ("This command makes the model and this report again:",)),
     ]
     return environment.from_string(asset("fit.html.j2")).render(
         css=Markup(asset("page.css") + asset("fit.css")),
@@ -137,15 +137,15 @@ def _held_out(story: FitStory) -> dict[str, Any]:
         return _part("held-out", "Held-out runs", ("No run was held out.",))
     texts = [
         "The model predicts each of these runs from its initial state and its inputs alone. The "
-        "error is the NRMSE: the root mean square over rows and recorded columns, in per cent of "
-        "each column's standard deviation over all held-out runs, at 100 % as bad as always saying "
-        "the mean. An angle counts in radians where its standard deviation is larger than one. "
+        "error is the NRMSE: the root mean square over rows and recorded columns, in percent of "
+        "each column's standard deviation over all held-out runs; predicting the mean has 100 %. "
+        "An angle counts in radians where its standard deviation is larger than one. "
         "Columns that were estimated and not recorded do not count.",
         f"Over all runs: {', '.join(str(column) for column in story.scores.columns)}.",
     ]
     if count > _MOST_RUNS:
         texts.append(
-            f"The first {_MOST_RUNS} runs are drawn; {count - _MOST_RUNS} more are in the table."
+            f"The first {_MOST_RUNS} runs are plotted; {count - _MOST_RUNS} more are in the table."
         )
     return _part("held-out", "Held-out runs", texts)
 
@@ -191,17 +191,17 @@ def _horizon(story: FitStory) -> dict[str, Any]:
         return _part("horizon", title, (text,))
     caption = (
         f"Error against the time predicted ahead, over predictions from {horizon.predictions} "
-        "initial states in the held-out runs, each to the end of its run: the median and the half "
-        "of the predictions around it, in per cent of the standard deviation (an angle: of at most "
+        "initial states in the held-out runs, each to the end of its run: the median and the "
+        "interquartile range, in percent of the standard deviation (an angle: of at most "
         "1 rad). The valid prediction time is that until which the median stays within "
         f"{percent(horizon.limit)} (an angle: 0.1 rad at most): {horizon}."
     )
-    alt = "Error against the time predicted ahead, with the error of saying that nothing moves."
+    alt = "Error against the time predicted ahead, with the error of predicting that nothing moves."
     return _part("horizon", title, (), (_picture(draw_horizon(horizon), caption, alt),))
 
 
 def _space(story: FitStory) -> dict[str, Any]:
-    title, figure = "Where the data lies", draw_space(story)
+    title, figure = "Training domain", draw_space(story)
     if figure is None:
         return _part("space", title, ("The states of the training data were not kept.",))
     rows = sum(predicted_rows(run.prediction) for run in story.held_out)
@@ -209,9 +209,9 @@ def _space(story: FitStory) -> dict[str, Any]:
         int(np.sum(run.outside[: predicted_rows(run.prediction)])) for run in story.held_out
     )
     caption = (
-        "Velocity over position of every independent coordinate, and how often each input was how "
-        "large: training data in gray, predictions on top. Angles of more than one turn are folded "
-        "into it; predictions far beyond the data lie beyond the frame."
+        "Velocity over position of every independent coordinate, and a histogram of each input: "
+        "training data in gray, predictions on top. Angles are wrapped to one turn; those far "
+        "outside the data are outside the frame."
     )
     if rows:
         caption += (

@@ -253,4 +253,4 @@ def test_the_summary_reads_as_text(swing, write_csv):
     shown = str(read(str(path.parent / "*.csv"), time="t", coordinates=["theta"]).summary)
     assert shown.startswith("2 runs, 2 trajectories: 800 rows read, 800 kept\n")
     assert shown.count("estimated: the rate of 'theta'") == 1
-    assert "a.csv; alike in 1 more" in shown
+    assert "a.csv; same in 1 more" in shown

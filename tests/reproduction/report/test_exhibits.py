@@ -169,7 +169,7 @@ def test_controlled_loop_has_a_panel_for_each_state_and_input_and_one_for_the_di
     figure = drawn(loop_chapter(), "controlled")
     names = [axes.get_ylabel() for axes in figure.axes]
     assert len(names) == 4
-    assert names[-1] == "per cent of the range"
+    assert names[-1] == "percent of the range"
     truth = truth_of("single-pendulum")
     exact, learned = figure.axes[0].get_lines()
     assert exact.get_ydata() == pytest.approx(np.asarray(truth["theta"]))

@@ -17,8 +17,9 @@ import numpy as np
 from mbdnode.data.logs.log import HUGE
 from mbdnode.data.logs.roles import setting
 from mbdnode.data.logs.runs import Run
-from mbdnode.data.logs.summary import Account, plural
+from mbdnode.data.logs.summary import Account
 from mbdnode.errors import UserError
+from mbdnode.formatting import plural
 
 # A step of this many medians is a gap; what is shorter is an uneven step, which training can use.
 GAP = 5.0

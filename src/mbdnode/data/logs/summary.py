@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
+from mbdnode.formatting import plural
+
 _FATES = {
     "missing": "cut for a value that is missing or not finite",
     "repeated": "merged into a row of the same time",
@@ -11,11 +13,6 @@ _FATES = {
     "too_short": "cut, in segments that are too short",
     "truncated": "cut at the end of a file, in the middle of a row",
 }
-
-
-def plural(count: int, what: str) -> str:
-    """A number of things in words."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 @dataclass(frozen=True)
@@ -137,7 +134,7 @@ def gathered(notes: Iterable[Note]) -> list[str]:
     lines = []
     for (kind, _), several in alike.items():
         places = list(dict.fromkeys(note.place for note in several if note.place))
-        more = f"; alike in {len(places) - 1:,} more" if len(places) > 1 else ""
+        more = f"; same in {len(places) - 1:,} more" if len(places) > 1 else ""
         at = f" ({places[0]}{more})" if places else ""
         lines.append(f"{kind}: {several[0].text}{at}")
     return lines

@@ -297,7 +297,7 @@ def _draw(axes: Axes, name: str, unit: str, truth: Trajectory, found: Loops) -> 
 
 
 def _draw_difference(axes: Axes, names: Sequence[str], truth: Trajectory, found: Loops) -> None:
-    """In per cent of each column's range, on a logarithmic scale."""
+    """In percent of each column's range, on a logarithmic scale."""
     t = np.asarray(truth.t)
     for (_, loop), color in zip(found, panels.colors_for(found), strict=True):
         parts = [
@@ -309,7 +309,7 @@ def _draw_difference(axes: Axes, names: Sequence[str], truth: Trajectory, found:
         axes.plot(t, np.maximum(100 * np.max(parts, axis=0), 1e-16), color=color, linewidth=0.9)
     axes.set_yscale("log")
     axes.axhline(1.0, color=MUTED, linewidth=0.8, linestyle="--")
-    axes.set_ylabel("per cent of the range")
+    axes.set_ylabel("percent of the range")
     panels.time_axis(axes, t, 0.0)
 
 

@@ -29,8 +29,8 @@ from mbdnode.data.logs.log import (
     column_name,
     seconds_since,
 )
-from mbdnode.data.logs.summary import plural
 from mbdnode.errors import UserError
+from mbdnode.formatting import plural
 
 _COMMENTS = re.compile(r"^[ \t]*[#%](?!N/A).*\n", re.MULTILINE)
 _BLANKS = re.compile(r"^[ \t]*\n", re.MULTILINE)
