@@ -308,7 +308,6 @@ def test_rollouts_of_other_weights_are_not_traced_again():
     [
         ({"structure": "lagrangain"}, "'lagrangain'.*Did you mean 'lagrangian'"),
         ({"structure": "lagrangian", "order": "first"}, "order is 'first'.*order='second'"),
-        ({"structure": "mechanical", "affine": True}, "affine is True.*affine=False"),
         ({"structure": "lagrangian", "use_time": True}, "use_time is True.*use_time=False"),
         ({"damping": True}, "damping is True, which structure='free'"),
         (

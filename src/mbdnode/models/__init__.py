@@ -2,12 +2,11 @@
 
 from mbdnode.models.base import LAW, AbstractModel, AbstractRateModel, Capability, check_capable
 from mbdnode.models.ensemble import Ensemble
-from mbdnode.models.fcnn import FCNN, FCNNConfig
 from mbdnode.models.files import load, save
+from mbdnode.models.forecasters import FCNN, LSTM, FCNNConfig, LSTMConfig
 from mbdnode.models.learned_energy import HNN, LNN, HNNConfig, LNNConfig
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.models.library import Library
-from mbdnode.models.lstm import LSTM, LSTMConfig
 from mbdnode.models.mbdnode import MBDNODE, MBDNODEConfig
 from mbdnode.models.network import Network, make_network
 from mbdnode.models.registry import KINDS, MODELS, check_trained_by, trained_by

@@ -176,6 +176,10 @@ class AbstractRateModel(AbstractModel, AbstractSystem):
         """Those of the system, kept by partition."""
         return self.body.constraint(t, q, mu)
 
+    def rates_near(self, t, z, s, u, mu, near: Any = None):
+        """`minimal_rates`, of a model that may need a configuration near by to give them."""
+        return self.minimal_rates(t, z, s, u, mu)
+
     def potential_energy(self, q: Any, mu: Any) -> Any:
         """`V(q)` of a model that has a `mass(q, mu)` and a potential; None of others."""
         return None

@@ -81,7 +81,7 @@ def _check_finite(arrays: dict[str, np.ndarray], path: str | os.PathLike) -> Non
     trained.
     """
     for name, array in arrays.items():
-        if not name.startswith("network/"):
+        if "network" not in name.split("/"):
             continue
         bad = int(np.sum(~np.isfinite(array))) if array.dtype.kind == "f" else 0
         if bad:

@@ -6,7 +6,9 @@ With `order="first"` the network gives both rates (a NODE); with "second" the ac
 SONODE). Parameters among its inputs make it a PNODE. External forces enter as inputs of the
 network, or, for a system without constraints, as the acceleration `M^-1 (F_e(u) - F_e(0))` added
 to the network's own, so that a model trained without forces can be run with them. A `structure`
-makes `f` of the parts of equations of motion, which the network then gives (see `structures`).
+makes `f` of the parts of equations of motion, which the network then gives (see `structures`). With
+`correction_of`, `f` is what a law or a mechanism says, plus what the network gives (see `hybrid`):
+nothing at first, so that training begins there.
 """
 
 from dataclasses import dataclass, replace
@@ -27,6 +29,7 @@ from mbdnode.models.base import (
     input_acceleration,
     minimal_coordinates,
 )
+from mbdnode.models.hybrid import AbstractKnown, CorrectionOf, KnownMechanism, make_known
 from mbdnode.models.network import Activation, Initialization, Network, make_network
 from mbdnode.models.structures import AbstractStructure, Lagrangian, Outputs, get_structure
 from mbdnode.multibody import AbstractMechanism, AbstractSystem, Coordinate, Input, Parameter
@@ -50,16 +53,20 @@ class MBDNODEConfig:
     - `use_velocity`, `use_time`: whether the network reads velocities and time.
     - `use_parameters`: which parameters it reads, by name.
     - `angle_features`: read sine and cosine of the coordinates that are angles; None for every
-        structure but "free".
-    - `affine`: an affine function of what the network reads beside it, trained with it; it starts
-        at the least-squares fit of the training data's accelerations, and the network at nothing.
+        structure but "free", and for a correction.
+    - `affine`: an affine function of what the network reads beside it, trained with it. That of a
+        "free" one starts at the least-squares fit of the training data's accelerations, and the
+        network at nothing.
     - `scaling`: shift and scale what goes in and comes out, by the training data's own mean and
-        spread; None for every structure but "free".
+        spread; None for every structure but "free", and for a correction.
     - `damping`: whether forces that are linear in the velocities are learned, of the structures
         that tell them apart; None where velocities matter, unless the system is declared
         conservative.
     - `constraints`: "hard" by partition; "penalty", "augmented" and "none" learn every coordinate
         and meet the constraints by training, or not at all.
+    - `correction_of`: the law, or the mechanism, that the network corrects; None for nothing.
+    - `correction_weight`: of the squared correction in the loss, beside the squared errors: what
+        the correction adds to the velocities in a step, in the same units.
     - `divisor`: the network's accelerations are divided by these (the paper divides by the mass);
         of a "lagrangian" they multiply the mass.
     """
@@ -80,6 +87,8 @@ class MBDNODEConfig:
     damping: bool | None = None
     constraints: Constraints = "hard"
     divisor: tuple[float, ...] = ()
+    correction_of: CorrectionOf = None
+    correction_weight: float = 1e-6
 
     def __post_init__(self):
         check_types(self)
@@ -90,6 +99,8 @@ class MBDNODEConfig:
             raise UserError(f"divisor is {self.divisor}; every entry must be above zero.")
         if len(set(self.use_parameters)) < len(self.use_parameters):
             raise UserError(f"use_parameters is {self.use_parameters}; name each once.")
+        if not (np.isfinite(self.correction_weight) and self.correction_weight >= 0):
+            raise UserError(f"correction_weight is {self.correction_weight}; it must be 0 or more.")
         get_structure(self.structure).check(self)
 
 
@@ -109,6 +120,7 @@ class MBDNODE(AbstractRateModel):
     spread: Float[Array, " in"]
     out_center: Float[Array, " out"]
     out_spread: Float[Array, " out"]
+    known: AbstractKnown | None
     body: AbstractSystem
     settings: MBDNODEConfig = eqx.field(static=True)
     minimal: tuple[int, ...] = eqx.field(static=True)
@@ -117,35 +129,47 @@ class MBDNODE(AbstractRateModel):
     parameters: tuple[Parameter, ...] = eqx.field(static=True, kw_only=True)
 
     @classmethod
-    def for_system(cls, system: AbstractSystem, *, seed: Any = 0, **settings: Any) -> "MBDNODE":
+    def for_system(
+        cls, system: AbstractSystem, *, seed: Any = 0, correction_of: Any = None, **settings: Any
+    ) -> "MBDNODE":
         """An untrained model of a system.
 
         **Arguments:**
 
         - `system`: gives the names and the constraints, and whether it is declared conservative;
             nothing else of it is used, unless `forces="added"`, which uses its mass matrix and
-            its input map.
+            its input map, or the network is to correct it.
         - `seed`: of the network's first weights.
+        - `correction_of`: a law of the system, such as `identify(...).model`, or the mechanism
+            itself: the network then learns what that misses (a hybrid).
         - `settings`: fields of `MBDNODEConfig`.
 
         **Returns:**
 
         An `MBDNODE`.
         """
-        config = _resolved(system, from_dict(MBDNODEConfig, settings))
+        config = from_dict(MBDNODEConfig, settings)
         minimal = _minimal_coordinates(system, config)
+        known, form = make_known(system, minimal, correction_of)
+        config = _resolved(system, replace(config, correction_of=form))
         _check(system, config, minimal)
         count_in = _feature_count(system, config, minimal)
         count_out = _structure(system, config, minimal).count
         sizes = (count_in, *[config.width] * config.hidden_layers, count_out)
+        network = make_network(
+            sizes, config.activation, config.initialization, seed, affine=config.affine
+        )
+        if known is not None:
+            network = eqx.tree_at(
+                lambda n: (n.weights[-1], n.biases[-1]), network, replace_fn=jnp.zeros_like
+            )
         return cls(
-            make_network(
-                sizes, config.activation, config.initialization, seed, affine=config.affine
-            ),
+            network,
             jnp.zeros(count_in),
             jnp.ones(count_in),
             jnp.zeros(count_out),
             jnp.ones(count_out),
+            known,
             system,
             config,
             minimal,
@@ -160,9 +184,15 @@ class MBDNODE(AbstractRateModel):
         return _structure(self.body, self.settings, self.minimal)
 
     @property
+    def closed_on_minimal(self) -> bool:
+        """Whether the minimal coordinates say all: of a mechanism with constraints, they do not."""
+        return self.known is None or self.known.closed
+
+    @property
     def separable(self) -> bool:
         """Whether the acceleration depends on positions alone."""
-        return not self.settings.use_velocity and self.settings.order == "second"
+        alone = not self.settings.use_velocity and self.settings.order == "second"
+        return alone and self.known is None
 
     @property
     def conservative(self) -> bool:
@@ -174,15 +204,26 @@ class MBDNODE(AbstractRateModel):
         return self.body.constraint(t, q, mu) if self.settings.constraints == "hard" else ()
 
     def minimal_rates(self, t, z, s, u, mu):
-        """Evaluate the network."""
-        outputs, structure = self._outputs(t, s, u, mu), self.structure
+        """Evaluate the network, beside what is known."""
+        return self.rates_near(t, z, s, u, mu)
+
+    def rates_near(self, t, z, s, u, mu, near=None):
+        """The same; `near` says how a mechanism that is corrected is assembled."""
         if self.settings.order == "first":
-            raw = outputs(z).astype(z.dtype)
+            raw = self._outputs(t, s, u, mu)(z).astype(z.dtype)
             return raw[: z.shape[0]], raw[z.shape[0] :]
-        found = structure.acceleration(outputs, z, s, u[: structure.inputs])
+        found = self.learned_acceleration(t, z, s, u, mu)
         if self.settings.forces == "added":
             found = found + input_acceleration(self.body, t, z, s, u, mu)
+        if self.known is not None:
+            found = found + self.known.acceleration(t, z, s, u, mu, near)
         return s, found
+
+    def learned_acceleration(self, t, z, s, u, mu) -> Float[Array, " nz"]:
+        """What the network gives alone, without what is known: the correction of a hybrid."""
+        structure = self.structure
+        outputs = self._outputs(t, s, u, mu)
+        return structure.acceleration(outputs, z, s, u[: structure.inputs])
 
     def mass(self, q: Float[Array, " nq"], mu: Any) -> Float[Array, "nq nq"]:
         """The learned mass, up to a factor: that of the minimal coordinates, which move all others.
@@ -241,6 +282,9 @@ class MBDNODE(AbstractRateModel):
     def independent_acceleration(self, t, q, v, u, mu, tangent):
         """The minimal coordinates' accelerations, from a whole state."""
         index = np.array(self.minimal)
+        if isinstance(self.known, KnownMechanism) and not self.known.closed:
+            learned = self.learned_acceleration(t, q[index], v[index], u, mu)
+            return self.known.corrected(t, q, v, u, mu, tangent, learned)
         return self.minimal_rates(t, q[index], v[index], u, mu)[1]
 
     def features(self, t, z, s, u, mu) -> Float[Array, " in"]:
@@ -262,13 +306,15 @@ class MBDNODE(AbstractRateModel):
 
 def _resolved(system: AbstractSystem, config: MBDNODEConfig) -> MBDNODEConfig:
     """The configuration with what its structure and the system say where it says nothing."""
-    own, chosen = get_structure(config.structure).reads_configuration, {}
+    own, corrects = get_structure(config.structure).reads_configuration, bool(config.correction_of)
+    chosen = {}
     for name in ("angle_features", "scaling"):
         if getattr(config, name) is None:
-            chosen[name] = own
+            chosen[name] = own or corrects
     if own and config.damping is None:
         declared = isinstance(system, AbstractMechanism) and system.conservative
-        chosen["damping"] = config.use_velocity and not declared
+        # What a mechanism misses may be its friction.
+        chosen["damping"] = config.use_velocity and (corrects or not declared)
     return replace(config, **chosen)
 
 
@@ -301,6 +347,25 @@ def _check(system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ..
         )
     if config.forces == "added":
         check_added(system)
+    if config.correction_of:
+        _check_correction(config)
+
+
+def _check_correction(config: MBDNODEConfig) -> None:
+    """Raise `UserError` for settings that a correction cannot have."""
+    reasons = {
+        "order": ("first", "a correction is one of accelerations"),
+        "forces": ("added", "what is corrected has the inputs already"),
+        "structure": ("lagrangian", "its mass would not be that of the whole"),
+    }
+    for name, (value, reason) in reasons.items():
+        if getattr(config, name) == value:
+            raise UserError(f"{name} is {value!r}, but {reason}. Leave {name} out.")
+    if config.constraints != "hard":
+        raise UserError(
+            f"constraints is {config.constraints!r}, but a correction is of the minimal "
+            "coordinates, which keep them. Use constraints='hard'."
+        )
 
 
 def _feature_count(system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ...]) -> int:

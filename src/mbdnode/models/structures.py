@@ -82,7 +82,7 @@ class AbstractStructure(abc.ABC):
     @classmethod
     def check(cls, settings: Any) -> None:
         """Raise `UserError` for settings that do not go with the structure."""
-        _refuse(settings, order="second", affine=False)
+        _refuse(settings, order="second")
         if settings.damping and not settings.use_velocity:
             raise UserError(
                 "damping is True and use_velocity is False, but damping forces depend on the "

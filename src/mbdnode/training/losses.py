@@ -25,7 +25,7 @@ from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
 from mbdnode.integrators import AbstractIntegrator, Adaptive
-from mbdnode.models import AbstractRateModel
+from mbdnode.models import MBDNODE, AbstractRateModel
 from mbdnode.multibody import (
     AbstractSystem,
     Partition,
@@ -137,12 +137,12 @@ def predict(
         return _predict_by_adjoint(model, integrator, window, z[0], s[0])
 
     def advance(y, step):
-        t, dt, u, known = step
-        rate = lambda time, x: model.minimal_rates(time, x[0], x[1], u, window.mu)  # noqa: E731
+        t, dt, u, known, near = step
+        rate = lambda time, x: model.rates_near(time, x[0], x[1], u, window.mu, near)  # noqa: E731
         y = integrator.step_towards(rate, t, dt, y, known)
         return y, y
 
-    steps = (window.t[:-1], window.dt, window.u[:-1], (z[1:], s[1:]))
+    steps = (window.t[:-1], window.dt, window.u[:-1], (z[1:], s[1:]), window.q[:-1])
     if window.t.shape[0] == 2:
         only = advance((z[0], s[0]), jax.tree.map(lambda x: x[0], steps))[1]
         return only[0][None], only[1][None]
@@ -156,10 +156,10 @@ def _predict_by_adjoint(model, integrator, window: Windows, z, s):
     weights, shape = eqx.partition((model, window.mu), eqx.is_array)
 
     def field(t, y, args):
-        arrays, inputs, times = args
+        arrays, inputs, times, places = args
         model, mu = eqx.combine(arrays, shape)
         interval = jnp.clip(jnp.searchsorted(times, t, side="right") - 1, 0, len(times) - 2)
-        return model.minimal_rates(t, y[0], y[1], inputs[interval], mu)
+        return model.rates_near(t, y[0], y[1], inputs[interval], mu, places[interval])
 
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(field),
@@ -168,7 +168,7 @@ def _predict_by_adjoint(model, integrator, window: Windows, z, s):
         window.t[-1],
         window.dt[0],
         (z, s),
-        (weights, window.u, window.t),
+        (weights, window.u, window.t, window.q),
         saveat=diffrax.SaveAt(ts=window.t[1:]),
         stepsize_controller=diffrax.StepTo(window.t)
         if integrator.rtol is None or integrator.atol is None
@@ -239,6 +239,32 @@ def window_errors(
     z, s = predict(model, integrator, config, window)
     positions, velocities = _errors(model, config, partition, window, units, z, s)
     return jnp.concatenate([positions.reshape(-1), velocities.reshape(-1)])
+
+
+def correction_errors(
+    model: MBDNODE, window: Windows, units: Units | None = None
+) -> Float[Array, " m"]:
+    """What a hybrid's correction adds to the velocities in each step, weighted: it is to be small.
+
+    **Arguments:**
+
+    - `model`: a hybrid.
+    - `window`, `units`: as for `window_loss`.
+
+    **Returns:**
+
+    One vector, whose mean square is added to the loss.
+    """
+    index = np.array(model.minimal)
+
+    def one(t, dt, q, v, u):
+        return dt * model.learned_acceleration(t, q[index], v[index], u, window.mu)
+
+    starts = (window.t[:-1], window.dt, window.q[:-1], window.v[:-1], window.u[:-1])
+    added = jax.vmap(one)(*starts)
+    if units is not None:
+        added = added / units[1][None, index]
+    return (model.settings.correction_weight**0.5 * added).reshape(-1)
 
 
 def _errors(model: AbstractRateModel, config, partition: Partition, window: Windows, units, z, s):

@@ -15,20 +15,26 @@ from mbdnode.training.losses import Windows
 _STILL = 1e-3
 
 
-def with_scaling(model: MBDNODE, windows: Windows) -> MBDNODE:
+def with_scaling(model: MBDNODE, windows: Windows, missed: Any = None) -> MBDNODE:
     """The model with the mean and spread of its features, and the size of what it gives.
 
     **Arguments:**
 
     - `model`: with `scaling=True`.
     - `windows`: the training data.
+    - `missed`: of a hybrid, the accelerations that what is known lacks. They are its unit, so that
+        a correction of nothing is as small as they are.
 
     **Returns:**
 
     The model; a column that never changes is only shifted.
     """
     center, spread = mean_and_spread(_features(model, windows))
-    out_center, out_spread = model.structure.units(_scales(model, windows))
+    scales = _scales(model, windows)
+    if missed is not None:
+        size = _root_mean_square(missed[:, None])
+        scales = scales._replace(rate_mean=jnp.zeros_like(size), rate_spread=size)
+    out_center, out_spread = model.structure.units(scales)
     return eqx.tree_at(
         lambda m: (m.center, m.spread, m.out_center, m.out_spread),
         model,

@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mbdnode.errors import UserError
 from mbdnode.integrators import AbstractIntegrator, Adaptive, get_integrator
@@ -14,6 +15,7 @@ from mbdnode.recipes import TrainingConfig
 from mbdnode.training.losses import (
     Units,
     Windows,
+    correction_errors,
     cut,
     predict,
     soft_residual,
@@ -35,9 +37,12 @@ class StepObjective(AbstractObjective):
     units: Units | None = None
 
     def loss(self, model: Any, example: Any, multipliers):
-        """The window's squared error, with what soft constraints add."""
+        """The window's squared error, with what soft constraints and a hybrid's correction add."""
         given = (model, self.integrator, self.config, self.partition, example)
-        return window_loss(*given, multipliers, self.units)
+        found = window_loss(*given, multipliers, self.units)
+        if model.known is None:
+            return found
+        return found + jnp.mean(correction_errors(model, example, self.units) ** 2)
 
     def errors(self, model: Any, example: Any):
         """What the window's squared error is made of.
@@ -47,7 +52,12 @@ class StepObjective(AbstractObjective):
         """
         given = (model, self.integrator, self.config, self.partition, example)
         found = window_errors(*given, self.units)
-        return found if model.settings.order == "first" else jnp.split(found, 2)[1]
+        if model.settings.order == "first":
+            return found
+        velocities = jnp.split(found, 2)[1]
+        if model.known is None:
+            return velocities
+        return jnp.concatenate([velocities, correction_errors(model, example, self.units)])
 
     def first_multipliers(self, model: Any):
         """One for each constraint residual of each window."""
@@ -99,14 +109,28 @@ def check_steps(model: AbstractRateModel, config: TrainingConfig) -> None:
 def prepare_steps(model: Any, data: Dataset, config: TrainingConfig) -> tuple[Any, StepObjective]:
     """Cut the data into windows."""
     windows = cut(model, data, config.window)
+    integrator = get_integrator(config.integrator)
     if model.settings.scaling:
-        model = with_scaling(model, windows)
-    if model.settings.affine:
+        missed = None if model.known is None else _missed(model, integrator, config, windows)
+        model = with_scaling(model, windows, missed)
+    if model.settings.affine and model.known is None and not model.structure.reads_configuration:
         model = with_affine_start(model, windows)
     units = step_units(windows) if config.scaled_loss else None
-    integrator = get_integrator(config.integrator)
     partition = own_partition(model, windows)
     return model, StepObjective(windows, integrator, partition, config, units)
+
+
+def _missed(model: Any, integrator: AbstractIntegrator, config: TrainingConfig, windows: Windows):
+    """The accelerations that what is known lacks, by the first step of every window."""
+    index = np.array(model.minimal)
+
+    @eqx.filter_jit
+    def velocities(model, windows):
+        one = lambda window: predict(model, integrator, config, window)[1][0]  # noqa: E731
+        return jax.vmap(one)(windows)
+
+    gone = windows.v[:, 1, index] - velocities(model, windows)
+    return gone / windows.dt[:, :1]
 
 
 def own_partition(model: AbstractRateModel, windows: Windows) -> Partition:
