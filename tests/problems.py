@@ -91,11 +91,11 @@ def _velocities_of_momenta(y):
     return np.stack([q1, q2, (p1 - p2 * c) / (1 + s**2), (2 * p2 - p1 * c) / (1 + s**2)], axis=1)
 
 
-def cart_pole(t, y):
+def cart_pole(t, y, force=0.0):
     """The two equations solved for the accelerations by hand, with unit masses."""
     theta, _, omega, v = y
     length, g, c, s = 0.5, 9.81, np.cos(theta), np.sin(theta)
-    cart = (length * omega**2 * s - g * s * c) / (1 + s**2)
+    cart = (force + length * omega**2 * s - g * s * c) / (1 + s**2)
     pole = (g * s - c * cart) / length
     return np.array([omega, v, pole, cart])
 

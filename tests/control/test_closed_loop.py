@@ -142,6 +142,7 @@ def test_noise_beyond_what_the_mechanism_can_reach_is_borne():
     assert len(run) == 6
 
 
+@pytest.mark.slow
 def test_constrained_plant_keeps_its_constraints_and_its_speed():
     crank = SliderCrank()
     controller = mbd.MPC(

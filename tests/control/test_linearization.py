@@ -1,6 +1,7 @@
 """Linearizations against printed matrices, finite differences and SciPy."""
 
 import control
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -98,8 +99,10 @@ def test_learned_model_is_linearized_as_it_is():
     A, B, _, _ = mbd.linearize(model, z, u)
     mu = resolve_parameters(model)
 
+    rates = eqx.filter_jit(model.minimal_rates)
+
     def rate(z, u):
-        new = model.minimal_rates(jnp.zeros(()), jnp.asarray(z[:2]), jnp.asarray(z[2:]), u, mu)
+        new = rates(jnp.zeros(()), jnp.asarray(z[:2]), jnp.asarray(z[2:]), u, mu)
         return np.concatenate([np.asarray(part) for part in new])
 
     slopes = [(rate(z + h * e, u) - rate(z - h * e, u)) / (2 * h) for e in np.eye(4)]

@@ -60,7 +60,7 @@ def test_hnn_with_the_true_hamiltonian_moves_like_the_double_pendulum():
         return sum(pendulum_energy(q, v))
 
     model = with_function(HNN.for_system(PENDULUMS, width=4), hamiltonian)
-    q_rate, v_rate = model.minimal_rates(jnp.zeros(()), Q, V, jnp.zeros(0), MU)
+    q_rate, v_rate = eqx.filter_jit(model.minimal_rates)(jnp.zeros(()), Q, V, jnp.zeros(0), MU)
     np.testing.assert_allclose(q_rate, V, atol=1e-12)
     # The central difference is off by h^2 times a third derivative of order 100.
     np.testing.assert_allclose(v_rate, truth_at(Q, V), atol=1e-4)
@@ -72,16 +72,17 @@ def test_lnn_with_the_true_lagrangian_moves_like_the_double_pendulum():
         return kinetic - potential
 
     model = with_function(LNN.for_system(PENDULUMS, width=4, prior=0.0), lagrangian)
-    found = model.minimal_rates(jnp.zeros(()), Q, V, jnp.zeros(0), MU)
+    found = eqx.filter_jit(model.minimal_rates)(jnp.zeros(()), Q, V, jnp.zeros(0), MU)
     np.testing.assert_allclose(found[0], V)
     np.testing.assert_allclose(found[1], truth_at(Q, V), atol=1e-4)
 
 
 def test_fixed_kinetic_part_of_an_lnn_adds_to_its_mass_alone():
     plain, helped = (LNN.for_system(PENDULUMS, width=8, prior=p, seed=3) for p in (0.0, 2.0))
-    np.testing.assert_allclose(helped.mass(Q, V) - plain.mass(Q, V), 2 * np.eye(2), atol=1e-12)
-    force = jax.grad(plain.lagrangian)(Q, V)
-    np.testing.assert_allclose(jax.grad(helped.lagrangian)(Q, V), force, atol=1e-12)
+    masses = [eqx.filter_jit(model.mass)(Q, V) for model in (helped, plain)]
+    np.testing.assert_allclose(masses[0] - masses[1], 2 * np.eye(2), atol=1e-12)
+    forces = [jax.jit(jax.grad(model.lagrangian))(Q, V) for model in (helped, plain)]
+    np.testing.assert_allclose(*forces, atol=1e-12)
 
 
 def test_lstm_layer_is_the_textbook_cell():

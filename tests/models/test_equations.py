@@ -81,7 +81,7 @@ def test_printed_accelerations_have_the_library_s_values(quadratic):
     drawn = np.random.default_rng(1).uniform(0.5, 2.0, model.network.weights.shape)
     model = eqx.tree_at(lambda m: m.network.weights, model, jnp.asarray(drawn))
     z, s = jnp.array([0.7, -0.4]), jnp.array([1.3, 0.6])
-    _, rates = model.minimal_rates(0.0, z, s, jnp.array([2.5]), {})
+    _, rates = eqx.filter_jit(model.minimal_rates)(0.0, z, s, jnp.array([2.5]), {})
     printed = group(equations_of(model), "accelerations")
     values = {**VALUES, cart.inputs[0].name: 2.5}
     for i, name in enumerate(("theta''", "x''")):

@@ -33,7 +33,7 @@ def network(model, x):
 
 def rates(model, z, s, u=(), **parameters):
     mu = resolve_parameters(model, parameters)
-    found = model.minimal_rates(T, *(jnp.asarray(x, float) for x in (z, s, u)), mu)
+    found = eqx.filter_jit(model.minimal_rates)(T, *(jnp.asarray(x, float) for x in (z, s, u)), mu)
     return tuple(np.asarray(x) for x in found)
 
 

@@ -56,6 +56,8 @@ def test_worker_killed_in_mid_run_costs_nothing_but_time(
     assert sum(sign.run == "bad" and sign.state == "running" for sign in signs) <= 2
 
 
+# Each starts a scheduler and workers, which load JAX.
+@pytest.mark.slow
 def test_run_that_kills_its_workers_is_a_row_and_a_stopped_one_frees_its_worker(
     dask_processes, kill_worker, tiny_run, tmp_path
 ):
@@ -107,6 +109,7 @@ def test_worker_is_gone_only_if_the_scheduler_says_so(tiny_run):
         assert [sign.note for sign in signs] == ["its worker is gone"] * gone
 
 
+@pytest.mark.slow
 def test_lost_scheduler_ends_the_campaign(dask_processes, tiny_run, tmp_path):
     with dask_processes() as processes:
         processes.add_worker()

@@ -21,7 +21,11 @@ from mbdnode.integrators.base import add
 from mbdnode.testing import check_integrator
 
 
-@pytest.mark.parametrize("name", INTEGRATORS)
+# The largest program is that of the implicit method that chooses its own step.
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name == "kvaerno5")) for name in INTEGRATORS],
+)
 def test_registered_integrator_keeps_the_contract(name):
     check_integrator(INTEGRATORS[name])
 

@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toys import LinearRows, Oscillator
+from toys import LinearRows, Oscillator, Pendulum
 
+from mbdnode.data import StepStream
 from mbdnode.mechanisms import CartPole, SingleMassSpring, SinglePendulum, SliderCrank
 from mbdnode.models import MBDNODE
 from mbdnode.models.network import ACTIVATIONS
@@ -209,6 +210,14 @@ def test_augmented_multipliers_change_what_is_learned(crank):
     # Multipliers start at zero, and are raised after the first epoch.
     assert losses[0][0] == pytest.approx(losses[1][0], rel=1e-6)
     assert losses[0][1] != pytest.approx(losses[1][1], rel=1e-3)
+
+
+def test_augmented_lagrangian_cannot_learn_from_a_stream():
+    rod = Pendulum()
+    ranges = dict.fromkeys((*rod.coordinate_names, *rod.rate_names), (-1.0, 1.0))
+    model = MBDNODE.for_system(rod, width=4, constraints="augmented")
+    with pytest.raises(ValueError, match="multipliers for every step"):
+        fit(model, StepStream(rod, ranges, 4, 0.01), TrainingConfig(epochs=1))
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,9 @@ def test_affine_part_learns_a_linear_law_everywhere(linear):
     ).model
     for z, s in ((0.3, 0.1), (-20.0, 7.0)):
         u = jnp.zeros(len(system.inputs))
-        rates = found.minimal_rates(jnp.zeros(()), jnp.array([z]), jnp.array([s]), u, {})
+        rates = eqx.filter_jit(found.minimal_rates)(
+            jnp.zeros(()), jnp.array([z]), jnp.array([s]), u, {}
+        )
         assert rates[1][0] == pytest.approx(matrix[1] @ [z, s], rel=1e-6)
 
 
@@ -119,12 +121,12 @@ def test_every_coordinate_counts_in_a_scaled_loss(swing):
     still = jax.tree.map(jnp.zeros_like, model.network)
     model = eqx.tree_at(lambda m: m.network, model, still)
     objective = prepare(model, Dataset(run), CONFIG)[1]
-    losses = jax.vmap(lambda x: objective.loss(model, x, jnp.zeros(0)))(objective.examples)
+    losses = jax.jit(jax.vmap(lambda x: objective.loss(model, x, jnp.zeros(0))))(objective.examples)
     # Every state but the ends begins one window and ends another.
     spread = np.concatenate([v[:-1], v[1:]]).std(axis=0)
     missed = (q[:-1] + dt * v[:-1] - q[1:]) / (dt * spread)
     assert float(jnp.mean(losses)) == pytest.approx((np.mean(missed**2) + 1.0) / 2)
-    errors = jax.vmap(lambda x: objective.errors(model, x))(objective.examples)
+    errors = jax.jit(jax.vmap(lambda x: objective.errors(model, x)))(objective.examples)
     np.testing.assert_allclose(np.mean(np.asarray(errors) ** 2, axis=0), 1.0)
 
 
@@ -181,7 +183,7 @@ def test_ctrl_c_keeps_the_best_weights_so_far(swing, small):
     assert (found.outcome, len(found.history)) == ("interrupted", CONFIG.epochs + 2)
     assert "interrupted after 2 of 6 refinements" in found.status
     _, objective = prepare(small, Dataset(swing), CONFIG)
-    errors = jax.vmap(lambda x: objective.errors(found.model, x))(objective.examples)
+    errors = jax.jit(jax.vmap(lambda x: objective.errors(found.model, x)))(objective.examples)
     assert float(jnp.mean(errors**2)) == pytest.approx(found.history[-1]["loss"])
 
 

@@ -64,7 +64,7 @@ def _check_rates(model, z, s, u, mu) -> None:
         )
         assert rate.dtype == like.dtype, f"Rates are {rate.dtype}, the state is {like.dtype}."
         assert bool(jnp.all(jnp.isfinite(rate))), f"The rates of the {name} are not finite."
-    many = jax.vmap(lambda a, b: model.minimal_rates(t, a, b, u, mu))(
+    many = jax.jit(jax.vmap(lambda a, b: model.minimal_rates(t, a, b, u, mu)))(
         jnp.stack([z, z]), jnp.stack([s, s])
     )
     # A batched product may add in another order: float32's round-off, on values near one.
@@ -77,7 +77,7 @@ def _check_slopes(model, z, s, u, mu) -> None:
         changed = eqx.tree_at(lambda m: m.network, model, network)
         return jnp.sum(changed.minimal_rates(jnp.zeros(()), z + 0.1, s, u, mu)[1] ** 2)
 
-    slope = jax.tree.leaves(eqx.filter_grad(size)(model.network))
+    slope = jax.tree.leaves(eqx.filter_jit(eqx.filter_grad(size))(model.network))
     assert all(bool(jnp.all(jnp.isfinite(g))) for g in slope), "A weight's slope is not finite."
     assert any(bool(jnp.any(g != 0)) for g in slope), "No weight changes the accelerations."
 
@@ -85,7 +85,7 @@ def _check_slopes(model, z, s, u, mu) -> None:
 def _check_separable(model, z, s, u, mu) -> None:
     if not model.separable:
         return
-    slope = jax.jacfwd(lambda w: model.minimal_rates(jnp.zeros(()), z, w, u, mu)[1])(s)
+    slope = jax.jit(jax.jacfwd(lambda w: model.minimal_rates(jnp.zeros(()), z, w, u, mu)[1]))(s)
     assert bool(jnp.all(slope == 0)), "Declared separable, but velocities change accelerations."
 
 

@@ -1,11 +1,10 @@
 """Measured motions: how noisy they are, and what can be learned from them nevertheless."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from motions import acceleration, recorded, stepped, with_noise
+from motions import acceleration, missed_unseen, pendulum, recorded, stepped, with_noise
 from scipy.integrate import quad
 from scipy.special import beta
 
@@ -15,17 +14,10 @@ from mbdnode.identification.shooting import make_segments, refine_segments
 from mbdnode.identification.weak_form import make_windows
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
-from mbdnode.models import MBDNODE
 from mbdnode.models.library import Library
-from mbdnode.training import TrainingConfig, fit
-from mbdnode.training.data import choose_smoother
 from mbdnode.training.rows import estimate_noise, rows_of, runs_of
 
 DT_S, STEPS = 0.01, 240
-
-
-def pendulum(theta, rate):
-    return -9.81 * np.sin(theta) - 0.1 * rate
 
 
 # Twice the range that is learned from.
@@ -158,94 +150,16 @@ def test_what_lies_after_a_noisy_training_range_changes_nothing(noisy, learned, 
 
 
 LEVELS = (0.001, 0.01, 0.05)
-# A motion that was not learned from, within the range of those that were.
-UNSEEN_START = (0.85, 0.0)
-UNSEEN = stepped(pendulum, UNSEEN_START, DT_S, STEPS)
-
-
-def swings(part):
-    """Four motions, each with noise of this part of its own spread."""
-    starts = ((1.0, 0.5), (0.4, 0.0), (0.7, 0.0), (1.3, 0.0))
-    clean = [stepped(pendulum, start, DT_S, STEPS) for start in starts]
-    noisy = [with_noise(states, part, seed=10 + i) for i, states in enumerate(clean)]
-    return clean, mbd.Dataset([recorded(states, DT_S) for states in noisy])
-
-
-def missed_unseen(model):
-    """By how much a rollout misses the unseen motion, in its spread."""
-    theta, rate = UNSEEN_START
-    start = {"theta": theta, "theta_dot": rate}
-    run = mbd.simulate(model, np.arange(STEPS + 1) * DT_S, start)
-    away = np.asarray(run.q)[:, 0] - UNSEEN[:, 0]
-    return np.sqrt(np.mean(away**2)) / np.std(UNSEEN[:, 0])
 
 
 # Hundreds of measurements average the noise out; what is left must be less than the noise of a
 # single one. Half of it where rollouts are fitted, which have no bias from noisy states.
 @pytest.mark.parametrize("part", LEVELS)
 @pytest.mark.parametrize(("recipe", "most"), [("fast", 1.0), ("best", 0.5)])
-def test_unseen_motion_is_predicted_within_the_noise(recipe, most, part):
+def test_unseen_motion_is_predicted_within_the_noise(learned, recipe, most, part):
     run = recorded(with_noise(CLEAN, part, seed=1), DT_S).rows(0, STEPS)
-    found = identify(SinglePendulum(), run, recipe)
-    assert missed_unseen(found.model) < most * part
-
-
-SMALL = TrainingConfig(
-    epochs=300,
-    batch_size=32,
-    shuffle=True,
-    scaled_loss=True,
-    learning_rate=1e-2,
-    decay=0.985,
-)
-
-
-# A network this small misses the motion by up to a hundredth without any noise. The noise adds its
-# own part: accelerations are differences, in which the smoothed states' errors grow again.
-@pytest.mark.parametrize("part", [0.0, *LEVELS])
-def test_small_network_predicts_an_unseen_motion_nearly_within_the_noise(part):
-    model = MBDNODE.for_system(SinglePendulum(), width=32, scaling=True)
-    found = fit(model, swings(part)[1], SMALL)
-    assert missed_unseen(found.model) < 0.01 + part
-    assert ("the data was smoothed first" in found.status) == (part > 0)
-
-
-@pytest.mark.parametrize("part", LEVELS)
-def test_smoothed_states_are_twice_as_near_to_the_motion(part):
-    clean, data = swings(part)
-    smooth = choose_smoother(SinglePendulum(), data)
-    off = []
-    for own in (data, smooth(data)):
-        states = [np.concatenate([run.q, run.v], axis=1) for run in own.trajectories]
-        away = [(x - y) / np.std(y, axis=0) for x, y in zip(states, clean, strict=True)]
-        off.append(np.sqrt(np.mean(np.square(away), axis=(0, 1))))
-    assert np.all(off[1] < 0.5 * off[0])
-    assert f"{smooth.noise:.1%}" in smooth.status
-
-
-def test_computed_data_is_not_touched_by_smoothing():
-    _, data = swings(0.0)
-    smooth = choose_smoother(SinglePendulum(), data)
-    assert smooth(data) is data
-    assert smooth.status == ""
-
-
-def test_computed_motion_under_inputs_that_jump_is_not_smoothed():
-    pushes = np.random.default_rng(0).normal(0.0, 5.0, (STEPS + 1, 1))
-    t = np.arange(STEPS + 1) * DT_S
-    run = mbd.simulate(SinglePendulum(), t, {"theta": 1.0}, inputs=pushes)
-    data = mbd.Dataset(run)
-    assert choose_smoother(SinglePendulum(), data)(data) is data
-
-
-def test_runs_of_a_batch_are_smoothed_like_single_ones():
-    _, data = swings(0.01)
-    smooth = choose_smoother(SinglePendulum(), data)
-    batch = jax.tree.map(lambda *x: jnp.stack(x), *data.trajectories)
-    together = smooth(mbd.Dataset(batch)).trajectories[0]
-    for i, run in enumerate(smooth(data).trajectories):
-        np.testing.assert_array_equal(together.q[i], run.q)
-        np.testing.assert_array_equal(together.v[i], run.v)
+    found = learned[recipe] if part == 0.01 else identify(SinglePendulum(), run, recipe)
+    assert missed_unseen(found.model, DT_S, STEPS) < most * part
 
 
 def test_estimated_state_is_nearer_than_the_measured_one(learned):

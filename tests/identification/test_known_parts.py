@@ -3,6 +3,7 @@
 import gc
 import weakref
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def test_of_a_known_mechanism_only_what_is_missing_is_learned(magnet):
     assert isinstance(magnet, Library)
     for theta, rate in ((0.8, 0.5), (-0.3, -2.0)):
         state = jnp.array([theta]), jnp.array([rate]), jnp.zeros(1)
-        learned = magnet.network.weights @ magnet.columns(*state, {})
+        learned = magnet.network.weights @ eqx.filter_jit(magnet.columns)(*state, {})
         assert float(learned[0]) == pytest.approx(0.2 - 0.7 * np.sin(2 * theta), abs=1e-6)
 
 
@@ -98,8 +99,8 @@ def test_equations_of_a_mechanism_hold_under_forces_that_are_added():
     theta, rate, force = 0.7, -2.0, 3.0
     law = -9.81 * np.sin(theta) - 0.1 * rate + force
     z, s, a, u = (jnp.array([x]) for x in (theta, rate, law, force))
-    inertia = model.inertia(jnp.zeros(()), z, s, a, u, mu)
-    rest = model.momenta_and_forces(jnp.zeros(()), z, s, u, mu)[1]
+    inertia = eqx.filter_jit(model.inertia)(jnp.zeros(()), z, s, a, u, mu)
+    rest = eqx.filter_jit(model.momenta_and_forces)(jnp.zeros(()), z, s, u, mu)[1]
     assert float(((inertia + rest) @ coefficients)[0]) == pytest.approx(0.0, abs=1e-13)
 
 
@@ -109,11 +110,12 @@ def test_functions_need_not_explain_forces_that_are_added(known):
     mu = {p.name: jnp.asarray(p.default) for p in SinglePendulum().parameters}
     z, s, u = jnp.array([0.3]), jnp.array([1.0]), jnp.array([4.0])
     # The default pendulum has an inertia of one: a force of 4 N is an acceleration of 4.
-    wanted = model.wanted(jnp.zeros(()), z, s, u, mu, jnp.array([6.0]))
+    wanted = eqx.filter_jit(model.wanted)(jnp.zeros(()), z, s, u, mu, jnp.array([6.0]))
     assert float(wanted[0]) == pytest.approx(2.0)
-    momentum, rest = model.momentum_and_rest(jnp.zeros(()), z, s, u, mu)
+    momentum, rest = eqx.filter_jit(model.momentum_and_rest)(jnp.zeros(()), z, s, u, mu)
     assert (float(momentum[0]), float(rest[0])) == pytest.approx((1.0, -4.0))
-    assert np.array_equal(model.columns(z, s, u, mu), model.columns(z, s, 0 * u, mu))
+    columns = eqx.filter_jit(model.columns)
+    assert np.array_equal(columns(z, s, u, mu), columns(z, s, 0 * u, mu))
 
 
 def test_forces_cannot_be_added_under_constraints():
