@@ -9,6 +9,7 @@ optimization, as in JAX's own tests: a quarter of the time is saved. The process
 inherit that. `make test-all` sets the variable to 0, and compiles as users do.
 """
 
+import gc
 import os
 import shutil
 import signal
@@ -33,6 +34,11 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # The mechanisms and problems that several folders of tests share are modules beside this file.
 sys.path.insert(0, str(Path(__file__).parent))
+
+
+def pytest_collection_finish():
+    """What was imported is never garbage, so the collector need not look at it again and again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-HEAVY = ("jax", "numpy", "scipy", "matplotlib", "pyarrow", "diffrax")
+HEAVY = ("jax", "numpy", "scipy", "matplotlib", "pyarrow", "diffrax", "equinox")
 
 PROBE = """
 import json, sys, time

@@ -201,9 +201,10 @@ class Trajectory(eqx.Module):
                 f"{int(self.status.step)}: {self.status}."
             )
         # By NumPy: JAX would compile a slice for every place that it begins at.
-        cut = lambda x: jnp.asarray(np.asarray(x)[first : last + 1]) if x.ndim else x  # noqa: E731
+        cut = lambda x: jax.device_put(np.asarray(x)[first : last + 1]) if x.ndim else x  # noqa: E731
         segment = jax.tree.map(cut, self)
-        status = completed(segment.t[-1], jnp.array(last - first), self.coordinates)
+        end = jax.device_put(np.asarray(self.t)[last])
+        status = completed(end, jnp.array(last - first), self.coordinates)
         return eqx.tree_at(lambda p: p.status, segment, status)
 
     def require_single(self, what: str) -> None:

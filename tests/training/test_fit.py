@@ -214,10 +214,10 @@ def test_augmented_multipliers_change_what_is_learned(crank):
 
 def test_augmented_lagrangian_cannot_learn_from_a_stream():
     rod = Pendulum()
-    ranges = dict.fromkeys((*rod.coordinate_names, *rod.rate_names), (-1.0, 1.0))
+    stream = StepStream(rod, {"x": (-1.0, 1.0), "x_dot": (-1.0, 1.0)}, 4, 0.01)
     model = MBDNODE.for_system(rod, width=4, constraints="augmented")
     with pytest.raises(ValueError, match="multipliers for every step"):
-        fit(model, StepStream(rod, ranges, 4, 0.01), TrainingConfig(epochs=1))
+        fit(model, stream, TrainingConfig(epochs=1))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
+import jax
 import numpy as np
 
 from mbdnode.data.signal import noise_level
@@ -150,8 +151,10 @@ def rows_before(model: Any, run: Trajectory, recorded: Sequence[str] | None) -> 
 
 def begin_at(run: Trajectory, state: State) -> Trajectory:
     """The run with another first state."""
-    q, v = run.q.at[0].set(state.q), run.v.at[0].set(state.v)
-    return eqx.tree_at(lambda r: (r.q, r.v), run, (q, v))
+    q, v = np.array(run.q), np.array(run.v)
+    q[0], v[0] = state.q, state.v
+    # By NumPy: JAX would compile this for every length of a run.
+    return eqx.tree_at(lambda r: (r.q, r.v), run, (jax.device_put(q), jax.device_put(v)))
 
 
 @dataclass(frozen=True)
