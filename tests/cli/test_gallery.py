@@ -17,6 +17,8 @@ def short_cases(monkeypatch):
     return short
 
 
+# Three cases are compiled and drawn; the quick tests draw the gallery of one case below.
+@pytest.mark.slow
 def test_gallery_prints_a_row_and_draws_a_figure_for_each_case(run, tmp_path, short_cases):
     folder = tmp_path / "new" / "figures"
     result = run("gallery", "--out", folder)

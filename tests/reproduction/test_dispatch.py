@@ -19,6 +19,8 @@ def nothing(sign):
     pass
 
 
+# These start a scheduler and workers, which load JAX.
+@pytest.mark.slow
 def test_worker_killed_in_mid_run_costs_nothing_but_time(
     dask_processes, kill_worker, tiny_run, tmp_path
 ):
@@ -56,7 +58,6 @@ def test_worker_killed_in_mid_run_costs_nothing_but_time(
     assert sum(sign.run == "bad" and sign.state == "running" for sign in signs) <= 2
 
 
-# Each starts a scheduler and workers, which load JAX.
 @pytest.mark.slow
 def test_run_that_kills_its_workers_is_a_row_and_a_stopped_one_frees_its_worker(
     dask_processes, kill_worker, tiny_run, tmp_path

@@ -21,10 +21,13 @@ from mbdnode.integrators.base import add
 from mbdnode.testing import check_integrator
 
 
-# The largest program is that of the implicit method that chooses its own step.
+# Methods that choose their own step are the largest programs; one of them stays in the quick tests.
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name == "kvaerno5")) for name in INTEGRATORS],
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in ("dopri5", "kvaerno5")))
+        for name in INTEGRATORS
+    ],
 )
 def test_registered_integrator_keeps_the_contract(name):
     check_integrator(INTEGRATORS[name])

@@ -91,6 +91,7 @@ def test_slopes_of_soft_constraints(constraints, crank):
     check_slopes(*loss_of(model, crank, config, multipliers))
 
 
+@pytest.mark.slow
 def test_adjoint_agrees_with_backpropagation(swing, pendulum_model):
     # One force for the whole window: at a jump inside it both solvers lose digits of their own.
     still = eqx.tree_at(lambda run: run.u, swing, jnp.ones_like(swing.u))

@@ -17,6 +17,7 @@ from mbdnode.multibody import accelerations, choose_partition, position_residual
 EXAMPLES = Path(__file__).parents[3] / "examples" / "mechanisms"
 
 
+@pytest.mark.slow
 def test_a_chain_of_five_links_moves_as_its_minimal_equations_say():
     mechanism = read_mechanism(EXAMPLES / "five_link_chain.toml")
     names = ("one", "two", "three", "four", "five")
@@ -158,6 +159,7 @@ def test_a_wheel_rolls_down_an_incline_with_the_acceleration_of_the_textbook():
     np.testing.assert_allclose(multipliers, carried, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_double_wishbone_without_oil_keeps_energy_and_constraints():
     axle = read_mechanism(EXAMPLES / "double_wishbone.toml")
     dry = {"left_absorber_damping": 0.0, "right_absorber_damping": 0.0}
