@@ -119,6 +119,7 @@ def test_status_says_that_singular_configurations_were_passed():
     assert "singular" not in str(before.status)
 
 
+@pytest.mark.slow
 def test_batch_and_its_derivatives_pass_at_different_times():
     t = np.linspace(0.0, 4 * IN_LINE, 801)
     speeds = jnp.array([1.0, 0.7, 0.0, 1.3])
@@ -296,9 +297,15 @@ def test_apex_of_a_cone_is_not_passed():
 
 
 def test_linkage_at_rest_in_line_says_that_nothing_leads_on():
-    start = State(jnp.array([1e-9, 0.0, 1e-9]), jnp.zeros(3))
-    run = RUN_FOUR_BAR(np.linspace(0.0, 3.0, 401), start, {**ALIKE, "g": 9.81})
-    assert int(run.status.code) == Outcome.SINGULAR
-    assert int(run.status.step) == 0
-    assert "came to a singular configuration" in str(run.status)
-    assert "what came before is kept" in str(run.status)
+    # Rest has no direction, and so close to the crossing rounding would choose the branch.
+    t, gravity = np.linspace(0.0, 3.0, 401), {**ALIKE, "g": 9.81}
+    for turned in (0.0, 1e-14, -1e-10, 3e-10, 1e-9, -3e-9, 1e-8, 1e-7, -1e-6, 1e-5, -1e-4):
+        run = RUN_FOUR_BAR(t, State(turned * ALL_TURN.q, jnp.zeros(3)), gravity)
+        if abs(turned) < 1e-7:
+            assert int(run.status.code) == Outcome.SINGULAR, turned
+        if run.status.ok:
+            np.testing.assert_allclose(run["rocker"], run["crank"], atol=1e-9)
+        else:
+            assert int(run.status.step) == 0
+            assert "came to a singular configuration" in str(run.status)
+            assert "what came before is kept" in str(run.status)

@@ -26,6 +26,9 @@ from mbdnode.trajectory import State
 
 # A pivot ratio below this may mean that a singular configuration is close.
 _POOR = 1e-3
+# At a distance d the slope has an error of eps/d^2. Below this it does not tell to which branch a
+# configuration belongs, and only a velocity does.
+_UNDETERMINED = 1e-6
 
 
 class Monitor(eqx.Module):
@@ -87,7 +90,7 @@ def start_monitor(
     tangent: Tangent,
     mu: Params,
     regular_only: bool,
-) -> tuple[Monitor, Bool[Array, ""]]:
+) -> tuple[Monitor, Bool[Array, ""], Bool[Array, ""]]:
     """The monitor at the start of a rollout.
 
     **Arguments:**
@@ -98,14 +101,15 @@ def start_monitor(
 
     **Returns:**
 
-    The monitor, and whether a singular configuration is so close that the given state is more
-    accurate than one that is solved from the constraints.
+    The monitor; whether a singular configuration is so close that the given state is more accurate
+    than one that is solved from the constraints; and whether the state rests there, so that
+    rounding would choose the branch.
     """
     split, scale = partition.velocity, partition.scale
     state, tangent, t, mu = jax.lax.stop_gradient((state, tangent, t, mu))
     zero, no = jnp.zeros(()), jnp.array(False)
     path = MotionPath(jnp.zeros_like(state.v), zero, zero)
-    close = no
+    close = undetermined = no
     poor = tangent.pivot_ratio < _POOR
     if regular_only:
         close = poor
@@ -123,10 +127,11 @@ def start_monitor(
         path = MotionPath(direction, rate, zero)
         crosses, place = find_crossing(system, partition, t, state.q, mu, path, zero)
         close = poor & crosses & (jnp.abs(place) < SPACING / 2)
+        undetermined = close & ~moving & (tangent.pivot_ratio < _UNDETERMINED)
     # A trend that is not known yet makes the first step look ahead.
     unknown, never = jnp.full((), jnp.inf), jnp.full((), jnp.nan)
     monitor = Monitor(path, tangent.determinant, unknown, no, jnp.zeros((), int), never)
-    return monitor, close
+    return monitor, close, undetermined
 
 
 def look_ahead(

@@ -193,13 +193,16 @@ def _start(
     q, closed = complete_position(system, partition.position, t, z, initial.q, partition.scale, mu)
     tangent = tangent_at(system, partition.velocity, t, q, mu)
     v = tangent.velocity(s)
-    monitor, near = start_monitor(system, partition, t, initial, tangent, mu, regular_only)
+    monitor, near, undetermined = start_monitor(
+        system, partition, t, initial, tangent, mu, regular_only
+    )
     # Near a singular configuration the given state is kept.
     moved = jnp.max(jnp.abs(q - initial.q) / partition.scale, initial=0.0)
     good = (closed | (near & (moved < _CLOSE))) & ~tangent.singular
     good = good & jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(v))
     zero = jnp.zeros((), int)
     code = jnp.where(good, Outcome.COMPLETED.value, Outcome.START_UNSOLVED.value)
+    code = jnp.where(undetermined, Outcome.SINGULAR.value, code)
     carry = _Carry(
         state=select(good & ~near, State(q, v), initial),
         partition=partition,
