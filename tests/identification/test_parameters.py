@@ -77,6 +77,8 @@ def test_parameters_of_a_driven_pendulum_are_found_from_its_angle(clean):
     np.testing.assert_allclose(again.q, clean.q, atol=1e-5)
 
 
+# Many experiments are fitted.
+@pytest.mark.slow
 def test_standard_errors_are_those_of_repeated_experiments(clean):
     errors, stated = [], []
     for seed in range(30):

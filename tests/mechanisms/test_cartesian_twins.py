@@ -5,6 +5,7 @@ test the coordinate partition as much as themselves.
 """
 
 import numpy as np
+import pytest
 
 import mbdnode as mbd
 from mbdnode.mechanisms import (
@@ -60,6 +61,7 @@ def test_single_pendulum_that_turns_over_agrees_in_both_coordinates():
     assert_agree(cartesian.v, velocity.T)
 
 
+@pytest.mark.slow
 def test_double_pendulum_agrees_in_both_coordinates():
     first, second = 3 * np.pi / 7, 3 * np.pi / 4
     upper, lower = swing(first, 0.0, 1.2)[0], swing(second, 0.0, 0.7)[0]
@@ -79,6 +81,7 @@ def test_double_pendulum_agrees_in_both_coordinates():
         assert_agree(found, np.concatenate([top, top + rest]).T)
 
 
+@pytest.mark.slow
 def test_cart_pole_agrees_in_both_coordinates():
     push = np.random.default_rng(1).uniform(-10.0, 10.0, len(TIMES) - 1)
     minimal, cartesian = both(

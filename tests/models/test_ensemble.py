@@ -127,6 +127,7 @@ def test_mean_ends_with_the_member_that_fails_first(members):
     assert len(run.kept) == last + 1
 
 
+@pytest.mark.slow
 def test_mean_of_constrained_members_stays_on_the_constraints():
     # A point on a rod of 1.5 m; networks of x alone decide its motion.
     models = [MBDNODE.for_system(Pendulum(), width=4, seed=seed) for seed in (1, 2, 5)]

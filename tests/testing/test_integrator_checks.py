@@ -21,11 +21,11 @@ from mbdnode.integrators.base import add
 from mbdnode.testing import check_integrator
 
 
-# Methods that choose their own step are the largest programs; one of them stays in the quick tests.
+# Methods that choose their own step are the largest programs.
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] * (name in ("dopri5", "kvaerno5")))
+        pytest.param(name, marks=[pytest.mark.slow] * isinstance(INTEGRATORS[name], Adaptive))
         for name in INTEGRATORS
     ],
 )

@@ -26,14 +26,9 @@ def write_log(path, system):
     return [f"{name}={name}" for name in columns if name != "t"]
 
 
-# Each is compiled for itself; the four-bar linkage stands for the others in the quick tests.
-@pytest.mark.parametrize(
-    "file",
-    [
-        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem != "four_bar"))
-        for path in EXAMPLES
-    ],
-)
+# Each is compiled for itself; test_fit_and_predict.py does the same with a slider-crank.
+@pytest.mark.slow
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda path: path.stem)
 def test_what_was_fitted_can_be_predicted(file, tmp_path, capsys):
     system = mbd.read_mechanism(file)
     log, fit, out = tmp_path / "log.csv", tmp_path / "fit", tmp_path / "prediction.csv"
