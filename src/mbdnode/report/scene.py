@@ -19,8 +19,9 @@ from mbdnode.errors import UserError
 from mbdnode.evaluation import energy, energy_drift
 from mbdnode.multibody import AbstractMechanism, Coordinate, constraint_counts, resolve_parameters
 from mbdnode.report.drawings import find_drawing
+from mbdnode.report.panels import folded, time_axis
 from mbdnode.report.shapes import JointShape
-from mbdnode.report.style import INK, MUTED, SHADE, new_figure, styled, symbol
+from mbdnode.report.style import INK, MUTED, new_figure, styled, symbol
 from mbdnode.trajectory import Trajectory
 
 # What covers what.
@@ -178,7 +179,7 @@ def _portrait(scene: Scene, unit: str, members: Sequence[Coordinate]) -> Panel:
         kept = scene.trajectory.kept
         for coordinate in members:
             q, v = np.asarray(kept[coordinate.name]), np.asarray(kept[coordinate.rate])
-            q, v = _wrapped(q, v) if coordinate.is_angle else (q, v)
+            q, v = folded(q, v, coordinate.is_angle and float(np.max(np.abs(q))) > np.pi)
             (line,) = axes.plot(q, v, label=symbol(coordinate.name), linewidth=0.9)
             axes.plot(q[:1], v[:1], "o", color=line.get_color(), markersize=4)
         axes.set_xlabel(_labeled([c.name for c in members], unit, "position"))
@@ -192,15 +193,6 @@ def _labeled(names: Sequence[str], unit: str, several: str = "") -> str:
     """The one name, or a word for several, with the unit."""
     word = symbol(names[0]) if len(names) == 1 else several
     return f"{word} [{unit}]".lstrip()
-
-
-def _wrapped(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Angles folded into one turn, with the line broken where it leaves the picture."""
-    if np.max(np.abs(q)) <= np.pi:
-        return q, v
-    folded = np.mod(q + np.pi, 2 * np.pi) - np.pi
-    breaks = np.flatnonzero(np.abs(np.diff(folded)) > np.pi) + 1
-    return np.insert(folded, breaks, np.nan), np.insert(v, breaks, np.nan)
 
 
 def _plot_energy(axes: Axes, scene: Scene) -> None:
@@ -241,11 +233,10 @@ def _magnified(values: np.ndarray, unit: str) -> tuple[np.ndarray, str]:
 def _time_axis(axes: Axes, scene: Scene) -> None:
     kept = scene.trajectory.kept
     axes.set_xlabel("t [s]")
-    axes.set_xlim(float(kept.t[0]), float(kept.t[-1]))
+    time_axis(axes, np.asarray(kept.t), scene.train_end_s)
     if scene.train_end_s > 0:
         start, end = float(kept.t[0]), scene.train_end_s
         wide = end - start > 0.3 * float(kept.t[-1] - kept.t[0])
-        axes.axvspan(start, end, color=SHADE, zorder=0)
         axes.annotate(
             "training range",
             (end if wide else start, 1.0),
