@@ -28,7 +28,7 @@ class Outcome(enum.IntEnum):
 
 _SENTENCES = {
     Outcome.NOT_FINITE: (
-        "left the finite numbers",
+        "diverged (NaN or Inf)",
         "take a smaller step, or check forces and start",
     ),
     Outcome.CONSTRAINTS_UNSOLVED: (

@@ -99,7 +99,7 @@ class LearnedMechanism(AbstractRateModel):
         **Arguments:**
 
         - `system`: gives the names and the constraints.
-        - `seed`: not used: nothing is drawn.
+        - `seed`: not used: nothing is random.
         - `lengths`: their origins and units; as they are if not given.
         - `settings`: fields of `LearnedMechanismConfig`.
 

@@ -57,7 +57,7 @@ class Network(eqx.Module):
 
 
 def check_weights(count: int) -> None:
-    """Raise `UserError` for more weights than fit in memory, before any of them is drawn."""
+    """Raise `UserError` for more weights than fit in memory, before any of them is made."""
     # The weights, their gradient, two moments of Adam, and the next weights, in float64.
     needed_bytes = 5 * 8 * count
     check_memory(needed_bytes, f"A network of {count:,} weights", "Lower its width or layers.")

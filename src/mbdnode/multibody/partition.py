@@ -80,7 +80,7 @@ def choose_partition(
 
     - `system`, `t`, `q`, `mu`: the system and where it is; `q` may be traced.
     - `independent`: names to integrate; `system.independent` by default, and if that is None, the
-        choice of a pivoted QR factorisation.
+        choice of a pivoted QR factorization.
     - `assume_full_rank`: do not ask whether constraints are redundant when `q` is traced.
 
     **Returns:**
@@ -243,10 +243,10 @@ def _choose_traced(system, jacobian, named) -> tuple[Split, tuple[int, ...]]:
     return Split(jnp.arange(rank), pivots[:rank], jnp.sort(pivots[rank:])), ()
 
 
-def _wrong_count(named, freedoms: int) -> UserError:
+def _wrong_count(named, dof: int) -> UserError:
     return UserError(
         f"{len(named)} independent coordinate(s) named ({', '.join(named) or 'none'}), but the "
-        f"system has {freedoms} degree(s) of freedom. Name {freedoms}, or none to let the program "
+        f"system has {dof} degree(s) of freedom. Name {dof}, or none to let the program "
         "choose."
     )
 
@@ -271,7 +271,7 @@ def exchange(
     - `split`: the present choice.
     - `slope`: `S` at the present configuration.
     - `scale`: the coordinates' sizes.
-    - `limit`: least factor that `|det C_d|` must gain.
+    - `limit`: smallest factor that `|det C_d|` must gain.
 
     **Returns:**
 

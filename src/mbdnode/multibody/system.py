@@ -70,7 +70,7 @@ class AbstractSystem(AbstractNamed):
     `independent_acceleration`. Constraints are optional.
     """
 
-    # Names of the coordinates to integrate; None lets a rank-revealing factorisation choose.
+    # Names of the coordinates to integrate; None lets a rank-revealing factorization choose.
     independent: ClassVar[tuple[str, ...] | None] = None
     # Near which configuration the mechanism is assembled, by name; zero where nothing is said.
     reference: ClassVar[Mapping[str, float]] = {}

@@ -1,7 +1,7 @@
 """The tangent of the constraint manifold: all velocities from the independent ones.
 
 Every velocity constraint, holonomic or not, reads `C(t, q) v = c(t, q)`. Splitting the columns
-into dependent and independent ones leaves one factorisation,
+into dependent and independent ones leaves one factorization,
 
     C_d v_d = c - C_i v_i      =>      v_d = S v_i + r,
     C_d a_d = gamma - C_i a_i  =>      a_d = S a_i + s,

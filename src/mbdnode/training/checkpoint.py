@@ -1,6 +1,6 @@
 """Checkpoints: training can be killed at any moment and go on to the same bits.
 
-A checkpoint holds weights, optimiser moments and multipliers exactly, the number of finished
+A checkpoint holds weights, optimizer moments and multipliers exactly, the number of finished
 epochs and the history. The order of the windows depends on seed and epoch alone. So the epochs
 after a checkpoint compute what they would have computed without it.
 
@@ -32,7 +32,7 @@ class Checkpoint:
     **Arguments:**
 
     - `path`: the file; it is replaced whole or not at all.
-    - `interval_s`: least time between two writings.
+    - `interval_s`: minimum time between two writings.
     - `resume`: go on from the file if it is there.
     """
 

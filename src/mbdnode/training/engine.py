@@ -1,6 +1,6 @@
-"""The compiled engine: one scan an epoch, one optimiser update a batch.
+"""The compiled engine: one scan an epoch, one optimizer update a batch.
 
-The paper's algorithm (one Adam update for each pair of neighbouring states, in time order), mini
+The paper's algorithm (one Adam update for each pair of neighboring states, in time order), mini
 batches and full batches on many trajectories are the same scan over rows of a table of examples.
 
 How long JAX spent on tracing and compiling, apart from the work itself.

@@ -1,6 +1,6 @@
 """`fit_ensemble`: the same training from several seeds, as one compiled program.
 
-Each member starts from weights of its own and, where the order of the windows is drawn, sees them
+Each member starts from weights of its own and, where the order of the windows is random, sees them
 in an order of its own; it learns what `fit` would have made of that seed. An epoch of all members
 is one call of the engine's epoch, mapped over them. A refinement takes one member after the other,
 since each has a large Jacobian.
@@ -339,10 +339,10 @@ def _drawn(model: AbstractModel, seeds: Sequence[int]) -> list[Any]:
 
 
 def _begin(
-    drawn: list[Any], data: Dataset, config: TrainingConfig
+    models: list[Any], data: Dataset, config: TrainingConfig
 ) -> tuple[list[Any], Task, Progress]:
     """The members scaled to the data, what they share in training, and their first states."""
-    prepared = [prepare(model, data, config) for model in drawn]
+    prepared = [prepare(model, data, config) for model in models]
     models = [model for model, _ in prepared]
     objective = cast(prepared[0][1], config.precision)
     in_precision = [cast(model, config.precision) for model in models]

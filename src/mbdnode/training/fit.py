@@ -86,11 +86,11 @@ def fit(
     **Arguments:**
 
     - `model`: with its first weights; it is not changed. Of several in a list, the one with the
-        least error on the validation split is trained.
+        smallest error on the validation split is trained.
     - `data`: what to learn from; nothing outside of it is ever seen. A stream gives new data for
         every epoch, and none of it is kept.
     - `recipe`: a key of `RECIPES`, or a `TrainingConfig`; laws are found by `identify`.
-    - `seed`: of the order of the windows, where that is drawn.
+    - `seed`: of the order of the windows, where that is random.
     - `report`: called after every epoch with its row of the history and the number of epochs.
     - `checkpoint`: where to keep the state, so that a killed run can go on.
     - `watch`: called after every epoch and iteration of the chosen network with the model as it is

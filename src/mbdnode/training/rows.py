@@ -261,7 +261,7 @@ class Noise:
     **Arguments:**
 
     - `z`, `s`: one value for each coordinate, never zero.
-    - `relative`: the greatest of them, as a part of the motion's own spread; zero where it is too
+    - `relative`: the largest of them, as a part of the motion's deviation; zero where it is too
         small to tell from the motion.
     """
 

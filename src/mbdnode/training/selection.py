@@ -2,7 +2,7 @@
 
 The last part of every run is held back (of runs that are too short for that, the last of them).
 Each candidate is trained on the rest; after each iteration of its refinement, what was held back is
-predicted from its first state on. The candidate with the least error is trained again on all of
+predicted from its first state on. The candidate with the smallest error is trained again on all of
 the data, for as many iterations of the refinement as did not make that error worse.
 """
 
@@ -33,7 +33,7 @@ _LONG = 20
 # Iterations of the refinement that a candidate has at most: those who are still better then
 # are not stopped.
 _ITERATIONS = 15
-# An error that is larger than the least one by less than this factor is no worse.
+# An error that is larger than the smallest one by less than this factor is no worse.
 _SAME = 2.0
 
 
@@ -45,7 +45,7 @@ class Choice:
 
     - `candidate`: its place among the candidates.
     - `refinement`: how many iterations it is to have on all of the data.
-    - `errors`: the least NRMSE of each candidate on the validation split; infinite if it diverged.
+    - `errors`: the smallest NRMSE of each candidate on the validation split; inf if it diverged.
     - `seconds`, `compile_seconds`: that it took to train them.
     """
 

@@ -91,7 +91,7 @@ def pendulum_chapter(errors=(1e-3, 2e-3, 4e-3)):
     truth = truth_of(name)
     good = asked(entry(name, errors=errors), probes(truth))
     studies = tuple(Study(p.name, p.title, "fig: a study") for p in good.probes)
-    rows = ({**row(0, None), "rollout": "left the finite numbers"},)
+    rows = ({**row(0, None), "rollout": "diverged (NaN or Inf)"},)
     wild = Entry("lstm", "-", "paper", rows, truth, diverging(truth))
     references = (
         Reference("mbd-node", "rk4", 2e-3, "a table"),

@@ -97,7 +97,7 @@ def test_failed_runs_are_rows_that_say_so():
     failed = next(row for row in records(table) if row["model"] == "FCNN")
     assert (failed["verdict"], failed["mse"], failed["seeds"]) == ("failed", "", "0 of 2")
     assert "Single pendulum: FCNN, seeds 0, 1: the worker died twice" in table.notes
-    assert "Single pendulum: LSTM, seed 0: left the finite numbers" in table.notes
+    assert "Single pendulum: LSTM, seed 0: diverged (NaN or Inf)" in table.notes
 
 
 def test_what_was_not_run_is_not_called_failed():
