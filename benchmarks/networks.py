@@ -7,7 +7,8 @@
 the table can be filled piece by piece. `table` prints the medians of what is there. After every
 epoch (every tenth of a recipe that has hundreds) and every iteration of Levenberg-Marquardt the
 whole motion is predicted; the training seconds until that error is at most the paper's, compilation
-and the choice of the network apart, are the time to the paper's error. Changed settings
+and the choice of the network apart, are the time to the paper's error. On a machine that is shared
+these are too long; `core` is the part of one core that the process had. Changed settings
 (`integrator` among them) make another row of the table.
 """
 
@@ -16,6 +17,7 @@ import math
 import os
 import statistics
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +77,9 @@ def measure(name: str, recipe: str, seed: int, changes: dict[str, str]) -> dict[
     truth = simulate_truth(case, seed)
     watch = Watch(truth, config)
     data = training_data(case, truth, config)
+    start = time.perf_counter(), time.process_time()
     found = fit(subject, data, config.training, seed=seed, watch=watch)
+    wall, own = time.perf_counter() - start[0], time.process_time() - start[1]
     error = error_of(found.model, truth, config)
     return {
         "case": name,
@@ -90,6 +94,7 @@ def measure(name: str, recipe: str, seed: int, changes: dict[str, str]) -> dict[
         "selection_seconds": found.diagnostics.get("selection_seconds", 0.0),
         "compile_seconds": found.compile_seconds,
         "seconds_to_paper": watch.reached,
+        "core_share": own / wall,
         "updates": found.updates,
         "status": found.status,
     }
@@ -99,7 +104,7 @@ def print_table(console: Console, lines: list[dict[str, Any]]) -> None:
     """Medians over the seeds of each case, recipe, integrator and change."""
     table = Table(title="mse of the whole motion, one core")
     columns = ("case", "recipe", "by", "structure", "paper", "seeds", "median", "min", "max")
-    for column in (*columns, "to paper [s]", "training [s]", "compile [s]"):
+    for column in (*columns, "to paper [s]", "training [s]", "compile [s]", "core"):
         table.add_column(column, justify="left" if column in columns[:4] else "right")
     groups: dict[tuple, dict[int, dict[str, Any]]] = {}
     for line in lines:
@@ -122,6 +127,7 @@ def print_table(console: Console, lines: list[dict[str, Any]]) -> None:
             "-" if None in times else f"{statistics.median(times):.1f}",
             middle("train_seconds"),
             middle("compile_seconds"),
+            f"{statistics.median(row['core_share'] for row in own):.0%}",
         )
     console.print(table)
 
