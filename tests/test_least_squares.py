@@ -144,15 +144,16 @@ def test_damped_step_is_the_same_by_unknowns_by_residuals_and_block_by_block(cou
     size = np.sqrt(damping * np.sum(slopes**2) / 7)
     stacked = np.vstack([slopes, size * np.eye(7)])
     expected = np.linalg.lstsq(stacked, np.concatenate([errors, np.zeros(7)]))[0]
-    given = lambda rows: jnp.asarray(slopes)[rows]  # noqa: E731
+    given = lambda rows: (jnp.asarray(slopes)[rows], jnp.asarray(errors)[rows])  # noqa: E731
     pull = lambda e: e.reshape(-1) @ slopes  # noqa: E731
     for blocks in (np.arange(count)[None], np.arange(count).reshape(2, -1)):
-        for solver in (
+        for now, solver in (
             solve_by_unknowns(given, jnp.asarray(blocks), pull),
             solve_by_residuals(given, jnp.asarray(blocks)),
         ):
-            found = solver(damping)(jnp.asarray(errors)[blocks][..., None])
-            np.testing.assert_allclose(found, expected)
+            step, solve = solver(damping)
+            np.testing.assert_allclose(step, expected)
+            np.testing.assert_allclose(solve(2 * now), 2 * expected)
 
 
 def test_blocks_of_data_change_nothing():
