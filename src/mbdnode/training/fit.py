@@ -30,6 +30,7 @@ from mbdnode.training.engine import (
     Task,
     batches,
     begin,
+    counted_compilation,
     raise_multipliers,
     rates,
     run_epoch,
@@ -119,7 +120,7 @@ def fit(
         choice = choice or choose(candidates, smooth(first), config, seed, chosen)
         if choice is None:
             return Fit(candidates[0], [], _NOT_CHOSEN, "interrupted", 0, 0.0, 0.0)
-        config, shifted = replace(config, refinement=choice.refinement), chosen.rest
+        shifted = chosen.rest
     model = candidates[0 if choice is None else choice.candidate]
     model, objective = prepare(model, smooth(first), config)
     in_precision, objective = cast((model, objective), config.precision)
@@ -148,7 +149,9 @@ def fit(
     keeper = _Keeper(checkpoint, history, identity, look)
     progress, fit = _train(task_of, task, progress, history, seed, shifted, keeper)
     if config.refinement and fit.outcome in ("completed", "stopped"):
-        fit = _refine(task_of(max(config.epochs - 1, 0)), progress, fit, shifted, keeper)
+        last = task_of(max(config.epochs - 1, 0))
+        iterations = None if choice is None else choice.refinement
+        fit = _refine(last, progress, fit, shifted, keeper, iterations)
     trained = with_network(fit.model.network)
     told = fit.status + smooth.status
     fit = replace(fit, model=trained, status=told, diagnostics=objective.diagnose(trained))
@@ -252,9 +255,7 @@ def _train(
             table = jnp.asarray(batches(len(task.objective), config, seed, epoch))
             rate = rates(config, epoch, len(table))
             start = time.perf_counter()
-            progress, losses, made, compiled_s = _epoch(
-                task, progress, table, rate, first=not compile_s
-            )
+            progress, losses, made, compiled_s = _epoch(task, progress, table, rate)
             compile_s += compiled_s
             if not bool(progress.alive):
                 ending = _diverged(int(np.argmin(made)), table.shape[0], epoch)
@@ -284,9 +285,11 @@ def _train(
     )
 
 
-def _refine(task: Task, progress: Progress, fit: Fit, report, keeper: _Keeper) -> Fit:
+def _refine(task: Task, progress: Progress, fit: Fit, report, keeper, iterations) -> Fit:
     """What comes after the epochs."""
-    progress, outcome, status, compile_s = refine(task, progress, fit.history, report, keeper)
+    progress, outcome, status, compile_s = refine(
+        task, progress, fit.history, report, keeper, iterations
+    )
     return replace(
         fit,
         model=task.with_network(progress.network),
@@ -318,19 +321,15 @@ def _ending(history, config: TrainingConfig, interrupt: Interrupt) -> tuple[str,
     return "stopped", f"stopped {done}: the loss had not fallen for {config.patience}"
 
 
-def _epoch(task: Task, progress: Progress, table, rate: np.ndarray, first: bool):
+def _epoch(task: Task, progress: Progress, table, rate: np.ndarray):
     """One epoch; the seconds that its compilation took are told apart."""
     kept = (task, table, jnp.asarray(rate, task.config.precision))
-    compiled_s = 0.0
-    if first:
-        start = time.perf_counter()
-        run_epoch.lower(kept, progress).compile()  # pyright: ignore[reportFunctionMemberAccess]
-        compiled_s = time.perf_counter() - start
-    progress, losses, made = run_epoch(kept, progress)
-    if progress.multipliers.size:
-        progress = raise_multipliers(task, progress)
-    jax.block_until_ready(losses)
-    return progress, losses, np.asarray(made), compiled_s
+    with counted_compilation() as compilation:
+        progress, losses, made = run_epoch(kept, progress)
+        if progress.multipliers.size:
+            progress = raise_multipliers(task, progress)
+        jax.block_until_ready(losses)
+    return progress, losses, np.asarray(made), compilation.seconds
 
 
 def _identity(

@@ -36,6 +36,7 @@ def refine(
     history: list[dict[str, Any]],
     report: Callable | None,
     keep: Callable[[Progress, bool], None],
+    iterations: int | None = None,
 ) -> tuple[Progress, str, str, float]:
     """Iterate until the number that was asked for is reached or the loss has settled.
 
@@ -46,20 +47,21 @@ def refine(
     - `history`: rows so far; those of the iterations are added, with a learning rate of zero.
     - `report`: called after every iteration, as by `fit`.
     - `keep`: called with the progress after every iteration, and whether it was the last.
+    - `iterations`: at most; the configuration's number if None. That would be another program.
 
     **Returns:**
 
     The progress, the outcome as a word and as a sentence, and the seconds of compilation. Ctrl-C
     ends it after the running iteration; the weights are always the best so far.
     """
-    config = task.config
+    most = task.config.refinement if iterations is None else iterations
     done = sum(map(is_refinement, history))
-    total = len(history) - done + config.refinement
+    total = len(history) - done + most
     check_refinement(task, progress)
     count = len(task.objective) * _sizes(task, progress.network)[1]
     requested, compile_s = False, 0.0
     with noted_interrupts() as interrupt:
-        while not (requested or _settled(history)) and done < config.refinement:
+        while not (requested or _settled(history)) and done < most:
             start = time.perf_counter()
             with counted_compilation() as compilation:
                 found = _iterate(task, progress)
@@ -81,9 +83,9 @@ def refine(
             if report is not None:
                 report(row, total)
             requested = interrupt.requested
-            keep(progress, _settled(history) or requested or done == config.refinement)
-    if requested and not _settled(history) and done < config.refinement:
-        status = f"interrupted after {done} of {config.refinement} refinements"
+            keep(progress, _settled(history) or requested or done == most)
+    if requested and not _settled(history) and done < most:
+        status = f"interrupted after {done} of {most} refinements"
         return progress, "interrupted", status, compile_s
     ending = "" if not _settled(history) else ", where the loss settled"
     return progress, "completed", f"refined {done} times{ending}", compile_s

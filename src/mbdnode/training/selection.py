@@ -8,7 +8,7 @@ the data, for as many iterations of the refinement as did not make that error wo
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
@@ -118,12 +118,13 @@ def choose(
     The choice; None if Ctrl-C came before it was made.
     """
     training, held = split(data, config.validation)
-    short = replace(config, refinement=min(config.refinement, _ITERATIONS))
     found = []
     start = time.perf_counter()
     with counted_compilation() as compilation, noted_interrupts() as interrupt:
         for model in models:
-            errors = _errors_of(model, training, held, short, seed, report, interrupt)
+            count = len(cut(model, data, config.window))
+            part = (training, held, count)
+            errors = _errors_of(model, part, config, seed, report, interrupt)
             if errors is None:
                 return None
             found.append(errors)
@@ -140,13 +141,19 @@ def choose(
     )
 
 
-def _errors_of(model, training, held, config, seed, report, interrupt) -> np.ndarray | None:
+def _errors_of(model, part, config: TrainingConfig, seed, report, interrupt) -> np.ndarray | None:
     """The validation NRMSE after Adam and after every iteration of the refinement."""
+    training, held, count = part
     model, objective = prepare(model, training, config)
+    # Some windows twice, to be as many as in all of the data: the same compiled programs serve.
+    again = np.resize(np.arange(len(objective)), count)
+    examples = jax.tree.map(lambda x: x[again], objective.examples)
+    objective = eqx.tree_at(lambda o: o.examples, objective, examples)
     model, objective = cast((model, objective), config.precision)
     task, progress = Task(model, objective, config), begin(model, objective)
     history: list[dict[str, Any]] = []
-    total = config.epochs + config.refinement
+    iterations = min(config.refinement, _ITERATIONS)
+    total = config.epochs + iterations
     for epoch in range(config.epochs):
         table = batches(len(objective), config, seed, epoch)
         rate = jnp.asarray(rates(config, epoch, len(table)), config.precision)
@@ -162,8 +169,8 @@ def _errors_of(model, training, held, config, seed, report, interrupt) -> np.nda
     def watch(progress, at_an_end):
         errors.append(_nrmse(task, windows, units, progress.network))
 
-    if config.refinement and bool(progress.alive):
-        outcome = refine(task, progress, history, report, watch)[1]
+    if iterations and bool(progress.alive):
+        outcome = refine(task, progress, history, report, watch, iterations)[1]
         if outcome == "interrupted":
             return None
     found = np.asarray(jnp.stack(errors))
