@@ -86,6 +86,7 @@ def error(model, truth):
     return float(np.mean((np.asarray(found.q) - np.asarray(truth.q)) ** 2))
 
 
+@pytest.mark.slow
 def test_hybrid_beats_its_law_and_a_network_where_the_law_misses_a_friction():
     pendulum = RubbingPendulum()
     starts = ({"theta": 1.2}, {"theta": -0.6, "theta_dot": 2.5})
