@@ -129,6 +129,7 @@ def test_reference_by_name_leaves_the_rest_at_the_target():
     assert np.asarray(run["x"]) == pytest.approx(2.0, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_noise_beyond_what_the_mechanism_can_reach_is_borne():
     pendulum = SinglePendulumCartesian()
     run = mbd.closed_loop(

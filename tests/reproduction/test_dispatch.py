@@ -143,6 +143,7 @@ def test_address_without_a_scheduler_is_refused(monkeypatch, address):
         pass
 
 
+@pytest.mark.slow
 def test_processes_of_this_machine_do_the_same(tiny_run, tmp_path):
     signs = []
     with local_workers(1) as client:

@@ -108,6 +108,7 @@ def test_input_that_stops_being_a_number_ends_the_rollout_there():
     assert float(run.status.t) == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_start_at_a_dead_point_of_the_named_coordinate_is_reported_in_a_batch():
     # At the bottom of the swing y says nothing of x.
     bottom = consistent_state(Pendulum(), {"x": 0.0, "x_dot": 1.0})

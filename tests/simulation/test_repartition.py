@@ -163,6 +163,7 @@ def test_redundant_constraints_in_a_batch_are_refused_with_a_way_out(swing):
     np.testing.assert_allclose(run.q[0], swing.q, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_redundant_constraints_that_nobody_allowed_do_not_pass_unseen_in_a_batch(swing):
     start = State(swing.q[:1], swing.v[:1])
     run = jax.vmap(lambda s: simulate(TwiceHeldPendulum(), TIMES, s))(start)
@@ -172,6 +173,7 @@ def test_redundant_constraints_that_nobody_allowed_do_not_pass_unseen_in_a_batch
     np.testing.assert_allclose(one.kept.q, swing.q[:1])
 
 
+@pytest.mark.slow
 def test_slightly_bent_constraint_does_not_loosen_the_others(swing):
     run = simulate(GaugedPendulum(), TIMES, {"x": 0.9, "x_dot": 0.4})
     assert float(run.position_residual.max()) < 1e-14

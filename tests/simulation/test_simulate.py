@@ -139,6 +139,7 @@ def final_height(point):
     return simulate(Pendulum(), TIMES, start, parameters=parameters, integrator="mp2")["y"][-1]
 
 
+@pytest.mark.slow
 def test_derivatives_of_a_constrained_rollout_match_finite_differences():
     point, direction = jnp.array([0.8, 1.3, 9.81]), jnp.array([0.3, -0.2, 1.0])
     backward = jax.jit(jax.value_and_grad(final_height))

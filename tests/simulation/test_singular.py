@@ -78,6 +78,7 @@ def test_parallelogram_passes_with_long_and_short_steps_and_at_stages(row):
     check_even_turning(simulate(Parallelogram(), t, LEVEL), t, tolerance=1e-8)
 
 
+@pytest.mark.slow
 def test_implicit_integrator_of_one_fixed_coordinate_passes_as_well():
     # Even turning is a straight line in the crank's angle, which any integrator follows.
     fixed = {"integrator": "implicit-midpoint", "independent": "crank", "repartition": False}
@@ -162,6 +163,7 @@ def swinging(t, y):
     return [y[1], -weight * np.cos(y[0]) / inertia]
 
 
+@pytest.mark.slow
 def test_loaded_parallelogram_passes_with_its_energy():
     # A crank turning at 12 rad/s is at pi for the first time after 0.18 s.
     start = State(ALL_TURN.q, 12 * ALL_TURN.v)
@@ -232,6 +234,7 @@ def rhombus(t, y):
     return [da, db, *np.linalg.solve([[2, c], [c, 2]], [-s * db**2, s * da**2])]
 
 
+@pytest.mark.slow
 def test_chain_of_two_degrees_of_freedom_folds_flat_and_opens_again():
     sides = [1.0, 0.2, 0.3, 1.1]
     flat = time_of(rhombus, sides, lambda y: y[0] - y[1], 2.0)
@@ -254,6 +257,7 @@ def energy_change(mechanism, run, parameters):
     return np.max(np.abs(total / total[0] - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [0.01, 0.15])
 def test_branches_that_come_close_without_crossing_are_not_mistaken_for_a_crossing(step):
     # The ground is longer or shorter than the coupler: instead of crossing, each branch turns
