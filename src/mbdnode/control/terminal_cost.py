@@ -22,6 +22,9 @@ from mbdnode.naming import unknown_name
 
 # The rate that a learned model may have at its target, in displacements of one unit.
 _STILL = 0.05
+# A loop whose modulus is closer to 1 than this does not decay: rounding moves a double eigenvalue
+# at 1 by the square root of its own size, to either side.
+_MARGIN = 1e-6
 
 
 def terminal_weight(given: Any, A: np.ndarray, B: np.ndarray, problem: ControlProblem):
@@ -65,7 +68,7 @@ def riccati(A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray) -> np.nd
     except (np.linalg.LinAlgError, ValueError) as error:
         raise UserError(_sentence(reason)) from error
     modulus = float(np.max(np.abs(np.linalg.eigvals(A - B @ regulator_gain(A, B, P, R)))))
-    if not modulus < 1:
+    if not modulus < 1 - _MARGIN:
         raise UserError(_sentence(f"{reason}: the loop's largest modulus is {modulus:.6g}"))
     return (P + P.T) / 2
 
