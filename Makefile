@@ -11,10 +11,10 @@ PINS := pyproject.toml constraints.txt
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint bench docs clean
+.PHONY: help setup demo test test-all test-rounding lint bench docs clean
 
 help: ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.stamp-run ## Install the package
 
@@ -26,8 +26,17 @@ test: $(VENV)/.stamp-test ## Run the tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow" $(PYTEST)
 
 # What takes long for a reason, compiled as users compile it.
-test-all: $(VENV)/.stamp-test ## Run the slow tests, which `make test` leaves out
+test-all: $(VENV)/.stamp-test test-rounding ## Run the slow tests, which `make test` leaves out
 	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m slow $(PYTEST)
+
+# As older processors round: without fused multiply-add and with other BLAS kernels, then with both
+# as they were before AVX-512. What was compiled for one must not be taken for the other.
+NUMERICAL := tests/multibody tests/integrators tests/simulation tests/control tests/evaluation
+OTHER_ROUNDING = JAX_ENABLE_COMPILATION_CACHE=false XLA_FLAGS=--xla_cpu_max_isa=$(1) \
+	OPENBLAS_CORETYPE=$(2) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow" $(NUMERICAL)
+test-rounding: $(VENV)/.stamp-test ## Run the numerical tests with the rounding of other processors
+	$(call OTHER_ROUNDING,SSE4_2,Nehalem)
+	$(call OTHER_ROUNDING,AVX2,Haswell)
 
 lint: $(VENV)/.stamp-dev ## Check style, types and the direction of imports
 	$(BIN)/ruff check .
