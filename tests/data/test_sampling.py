@@ -115,6 +115,7 @@ def test_nothing_to_draw_is_refused(sizes):
         sample_accelerations(SliderCrank(), BOUNDS, **sizes)
 
 
+@pytest.mark.slow
 def test_sampled_steps_are_those_of_simulate_one_by_one():
     steps = StepStream(SliderCrank(), BOUNDS, 3, 0.02, seed=3).chunk(0).trajectories[0]
     assert steps.q.shape == (3, 2, 9)

@@ -83,6 +83,7 @@ def test_torque_turns_the_crank_and_force_pushes_the_slider():
     np.testing.assert_array_equal(matrix[:9, 9:], matrix[9:, :9].T)
 
 
+@pytest.mark.slow
 def test_ten_thousand_steps_of_random_forcing_keep_the_constraints():
     case = get_case("slider-crank")
     run = mbd.simulate(

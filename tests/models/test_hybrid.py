@@ -103,6 +103,7 @@ def test_hybrid_beats_its_law_and_a_network_where_the_law_misses_a_friction():
     assert errors[2] < 0.5 * errors[1]
 
 
+@pytest.mark.slow
 def test_correction_stays_at_nothing_where_the_law_suffices():
     pendulum = SmoothPendulum()
     runs = [simulate(pendulum, TIMES, {"theta": 1.2}, integrator="mp2")]

@@ -263,7 +263,11 @@ def test_accelerations_do_not_depend_on_the_units_of_the_data(structure):
 
 
 @pytest.mark.parametrize(
-    ("structure", "system"), [("mechanical", Oscillator()), ("lagrangian", SingleMassSpring())]
+    ("structure", "system"),
+    [
+        ("mechanical", Oscillator()),
+        pytest.param("lagrangian", SingleMassSpring(), marks=pytest.mark.slow),
+    ],
 )
 def test_structured_model_learns_a_motion_and_comes_back_from_its_file(structure, system, tmp_path):
     run = simulate(system, TIMES, {"x": 1.0}, integrator="mp2")

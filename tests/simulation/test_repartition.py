@@ -61,6 +61,7 @@ def test_elbow_that_stretches_passes_without_a_jump():
     assert float(run.velocity_residual.max()) < 1e-13
 
 
+@pytest.mark.slow
 def test_elbow_that_may_not_repartition_stops_where_it_stretches():
     t = np.linspace(0.0, 3.0, 301)
     run = simulate(Elbow(), t, REACHING, repartition=False)
@@ -145,6 +146,7 @@ def swing():
     return simulate(Pendulum(), TIMES, {"x": 0.9, "x_dot": 0.4})
 
 
+@pytest.mark.slow
 def test_allowed_redundant_constraint_leaves_the_motion_as_it_is(swing):
     run = simulate(TwiceHeldPendulumAllowed(), TIMES, {"x": 0.9, "x_dot": 0.4})
     np.testing.assert_allclose(run.q, swing.q, atol=1e-13)

@@ -176,6 +176,7 @@ class WeighedPendulum(Pendulum):
         return [q[0] ** 2 + q[1] ** 2 - self.rod**2]
 
 
+@pytest.mark.slow
 def test_gradient_reaches_the_arrays_of_a_system():
     start = State(jnp.array([0.9, -1.2]), jnp.zeros(2))
 

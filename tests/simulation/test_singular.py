@@ -58,6 +58,7 @@ def check_even_turning(run, t, speed=1.0, tolerance=1e-9):
     np.testing.assert_allclose(run.v, expected, atol=tolerance)
 
 
+@pytest.mark.slow
 def test_parallelogram_passes_its_change_points_on_every_grid():
     for stretch in STRETCHES:
         t = np.linspace(0.0, 4 * IN_LINE * (1 + stretch), 801)
