@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mbdnode import integrators, mechanisms, reproduction, testing, workflow
-    from mbdnode.control import MPC, Limits, QuadraticCost, closed_loop, discretize, linearize
+    from mbdnode.control import (
+        MPC,
+        Limits,
+        QuadraticCost,
+        closed_loop,
+        discretize,
+        jacobian_error,
+        linearize,
+    )
     from mbdnode.data import StepStream, sample_accelerations, write
     from mbdnode.data.logs import LogStream, read
     from mbdnode.errors import UserError
-    from mbdnode.evaluation import energy, evaluate, jacobian_error, reactions
+    from mbdnode.evaluation import energy, evaluate, reactions
     from mbdnode.identification import (
         Identified,
         IdentifiedParameters,
@@ -85,7 +93,7 @@ _HOMES = {
     "IdentifiedParameters": "mbdnode.identification",
     "identify": "mbdnode.identification",
     "Input": "mbdnode.multibody",
-    "jacobian_error": "mbdnode.evaluation",
+    "jacobian_error": "mbdnode.control",
     "LearnedMechanism": "mbdnode.models",
     "length": "mbdnode.multibody",
     "Library": "mbdnode.models",

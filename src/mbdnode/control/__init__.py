@@ -3,6 +3,7 @@
 from mbdnode.control.closed_loop import closed_loop
 from mbdnode.control.decisions import Decision, Decisions
 from mbdnode.control.linearization import Linearization, discretize, linearize
+from mbdnode.control.model_error import JacobianError, jacobian_error, loop_difference
 from mbdnode.control.mpc import MPC, Control
 from mbdnode.control.problem import Limits, QuadraticCost
 from mbdnode.control.state_space import StateSpace, state_space
@@ -12,12 +13,15 @@ __all__ = [
     "Control",
     "Decision",
     "Decisions",
+    "JacobianError",
     "Limits",
     "Linearization",
     "QuadraticCost",
     "StateSpace",
     "closed_loop",
     "discretize",
+    "jacobian_error",
     "linearize",
+    "loop_difference",
     "state_space",
 ]

@@ -1,10 +1,9 @@
-"""What a trajectory says, how far predictions are from it, what a model is worth in control.
+"""What a trajectory says, and how far predictions are from it.
 
 Runs are held out by `split` and `hold_out_runs`, predictions of them are scored by `score`, and
 `measure_horizon` says how far ahead they are valid.
 """
 
-from mbdnode.evaluation.control import JacobianError, jacobian_error, loop_difference
 from mbdnode.evaluation.energy import energy, energy_drift
 from mbdnode.evaluation.holdout import Holdout, hold_out_runs, separate_files, split, split_runs
 from mbdnode.evaluation.horizon import Horizon, measure_horizon
@@ -26,7 +25,6 @@ __all__ = [
     "HeldOut",
     "Holdout",
     "Horizon",
-    "JacobianError",
     "Metrics",
     "Reactions",
     "RunScore",
@@ -35,8 +33,6 @@ __all__ = [
     "energy_drift",
     "evaluate",
     "hold_out_runs",
-    "jacobian_error",
-    "loop_difference",
     "measure_horizon",
     "nrmse",
     "percent",

@@ -29,6 +29,24 @@ VERDICTS = ("reproduced", "better", "worse", "accurate", "inaccurate", "not comp
 
 
 @dataclass(frozen=True)
+class Exhibit:
+    """One of the paper's figures, and how ours is drawn.
+
+    **Arguments:**
+
+    - `label`: the paper's own, such as "fig:smsd_xvt".
+    - `kind`: a key of `DRAWERS` in `reproduction/report/figures.py`.
+    - `caption`: what it shows.
+    - `columns`: the coordinates that it shows, by name; all that move if none is named.
+    """
+
+    label: str
+    kind: str
+    caption: str
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Reference:
     """One printed number.
 

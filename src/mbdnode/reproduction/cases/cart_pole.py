@@ -6,8 +6,7 @@ from mbdnode.control import Limits, QuadraticCost
 from mbdnode.mechanisms.cart_pole import CartPole
 from mbdnode.reproduction.cases.case import Case, fcnn, lstm, mbdnode
 from mbdnode.reproduction.cases.control_task import ControlTask
-from mbdnode.reproduction.reference import Reference
-from mbdnode.reproduction.report.chapters import Exhibit
+from mbdnode.reproduction.reference import Exhibit, Reference
 
 CASE = Case(
     name="cart-pole",

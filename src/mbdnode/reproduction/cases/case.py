@@ -16,8 +16,7 @@ from mbdnode.errors import UserError
 from mbdnode.integrators import get_integrator
 from mbdnode.multibody import AbstractMechanism
 from mbdnode.reproduction.cases.control_task import ControlTask
-from mbdnode.reproduction.reference import Reference
-from mbdnode.reproduction.report.chapters import Exhibit
+from mbdnode.reproduction.reference import Exhibit, Reference
 
 NONE = "-"
 _GATES = "Sigmoid, Tanh"

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mbdnode.control import MPC, QuadraticCost, closed_loop
-from mbdnode.evaluation import jacobian_error, loop_difference
+from mbdnode.control import MPC, QuadraticCost, closed_loop, jacobian_error, loop_difference
 from mbdnode.multibody import AbstractMechanism
 from mbdnode.trajectory import Trajectory
 

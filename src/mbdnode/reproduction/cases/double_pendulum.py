@@ -8,8 +8,7 @@ import math
 
 from mbdnode.mechanisms.double_pendulum import DoublePendulum
 from mbdnode.reproduction.cases.case import Case, fcnn, lstm, mbdnode
-from mbdnode.reproduction.reference import Reference
-from mbdnode.reproduction.report.chapters import Exhibit
+from mbdnode.reproduction.reference import Exhibit, Reference
 
 _OTHER_START = (
     "the paper's code starts at (pi/2, pi/4), which is double-pendulum:released-low; the text's "

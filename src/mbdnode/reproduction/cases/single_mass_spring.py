@@ -2,8 +2,7 @@
 
 from mbdnode.mechanisms.single_mass_spring import SingleMassSpring
 from mbdnode.reproduction.cases.case import Case, hnn, lnn, mbdnode, numerical
-from mbdnode.reproduction.reference import Reference
-from mbdnode.reproduction.report.chapters import Exhibit
+from mbdnode.reproduction.reference import Exhibit, Reference
 
 _BOTH = ("tab: model_errors", "tab:sms_test")
 _TABLE = ("tab:sms_test",)

@@ -2,8 +2,7 @@
 
 from mbdnode.mechanisms.single_mass_spring_damper import SingleMassSpringDamper
 from mbdnode.reproduction.cases.case import Case, fcnn, lstm, mbdnode
-from mbdnode.reproduction.reference import Reference
-from mbdnode.reproduction.report.chapters import Exhibit
+from mbdnode.reproduction.reference import Exhibit, Reference
 
 CASE = Case(
     name="single-mass-spring-damper",

@@ -7,8 +7,7 @@ import math
 
 from mbdnode.mechanisms.single_pendulum import SinglePendulum
 from mbdnode.reproduction.cases.case import Case, Trial, fcnn, lstm, mbdnode
-from mbdnode.reproduction.reference import Reference
-from mbdnode.reproduction.report.chapters import Exhibit
+from mbdnode.reproduction.reference import Exhibit, Reference
 
 _STARTS = ((1.0, 0.0), (-0.2, 3.0), (-1.0, 0.0), (-0.5, -2.5))
 # N(0, 25) in the text: 25 is read as the variance.

@@ -6,8 +6,7 @@ from mbdnode.control import Limits, QuadraticCost
 from mbdnode.mechanisms.slider_crank import SliderCrank
 from mbdnode.reproduction.cases.case import Case, mbdnode
 from mbdnode.reproduction.cases.control_task import ControlTask
-from mbdnode.reproduction.reference import Reference
-from mbdnode.reproduction.report.chapters import Exhibit
+from mbdnode.reproduction.reference import Exhibit, Reference
 
 SPEED = ControlTask(
     name="speed",

@@ -2,8 +2,7 @@
 
 from mbdnode.mechanisms.triple_mass_spring_damper import TripleMassSpringDamper
 from mbdnode.reproduction.cases.case import Case, fcnn, lstm, mbdnode
-from mbdnode.reproduction.reference import Reference
-from mbdnode.reproduction.report.chapters import Exhibit
+from mbdnode.reproduction.reference import Exhibit, Reference
 
 CASE = Case(
     name="triple-mass-spring-damper",

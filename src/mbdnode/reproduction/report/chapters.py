@@ -13,7 +13,7 @@ from typing import Any
 
 from mbdnode.models import LAW, Capability
 from mbdnode.multibody import AbstractMechanism
-from mbdnode.reproduction.reference import Reference, median_of_all
+from mbdnode.reproduction.reference import Exhibit, Reference, median_of_all
 from mbdnode.trajectory import Trajectory
 
 _MODELS = ("mbd-node", "hnn", "lnn", "lstm", "fcnn")
@@ -46,24 +46,6 @@ def row_title(capability: Capability) -> str:
 PAPER, UNTRAINED = "paper", "-"
 # The equations of motion by an integrator: a row of one of the paper's tables, and no model.
 NUMERICAL = "numerical"
-
-
-@dataclass(frozen=True)
-class Exhibit:
-    """One of the paper's figures, and how ours is drawn.
-
-    **Arguments:**
-
-    - `label`: the paper's own, such as "fig:smsd_xvt".
-    - `kind`: a key of `DRAWERS` in `report.exhibits`.
-    - `caption`: what it shows.
-    - `columns`: the coordinates that it shows, by name; all that move if none is named.
-    """
-
-    label: str
-    kind: str
-    caption: str
-    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

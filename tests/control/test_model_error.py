@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import mbdnode as mbd
-from mbdnode.evaluation import loop_difference
+from mbdnode.control import loop_difference
 from mbdnode.mechanisms.cart_pole import CartPole
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.control import linearize
+from mbdnode.control.linearization import linearize
 from mbdnode.trajectory import Trajectory
 
 
