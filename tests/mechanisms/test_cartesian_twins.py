@@ -45,6 +45,7 @@ def assert_agree(found, expected):
     assert np.max(np.abs(np.asarray(found) - expected)) <= 1e-10 * np.max(np.abs(expected))
 
 
+@pytest.mark.slow
 def test_single_pendulum_that_turns_over_agrees_in_both_coordinates():
     force = np.random.default_rng(0).normal(0.0, 5.0, len(TIMES) - 1)
     minimal, cartesian = both(

@@ -154,6 +154,7 @@ def test_allowed_redundant_constraint_leaves_the_motion_as_it_is(swing):
     assert float(run.velocity_residual.max()) < 1e-13
 
 
+@pytest.mark.slow
 def test_redundant_constraints_in_a_batch_are_refused_with_a_way_out(swing):
     system = TwiceHeldPendulumAllowed()
     start = State(swing.q[:1], swing.v[:1])
