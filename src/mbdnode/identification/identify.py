@@ -59,7 +59,9 @@ class Identified:
     - `outcome`: the same as a word: completed.
     - `train_seconds`, `compile_seconds`: apart from each other.
     - `diagnostics`: what a user should know of the law, by name: its structure, its validation
-        NRMSE, the noise of the data.
+        NRMSE and whether that explains the data, the noise of the data.
+    - `before_validation`: the law as it was fitted to what comes before the validation split, which
+        gave that NRMSE.
     """
 
     model: Any
@@ -69,6 +71,7 @@ class Identified:
     train_seconds: float
     compile_seconds: float
     diagnostics: dict[str, Any] = field(default_factory=dict)
+    before_validation: Any = None
 
     @property
     def equations(self) -> Equations:
@@ -272,8 +275,10 @@ def _identified(choice: Choice, compile_s: float) -> Identified:
         diagnostics={
             "structure": found.structure,
             "validation_nrmse": choice.chosen.error,
+            "explained": bool(choice.segments[0].good),
             "noise": choice.noise.relative,
         },
+        before_validation=choice.chosen.model,
     )
 
 

@@ -25,18 +25,21 @@ from mbdnode.evaluation import (
 )
 from mbdnode.identification import Identified, learn
 from mbdnode.multibody import AbstractSystem
-from mbdnode.recipes import IdentificationConfig, TrainingConfig
+from mbdnode.recipes import IdentificationConfig, TrainingConfig, training_config
 from mbdnode.simulation import Domain, training_domain
 from mbdnode.training import Fit
 from mbdnode.trajectory import Dataset
 from mbdnode.workflow.completion import complete_runs
 from mbdnode.workflow.config import FitConfig, make_model
+from mbdnode.workflow.hybrid import correct, is_hybrid
 from mbdnode.workflow.large import are_large, open_stream
 from mbdnode.workflow.systems import find_system, recorded_system
 
 # A held-out NRMSE above this is said in the status, unless it is within the second factor of what
 # the noise alone would make.
 _DOUBTED, _NEAR = 0.1, 1.2
+# The recipe of the network beside a law that does not explain the data.
+_HYBRID = "trained"
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,12 @@ class Fitted:
         """How training ended, and what is to be doubted of the result."""
         return "; ".join([self.fit.status, *self.doubts()])
 
+    @property
+    def model_name(self) -> str:
+        """What was learned: the model that was asked for, or a law with a network beside it."""
+        hybrid = is_hybrid(self.fit.model)
+        return "hybrid: law plus network" if hybrid else self.prepared.config.model
+
     def doubts(self) -> list[str]:
         """Why the model should not be relied on, by the runs that were held out; or nothing."""
         found, scores = [], self.scores
@@ -122,7 +131,7 @@ class Fitted:
         residuals = [float(np.nanmax(one.prediction.position_residual)) for one in self.held_out]
         outside = [float(np.mean(one.outside)) for one in self.held_out]
         return {
-            "model": prepared.config.model,
+            "model": self.model_name,
             "recipe": prepared.config.recipe,
             "seed": prepared.config.seed,
             "training_runs": len(prepared.data.training.trajectories),
@@ -268,9 +277,19 @@ def fit_and_score(prepared: Prepared, *, report: Callable | None = None) -> Fitt
     config, training = prepared.config, prepared.data.training
     source = training if prepared.stream is None else prepared.stream
     found = learn(prepared.subject, source, prepared.training, seed=config.seed, report=report)
+    if isinstance(found, Identified) and prepared.stream is None:
+        found = _corrected(prepared, found, report)
     domain = training_domain(found.model, training.trajectories)
     runs, recorded = prepared.data.held_out, training.recorded
     held = predict_runs(found.model, runs, recorded, domain, config.integrator)
     scores = score(held, prepared.system.coordinates, training.trajectories)
     horizon = measure_horizon(found.model, runs, recorded, scores.scales, config.integrator)
     return Fitted(prepared, found, domain, held, scores, horizon)
+
+
+def _corrected(prepared: Prepared, found: Identified, report: Callable | None) -> Fit | Identified:
+    """The law, or what a network makes of it where it does not explain the data."""
+    config, data = prepared.config, prepared.data.training
+    training = replace(training_config(_HYBRID), integrator=config.integrator)
+    options = {"parameters": _varied(data), "seed": config.seed, "report": report}
+    return correct(found, data, training, **options) or found

@@ -84,7 +84,7 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
     config, training = prepared.config, prepared.data.training
     facts = (
         ("mechanism", config.mechanism or "none: known by its logs alone"),
-        ("model", config.model),
+        ("model", fitted.model_name),
         ("recipe", f"{config.recipe}: {RECIPES[config.recipe].description}"),
         ("trained on", f"{plural(len(training.trajectories), 'run')}, {prepared.rows:,} rows"),
         ("held out", plural(len(fitted.held_out), "run")),

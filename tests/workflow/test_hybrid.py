@@ -1,0 +1,87 @@
+"""A network beside a law that does not explain the data, and none where it would not help."""
+
+import dataclasses
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mbdnode.identification import Identified
+from mbdnode.models import Library
+from mbdnode.multibody import AbstractMechanism, angle
+from mbdnode.recipes import TrainingConfig
+from mbdnode.simulation import simulate
+from mbdnode.trajectory import Dataset
+from mbdnode.workflow.hybrid import correct, is_hybrid
+
+TIMES = np.arange(151) * 0.02
+TRAINING = TrainingConfig(
+    integrator="mp2",
+    epochs=20,
+    batch_size=64,
+    shuffle=True,
+    learning_rate=3e-3,
+    scaled_loss=True,
+    refinement=10,
+    precision="float64",
+)
+
+
+class RubbingPendulum(AbstractMechanism):
+    """A pendulum of 1 m whose bearing rubs more when it turns slowly (Stribeck)."""
+
+    coordinates = (angle("theta"),)
+
+    def mass_matrix(self, q, mu):
+        return [1.0]
+
+    def force(self, t, q, v, u, mu):
+        friction = (0.3 + 0.6 * jnp.exp(-((v / 0.8) ** 2))) * jnp.tanh(v / 0.2)
+        return -9.81 * jnp.sin(q) - friction
+
+
+@pytest.fixture(scope="module")
+def found():
+    """A pendulum without friction, as if that were all that a search had found."""
+    law = Library.for_system(RubbingPendulum(), degree=1)
+    weights = np.zeros((1, 9))
+    weights[0, 2] = -9.81  # Of (1, v, v^2) times (1, cos, sin).
+    law = eqx.tree_at(lambda m: m.network.weights, law, jnp.asarray(weights))
+    told = {"explained": False, "validation_nrmse": 0.5}
+    return Identified(law, (), "chose one", "completed", 1.0, 2.0, told, law)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return Dataset(simulate(RubbingPendulum(), TIMES, {"theta": 1.2}, integrator="mp2"))
+
+
+def test_law_that_misses_a_friction_is_corrected(found, data):
+    fit = correct(found, data, TRAINING, width=8)
+    assert is_hybrid(fit.model)
+    assert fit.status.startswith("hybrid: law plus network, validation NRMSE")
+    assert "the law: chose one" in fit.status
+    assert fit.diagnostics["hybrid_validation_nrmse"] < 0.1
+    run = data.trajectories[0]
+    both = [
+        np.asarray(simulate(model, TIMES, {"theta": 1.2}, integrator="mp2").q)
+        for model in (found.model, fit.model)
+    ]
+    missed = [np.max(np.abs(q - np.asarray(run.q))) for q in both]
+    assert missed[1] < 0.1 * missed[0]
+
+
+def test_hybrid_that_is_no_better_is_not_taken(found, data):
+    idle = TrainingConfig(integrator="mp2", epochs=1, batch_size=None, learning_rate=1e-12)
+    assert correct(found, data, idle, width=8) is None
+
+
+def test_law_that_explains_the_data_is_left_alone(found, data):
+    told = {**found.diagnostics, "explained": True}
+    assert correct(dataclasses.replace(found, diagnostics=told), data, TRAINING) is None
+
+
+def test_runs_that_are_too_short_to_tell_are_left_alone(found, data):
+    short = Dataset(data.trajectories[0].rows(0, 30))
+    assert correct(found, short, TRAINING) is None
