@@ -16,6 +16,7 @@ FORMULAS = {
     "silu": lambda x: x / (1 + np.exp(-x)),
     "gelu": lambda x: x * (1 + erf(x / np.sqrt(2))) / 2,
     "sin": np.sin,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
 }
 # The usual approximation of gelu by a tanh is good to 5e-4; the others are exact.
 TOLERANCES = {"gelu": 2e-3}
@@ -34,6 +35,16 @@ def test_value_is_that_of_the_layers_one_after_the_other(activation):
     found = network(jnp.asarray(x))
     tolerance = TOLERANCES.get(activation, 1e-14)
     np.testing.assert_allclose(found, by_hand(network, x, FORMULAS[activation]), atol=tolerance)
+
+
+def test_two_activations_take_turns():
+    network = make_network((3, 7, 5, 4, 2), "sigmoid,tanh", "xavier", seed=1)
+    x = given = np.array([0.3, -1.1, 0.8])
+    layers = list(zip(network.weights, network.biases, strict=True))
+    for (weight, bias), name in zip(layers, ("sigmoid", "tanh", "sigmoid"), strict=False):
+        x = FORMULAS[name](np.asarray(weight) @ x + np.asarray(bias))
+    expected = np.asarray(layers[-1][0]) @ x + np.asarray(layers[-1][1])
+    np.testing.assert_allclose(network(jnp.asarray(given)), expected, atol=1e-14)
 
 
 def test_every_activation_has_a_formula_here():

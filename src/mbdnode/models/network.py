@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError, check_memory
 
-Activation = Literal["tanh", "relu", "softplus", "silu", "gelu", "sin"]
+Activation = Literal["tanh", "relu", "softplus", "silu", "gelu", "sin", "sigmoid", "sigmoid,tanh"]
 Initialization = Literal["xavier", "kaiming"]
 
 ACTIVATIONS = {
@@ -29,6 +29,7 @@ ACTIVATIONS = {
     "silu": jax.nn.silu,
     "gelu": jax.nn.gelu,
     "sin": jnp.sin,
+    "sigmoid": jax.nn.sigmoid,
 }
 
 
@@ -38,7 +39,7 @@ class Network(eqx.Module):
     **Arguments:**
 
     - `weights`, `biases`: of each layer; a weight has shape (out, in).
-    - `activation`: between layers.
+    - `activation`: between layers; several, with commas, take turns.
     - `beside`: a matrix from the input straight to the output, or None.
     """
 
@@ -49,9 +50,10 @@ class Network(eqx.Module):
 
     def __call__(self, x: Float[Array, " n_in"]) -> Float[Array, " n_out"]:
         """The network's value."""
-        act, given = ACTIVATIONS[self.activation], x
+        turns = itertools.cycle(self.activation.split(","))
+        given = x
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            x = act(weight @ x + bias)
+            x = ACTIVATIONS[next(turns)](weight @ x + bias)
         value = self.weights[-1] @ x + self.biases[-1]
         return value if self.beside is None else value + self.beside @ given
 
