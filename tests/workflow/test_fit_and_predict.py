@@ -11,7 +11,7 @@ from problems import solve_slider_crank
 
 import mbdnode as mbd
 from mbdnode.cli import main
-from mbdnode.workflow.config import FitConfig
+from mbdnode.workflow.config import FitConfig, make_model
 
 FILES = {
     "config.json",
@@ -261,6 +261,19 @@ def test_folder_without_a_fit_is_refused(place, tmp_path, capsys):
     log = place / "run1.csv"
     assert call("predict", tmp_path, "--like", log, "--out", tmp_path / "p.csv") == 2
     assert "not the folder of a finished fit" in capsys.readouterr().err
+
+
+def test_structure_is_that_of_a_network():
+    named = FitConfig(logs=("run.csv",), recipe="trained", structure="lagrangian")
+    system = mbd.mechanisms.CartPole()
+    model, _ = make_model(named, system, ())
+    assert model.settings.structure == "lagrangian"
+    several, _ = make_model(FitConfig(logs=("run.csv",), recipe="trained"), system, ())
+    assert [one.settings.structure for one in several] == ["free", "lagrangian"]
+    with pytest.raises(ValueError, match="law has none: it is for mbd-node"):
+        FitConfig(logs=("run.csv",), recipe="fast", structure="lagrangian")
+    with pytest.raises(ValueError, match=r"'lagrange'.*Did you mean 'lagrangian'"):
+        FitConfig(logs=("run.csv",), recipe="trained", structure="lagrange")
 
 
 @pytest.mark.parametrize(

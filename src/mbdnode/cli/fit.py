@@ -76,6 +76,15 @@ def fit(
     epochs: Annotated[
         int | None, typer.Option(help="Number of epochs, of a recipe that has them.", metavar="N")
     ] = None,
+    structure: Annotated[
+        str,
+        typer.Option(
+            help="Structure of an mbd-node: free, mechanical or lagrangian; the recipe's own by "
+            "default.",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = "",
 ) -> None:
     """Fit a model to logs, score it on held-out runs, and write a report.
 
@@ -102,6 +111,7 @@ def fit(
         holdout=fraction,
         holdout_logs=held_logs,
         epochs=epochs,
+        structure=structure,
     )
     from mbdnode.data.logs.roles import hints_as_options
 

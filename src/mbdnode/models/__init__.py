@@ -10,7 +10,7 @@ from mbdnode.models.library import Library
 from mbdnode.models.mbdnode import MBDNODE, MBDNODEConfig
 from mbdnode.models.network import Network, make_network
 from mbdnode.models.registry import KINDS, MODELS, check_trained_by, trained_by
-from mbdnode.models.structures import STRUCTURES, AbstractStructure, Scales
+from mbdnode.models.structures import STRUCTURES, AbstractStructure, Scales, get_structure
 
 __all__ = [
     "FCNN",
@@ -38,6 +38,7 @@ __all__ = [
     "Scales",
     "check_capable",
     "check_trained_by",
+    "get_structure",
     "load",
     "make_network",
     "save",

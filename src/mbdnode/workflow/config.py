@@ -8,7 +8,15 @@ from mbdnode.config import check_types
 from mbdnode.data.logs.columns_file import check_roles
 from mbdnode.errors import UserError
 from mbdnode.identification import check_identification
-from mbdnode.models import KINDS, MODELS, check_capable, check_trained_by, trained_by
+from mbdnode.models import (
+    KINDS,
+    MBDNODE,
+    MODELS,
+    check_capable,
+    check_trained_by,
+    get_structure,
+    trained_by,
+)
 from mbdnode.multibody import AbstractSystem
 from mbdnode.recipes import RECIPES, IdentificationConfig, get_recipe
 from mbdnode.training import make_candidates
@@ -31,6 +39,7 @@ class FitConfig:
     - `holdout_logs`: files that are held out instead.
     - `integrator`: of steps and rollouts.
     - `epochs`: of a recipe that has them; None for its own.
+    - `structure`: of an MBD-NODE; empty for what the recipe says.
     """
 
     logs: tuple[str, ...]
@@ -43,6 +52,7 @@ class FitConfig:
     holdout_logs: tuple[str, ...] = ()
     integrator: str = "rk4"
     epochs: int | None = None
+    structure: str = ""
 
     def __post_init__(self):
         check_types(self)
@@ -52,6 +62,13 @@ class FitConfig:
         get_recipe(self.recipe)
         object.__setattr__(self, "model", self.model or trained_by(self.recipe)[0])
         check_trained_by(self.recipe, self.model)
+        if self.structure:
+            get_structure(self.structure)
+            if MODELS[self.model][0] != MBDNODE.kind:
+                raise UserError(
+                    f"structure is {self.structure!r}, but {self.model} has none: it is for "
+                    f"{MBDNODE.kind}. Leave it out, or use a recipe that trains one."
+                )
         if self.seed < 0:
             raise UserError(f"The seed is {self.seed}; it must not be negative.")
 
@@ -91,7 +108,8 @@ def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...
     if config.epochs is not None:
         training = replace(training, epochs=config.epochs)
     check_capable(config.model, KINDS[kind].capabilities, system, driven=driven)
-    structures = RECIPES[config.recipe].structures
+    own = RECIPES[config.recipe].structures
+    structures = (config.structure,) if config.structure else own
     models = make_candidates(KINDS[kind], system, training, structures, config.seed, settings)
     return models if len(models) > 1 else models[0], training
 

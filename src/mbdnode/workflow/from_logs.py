@@ -24,6 +24,7 @@ def fit_logs(
     holdout: float | Files = 0.2,
     seed: int = 0,
     epochs: int | None = None,
+    structure: str = "",
     report: Callable[[dict[str, Any], int], None] | None = None,
 ) -> Fitted:
     """Fit a model to logs, score it on held-out runs, and write a folder with a report.
@@ -43,6 +44,8 @@ def fit_logs(
     - `holdout`: the fraction of the runs that is held out (of a single run, of its end), or files.
     - `seed`: of initial weights, random features and the order of samples.
     - `epochs`: of a recipe that has them; None for its own.
+    - `structure`: of an MBD-NODE, "free", "mechanical" or "lagrangian"; empty for what the recipe
+        says.
     - `report`: called with a row of the history and the number of all rows as training goes on.
 
     **Returns:**
@@ -58,6 +61,7 @@ def fit_logs(
         "recipe": recipe,
         "seed": seed,
         "epochs": epochs,
+        "structure": structure,
         **_held_out(holdout),
     }
     roles = dict(columns) if isinstance(columns, Mapping) else load_columns(Path(columns))
@@ -81,7 +85,7 @@ def _call(config: FitConfig, out: Path) -> str:
     """The call as one would write it, for the report."""
     default = FitConfig(logs=(), recipe=config.recipe)
     words = [repr(list(config.logs)), repr(str(out)), f"columns={config.columns!r}"]
-    for name in ("mechanism", "model", "seed", "epochs"):
+    for name in ("mechanism", "model", "seed", "epochs", "structure"):
         if (value := getattr(config, name)) != getattr(default, name):
             words.append(f"{name}={value!r}")
     words.append(f"recipe={config.recipe!r}")
