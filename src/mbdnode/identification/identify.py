@@ -27,6 +27,10 @@ from mbdnode.training.engine import counted_compilation
 from mbdnode.training.fit import Fit, Report, fit
 from mbdnode.trajectory import Dataset, Trajectory
 
+# A law explains the data if its validation NRMSE is below this, or within the second factor of
+# what the noise alone makes.
+_EXPLAINED, _NEAR = 0.01, 1.2
+
 
 @dataclass(frozen=True)
 class TriedCandidate:
@@ -275,7 +279,7 @@ def _identified(choice: Choice, compile_s: float) -> Identified:
         diagnostics={
             "structure": found.structure,
             "validation_nrmse": choice.chosen.error,
-            "explained": bool(choice.segments[0].good),
+            "explained": choice.chosen.error < max(_EXPLAINED, _NEAR * choice.floor),
             "noise": choice.noise.relative,
         },
         before_validation=choice.chosen.model,
