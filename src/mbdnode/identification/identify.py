@@ -279,7 +279,7 @@ def _identified(choice: Choice, compile_s: float) -> Identified:
         diagnostics={
             "structure": found.structure,
             "validation_nrmse": choice.chosen.error,
-            "explained": choice.chosen.error < max(_EXPLAINED, _NEAR * choice.floor),
+            "explained": bool(choice.chosen.error < max(_EXPLAINED, _NEAR * choice.floor)),
             "noise": choice.noise.relative,
         },
         before_validation=choice.chosen.model,
