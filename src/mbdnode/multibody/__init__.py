@@ -4,6 +4,7 @@ from mbdnode.multibody.assembly import check_state, consistent_state
 from mbdnode.multibody.completion import complete, complete_position, tangent_at
 from mbdnode.multibody.definition import check_definition
 from mbdnode.multibody.forecaster import AbstractForecaster
+from mbdnode.multibody.friction import Contacts, held_forces
 from mbdnode.multibody.kinematics import (
     constraint_counts,
     gamma,
@@ -52,6 +53,7 @@ __all__ = [
     "AbstractNamed",
     "AbstractSystem",
     "AccelerationFunction",
+    "Contacts",
     "Coordinate",
     "Coords",
     "Input",
@@ -79,6 +81,7 @@ __all__ = [
     "exchange_gain",
     "find_crossing",
     "gamma",
+    "held_forces",
     "is_traced",
     "kkt",
     "length",

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbdnode.multibody.completion import tangent_at
+from mbdnode.multibody.friction import Contacts, contacts_of, held_forces
 from mbdnode.multibody.kinematics import gamma, vector, velocity_constraints
 from mbdnode.multibody.system import AbstractSystem, Coords, Inputs, Params, Time
 from mbdnode.multibody.tangent import Split, Tangent
@@ -43,6 +44,22 @@ class AbstractMechanism(AbstractSystem):
     @abc.abstractmethod
     def force(self, t: Time, q: Coords, v: Coords, u: Inputs, mu: Params) -> Any:
         """`F_e`: applied forces and quadratic velocity terms."""
+
+    def dry_friction(
+        self, t: Time, q: Coords, v: Coords, u: Inputs, mu: Params
+    ) -> tuple[Any, Any] | None:
+        """Directions and limits of dry friction (see `mbdnode.multibody.friction`), or None.
+
+        The directions have a row for each contact, whose slip velocity is that row times `v`. The
+        limit is the force or torque up to which it holds and against which it slips; a pair is
+        that of backward and of forward slip. It may depend on the state: on the position as in a
+        worn guide, on the slip as in the Stribeck effect.
+        """
+        return None
+
+    def contacts(self, t: Time, q: Coords, v: Coords, u: Inputs, mu: Params) -> Contacts | None:
+        """What `dry_friction` says, in one form."""
+        return contacts_of(self.dry_friction(t, q, v, u, mu), q.shape[0])
 
     def potential_energy(self, q: Coords, mu: Params) -> Float[Array, ""] | None:
         """`V(q)`, or None for a mechanism that has no energy to speak of."""
@@ -79,6 +96,46 @@ class AbstractMechanism(AbstractSystem):
     def independent_acceleration(self, t, q, v, u, mu, tangent):
         """Solve the reduced equations of motion."""
         force = vector(self.force(t, q, v, u, mu))
+        friction = self.friction_force(t, q, v, u, mu, tangent)
+        force = force if friction is None else force + friction
+        return self.accelerations_under(t, q, v, mu, tangent, force)
+
+    def friction_force(
+        self,
+        t: Time,
+        q: Coords,
+        v: Coords,
+        u: Inputs,
+        mu: Params,
+        tangent: Tangent,
+        step: tuple[Any, Coords] | None = None,
+    ) -> Coords | None:
+        """The generalized force of dry friction at a state; None where there is none.
+
+        What slips slips on; what does not is held, as far as its limit allows. Over a `step`, the
+        signs of the slip at its start decide which, and the velocities there the limits that hold.
+        """
+        contacts = self.contacts(t, q, v, u, mu)
+        if contacts is None:
+            return None
+        resting, signs = contacts, jnp.sign(contacts.slip(v))
+        if step is not None:
+            signs, velocities = step
+            resting = self.contacts(t, q, velocities, u, mu)
+            assert resting is not None
+        sliding = contacts.sliding_force(signs)
+        force = vector(self.force(t, q, v, u, mu)) + sliding
+        free = self.accelerations_under(t, q, v, mu, tangent, force)
+        low = jnp.where(signs == 0, -resting.backward, 0.0)
+        high = jnp.where(signs == 0, resting.forward, 0.0)
+        reduced, response = self.mobility(contacts, q, mu, tangent)
+        held = held_forces(reduced, response, free, low, high)
+        return sliding - held @ contacts.directions
+
+    def accelerations_under(
+        self, t: Time, q: Coords, v: Coords, mu: Params, tangent: Tangent, force: Coords
+    ) -> Float[Array, " ni"]:
+        """Of the independent coordinates, under these forces."""
         if tangent.split.dependent.shape[0] == 0:
             given = self._given_mass(q, mu)
             return force / given if given.ndim == 1 else small_solve(given, force)
@@ -89,6 +146,14 @@ class AbstractMechanism(AbstractSystem):
         half = tangent.reduce(mass)
         reduced = tangent.reduce(half.T)
         return small_solve(reduced, tangent.reduce(force - mass @ offset))
+
+    def mobility(self, contacts: Contacts, q: Coords, mu: Params, tangent: Tangent):
+        """`W_i`, and how the independent coordinates respond to each contact: `M_i^-1 W_i^T`."""
+        reduced = tangent.reduce(contacts.directions.T).T
+        mass = self.mass(q, mu)
+        if tangent.split.dependent.shape[0]:
+            mass = tangent.reduce(tangent.reduce(mass).T)
+        return reduced, jnp.linalg.solve(mass, reduced.T)
 
 
 def small_solve(matrix: Float[Array, "n n"], right: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -142,6 +207,8 @@ def _multipliers(mechanism, tangent: Tangent, count: int, t, q, v, u, mu, a):
     if tangent.split.dependent.shape[0] == 0:
         return jnp.zeros(count)
     load = vector(mechanism.force(t, q, v, u, mu)) - mechanism.mass(q, mu) @ a
+    friction = mechanism.friction_force(t, q, v, u, mu, tangent)
+    load = load if friction is None else load + friction
     # C^T lambda = F_e - M a; its dependent rows are C_d^T lambda, square and regular.
     solved = tangent.solve_transposed(load[tangent.split.dependent])
     return jnp.zeros(count, solved.dtype).at[tangent.split.rows].set(solved)

@@ -29,6 +29,7 @@ from mbdnode.multibody import (
     tangent_from,
     velocity_residual,
 )
+from mbdnode.simulation.friction import Sliding, friction_change, sliding
 from mbdnode.simulation.monitor import Monitor, look_ahead, start_monitor, update_monitor
 from mbdnode.simulation.passage import passage_end, passage_step, take
 from mbdnode.simulation.signals import Signal
@@ -234,12 +235,16 @@ def _step(
         regular_only=regular_only,
     )
 
+    # Dry friction acts over the step as it does at its start, and is put right at its end.
+    slips = sliding(system, partition.velocity, start, carry.state, dt, inputs(start), mu)
+    moving = system if slips is None else slips
+
     def rate(time, y):
         z, s = y
         if system.closed_on_minimal:
             return system.minimal_rates(time, z, s, inputs(time), mu)
         q, v, tangent, _ = complete(system, partition, time, z, s, step.guess(time), mu)
-        a = system.independent_acceleration(time, q, v, inputs(time), mu, tangent)
+        a = moving.independent_acceleration(time, q, v, inputs(time), mu, tangent)
         return partition.position.take_independent(v), a
 
     def integrate(complete_end):
@@ -249,7 +254,7 @@ def _step(
 
     def regular():
         if integrator.tableau is not None:
-            return regular_step(system, partition, step, integrator.tableau, inputs, mu)
+            return regular_step(moving, partition, step, integrator.tableau, inputs, mu)
         return integrate(lambda z, s: regular_end(system, partition, step, z, s, mu))
 
     if not whole:
@@ -258,8 +263,10 @@ def _step(
         arrival = regular()
     else:
         allowed = _ERROR_CONTROLLED if integrator.controls_error else _ERROR_FIXED
-        passage = lambda: passage_step(system, partition, step, inputs, mu, allowed)  # noqa: E731
+        passage = lambda: passage_step(moving, partition, step, inputs, mu, allowed)  # noqa: E731
         arrival = take(partition, step, regular, passage, integrator.order > 1)
+    if slips is not None:
+        arrival = _held(slips, partition, step, arrival, inputs(start + dt), mu)
     after = _judged(system, carry, step, arrival, mu, repartition)
     if not (regular_only and constrained):
         return after
@@ -275,6 +282,18 @@ def _end(system, partition: Partition, step: Step, z, s, mu, regular_only) -> Ar
         return regular()
     passage = lambda: passage_end(system, partition, step, z, s, mu)  # noqa: E731
     return take(partition, step, regular, passage, False)
+
+
+def _held(slips: Sliding, partition: Partition, step: Step, arrival: Arrival, u, mu) -> Arrival:
+    """The end of a step after the contacts that came to rest in it were held."""
+    system, end = slips.mechanism, step.start + step.dt
+    tangent = tangent_at(system, partition.velocity, end, arrival.q, mu)
+    state = State(arrival.q, arrival.v)
+    change, shift = friction_change(slips, tangent, end, state, step.dt, u, mu)
+    moved = tangent.velocity(shift) - tangent.velocity(jnp.zeros_like(shift))
+    z = arrival.z + partition.position.take_independent(moved)
+    held = regular_end(system, partition, step, z, arrival.s + change, mu)
+    return eqx.tree_at(lambda a: a.solved, held, arrival.solved)
 
 
 def _judged(system, carry: _Carry, step: Step, arrival: Arrival, mu, repartition) -> _Carry:

@@ -213,6 +213,9 @@ def _check_at(mechanism: AbstractMechanism, t: float, state: State, u, mu: Param
 def _evaluate(mechanism: AbstractMechanism, split, t, q, v, u, mu: Params) -> dict[str, Any]:
     """Everything that the rules look at, compiled in one piece."""
     mass, force = mechanism.mass(q, mu), vector(mechanism.force(t, q, v, u, mu))
+    tangent = tangent_at(mechanism, split, t, q, mu)
+    friction = mechanism.friction_force(t, q, v, u, mu, tangent)
+    force = force if friction is None else force + friction
     jacobian, _ = velocity_constraints(mechanism, t, q, mu)
     a, multipliers = accelerations(mechanism, split, t, q, v, u, mu)
     right, reaction = gamma(mechanism, t, q, v, mu), jacobian.T @ multipliers

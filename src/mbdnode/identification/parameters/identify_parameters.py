@@ -255,6 +255,8 @@ def _status(search: ParameterSearch, rms, correlation: float, undetermined, at_b
     )
     if search.level < len(search.edges) - 1:
         text += "; longer ones are not followed"
+    if search.held:
+        text += "; it misses more than the noise, so initial states are as measured"
     if correlation > 0.5 and np.any(rms > 2 * search.unit):
         text += (
             f"; residuals are correlated ({correlation:.2f} from one sample to the next), so the "

@@ -138,7 +138,10 @@ def _compiled_terms(system: AbstractMechanism, names: tuple[str, ...], split: Pa
         along = (jnp.ones_like(t), v)
         now, turning = jax.jvp(momentum, (t, q), along)
         tangent = tangent_at(system, split.velocity, t, q, own)
-        load = turning + tangent.reduce(vector(system.force(t, q, v, u, own)))
+        force, contacts = vector(system.force(t, q, v, u, own)), system.contacts(t, q, v, u, own)
+        if contacts is not None:
+            force = force + contacts.sliding_force(jnp.sign(contacts.slip(v)))
+        load = turning + tangent.reduce(force)
         scale = split.scale
         ratio = scale[split.velocity.independent][None] / scale[split.velocity.dependent][:, None]
         return now, load, jnp.max(jnp.abs(tangent.slope) * ratio, initial=0.0)

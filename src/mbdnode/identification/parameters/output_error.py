@@ -25,7 +25,14 @@ from jaxtyping import Array, Float, Int
 from mbdnode import least_squares
 from mbdnode.identification.parameters.segments import Lanes
 from mbdnode.identification.parameters.unknowns import SensorTerm, Unknowns
-from mbdnode.multibody import AbstractSystem, Partition, complete, exchange
+from mbdnode.multibody import (
+    AbstractMechanism,
+    AbstractSystem,
+    Partition,
+    complete,
+    exchange,
+)
+from mbdnode.simulation.friction import friction_change, sliding
 from mbdnode.trajectory import State
 
 # Iterations at most for one length of segments; a cost that falls by less than this part settled.
@@ -172,27 +179,40 @@ class OutputError(eqx.Module):
             near = origin.q + (time - t) * origin.v
             return complete(system, partition, time, y[:count], y[count:], near, mu)
 
-        def rate(time, y):
-            q, v, tangent, _ = completed(time, y)
+        def load(time):
             u = inputs[-1]
             for lower in inputs[-2::-1]:
                 u = u * (time - t) + lower
-            a = system.independent_acceleration(time, q, v, u, mu, tangent)
-            return jnp.concatenate([v[partition.position.independent], a])
+            return u
 
         part = dt / substeps
 
         def substep(number, y):
-            begin = t + number * part
+            begin, end = t + number * part, t + (number + 1) * part
+            slips = None
+            if isinstance(system, AbstractMechanism):
+                q, v, _, _ = completed(begin, y)
+                start = State(q, v)
+                slips = sliding(system, partition.velocity, begin, start, part, load(begin), mu)
+            moving = system if slips is None else slips
 
             def stage(carry, entry):
                 slope, total = carry
-                slope = rate(begin + entry[0] * part, y + entry[0] * part * slope)
+                time = begin + entry[0] * part
+                q, v, tangent, _ = completed(time, y + entry[0] * part * slope)
+                a = moving.independent_acceleration(time, q, v, load(time), mu, tangent)
+                slope = jnp.concatenate([v[partition.position.independent], a])
                 return (slope, total + entry[1] * slope), None
 
             zero = jnp.zeros_like(y)
             (_, total), _ = jax.lax.scan(stage, (zero, zero), jnp.asarray(_STAGES))
-            return y + part * total
+            y = y + part * total
+            if slips is None:
+                return y
+            q, v, tangent, _ = completed(end, y)
+            change, shift = friction_change(slips, tangent, end, State(q, v), part, load(end), mu)
+            moved = tangent.velocity(shift) - tangent.velocity(jnp.zeros_like(shift))
+            return y + jnp.concatenate([moved[partition.position.independent], change])
 
         y = jax.lax.fori_loop(0, substeps, substep, y)
         q, v, tangent, _ = completed(t + dt, y)
@@ -214,6 +234,8 @@ def fit_output(
     values: np.ndarray,
     initial: np.ndarray,
     substeps: int,
+    *,
+    held: bool = False,
 ) -> Fitted | None:
     """The parameters and initial states with the smallest output error, near a start.
 
@@ -224,6 +246,7 @@ def fit_output(
     - `unknowns`: bounds and priors.
     - `values`, `initial`: where to begin.
     - `substeps`: of the integrator in each step.
+    - `held`: whether initial states stay as they are.
 
     **Returns:**
 
@@ -248,8 +271,13 @@ def fit_output(
     def step(jacobian, flat, damping):
         slopes, x = jacobian
         now = flat[: -len(x)].reshape(slopes.shape[:-1])
-        reduced = _eliminated(now, slopes, blocks, len(x))
+        if held:
+            reduced = slopes[..., : len(x)].reshape(-1, len(x)), now.ravel()
+        else:
+            reduced = _eliminated(now, slopes, blocks, len(x))
         change = unknowns.limited(x, _step(*reduced, x, unknowns, damping)) - x
+        if held:
+            return change, np.zeros_like(initial)
         return change, _moves(now, slopes, blocks, change, initial.shape)
 
     found = least_squares.minimize(

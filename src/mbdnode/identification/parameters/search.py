@@ -32,6 +32,9 @@ _SHORTEST, _MOST_SEGMENTS = 8, 400
 _LOST = 0.3
 # Noise that is smaller than this part of the motion is not told from rounding.
 _SMALLEST_NOISE = 1e-7
+# A simulation that misses the data by this many times its noise has an error of its own: initial
+# states are then held as measured, since fitted ones would only make up for that error.
+_MISSES = 5.0
 # The integrator's error that is allowed, in units of the noise; and how many substeps at most.
 _INTEGRATION, _MOST_SUBSTEPS = 0.05, 16
 
@@ -140,15 +143,31 @@ class ParameterSearch:
                 "that the recorded columns are in the system's units."
             )
         best, self.interpolation = min(able, key=lambda one: one[0].cost)
-        self.level = 0
+        self.level, self.held = 0, False
         self._tell(best)
+        starts += [best.values]
         for level in range(1, len(self.edges)):
             grown = self._grow(level, best)
             if grown is None or not self._follows(grown):
                 break
             best, self.level = grown, level
+            starts.append(best.values)
             self._tell(best)
+        if best.rms > _MISSES:
+            best = self._hold(best, starts)
         return self._with_substeps(best)
+
+    def _hold(self, best: Fitted, starts: list[np.ndarray]) -> Fitted:
+        """The same from initial states as measured; from every start, since friction that comes
+        and goes makes for local minima.
+        """
+        lanes = self._lanes(self.level)
+        initial = initial_guess(lanes)
+        given = self.problem, lanes, self.unknowns
+        found = [fit_output(*given, start, initial, self.substeps, held=True) for start in starts]
+        able = [one for one in found if one is not None and self._follows(one)]
+        self.held = bool(able)
+        return min(able, key=lambda one: one.cost, default=best)
 
     def _set_scales(self) -> None:
         """Of parameters that start at zero: what moves the simulation as far as the data moves."""
@@ -188,7 +207,8 @@ class ParameterSearch:
             away = np.sqrt(np.mean((np.asarray(again) - best.residuals) ** 2))
             if not away > _INTEGRATION * max(1.0, best.rms):
                 break
-            found = fit_output(self.problem, lanes, self.unknowns, best.values, best.initial, finer)
+            start = best.values, best.initial
+            found = fit_output(self.problem, lanes, self.unknowns, *start, finer, held=self.held)
             if found is None:
                 break
             best, self.substeps = found, finer
