@@ -65,6 +65,15 @@ def test_run_is_repeated_from_its_configuration_to_the_same_bits(folder, run, tm
         assert (again / name).read_bytes() == (folder / name).read_bytes()
 
 
+def test_law_of_a_case_is_found_from_the_command_line(run, tmp_path):
+    found = tmp_path / "law"
+    code, *_ = run("run", "single-mass-spring-damper", "--recipe", "fast", "--out", found)
+    assert code == 0
+    told = json.loads((found / "metrics.json").read_text())
+    assert told["model"] == "law"
+    assert told["explained"] is True
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -103,7 +103,7 @@ def run(
     try:
         with (
             leaving_at_once(GRACE_S, farewell),
-            training_progress(chosen.training.epochs) as report,
+            training_progress(0 if chosen.finds_law else chosen.training.epochs) as report,
         ):
             result = run_case(chosen, report=report, checkpoint=checkpoint, resume=resume)
     except KeyboardInterrupt:
