@@ -3,8 +3,8 @@
 The law is one that `identify` found and that does not predict the validation split well. As it was
 fitted to what comes before that split, it is corrected by a network that is trained on the same
 part (`MBDNODE.for_system(system, correction_of=law)`), and both predict the split. Where the hybrid
-at least halves the error, the law of all of the training data is corrected in the same way. Nothing
-that was held out is looked at.
+is better by a tenth at least, the law of all of the training data is corrected in the same way.
+Nothing that was held out is looked at.
 """
 
 import time
@@ -22,7 +22,7 @@ from mbdnode.training.selection import split
 from mbdnode.trajectory import Dataset
 
 # The last part of the training data that is predicted, and by which factor the error must fall.
-_VALIDATION, _BETTER = 0.2, 2.0
+_VALIDATION, _BETTER = 0.2, 1.1
 # Of runs with fewer steps no part can be held back, and a part of that part for the network.
 _SHORTEST = 50
 
@@ -52,7 +52,7 @@ def correct(
     **Returns:**
 
     The hybrid; None where the law explains the data, the runs are too short to tell, or the hybrid
-    does not predict the validation split better by a factor of two.
+    does not predict the validation split better by a tenth at least.
     """
     shortest = min(len(run) - 1 for run in data.trajectories)
     if found.diagnostics["explained"] or shortest < _SHORTEST:
