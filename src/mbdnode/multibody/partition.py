@@ -60,6 +60,15 @@ class Partition(eqx.Module):
     redundant: tuple[int, ...] = eqx.field(static=True, default=())
 
     @property
+    def may_branch(self) -> bool:
+        """Whether positions are constrained, so that branches of configurations can cross.
+
+        Constraints on velocities alone have no branches: a pivot that changes its sign under them
+        is a matter of the coordinates, and not of the motion.
+        """
+        return self.position.dependent.shape[0] > 0
+
+    @property
     def degrees_of_freedom(self) -> int:
         """How many velocities are independent."""
         return self.velocity.independent.shape[0]

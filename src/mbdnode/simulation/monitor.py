@@ -111,9 +111,11 @@ def start_monitor(
     path = MotionPath(jnp.zeros_like(state.v), zero, zero)
     close = undetermined = no
     poor = tangent.pivot_ratio < _POOR
-    if regular_only:
+    if not partition.may_branch:
+        close = no
+    elif regular_only:
         close = poor
-    elif split.dependent.shape[0]:
+    else:
         speed = speed_of(partition, state)
         moving = speed > 0
         offset = tangent.solve(gamma(system, t, state.q, state.v, mu)[split.rows])
@@ -162,7 +164,7 @@ def look_ahead(
     A `Step`.
     """
     no = jnp.array(False)
-    if partition.velocity.dependent.shape[0] == 0:
+    if not partition.may_branch:
         return Step(origin, start, dt, monitor.path, monitor.determinant, no, no)
     arc, length = dt * monitor.path.rate, dt * speed_of(partition, origin)
     short = (dt > 0) & (length < LONGEST_ARC)
@@ -197,7 +199,7 @@ def update_monitor(
 
     A `Monitor`.
     """
-    if partition.velocity.dependent.shape[0] == 0:
+    if not partition.may_branch:
         return monitor
     known = good & ~arrival.passing
     crossed = known & signs_differ(arrival.determinant, monitor.determinant)

@@ -220,8 +220,7 @@ def _step(
 ) -> _Carry:
     """One step from the last good state, and what became of it."""
     partition = carry.partition
-    constrained = partition.velocity.dependent.shape[0] > 0
-    whole = constrained and not system.closed_on_minimal
+    whole = partition.velocity.dependent.shape[0] > 0 and not system.closed_on_minimal
     checked = whole and not integrator.controls_error
     step = look_ahead(
         system,
@@ -259,7 +258,7 @@ def _step(
 
     if not whole:
         arrival = integrate(lambda z, s: _end(system, partition, step, z, s, mu, regular_only))
-    elif regular_only:
+    elif regular_only or not partition.may_branch:
         arrival = regular()
     else:
         allowed = _ERROR_CONTROLLED if integrator.controls_error else _ERROR_FIXED
@@ -268,7 +267,7 @@ def _step(
     if slips is not None:
         arrival = _held(slips, partition, step, arrival, inputs(start + dt), mu)
     after = _judged(system, carry, step, arrival, mu, repartition)
-    if not (regular_only and constrained):
+    if not (regular_only and partition.may_branch):
         return after
     close = after.monitor.is_suspected(dt * speed_of(partition, after.state))
     doubtful = step.suspect | close | (after.code == Outcome.SINGULAR.value)
@@ -278,7 +277,7 @@ def _step(
 def _end(system, partition: Partition, step: Step, z, s, mu, regular_only) -> Arrival:
     """The end of a step, given its independent part."""
     regular = lambda: regular_end(system, partition, step, z, s, mu)  # noqa: E731
-    if regular_only or partition.velocity.dependent.shape[0] == 0:
+    if regular_only or not partition.may_branch:
         return regular()
     passage = lambda: passage_end(system, partition, step, z, s, mu)  # noqa: E731
     return take(partition, step, regular, passage, False)
@@ -346,7 +345,7 @@ def _diagnose(
         (Outcome.NOT_FINITE.value, overflowed),
         (Outcome.CONSTRAINTS_UNSOLVED.value, astray),
     )
-    if velocity.dependent.shape[0]:
+    if partition.may_branch:
         first = tangent_at(system, velocity, step.start, step.origin.q, mu)
         gain = jnp.max(exchange_gain(velocity, first.slope, partition.scale), initial=0.0)
         skipped = ahead & numbers & signs_differ(arrival.determinant, step.determinant)

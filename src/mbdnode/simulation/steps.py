@@ -187,8 +187,10 @@ def _regular_at(system, partition: Partition, step: Step, fraction, y, mu):
     z, s = step.parted(partition, y)
     time = step.start + fraction * step.dt
     q, v, tangent, closed = complete(system, partition, time, z, s, step.guess(time), mu)
-    # A change of sign means that a singular configuration was skipped.
-    closed = closed & ~signs_differ(tangent.determinant, step.determinant) & ~tangent.singular
+    closed = closed & ~tangent.singular
+    if partition.may_branch:
+        # A change of sign means that a singular configuration was skipped.
+        closed = closed & ~signs_differ(tangent.determinant, step.determinant)
     yes, no = jnp.array(True), jnp.array(False)
     return Arrival(z, s, q, v, tangent.slope, tangent.determinant, no, yes, closed), tangent
 
