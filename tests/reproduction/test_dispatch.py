@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from mbdnode.reproduction import cluster
-from mbdnode.reproduction import workers as dispatch
-from mbdnode.reproduction.cluster import ClusterLost, local_workers, remote_workers
-from mbdnode.reproduction.workers import run_here, run_on
+from mbdnode.reproduction import dask_workers as cluster
+from mbdnode.reproduction import dispatch
+from mbdnode.reproduction.dask_workers import ClusterLost, local_workers, remote_workers
+from mbdnode.reproduction.dispatch import run_here, run_on
 
 # Long enough to be killed in the middle of it, and never waited for to the end.
 LONG = {"epochs": "1000000"}

@@ -10,6 +10,7 @@ import pytest
 from mbdnode.data.folders import open_folder
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cases import get_case
+from mbdnode.reproduction.dispatch import run_here
 from mbdnode.reproduction.material import capability_marks, gather
 from mbdnode.reproduction.plan import Request, make_plan
 from mbdnode.reproduction.reproduce import (
@@ -22,7 +23,6 @@ from mbdnode.reproduction.reproduce import (
     run_plan,
     unfinished,
 )
-from mbdnode.reproduction.workers import run_here
 
 HERE = Workplace()
 

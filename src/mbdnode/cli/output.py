@@ -19,7 +19,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from mbdnode.reproduction.workers import RunEvent
+    from mbdnode.reproduction.dispatch import RunEvent
 
 # Where there is no terminal: seconds between two lines of one training, and of one run of many.
 _QUIET_S, _RUN_QUIET_S = 5.0, 15.0

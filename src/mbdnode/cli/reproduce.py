@@ -14,9 +14,9 @@ from mbdnode.errors import UserError
 from mbdnode.reproduction.cases import check_case
 
 if TYPE_CHECKING:
+    from mbdnode.reproduction.dispatch import Row
     from mbdnode.reproduction.plan import Plan, PlannedRun
     from mbdnode.reproduction.reproduce import Workplace
-    from mbdnode.reproduction.workers import Row
 
 
 def reproduce(
@@ -120,7 +120,7 @@ def _split(text: str) -> list[str]:
 def _run_plan(
     plan: "Plan", left: "list[PlannedRun]", out: Path, place: "Workplace"
 ) -> "dict[str, Row]":
-    from mbdnode.reproduction.cluster import ClusterLost
+    from mbdnode.reproduction.dask_workers import ClusterLost
     from mbdnode.reproduction.reproduce import command_line, run_plan
 
     again = command_line(plan.request, place, out, resume=True)

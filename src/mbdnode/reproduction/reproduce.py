@@ -16,12 +16,12 @@ from mbdnode.data.atomic import read_json, write_json
 from mbdnode.data.folders import CONFIG, METRICS, check_folder, open_folder
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cases import CASES
+from mbdnode.reproduction.dispatch import Row, Watch, remove_parts, run_here
 from mbdnode.reproduction.folder import is_finished, read_config
 from mbdnode.reproduction.material import gather
 from mbdnode.reproduction.plan import QUICK_RECIPES, Plan, PlannedRun, Request, default_models
 from mbdnode.reproduction.report.chapters import Reproduction
 from mbdnode.reproduction.report.writing import write_report
-from mbdnode.reproduction.workers import Row, Watch, remove_parts, run_here
 
 PLAN, RESULTS, RUNS, PAGE = "plan.json", "results.json", "runs", "report.html"
 KIND = "reproduce"
@@ -125,16 +125,16 @@ def run_plan(
     The rows of the runs that were carried out now, by name.
     """
     if place.cluster is not None:
-        from mbdnode.reproduction.cluster import remote_workers
-        from mbdnode.reproduction.workers import run_on
+        from mbdnode.reproduction.dask_workers import remote_workers
+        from mbdnode.reproduction.dispatch import run_on
 
         with remote_workers(place.cluster) as client:
             _begin(plan, out)
             return run_on(client, left, out / RUNS, watch)
     _begin(plan, out)
     if place.jobs is not None:
-        from mbdnode.reproduction.cluster import local_workers
-        from mbdnode.reproduction.workers import run_on
+        from mbdnode.reproduction.dask_workers import local_workers
+        from mbdnode.reproduction.dispatch import run_on
 
         with local_workers(min(place.jobs, len(left))) as client:
             return run_on(client, left, out / RUNS, watch)

@@ -7,8 +7,8 @@ import signal
 import pytest
 
 from mbdnode.data.folders import MARKER, open_folder
+from mbdnode.reproduction.dispatch import place_folder, run_here
 from mbdnode.reproduction.folder import is_finished
-from mbdnode.reproduction.workers import place_folder, run_here
 
 FILES = {"metrics.json": b"{}", "config.json": b"{}", "truth.csv": b"t\n0\n"}
 

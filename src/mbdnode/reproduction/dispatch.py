@@ -27,8 +27,8 @@ from mbdnode.config import from_dict, to_dict
 from mbdnode.data.atomic import read_json, replace_file
 from mbdnode.data.folders import METRICS, open_folder, replace_folder
 from mbdnode.errors import UserError
-from mbdnode.reproduction.cluster import ClusterLost
 from mbdnode.reproduction.config import RunConfig, integrator_of
+from mbdnode.reproduction.dask_workers import ClusterLost
 from mbdnode.reproduction.folder import CHECKPOINT, ERROR, FIRST_FILES, KIND, run_in_folder
 from mbdnode.reproduction.plan import PlannedRun
 from mbdnode.training.checkpoint import Interrupt, noted_interrupts
