@@ -21,8 +21,8 @@ multiple of the unit matrix, and the step has two forms,
 of which the smaller system is solved. `J' J` is a sum over the data, added up block by block, so
 that memory does not grow with it. Along the step the residuals bend, by `J'' d d` to second
 order; half of the step that this bend asks for is added while it is the smaller part
-(geodesic acceleration: Transtrum and Sethna, arXiv 1201.5885). With it the 1,358 weights of a
-network for the cart-pole come in 15 iterations to where 60 without it end.
+(geodesic acceleration: Transtrum and Sethna, arXiv 1201.5885). For a network of 1,358 weights on
+the cart-pole the loss was 9e-12 after 30 iterations with it, and 7e-9 without.
 
 Optimistix's `LevenbergMarquardt` reaches the same minima in the same time, but compiles up to three
 times as long, and shooting over segments takes it more than ten times as long, since it cannot be

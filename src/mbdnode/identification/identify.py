@@ -219,7 +219,7 @@ def learn(
 
     **Arguments:**
 
-    - `subject`: the untrained network of a `TrainingConfig`, the system of an
+    - `subject`: the untrained network of a `TrainingConfig`, or several, the system of an
         `IdentificationConfig`.
     - `data`, `config`, `seed`, `report`: as for either.
     - `checkpoint`: where training keeps its state; a law is found too soon to need one.
