@@ -66,10 +66,12 @@ def test_parameters_of_a_driven_pendulum_are_found_from_its_angle(clean):
     assert found.interpolation == "cubic"
     for name in ("m", "L", "c"):
         assert found.parameters[name] == pytest.approx(TRUE[name], rel=1e-5)
+    (start,) = found.initial_states
+    np.testing.assert_allclose([start.q[0], start.v[0]], [0.7, 0.0], atol=1e-5)
     again = mbd.simulate(
         PENDULUM,
         TIMES,
-        {"theta": 0.7},
+        start,
         inputs=clean.u,
         interpolation="cubic",
         parameters=found.parameters,

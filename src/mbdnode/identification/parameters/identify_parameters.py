@@ -26,7 +26,7 @@ from mbdnode.naming import unknown_name
 from mbdnode.simulation.signals import INTERPOLATIONS
 from mbdnode.training.data import check_names
 from mbdnode.training.engine import counted_compilation
-from mbdnode.trajectory import Dataset
+from mbdnode.trajectory import Dataset, State
 
 # A combination with a standard error above its size is not determined.
 _UNDETERMINED = 1.0
@@ -77,6 +77,7 @@ class IdentifiedParameters:
     - `rmse`: of the simulation from the fitted initial states, for each recorded column.
     - `correlation_of_residuals`: from one sample to the next; near zero for a model that
         misses nothing.
+    - `initial_states`: of each run, as fitted, or as measured where the status says so.
     - `segment_seconds`: how long the longest simulated segments are.
     - `interpolation`, `substeps`: of the inputs, and of the integrator.
     - `status`: how the search ended, as a sentence.
@@ -94,6 +95,7 @@ class IdentifiedParameters:
     noise: dict[str, float]
     rmse: dict[str, float]
     correlation_of_residuals: float
+    initial_states: tuple[State, ...] = field(repr=False)
     segment_seconds: float
     interpolation: str
     substeps: int
@@ -202,6 +204,7 @@ def _make_result(search: ParameterSearch, fitted: Fitted, seconds: float, compil
         noise=dict(zip(search.columns, search.noise.tolist(), strict=True)),
         rmse=dict(zip(search.columns, rms.tolist(), strict=True)),
         correlation_of_residuals=correlation,
+        initial_states=search.initial_states(fitted),
         segment_seconds=search.seconds(search.level),
         interpolation=search.interpolation,
         substeps=search.substeps,

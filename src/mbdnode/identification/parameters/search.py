@@ -20,9 +20,10 @@ from mbdnode.identification.parameters.unknowns import (
     with_sensors,
 )
 from mbdnode.identification.weak_form import samples_per_period
+from mbdnode.multibody import consistent_state
 from mbdnode.simulation.signals import INTERPOLATIONS
 from mbdnode.training.rows import rows_of, single_trajectories
-from mbdnode.trajectory import Dataset
+from mbdnode.trajectory import Dataset, State
 
 # The first segments are this part of a period, and each length is so many times the one before.
 _FIRST_PART, _GROWTH = 0.25, 4
@@ -213,6 +214,29 @@ class ParameterSearch:
                 break
             best, self.substeps = found, finer
         return best
+
+    def initial_states(self, fitted: Fitted) -> tuple[State, ...]:
+        """The whole state at the start of each run."""
+        values = {n: float(x) for n, x in zip(self.parameters.names, fitted.values, strict=False)}
+        states = []
+        for (run, own), splits, initial in zip(
+            self.runs, self.splits, fitted.initial[:, 0], strict=True
+        ):
+            split = splits[0]
+            names = [self.system.coordinate_names[i] for i in split.position.independent]
+            rates = [self.system.rate_names[i] for i in split.velocity.independent]
+            known = dict(zip([*names, *rates], map(float, initial), strict=True))
+            guess = dict(zip(self.system.coordinate_names, map(float, run.q[0]), strict=True))
+            states.append(
+                consistent_state(
+                    self.system,
+                    known,
+                    guess={n: x for n, x in guess.items() if n not in known},
+                    t=float(run.t[0]),
+                    parameters={**own, **values},
+                )
+            )
+        return tuple(states)
 
     def seconds(self, level: int) -> float:
         """How long the longest segments are."""
