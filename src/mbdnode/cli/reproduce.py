@@ -32,8 +32,8 @@ def reproduce(
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="fast, best, free or paper, separated by commas; by default paper, and best "
-            "with --quick.",
+            help="paper, paper-shuffled, trained, fast or best, separated by commas; by default "
+            "paper, and best with --quick.",
             metavar="NAMES",
         ),
     ] = None,
