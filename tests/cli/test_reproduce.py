@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mbdnode.reproduction import plan, workers
+from mbdnode.reproduction import dispatch, plan
 
 CASE = "single-mass-spring-damper"
 
@@ -39,7 +39,7 @@ def test_failed_run_is_told_without_a_traceback(run, one_epoch, tmp_path, monkey
     def fail(*_, **__):
         raise MemoryError("no room for the samples")
 
-    monkeypatch.setattr(workers, "run_in_folder", fail)
+    monkeypatch.setattr(dispatch, "run_in_folder", fail)
     arguments = ("reproduce", "--quick", "--recipe", "paper", "--cases", CASE, "--out", tmp_path)
     code, out, err = run(*arguments)
     assert code == 1
@@ -61,7 +61,7 @@ def test_interrupt_says_how_to_go_on(run, one_epoch, tmp_path, monkeypatch):
     def press_ctrl_c(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(workers, "run_in_folder", press_ctrl_c)
+    monkeypatch.setattr(dispatch, "run_in_folder", press_ctrl_c)
     code, out, err = run("reproduce", "--quick", "--cases", CASE, "--out", tmp_path)
     assert code == 130
     assert f"mbdnode reproduce --cases {CASE} --quick --resume --out {tmp_path}" in err

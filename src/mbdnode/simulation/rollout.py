@@ -340,6 +340,9 @@ def _diagnose(
     first_z = position.independent[jnp.argmin(followed)] if z.shape[0] else astray
     first_s = velocity.independent[jnp.argmin(jnp.isfinite(s))] if s.shape[0] else astray
     overflowed = jnp.where(jnp.all(jnp.isfinite(s)), first_z, first_s)
+    # A passage that is not accurate found no smooth way on; the integrator has done its part.
+    lost = step.suspect & ~arrival.solved
+    closed = closed & ~lost
     outcome, where = select(
         ahead & (closed | ~numbers),
         (Outcome.NOT_FINITE.value, overflowed),
@@ -355,7 +358,7 @@ def _diagnose(
         steep = ~carry.monitor.passing & (gain > _STEEP)
         singular = first.singular | (close & ~steep)
         outcome, where = select(singular, (Outcome.SINGULAR.value, -1), (outcome, where))
-    unsolved = numbers & ~arrival.solved & (outcome != Outcome.SINGULAR.value)
+    unsolved = numbers & ~arrival.solved & ~lost & (outcome != Outcome.SINGULAR.value)
     return select(unsolved, (Outcome.STEP_UNSOLVED.value, -1), (outcome, where))
 
 
