@@ -1,5 +1,7 @@
 """Unknown parameters of known mechanisms: found from what was recorded, with honest errors."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -231,3 +233,26 @@ def test_recipes_and_priors_are_checked(clean):
         mbd.Unknown(mean=1.0)
     with pytest.raises(mbd.UserError, match="unknown of a sensor"):
         mbd.identify(PENDULUM, clean, unknown=["m"], sensors={"theta": ("drift",)})
+
+
+def test_mechanism_file_is_written_back(tmp_path, clean):
+    text = """
+    [bodies.rod]
+    mass = 2.0
+    inertia = 0.3
+    center = [0.0, -0.5]
+    [joints.pin]
+    type = "revolute"
+    bodies = ["ground", "rod"]
+    points = [[0.0, 0.0], [0.0, 0.5]]
+    """
+    path = tmp_path / "rod.toml"
+    path.write_text(text)
+    found = mbd.identify(PENDULUM, clean, unknown=["m"], interpolation="cubic")
+    with pytest.raises(mbd.UserError, match="is a Python class and has no mechanism file"):
+        found.write(tmp_path / "no.toml")
+    rod = mbd.read_mechanism(path)
+    replace(found, system=rod, parameters={"rod_mass": 2.5}).write(tmp_path / "new.toml")
+    masses = {p.name: p.default for p in mbd.read_mechanism(tmp_path / "new.toml").parameters}
+    assert masses["rod_mass"] == 2.5
+    assert masses["rod_inertia"] == 0.3

@@ -154,6 +154,7 @@ def test_untrained_hybrid_of_a_constrained_mechanism_moves_like_it_to_the_bit():
     assert np.array_equal(run.v, expected.v)
 
 
+@pytest.mark.slow
 def test_hybrid_of_a_constrained_mechanism_learns_what_that_misses():
     truth = simulate(RubbingRod(), SHORT, {"x": 0.8}, integrator="mp2")
     model = MBDNODE.for_system(

@@ -172,6 +172,7 @@ def test_dry_hinge_is_the_same_in_angle_and_cartesian_coordinates():
     assert float(two.position_residual.max()) < 1e-13
 
 
+@pytest.mark.slow
 def test_batches_and_derivatives_go_through_friction():
     def end(f, u):
         inputs = jnp.full((201, 1), u)

@@ -99,6 +99,7 @@ def starts():
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
 
+@pytest.mark.slow
 def test_batch_of_starts_and_parameters_equals_a_loop(starts):
     g = jnp.array([9.81, 1.62, 3.7])
     run = lambda s, g: simulate(Pendulum(), TIMES, s, parameters={"g": g})  # noqa: E731

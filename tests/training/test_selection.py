@@ -77,6 +77,7 @@ def test_single_steps_are_held_back_whole(run):
         split(Dataset(steps[0]), 0.2)
 
 
+@pytest.mark.slow
 def test_chosen_network_is_trained_as_it_would_be_alone(run, candidates, tmp_path):
     keep, told = Checkpoint(tmp_path / "c.safetensors", interval_s=0.0), []
     found = fit(

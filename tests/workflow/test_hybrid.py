@@ -57,6 +57,7 @@ def data():
     return Dataset(simulate(RubbingPendulum(), TIMES, {"theta": 1.2}, integrator="mp2"))
 
 
+@pytest.mark.slow
 def test_law_that_misses_a_friction_is_corrected(found, data):
     fit = correct(found, data, TRAINING, width=8)
     assert is_hybrid(fit.model)

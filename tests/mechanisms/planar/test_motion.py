@@ -69,6 +69,7 @@ def parallelogram():
     return from_text(PARALLELOGRAM), (0.01 + 0.4 / 4) + 0.9 + (0.05 + 0.8 / 4)
 
 
+@pytest.mark.slow
 def test_a_four_bar_linkage_moves_as_its_minimal_equation_says(parallelogram):
     mechanism, inertia = parallelogram
     t = np.linspace(0.0, 2.0, 801)

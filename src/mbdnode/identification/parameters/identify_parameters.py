@@ -10,17 +10,22 @@ of the parameters that changes no residual. For the determined directions, the c
 together with the combinations that are determined: the base parameters of robot identification.
 """
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
+from mbdnode.data.atomic import replace_file
+from mbdnode.errors import UserError
 from mbdnode.identification.parameters.output_error import Fitted
 from mbdnode.identification.parameters.search import ParameterSearch
 from mbdnode.identification.parameters.unknowns import Unknowns, make_unknowns
+from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.multibody import AbstractSystem
 from mbdnode.naming import unknown_name
 from mbdnode.simulation.signals import INTERPOLATIONS
@@ -109,6 +114,22 @@ class IdentifiedParameters:
         size = np.sqrt(np.diag(self.covariance))
         with np.errstate(invalid="ignore", divide="ignore"):
             return self.covariance / np.outer(size, size)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the mechanism file with the values that were found.
+
+        **Arguments:**
+
+        - `path`: of the file; one that exists is replaced. Comments of the file that was read are
+            not in it.
+        """
+        if not isinstance(self.system, AbstractPlanar):
+            raise UserError(
+                f"{type(self.system).__name__} is a Python class and has no mechanism file. Give "
+                "its values to simulate as parameters=found.parameters."
+            )
+        text = self.system.to_toml(self.parameters)
+        replace_file(Path(path), lambda file: file.write(text.encode()))
 
     def __str__(self) -> str:
         units = {p.name: p.unit for p in self.system.parameters}

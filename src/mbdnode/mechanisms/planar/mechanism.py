@@ -21,6 +21,7 @@ from mbdnode.mechanisms.planar.description import (
 )
 from mbdnode.mechanisms.planar.joints import constraint_names, constraints
 from mbdnode.mechanisms.planar.loads import generalized_force, keeps_energy, potential
+from mbdnode.mechanisms.planar.writing import to_toml
 from mbdnode.multibody import AbstractMechanism, AbstractSystem, Coordinate, Input, Parameter
 
 
@@ -50,6 +51,10 @@ class AbstractPlanar(AbstractSystem):
     def to_dict(self) -> dict[str, Any]:
         """The description as plain data, which `from_dict` reads back."""
         return parts.to_dict(self.description)
+
+    def to_toml(self, parameters: Mapping[str, float] | None = None) -> str:
+        """The text of a mechanism file, with other values of parameters if they are given."""
+        return to_toml(self.description, parameters)
 
     def constraint(self, t, q, mu):
         """Joints and drives."""
