@@ -136,6 +136,7 @@ def check_whole(source: Source, description: Description, drives: dict[str, Any]
     - `drives`: as they were written.
     """
     _check_drives(source, description, drives)
+    _check_friction(source, description)
     _check_names(source, description)
     _check_independent(source, description)
 
@@ -165,6 +166,17 @@ def _check_drives(source: Source, description: Description, drives: dict[str, An
                     f"it is {value!r}, but the joint {joint.name!r} slides. Give a number in "
                     "meters.",
                 )
+
+
+def _check_friction(source: Source, description: Description) -> None:
+    for part in description.friction:
+        joint = description.joint(part.joint)
+        if joint.type not in ("revolute", "prismatic"):
+            raise source.error(
+                ("friction", part.name, "joint"),
+                f"{joint.name!r} is a {joint.type} joint; dry friction is in a revolute or a "
+                "prismatic one. Name one of those.",
+            )
 
 
 def _check_names(source: Source, description: Description) -> None:

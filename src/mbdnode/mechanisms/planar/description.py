@@ -137,6 +137,15 @@ class Drive:
 
 
 @dataclass(frozen=True)
+class Friction:
+    """Dry friction in a joint, which holds up to a limit and slips against it."""
+
+    name: str
+    joint: str
+    limit: float
+
+
+@dataclass(frozen=True)
 class Description:
     """A whole mechanism; the parts are in the order of the file."""
 
@@ -148,6 +157,7 @@ class Description:
     forces: tuple[Force, ...] = ()
     torques: tuple[Torque, ...] = ()
     drives: tuple[Drive, ...] = ()
+    friction: tuple[Friction, ...] = ()
     gravity: Point | None = None
     independent: tuple[str, ...] | None = None
     allow_redundant: bool = False
@@ -175,6 +185,7 @@ PARTS: dict[str, type] = {
     "forces": Force,
     "torques": Torque,
     "drives": Drive,
+    "friction": Friction,
 }
 
 
@@ -282,6 +293,7 @@ def _parameters(description: Description) -> list[tuple[Parameter, Path]]:
         *_laws(description),
         *_loads(description),
         *_drives(description),
+        *_friction(description),
     ]
 
 
@@ -355,3 +367,12 @@ def _drives(description: Description) -> list[tuple[Parameter, Path]]:
         for drive in description.drives
         for key, value, unit in drive_terms(drive, description.joint(drive.joint))
     ]
+
+
+def _friction(description: Description) -> list[tuple[Parameter, Path]]:
+    found: list[tuple[Parameter, Path]] = []
+    for part in description.friction:
+        turning = description.joint(part.joint).type == "revolute"
+        limit = nonnegative(f"{part.name}_limit", part.limit, "N m" if turning else "N")
+        found.append((limit, ("friction", part.name, "limit")))
+    return found

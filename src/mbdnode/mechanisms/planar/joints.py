@@ -228,14 +228,32 @@ def _wheels(description: Description, w: Array, mu: Params) -> list[Block]:
     ]
 
 
+def joint_motions(
+    description: Description, joints: Sequence[Joint], w: Array
+) -> Float[Array, " n"]:
+    """The angle or the displacement of revolute and prismatic joints.
+
+    **Arguments:**
+
+    - `description`: of the mechanism.
+    - `joints`: of one type.
+    - `w`: the features of a configuration.
+
+    **Returns:**
+
+    One value for each joint.
+    """
+    turning = joints[0].type == "revolute"
+    return turn(description, joints)(w) if turning else _along(description, joints, w)
+
+
 def _drives(description: Description, t: Time, w: Array, mu: Params) -> list[Block]:
     blocks: list[Block] = []
     for kind in ("revolute", "prismatic"):
         drives = [d for d in description.drives if description.joint(d.joint).type == kind]
         if drives:
             joints = [description.joint(drive.joint) for drive in drives]
-            turning = kind == "revolute"
-            moved = turn(description, joints)(w) if turning else _along(description, joints, w)
+            moved = joint_motions(description, joints, w)
             wanted = jnp.stack([_motion(description, drive, t, mu) for drive in drives])
             blocks.append(([(drive.name, _DRIVE) for drive in drives], moved - wanted))
     return blocks

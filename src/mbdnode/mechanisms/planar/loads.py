@@ -36,7 +36,8 @@ def has_potential(force: Force) -> bool:
 def keeps_energy(description: Description) -> bool:
     """Whether energy is constant without inputs."""
     turning = [f for f in description.forces if f.value is not None and not has_potential(f)]
-    return not (description.dampers or description.drives or turning or description.weightless)
+    losing = description.dampers or description.friction
+    return not (losing or description.drives or turning or description.weightless)
 
 
 def potential(description: Description, q: Coords, mu: Params) -> Float[Array, ""]:

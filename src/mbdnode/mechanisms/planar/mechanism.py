@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 
 from mbdnode.errors import UserError
@@ -19,7 +20,12 @@ from mbdnode.mechanisms.planar.description import (
     make_inputs,
     make_parameters,
 )
-from mbdnode.mechanisms.planar.joints import constraint_names, constraints
+from mbdnode.mechanisms.planar.joints import (
+    constraint_names,
+    constraints,
+    coordinates_and_angles,
+    joint_motions,
+)
 from mbdnode.mechanisms.planar.loads import generalized_force, keeps_energy, potential
 from mbdnode.mechanisms.planar.writing import to_toml
 from mbdnode.multibody import AbstractMechanism, AbstractSystem, Coordinate, Input, Parameter
@@ -88,7 +94,7 @@ class PlanarMechanism(AbstractPlanar, AbstractMechanism):
         self.independent = description.independent
         self.allow_redundant = description.allow_redundant
         self.conservative = keeps_energy(description)
-        self.separable = not (description.joints or description.dampers)
+        self.separable = not (description.joints or description.dampers or description.friction)
 
     def mass_matrix(self, q, mu):
         """Constant and diagonal."""
@@ -101,6 +107,19 @@ class PlanarMechanism(AbstractPlanar, AbstractMechanism):
     def force(self, t, q, v, u, mu):
         """Weight, springs, dampers, loads and inputs."""
         return generalized_force(self.description, q, v, u, mu)
+
+    def dry_friction(self, t, q, v, u, mu):
+        """Of joints: against their angular velocity, or the velocity along their axis."""
+        parts = self.description.friction
+        if not parts:
+            return None
+        joints = [self.description.joint(part.joint) for part in parts]
+
+        def motions(x):
+            w = coordinates_and_angles(x)
+            return jnp.stack([joint_motions(self.description, [one], w)[0] for one in joints])
+
+        return jax.jacfwd(motions)(q), jnp.stack([mu[f"{part.name}_limit"] for part in parts])
 
     def potential_energy(self, q, mu):
         """Of weight, springs and constant loads."""

@@ -131,6 +131,11 @@ DRIVES: dict[str, tuple[Key, ...]] = {
     ),
 }
 
+FRICTION = (
+    _JOINT,
+    _needed("limit", "number", "up to which it holds, N m or N", minimum=0.0),
+)
+
 
 @dataclass(frozen=True)
 class PartKeys:
@@ -156,4 +161,5 @@ TABLES: dict[str, PartKeys] = {
     "forces": PartKeys("force", {"": FORCE}),
     "torques": PartKeys("torque", {"": TORQUE}),
     "drives": PartKeys("drive", DRIVES, "motion"),
+    "friction": PartKeys("friction", {"": FRICTION}),
 }
