@@ -172,6 +172,11 @@ class AbstractRateModel(AbstractModel, AbstractSystem):
         """Whether its own energy is constant when the inputs are zero."""
         return False
 
+    @property
+    def corrected(self) -> Any:
+        """What the model only corrects, a law or a mechanism; None if it stands by itself."""
+        return None
+
     def constraint(self, t, q, mu):
         """Those of the system, kept by partition."""
         return self.body.constraint(t, q, mu)

@@ -184,6 +184,11 @@ class MBDNODE(AbstractRateModel):
         return _structure(self.body, self.settings, self.minimal)
 
     @property
+    def corrected(self) -> AbstractKnown | None:
+        """What the network only corrects."""
+        return self.known
+
+    @property
     def closed_on_minimal(self) -> bool:
         """Whether the minimal coordinates say all: of a mechanism with constraints, they do not."""
         return self.known is None or self.known.closed

@@ -40,7 +40,7 @@ class StepObjective(AbstractObjective):
         """The window's squared error, with what soft constraints and a hybrid's correction add."""
         given = (model, self.integrator, self.config, self.partition, example)
         found = window_loss(*given, multipliers, self.units)
-        if model.known is None:
+        if model.corrected is None:
             return found
         return found + jnp.mean(correction_errors(model, example, self.units) ** 2)
 
@@ -55,7 +55,7 @@ class StepObjective(AbstractObjective):
         if model.settings.order == "first":
             return found
         velocities = jnp.split(found, 2)[1]
-        if model.known is None:
+        if model.corrected is None:
             return velocities
         return jnp.concatenate([velocities, correction_errors(model, example, self.units)])
 
@@ -111,9 +111,13 @@ def prepare_steps(model: Any, data: Dataset, config: TrainingConfig) -> tuple[An
     windows = cut(model, data, config.window)
     integrator = get_integrator(config.integrator)
     if model.settings.scaling:
-        missed = None if model.known is None else _missed(model, integrator, config, windows)
+        missed = None if model.corrected is None else _missed(model, integrator, config, windows)
         model = with_scaling(model, windows, missed)
-    if model.settings.affine and model.known is None and not model.structure.reads_configuration:
+    if (
+        model.settings.affine
+        and model.corrected is None
+        and not model.structure.reads_configuration
+    ):
         model = with_affine_start(model, windows)
     units = step_units(windows) if config.scaled_loss else None
     partition = own_partition(model, windows)
