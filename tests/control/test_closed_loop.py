@@ -2,13 +2,14 @@
 
 import math
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
 import mbdnode as mbd
-from mbdnode.control import Decision
+from mbdnode.control import Decision, loop_difference
 from mbdnode.mechanisms.cart_pole import CartPole
 from mbdnode.mechanisms.single_pendulum import SinglePendulumCartesian
 from mbdnode.mechanisms.slider_crank import SliderCrank
@@ -240,3 +241,20 @@ def test_impossible_loops_are_refused_before_the_first_step(options, says, regul
     settings = {"plant": CART, "controller": regulator, "initial": START, "steps": 5} | options
     with pytest.raises(ValueError, match=says):
         mbd.closed_loop(**settings)
+
+
+def test_difference_of_loops_is_a_part_of_each_columns_range():
+    cart = CartPole()
+    truth = mbd.simulate(cart, np.linspace(0.0, 1.0, 21), {"theta": 0.1})
+    shifted = eqx.tree_at(lambda run: run.q, truth, truth.q + np.array([[0.0, 0.02]]))
+    found = loop_difference(shifted, truth)
+    assert found["x"] == pytest.approx(0.02 / np.ptp(truth["x"]), rel=1e-12)
+    assert found["theta"] == 0.0
+    # The input was zero all the time, so it has no range.
+    assert "u" not in found
+
+
+def test_loop_that_ended_early_has_no_difference():
+    truth = mbd.simulate(CartPole(), np.linspace(0.0, 1.0, 21), {"theta": 0.1})
+    lost = eqx.tree_at(lambda run: run.q, truth, truth.q.at[15:].set(np.nan))
+    assert loop_difference(lost, truth)["x"] is None

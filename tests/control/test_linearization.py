@@ -180,3 +180,22 @@ def test_model_that_gives_states_is_refused():
 def test_wrong_matrices_and_steps_are_refused(arguments):
     with pytest.raises(ValueError, match="must"):
         mbd.discretize(*arguments)
+
+
+def test_mechanism_has_no_jacobian_error_against_itself():
+    error = mbd.jacobian_error(CartPole(), CartPole(), [0.3, 0.0, 1.0, 0.0])
+    assert (error.A, error.B) == (0.0, 0.0)
+
+
+class LightCart(CartPole):
+    """Half the gravity, so that A is half as large but for its ones, and B the same."""
+
+    def force(self, t, q, v, u, mu):
+        return super().force(t, q, v, u, {**mu, "g": mu["g"] / 2})
+
+
+def test_jacobian_error_is_relative_in_the_frobenius_norm():
+    error = mbd.jacobian_error(LightCart(), CartPole(), [0.0] * 4)
+    moved = np.hypot(39.24, 9.81)
+    assert pytest.approx(0.5 * moved / np.sqrt(moved**2 + 2.0), rel=1e-12) == error.A
+    assert pytest.approx(0.0, abs=1e-15) == error.B

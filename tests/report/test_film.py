@@ -7,7 +7,7 @@ from predictions import diverging, drifting, truth_of
 
 from mbdnode.mechanisms import SingleMassSpring, SinglePendulum, SliderCrank
 from mbdnode.report.drawings import DRAWINGS
-from mbdnode.report.film import make_film
+from mbdnode.report.html import make_film
 
 MECHANISMS = {
     "single-mass-spring": SingleMassSpring(),

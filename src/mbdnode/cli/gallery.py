@@ -22,10 +22,10 @@ def gallery(
     with leaving_at_once():
         from mbdnode.report import draw_case, draw_overview, save_figure
         from mbdnode.reproduction.cases import CASES
-        from mbdnode.reproduction.gallery import HEADINGS, NUMBERS, simulate_entry
+        from mbdnode.reproduction.simulate import GALLERY_COLUMNS, GALLERY_NUMBERS, simulate_entry
 
     console = new_console()
-    table = new_table(console, *HEADINGS, numbers=NUMBERS, folding="case")
+    table = new_table(console, *GALLERY_COLUMNS, numbers=GALLERY_NUMBERS, folding="case")
     # A case of control has a mechanism that another one shows already.
     shown_cases = [case for case in CASES.values() if case.control is None]
     files = {case.name: f"{folder_name(case.name)}.png" for case in shown_cases}

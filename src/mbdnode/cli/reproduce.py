@@ -141,17 +141,19 @@ def _run_plan(
 
 def _print_results(out: Path) -> int:
     """The table; 0 if every row is good, 1 otherwise."""
-    from mbdnode.reproduction.reproduce import PAGE, RESULTS, read_results
-    from mbdnode.reproduction.result_table import (
-        HEADINGS,
-        NUMBERS,
+    from mbdnode.reproduction.reproduce import (
+        PAGE,
+        RESULTS,
+        TABLE_COLUMNS,
+        TABLE_NUMBERS,
         is_good,
+        read_results,
         table_notes,
         table_rows,
     )
 
     rows, console = read_results(out), new_console()
-    table = new_table(console, *HEADINGS, numbers=NUMBERS, folding="case")
+    table = new_table(console, *TABLE_COLUMNS, numbers=TABLE_NUMBERS, folding="case")
     for texts in table_rows(rows):
         table.add_row(*map(escape, texts))
     console.print(table)

@@ -1,9 +1,14 @@
 """Control: linearize any mechanism or learned model, and plan with it."""
 
-from mbdnode.control.closed_loop import closed_loop
+from mbdnode.control.closed_loop import closed_loop, loop_difference
 from mbdnode.control.decisions import Decision, Decisions
-from mbdnode.control.linearization import Linearization, discretize, linearize
-from mbdnode.control.model_error import JacobianError, jacobian_error, loop_difference
+from mbdnode.control.linearization import (
+    JacobianError,
+    Linearization,
+    discretize,
+    jacobian_error,
+    linearize,
+)
 from mbdnode.control.mpc import MPC, Control
 from mbdnode.control.problem import Limits, QuadraticCost
 from mbdnode.control.state_space import StateSpace, state_space

@@ -371,3 +371,26 @@ def _check_names(plant: Any, controller: MPC) -> None:
                 f"The controller's model has the {what} {', '.join(mine) or '(none)'}, but the "
                 f"plant has {', '.join(theirs) or '(none)'}. Control a plant with a model of it."
             )
+
+
+def loop_difference(found: Trajectory, truth: Trajectory) -> dict[str, float | None]:
+    """The largest difference between two closed loops, column by column.
+
+    **Arguments:**
+
+    - `found`, `truth`: at the same times.
+
+    **Returns:**
+
+    By the column's name, as a part of its range in `truth`; a column that does not move there is
+    left out. None where a loop ended early.
+    """
+    result = {}
+    for name in truth.columns[1:]:
+        expected = np.asarray(truth[name])
+        width = float(np.nanmax(expected) - np.nanmin(expected))
+        # What only round-off moves has no range to compare with.
+        if width > 1e-9 * max(1.0, float(np.nanmax(np.abs(expected)))):
+            part = float(np.max(np.abs(np.asarray(found[name]) - expected)) / width)
+            result[name] = part if np.isfinite(part) else None
+    return result

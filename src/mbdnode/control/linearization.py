@@ -4,9 +4,14 @@ About a state and input, `z' = f(z, u)` is `dz' = A dz + B du`, with `A = df/dz`
 When `u` is held over a step `h`, the solution is exact at its end:
 
     dz(t + h) = Ad dz(t) + Bd du,    [Ad Bd; 0 1] = exp([A B; 0 0] h).
+
+Good rollouts with bad Jacobians are the known way in which control with a learned model fails: a
+small ripple in `f` is a small error in the motion and a large one in `df/dz`. So `jacobian_error`
+measures that of a model.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
@@ -156,3 +161,37 @@ def discretize_all(A, B, dt: float):
     )
     step = jax.lax.fori_loop(0, doublings.astype(int), lambda _, X: X @ X, series)
     return step[..., :states, :states], step[..., :states, states:]
+
+
+@dataclass(frozen=True)
+class JacobianError:
+    """The relative errors, in the Frobenius norm, of a model's `A = df/dz` and `B = df/du`."""
+
+    A: float
+    B: float
+
+
+def jacobian_error(
+    model: Any,
+    truth: Any,
+    z: Any = None,
+    u: Any = None,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+) -> JacobianError:
+    """Compare a learned model's linearization with that of the mechanism.
+
+    **Arguments:**
+
+    - `model`: what was learned.
+    - `truth`: the mechanism.
+    - `z`, `u`, `parameters`: where, as for `linearize`.
+
+    **Returns:**
+
+    A `JacobianError`.
+    """
+    found = linearize(model, z, u, parameters=parameters)
+    exact = linearize(truth, z, u, parameters=parameters)
+    error = lambda a, b: float(jnp.linalg.norm(a - b) / jnp.linalg.norm(b))  # noqa: E731
+    return JacobianError(error(found.A, exact.A), error(found.B, exact.B))

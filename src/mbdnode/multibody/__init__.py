@@ -3,7 +3,6 @@
 from mbdnode.multibody.assembly import check_state, consistent_state
 from mbdnode.multibody.completion import complete, complete_position, tangent_at
 from mbdnode.multibody.definition import check_definition
-from mbdnode.multibody.forecaster import AbstractForecaster
 from mbdnode.multibody.friction import Contacts, held_forces
 from mbdnode.multibody.kinematics import (
     constraint_counts,
@@ -31,17 +30,19 @@ from mbdnode.multibody.quantities import (
     nonnegative,
     positive,
 )
-from mbdnode.multibody.recorded import RecordedSystem, recorded_from
 from mbdnode.multibody.singular import SPACING, MotionPath, complete_across, find_crossing
 from mbdnode.multibody.system import (
+    AbstractForecaster,
     AbstractNamed,
     AbstractSystem,
     AccelerationFunction,
     Coords,
     Inputs,
     Params,
+    RecordedSystem,
     Time,
     is_traced,
+    recorded_from,
     resolve_parameters,
 )
 from mbdnode.multibody.tangent import Split, Tangent, tangent_from

@@ -30,7 +30,7 @@ from mbdnode.report.style import save_figure
 from mbdnode.reproduction.cases import Case, get_case
 from mbdnode.reproduction.config import RunConfig
 from mbdnode.reproduction.report.chapters import Probe
-from mbdnode.reproduction.report.comparison import Comparison, draw_comparison
+from mbdnode.reproduction.report.motion_figures import Comparison, draw_comparison
 from mbdnode.reproduction.run import RunResult, check, run_case
 from mbdnode.trajectory import Trajectory
 

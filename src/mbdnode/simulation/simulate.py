@@ -1,20 +1,28 @@
-"""`simulate`: one verb for everything that gives accelerations."""
+"""`simulate`: one verb for everything that gives accelerations.
+
+What needs no integrator is here too: a system's own closed form, and the states of a forecaster,
+up to the first that is not a number.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
 from mbdnode.integrators import get_integrator
 from mbdnode.multibody import (
     AbstractForecaster,
+    AbstractMechanism,
     AbstractSystem,
     AccelerationFunction,
     Coordinate,
+    Params,
     Partition,
     check_definition,
     check_state,
@@ -24,12 +32,11 @@ from mbdnode.multibody import (
     resolve_parameters,
 )
 from mbdnode.numerics import check_precision
-from mbdnode.simulation.analytic import closed_form
 from mbdnode.simulation.domain import Domain
-from mbdnode.simulation.ensemble import AbstractEnsemble, rollout_members
-from mbdnode.simulation.forecast import forecast
+from mbdnode.simulation.ensemble import AbstractEnsemble, rollout_members, spread_of
 from mbdnode.simulation.rollout import NEEDS_PASSAGE, rollout
-from mbdnode.simulation.signals import make_signal
+from mbdnode.simulation.signals import Signal, make_signal
+from mbdnode.status import Outcome, Status, completed
 from mbdnode.trajectory import State, Trajectory, check_times, check_trajectory_size
 
 # In place of an integrator's name: the closed form.
@@ -110,7 +117,7 @@ def simulate(
     system = system if ensemble is None else ensemble[0]
     if isinstance(system, AbstractForecaster):
         signal = make_signal(system, t, inputs, interpolation)
-        return forecast(system if ensemble is None else ensemble, t, initial, signal)
+        return _forecast_all(system if ensemble is None else ensemble, t, initial, signal)
     if not isinstance(system, AbstractSystem):
         system = _as_system(system, initial)
     check_definition(system)
@@ -133,7 +140,7 @@ def simulate(
             raise UserError(
                 "The closed form is for zero inputs; leave `inputs` out, or use 'dopri8'."
             )
-        return closed_form(system, t, initial, signal, mu)
+        return _closed_form(system, t, initial, signal, mu)
     if not isinstance(independent, Partition):
         independent = choose_partition(system, t[0], initial.q, mu, independent)
     if ensemble is not None:
@@ -186,3 +193,104 @@ def _as_system(function: Any, initial: Any) -> AccelerationFunction:
     else:
         names = list(dict.fromkeys(name.removesuffix("_dot") for name in initial))
     return AccelerationFunction(function, tuple(Coordinate(name, unit="") for name in names))
+
+
+def _closed_form(
+    system: AbstractSystem, t: Float[Array, " n"], initial: State, signal: Signal, mu: Params
+) -> Trajectory:
+    """Evaluate the system's own `solution` at the times `t`."""
+    elapsed = t - t[0]
+
+    def solve(s):
+        if not isinstance(system, AbstractMechanism):
+            return None
+        return system.solution(s, initial.q, initial.v, mu)
+
+    if solve(elapsed[0]) is None:
+        raise UserError(
+            f"{type(system).__name__} has no closed-form solution. Use an integrator such as "
+            "'dopri8'."
+        )
+    q, v = jax.vmap(solve)(elapsed)  # pyright: ignore[reportGeneralTypeIssues]
+    none = jnp.zeros(t.shape)
+    names = system.coordinate_names
+    status = completed(t[-1], jnp.array(t.shape[0] - 1), names)
+    return Trajectory(
+        t, q, v, signal.samples, none, none, status, names, system.rate_names, system.input_names
+    )
+
+
+def _forecast_all(
+    source: AbstractForecaster | AbstractEnsemble, t, initial: Any, signal: Signal
+) -> Trajectory:
+    """The states at all times at once, of one forecaster or of each of several."""
+    members = list(source) if isinstance(source, AbstractEnsemble) else [source]
+    past = _past(members[0], initial)
+    if not is_traced(t, past):
+        for member in members:
+            member.check_start(np.asarray(t), np.asarray(past))
+    _check_inputs(members[0], signal)
+    return _forecast(source, t, past, signal.samples)
+
+
+def _past(forecaster: AbstractForecaster, initial: Any):
+    """The first rows, positions before velocities."""
+    if isinstance(initial, (State, Trajectory)):
+        rows = jnp.concatenate([initial.q, initial.v], axis=-1)
+        return rows[None] if isinstance(initial, State) else rows
+    names = (*forecaster.coordinate_names, *forecaster.rate_names)
+    if not isinstance(initial, dict) or set(initial) != set(names):
+        raise UserError(
+            f"{type(forecaster).__name__} starts from a State, from all of {', '.join(names)} by "
+            "name, or from a Trajectory of the motion's first rows."
+        )
+    return jnp.asarray([[float(initial[name]) for name in names]])
+
+
+def _check_inputs(forecaster: AbstractForecaster, signal: Signal) -> None:
+    if is_traced(signal.samples) or not np.any(signal.samples):
+        return
+    raise UserError(
+        f"{type(forecaster).__name__} knows one motion and has no inputs, so forces cannot change "
+        "what it predicts. Use a model that learns accelerations, such as MBDNODE."
+    )
+
+
+@eqx.filter_jit
+def _forecast(source: AbstractForecaster | AbstractEnsemble, t, past, samples) -> Trajectory:
+    if not isinstance(source, AbstractEnsemble):
+        return _as_trajectory(source, t, source.forecast(t, past), samples)
+    members = source.map(lambda member: member.forecast(t, past))
+    mean = _as_trajectory(source[0], t, jnp.mean(members, axis=0), samples)
+    deviation = jnp.where(jnp.isfinite(mean.q[:, :1]), spread_of(members), jnp.nan)
+    count = mean.q.shape[1]
+    return replace(mean, spread=State(deviation[:, :count], deviation[:, count:]))
+
+
+def _as_trajectory(forecaster: AbstractForecaster, t, states, samples) -> Trajectory:
+    finite = jnp.isfinite(states)
+    good = jnp.cumprod(jnp.all(finite, axis=1)).astype(bool)
+    states = jnp.where(good[:, None], states, jnp.nan)
+    last = jnp.maximum(jnp.sum(good) - 1, 0)
+    count = len(forecaster.coordinates)
+    first_bad = jnp.argmin(finite[jnp.minimum(last + 1, len(t) - 1)]) % count
+    whole = good[-1]
+    none = jnp.zeros(t.shape)
+    return Trajectory(
+        t=t,
+        q=states[:, :count],
+        v=states[:, count:],
+        u=samples,
+        position_residual=none,
+        velocity_residual=none,
+        status=Status(
+            jnp.where(whole, Outcome.COMPLETED.value, Outcome.NOT_FINITE.value),
+            last,
+            t[last],
+            jnp.where(whole, -1, first_bad),
+            forecaster.coordinate_names,
+        ),
+        coordinates=forecaster.coordinate_names,
+        rates=forecaster.rate_names,
+        inputs=forecaster.input_names,
+    )

@@ -22,8 +22,7 @@ from mbdnode.formatting import as_printed, seconds_text
 from mbdnode.multibody import AbstractMechanism, constraint_counts, resolve_parameters
 from mbdnode.report import animation
 from mbdnode.report.drawings import find_drawing
-from mbdnode.report.film import make_film
-from mbdnode.report.html import asset, script_data, small_png
+from mbdnode.report.html import asset, make_film, script_data, small_png
 from mbdnode.report.style import styled
 from mbdnode.workflow.figures import draw_energy, draw_horizon, draw_residuals, draw_run, energies
 from mbdnode.workflow.results import FitStory, verdict

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mbdnode.multibody import angle, length
-from mbdnode.reproduction.report.comparison import Comparison, draw_comparison
+from mbdnode.reproduction.report.motion_figures import Comparison, draw_comparison
 from mbdnode.status import completed
 from mbdnode.trajectory import Trajectory
 

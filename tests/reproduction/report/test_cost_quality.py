@@ -11,7 +11,7 @@ from reproduction.report.samples import chapter, failed_entry, reproduction, row
 
 from mbdnode.report.tables import to_csv, to_markdown
 from mbdnode.reproduction.reference import Reference
-from mbdnode.reproduction.report.chapters import Entry
+from mbdnode.reproduction.report.chapters import Entry, make_palette
 from mbdnode.reproduction.report.cost_figures import draw_costs, make_cost_plots
 from mbdnode.reproduction.report.cost_study import (
     cost_table,
@@ -21,7 +21,6 @@ from mbdnode.reproduction.report.cost_study import (
     stairs,
     sum_up,
 )
-from mbdnode.reproduction.report.palette import make_palette
 
 NAME = "single-pendulum"
 

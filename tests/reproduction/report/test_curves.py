@@ -12,9 +12,9 @@ from reproduction.report.samples import (
     pendulum_chapter,
 )
 
+from mbdnode.reproduction.report.chapters import make_palette
 from mbdnode.reproduction.report.motion_figures import predicted
 from mbdnode.reproduction.report.page import make_curves
-from mbdnode.reproduction.report.palette import make_palette
 
 
 def curves_of(made):

@@ -3,16 +3,21 @@
 Everything here is plain data, read from the folders of finished runs, so the report can be made
 again without running anything. Beside it stand what the paper's table of methods says that each of
 them can do, and the names of models, integrators and files.
+
+In the whole report a method, which is a model with the recipe that trained it, has one color, and a
+recipe one mark. They are given out in the order in which methods first appear, so that a recipe
+that is new to the package needs no entry anywhere.
 """
 
 import re
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from mbdnode.models import LAW, Capability
 from mbdnode.multibody import AbstractMechanism
+from mbdnode.report.style import COLORS
 from mbdnode.reproduction.reference import Exhibit, Reference, median_of_all
 from mbdnode.trajectory import Trajectory
 
@@ -310,3 +315,58 @@ def file_name(label: str, taken: Collection[str] = ()) -> str:
     while name.lower() in used:
         name, number = f"{stem}-{number}", number + 1
     return name
+
+
+Method = tuple[str, str]
+# A shape for each recipe, as Matplotlib calls it.
+MARKS = ("o", "s", "D", "^", "v", "P", "X")
+
+
+@dataclass(frozen=True)
+class Palette:
+    """The places of methods and recipes.
+
+    **Arguments:**
+
+    - `methods`: places of colors, by model and recipe.
+    - `recipes`: places of marks, by recipe.
+    """
+
+    methods: Mapping[Method, int]
+    recipes: Mapping[str, int]
+
+    def color(self, method: Method) -> str:
+        """A method's color; colors begin again when they run out."""
+        return COLORS[self.methods[method] % len(COLORS)]
+
+    def mark(self, method: Method) -> str:
+        """The shape of a method's marks."""
+        return MARKS[self.recipes[method[1]] % len(MARKS)]
+
+
+def method_of(entry: Entry) -> Method:
+    """What an entry is of, whatever its integrator."""
+    return entry.model, entry.recipe
+
+
+def make_palette(chapters: Iterable[Chapter]) -> Palette:
+    """Places for all that chapters show.
+
+    **Arguments:**
+
+    - `chapters`: of one report, in its order.
+
+    **Returns:**
+
+    A `Palette`.
+    """
+    methods: dict[Method, None] = {}
+    for chapter in chapters:
+        methods |= dict.fromkeys(map(method_of, chapter.entries))
+        # What the paper prints is shown also where its recipe was not run.
+        methods |= dict.fromkeys((r.model, PAPER) for r in chapter.references)
+    recipes = dict.fromkeys(recipe for _, recipe in methods if recipe != UNTRAINED)
+    return Palette(
+        {method: place for place, method in enumerate(methods)},
+        {recipe: place for place, recipe in enumerate([*recipes, UNTRAINED])},
+    )

@@ -15,7 +15,16 @@ from matplotlib.lines import Line2D
 from mbdnode.formatting import ROUND_OFF, as_printed, error_text, seconds_text
 from mbdnode.report.panels import panel_title
 from mbdnode.report.style import FAINT, INK, MUTED, mark_round_off, new_figure, styled
-from mbdnode.reproduction.report.chapters import PAPER, Reproduction, integrator_title, model_title
+from mbdnode.reproduction.report.chapters import (
+    PAPER,
+    Method,
+    Palette,
+    Reproduction,
+    integrator_title,
+    make_palette,
+    method_of,
+    model_title,
+)
 from mbdnode.reproduction.report.cost_study import (
     MAX_ERROR,
     CaseCosts,
@@ -31,7 +40,6 @@ from mbdnode.reproduction.report.cost_study import (
     shown_seconds,
     stairs,
 )
-from mbdnode.reproduction.report.palette import Method, Palette, make_palette, method_of
 
 CAPTION = (
     "Error against seconds of training, both as medians over the seeds; thin bars reach from the "

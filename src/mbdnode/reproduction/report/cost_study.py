@@ -18,12 +18,14 @@ from mbdnode.reproduction.report.chapters import (
     UNTRAINED,
     Chapter,
     Entry,
+    Method,
+    Palette,
     Reproduction,
     entry_title,
     integrator_title,
+    method_of,
     model_title,
 )
-from mbdnode.reproduction.report.palette import Method, Palette, method_of
 from mbdnode.reproduction.report.paper_tables import COMPILING, seed_cells, shortened_note
 
 NAME, TITLE = "cost-quality", "What accuracy costs"

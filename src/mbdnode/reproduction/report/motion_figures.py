@@ -1,19 +1,28 @@
 """The paper's figures of motion: over time, in phase space, and what happens to the energy.
 
-Which entries and coordinates of a chapter such figures show is decided here for all of them.
+Which entries and coordinates of a chapter such figures show is decided here for all of them. The
+figure in the folder of a single run is here too: dashed in the training range, dotted after it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mbdnode.evaluation import energy
 from mbdnode.multibody import Coordinate
 from mbdnode.report import panels
-from mbdnode.report.style import COLORS, INK, MUTED, new_figure, styled, symbol
-from mbdnode.reproduction.report.chapters import Chapter, Entry, Exhibit, entry_title
-from mbdnode.reproduction.report.palette import make_palette, method_of
+from mbdnode.report.style import COLORS, INK, MUTED, draw_round_off, new_figure, styled, symbol
+from mbdnode.reproduction.report.chapters import (
+    Chapter,
+    Entry,
+    Exhibit,
+    entry_title,
+    make_palette,
+    method_of,
+)
 from mbdnode.trajectory import Trajectory
 
 
@@ -199,3 +208,78 @@ def _energy_limits(shown_joules: list[np.ndarray]) -> tuple[float, float]:
     low, high = float(np.min(values)), float(np.max(values))
     margin = max(0.15 * (high - low), 0.05 * max(abs(low), abs(high)), 1e-9)
     return low - margin, high + margin
+
+
+_MOST_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the figure shows.
+
+    **Arguments:**
+
+    - `title`: of the figure.
+    - `coordinates`: of both trajectories; those that move are shown, six at the most.
+    - `truth`, `prediction`: at the same times.
+    - `train_end_s`: where the training range ends; zero if there is none.
+    - `history`: the loss of every epoch; empty for what has none, such as a regression.
+    """
+
+    title: str
+    coordinates: Sequence[Coordinate]
+    truth: Trajectory
+    prediction: Trajectory
+    train_end_s: float
+    history: Sequence[float]
+
+
+@styled()
+def draw_comparison(comparison: Comparison) -> Figure:
+    """Every coordinate and its velocity over time, its phase portrait, and the loss if any.
+
+    **Arguments:**
+
+    - `comparison`: what to show.
+
+    **Returns:**
+
+    A figure, for `save_figure`.
+    """
+    moving = [
+        c for c in comparison.coordinates if np.ptp(np.asarray(comparison.truth[c.name])) > 1e-9
+    ][:_MOST_SHOWN]
+    both, end_s = panels.pair(comparison.truth, comparison.prediction), comparison.train_end_s
+    figure = new_figure(13.0, 1.2 + 2.3 * (len(moving) + 1))
+    figure.suptitle(comparison.title, fontsize=13)
+    places = figure.subplots(len(moving) + 1, 3, squeeze=False, width_ratios=(1.5, 1.5, 1.0))
+    for row, coordinate in zip(places, moving, strict=False):
+        units = (coordinate.name, coordinate.unit), (coordinate.rate, f"{coordinate.unit}/s")
+        for axes, (name, unit) in zip(row, units, strict=False):
+            panels.draw_over_time(axes, both, [name], end_s)
+            axes.set_ylabel(f"{symbol(name)} [{unit}]")
+            axes.set_xlabel("t [s]")
+        panels.draw_portrait(row[2], both, coordinate, end_s)
+    _error(places[-1][0], comparison)
+    if comparison.history:
+        _loss(places[-1][1], comparison)
+    else:
+        places[-1][1].set_axis_off()
+    places[-1][2].set_axis_off()
+    panels.add_legend(figure, end_s)
+    return figure
+
+
+def _error(axes: Axes, comparison: Comparison) -> None:
+    mean = panels.squared_error(comparison.truth, comparison.prediction)
+    axes.set_yscale("log")
+    axes.plot(comparison.truth.t, draw_round_off(axes, mean), color=INK, linewidth=1.0)
+    axes.set_ylabel("squared error")
+    axes.set_xlabel("t [s]")
+    panels.time_axis(axes, np.asarray(comparison.truth.t), comparison.train_end_s)
+
+
+def _loss(axes: Axes, comparison: Comparison) -> None:
+    axes.semilogy(np.arange(1, len(comparison.history) + 1), comparison.history, color=INK)
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("training loss")

@@ -17,8 +17,7 @@ from markupsafe import Markup
 
 from mbdnode.formatting import ROUND_OFF, error_text, seconds_text
 from mbdnode.models import LAW
-from mbdnode.report.film import make_film
-from mbdnode.report.html import asset, script_data, small_png
+from mbdnode.report.html import asset, make_film, script_data, small_png
 from mbdnode.report.panels import moving, squared_error, thinned
 from mbdnode.report.tables import Cell, Table, Verdict, cell_text, without_columns
 from mbdnode.reproduction.reference import VERDICTS
@@ -26,9 +25,12 @@ from mbdnode.reproduction.report.chapters import (
     NUMERICAL,
     Chapter,
     Entry,
+    Palette,
     Reproduction,
     file_name,
     letters,
+    make_palette,
+    method_of,
     model_title,
 )
 from mbdnode.reproduction.report.cost_figures import CAPTION as COSTS_CAPTION
@@ -37,7 +39,6 @@ from mbdnode.reproduction.report.cost_study import NAME as COSTS
 from mbdnode.reproduction.report.cost_study import gather_costs, sum_up
 from mbdnode.reproduction.report.figures import full_caption
 from mbdnode.reproduction.report.motion_figures import Predicted, predicted, shown_entries
-from mbdnode.reproduction.report.palette import Palette, make_palette, method_of
 from mbdnode.reproduction.report.paper_tables import (
     ERRORS,
     OVER_SEEDS,
