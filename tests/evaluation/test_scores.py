@@ -8,7 +8,7 @@ from mbdnode.evaluation import HeldOut, percent, score
 from mbdnode.evaluation.scores import rows_before
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.multibody import Coordinate, angle
-from mbdnode.scoring import LIMIT, column_scales, nrmse_of, row_errors
+from mbdnode.nrmse import LIMIT, column_scales, nrmse_of, row_errors
 from mbdnode.status import completed
 from mbdnode.trajectory import Trajectory
 

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from mbdnode.data.atomic import replace_file
+from mbdnode.data.files import replace_file
 from mbdnode.errors import UserError
 from mbdnode.workflow import folder as fits
 from mbdnode.workflow.config import FitConfig

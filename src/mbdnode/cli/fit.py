@@ -9,7 +9,7 @@ import typer
 from mbdnode.cli.arguments import columns_of, holdout_of, typed_command
 from mbdnode.cli.interrupts import INTERRUPTED, leaving_at_once
 from mbdnode.cli.output import counting, training_progress
-from mbdnode.data.atomic import find_files, must_be_file
+from mbdnode.data.files import find_files, must_be_file
 from mbdnode.data.folders import check_folder
 
 # Runs that diverge are listed up to this line; all of them are in the report.

@@ -12,11 +12,11 @@ from rich.padding import Padding
 from rich.table import Table
 
 from mbdnode.cli.output import new_console, new_table
-from mbdnode.data.atomic import find_files
+from mbdnode.data.files import find_files
 from mbdnode.errors import UserError
 
 if TYPE_CHECKING:
-    from mbdnode.data.logs.inspection import ColumnView, LogView, Sampling
+    from mbdnode.data.logs.column_statistics import ColumnView, LogView, Sampling
 
 # The width of the labels.
 _LABEL = 9
@@ -43,8 +43,8 @@ def inspect(
     found_files = find_files(logs)
 
     from mbdnode.data.logs import open_logs
+    from mbdnode.data.logs.column_statistics import look_at
     from mbdnode.data.logs.columns_file import write_columns
-    from mbdnode.data.logs.inspection import look_at
 
     if write is not None and write.exists():
         raise UserError(f"'{write}' exists already. Name another file, or remove it.")
@@ -198,7 +198,7 @@ def _drive(inputs: Sequence[str]) -> str:
 
 def _needed(view: "LogView", files: Sequence[Path]) -> tuple[list[str], str]:
     """The roles that must be added to the guess, and what stands in its way without them."""
-    from mbdnode.data.logs.inspection import obstacle
+    from mbdnode.data.logs.column_statistics import obstacle
     from mbdnode.data.logs.roles import hints_as_options
 
     guess = view.guess

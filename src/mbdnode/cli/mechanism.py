@@ -8,7 +8,7 @@ import typer
 from mbdnode.cli.arguments import parse_assignments
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.output import new_console, new_table
-from mbdnode.data.atomic import must_be_file
+from mbdnode.data.files import must_be_file
 from mbdnode.data.folders import check_folder, open_folder
 from mbdnode.errors import UserError
 

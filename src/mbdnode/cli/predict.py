@@ -8,7 +8,7 @@ import typer
 
 from mbdnode.cli.arguments import columns_of, parse_assignments
 from mbdnode.cli.interrupts import leaving_at_once
-from mbdnode.data.atomic import check_destination, must_be_file
+from mbdnode.data.files import check_destination, must_be_file
 from mbdnode.data.folders import find_result
 from mbdnode.errors import UserError
 

@@ -9,7 +9,7 @@ import typer
 from mbdnode.cli.arguments import split_assignments
 from mbdnode.cli.interrupts import GRACE_S, INTERRUPTED, leaving_at_once
 from mbdnode.cli.output import training_progress
-from mbdnode.data.atomic import must_be_file
+from mbdnode.data.files import must_be_file
 from mbdnode.data.folders import check_folder, folder_name
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cases import check_case

@@ -7,7 +7,7 @@ import typer
 
 from mbdnode.cli.arguments import parse_assignments
 from mbdnode.cli.interrupts import leaving_at_once
-from mbdnode.data.atomic import check_destination
+from mbdnode.data.files import check_destination
 from mbdnode.reproduction.cases import check_case
 
 
@@ -50,7 +50,7 @@ def simulate(
 
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():
-        from mbdnode.data import write
+        from mbdnode.data.logs.trajectory_files import write
         from mbdnode.report import summarize
         from mbdnode.reproduction.cases import get_case
         from mbdnode.reproduction.simulate import prepare_case

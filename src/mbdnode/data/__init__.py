@@ -7,10 +7,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mbdnode.data.atomic import check_destination
-    from mbdnode.data.files import write
-    from mbdnode.data.sampling import sample_accelerations
-    from mbdnode.data.stream import AbstractStream, StepStream
+    from mbdnode.data.files import check_destination
+    from mbdnode.data.logs.trajectory_files import write
+    from mbdnode.data.sampling import AbstractStream, StepStream, sample_accelerations
 
 __all__ = [
     "AbstractStream",
@@ -21,11 +20,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AbstractStream": "stream",
-    "StepStream": "stream",
-    "check_destination": "atomic",
+    "AbstractStream": "sampling",
+    "StepStream": "sampling",
+    "check_destination": "files",
     "sample_accelerations": "sampling",
-    "write": "files",
+    "write": "logs.trajectory_files",
 }
 
 

@@ -1,56 +1,198 @@
-"""Writing a trajectory to CSV or Parquet, all of it or nothing."""
+"""Files that are replaced whole or not at all; and where one may be written.
 
+The content goes to a temporary file in the destination's own directory, which then takes the
+destination's name in one step of the file system. A reader, or a crash, sees the old file or the
+new one and never a part. Files to be read are found and checked here, too, with nothing loaded.
+"""
+
+import errno
+import fnmatch
+import glob
+import json
+import math
 import os
-from collections.abc import Callable
+import secrets
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
-
-from mbdnode.data.atomic import SUFFIXES, check_destination, replace_file
-from mbdnode.data.logs.written import OUTSIDE
 from mbdnode.errors import UserError
-from mbdnode.trajectory import Trajectory
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+# Of the formats of trajectories.
+SUFFIXES = (".csv", ".parquet")
+# In every folder of results: by which command it was written, and what belongs to it.
+MARKER = "mbdnode.json"
 
 
-def write(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
-    """Write one trajectory; the suffix decides between CSV and Parquet.
-
-    The columns are `t`, coordinates, velocities and inputs, by name, and `outside` (0 or 1) for one
-    that knows whether it left the training data. Every number is written so that it is read as the
-    same float64: `read(path)` gives the trajectory again, if each velocity is called like its
-    coordinate with `_dot` after it. The rows after a failed step, which are not numbers, are left
-    out. An existing file is replaced as a whole.
+def replace_file(destination: Path, fill: Callable[[IO[bytes]], Any]) -> None:
+    """Write a file, or leave what was there.
 
     **Arguments:**
 
-    - `trajectory`: a single one, not a batch.
-    - `path`: ends in `.csv` or `.parquet`; its directory must exist.
+    - `destination`: where; an existing file keeps its permissions.
+    - `fill`: writes the content to the binary file that it is given.
     """
-    destination = check_destination(path)
-    if trajectory.t.ndim != 1:
+    destination = destination.resolve()
+    temporary = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}.part")
+    try:
+        try:
+            with open(temporary, "xb") as file:
+                fill(file)
+                file.flush()
+                os.fsync(file.fileno())
+            if destination.exists():
+                shutil.copymode(destination, temporary)
+            os.replace(temporary, destination)
+        finally:
+            # Also on an interrupt from the keyboard. After the rename there is nothing to remove.
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise OSError(
+            f"Writing '{destination}' failed: {error.strerror or error}. Nothing was changed; "
+            "check the disk's free space and the directory's permissions, or choose another place."
+        ) from error
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds. Raises `UserError` for a file that cannot be read as one."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"'{path}' cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:  # Not text, not JSON, or nested without an end.
+        raise UserError(f"'{path}' is not JSON ({error}).") from error
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write plain data; what is not a number is null."""
+    text = json.dumps(_without_nan(values), indent=2, allow_nan=False) + "\n"
+    replace_file(path, lambda file: file.write(text.encode()))
+
+
+def _without_nan(values: Any) -> Any:
+    """JSON has no NaN: what is not a number is null."""
+    if isinstance(values, dict):
+        return {key: _without_nan(value) for key, value in values.items()}
+    if isinstance(values, (list, tuple)):
+        return [_without_nan(value) for value in values]
+    return None if isinstance(values, float) and not math.isfinite(values) else values
+
+
+def read_marker(path: Path) -> dict[str, Any] | None:
+    """What a folder says of itself: "kind" and "files"; None if it says nothing."""
+    if not (path / MARKER).is_file():
+        return None
+    found = read_json(path / MARKER)
+    try:
+        return {"kind": str(found["kind"]), "files": tuple(map(str, found["files"]))}
+    except (KeyError, TypeError) as error:
         raise UserError(
-            f"This trajectory is a batch of shape {trajectory.t.shape[:-1]}, but a file holds one. "
-            "Pick one with jax.tree.map(lambda x: x[i], trajectory) and write each to its own file."
+            f"'{path / MARKER}' does not say what the folder is. Remove that folder, or choose "
+            "another."
+        ) from error
+
+
+def find_files(paths: Paths) -> list[Path]:
+    """The files that are meant, patterns written out, in the order of their names.
+
+    **Arguments:**
+
+    - `paths`: a path or a pattern such as `runs/*.csv`, or several.
+
+    **Returns:**
+
+    At least one path. Raises `UserError` for a pattern that nothing matches.
+    """
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    found: list[Path] = []
+    for one in several:
+        text = os.fspath(one)
+        if not Path(text).exists() and glob.has_magic(text):
+            matching = sorted(Path(p) for p in glob.glob(text, recursive=True))
+            matching = [path for path in matching if path.is_file()]
+            if not matching:
+                raise UserError(f"No file matches '{text}'. Check the pattern, or where you are.")
+            found += matching
+        else:
+            found.append(must_be_file(text))
+    if not found:
+        raise UserError("No log was named. Give at least one file, or a pattern like 'runs/*.csv'.")
+    return list(dict.fromkeys(found))
+
+
+def must_be_file(path: str | os.PathLike[str]) -> Path:
+    """Raise `UserError` unless a file can be opened for reading."""
+    path = Path(path)
+    if path.is_dir():
+        raise UserError(f"'{path}' is a directory. Name its files, for instance '{path}/*.csv'.")
+    if not path.exists():
+        raise UserError(f"There is no file '{path}'. Check the name, or where you are.")
+    if not path.is_file():
+        raise UserError(f"'{path}' is not a regular file. Copy its content to one.")
+    if not os.access(path, os.R_OK):
+        raise UserError(f"'{path}' may not be read. Change its permissions.")
+    if path.stat().st_size == 0:
+        raise UserError(f"'{path}' is empty. Leave it out.")
+    return path
+
+
+def check_links(path: Path) -> None:
+    """Raise `UserError` for a path with links that lead to one another and nowhere else."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return  # It may be made, or is refused by who knows for what it was meant.
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise UserError(f"The links in '{path}' lead in a circle. Choose another.") from None
+
+
+def check_destination(path: str | os.PathLike[str]) -> Path:
+    """Raise unless `mbdnode.write` could write to `path`, so that nothing is computed in vain.
+
+    **Arguments:**
+
+    - `path`: where a trajectory is to go.
+
+    **Returns:**
+
+    The path, with links followed. Raises `UserError` for a suffix that is not known and
+    `OSError` for a place that cannot be written to.
+    """
+    path = Path(path)
+    check_links(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise UserError(
+            f"Cannot tell the format of '{path}' from its suffix '{path.suffix}'. "
+            f"End the name in {' or '.join(SUFFIXES)}."
         )
-    table = np.asarray(trajectory.kept.table)
-    columns = pa.table(list(table.T.copy()), names=list(trajectory.columns))
-    if trajectory.outside is not None:
-        marks = np.asarray(trajectory.kept.outside).astype(np.int8)
-        columns = columns.append_column(OUTSIDE, pa.array(marks))
-    replace_file(destination, lambda file: _WRITERS[destination.suffix.lower()](columns, file))
-
-
-def _write_csv(columns: pa.Table, file) -> None:
-    options = pyarrow.csv.WriteOptions(quoting_header="none", quoting_style="none")
-    pyarrow.csv.write_csv(columns, file, options)
-
-
-def _write_parquet(columns: pa.Table, file) -> None:
-    pyarrow.parquet.write_table(columns, file)
-
-
-_WRITERS: dict[str, Callable[[pa.Table, pa.NativeFile], None]] = dict(
-    zip(SUFFIXES, (_write_csv, _write_parquet), strict=True)
-)
+    if path.is_dir():
+        raise IsADirectoryError(f"'{path}' is a directory. Name a file inside it.")
+    if path.exists() and not path.is_file():
+        raise OSError(f"'{path}' is not a regular file. Choose another name.")
+    directory = path.parent
+    if not directory.exists():
+        raise FileNotFoundError(
+            f"The directory '{directory}' of '{path}' does not exist. Create it, or choose another."
+        )
+    if not directory.is_dir():
+        raise NotADirectoryError(f"'{directory}' in '{path}' is a file. Choose another directory.")
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise PermissionError(
+            f"The directory '{directory}' of '{path}' cannot be written to. Choose another, or "
+            "change its permissions."
+        )
+    found = read_marker(directory) if path.exists() else None
+    if found is not None and any(fnmatch.fnmatchcase(path.name, own) for own in found["files"]):
+        raise UserError(
+            f"'{path}' belongs to a result of `mbdnode {found['kind']}`. Choose another name."
+        )
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(
+            f"'{path}' exists and is write-protected. Choose another name, or change its "
+            "permissions."
+        )
+    return path.resolve()

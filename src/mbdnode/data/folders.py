@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from mbdnode.data.atomic import MARKER, check_links, read_marker, replace_file, write_json
+from mbdnode.data.files import MARKER, check_links, read_marker, replace_file, write_json
 from mbdnode.errors import UserError
 
 # What every folder of a trained model holds: what decides it, what came of it, and the model.

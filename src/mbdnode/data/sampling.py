@@ -1,4 +1,4 @@
-"""Uniform samples of a mechanism's accelerations, streamed in blocks of bounded size.
+"""Uniform samples of a mechanism's accelerations, and of its steps as a stream without end.
 
 The paper trains the slider-crank on independent samples of `(theta1, theta1', F, T)`. Each is
 completed to a whole state by Newton's method, from the nearest of a few hundred anchors: states
@@ -6,8 +6,13 @@ spread over the range, each reached from the reference configuration in small st
 that can be assembled in several ways must stay in one of them: the ways are separated by
 configurations where `det C_d` vanishes, so a sample is accepted when `det C_d` has its anchor's
 sign, and is otherwise followed from the reference in small steps too.
+
+Samples come in blocks of bounded size. A stream's chunk is sampled when it is needed, used, and let
+go; it depends on the seed and its own number alone, so training that goes on from a checkpoint sees
+what it would have seen.
 """
 
+import abc
 import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -19,7 +24,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.stats.qmc import Halton
 
-from mbdnode.errors import UserError
+from mbdnode.errors import UserError, check_memory
 from mbdnode.multibody import (
     AbstractMechanism,
     Params,
@@ -34,7 +39,8 @@ from mbdnode.multibody import (
     tangent_from,
 )
 from mbdnode.naming import unknown_name
-from mbdnode.trajectory import Samples, State
+from mbdnode.simulation import simulate
+from mbdnode.trajectory import Dataset, Samples, State
 
 # XLA spreads a larger batch of small solves over its pool, and on two cores such a batch inside a
 # loop has been seen to deadlock. A thousand at once is as fast.
@@ -253,3 +259,90 @@ def _path(mechanism, partition: Partition, reference: State, mu: Params, z):
 
     fractions = jnp.arange(1, _PATH_STEPS + 1) / _PATH_STEPS
     return jax.lax.scan(onward, (reference.q, jnp.array(True)), fractions)[0]
+
+
+class AbstractStream(abc.ABC):
+    """Datasets of one shape, by number.
+
+    `count` is how many of them make up the data, for who wants to see all of it; None if there is
+    no end.
+    """
+
+    count: int | None = None
+
+    @abc.abstractmethod
+    def chunk(self, number: int) -> Dataset:
+        """The data of one epoch."""
+
+
+class StepStream(AbstractStream):
+    """Uniform samples of states and inputs, and one step from each.
+
+    **Arguments:**
+
+    - `mechanism`, `ranges`, `guess`, `parameters`: as for `sample_accelerations`.
+    - `size`: how many steps make a chunk.
+    - `dt_s`: the step, over which the inputs are held.
+    - `integrator`: which takes it.
+    - `seed`: of the samples.
+    - `count`: how many chunks there are; None for no end.
+    """
+
+    def __init__(
+        self,
+        mechanism: AbstractMechanism,
+        ranges: Mapping[str, tuple[float, float]],
+        size: int,
+        dt_s: float,
+        *,
+        integrator: str = "rk4",
+        seed: int = 0,
+        count: int | None = None,
+        guess: Mapping[str, float] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ):
+        if size < 1:
+            raise UserError(f"size is {size}; a chunk needs at least one step.")
+        if count is not None and count < 1:
+            raise UserError(f"count is {count}; a stream that ends needs at least one chunk.")
+        columns = 1 + 2 * len(mechanism.coordinates) + len(mechanism.inputs)
+        # Two rows a step; sampled, stepped, joined, cut into examples and cast.
+        needed_bytes = 5 * 8 * 2 * size * columns
+        check_memory(
+            needed_bytes,
+            f"A chunk of {size:,} steps",
+            "Take fewer, or the same in more chunks, which are one for each epoch.",
+        )
+        self.count = count
+        self._sampler = Sampler(mechanism, ranges, guess, parameters)
+        self._size, self._seed, self._parameters = size, seed, dict(parameters or {})
+        times, partition = np.array([0.0, dt_s]), self._sampler.partition
+
+        # Compiled once for all chunks.
+        @jax.jit
+        @jax.vmap
+        def step(q, v, u):
+            return simulate(
+                mechanism,
+                times,
+                State(q, v),
+                inputs=u[None] if u.shape[0] else None,
+                parameters=parameters,
+                integrator=integrator,
+                independent=partition,
+            )
+
+        self._step = step
+
+    def chunk(self, number: int) -> Dataset:
+        """A batch of `size` trajectories of two rows each, as training takes it."""
+        # Blocks of equal size, so that the step is compiled for one shape.
+        block = -(-self._size // -(-self._size // BLOCK))
+        runs = []
+        for samples in self._sampler.sample(self._size, [self._seed, number], block):
+            count = len(samples)
+            full = jax.tree.map(lambda x: np.resize(x, (block, *x.shape[1:])), samples)
+            taken = self._step(full.q, full.v, full.u)
+            runs.append(jax.tree.map(lambda x: np.asarray(x)[:count], taken))  # noqa: B023
+        steps = jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *runs)
+        return Dataset(steps, self._parameters)

@@ -1,7 +1,7 @@
 """The valid prediction time: how far ahead a model can be believed.
 
 From many initial states in the held-out runs, estimated as for the score, the model predicts each
-run to its end. A prediction's error at a time ahead is that of `mbdnode.scoring` at that row, the
+run to its end. A prediction's error at a time ahead is that of `mbdnode.nrmse` at that row, the
 same whose root mean square over a run is its NRMSE. Its median over all predictions that are long
 enough grows with the time ahead, and the valid prediction time is that at which it exceeds the
 limit: one tenth of the standard deviation, of an angle no more than 0.1 rad. Where it never does,
@@ -18,7 +18,7 @@ import numpy as np
 from mbdnode.evaluation.scores import begin_at, predict, rows_before, table_of
 from mbdnode.identification import estimate_states
 from mbdnode.multibody import AbstractSystem
-from mbdnode.scoring import LIMIT, row_errors
+from mbdnode.nrmse import LIMIT, row_errors
 from mbdnode.status import completed
 from mbdnode.trajectory import Trajectory
 

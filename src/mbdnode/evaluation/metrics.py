@@ -23,7 +23,7 @@ from mbdnode.multibody import (
     resolve_parameters,
     velocity_residual,
 )
-from mbdnode.scoring import column_scales, nrmse_of, row_errors
+from mbdnode.nrmse import column_scales, nrmse_of, row_errors
 from mbdnode.trajectory import Trajectory
 
 
@@ -130,7 +130,7 @@ def _check_truth(truth: Trajectory) -> None:
 def nrmse(truth: Trajectory, prediction: Trajectory, coordinates: Sequence[Coordinate]) -> float:
     """The root-mean-square error in units of the motion's own standard deviation.
 
-    Each position and velocity that moves counts alike, by the measure of `mbdnode.scoring`: the
+    Each position and velocity that moves counts alike, by the measure of `mbdnode.nrmse`: the
     unit of an angle is one radian at most, since winding does not make an error smaller.
 
     **Arguments:**

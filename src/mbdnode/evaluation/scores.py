@@ -1,7 +1,7 @@
 """Held-out runs, what a model says of them, and how far that is from what was recorded.
 
 Every number that is printed of it (in metrics.json, on the page, in the terminal) is computed here,
-by `score`, with the measure of `mbdnode.scoring`. Only columns that were recorded are looked at:
+by `score`, with the measure of `mbdnode.nrmse`. Only columns that were recorded are looked at:
 an estimated rate is our own smoothing, and to be near it says nothing.
 """
 
@@ -19,7 +19,7 @@ from mbdnode.formatting import as_printed
 from mbdnode.identification import estimate_states
 from mbdnode.models import AbstractModel
 from mbdnode.multibody import AbstractSystem, Coordinate
-from mbdnode.scoring import LIMIT, column_scales, nrmse_of, row_errors
+from mbdnode.nrmse import LIMIT, column_scales, nrmse_of, row_errors
 from mbdnode.simulation import Domain, simulate
 from mbdnode.trajectory import State, Trajectory
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from mbdnode.identification.shooting import make_segments, path_from, path_residual, unit_of
 from mbdnode.integrators import get_integrator
-from mbdnode.least_squares import Minimum, minimize_each
+from mbdnode.levenberg_marquardt import Minimum, minimize_each
 from mbdnode.multibody import consistent_state
 from mbdnode.training.rows import (
     Noise,

@@ -9,7 +9,7 @@ need not pass through a measured state: `refine_segments` is multiple shooting o
 that length, each from an initial state that is fitted too. The initial states belong to their own
 segments alone and are eliminated there.
 
-Both are Levenberg-Marquardt (`mbdnode.least_squares`).
+Both are Levenberg-Marquardt (`mbdnode.levenberg_marquardt`).
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from mbdnode.identification.weak_form import samples_per_period
-from mbdnode.least_squares import damped_step, minimize
+from mbdnode.levenberg_marquardt import damped_step, minimize
 from mbdnode.training.rows import Noise, Rows, rolled_out, runs_of, step_errors
 
 # Coefficients and initial states together are a harder problem than coefficients alone.

@@ -2,7 +2,7 @@
 
 The ends of the runs are predicted as wholes, and where no candidate can do that, in parts of a
 fourth, a sixteenth and a sixty-fourth of their length: of a chaotic motion every model loses sight,
-and the right law does so last. Errors are those of `mbdnode.scoring`.
+and the right law does so last. Errors are those of `mbdnode.nrmse`.
 
 All segments of one length go through one compiled program: the shorter ones are filled up with rows
 that nothing is compared with.
@@ -18,7 +18,7 @@ import numpy as np
 
 from mbdnode.identification.initial_states import end_states, last_windows
 from mbdnode.identification.problem import Problem
-from mbdnode.scoring import column_scales, nrmse_of, row_errors
+from mbdnode.nrmse import column_scales, nrmse_of, row_errors
 from mbdnode.training.rows import (
     Noise,
     Rows,

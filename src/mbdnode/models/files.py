@@ -20,7 +20,7 @@ import safetensors
 import safetensors.numpy
 
 from mbdnode.config import from_dict, to_dict
-from mbdnode.data.atomic import replace_file
+from mbdnode.data.files import replace_file
 from mbdnode.errors import UserError
 from mbdnode.mechanisms import MECHANISMS, get_mechanism
 from mbdnode.mechanisms.planar import AbstractPlanar

@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
-from mbdnode.data.atomic import replace_file
+from mbdnode.data.files import replace_file
 from mbdnode.errors import UserError
 from mbdnode.multibody import AbstractSystem, resolve_parameters
 from mbdnode.report.drawings import Drawing, find_drawing

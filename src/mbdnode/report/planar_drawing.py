@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mbdnode.data.atomic import replace_file
+from mbdnode.data.files import replace_file
 from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.mechanisms.planar.description import GROUND, Damper, Description, Joint, Spring
 from mbdnode.report import animation

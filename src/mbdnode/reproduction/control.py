@@ -20,7 +20,7 @@ import numpy as np
 
 from mbdnode.control import MPC
 from mbdnode.data import write
-from mbdnode.data.atomic import replace_file, write_json
+from mbdnode.data.files import replace_file, write_json
 from mbdnode.data.folders import MODEL, replace_folder
 from mbdnode.models import load
 from mbdnode.multibody import AbstractMechanism

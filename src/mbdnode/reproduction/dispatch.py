@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mbdnode.config import from_dict, to_dict
-from mbdnode.data.atomic import read_json, replace_file
+from mbdnode.data.files import read_json, replace_file
 from mbdnode.data.folders import METRICS, open_folder, replace_folder
 from mbdnode.errors import UserError
 from mbdnode.reproduction.config import RunConfig, integrator_of

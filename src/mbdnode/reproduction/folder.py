@@ -20,7 +20,7 @@ from typing import Any
 
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data import write
-from mbdnode.data.atomic import read_json, write_json
+from mbdnode.data.files import read_json, write_json
 from mbdnode.data.folders import CONFIG, METRICS, MODEL, check_folder, replace_folder, write_history
 from mbdnode.data.folders import open_folder as open_result
 from mbdnode.data.logs import read

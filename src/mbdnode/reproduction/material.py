@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mbdnode.data.atomic import read_json
+from mbdnode.data.files import read_json
 from mbdnode.data.folders import METRICS
 from mbdnode.models import KINDS, Capability, MBDNODEConfig
 from mbdnode.recipes import PAPER, RECIPES

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mbdnode.config import from_dict, to_dict
-from mbdnode.data.atomic import read_json, write_json
+from mbdnode.data.files import read_json, write_json
 from mbdnode.data.folders import CONFIG, METRICS, check_folder, open_folder
 from mbdnode.errors import UserError
 from mbdnode.formatting import as_printed

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mbdnode.data import StepStream
-from mbdnode.data.stream import AbstractStream
+from mbdnode.data.sampling import AbstractStream
 from mbdnode.errors import UserError
 from mbdnode.evaluation import Metrics, evaluate, nrmse, predict
 from mbdnode.identification import Identified, check_identification, learn

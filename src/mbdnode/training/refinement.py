@@ -1,8 +1,8 @@
 """Refinement: after Adam, Levenberg-Marquardt on the errors of all windows.
 
 Adam stalls where the loss is a long narrow valley. What follows takes the errors of all windows and
-their exact Jacobian, in iterations of `mbdnode.least_squares.iterate`: with many windows block by
-block, so that memory does not grow with the data.
+their exact Jacobian, in iterations of `mbdnode.levenberg_marquardt.iterate`: with many windows
+block by block, so that memory does not grow with the data.
 """
 
 import time
@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from mbdnode.errors import UserError
-from mbdnode.least_squares import Iterate, iterate
+from mbdnode.levenberg_marquardt import Iterate, iterate
 from mbdnode.training.checkpoint import noted_interrupts
 from mbdnode.training.engine import Progress, Task, counted_compilation
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data import write
-from mbdnode.data.atomic import read_json, replace_file, write_json
+from mbdnode.data.files import read_json, replace_file, write_json
 from mbdnode.data.folders import (
     CONFIG,
     METRICS,
@@ -40,7 +40,7 @@ from mbdnode.recipes import RECIPES
 from mbdnode.simulation import Domain
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Fitted
-from mbdnode.workflow.page import write_fit_page
+from mbdnode.workflow.report import write_fit_page
 from mbdnode.workflow.results import FitStory
 
 KIND = "fit"

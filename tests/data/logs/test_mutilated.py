@@ -16,7 +16,7 @@ import pytest
 import scipy.io
 
 from mbdnode.data.logs import Summary, open_logs, read
-from mbdnode.data.logs.inspection import look_at
+from mbdnode.data.logs.column_statistics import look_at
 from mbdnode.data.logs.reading import Reader, make_request
 
 ROLES = {"time": "t", "coordinates": ["theta"], "rates": ["omega"], "inputs": ["torque"]}

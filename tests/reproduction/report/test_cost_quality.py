@@ -13,7 +13,7 @@ from mbdnode.report.tables import to_csv, to_markdown
 from mbdnode.reproduction.reference import Reference
 from mbdnode.reproduction.report.chapters import Entry, make_palette
 from mbdnode.reproduction.report.cost_figures import draw_costs, make_cost_plots
-from mbdnode.reproduction.report.cost_study import (
+from mbdnode.reproduction.report.cost_table import (
     cost_table,
     cost_view,
     find_front,

@@ -18,7 +18,7 @@ from reproduction.report.samples import (
 from mbdnode.formatting import short_number
 from mbdnode.report.tables import Table, Verdict, to_csv, to_markdown
 from mbdnode.reproduction.reference import Reference
-from mbdnode.reproduction.report.cost_study import cost_table
+from mbdnode.reproduction.report.cost_table import cost_table
 from mbdnode.reproduction.report.paper_tables import (
     error_table,
     judged,

@@ -5,7 +5,7 @@ Nothing here loads JAX before trajectories are made, so that `inspect` answers a
 
 from typing import TYPE_CHECKING
 
-from mbdnode.data.atomic import find_files
+from mbdnode.data.files import find_files
 from mbdnode.data.logs.formats import open_logs
 from mbdnode.data.logs.guess import Guess, guess_roles
 from mbdnode.data.logs.reading import read

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mbdnode.config import parse_toml, read_toml
-from mbdnode.data.atomic import replace_file
+from mbdnode.data.files import replace_file
 from mbdnode.data.logs.guess import Guess
 from mbdnode.data.logs.reading import read
 from mbdnode.errors import UserError

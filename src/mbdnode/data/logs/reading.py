@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mbdnode.data.atomic import Paths, find_files
+from mbdnode.data.files import Paths, find_files
 from mbdnode.data.logs.formats import open_logs
 from mbdnode.data.logs.guess import guess_roles
 from mbdnode.data.logs.log import AbstractLog
@@ -35,7 +35,7 @@ from mbdnode.data.logs.segments import (
     input_signal,
 )
 from mbdnode.data.logs.summary import Note, RunSummary, Summary
-from mbdnode.data.logs.written import read_written
+from mbdnode.data.logs.trajectory_files import read_written
 from mbdnode.errors import UserError, check_memory
 from mbdnode.naming import unknown_name
 

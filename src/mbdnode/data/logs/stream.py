@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from mbdnode.data.atomic import Paths
+from mbdnode.data.files import Paths
 from mbdnode.data.logs.reading import Reader, make_request
 from mbdnode.data.logs.runs import make_trajectory
 from mbdnode.data.logs.summary import Note, Summary
-from mbdnode.data.stream import AbstractStream
+from mbdnode.data.sampling import AbstractStream
 from mbdnode.errors import UserError
 from mbdnode.formatting import plural
 from mbdnode.trajectory import Dataset, Trajectory, rows_identity

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from mbdnode.data.atomic import replace_file
+from mbdnode.data.files import replace_file
 from mbdnode.errors import UserError
 from mbdnode.identification.parameters.output_error import Fitted
 from mbdnode.identification.parameters.search import ParameterSearch

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from mbdnode import least_squares
+from mbdnode import levenberg_marquardt
 from mbdnode.identification.parameters.segments import Lanes
 from mbdnode.identification.parameters.unknowns import SensorTerm, Unknowns
 from mbdnode.multibody import (
@@ -280,7 +280,7 @@ def fit_output(
             return change, np.zeros_like(initial)
         return change, _moves(now, slopes, blocks, change, initial.shape)
 
-    found = least_squares.minimize(
+    found = levenberg_marquardt.minimize(
         residual,
         lambda x: (evaluated(x)[1], x[0]),
         (values, initial),
@@ -342,7 +342,7 @@ def _step(
     # Relative to the longest column too: what the data cannot tell must not wander.
     lengths = np.linalg.norm(matrix, axis=0)
     floor = np.diag(1e-6 * np.sqrt(damping) * np.full(len(values), lengths.max(initial=0.0)))
-    step = least_squares.damped_step(
+    step = levenberg_marquardt.damped_step(
         np.vstack([matrix, floor]), np.concatenate([right, np.zeros(len(values))]), damping
     )
     return np.where(held, 0.0, step) * unknowns.scale

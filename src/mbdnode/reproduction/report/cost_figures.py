@@ -25,7 +25,7 @@ from mbdnode.reproduction.report.chapters import (
     method_of,
     model_title,
 )
-from mbdnode.reproduction.report.cost_study import (
+from mbdnode.reproduction.report.cost_table import (
     MAX_ERROR,
     CaseCosts,
     Point,

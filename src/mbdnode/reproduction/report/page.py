@@ -35,8 +35,8 @@ from mbdnode.reproduction.report.chapters import (
 )
 from mbdnode.reproduction.report.cost_figures import CAPTION as COSTS_CAPTION
 from mbdnode.reproduction.report.cost_figures import make_cost_plots
-from mbdnode.reproduction.report.cost_study import NAME as COSTS
-from mbdnode.reproduction.report.cost_study import gather_costs, sum_up
+from mbdnode.reproduction.report.cost_table import NAME as COSTS
+from mbdnode.reproduction.report.cost_table import gather_costs, sum_up
 from mbdnode.reproduction.report.figures import full_caption
 from mbdnode.reproduction.report.motion_figures import Predicted, predicted, shown_entries
 from mbdnode.reproduction.report.paper_tables import (

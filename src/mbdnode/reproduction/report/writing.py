@@ -11,12 +11,12 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.figure import Figure
 from PIL import Image
 
-from mbdnode.data.atomic import replace_file
+from mbdnode.data.files import replace_file
 from mbdnode.report.style import styled
 from mbdnode.report.tables import Table, to_csv, to_markdown
 from mbdnode.reproduction.report.chapters import Chapter, Reproduction, file_name
 from mbdnode.reproduction.report.cost_figures import draw_costs
-from mbdnode.reproduction.report.cost_study import NAME, cost_table
+from mbdnode.reproduction.report.cost_table import NAME, cost_table
 from mbdnode.reproduction.report.figures import draw_exhibit
 from mbdnode.reproduction.report.page import Material, make_page, results_table
 from mbdnode.reproduction.report.paper_tables import (

@@ -6,7 +6,7 @@ is registered with `register_format`.
 
 import os
 
-from mbdnode.data.atomic import must_be_file
+from mbdnode.data.files import must_be_file
 from mbdnode.data.logs.formats.hdf5 import HDF5
 from mbdnode.data.logs.formats.mat import MAT
 from mbdnode.data.logs.formats.npz import NPZ

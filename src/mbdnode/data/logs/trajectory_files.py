@@ -1,4 +1,4 @@
-"""Trajectories that `mbdnode.write` wrote, read as they are: the inverse of it.
+"""Trajectories in CSV and Parquet files: `write`, and what `read` makes of such a file again.
 
 Such a file is known by its headings: `t`, the coordinates, their rates with `_dot` after the same
 names in the same order, and then the inputs; a last column `outside` marks rows outside the
@@ -8,17 +8,23 @@ is refused like any other without roles, and what else measurements may need is 
 """
 
 import dataclasses
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 
+from mbdnode.data.files import SUFFIXES, check_destination, replace_file
 from mbdnode.data.logs.cleaning import GAP, is_wrapped, sounds_like_angle
 from mbdnode.data.logs.formats import open_logs
 from mbdnode.data.logs.log import AbstractLog
 from mbdnode.data.logs.runs import Names, make_trajectory
 from mbdnode.data.logs.summary import Account, RunSummary, Summary
+from mbdnode.errors import UserError
 
 if TYPE_CHECKING:
     from mbdnode.trajectory import Dataset, Trajectory
@@ -106,3 +112,45 @@ def _say(log: AbstractLog, names: Names, table: np.ndarray) -> None:
     for number, name in enumerate(names.coordinates, 1):
         if sounds_like_angle(name) and is_wrapped(table[:, number]):
             log.warn(f"{name!r} seems to be wrapped to one turn; name the roles to have it joined")
+
+
+def write(trajectory: "Trajectory", path: str | os.PathLike[str]) -> None:
+    """Write one trajectory; the suffix decides between CSV and Parquet.
+
+    The columns are `t`, coordinates, velocities and inputs, by name, and `outside` (0 or 1) for one
+    that knows whether it left the training data. Every number is written so that it is read as the
+    same float64: `read(path)` gives the trajectory again, if each velocity is called like its
+    coordinate with `_dot` after it. The rows after a failed step, which are not numbers, are left
+    out. An existing file is replaced as a whole.
+
+    **Arguments:**
+
+    - `trajectory`: a single one, not a batch.
+    - `path`: ends in `.csv` or `.parquet`; its directory must exist.
+    """
+    destination = check_destination(path)
+    if trajectory.t.ndim != 1:
+        raise UserError(
+            f"This trajectory is a batch of shape {trajectory.t.shape[:-1]}, but a file holds one. "
+            "Pick one with jax.tree.map(lambda x: x[i], trajectory) and write each to its own file."
+        )
+    table = np.asarray(trajectory.kept.table)
+    columns = pa.table(list(table.T.copy()), names=list(trajectory.columns))
+    if trajectory.outside is not None:
+        marks = np.asarray(trajectory.kept.outside).astype(np.int8)
+        columns = columns.append_column(OUTSIDE, pa.array(marks))
+    replace_file(destination, lambda file: _WRITERS[destination.suffix.lower()](columns, file))
+
+
+def _write_csv(columns: pa.Table, file) -> None:
+    options = pyarrow.csv.WriteOptions(quoting_header="none", quoting_style="none")
+    pyarrow.csv.write_csv(columns, file, options)
+
+
+def _write_parquet(columns: pa.Table, file) -> None:
+    pyarrow.parquet.write_table(columns, file)
+
+
+_WRITERS: dict[str, Callable[[pa.Table, pa.NativeFile], None]] = dict(
+    zip(SUFFIXES, (_write_csv, _write_parquet), strict=True)
+)

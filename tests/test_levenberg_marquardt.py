@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from mbdnode.least_squares import (
+from mbdnode.levenberg_marquardt import (
     damped_step,
     iterate,
     minimize,

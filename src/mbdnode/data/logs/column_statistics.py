@@ -1,4 +1,7 @@
-"""What is in a log: columns, units, sampling, gaps, noise and likely roles, without using any."""
+"""Statistics of a log's columns: units, sampling, gaps, noise, ranges and likely roles.
+
+`mbdnode inspect` prints them; nothing is read into trajectories.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

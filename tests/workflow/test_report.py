@@ -20,7 +20,7 @@ from mbdnode.simulation import simulate
 from mbdnode.status import completed
 from mbdnode.trajectory import Trajectory
 from mbdnode.workflow.figures import draw_energy, draw_horizon, draw_run, energies
-from mbdnode.workflow.page import make_fit_page, write_fit_page
+from mbdnode.workflow.report import make_fit_page, write_fit_page
 from mbdnode.workflow.results import FitStory, verdict
 from mbdnode.workflow.space_figure import draw_space, independent_coordinates
 

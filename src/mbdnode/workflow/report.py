@@ -15,7 +15,7 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from mbdnode.data.atomic import replace_file
+from mbdnode.data.files import replace_file
 from mbdnode.evaluation import HeldOut, RunScore, percent
 from mbdnode.evaluation.scores import predicted_rows
 from mbdnode.formatting import as_printed, seconds_text
