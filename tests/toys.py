@@ -181,6 +181,19 @@ class FoldedChain(AbstractMechanism):
         return jnp.zeros(())
 
 
+class RubbingPendulum(AbstractMechanism):
+    """A pendulum of 1 m whose bearing rubs more when it turns slowly (Stribeck)."""
+
+    coordinates = (angle("theta"),)
+
+    def mass_matrix(self, q, mu):
+        return [1.0]
+
+    def force(self, t, q, v, u, mu):
+        friction = (0.3 + 0.6 * jnp.exp(-((v / 0.8) ** 2))) * jnp.tanh(v / 0.2)
+        return -9.81 * jnp.sin(q) - friction
+
+
 class Oscillator(AbstractMechanism):
     """`m x'' = -k x - c x' + u`; counts how often its force is traced."""
 

@@ -91,6 +91,7 @@ def test_what_lies_after_the_training_range_changes_nothing(swing, found):
     assert eqx.tree_equal(again.network, found.model.network)
 
 
+@pytest.mark.slow
 def test_cart_whose_position_never_matters_gets_the_simplest_law():
     t = np.arange(241) * 0.005
     start = {"theta": 0.5, "x": 1.0}

@@ -1,5 +1,7 @@
 """Laws that are found, against the laws that made the data."""
 
+import functools
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models.basis import make_basis, make_joints
 from mbdnode.models.learned_mechanism import LearnedMechanism
 
+TERMS = {"quadratic drag": 3, "smooth friction": 3, "cubic spring": 4}
 LAWS = {
     "quadratic drag": lambda q, v: -9.81 * np.sin(q) - 0.3 * v * np.abs(v),
     "smooth friction": lambda q, v: -9.81 * np.sin(q) - 0.5 * np.tanh(v / 0.3),
@@ -19,51 +22,58 @@ LAWS = {
 }
 
 
-@pytest.fixture(scope="module")
-def found():
-    """For each law what recipe `best` chose, from two seconds of one swing."""
-    return {
-        name: choose_law(
-            SinglePendulum(),
-            mbd.Dataset(recorded(stepped(law, (1.0, 0.5), 0.01, 240), 0.01)),
-            integrator="rk4",
-            refined=True,
-            seed=0,
-        )
-        for name, law in LAWS.items()
-    }
+# Every law takes a search of its own; one of them is quick enough for every day.
+EACH_LAW = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("quadratic drag", marks=pytest.mark.slow),
+        "smooth friction",
+        pytest.param("cubic spring", marks=pytest.mark.slow),
+    ],
+)
 
 
-@pytest.mark.parametrize("name", LAWS)
-def test_law_of_a_joint_is_found_far_outside_of_the_data(found, name):
+@functools.cache
+def choice_of(name):
+    """What recipe `best` chose for a law, from two seconds of one swing."""
+    return choose_law(
+        SinglePendulum(),
+        mbd.Dataset(recorded(stepped(LAWS[name], (1.0, 0.5), 0.01, 240), 0.01)),
+        integrator="rk4",
+        refined=True,
+        seed=0,
+    )
+
+
+@EACH_LAW
+def test_law_of_a_joint_is_found_far_outside_of_the_data(name):
     # The swing stays below 1.1 rad and 4 rad/s.
     for theta, rate in ((2.5, -4.0), (-2.0, 12.0), (7.0, 0.01)):
         expected = LAWS[name](theta, rate)
-        assert acceleration(found[name].model, theta, rate) == pytest.approx(expected, rel=1e-8)
+        assert acceleration(choice_of(name).model, theta, rate) == pytest.approx(expected, rel=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("name", "terms"), [("quadratic drag", 3), ("smooth friction", 3), ("cubic spring", 4)]
-)
-def test_law_of_a_joint_is_as_simple_as_the_one_that_made_the_data(found, name, terms):
-    model = found[name].model
+@EACH_LAW
+def test_law_of_a_joint_is_as_simple_as_the_one_that_made_the_data(name):
+    model = choice_of(name).model
     assert isinstance(model, LearnedMechanism)
     # An inertia, a weight, and the terms of the joint; no coefficient beside them.
     values = np.asarray(model.network.values)
-    assert np.sum(np.abs(values) > 1e-9 * np.max(np.abs(values))) == terms
+    assert np.sum(np.abs(values) > 1e-9 * np.max(np.abs(values))) == TERMS[name]
 
 
-def test_width_of_friction_is_found_too(found):
-    model = found["smooth friction"].model
+def test_width_of_friction_is_found_too():
+    model = choice_of("smooth friction").model
     np.testing.assert_allclose(model.network.widths, [0.3], rtol=1e-8)
 
 
-def test_candidates_before_the_law_were_no_law(found):
-    for choice in found.values():
-        assert choice.chosen.error < 1e-8
-        others = [attempt.error for attempt in choice.attempts if attempt is not choice.chosen]
-        assert others
-        assert min(others) > 1e-8
+@EACH_LAW
+def test_candidates_before_the_law_were_no_law(name):
+    choice = choice_of(name)
+    assert choice.chosen.error < 1e-8
+    others = [attempt.error for attempt in choice.attempts if attempt is not choice.chosen]
+    assert others
+    assert min(others) > 1e-8
 
 
 def test_joints_are_single_coordinates_and_differences_of_one_kind():

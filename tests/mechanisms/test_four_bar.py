@@ -40,6 +40,7 @@ def test_the_linkage_keeps_its_energy_through_dead_points(by_rocker):
     assert np.max(np.abs(energy - energy[0])) <= 1e-10 * np.max(np.abs(energy))
 
 
+@pytest.mark.slow
 def test_without_choosing_again_a_dead_point_ends_the_rollout_with_a_reason():
     run = mbd.simulate(
         FourBar(),
@@ -53,6 +54,7 @@ def test_without_choosing_again_a_dead_point_ends_the_rollout_with_a_reason():
     assert np.all(np.isfinite(run.kept.q))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("independent", [("crank",), ("rocker",)])
 def test_a_parallelogram_keeps_to_its_branch_through_the_change_points(independent):
     # Without weight the coupler only translates, so the inertia is constant, and a constant torque

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toys import Oscillator, Pendulum
+from toys import Oscillator, Pendulum, RubbingPendulum
 
 from mbdnode.control import linearize
 from mbdnode.mechanisms import CartPole, SinglePendulum
@@ -37,19 +37,6 @@ CONFIG = TrainingConfig(
     refinement=15,
     precision="float64",
 )
-
-
-class RubbingPendulum(AbstractMechanism):
-    """A pendulum of 1 m whose bearing rubs more when it turns slowly (Stribeck)."""
-
-    coordinates = (angle("theta"),)
-
-    def mass_matrix(self, q, mu):
-        return [1.0]
-
-    def force(self, t, q, v, u, mu):
-        friction = (0.3 + 0.6 * jnp.exp(-((v / 0.8) ** 2))) * jnp.tanh(v / 0.2)
-        return -9.81 * jnp.sin(q) - friction
 
 
 class SmoothPendulum(AbstractMechanism):

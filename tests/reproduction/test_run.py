@@ -83,6 +83,7 @@ def test_shuffling_changes_the_order_of_the_updates_and_nothing_else(name):
     assert np.array_equal(*(np.sort(order[order >= 0]) for order in orders))
 
 
+@pytest.mark.slow
 def test_refinement_sees_all_samples_at_once(spring):
     config = with_changes(configure("slider-crank", recipe="trained"), {"samples": "5"})
     data = training_data(get_case("slider-crank"), spring[2], config)

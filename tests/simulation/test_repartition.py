@@ -42,6 +42,7 @@ def free_arm(t, y):
 REACHING = {"shoulder": 0.2, "elbow": 0.8, "shoulder_dot": 0.0, "elbow_dot": -1.0}
 
 
+@pytest.mark.slow
 def test_elbow_that_stretches_passes_without_a_jump():
     t = np.linspace(0.0, 3.0, 301)
     run = simulate(Elbow(), t, REACHING, integrator="dopri8")

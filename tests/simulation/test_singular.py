@@ -181,6 +181,7 @@ def test_loaded_parallelogram_passes_with_its_energy():
         np.testing.assert_allclose(total, total[0], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_linkage_that_swings_back_within_a_singular_configuration_is_followed():
     # Released a thousandth above the horizontal, it comes to rest as far above the other side.
     t = np.linspace(0.0, 3.0, 401)
@@ -200,6 +201,7 @@ def equal_arms(t, y):
 EQUAL = {"l": 2.0, "r": 2.0}
 
 
+@pytest.mark.slow
 def test_slider_crank_with_equal_arms_passes_over_its_pivot():
     # With both arms upright over the pivot, the slider may go on, or stay and let both turn.
     level = {"theta1": 0.3, "theta2": -0.3, "theta1_dot": 1.0, "theta2_dot": -1.0}
@@ -216,6 +218,7 @@ def test_slider_crank_with_equal_arms_passes_over_its_pivot():
         np.testing.assert_allclose(run["x3"], 4 * np.cos(crank), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_slider_that_stays_over_the_pivot_stays_there():
     # The other branch: both arms turn together about the pivot, evenly.
     turned = {"theta1": 0.3, "theta2": 0.3 + np.pi, "theta1_dot": 1.0, "theta2_dot": 1.0}
@@ -281,6 +284,7 @@ def test_branches_that_come_close_without_crossing_are_not_mistaken_for_a_crossi
     assert {1e-8, -1e-8, 1e-6} <= set(ended)
 
 
+@pytest.mark.slow
 def test_apex_of_a_cone_is_not_passed():
     # Aimed at the apex of a cone, the motion has no one way on: the slightest miss turns it.
     gap = {"gap": 2.0}

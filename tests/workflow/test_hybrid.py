@@ -6,10 +6,10 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from toys import RubbingPendulum
 
 from mbdnode.identification import Identified
 from mbdnode.models import Library
-from mbdnode.multibody import AbstractMechanism, angle
 from mbdnode.recipes import TrainingConfig
 from mbdnode.simulation import simulate
 from mbdnode.trajectory import Dataset
@@ -26,19 +26,6 @@ TRAINING = TrainingConfig(
     refinement=10,
     precision="float64",
 )
-
-
-class RubbingPendulum(AbstractMechanism):
-    """A pendulum of 1 m whose bearing rubs more when it turns slowly (Stribeck)."""
-
-    coordinates = (angle("theta"),)
-
-    def mass_matrix(self, q, mu):
-        return [1.0]
-
-    def force(self, t, q, v, u, mu):
-        friction = (0.3 + 0.6 * jnp.exp(-((v / 0.8) ** 2))) * jnp.tanh(v / 0.2)
-        return -9.81 * jnp.sin(q) - friction
 
 
 @pytest.fixture(scope="module")

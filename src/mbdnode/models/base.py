@@ -65,6 +65,11 @@ _REFUSALS = {
 }
 
 
+def names_of(system: AbstractNamed) -> dict[str, Any]:
+    """The named quantities that a model has in common with its system, as arguments of it."""
+    return {name: getattr(system, name) for name in ("coordinates", "inputs", "parameters")}
+
+
 def check_capable(
     model: str, can: frozenset[Capability], system: AbstractNamed, *, driven: bool = False
 ) -> None:

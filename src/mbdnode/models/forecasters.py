@@ -22,14 +22,8 @@ from jaxtyping import Array, Float
 
 from mbdnode.config import check_types, from_dict
 from mbdnode.errors import UserError
-from mbdnode.models.base import AbstractModel, Capability, check_capable
-from mbdnode.models.network import (
-    Activation,
-    Initialization,
-    Network,
-    check_weights,
-    make_network,
-)
+from mbdnode.models.base import AbstractModel, Capability, check_capable, names_of
+from mbdnode.models.network import Network, NetworkConfig, check_weights
 from mbdnode.multibody import AbstractForecaster, AbstractNamed, Coordinate, Input, Parameter
 
 # How far, in standard deviations of the training data, a start may be from the learned one.
@@ -39,7 +33,7 @@ _SAME_STEP = 1e-6
 
 
 @dataclass(frozen=True)
-class FCNNConfig:
+class FCNNConfig(NetworkConfig):
     """The shape of an FCNN; the defaults are the paper's.
 
     **Arguments:**
@@ -48,18 +42,6 @@ class FCNNConfig:
     - `scaling`: time and states are shifted and scaled by the training range's own mean and
         spread.
     """
-
-    width: int = 256
-    hidden_layers: int = 2
-    activation: Activation = "tanh"
-    initialization: Initialization = "xavier"
-    scaling: bool = True
-
-    def __post_init__(self):
-        check_types(self)
-        for name in ("width", "hidden_layers"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} is {getattr(self, name)}; it must be at least 1.")
 
 
 class FCNN(AbstractModel, AbstractForecaster):
@@ -105,17 +87,14 @@ class FCNN(AbstractModel, AbstractForecaster):
         check_capable(cls.kind, cls.capabilities, system)
         config = from_dict(FCNNConfig, settings)
         states = 2 * len(system.coordinates)
-        sizes = (1, *[config.width] * config.hidden_layers, states)
         return cls(
-            make_network(sizes, config.activation, config.initialization, seed),
+            config.make(1, states, seed),
             jnp.zeros(1 + states),
             jnp.ones(1 + states),
             jnp.full(states, jnp.nan),
             system,
             config,
-            coordinates=system.coordinates,
-            inputs=system.inputs,
-            parameters=system.parameters,
+            **names_of(system),
         )
 
     def scaled_states(self, scaled_time: Float[Array, ""]) -> Float[Array, " states"]:
@@ -281,9 +260,7 @@ class LSTM(AbstractModel, AbstractForecaster):
             jnp.zeros(()),
             system,
             config,
-            coordinates=system.coordinates,
-            inputs=system.inputs,
-            parameters=system.parameters,
+            **names_of(system),
         )
 
     @property

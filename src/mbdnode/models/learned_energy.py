@@ -32,15 +32,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbdnode.config import check_types, from_dict
+from mbdnode.config import from_dict
 from mbdnode.errors import UserError
-from mbdnode.models.base import AbstractRateModel, Capability, check_capable
-from mbdnode.models.network import Activation, Initialization, Network, make_network
+from mbdnode.models.base import AbstractRateModel, Capability, check_capable, names_of
+from mbdnode.models.network import Activation, Network, NetworkConfig
 from mbdnode.multibody import AbstractMechanism, AbstractNamed, Coordinate, Input, Parameter
 
 
 @dataclass(frozen=True)
-class HNNConfig:
+class HNNConfig(NetworkConfig):
     """The shape of an HNN; the defaults are the paper's.
 
     **Arguments:**
@@ -49,18 +49,6 @@ class HNNConfig:
     - `scaling`: positions and momenta are shifted and scaled by the training range's own mean and
         spread, and the errors of the rates by their spread.
     """
-
-    width: int = 256
-    hidden_layers: int = 2
-    activation: Activation = "tanh"
-    initialization: Initialization = "xavier"
-    scaling: bool = True
-
-    def __post_init__(self):
-        check_types(self)
-        for name in ("width", "hidden_layers"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} is {getattr(self, name)}; it must be at least 1.")
 
 
 class HNN(AbstractRateModel):
@@ -103,18 +91,15 @@ class HNN(AbstractRateModel):
         check_capable(cls.kind, cls.capabilities, system)
         config = from_dict(HNNConfig, settings)
         count = len(system.coordinates)
-        sizes = (2 * count, *[config.width] * config.hidden_layers, 1)
         return cls(
-            make_network(sizes, config.activation, config.initialization, seed),
+            config.make(2 * count, 1, seed),
             jnp.zeros(2 * count),
             jnp.ones(2 * count),
             jnp.ones(()),
             system,
             config,
             tuple(range(count)),
-            coordinates=system.coordinates,
-            inputs=system.inputs,
-            parameters=system.parameters,
+            **names_of(system),
         )
 
     def hamiltonian(self, q: Float[Array, " n"], p: Float[Array, " n"]) -> Float[Array, ""]:
@@ -147,7 +132,7 @@ class HNN(AbstractRateModel):
 
 
 @dataclass(frozen=True)
-class LNNConfig:
+class LNNConfig(NetworkConfig):
     """The shape of an LNN; the defaults are the paper's.
 
     **Arguments:**
@@ -158,18 +143,11 @@ class LNNConfig:
     - `prior`: the weight of the fixed kinetic part; zero leaves the network alone.
     """
 
-    width: int = 256
-    hidden_layers: int = 2
     activation: Activation = "softplus"
-    initialization: Initialization = "xavier"
-    scaling: bool = True
     prior: float = 1.0
 
     def __post_init__(self):
-        check_types(self)
-        for name in ("width", "hidden_layers"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+        super().__post_init__()
         if not (np.isfinite(self.prior) and self.prior >= 0):
             raise UserError(f"prior is {self.prior}; it must be finite and not negative.")
 
@@ -218,17 +196,14 @@ class LNN(AbstractRateModel):
         check_capable(cls.kind, cls.capabilities, system)
         config = from_dict(LNNConfig, settings)
         count = len(system.coordinates)
-        sizes = (2 * count, *[config.width] * config.hidden_layers, 1)
         return cls(
-            make_network(sizes, config.activation, config.initialization, seed),
+            config.make(2 * count, 1, seed),
             jnp.zeros(2 * count),
             jnp.ones(2 * count),
             system,
             config,
             tuple(range(count)),
-            coordinates=system.coordinates,
-            inputs=system.inputs,
-            parameters=system.parameters,
+            **names_of(system),
         )
 
     def lagrangian(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, ""]:

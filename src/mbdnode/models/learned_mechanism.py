@@ -29,6 +29,7 @@ from mbdnode.models.base import (
     check_parameters,
     input_acceleration,
     minimal_coordinates,
+    names_of,
 )
 from mbdnode.models.basis import Basis, Joints, Scale, make_basis, make_joints
 from mbdnode.models.library import Forces
@@ -131,9 +132,7 @@ class LearnedMechanism(AbstractRateModel):
             system,
             replace(config, kept=kept),
             minimal,
-            coordinates=system.coordinates,
-            inputs=system.inputs,
-            parameters=system.parameters,
+            **names_of(system),
         )
 
     def without_zeros(self) -> "LearnedMechanism":

@@ -32,6 +32,7 @@ from mbdnode.models.base import (
     input_acceleration,
     input_force,
     minimal_coordinates,
+    names_of,
 )
 from mbdnode.models.basis import Basis, Scale, make_basis
 from mbdnode.multibody import (
@@ -159,9 +160,7 @@ class Library(AbstractRateModel):
             system,
             config,
             minimal,
-            coordinates=system.coordinates,
-            inputs=system.inputs,
-            parameters=system.parameters,
+            **names_of(system),
         )
 
     def states(self, z, s, u) -> Float[Array, " states"]:

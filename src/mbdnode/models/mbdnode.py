@@ -28,6 +28,7 @@ from mbdnode.models.base import (
     check_added,
     input_acceleration,
     minimal_coordinates,
+    names_of,
 )
 from mbdnode.models.hybrid import AbstractKnown, CorrectionOf, KnownMechanism, make_known
 from mbdnode.models.network import Activation, Initialization, Network, make_network
@@ -173,9 +174,7 @@ class MBDNODE(AbstractRateModel):
             system,
             config,
             minimal,
-            coordinates=system.coordinates,
-            inputs=system.inputs,
-            parameters=system.parameters,
+            **names_of(system),
         )
 
     @property

@@ -9,6 +9,7 @@ would bend at the same place, and the mass-spring comes out two hundred times wo
 """
 
 import itertools
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import equinox as eqx
@@ -17,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbdnode.config import check_types
 from mbdnode.errors import UserError, check_memory
 
 Activation = Literal["tanh", "relu", "softplus", "silu", "gelu", "sin", "sigmoid", "sigmoid,tanh"]
@@ -56,6 +58,36 @@ class Network(eqx.Module):
             x = ACTIVATIONS[next(turns)](weight @ x + bias)
         value = self.weights[-1] @ x + self.biases[-1]
         return value if self.beside is None else value + self.beside @ given
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The shape of a network and how it begins; the defaults are those of the paper's baselines.
+
+    **Arguments:**
+
+    - `width`, `hidden_layers`: of the layers between input and output.
+    - `activation`, `initialization`: by name.
+    - `scaling`: inputs and outputs are shifted and scaled by the mean and the standard deviation of
+        the training data.
+    """
+
+    width: int = 256
+    hidden_layers: int = 2
+    activation: Activation = "tanh"
+    initialization: Initialization = "xavier"
+    scaling: bool = True
+
+    def __post_init__(self):
+        check_types(self)
+        for name in ("width", "hidden_layers"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+
+    def make(self, count_in: int, count_out: int, seed: Any) -> Network:
+        """An untrained network of this shape."""
+        sizes = (count_in, *[self.width] * self.hidden_layers, count_out)
+        return make_network(sizes, self.activation, self.initialization, seed)
 
 
 def check_weights(count: int) -> None:
