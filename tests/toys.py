@@ -155,7 +155,7 @@ class FoldedChain(AbstractMechanism):
     """Four links of length 1 in a ring whose ends are `gap` apart, with 1 kg at the inner hinges.
 
     The angles are absolute. Closed to a rhombus, with `gap = 0`, it folds flat: there a branch on
-    which opposite links turn alike crosses one on which neighbours do. With `gap = 2` the links in
+    which opposite links turn alike crosses one on which neighbors do. With `gap = 2` the links in
     line are the apex of a cone.
     """
 

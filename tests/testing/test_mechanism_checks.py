@@ -54,7 +54,7 @@ class Rod(AbstractMechanism):
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_every_mechanism_of_the_catalogue_keeps_the_contract(name):
+def test_every_mechanism_of_the_catalog_keeps_the_contract(name):
     check_mechanism(MECHANISMS[name]())
 
 

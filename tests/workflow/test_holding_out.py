@@ -62,7 +62,7 @@ def test_held_out_file_among_the_logs_changes_not_one_bit(logs, tmp_path, capsys
     assert without["valid_prediction_time_is_capped"] is True
     said = capsys.readouterr().out
     assert "held-out error     NRMSE" in said
-    assert "s, as far as was measured; half of the predictions within 10 %" in said
+    assert "s, as far as was measured; median error within 10 %" in said
     assert "beyond the limit" not in said
 
 

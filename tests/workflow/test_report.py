@@ -121,9 +121,9 @@ def test_verdict_tells_the_error_by_column_and_the_valid_prediction_time():
     both = np.sqrt((0.05**2 + 0.3**2) / 2)
     assert verdict(pendulum_story()).startswith(
         f"On 2 held-out runs the NRMSE is 22 % (theta {both * deviation:.2g} rad, theta_dot 22 %; "
-        "run by run from 5 % to 30 %); the valid prediction time is 0.7 s (so long half of 24 "
-        "predictions err by at most 7.3 %). wild.csv: the error exceeds 10 % at t = 0 s, first in "
-        "theta"
+        "run by run from 5 % to 30 %); the valid prediction time is 0.7 s (until then the "
+        "median error of 24 predictions is within 7.3 %). wild.csv: the error exceeds 10 % at "
+        "t = 0 s, first in theta"
     )
 
 
@@ -131,7 +131,7 @@ def test_verdict_tells_the_error_by_column_and_the_valid_prediction_time():
     ("horizon", "words"),
     [
         (None, "the valid prediction time was not measured"),
-        (replace(HORIZON, valid_s=None), "there is no time ahead for which half of 24"),
+        (replace(HORIZON, valid_s=None), "there is no time ahead for which the median error of 24"),
         (replace(HORIZON, valid_s=2.0), "is 2 s, as far as was measured"),
     ],
 )
@@ -236,7 +236,7 @@ def test_horizon_is_drawn_in_per_cent_with_limit_and_valid_prediction_time():
     assert np.allclose(lines["saying that nothing moves"][:, 1], 90.0)
     assert np.allclose(lines["limit, 7.3 %"][:, 1], 7.3)
     assert np.allclose(lines["valid prediction time, 0.7 s"][:, 0], 0.7)
-    (band,) = [c for c in axes.collections if c.get_label() == "half of the predictions"]
+    (band,) = [c for c in axes.collections if c.get_label() == "interquartile range"]
     corners = band.get_paths()[0].vertices
     assert np.allclose([corners[:, 1].min(), corners[:, 1].max()], [0.5, 40.0])
     assert not any("valid" in label for label in lines_of(draw_invalid()))

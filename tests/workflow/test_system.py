@@ -34,7 +34,7 @@ points = [[0.0, 0.0], [-0.5, 0.0]]
 """
 
 
-def test_name_of_the_catalogue_is_found():
+def test_name_of_the_catalog_is_found():
     assert type(find_system("slider-crank")).__name__ == "SliderCrank"
 
 

@@ -184,7 +184,7 @@ def _judged(fitted) -> list[tuple[str, str]]:
     told = f"NRMSE {percent(scores.nrmse)} ({each})" if scores.nrmse is not None else each
     lines = [("held-out error", told)]
     if horizon is not None:
-        bar = f"half of the predictions within {percent(horizon.limit)} (angles 0.1 rad at most)"
+        bar = f"median error within {percent(horizon.limit)} (angles 0.1 rad at most)"
         lines.append(("valid prediction", f"{horizon}; {bar}"))
     for run in scores.runs:
         if run.where:

@@ -62,7 +62,7 @@ def new_table(console: Console, *headings: str, numbers: tuple[str, ...], foldin
 
 @contextmanager
 def training_progress(epochs: int) -> Iterator[Callable[[dict[str, Any], int], None]]:
-    """A function for `fit` to call after every epoch, form or chunk.
+    """A function for `fit` to call after every epoch, candidate or chunk.
 
     **Arguments:**
 
@@ -155,8 +155,9 @@ class _RunState:
     state: str = "waiting"
     where: str = ""
     note: str = ""
-    epoch: int = 0
-    epochs: int = 0
+    done: int = 0
+    total: int = 0
+    stage: str = "epoch"
     attempt: int = 1
     began: float | None = None
     ended: float | None = None
@@ -164,15 +165,15 @@ class _RunState:
     def hear(self, event: "RunEvent") -> None:
         now = time.monotonic()
         if event.state == "running" and (self.state != "running" or event.attempt != self.attempt):
-            self.began, self.epoch, self.epochs = now, 0, 0
+            self.began, self.done, self.total = now, 0, 0
         if event.state in ("finished", "failed"):
             self.ended = now
         if event.state == "finished":
-            self.epoch = self.epochs
+            self.done = self.total
         self.state, self.note, self.attempt = event.state, event.note, event.attempt
         self.where = event.where or self.where
-        if event.epochs:
-            self.epoch, self.epochs = event.epoch, event.epochs
+        if event.total:
+            self.done, self.total, self.stage = event.done, event.total, event.stage
 
     @property
     def seconds(self) -> float | None:
@@ -185,6 +186,10 @@ class _RunState:
         again = f", attempt {self.attempt}" if self.attempt > 1 else ""
         note = f": {self.note}" if self.note else ""
         return f"{self.state}{again}{note}"
+
+    @property
+    def progress(self) -> str:
+        return f"{self.stage} {self.done:,} of {self.total:,}" if self.total else ""
 
 
 @contextmanager
@@ -230,15 +235,14 @@ def _run_table(lines: dict[str, _RunState], height: int) -> Table:
         f"{states.count(state)} {state}" for state in ("finished", "failed", "running", "waiting")
     )
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), caption=counts)
-    for heading in ("run", "where", "state", "epochs", "seconds"):
-        number = heading in ("epochs", "seconds")
+    for heading in ("run", "where", "state", "progress", "seconds"):
+        number = heading == "seconds"
         table.add_column(heading, justify="right" if number else "left", no_wrap=True)
     rank = {"running": 0, "failed": 1, "waiting": 2, "finished": 3}
     ordered = sorted(lines.items(), key=lambda item: rank[item[1].state])
     for name, line in ordered[: max(height, 3)]:
-        epochs = f"{line.epoch:,} of {line.epochs:,}" if line.epochs else ""
         seconds = "" if line.seconds is None else f"{line.seconds:.0f}"
-        table.add_row(escape(name), line.where, escape(line.text), epochs, seconds)
+        table.add_row(escape(name), line.where, escape(line.text), line.progress, seconds)
     return table
 
 
@@ -256,8 +260,8 @@ def _run_lines(lines: dict[str, _RunState]) -> Callable[["RunEvent"], None]:
         done = sum(other.state in ("finished", "failed") for other in lines.values())
         count = f"[{done} of {len(lines)}]"
         seconds = f" after {line.seconds:.1f} s" if line.ended and line.seconds is not None else ""
-        epochs = "" if changed or not line.epochs else f", epoch {line.epoch:,} of {line.epochs:,}"
+        progress = "" if changed or not line.progress else f", {line.progress}"
         where = f" ({line.where})" if line.where else ""
-        typer.echo(f"{count} {event.run}: {line.text}{seconds}{epochs}{where}", err=True)
+        typer.echo(f"{count} {event.run}: {line.text}{seconds}{progress}{where}", err=True)
 
     return watch

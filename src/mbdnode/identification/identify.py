@@ -136,9 +136,10 @@ def identify(
     - `interpolation`: of the inputs in the simulation; the one that explains the data best if not
         given.
     - `seed`: of random features.
-    - `report`: called for every form that was tried and every further chunk that was taken, with
-        a row like that of an epoch, which has their number as its "epoch", the smallest error so
-        far as its "loss" and "form" or "chunk" as its "stage"; and how many there are at most.
+    - `report`: called for every candidate that was tried and every further chunk that was taken,
+        with a row like that of an epoch, which has their number as its "epoch", the smallest error
+        so far as its "loss" and "candidate" or "chunk" as its "stage"; and how many there are at
+        most.
 
     **Returns:**
 

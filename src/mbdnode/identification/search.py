@@ -64,7 +64,7 @@ _ACCURATE = 3e-4
 _NEARLY, _NEARLY_IN_NOISE = 3.0, 1.2
 _WHILE = 10
 
-# Called with what is being done ("form", "chunk"), how many are, of how many at most, and the
+# Called with what is being done ("candidate", "chunk"), how many are, of how many at most, and the
 # smallest error so far.
 Tell = Callable[[str, int, int, float], None]
 
@@ -194,7 +194,7 @@ def choose_law(
         model = candidate.fit(early)
         error = np.inf if model is None else validation_error(problem, model, split)
         attempts.append(Attempt(candidate, error, model))
-        say("form", len(attempts), most_candidates(problem))
+        say("candidate", len(attempts), most_candidates(problem))
         if error < enough or (noise.matters and contest.stalled(problem)):
             break
         if error < _INTEGRATORS_OWN and problem.integrator.order >= 4 and not noise.matters:

@@ -21,7 +21,7 @@ class Coordinate:
 
 
 def length(name: str) -> Coordinate:
-    """A coordinate measured in metres."""
+    """A coordinate measured in meters."""
     return Coordinate(name)
 
 

@@ -49,7 +49,8 @@ class RunEvent:
     - `run`: its name.
     - `state`: what it is doing now.
     - `where`: the process or worker that does it.
-    - `epoch`, `epochs`: done, and in all; zero as long as it is not known.
+    - `done`, `total`: how far it is; zero as long as that is not known.
+    - `stage`: what is counted: "epoch" of a network, "candidate" of a law.
     - `attempt`: above 1 for a run whose worker died.
     - `note`: the reason, for one that failed.
     """
@@ -57,8 +58,9 @@ class RunEvent:
     run: str
     state: Literal["waiting", "running", "finished", "failed"]
     where: str = ""
-    epoch: int = 0
-    epochs: int = 0
+    done: int = 0
+    total: int = 0
+    stage: str = "epoch"
     attempt: int = 1
     note: str = ""
 
@@ -92,14 +94,20 @@ def run_here(runs: Sequence[PlannedRun], folder: Path, watch: Watch) -> dict[str
     return rows
 
 
+def _progress(row: Mapping[str, Any], total: int) -> dict[str, Any]:
+    """How far a run is, by a row of its history."""
+    stage = row.get("stage", "epoch")
+    return {"done": int(row["epoch"]) + 1, "total": total, "stage": stage}
+
+
 def _run_one_here(
     run: PlannedRun, folder: Path, where: str, watch: Watch, interrupt: Interrupt
 ) -> Row:
     told = False
 
-    def report(row: Mapping[str, Any], epochs: int) -> None:
+    def report(row: Mapping[str, Any], total: int) -> None:
         nonlocal told
-        watch(RunEvent(run.name, "running", where, int(row["epoch"]) + 1, epochs))
+        watch(RunEvent(run.name, "running", where, **_progress(row, total)))
         if interrupt.requested and not told:
             # Ctrl-C came before training began, which has to hear of it too in order to stop.
             told = True
@@ -270,18 +278,12 @@ class _Campaign:
         name = message["run"]
         if name not in self.pending:
             return
-        if message["epoch"] == 0:
+        progress = {name: message[name] for name in ("done", "total", "stage")}
+        if message["done"] == 0:
             self.attempts[name] += 1
         self.workers[name], self.places[name] = message["address"], message["where"]
         self.watch(
-            RunEvent(
-                name,
-                "running",
-                message["where"],
-                message["epoch"],
-                message["epochs"],
-                self.attempts[name],
-            )
+            RunEvent(name, "running", message["where"], **progress, attempt=self.attempts[name])
         )
 
     def _take(self, run: PlannedRun, future: "Future") -> Row:
@@ -354,18 +356,19 @@ def run_elsewhere(name: str, values: Mapping[str, Any], topic: str) -> dict[str,
         "run": name,
         "address": address,
         "where": f"{address.removeprefix('tcp://')} (pid {os.getpid()})",
-        "epoch": 0,
-        "epochs": 0,
+        "done": 0,
+        "total": 0,
+        "stage": "epoch",
     }
 
-    def report(row: Mapping[str, Any], epochs: int) -> None:
+    def report(row: Mapping[str, Any], total: int) -> None:
         nonlocal told
         task = worker.state.tasks.get(key)
         if task is None or task.state == "cancelled":
             raise InterruptedError("Nobody waits for this run any more.")
         if time.monotonic() - told >= _LOOK_S:
             told = time.monotonic()
-            worker.log_event(topic, {**message, "epoch": int(row["epoch"]) + 1, "epochs": epochs})
+            worker.log_event(topic, {**message, **_progress(row, total)})
 
     worker.log_event(topic, message)
     with tempfile.TemporaryDirectory(prefix="run-", dir=worker.local_directory) as place:

@@ -94,16 +94,8 @@ def passage_end(
     s: Float[Array, " ns"],
     mu: Params,
 ) -> Arrival:
-    """The end of a step near a singular configuration, given its independent part.
-
-    **Arguments:**
-
-    - `system`, `partition`, `step`, `mu`: as in `passage_step`.
-    - `z`, `s`: the independent positions and velocities at the end of the step.
-
-    **Returns:**
-
-    As `passage_step`.
+    """What `regular_end` is for a regular step, with the same arguments, near a singular
+    configuration.
     """
     y = step.independent(partition)
     change = jnp.concatenate([z, s]) - y

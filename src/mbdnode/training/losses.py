@@ -40,7 +40,7 @@ from mbdnode.trajectory import Dataset
 
 
 class Windows(eqx.Module):
-    """Pieces of trajectories, stacked; a single window has the same arrays without `n`."""
+    """Segments of trajectories, stacked; a single window has the same arrays without `n`."""
 
     t: Float[Array, "*n steps"]
     # The steps' lengths, taken before times are rounded to float32.
@@ -61,7 +61,7 @@ def cut(system: AbstractSystem, data: Dataset, window: int | None) -> Windows:
 
     - `system`: whose parameters complete those of the runs.
     - `data`: the trajectories.
-    - `window`: steps in each piece; None for whole trajectories.
+    - `window`: steps in each segment; None for whole trajectories.
 
     **Returns:**
 
@@ -80,11 +80,11 @@ def cut(system: AbstractSystem, data: Dataset, window: int | None) -> Windows:
             f"The window is {steps} steps, but the shortest trajectory has {shortest}. Shorten the "
             "window or leave that trajectory out."
         )
-    pieces = [
+    segments = [
         _pieces(system, run, values, steps)
         for run, values in zip(data.trajectories, data.parameters, strict=True)
     ]
-    joined = jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *pieces)
+    joined = jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *segments)
     return Windows(**joined)
 
 

@@ -81,17 +81,17 @@ def rows_of(
     `Rows`, in order of run and time.
     """
     index = np.array(minimal)
-    pieces = []
+    segments = []
     for run, values in zip(data.trajectories, data.parameters, strict=True):
         mu = {p.name: np.asarray(values.get(p.name, p.default)) for p in system.parameters}
         if run.t.ndim == 2 and (run.t.shape[1] == 2 or not accelerations):
-            pieces.append(_steps_of_a_batch(index, run, mu))
+            segments.append(_steps_of_a_batch(index, run, mu))
         else:
-            pieces += [
+            segments += [
                 _run_of_steps(index, one, {k: own.get(k, x) for k, x in mu.items()}, accelerations)
                 for one, own in single_trajectories(Dataset(run, values))
             ]
-    return Rows(*jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *pieces))
+    return Rows(*jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *segments))
 
 
 def _run_of_steps(index: np.ndarray, run: Trajectory, mu: dict, accelerations: bool) -> tuple:
@@ -174,10 +174,10 @@ def filled_up(rows: Rows, count: int) -> Rows:
     return jax.tree.map(jnp.asarray, padded)
 
 
-def side_by_side(pieces: list[Rows]) -> Rows:
-    """Pieces of any length, filled up to the longest, with a leading axis."""
-    longest = max(len(piece) for piece in pieces)
-    even = [filled_up(piece, longest) for piece in pieces]
+def side_by_side(segments: list[Rows]) -> Rows:
+    """Segments of any length, filled up to the longest, with a leading axis."""
+    longest = max(len(segment) for segment in segments)
+    even = [filled_up(segment, longest) for segment in segments]
     return jax.tree.map(lambda *x: jnp.asarray(np.stack([np.asarray(y) for y in x])), *even)
 
 

@@ -178,7 +178,7 @@ def _errors_of(model, part, config: TrainingConfig, seed, report, interrupt) -> 
 
 
 def _rollouts(model: Any, training: Dataset, held: Dataset) -> tuple[Windows, Units]:
-    """What was held back in pieces of equal length, and the spread of the training data."""
+    """What was held back in segments of equal length, and the spread of the training data."""
     steps = min(len(run) - 1 for run in held.trajectories)
     known = cut(model, training, 1)
     return cut(model, held, steps), (mean_and_spread(known.q)[1], mean_and_spread(known.v)[1])

@@ -71,11 +71,17 @@ def draw_horizon(horizon: Horizon) -> Figure:
         for values in (horizon.low, horizon.middle, horizon.high, horizon.persistence)
     )
     axes.fill_between(
-        ahead, low, high, color=FOUND, alpha=0.18, linewidth=0, label="half of the predictions"
+        ahead,
+        low,
+        high,
+        color=FOUND,
+        alpha=0.18,
+        linewidth=0,
+        label="interquartile range",
     )
     axes.plot(ahead, middle, color=FOUND, linewidth=1.8, label="median")
     axes.plot(ahead, still, ":", color=MUTED, linewidth=1.6, label="saying that nothing moves")
-    axes.axhline(100.0, color=MUTED, linewidth=0.8, label="saying the mean")
+    axes.axhline(100.0, color=MUTED, linewidth=0.8, label="predicting the mean")
     limit = f"limit, {percent(horizon.limit)}"
     axes.axhline(100 * horizon.limit, color=BEYOND, linewidth=1.0, linestyle="--", label=limit)
     if horizon.valid_s is not None:

@@ -93,7 +93,9 @@ def _columns(scores: Scores) -> str:
 def _reach(horizon: Horizon | None) -> str:
     if horizon is None:
         return "the valid prediction time was not measured"
-    bar = f"half of {horizon.predictions} predictions err by at most {percent(horizon.limit)}"
+    bar = (
+        f"the median error of {horizon.predictions} predictions is within {percent(horizon.limit)}"
+    )
     if horizon.valid_s is None:
         return f"there is no time ahead for which {bar}"
-    return f"the valid prediction time is {horizon} (so long {bar})"
+    return f"the valid prediction time is {horizon} (until then {bar})"

@@ -108,7 +108,7 @@ def test_a_parallelogram_keeps_to_its_branch_through_the_change_points(parallelo
     assert float(run.position_residual.max()) <= 1e-14
 
 
-def test_the_slider_crank_of_the_file_is_that_of_the_catalogue():
+def test_the_slider_crank_of_the_file_is_that_of_the_catalog():
     ours, theirs = read_mechanism(EXAMPLES / "slider_crank.toml"), SliderCrank()
     assert ours.coordinates == theirs.coordinates
     assert ours.inputs == theirs.inputs

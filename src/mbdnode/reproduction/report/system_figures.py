@@ -117,7 +117,7 @@ _DOWN = -np.pi / 2
 
 
 @dataclass(frozen=True)
-class Labelled:
+class Labeled:
     """A pose that shows the parts well, and the marks in it.
 
     **Arguments:**
@@ -219,14 +219,14 @@ def _masses(count: int, damped: bool) -> Callable[[np.ndarray, Parameters], list
     return marks
 
 
-LABELED: dict[type[AbstractMechanism], Labelled] = {
-    SingleMassSpring: Labelled({}, _masses(1, damped=False)),
-    SingleMassSpringDamper: Labelled({}, _masses(1, damped=True)),
-    TripleMassSpringDamper: Labelled({}, _masses(3, damped=True)),
-    SinglePendulum: Labelled({"theta": 0.65}, _single_pendulum),
-    DoublePendulum: Labelled({"theta1": 0.5, "theta2": 1.05}, _double_pendulum),
-    CartPole: Labelled({"theta": 0.5, "x": 0.0}, _cart_pole),
-    SliderCrank: Labelled({"theta1": 1.0}, _slider_crank),
+LABELED: dict[type[AbstractMechanism], Labeled] = {
+    SingleMassSpring: Labeled({}, _masses(1, damped=False)),
+    SingleMassSpringDamper: Labeled({}, _masses(1, damped=True)),
+    TripleMassSpringDamper: Labeled({}, _masses(3, damped=True)),
+    SinglePendulum: Labeled({"theta": 0.65}, _single_pendulum),
+    DoublePendulum: Labeled({"theta1": 0.5, "theta2": 1.05}, _double_pendulum),
+    CartPole: Labeled({"theta": 0.5, "x": 0.0}, _cart_pole),
+    SliderCrank: Labeled({"theta1": 1.0}, _slider_crank),
 }
 
 

@@ -88,8 +88,8 @@ def prepare_rates(
     refuse_drive(model, data)
     runs = single_runs(data)
     _refuse_dissipation(model, runs)
-    pieces = [_rates(model, *run) for run in runs]
-    rates = jax.tree.map(lambda *x: jnp.concatenate(x), *pieces)
+    parts = [_rates(model, *run) for run in runs]
+    rates = jax.tree.map(lambda *x: jnp.concatenate(x), *parts)
     count = rates.q.shape[1]
     q_unit, p_unit = jnp.ones(count), jnp.ones(count)
     if model.settings.scaling:
