@@ -6,7 +6,8 @@ with strict promotion, so there are no exceptions to it.
 
 Most of the time goes into compiling programs that run for milliseconds, so XLA is asked for less
 optimization, as in JAX's own tests: a quarter of the time is saved. The processes that tests start
-inherit that. `make test-all` sets the variable to 0, and compiles as users do.
+inherit that. `make test-all` sets the variable to 0, and compiles as users do. What one process has
+compiled the others take from a folder beside the tests, not from the user's.
 """
 
 import gc
@@ -17,6 +18,7 @@ import sys
 from pathlib import Path
 
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+os.environ.setdefault("MBDNODE_CACHE", str(Path(__file__).parents[1] / ".pytest_cache" / "mbdnode"))
 
 import jax
 import jaxtyping

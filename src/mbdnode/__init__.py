@@ -63,9 +63,15 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Arrays that a user makes between `import mbdnode` and the first use must be float64 already.
+# Arrays that a user makes between `import mbdnode` and the first use must be float64 already, and
+# JAX makes its thread pool, whose size matters (mbdnode.numerics), at its first computation.
+_THREADS = os.environ.get("PJRT_NPROC")
+if _THREADS is None and (os.cpu_count() or 1) < 16:
+    os.environ["PJRT_NPROC"] = "16"
 if "jax" in sys.modules:
-    sys.modules["jax"].config.update("jax_enable_x64", True)
+    from mbdnode.numerics import warn_of_few_threads
+
+    warn_of_few_threads(_THREADS)
 else:
     os.environ.setdefault("JAX_ENABLE_X64", "true")
 

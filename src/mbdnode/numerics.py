@@ -3,17 +3,31 @@
 Float64: constraint residuals of 1e-12 cannot be written in float32, and JAX computes in float32
 unless told otherwise before its first array.
 
-In the calling thread: on a machine with few cores a computation that is dispatched to XLA's pool
-can take the thread that its own parts (batches of small linear solves) are waiting for, and then
-it never ends. Run by the caller it leaves the pool to its parts.
+A pool of at least 16 threads, asked for when the package is imported: a batch of small linear
+solves is cut into parts for XLA's thread pool, and whoever waits for the parts holds a thread of
+it. On a machine with few cores all of them come to wait, and the computation never ends (jaxlib
+0.10). Sixteen threads on two cores cost nothing that can be measured.
+
+Compiled programs kept in a folder from one process to the next, since people wait for compilation
+far longer than for the numbers. An existing setting of JAX wins.
 """
+
+import contextlib
+import hashlib
+import os
+import platform
+import sys
+import warnings
+from pathlib import Path
 
 import jax
 
 from mbdnode.errors import UserError
 
+# What is kept at most; the programs of one case are about half a megabyte.
+CACHE_BYTES = 1_000_000_000
+
 jax.config.update("jax_enable_x64", True)
-jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
 def check_precision() -> None:
@@ -24,3 +38,98 @@ def check_precision() -> None:
             "1e-12 could not be told from 1e-7. Leave it on, as `import mbdnode` sets it; networks "
             "are trained in float32 by TrainingConfig(precision='float32')."
         )
+
+
+def warn_of_few_threads(asked: str | None) -> None:
+    """Say that large batches may hang, if JAX made its thread pool before we could ask for more.
+
+    **Arguments:**
+
+    - `asked`: the value of `PJRT_NPROC` when the package was imported.
+    """
+    bridge = sys.modules.get("jax._src.xla_bridge")  # JAX has no public name for it.
+    started = getattr(bridge, "backends_are_initialized", lambda: False)()
+    threads = int(asked) if asked and asked.isdigit() else os.cpu_count() or 1
+    if started and threads < 16:
+        warnings.warn(
+            f"JAX computed before `import mbdnode`, with a pool of {threads} threads; a batch of "
+            "thousands of constrained mechanisms can wait for ever on fewer than 16. Import "
+            "mbdnode before the first computation, or set PJRT_NPROC=16.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+def cache_folder(setting: str | None, home: str | None) -> Path | None:
+    """Where compiled programs are kept; None if they are not.
+
+    A folder for each kind of processor: a home is often shared by several, and a program that was
+    compiled for one may not run on another.
+
+    **Arguments:**
+
+    - `setting`: of `MBDNODE_CACHE`: a folder, "off", or None for the user's cache folder.
+    - `home`: that cache folder's parent, of `XDG_CACHE_HOME`; None for `~/.cache`.
+    """
+    if setting is not None and setting.lower() in ("", "0", "off", "false", "no"):
+        return None
+    try:
+        if setting is not None:
+            root = Path(setting).expanduser()
+        else:
+            root = (Path(home) if home else Path.home() / ".cache") / "mbdnode"
+        folder = root / "programs" / _processor()
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # No home, no permission, no space: compile anew, as before.
+        return None
+    return folder if os.access(folder, os.W_OK | os.X_OK) else None
+
+
+def _processor() -> str:
+    """A name for what this processor can do."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        features = next((x for x in lines if x.startswith(("flags", "Features"))), "")
+    except OSError:
+        features = platform.processor()
+    what = f"{platform.machine()} {features}"
+    return f"{platform.machine()}-{hashlib.sha256(what.encode()).hexdigest()[:12]}"
+
+
+def shrink_cache(folder: Path, most: int = CACHE_BYTES) -> None:
+    """Remove the programs that were not used for longest until the rest fits.
+
+    Other processes may read, write and shrink the same folder: a file that has gone is no error.
+    """
+    found = []
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder):
+            with contextlib.suppress(OSError):
+                facts = entry.stat()
+                found.append((max(facts.st_atime, facts.st_mtime), facts.st_size, entry.path))
+    size = sum(each for _, each, _ in found)
+    for _, each, path in sorted(found):
+        if size <= most:
+            return
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        size -= each
+
+
+def _keep_programs() -> None:
+    settings = jax.config.values
+    wanted = settings["jax_enable_compilation_cache"]
+    if not wanted or settings["jax_compilation_cache_dir"] is not None:
+        return
+    folder = cache_folder(os.environ.get("MBDNODE_CACHE"), os.environ.get("XDG_CACHE_HOME"))
+    if folder is None:
+        return
+    shrink_cache(folder)
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    # Hundreds of tiny programs take as long as a large one.
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    # A program that cannot be read or kept is compiled, which is all that the user need know.
+    warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation")
+
+
+_keep_programs()

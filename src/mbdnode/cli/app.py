@@ -64,8 +64,17 @@ def _root(
             "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
+    no_cache: Annotated[
+        bool,
+        typer.Option(
+            "--no-cache",
+            help="Compile everything anew. Else compiled programs are kept in $MBDNODE_CACHE, by "
+            "default the user's cache folder.",
+        ),
+    ] = False,
 ) -> None:
-    pass
+    if no_cache:
+        os.environ["MBDNODE_CACHE"] = "off"
 
 
 # As in sysexits.h: an internal error of the software.

@@ -42,8 +42,7 @@ from mbdnode.naming import unknown_name
 from mbdnode.simulation import simulate
 from mbdnode.trajectory import Dataset, Samples, State
 
-# XLA spreads a larger batch of small solves over its pool, and on two cores such a batch inside a
-# loop has been seen to deadlock. A thousand at once is as fast.
+# More at once would only take memory: a thousand keep every core busy.
 BLOCK = 1_024
 _PATH_STEPS = 64
 # Anchors, and samples that are followed, come in blocks of this many.
