@@ -57,3 +57,15 @@ def short_number(value: float) -> str:
 def plural(count: int, what: str) -> str:
     """A number of things: "1 run", "1,204 rows"."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def percent(share: float) -> str:
+    """A fraction as percent, in two digits: "0.52 %", "13 %"."""
+    value = 100 * share
+    if not math.isfinite(value):
+        return "-"
+    if value == 0:
+        return "0 %"
+    if not 0.01 <= abs(value) < 1e5:
+        return f"{as_printed(value)} %"
+    return f"{value:.0f} %" if abs(value) >= 10 else f"{value:.2g} %"

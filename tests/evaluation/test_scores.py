@@ -4,8 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbdnode.evaluation import HeldOut, percent, score
+from mbdnode.evaluation import HeldOut, score
 from mbdnode.evaluation.scores import rows_before
+from mbdnode.formatting import percent
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.multibody import Coordinate, angle
 from mbdnode.nrmse import LIMIT, column_scales, nrmse_of, row_errors

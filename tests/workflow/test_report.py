@@ -233,7 +233,7 @@ def test_horizon_is_drawn_in_per_cent_with_limit_and_valid_prediction_time():
     (axes,) = draw_horizon(HORIZON).axes
     lines = lines_of(axes)
     assert np.allclose(lines["median"], np.stack([AHEAD, 10 * AHEAD], axis=1))
-    assert np.allclose(lines["saying that nothing moves"][:, 1], 90.0)
+    assert np.allclose(lines["predicting no motion"][:, 1], 90.0)
     assert np.allclose(lines["limit, 7.3 %"][:, 1], 7.3)
     assert np.allclose(lines["valid prediction time, 0.7 s"][:, 0], 0.7)
     (band,) = [c for c in axes.collections if c.get_label() == "interquartile range"]

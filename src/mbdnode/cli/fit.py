@@ -175,7 +175,7 @@ def _finder(mechanism: str):
 
 def _judged(fitted) -> list[tuple[str, str]]:
     """How well held-out runs are predicted, and the valid prediction time."""
-    from mbdnode.evaluation import percent
+    from mbdnode.formatting import percent
 
     scores, horizon = fitted.scores, fitted.horizon
     if not scores.runs:

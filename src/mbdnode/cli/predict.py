@@ -128,7 +128,7 @@ def _check_request(
 def _lines(run, scores) -> list[tuple[str, str]]:
     import numpy as np
 
-    from mbdnode.evaluation import percent
+    from mbdnode.formatting import percent
 
     outside = np.asarray(run.outside)[: len(run.kept)]
     first = float(run.t[int(np.argmax(outside))]) if outside.any() else None

@@ -37,7 +37,7 @@ class Horizon:
     - `ahead_s`: the times ahead.
     - `low`, `middle`, `high`: quartiles of the error over the predictions that are so long; one is
         as bad as predicting the mean.
-    - `persistence`: the median error of saying that nothing moves.
+    - `persistence`: the median error of predicting no motion.
     - `valid_s`: until when the middle stays within `limit`; None if it never does.
     - `limit`: the largest error of a valid prediction.
     - `predictions`: how many there were.

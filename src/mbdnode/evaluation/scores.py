@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from mbdnode.data.signal import noise_level
-from mbdnode.formatting import as_printed
+from mbdnode.formatting import percent
 from mbdnode.identification import estimate_states
 from mbdnode.models import AbstractModel
 from mbdnode.multibody import AbstractSystem, Coordinate
@@ -406,15 +406,3 @@ def predicted_rows(prediction: Trajectory) -> int:
     states = np.concatenate([np.asarray(prediction.q), np.asarray(prediction.v)], axis=1)
     bad = np.flatnonzero(~np.all(np.isfinite(states), axis=1))
     return int(bad[0]) if bad.size else len(states)
-
-
-def percent(share: float) -> str:
-    """A fraction as percent, in two digits: "0.52 %", "13 %"."""
-    value = 100 * share
-    if not math.isfinite(value):
-        return "-"
-    if value == 0:
-        return "0 %"
-    if not 0.01 <= abs(value) < 1e5:
-        return f"{as_printed(value)} %"
-    return f"{value:.0f} %" if abs(value) >= 10 else f"{value:.2g} %"

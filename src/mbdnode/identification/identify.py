@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from mbdnode.data import AbstractStream
 from mbdnode.errors import UserError
+from mbdnode.formatting import percent
 from mbdnode.identification.parameters import identify_parameters
 from mbdnode.identification.search import Choice, SegmentError, Tell, choose_law
 from mbdnode.integrators import get_integrator
@@ -246,7 +247,7 @@ def describe_segments(segments: tuple[SegmentError, ...]) -> str:
     A part of a sentence.
     """
     longest, last = segments[0], segments[-1]
-    told = f"validation NRMSE {longest.error:.1e}"
+    told = f"validation NRMSE {percent(longest.error)}"
     if longest.seconds:
         told += f" over {longest.seconds:.3g} s"
     if longest.good:

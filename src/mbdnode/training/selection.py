@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
+from mbdnode.formatting import percent
 from mbdnode.recipes import TrainingConfig
 from mbdnode.training.checkpoint import noted_interrupts
 from mbdnode.training.data import cast
@@ -57,9 +58,9 @@ class Choice:
 
     def describe(self, names: Sequence[str]) -> str:
         """What was chosen, as a part of a sentence."""
-        told = [f"{name} {error:.1e}" for name, error in zip(names, self.errors, strict=True)]
+        told = [f"{name} {percent(error)}" for name, error in zip(names, self.errors, strict=True)]
         if len(told) == 1:
-            return f"validation NRMSE {self.errors[0]:.1e}"
+            return f"validation NRMSE {percent(self.errors[0])}"
         return f"chose {names[self.candidate]} by validation NRMSE ({', '.join(told)})"
 
 

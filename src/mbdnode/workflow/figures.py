@@ -17,8 +17,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from mbdnode.evaluation import HeldOut, Horizon, energy, percent
+from mbdnode.evaluation import HeldOut, Horizon, energy
 from mbdnode.evaluation.scores import predicted_rows
+from mbdnode.formatting import percent
 from mbdnode.multibody import AbstractMechanism, AbstractSystem, resolve_parameters
 from mbdnode.report import panels
 from mbdnode.report.style import COLORS, MUTED, new_figure, styled, symbol
@@ -80,7 +81,7 @@ def draw_horizon(horizon: Horizon) -> Figure:
         label="interquartile range",
     )
     axes.plot(ahead, middle, color=FOUND, linewidth=1.8, label="median")
-    axes.plot(ahead, still, ":", color=MUTED, linewidth=1.6, label="saying that nothing moves")
+    axes.plot(ahead, still, ":", color=MUTED, linewidth=1.6, label="predicting no motion")
     axes.axhline(100.0, color=MUTED, linewidth=0.8, label="predicting the mean")
     limit = f"limit, {percent(horizon.limit)}"
     axes.axhline(100 * horizon.limit, color=BEYOND, linewidth=1.0, linestyle="--", label=limit)

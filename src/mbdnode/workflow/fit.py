@@ -17,12 +17,12 @@ from mbdnode.evaluation import (
     Scores,
     hold_out_runs,
     measure_horizon,
-    percent,
     predict_runs,
     score,
     separate_files,
     split,
 )
+from mbdnode.formatting import percent
 from mbdnode.identification import Identified, learn
 from mbdnode.multibody import AbstractSystem
 from mbdnode.recipes import IdentificationConfig, TrainingConfig, training_config

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from mbdnode.evaluation import percent, predict_runs, score
+from mbdnode.evaluation import predict_runs, score
+from mbdnode.formatting import percent
 from mbdnode.identification import Identified
 from mbdnode.models import MBDNODE
 from mbdnode.recipes import TrainingConfig

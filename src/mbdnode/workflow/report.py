@@ -16,9 +16,9 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from mbdnode.data.files import replace_file
-from mbdnode.evaluation import HeldOut, RunScore, percent
+from mbdnode.evaluation import HeldOut, RunScore
 from mbdnode.evaluation.scores import predicted_rows
-from mbdnode.formatting import as_printed, seconds_text
+from mbdnode.formatting import as_printed, percent, seconds_text
 from mbdnode.multibody import AbstractMechanism, constraint_counts, resolve_parameters
 from mbdnode.report import animation
 from mbdnode.report.drawings import find_drawing

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mbdnode.evaluation import HeldOut, Horizon, Scores, percent
+from mbdnode.evaluation import HeldOut, Horizon, Scores
+from mbdnode.formatting import percent
 from mbdnode.multibody import AbstractSystem
 from mbdnode.trajectory import Trajectory
 
