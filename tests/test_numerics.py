@@ -121,7 +121,9 @@ WHERE = "import mbdnode.numerics, jax; print(jax.config.values['jax_compilation_
 def test_programs_are_kept_where_they_are_wanted(tmp_path):
     ours = in_a_new_process(WHERE, {"MBDNODE_CACHE": str(tmp_path / "own")}).stdout.strip()
     assert ours.startswith(str(tmp_path / "own" / "programs"))
-    assert cache_folder(None, str(tmp_path)).is_relative_to(tmp_path / "mbdnode" / "programs")
+    folder = cache_folder(None, str(tmp_path))
+    assert folder is not None
+    assert folder.is_relative_to(tmp_path / "mbdnode" / "programs")
     for word in ("off", "0", "", "no"):
         assert cache_folder(word, str(tmp_path)) is None
     chosen = in_a_new_process(WHERE, {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "jax")}).stdout
