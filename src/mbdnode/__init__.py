@@ -3,10 +3,11 @@
 Names are loaded when first used, so that `import mbdnode` and the command line start at once.
 """
 
-import importlib
 import os
 import sys
 from typing import TYPE_CHECKING
+
+from mbdnode.lazy import lazy_names
 
 if TYPE_CHECKING:
     from mbdnode import integrators, mechanisms, reproduction, testing, workflow
@@ -75,66 +76,6 @@ if "jax" in sys.modules:
 else:
     os.environ.setdefault("JAX_ENABLE_X64", "true")
 
-_HOMES = {
-    "AbstractMechanism": "mbdnode.multibody",
-    "AccelerationFunction": "mbdnode.multibody",
-    "angle": "mbdnode.multibody",
-    "closed_loop": "mbdnode.control",
-    "consistent_state": "mbdnode.multibody",
-    "Coordinate": "mbdnode.multibody",
-    "Dataset": "mbdnode.trajectory",
-    "discretize": "mbdnode.control",
-    "Domain": "mbdnode.simulation",
-    "energy": "mbdnode.evaluation",
-    "Ensemble": "mbdnode.models",
-    "estimate_state": "mbdnode.identification",
-    "evaluate": "mbdnode.evaluation",
-    "FCNN": "mbdnode.models",
-    "Fit": "mbdnode.training",
-    "fit": "mbdnode.training",
-    "fit_ensemble": "mbdnode.training",
-    "HNN": "mbdnode.models",
-    "IdentificationConfig": "mbdnode.recipes",
-    "Identified": "mbdnode.identification",
-    "IdentifiedParameters": "mbdnode.identification",
-    "identify": "mbdnode.identification",
-    "Input": "mbdnode.multibody",
-    "jacobian_error": "mbdnode.control",
-    "LearnedMechanism": "mbdnode.models",
-    "length": "mbdnode.multibody",
-    "Library": "mbdnode.models",
-    "Limits": "mbdnode.control",
-    "linearize": "mbdnode.control",
-    "LNN": "mbdnode.models",
-    "load": "mbdnode.models",
-    "LogStream": "mbdnode.data.logs",
-    "LSTM": "mbdnode.models",
-    "MBDNODE": "mbdnode.models",
-    "MPC": "mbdnode.control",
-    "nonnegative": "mbdnode.multibody",
-    "Parameter": "mbdnode.multibody",
-    "positive": "mbdnode.multibody",
-    "QuadraticCost": "mbdnode.control",
-    "reactions": "mbdnode.evaluation",
-    "read": "mbdnode.data.logs",
-    "read_mechanism": "mbdnode.mechanisms.planar",
-    "Recipe": "mbdnode.recipes",
-    "RECIPES": "mbdnode.recipes",
-    "sample_accelerations": "mbdnode.data",
-    "save": "mbdnode.models",
-    "simulate": "mbdnode.simulation",
-    "State": "mbdnode.trajectory",
-    "Status": "mbdnode.status",
-    "StepStream": "mbdnode.data",
-    "training_domain": "mbdnode.simulation",
-    "TrainingConfig": "mbdnode.recipes",
-    "Trajectory": "mbdnode.trajectory",
-    "Unknown": "mbdnode.identification",
-    "UserError": "mbdnode.errors",
-    "write": "mbdnode.data",
-}
-_ROOMS = ("integrators", "mechanisms", "reproduction", "testing", "workflow")
-
 __all__ = [
     "FCNN",
     "HNN",
@@ -200,12 +141,72 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str):
-    if name in _ROOMS:
-        return importlib.import_module(f"mbdnode.{name}")
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'mbdnode' has no attribute {name!r}")
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "AbstractMechanism": "multibody",
+        "AccelerationFunction": "multibody",
+        "angle": "multibody",
+        "closed_loop": "control",
+        "consistent_state": "multibody",
+        "Coordinate": "multibody",
+        "Dataset": "trajectory",
+        "discretize": "control",
+        "Domain": "simulation",
+        "energy": "evaluation",
+        "Ensemble": "models",
+        "estimate_state": "identification",
+        "evaluate": "evaluation",
+        "FCNN": "models",
+        "Fit": "training",
+        "fit": "training",
+        "fit_ensemble": "training",
+        "HNN": "models",
+        "IdentificationConfig": "recipes",
+        "Identified": "identification",
+        "IdentifiedParameters": "identification",
+        "identify": "identification",
+        "Input": "multibody",
+        "jacobian_error": "control",
+        "LearnedMechanism": "models",
+        "length": "multibody",
+        "Library": "models",
+        "Limits": "control",
+        "linearize": "control",
+        "LNN": "models",
+        "load": "models",
+        "LogStream": "data.logs",
+        "LSTM": "models",
+        "MBDNODE": "models",
+        "MPC": "control",
+        "nonnegative": "multibody",
+        "Parameter": "multibody",
+        "positive": "multibody",
+        "QuadraticCost": "control",
+        "reactions": "evaluation",
+        "read": "data.logs",
+        "read_mechanism": "mechanisms.planar",
+        "Recipe": "recipes",
+        "RECIPES": "recipes",
+        "sample_accelerations": "data",
+        "save": "models",
+        "simulate": "simulation",
+        "State": "trajectory",
+        "Status": "status",
+        "StepStream": "data",
+        "training_domain": "simulation",
+        "TrainingConfig": "recipes",
+        "Trajectory": "trajectory",
+        "Unknown": "identification",
+        "UserError": "errors",
+        "write": "data",
+        "integrators": "integrators",
+        "mechanisms": "mechanisms",
+        "reproduction": "reproduction",
+        "testing": "testing",
+        "workflow": "workflow",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -3,8 +3,9 @@
 Names are loaded when first used, so that logs can be looked at without loading JAX.
 """
 
-import importlib
 from typing import TYPE_CHECKING
+
+from mbdnode.lazy import lazy_names
 
 if TYPE_CHECKING:
     from mbdnode.data.files import check_destination
@@ -19,16 +20,13 @@ __all__ = [
     "write",
 ]
 
-_HOMES = {
-    "AbstractStream": "sampling",
-    "StepStream": "sampling",
-    "check_destination": "files",
-    "sample_accelerations": "sampling",
-    "write": "logs.trajectory_files",
-}
-
-
-def __getattr__(name: str):
-    if name not in _HOMES:
-        raise AttributeError(f"module 'mbdnode.data' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"mbdnode.data.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "AbstractStream": "sampling",
+        "StepStream": "sampling",
+        "check_destination": "files",
+        "sample_accelerations": "sampling",
+        "write": "logs.trajectory_files",
+    },
+)

@@ -22,7 +22,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy.stats.qmc import Halton
 
 from mbdnode.errors import UserError, check_memory
 from mbdnode.multibody import (
@@ -116,6 +115,8 @@ class Sampler:
     @functools.cached_property
     def anchors(self) -> _Anchors:
         """Evenly spread, since the farthest sample from its anchor sets the pace of all."""
+        from scipy.stats.qmc import Halton  # A second to load, for those who sample.
+
         spread = Halton(self.low.shape[0], scramble=False).random(_PATH_BLOCK)
         spread = jnp.asarray(self.low + (self.high - self.low) * spread)
         return _anchors(self.mechanism, self.partition, self.reference, self.mu, spread)

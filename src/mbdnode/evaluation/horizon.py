@@ -16,7 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.evaluation.scores import begin_at, predict, rows_before, table_of
-from mbdnode.identification import estimate_states
 from mbdnode.multibody import AbstractSystem
 from mbdnode.nrmse import LIMIT, row_errors
 from mbdnode.status import completed
@@ -122,6 +121,8 @@ def _initial_rows(run: Trajectory, before: int, total: int) -> list[int]:
 
 def _initial_states(model: Any, begins: Sequence, recorded: Any, integrator: str) -> list:
     """As estimated from the rows before; None where what was measured will do."""
+    from mbdnode.identification import estimate_states  # Slow to load for who only evaluates.
+
     late = [i for i, (_, _, before, _) in enumerate(begins) if before]
     found: list[Any] = [None] * len(begins)
     if late:

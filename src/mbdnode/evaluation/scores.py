@@ -16,7 +16,6 @@ import numpy as np
 
 from mbdnode.data.signal import noise_level
 from mbdnode.formatting import percent
-from mbdnode.identification import estimate_states
 from mbdnode.models import AbstractModel
 from mbdnode.multibody import AbstractSystem, Coordinate
 from mbdnode.nrmse import LIMIT, column_scales, nrmse_of, row_errors
@@ -97,6 +96,8 @@ def predict_runs(
     A `HeldOut` for each run. Where the first state is noisy or its rates were estimated, the state
     after the first tenth of the run is estimated from it, and the prediction begins there.
     """
+    from mbdnode.identification import estimate_states  # Slow to load for who only evaluates.
+
     begins = [rows_before(model, run, recorded) for _, run, _ in runs]
     late = [i for i, first in enumerate(begins) if first]
     states = (

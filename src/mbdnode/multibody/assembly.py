@@ -10,7 +10,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import scipy.optimize
 
 from mbdnode.errors import UserError
 from mbdnode.multibody.definition import check_definition
@@ -82,6 +81,8 @@ def _assemble(system, t, start: np.ndarray, free: np.ndarray, mu: Params) -> np.
         return q
     if free.any() and np.max(np.abs(error)) > 0:
         unknown = lambda x: np.where(free, _placed(x, free), q)  # noqa: E731
+        import scipy.optimize  # Slow to load, and only constraints need it.
+
         found = scipy.optimize.least_squares(
             lambda x: residual(unknown(x)),
             q[free],

@@ -3,20 +3,16 @@
 Names are loaded when first used, so that the name of a case can be checked without loading JAX.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mbdnode.lazy import lazy_names
 
 if TYPE_CHECKING:
     from mbdnode.reproduction.cases import CASES, CONTROL_TASKS, Case, ControlTask, get_case
 
 __all__ = ["CASES", "CONTROL_TASKS", "Case", "ControlTask", "get_case"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from mbdnode.reproduction import cases
-
-        return getattr(cases, name)
-    raise AttributeError(f"module 'mbdnode.reproduction' has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, dict.fromkeys(__all__, "cases"))
 
 
 def __dir__() -> list[str]:

@@ -4,8 +4,9 @@
 `mbdnode predict`. Names are loaded when first used.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mbdnode.lazy import lazy_names
 
 if TYPE_CHECKING:
     from mbdnode.workflow.config import FitConfig
@@ -13,16 +14,6 @@ if TYPE_CHECKING:
     from mbdnode.workflow.folder import StoredFit, read_folder
     from mbdnode.workflow.from_logs import fit_logs
     from mbdnode.workflow.predict import predict_from, predict_like
-
-_HOMES = {
-    "FitConfig": "config",
-    "Fitted": "fit",
-    "StoredFit": "folder",
-    "fit_logs": "from_logs",
-    "predict_from": "predict",
-    "predict_like": "predict",
-    "read_folder": "folder",
-}
 
 __all__ = [
     "FitConfig",
@@ -34,11 +25,18 @@ __all__ = [
     "read_folder",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"mbdnode.workflow.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'mbdnode.workflow' has no attribute {name!r}")
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "FitConfig": "config",
+        "Fitted": "fit",
+        "StoredFit": "folder",
+        "fit_logs": "from_logs",
+        "predict_from": "predict",
+        "predict_like": "predict",
+        "read_folder": "folder",
+    },
+)
 
 
 def __dir__() -> list[str]:

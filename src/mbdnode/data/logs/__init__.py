@@ -11,6 +11,7 @@ from mbdnode.data.logs.guess import Guess, guess_roles
 from mbdnode.data.logs.reading import read
 from mbdnode.data.logs.summary import Account, Note, RunSummary, Summary
 from mbdnode.data.signal import Rate, estimate_rate, noise_level
+from mbdnode.lazy import lazy_names
 
 if TYPE_CHECKING:
     from mbdnode.data.logs.stream import LogStream
@@ -31,10 +32,4 @@ __all__ = [
     "read",
 ]
 
-
-def __getattr__(name: str):
-    if name != "LogStream":
-        raise AttributeError(f"module 'mbdnode.data.logs' has no attribute {name!r}")
-    from mbdnode.data.logs.stream import LogStream
-
-    return LogStream
+__getattr__ = lazy_names(__name__, {"LogStream": "stream"})
