@@ -270,7 +270,7 @@ def test_structure_is_that_of_a_network():
     assert model.settings.structure == "lagrangian"
     several, _ = make_model(FitConfig(logs=("run.csv",), recipe="trained"), system, ())
     assert [one.settings.structure for one in several] == ["free", "lagrangian"]
-    with pytest.raises(ValueError, match="law has none: it is for mbd-node"):
+    with pytest.raises(ValueError, match="auto has none: it is for mbd-node"):
         FitConfig(logs=("run.csv",), recipe="fast", structure="lagrangian")
     with pytest.raises(ValueError, match=r"'lagrange'.*Did you mean 'lagrangian'"):
         FitConfig(logs=("run.csv",), recipe="trained", structure="lagrange")

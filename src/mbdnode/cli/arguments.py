@@ -16,8 +16,10 @@ from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
 
 # Options that take name=value, once each or several after one another.
-ASSIGNING = ("--initial", "--role", "--set")
+ASSIGNING = ("--initial", "--role", "--set", "--unknown")
 _ASSIGNMENT = re.compile(r"[^\W\d]\w*=")
+# Of unknown parameters a name alone will do; a log has an ending, or a folder before it.
+_NAME = re.compile(r"[^\W\d]\w*(,[^\W\d]\w*)*$")
 # The arguments of `read`: those that take one word, a number, several names, or names and columns.
 _ONE = ("time", "run", "input_time", "interpolation", "gaps")
 _NUMBER = ("longest_step_s",)
@@ -51,7 +53,9 @@ def repeat_options(arguments: Sequence[str]) -> list[str]:
             option, has_value = head, bool(equals)
         elif option and not has_value:
             has_value = True
-        elif option and _ASSIGNMENT.match(argument):
+        elif option and (
+            _ASSIGNMENT.match(argument) or (option == "--unknown" and _NAME.match(argument))
+        ):
             result.append(option)
         else:
             option = ""
@@ -104,6 +108,41 @@ def parse_assignments(option: str, pairs: Sequence[str]) -> dict[str, float]:
                 f"{option} {name}={text}: {text!r} is not a number. Write it like {name}=0.5."
             ) from None
     return values
+
+
+def parse_unknown(texts: Sequence[str]) -> dict[str, tuple[float | None, float | None] | None]:
+    """Unknown parameters, with bounds where they are given.
+
+    **Arguments:**
+
+    - `texts`: such as `["m,c", "L=0.1:2", "k=0:"]`.
+
+    **Returns:**
+
+    Bounds by name, None for none. Raises `UserError` for what is not understood.
+    """
+    found: dict[str, tuple[float | None, float | None] | None] = {}
+    for text in (part.strip() for given in texts for part in given.split(",")):
+        name, equals, bounds = text.partition("=")
+        if not name:
+            raise UserError(f"--unknown {text!r} names no parameter. Write --unknown m L=0.1:2.")
+        if name in found:
+            raise UserError(f"--unknown names {name!r} twice. Name it once.")
+        found[name] = _bounds(name, bounds) if equals else None
+    return found
+
+
+def _bounds(name: str, text: str) -> tuple[float | None, float | None]:
+    low, colon, high = text.partition(":")
+    try:
+        if not colon:
+            raise ValueError(text)
+        return (float(low) if low else None, float(high) if high else None)
+    except ValueError:
+        raise UserError(
+            f"--unknown {name}={text}: bounds are two numbers with a colon between them, such as "
+            f"{name}=0.1:2; leave one out where there is none: {name}=0.1:."
+        ) from None
 
 
 def columns_of(

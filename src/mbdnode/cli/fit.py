@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from mbdnode.cli.arguments import columns_of, holdout_of, typed_command
+from mbdnode.cli.arguments import columns_of, holdout_of, parse_unknown, typed_command
 from mbdnode.cli.interrupts import INTERRUPTED, leaving_at_once
 from mbdnode.cli.output import counting, training_progress
 from mbdnode.data.files import find_files, must_be_file
 from mbdnode.data.folders import check_folder
+from mbdnode.errors import UserError
 
 # Runs that diverge are listed up to this line; all of them are in the report.
 _MOST_LINES = 6
@@ -54,12 +55,20 @@ def fit(
     model: Annotated[
         str,
         typer.Option(
-            help="law (of the recipes fast and best), mbd-node, sonode, node, hnn, lnn, lstm or "
-            "fcnn; the recipe's usual one by default.",
+            help="auto (parameters if some are unknown, law, law plus network, network: the "
+            "simplest that the data asks for), parameters, law, mbd-node, sonode, node, hnn, lnn, "
+            "lstm or fcnn.",
             metavar="NAME",
-            show_default=False,
         ),
-    ] = "",
+    ] = "auto",
+    unknown: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--unknown",
+            help="Parameters of the mechanism to find, with bounds if there are any.",
+            metavar="NAME[=LOW:HIGH] ...",
+        ),
+    ] = None,
     recipe: Annotated[
         str, typer.Option(help="fast, best, free or paper.", metavar="NAME")
     ] = "fast",
@@ -93,6 +102,12 @@ def fit(
     command = typed_command(fit, locals())
     check_folder(out, "fit")
     fraction, held_logs = holdout_of(holdout)
+    sought = parse_unknown(unknown or ())
+    if sought and not mechanism:
+        raise UserError(
+            f"--unknown {' '.join(sought)}: parameters are those of a mechanism. Give it with "
+            "--mechanism FILE.toml or module:name."
+        )
     with leaving_at_once():
         asked = _check_request(logs, held_logs, columns, roles or (), mechanism)
 
@@ -112,6 +127,7 @@ def fit(
         holdout_logs=held_logs,
         epochs=epochs,
         structure=structure,
+        unknown=sought,
     )
     from mbdnode.data.logs.roles import hints_as_options
 
@@ -125,6 +141,8 @@ def fit(
     with leaving_at_once(grace_s), training_progress(prepared.epochs) as report:
         fitted = fit_and_score(prepared, report=report)
     write_folder(out, fitted, command)
+    for line in _found(fitted):
+        typer.echo(line)
     typer.echo(f"Wrote {out}")
     for label, value in _lines(fitted):
         typer.echo(f"  {label:<18} {value}")
@@ -192,9 +210,37 @@ def _judged(fitted) -> list[tuple[str, str]]:
     return lines[:_MOST_LINES]
 
 
+def _found(fitted) -> list[str]:
+    """The parameters that were found, with what the data says of them, or the law's equations."""
+    from mbdnode.identification import Identified
+    from mbdnode.identification.parameters import IdentifiedParameters
+
+    found = fitted.fit
+    if isinstance(found, Identified):
+        return str(found.equations).splitlines()
+    if not isinstance(found, IdentifiedParameters):
+        return []
+    from mbdnode.workflow.results import parameter_tables
+
+    lines = []
+    for table in parameter_tables(found):
+        rows = (table.head, *table.rows)
+        widths = [max(len(row[i]) for row in rows) for i in range(len(table.head))]
+        lines.append(f"{table.title}:")
+        for row in rows:
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            lines.append(f"  {'  '.join(cells)}".rstrip())
+    return lines
+
+
 def _lines(fitted) -> list[tuple[str, str]]:
     numbers = fitted.metrics()
-    lines = [("training", numbers["status"]), *_judged(fitted)]
+    lines = [("model", fitted.model_name), ("training", numbers["status"])]
+    if fitted.told_choice:
+        lines.append(("choice", fitted.told_choice))
+    lines += _judged(fitted)
+    if fitted.told_residuals:
+        lines.append(("residuals", fitted.told_residuals))
     if numbers["outside"] is not None:
         lines.append(("outside the data", f"{100 * numbers['outside']:.1f} % of predicted rows"))
     if numbers["position_residual"]:

@@ -14,10 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.identification.parameters.end_states import end_states_of_mechanism
 from mbdnode.identification.shooting import make_segments, path_from, path_residual, unit_of
 from mbdnode.integrators import get_integrator
 from mbdnode.levenberg_marquardt import Minimum, minimize_each
-from mbdnode.multibody import consistent_state
+from mbdnode.multibody import AbstractMechanism, consistent_state
 from mbdnode.training.rows import (
     Noise,
     Rows,
@@ -136,7 +137,7 @@ def estimate_state(
 
     **Arguments:**
 
-    - `model`: a trained model that gives rates.
+    - `model`: a trained model that gives rates, or a mechanism.
     - `run`: what was measured.
     - `integrator`: that is exact enough at its step.
     - `parameters`: of the run, if not the defaults.
@@ -175,6 +176,8 @@ def estimate_states(
     A `State` for each run.
     """
     values = [{}] * len(runs) if parameters is None else [dict(one) for one in parameters]
+    if isinstance(model, AbstractMechanism):
+        return end_states_of_mechanism(model, runs, values, recorded, integrator)
     data = Dataset(list(runs), values, recorded=recorded)
     rows = [
         rows_of(model, model.minimal, Dataset(run, own))

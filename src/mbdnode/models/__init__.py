@@ -3,6 +3,7 @@
 from mbdnode.models.base import LAW, AbstractModel, AbstractRateModel, Capability, check_capable
 from mbdnode.models.ensemble import Ensemble
 from mbdnode.models.files import load, save
+from mbdnode.models.fitted_mechanism import FittedMechanism
 from mbdnode.models.forecasters import FCNN, LSTM, FCNNConfig, LSTMConfig
 from mbdnode.models.learned_energy import HNN, LNN, HNNConfig, LNNConfig
 from mbdnode.models.learned_mechanism import LearnedMechanism
@@ -28,6 +29,7 @@ __all__ = [
     "Capability",
     "Ensemble",
     "FCNNConfig",
+    "FittedMechanism",
     "HNNConfig",
     "LNNConfig",
     "LSTMConfig",

@@ -204,7 +204,7 @@ def _names(model: AbstractModel) -> dict[str, list[str]]:
         "coordinates": list(model.coordinate_names),
         "inputs": list(model.input_names),
         "parameters": list(model.parameter_names),
-        "minimal": list(getattr(model, "independent", model.coordinate_names)),
+        "minimal": list(getattr(model, "independent", None) or model.coordinate_names),
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from mbdnode.errors import UserError
 from mbdnode.models.base import LAW, AbstractModel
+from mbdnode.models.fitted_mechanism import FittedMechanism
 from mbdnode.models.forecasters import FCNN, LSTM
 from mbdnode.models.learned_energy import HNN, LNN
 from mbdnode.models.learned_mechanism import LearnedMechanism
@@ -17,7 +18,8 @@ from mbdnode.naming import unknown_name
 from mbdnode.recipes import PAPER, get_recipe, law_recipes
 
 KINDS: dict[str, type[AbstractModel]] = {
-    kind.kind: kind for kind in (MBDNODE, LearnedMechanism, Library, HNN, LNN, LSTM, FCNN)
+    kind.kind: kind
+    for kind in (MBDNODE, LearnedMechanism, Library, FittedMechanism, HNN, LNN, LSTM, FCNN)
 }
 # Settings that make another named network of a kind.
 _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -31,7 +33,9 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     LAW: (Library.kind, {}),
     **_VARIANTS,
     **{
-        name: (name, {}) for name, kind in KINDS.items() if name != MBDNODE.kind and not kind.is_law
+        name: (name, {})
+        for name, kind in KINDS.items()
+        if name != MBDNODE.kind and not kind.is_law and kind is not FittedMechanism
     },
 }
 

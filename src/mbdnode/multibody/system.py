@@ -87,6 +87,8 @@ class AbstractSystem(AbstractNamed):
     closed_on_minimal: ClassVar[bool] = False
     # Whether constraints that repeat others are dropped; refused otherwise.
     allow_redundant: ClassVar[bool] = False
+    # How sampled inputs go between samples, unless a simulation says otherwise.
+    interpolation: ClassVar[str] = "constant"
 
     @abc.abstractmethod
     def independent_acceleration(

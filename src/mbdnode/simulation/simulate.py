@@ -51,7 +51,7 @@ def simulate(
     inputs: Any = None,
     parameters: Mapping[str, Any] | None = None,
     integrator: Any = "rk4",
-    interpolation: str = "constant",
+    interpolation: str | None = None,
     independent: Sequence[str] | str | Partition | None = None,
     repartition: bool = True,
     domain: Domain | None = None,
@@ -74,7 +74,8 @@ def simulate(
     - `parameters`: values by name; defaults for the rest.
     - `integrator`: a name such as "rk4" or "dopri8", or an integrator; "analytic" for the
         closed form of a system that has one.
-    - `interpolation`: of sampled inputs: "constant" over each step, "linear" or "cubic".
+    - `interpolation`: of sampled inputs: "constant" over each step, "linear" or "cubic"; the
+        system's own if not given, which is "constant" unless a fit chose another.
     - `independent`: names of the coordinates to integrate, or a `Partition`, if the system's
         choice is not wanted.
     - `repartition`: whether to choose them again where they become ill-conditioned; without it a
@@ -115,6 +116,8 @@ def simulate(
     # The members of an ensemble share all that is looked at here.
     ensemble = system if isinstance(system, AbstractEnsemble) else None
     system = system if ensemble is None else ensemble[0]
+    if interpolation is None:
+        interpolation = system.interpolation if isinstance(system, AbstractSystem) else "constant"
     if isinstance(system, AbstractForecaster):
         signal = make_signal(system, t, inputs, interpolation)
         return _forecast_all(system if ensemble is None else ensemble, t, initial, signal)

@@ -8,6 +8,8 @@ from mbdnode.config import check_types
 from mbdnode.data.logs.columns_file import check_roles
 from mbdnode.errors import UserError
 from mbdnode.identification import check_identification
+from mbdnode.identification.parameters import Unknown, make_unknowns
+from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.models import (
     KINDS,
     MBDNODE,
@@ -17,10 +19,12 @@ from mbdnode.models import (
     get_structure,
     trained_by,
 )
-from mbdnode.multibody import AbstractSystem
+from mbdnode.multibody import AbstractMechanism, AbstractSystem
 from mbdnode.recipes import RECIPES, IdentificationConfig, get_recipe
 from mbdnode.training import make_candidates
 
+# What the data decides, and what is found of a mechanism that is known but for some numbers.
+AUTO, PARAMETERS = "auto", "parameters"
 # Measured columns have units of all sizes, and angles of many turns.
 _FOR_LOGS = {"scaling": True, "angle_features": True}
 
@@ -34,7 +38,12 @@ class FitConfig:
     - `logs`: files and patterns.
     - `columns`: the arguments of `read`, by name.
     - `mechanism`: as `find_system` takes it; empty for none.
-    - `model`, `recipe`, `seed`: as for a run of a case; the recipe's own model if none is named.
+    - `model`: by name; "auto" tries them from simple to rich and lets the data choose, where the
+        recipe finds laws, and is the recipe's usual one where it does not; "parameters" for those
+        of the mechanism alone.
+    - `recipe`, `seed`: as for a run of a case.
+    - `unknown`: parameters of the mechanism that are to be found, by name: bounds `(low, high)`,
+        either of them None, or None for none.
     - `holdout`: the part of the runs that is held out.
     - `holdout_logs`: files that are held out instead.
     - `integrator`: of steps and rollouts.
@@ -45,7 +54,7 @@ class FitConfig:
     logs: tuple[str, ...]
     columns: Any = field(default_factory=dict)
     mechanism: str = ""
-    model: str = ""
+    model: str = AUTO
     recipe: str = "fast"
     seed: int = 0
     holdout: float = 0.2
@@ -53,6 +62,7 @@ class FitConfig:
     integrator: str = "rk4"
     epochs: int | None = None
     structure: str = ""
+    unknown: dict[str, tuple[float | None, ...] | None] = field(default_factory=dict)
 
     def __post_init__(self):
         check_types(self)
@@ -60,17 +70,71 @@ class FitConfig:
             raise UserError(f"columns is {self.columns!r}; it must hold the columns' roles.")
         check_roles(self.columns, "the fit's configuration")
         get_recipe(self.recipe)
-        object.__setattr__(self, "model", self.model or trained_by(self.recipe)[0])
-        check_trained_by(self.recipe, self.model)
+        asked = self.model or AUTO
+        if asked == AUTO and not RECIPES[self.recipe].finds_law:
+            asked = trained_by(self.recipe)[0]
+        object.__setattr__(self, "model", asked)
+        if asked not in (AUTO, PARAMETERS):
+            check_trained_by(self.recipe, asked, (AUTO, PARAMETERS, *MODELS))
+        self._check_unknown()
         if self.structure:
             get_structure(self.structure)
-            if MODELS[self.model][0] != MBDNODE.kind:
+            if self.model not in MODELS or MODELS[self.model][0] != MBDNODE.kind:
                 raise UserError(
                     f"structure is {self.structure!r}, but {self.model} has none: it is for "
                     f"{MBDNODE.kind}. Leave it out, or use a recipe that trains one."
                 )
         if self.seed < 0:
             raise UserError(f"The seed is {self.seed}; it must not be negative.")
+
+    def _check_unknown(self) -> None:
+        """Raise `UserError` unless unknown parameters go with the model that is asked for."""
+        if self.unknown and self.model not in (AUTO, PARAMETERS):
+            raise UserError(
+                f"Unknown parameters are named ({', '.join(self.unknown)}), but the model is "
+                f"{self.model!r}, which does not find them. Use {PARAMETERS!r} or {AUTO!r}."
+            )
+        for name, bounds in self.unknown.items():
+            if bounds is not None and len(bounds) != 2:
+                raise UserError(f"Bounds of {name!r} are {bounds}; give two, low and high.")
+
+
+def unknown_parameters(config: FitConfig, system: AbstractSystem) -> dict[str, Any]:
+    """What is unknown of the system, as `identify` takes it.
+
+    **Arguments:**
+
+    - `config`: of the fit.
+    - `system`: what moves; a mechanism file may name unknown parameters too.
+
+    **Returns:**
+
+    Bounds by name. Raises `UserError` for names that the system does not have, and for a system
+    whose parameters cannot be found.
+    """
+    own = system.description.unknown if isinstance(system, AbstractPlanar) else ()
+    found = {**dict.fromkeys(own), **config.unknown}
+    if config.model not in (AUTO, PARAMETERS):
+        return {}
+    if not found:
+        if config.model == PARAMETERS:
+            raise UserError(
+                f"The model is {PARAMETERS!r}, but none is named as unknown. Name some of: "
+                f"{', '.join(system.parameter_names) or 'none (this system has no parameters)'}."
+            )
+        return {}
+    if not isinstance(system, AbstractMechanism):
+        raise UserError(
+            f"Parameters are named as unknown ({', '.join(found)}), but {type(system).__name__} "
+            "has no masses and forces to find them by. Give a mechanism with masses; rough values "
+            "will do where they are unknown."
+        )
+    unknown = {
+        name: None if bounds is None else Unknown(low=bounds[0], high=bounds[1])
+        for name, bounds in found.items()
+    }
+    make_unknowns(system, unknown)
+    return unknown
 
 
 def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...]) -> Any:
@@ -94,7 +158,8 @@ def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...
             f"epochs is {config.epochs}, but the recipe {config.recipe!r} has none. Leave it out."
         )
     if isinstance(training, IdentificationConfig):
-        check_identification(system, training, driven=driven)
+        if config.model != PARAMETERS:
+            check_identification(system, training, driven=driven)
         return system, training
     kind, own = MODELS[config.model]
     fields = KINDS[kind].settings_type.__dataclass_fields__
@@ -114,4 +179,4 @@ def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...
     return models if len(models) > 1 else models[0], training
 
 
-__all__ = ["FitConfig", "make_model"]
+__all__ = ["AUTO", "PARAMETERS", "FitConfig", "make_model", "unknown_parameters"]

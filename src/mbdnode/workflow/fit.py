@@ -1,7 +1,7 @@
 """Read, complete, hold out, fit, judge: one call from logs to a model with its measure of trust."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,22 +24,24 @@ from mbdnode.evaluation import (
 )
 from mbdnode.formatting import percent
 from mbdnode.identification import Identified, learn
+from mbdnode.identification.parameters import IdentifiedParameters, identify_parameters
 from mbdnode.multibody import AbstractSystem
-from mbdnode.recipes import IdentificationConfig, TrainingConfig, training_config
+from mbdnode.recipes import IdentificationConfig, TrainingConfig
 from mbdnode.simulation import Domain, training_domain
 from mbdnode.training import Fit
 from mbdnode.trajectory import Dataset
+from mbdnode.workflow.choice import Choice, TriedModel, choose_model
 from mbdnode.workflow.completion import complete_runs
-from mbdnode.workflow.config import FitConfig, make_model
-from mbdnode.workflow.hybrid import correct, is_hybrid
+from mbdnode.workflow.config import AUTO, PARAMETERS, FitConfig, make_model, unknown_parameters
+from mbdnode.workflow.hybrid import is_hybrid
 from mbdnode.workflow.large import are_large, open_stream
 from mbdnode.workflow.systems import find_system, recorded_system
 
 # A held-out NRMSE above this is said in the status, unless it is within the second factor of what
 # the noise alone would make.
 _DOUBTED, _NEAR = 0.1, 1.2
-# The recipe of the network beside a law that does not explain the data.
-_HYBRID = "trained"
+# Residuals that are more alike from one sample to the next, and above the noise, are not white.
+_WHITE = 0.5
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Prepared:
         to be found; and how.
     - `rows`: how many are trained on.
     - `stream`: where they come from, if there are too many to hold; `data.training` is then a part.
+    - `unknown`: parameters of the mechanism that are to be found, as `identify` takes them.
     """
 
     config: FitConfig
@@ -66,6 +69,7 @@ class Prepared:
     training: TrainingConfig | IdentificationConfig
     rows: int
     stream: AbstractStream | None = None
+    unknown: dict[str, Any] = field(default_factory=dict)
 
     @property
     def epochs(self) -> int:
@@ -80,19 +84,21 @@ class Fitted:
     **Arguments:**
 
     - `prepared`: what went in.
-    - `fit`: the trained network, or the law that was found.
+    - `fit`: the trained network, the law that was found, or the parameters.
     - `domain`: where the training data lies.
     - `held_out`: the runs that were not trained on.
     - `scores`: how far the predictions are from what was recorded.
     - `horizon`: how far ahead it predicts; None where that cannot be measured.
+    - `choice`: what was tried and why this was taken, if the data chose.
     """
 
     prepared: Prepared
-    fit: Fit | Identified
+    fit: Fit | Identified | IdentifiedParameters
     domain: Domain
     held_out: tuple[HeldOut, ...]
     scores: Scores
     horizon: Horizon | None
+    choice: Choice | None = None
 
     @property
     def status(self) -> str:
@@ -102,8 +108,44 @@ class Fitted:
     @property
     def model_name(self) -> str:
         """What was learned: the model that was asked for, or a law with a network beside it."""
-        hybrid = is_hybrid(self.fit.model)
-        return "hybrid: law plus network" if hybrid else self.prepared.config.model
+        if isinstance(self.fit, IdentifiedParameters):
+            return PARAMETERS
+        if is_hybrid(self.fit.model):
+            return "hybrid: law plus network"
+        asked = self.prepared.config.model
+        return self.choice.taken if asked == AUTO and self.choice is not None else asked
+
+    @property
+    def told_choice(self) -> str:
+        """What was tried, what was taken and why, and what more data would help; or nothing."""
+        if self.choice is None:
+            return ""
+        return " ".join([str(self.choice), *_advice(self)])
+
+    @property
+    def residual_correlation(self) -> float | None:
+        """Of held-out errors from one sample to the next; None without any."""
+        pairs = [errors for one in self.held_out for errors in _errors_of(one, self.scores.scales)]
+        size = sum(float(np.sum(e[:-1] ** 2)) for e in pairs)
+        if not size > 0:
+            return None
+        return sum(float(np.sum(e[:-1] * e[1:])) for e in pairs) / size
+
+    @property
+    def told_residuals(self) -> str:
+        """Whether held-out errors are white, in a sentence; nothing where there are none."""
+        found, scores = self.residual_correlation, self.scores
+        if found is None or scores.nrmse is None:
+            return ""
+        if scores.nrmse <= _NEAR * scores.noise:
+            return f"within the noise ({percent(scores.noise)})"
+        size = f"{scores.nrmse / scores.noise:.2g} times the noise" if scores.noise > 0 else "small"
+        if found < _WHITE:
+            return f"{size}, white: {found:.2f} correlated from one sample to the next"
+        return (
+            f"{size}, not white: {found:.2f} correlated from one sample to the next, so "
+            "what is left is the model's error more than noise"
+        )
 
     def doubts(self) -> list[str]:
         """Why the model should not be relied on, by the runs that were held out; or nothing."""
@@ -148,7 +190,66 @@ class Fitted:
             "status": self.status,
             "outcome": self.fit.outcome,
             "threshold": self.domain.threshold,
+            "residual_correlation": self.residual_correlation,
+            "tried": {} if self.choice is None else _errors_tried(self.choice.tried),
+            **self._parameter_metrics(),
         }
+
+    def _parameter_metrics(self) -> dict[str, Any]:
+        found = self.fit
+        if not isinstance(found, IdentifiedParameters):
+            return {}
+        return {
+            "parameters": found.parameters,
+            "standard_errors": found.standard_errors,
+            "undetermined": list(found.undetermined),
+            "noise": found.noise,
+            "training_rmse": found.rmse,
+        }
+
+
+def _errors_tried(tried: Sequence[TriedModel]) -> dict[str, float | None]:
+    """By name; None where it was not measured or the prediction ended early."""
+    errors = {one.name: one.validation_nrmse for one in tried}
+    return {name: e if e is not None and np.isfinite(e) else None for name, e in errors.items()}
+
+
+def _errors_of(one: HeldOut, scales: Any) -> list[np.ndarray]:
+    """What a prediction misses of every scored column, in its scale."""
+    found = []
+    for name, scale in scales.items():
+        if name in one.recorded:
+            away = (np.asarray(one.prediction[name]) - np.asarray(one.truth[name])) / scale
+            found.append(away[np.isfinite(away)])
+    return found
+
+
+def _advice(fitted: "Fitted") -> list[str]:
+    """What more data would help, from what the fit shows."""
+    found = []
+    fit, scores = fitted.fit, fitted.scores
+    if isinstance(fit, IdentifiedParameters) and fit.undetermined:
+        found.append(
+            f"The data does not tell {', '.join(fit.undetermined)} apart: record a motion in which "
+            "they act differently, or give one of them its value."
+        )
+    runs = len(fitted.prepared.data.training.trajectories)
+    outside = [float(np.mean(one.outside)) for one in fitted.held_out]
+    if outside and float(np.mean(outside)) > _DOUBTED:
+        found.append(
+            f"{percent(float(np.mean(outside)))} of the held-out rows lie outside the training "
+            "data: record runs that go there."
+        )
+    explained = fitted.choice is not None and any(t.explained for t in fitted.choice.tried)
+    if not explained:
+        found.append(
+            "No model explains the data, so something that acts on the machine may not be "
+            "recorded: look for an input, a coordinate or a friction that is missing."
+        )
+    within = scores.nrmse is not None and scores.nrmse <= max(0.01, _NEAR * scores.noise)
+    if runs == 1 and not within:
+        found.append("There is one run: more runs, from other initial states, would help.")
+    return found or ["More data of the same kind would not change the choice."]
 
 
 def read_and_check(
@@ -183,11 +284,24 @@ def read_and_check(
     if system is None:
         angles = config.columns.get("angles")
         system = recorded_system(parts.training, None if angles is None else tuple(angles))
+    unknown = _unknown_of(config, system, parts.training)
     parts, done = _completed(system, parts)
     notes += [*(f"  {line}" for line in done), *more, *parts.notes]
     subject, training = make_model(config, system, _varied(parts.training))
     rows = sum(len(run) for run in parts.training.trajectories)
-    return Prepared(config, system, parts, tuple(notes), subject, training, rows)
+    return Prepared(config, system, parts, tuple(notes), subject, training, rows, unknown=unknown)
+
+
+def _unknown_of(config: FitConfig, system: AbstractSystem, data: Dataset) -> dict[str, Any]:
+    """The unknown parameters, none of which the logs give a value."""
+    unknown = unknown_parameters(config, system)
+    for name in unknown:
+        if name in data.parameters[0]:
+            raise UserError(
+                f"Parameter {name!r} is unknown, and the logs' roles give its value. Leave one of "
+                "the two out."
+            )
+    return unknown
 
 
 def _completed(system: AbstractSystem, parts: Holdout) -> tuple[Holdout, list[str]]:
@@ -243,6 +357,7 @@ def _prepare_stream(
             f"system, in its order: {', '.join((*system.coordinate_names, *system.input_names))}. "
             "Thin the log, or name the columns so."
         )
+    unknown = _unknown_of(config, system, large.sample)
     subject, training = make_model(config, system, _varied(large.sample))
     notes = [*str(large.summary).splitlines(), *(f"  {line}" for line in more)]
     parts = Holdout(sample, large.held_out)
@@ -251,6 +366,7 @@ def _prepare_stream(
     return Prepared(
         *(config, system, parts, tuple(notes), subject, training, large.rows),
         stream=large.training,
+        unknown=unknown,
     )
 
 
@@ -274,22 +390,28 @@ def fit_and_score(prepared: Prepared, *, report: Callable | None = None) -> Fitt
 
     A `Fitted`.
     """
+    choice = _learned(prepared, report)
+    found = choice if not isinstance(choice, Choice) else choice.found
+    if isinstance(found, IdentifiedParameters):
+        config = replace(prepared.config, integrator=found.integrator)
+        prepared = replace(prepared, config=config)
     config, training = prepared.config, prepared.data.training
-    source = training if prepared.stream is None else prepared.stream
-    found = learn(prepared.subject, source, prepared.training, seed=config.seed, report=report)
-    if isinstance(found, Identified) and prepared.stream is None:
-        found = _corrected(prepared, found, report)
     domain = training_domain(found.model, training.trajectories)
     runs, recorded = prepared.data.held_out, training.recorded
     held = predict_runs(found.model, runs, recorded, domain, config.integrator)
     scores = score(held, prepared.system.coordinates, training.trajectories)
     horizon = measure_horizon(found.model, runs, recorded, scores.scales, config.integrator)
-    return Fitted(prepared, found, domain, held, scores, horizon)
+    told = choice if isinstance(choice, Choice) else None
+    return Fitted(prepared, found, domain, held, scores, horizon, told)
 
 
-def _corrected(prepared: Prepared, found: Identified, report: Callable | None) -> Fit | Identified:
-    """The law, or what a network makes of it where it does not explain the data."""
-    config, data = prepared.config, prepared.data.training
-    training = replace(training_config(_HYBRID), integrator=config.integrator)
-    options = {"parameters": _varied(data), "seed": config.seed, "report": report}
-    return correct(found, data, training, **options) or found
+def _learned(prepared: Prepared, report: Callable | None) -> Any:
+    """The model that was asked for, or a `Choice` of the data."""
+    config, data, unknown = prepared.config, prepared.data.training, prepared.unknown
+    if config.model == PARAMETERS or (unknown and prepared.stream is not None):
+        # Of logs that are read in parts, those of the first part.
+        return identify_parameters(prepared.system, data, unknown, report=report)
+    if config.model == AUTO and prepared.stream is None:
+        return choose_model(config, prepared.system, data, unknown, _varied(data), report)
+    source = data if prepared.stream is None else prepared.stream
+    return learn(prepared.subject, source, prepared.training, seed=config.seed, report=report)

@@ -6,6 +6,7 @@ history.csv         loss and learning rate of every epoch, where there are epoch
 model.safetensors   the trained model, with its mechanism
 domain.npz          where the training data lies, for who asks whether a state is outside it
 held-out-*.csv      the runs that were held out, and what the model says of them
+mechanism.toml      the mechanism file with the parameters that were found, if they were sought
 report.html         how well, how far ahead, where
 metrics.json        the numbers
 mbdnode.json        that this is a fit, and which files are its own
@@ -35,16 +36,19 @@ from mbdnode.data.folders import (
 )
 from mbdnode.errors import UserError
 from mbdnode.formatting import plural
+from mbdnode.identification import Identified
+from mbdnode.identification.parameters import IdentifiedParameters
+from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.models import AbstractModel, Ensemble, load, save
 from mbdnode.recipes import RECIPES
 from mbdnode.simulation import Domain
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Fitted
 from mbdnode.workflow.report import write_fit_page
-from mbdnode.workflow.results import FitStory
+from mbdnode.workflow.results import FitStory, FoundTables, parameter_tables
 
 KIND = "fit"
-DOMAIN, PAGE, READ = "domain.npz", "report.html", "read.txt"
+DOMAIN, PAGE, READ, MECHANISM = "domain.npz", "report.html", "read.txt", "mechanism.toml"
 # Without which it is not finished.
 FILES = (CONFIG, METRICS, MODEL, DOMAIN)
 _PACKAGES = ("mbdnode", "jax", "equinox", "diffrax", "numpy", "scipy", "pyarrow")
@@ -74,6 +78,10 @@ def _fill(path: Path, fitted: Fitted, command: str) -> None:
     for number, one in enumerate(fitted.held_out):
         write(one.truth, path / f"held-out-{number}-truth.csv")
         write(one.prediction, path / f"held-out-{number}-prediction.csv")
+    if isinstance(fitted.fit, IdentifiedParameters) and isinstance(
+        fitted.fit.system, AbstractPlanar
+    ):
+        fitted.fit.write(path / MECHANISM)
     write_fit_page(make_story(fitted, command), path / PAGE)
     write_json(path / METRICS, fitted.metrics())
 
@@ -82,6 +90,8 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
     """What the page says of a fit."""
     prepared, fit = fitted.prepared, fitted.fit
     config, training = prepared.config, prepared.data.training
+    told = fitted.told_choice
+    white = fitted.told_residuals
     facts = (
         ("mechanism", config.mechanism or "none: known by its logs alone"),
         ("model", fitted.model_name),
@@ -89,6 +99,8 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
         ("trained on", f"{plural(len(training.trajectories), 'run')}, {prepared.rows:,} rows"),
         ("held out", plural(len(fitted.held_out), "run")),
         ("training", fitted.status),
+        *([("choice", told)] if told else []),
+        *([("held-out residuals", white)] if white else []),
         ("time", f"{fit.train_seconds:.1f} s, and {fit.compile_seconds:.1f} s of compiling"),
         ("seed", str(config.seed)),
         ("date", datetime.datetime.now().astimezone().isoformat(timespec="seconds")),
@@ -97,7 +109,7 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
         title=Path(config.mechanism or config.logs[0]).stem,
         command=command,
         system=prepared.system,
-        parameters=_common(training.parameters),
+        parameters={**_common(training.parameters), **_values_of(fit)},
         facts=facts,
         read=prepared.notes,
         held_out=fitted.held_out,
@@ -105,8 +117,20 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
         horizon=fitted.horizon,
         known=_known(fitted),
         warnings=_warnings(fitted),
+        found=_found(fit),
         versions={name: importlib.metadata.version(name) for name in _PACKAGES},
     )
+
+
+def _values_of(fit: Any) -> dict[str, float]:
+    return fit.parameters if isinstance(fit, IdentifiedParameters) else {}
+
+
+def _found(fit: Any) -> FoundTables | str:
+    """The parameters that were found, or the law; nothing of a network."""
+    if isinstance(fit, IdentifiedParameters):
+        return parameter_tables(fit)
+    return str(fit.equations) if isinstance(fit, Identified) else ""
 
 
 def _common(parameters: Any) -> dict[str, float]:

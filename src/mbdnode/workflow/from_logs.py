@@ -19,7 +19,8 @@ def fit_logs(
     *,
     columns: Mapping[str, Any] | str | Path,
     mechanism: str = "",
-    model: str = "",
+    model: str = "auto",
+    unknown: Mapping[str, Any] | Sequence[str] = (),
     recipe: str = "fast",
     holdout: float | Files = 0.2,
     seed: int = 0,
@@ -40,7 +41,11 @@ def fit_logs(
         such as `mbdnode inspect LOG --write FILE` makes.
     - `mechanism`: a TOML file, `module:name` of one in Python, or a name of the catalog; empty
         for a system that is known by its logs alone.
-    - `model`, `recipe`: by name; the recipe's own model if none is named.
+    - `model`: by name; "auto" tries parameters (if some are unknown), law, law plus network and
+        network, and takes the simplest that the training data asks for.
+    - `unknown`: names of the mechanism's parameters that are to be found, or bounds `(low, high)`
+        of each by name, either of them None.
+    - `recipe`: by name.
     - `holdout`: the fraction of the runs that is held out (of a single run, of its end), or files.
     - `seed`: of initial weights, random features and the order of samples.
     - `epochs`: of a recipe that has them; None for its own.
@@ -62,6 +67,7 @@ def fit_logs(
         "seed": seed,
         "epochs": epochs,
         "structure": structure,
+        "unknown": dict(unknown) if isinstance(unknown, Mapping) else dict.fromkeys(unknown),
         **_held_out(holdout),
     }
     roles = dict(columns) if isinstance(columns, Mapping) else load_columns(Path(columns))
@@ -85,7 +91,7 @@ def _call(config: FitConfig, out: Path) -> str:
     """The call as one would write it, for the report."""
     default = FitConfig(logs=(), recipe=config.recipe)
     words = [repr(list(config.logs)), repr(str(out)), f"columns={config.columns!r}"]
-    for name in ("mechanism", "model", "seed", "epochs", "structure"):
+    for name in ("mechanism", "model", "unknown", "seed", "epochs", "structure"):
         if (value := getattr(config, name)) != getattr(default, name):
             words.append(f"{name}={value!r}")
     words.append(f"recipe={config.recipe!r}")

@@ -9,7 +9,7 @@ Nothing that was held out is looked at.
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mbdnode.evaluation import predict_runs, score
@@ -22,10 +22,26 @@ from mbdnode.training import Fit, fit
 from mbdnode.training.selection import split
 from mbdnode.trajectory import Dataset
 
-# The last part of the training data that is predicted, and by which factor the error must fall.
-_VALIDATION, _BETTER = 0.2, 1.1
+# The last part of the training data that is predicted, and by which factor a model must be better
+# there than one that is simpler.
+VALIDATION, BETTER = 0.2, 1.1
 # Of runs with fewer steps no part can be held back, and a part of that part for the network.
 _SHORTEST = 50
+
+
+@dataclass(frozen=True)
+class HybridTrial:
+    """What a network beside a law makes of the validation split.
+
+    **Arguments:**
+
+    - `law_nrmse`, `hybrid_nrmse`: without and with it; infinite for a prediction that ended early.
+    - `finish`: fits it to all of the training data.
+    """
+
+    law_nrmse: float
+    hybrid_nrmse: float
+    finish: Callable[[], Fit]
 
 
 def correct(
@@ -40,6 +56,37 @@ def correct(
 ) -> Fit | None:
     """The law with a network for what it misses.
 
+    **Arguments:** those of `try_hybrid`.
+
+    **Returns:**
+
+    The hybrid; None where the law explains the data, the runs are too short to tell, or the hybrid
+    does not predict the validation split better by a tenth at least.
+    """
+    if found.diagnostics["explained"] or not are_long(data):
+        return None
+    options = {"width": width, "parameters": parameters, "seed": seed, "report": report}
+    trial = try_hybrid(found, data, training, **options)
+    return trial.finish() if trial.hybrid_nrmse * BETTER < trial.law_nrmse else None
+
+
+def are_long(data: Dataset) -> bool:
+    """Whether a part of every run can be held back to choose by."""
+    return min(len(run) - 1 for run in data.trajectories) >= _SHORTEST
+
+
+def try_hybrid(
+    found: Identified,
+    data: Dataset,
+    training: TrainingConfig,
+    *,
+    width: int = 32,
+    parameters: tuple[str, ...] = (),
+    seed: int = 0,
+    report: Callable | None = None,
+) -> HybridTrial:
+    """Train a network beside a law on what comes before the validation split.
+
     **Arguments:**
 
     - `found`: the law.
@@ -52,14 +99,10 @@ def correct(
 
     **Returns:**
 
-    The hybrid; None where the law explains the data, the runs are too short to tell, or the hybrid
-    does not predict the validation split better by a tenth at least.
+    A `HybridTrial`.
     """
-    shortest = min(len(run) - 1 for run in data.trajectories)
-    if found.diagnostics["explained"] or shortest < _SHORTEST:
-        return None
     start = time.perf_counter()
-    early, late = split(data, _VALIDATION)
+    early, late = split(data, VALIDATION)
 
     def trained(law: Any, on: Dataset) -> Fit:
         settings = {"width": width, "use_parameters": parameters}
@@ -68,24 +111,30 @@ def correct(
 
     trial = trained(found.before_validation, early)
     law, hybrid = (
-        _error(model, early, late, data.recorded, training.integrator)
+        validation_error(model, early, late, data.recorded, training.integrator)[0]
         for model in (found.before_validation, trial.model)
     )
-    if not hybrid * _BETTER < law:
-        return None
     seconds = time.perf_counter() - start - trial.compile_seconds
     alone = percent(law) if law < float("inf") else "diverged"
-    whole = trained(found.model, data)
-    return replace(
-        whole,
-        status=(
-            f"hybrid: law plus network, validation NRMSE {percent(hybrid)}, the law alone {alone}; "
-            f"the law: {found.status}; the network: {whole.status}"
-        ),
-        train_seconds=found.train_seconds + seconds + whole.train_seconds,
-        compile_seconds=found.compile_seconds + trial.compile_seconds + whole.compile_seconds,
-        diagnostics={**found.diagnostics, **whole.diagnostics, "hybrid_validation_nrmse": hybrid},
-    )
+
+    def finish() -> Fit:
+        whole = trained(found.model, data)
+        return replace(
+            whole,
+            status=(
+                f"hybrid: law plus network, validation NRMSE {percent(hybrid)}, the law alone "
+                f"{alone}; the law: {found.status}; the network: {whole.status}"
+            ),
+            train_seconds=found.train_seconds + seconds + whole.train_seconds,
+            compile_seconds=found.compile_seconds + trial.compile_seconds + whole.compile_seconds,
+            diagnostics={
+                **found.diagnostics,
+                **whole.diagnostics,
+                "hybrid_validation_nrmse": hybrid,
+            },
+        )
+
+    return HybridTrial(law, hybrid, finish)
 
 
 def is_hybrid(model: Any) -> bool:
@@ -93,8 +142,19 @@ def is_hybrid(model: Any) -> bool:
     return isinstance(model, MBDNODE) and model.known is not None
 
 
-def _error(model: Any, early: Dataset, late: Dataset, recorded: Any, integrator: str) -> float:
-    """The NRMSE over the validation split; infinite where a prediction ends early."""
+def validation_error(
+    model: Any, early: Dataset, late: Dataset, recorded: Any, integrator: str
+) -> tuple[float, float]:
+    """The NRMSE over the validation split, infinite where a prediction ends early; and that which
+    the noise of the recorded columns alone would make.
+
+    **Arguments:**
+
+    - `model`: fitted to `early`.
+    - `early`, `late`: the training data before the split, and the split.
+    - `recorded`: the columns that were measured; None for all.
+    - `integrator`: of the rollouts.
+    """
     domain = training_domain(model, early.trajectories)
     runs = [
         (str(number), run, values)
@@ -102,4 +162,5 @@ def _error(model: Any, early: Dataset, late: Dataset, recorded: Any, integrator:
     ]
     held = predict_runs(model, runs, recorded, domain, integrator)
     scores = score(held, model.body.coordinates, early.trajectories)
-    return float("inf") if scores.ended or scores.nrmse is None else scores.nrmse
+    known = not scores.ended and scores.nrmse is not None
+    return (scores.nrmse if known and scores.nrmse is not None else float("inf")), scores.noise

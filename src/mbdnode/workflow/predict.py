@@ -18,7 +18,12 @@ from mbdnode.data.logs.roles import argument
 from mbdnode.errors import UserError
 from mbdnode.evaluation import HeldOut, Scores, predict, score
 from mbdnode.models import AbstractModel
-from mbdnode.multibody import AbstractSystem, consistent_state, resolve_parameters
+from mbdnode.multibody import (
+    AbstractMechanism,
+    AbstractSystem,
+    consistent_state,
+    resolve_parameters,
+)
 from mbdnode.simulation import simulate
 from mbdnode.trajectory import Trajectory, check_trajectory_size
 from mbdnode.workflow.completion import complete_runs
@@ -192,6 +197,14 @@ def _used_parameters(model: Any) -> tuple[str, ...]:
     t, mu = jnp.zeros(()), resolve_parameters(model)
 
     def motion(values):
+        if isinstance(model, AbstractMechanism):
+            friction = model.dry_friction(t, q, q, u, values)
+            return (
+                model.constraint(t, q, values),
+                model.mass(q, values),
+                friction,
+                model.force(t, q, q, u, values),
+            )
         rates = model.minimal_rates(t, z, z, u, values)
         return model.constraint(t, q, values), rates
 

@@ -64,6 +64,7 @@ def make_fit_page(story: FitStory) -> str:
     film = _film(story)
     parts = [
         _part("facts", "The model") if story.facts else None,
+        _found(story),
         _motion(story, film),
         _held_out(story),
         _horizon(story),
@@ -80,6 +81,8 @@ def make_fit_page(story: FitStory) -> str:
         warnings=story.warnings,
         parts=[part for part in parts if part is not None],
         facts=story.facts,
+        tables=() if isinstance(story.found, str) else story.found,
+        law=story.found if isinstance(story.found, str) else "",
         film=None if film is None else Markup(script_data([{"film": film}])),
         script=Markup(asset("film.js")),
         scores=[_row(score) for score in scores],
@@ -94,6 +97,19 @@ def _part(
     name: str, title: str, texts: Sequence[str] = (), figures: Sequence[dict[str, Any]] = ()
 ) -> dict[str, Any]:
     return {"id": name, "title": title, "texts": texts, "figures": figures}
+
+
+def _found(story: FitStory) -> dict[str, Any] | None:
+    """The parameters or the law; None for a network."""
+    if not story.found:
+        return None
+    if isinstance(story.found, str):
+        return _part("found", "The law")
+    text = (
+        "A standard error is that of the noise alone; where residuals are far above the noise or "
+        "correlated, the values are less certain than it says."
+    )
+    return _part("found", "Parameters", (text,))
 
 
 def _motion(story: FitStory, film: dict[str, Any] | None) -> dict[str, Any] | None:

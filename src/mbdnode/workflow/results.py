@@ -9,6 +9,7 @@ import numpy as np
 
 from mbdnode.evaluation import HeldOut, Horizon, Scores
 from mbdnode.formatting import percent
+from mbdnode.identification.parameters import IdentifiedParameters
 from mbdnode.multibody import AbstractSystem
 from mbdnode.trajectory import Trajectory
 
@@ -30,6 +31,7 @@ class FitStory:
     - `known`: the states and inputs of the training data by column name, thinned.
     - `warnings`: sentences that a reader must not miss.
     - `versions`: of the packages, by name.
+    - `found`: what was found, as tables of parameters or as the text of a law; empty for neither.
     """
 
     title: str
@@ -44,6 +46,57 @@ class FitStory:
     known: Mapping[str, np.ndarray]
     warnings: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    found: "FoundTables | str" = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text below headings.
+
+    **Arguments:**
+
+    - `title`: of the table.
+    - `head`, `rows`: what it says.
+    """
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+# What was found of the parameters, table by table.
+FoundTables = tuple[Table, ...]
+
+
+def parameter_tables(found: IdentifiedParameters) -> FoundTables:
+    """What a page says of parameters that were found.
+
+    **Arguments:**
+
+    - `found`: by `identify`.
+
+    **Returns:**
+
+    Values with standard errors; what is determined of those that are not determined alone; how the
+    values are correlated; residuals beside the noise.
+    """
+    values = Table("Parameters", ("parameter", "value", "standard error", "unit"), found.rows())
+    tables = [values]
+    if found.combinations:
+        rows = tuple((str(one),) for one in found.combinations)
+        tables.append(Table("Determined combinations", ("combination",), rows))
+    names = (*found.parameters, *found.sensors)
+    if len(names) > 1:
+        rows = tuple(
+            (name, *("-" if np.isnan(x) else f"{x:.2f}" for x in row))
+            for name, row in zip(names, found.correlations, strict=True)
+        )
+        tables.append(Table("Correlations", ("", *names), rows))
+    rows = tuple(
+        (name, f"{rmse:.3g}", f"{found.noise[name]:.3g}") for name, rmse in found.rmse.items()
+    )
+    head = ("column", "RMSE in training", "noise")
+    return (*tables, Table("Residuals", head, rows))
 
 
 def columns_by_name(run: Trajectory) -> dict[str, np.ndarray]:

@@ -5,6 +5,12 @@ from mbdnode.identification.parameters.identify_parameters import (
     IdentifiedParameters,
     identify_parameters,
 )
-from mbdnode.identification.parameters.unknowns import Unknown
+from mbdnode.identification.parameters.unknowns import Unknown, make_unknowns
 
-__all__ = ["Combination", "IdentifiedParameters", "Unknown", "identify_parameters"]
+__all__ = [
+    "Combination",
+    "IdentifiedParameters",
+    "Unknown",
+    "identify_parameters",
+    "make_unknowns",
+]

@@ -26,6 +26,7 @@ from mbdnode.identification.parameters.output_error import Fitted
 from mbdnode.identification.parameters.search import ParameterSearch
 from mbdnode.identification.parameters.unknowns import Unknowns, make_unknowns
 from mbdnode.mechanisms.planar import AbstractPlanar
+from mbdnode.models import FittedMechanism
 from mbdnode.multibody import AbstractSystem
 from mbdnode.naming import unknown_name
 from mbdnode.simulation.signals import INTERPOLATIONS
@@ -109,6 +110,38 @@ class IdentifiedParameters:
     compile_seconds: float
 
     @property
+    def model(self) -> FittedMechanism:
+        """The mechanism with the values that were found in place of its defaults."""
+        count = len(self.parameters)
+        return FittedMechanism.for_system(
+            self.system,
+            names=tuple(self.parameters),
+            values=tuple(self.parameters.values()),
+            covariance=tuple(self.covariance[:count, :count].ravel().tolist()),
+            interpolation=self.interpolation,
+        )
+
+    @property
+    def integrator(self) -> str:
+        """One that is exact enough at the data's step: "rk4" where that needs no substeps."""
+        return "rk4" if self.substeps == 1 else "dopri5"
+
+    @property
+    def outcome(self) -> str:
+        """As a `Fit` has it."""
+        return "completed"
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """As a `Fit` has it: no rows, since there are no epochs."""
+        return []
+
+    @property
+    def updates(self) -> int:
+        """As a `Fit` has them: none."""
+        return 0
+
+    @property
     def correlations(self) -> np.ndarray:
         """Between the unknown parameters; not a number for those that are not determined."""
         size = np.sqrt(np.diag(self.covariance))
@@ -131,7 +164,8 @@ class IdentifiedParameters:
         text = self.system.to_toml(self.parameters)
         replace_file(Path(path), lambda file: file.write(text.encode()))
 
-    def __str__(self) -> str:
+    def rows(self) -> tuple[tuple[str, str, str, str], ...]:
+        """Name, value, standard error and unit of every unknown, as text."""
         units = {p.name: p.unit for p in self.system.parameters}
         rows = []
         for name, value in {**self.parameters, **self.sensors}.items():
@@ -140,7 +174,10 @@ class IdentifiedParameters:
             else:
                 error = "at its bound" if name in self.at_bounds else "not determined alone"
             rows.append((name, f"{value:.6g}", error, units.get(name, "")))
-        rows = [("parameter", "value", "standard error", "unit"), *rows]
+        return tuple(rows)
+
+    def __str__(self) -> str:
+        rows = [("parameter", "value", "standard error", "unit"), *self.rows()]
         widths = [max(len(row[i]) for row in rows) for i in range(4)]
         lines = ["  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)) for row in rows]
         parts = ["\n".join(line.rstrip() for line in lines)]
@@ -158,6 +195,7 @@ def identify_parameters(
     sensors: Mapping[str, Sequence[str]] | None = None,
     interpolation: str | None = None,
     report: Any = None,
+    room: int = 0,
 ) -> IdentifiedParameters:
     """Find the unknown parameters of a system; `identify(..., unknown=...)` is its public face.
 
@@ -172,6 +210,8 @@ def identify_parameters(
     - `interpolation`: of the inputs; the one that explains the data best if not given.
     - `report`: called for every length of segments with a row like that of an epoch, and how many
         there are.
+    - `room`: for so many rows of a run at least, so that one compiled program serves a part of the
+        data and all of it.
 
     **Returns:**
 
@@ -183,7 +223,7 @@ def identify_parameters(
         raise unknown_name("interpolation", interpolation, INTERPOLATIONS)
     unknowns = make_unknowns(system, unknown)
     with counted_compilation() as compilation:
-        search = ParameterSearch(system, data, unknowns, sensors or {}, interpolation, report)
+        search = ParameterSearch(system, data, unknowns, sensors or {}, interpolation, report, room)
         fitted = search.run()
     seconds = time.perf_counter() - begun
     return _make_result(search, fitted, seconds, compilation.seconds)
@@ -193,7 +233,7 @@ def _make_result(search: ParameterSearch, fitted: Fitted, seconds: float, compil
     # What a parameter turned out to be is a better measure of its size than where it began.
     size = np.maximum(np.abs(fitted.values), search.unknowns.scale)
     unknowns = replace(search.unknowns, scale=size)
-    free = max(1, fitted.rows * len(search.columns) - len(fitted.values) - fitted.initial.size)
+    free = max(1, fitted.rows * len(search.columns) - len(fitted.values) - fitted.states)
     variance = float(np.sum(fitted.residuals**2)) / free
     prior = np.diag(1 / unknowns.prior_std)
     matrix = np.vstack([fitted.jacobian / np.sqrt(variance or 1.0), prior]) * unknowns.scale

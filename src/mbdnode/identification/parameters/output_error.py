@@ -54,6 +54,7 @@ class Fitted:
     - `jacobian`: of all residuals by the parameters, with the initial states eliminated.
     - `cost`: the sum of squares, that of the prior included.
     - `rows`: that count.
+    - `states`: how many numbers of initial states were fitted.
     """
 
     values: np.ndarray
@@ -62,6 +63,7 @@ class Fitted:
     jacobian: np.ndarray = field(repr=False)
     cost: float
     rows: int
+    states: int
 
     @property
     def rms(self) -> float:
@@ -100,11 +102,23 @@ class OutputError(eqx.Module):
         """
         return jax.vmap(self._lane, (None, 0, 0, None))(values, initial, lanes, substeps)
 
-    def _lane(self, values, initial, lane: Lanes, substeps):
-        system, count = self.system, values.shape[0]
+    @eqx.filter_jit
+    def paths(
+        self,
+        values: Float[Array, " p"],
+        initial: Float[Array, "runs segments x"],
+        lanes: Lanes,
+        substeps: Int[Array, ""],
+    ) -> Float[Array, "runs rows states"]:
+        """All coordinates and velocities at every row."""
+        walk = jax.vmap(self._path, (None, 0, 0, None))
+        return walk(values, initial, lanes, substeps)[0]
+
+    def _path(self, values, initial, lane: Lanes, substeps):
+        """The whole state at every row, and the derivatives of the recorded columns."""
+        count = values.shape[0]
         width = count + initial.shape[1]
-        names = [*system.coordinate_names, *system.rate_names]
-        places = np.array([names.index(name) for name in self.columns])
+        places = self._places()
         at_start = jnp.zeros((initial.shape[1], width)).at[:, count:].set(jnp.eye(initial.shape[1]))
         by_parameters = jnp.eye(count, width)
 
@@ -139,12 +153,17 @@ class OutputError(eqx.Module):
             velocity = exchange(partition.velocity, tangent, partition.scale)
             if partition.position.rows.shape == partition.velocity.rows.shape:
                 partition = Partition(velocity, velocity, partition.scale)
-            return (state, slope, partition), (full[places], slope[places])
+            return (state, slope, partition), (full, slope[places])
 
         first, own = jax.tree.map(lambda x: x[0], (lane.guess, lane.partition))
         nothing = jnp.zeros((2 * first.q.shape[0], width))
         rows = lane.t, lane.dt, lane.inputs, lane.begins, lane.segment
-        _, (found, slopes) = jax.lax.scan(onward, (first, nothing, own), rows)
+        return jax.lax.scan(onward, (first, nothing, own), rows)[1]
+
+    def _lane(self, values, initial, lane: Lanes, substeps):
+        found, slopes = self._path(values, initial, lane, substeps)
+        found = found[:, self._places()]
+        by_parameters = jnp.eye(values.shape[0], slopes.shape[2])
         read = jax.vmap(self._read, (None, 0, 0))
         by_values, by_state = jax.vmap(jax.jacfwd(self._read, argnums=(0, 1)), (None, 0, 0))(
             values, found, lane.sampled
@@ -154,6 +173,11 @@ class OutputError(eqx.Module):
         away = jnp.where(lane.counts[:, None], away, 0.0)
         slopes = jnp.where(lane.counts[:, None, None], slopes / self.unit[None, :, None], 0.0)
         return away, slopes
+
+    def _places(self) -> np.ndarray:
+        """Of the recorded columns among coordinates and velocities."""
+        names = [*self.system.coordinate_names, *self.system.rate_names]
+        return np.array([names.index(name) for name in self.columns])
 
     def _read(self, values, state, u):
         """What the sensors read."""
@@ -296,7 +320,8 @@ def fit_output(
     matrix = _eliminated(now, slopes, blocks, len(values))[0]
     rows = int(np.sum(np.asarray(lanes.counts)))
     values, initial = found.x
-    return Fitted(values, initial, now, matrix, float(found.cost), rows)
+    states = 0 if held else len(blocks) * initial.shape[2]
+    return Fitted(values, initial, now, matrix, float(found.cost), rows, states)
 
 
 def _parts(now, slopes, blocks, count: int):

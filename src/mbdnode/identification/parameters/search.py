@@ -51,10 +51,13 @@ class ParameterSearch:
     - `sensors`: what is unknown of them, by recorded column.
     - `interpolation`: of the inputs; None to let the data choose.
     - `report`: called for every length of segments; None for silence.
+    - `room`: for so many rows of a run at least, so that one compiled program serves more data.
     """
 
-    def __init__(self, system, data: Dataset, unknowns: Unknowns, sensors, interpolation, report):
-        self.system = system
+    def __init__(
+        self, system, data: Dataset, unknowns: Unknowns, sensors, interpolation, report, room=0
+    ):
+        self.system, self.room = system, room
         self.runs = [one for one in single_trajectories(data) if len(one[0].t) > 1]
         self.columns = data.recorded or (*system.coordinate_names, *system.rate_names)
         self.columns = tuple(
@@ -114,10 +117,16 @@ class ParameterSearch:
             levels.append(now)
         return levels
 
+    def _first(self):
+        return zip(self.edges[0], self.runs, strict=True)
+
     def _lanes(self, level: int, interpolation: str | None = None):
-        how, room = interpolation or self.interpolation, max(len(x) - 1 for x in self.edges[0])
-        edges = self.edges[level]
-        return lay_out(self.system, self.runs, self.columns, edges, self.splits, how, room)
+        how, edges = interpolation or self.interpolation, self.edges[level]
+        rows = max(self.room, *(len(run.t) for run, _ in self.runs))
+        # As many segments as there would be if all of the rows were filled, and some to spare.
+        most = max((len(x) - 1) * rows / len(run.t) for x, (run, _) in self._first())
+        room = 1 << int(np.ceil(np.log2(most)))
+        return lay_out(self.system, self.runs, self.columns, edges, self.splits, how, room, rows)
 
     def _fit(self, level: int, values, initial=None, interpolation=None) -> Fitted | None:
         lanes = self._lanes(level, interpolation)
@@ -154,9 +163,20 @@ class ParameterSearch:
             best, self.level = grown, level
             starts.append(best.values)
             self._tell(best)
+        best = self._choose_interpolation(best)
         if best.rms > _MISSES:
             best = self._hold(best, starts)
         return self._with_substeps(best)
+
+    def _choose_interpolation(self, best: Fitted) -> Fitted:
+        """That which explains the longest segments best: short ones tell less of it."""
+        chosen = self.interpolation
+        for how in self.interpolations:
+            if how != chosen:
+                found = self._fit(self.level, best.values, best.initial, how)
+                if found is not None and found.cost < best.cost:
+                    best, self.interpolation = found, how
+        return best
 
     def _hold(self, best: Fitted, starts: list[np.ndarray]) -> Fitted:
         """The same from initial states as measured; from every start, since friction that comes

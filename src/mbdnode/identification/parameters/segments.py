@@ -68,6 +68,7 @@ def lay_out(
     splits: list[dict[int, Partition]],
     interpolation: str,
     room: int,
+    rows: int | None = None,
 ) -> Lanes:
     """The runs side by side, cut into segments.
 
@@ -80,15 +81,16 @@ def lay_out(
     - `splits`: of the coordinates, for each run and each of those rows.
     - `interpolation`: of the inputs between samples.
     - `room`: for how many segments; the same for every cut, so that shapes are.
+    - `rows`: for how many rows; for the longest run if not given.
 
     **Returns:**
 
     The `Lanes`.
     """
-    most = max(len(run.t) for run, _ in runs)
+    most = rows or max(len(run.t) for run, _ in runs)
     lanes = [
-        _lane(system, run, own, columns, rows, split, interpolation, most, room)
-        for (run, own), rows, split in zip(runs, edges, splits, strict=True)
+        _lane(system, run, own, columns, places, split, interpolation, most, room)
+        for (run, own), places, split in zip(runs, edges, splits, strict=True)
     ]
     parts = jax.tree.map(lambda *x: jnp.asarray(np.stack(x)), *lanes)
     return Lanes(**{**parts, "guess": State(*parts["guess"])})

@@ -139,6 +139,7 @@ def check_whole(source: Source, description: Description, drives: dict[str, Any]
     _check_friction(source, description)
     _check_names(source, description)
     _check_independent(source, description)
+    _check_unknown(source, description)
 
 
 def _check_drives(source: Source, description: Description, drives: dict[str, Any]) -> None:
@@ -203,3 +204,12 @@ def _check_independent(source: Source, description: Description) -> None:
             raise source.error(("independent",), str(unknown_name("coordinate", name, columns)))
         if independent.count(name) > 1:
             raise source.error(("independent",), f"it names {name!r} twice. Name each once.")
+
+
+def _check_unknown(source: Source, description: Description) -> None:
+    names = [name for name, _ in all_parameters(description)]
+    for name in description.unknown:
+        if name not in names:
+            raise source.error(("unknown",), str(unknown_name("parameter", name, names)))
+        if description.unknown.count(name) > 1:
+            raise source.error(("unknown",), f"it names {name!r} twice. Name each once.")

@@ -161,6 +161,7 @@ class Description:
     gravity: Point | None = None
     independent: tuple[str, ...] | None = None
     allow_redundant: bool = False
+    unknown: tuple[str, ...] = ()
 
     @property
     def weightless(self) -> tuple[str, ...]:

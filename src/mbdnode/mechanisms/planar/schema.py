@@ -40,6 +40,7 @@ TOP = (
     Key("gravity", "point", "acceleration of gravity `[x, y]` in m/s^2; none by default"),
     Key("independent", "texts", "coordinates to integrate; chosen by the program by default"),
     Key("allow_redundant", "flag", "solve without the constraints that repeat others; default no"),
+    Key("unknown", "texts", "parameters that a fit is to find; their values are where it starts"),
 )
 
 _BODIES = _needed("bodies", "pair", 'two bodies, such as `["ground", "crank"]`')

@@ -1,0 +1,211 @@
+"""Which kind of model the data asks for: `auto`.
+
+From simple to rich: the unknown parameters of the mechanism, a law, a law with a network beside it,
+a network. Each is fitted to the training data before the validation split (its last fifth) and
+predicts the split. The first that is within the noise there is taken, and none after it is tried;
+where none is, the simplest is taken that is nearly as good as the best. Then it is fitted to all of
+the training data. What was held out is not looked at.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mbdnode.formatting import percent
+from mbdnode.identification import Identified, learn
+from mbdnode.identification.parameters import IdentifiedParameters, identify_parameters
+from mbdnode.recipes import training_config
+from mbdnode.training import Fit, fit
+from mbdnode.training.selection import split
+from mbdnode.trajectory import Dataset
+from mbdnode.workflow.config import PARAMETERS, FitConfig, make_model
+from mbdnode.workflow.hybrid import BETTER, VALIDATION, are_long, try_hybrid, validation_error
+
+# A model explains the data if its validation NRMSE is below this, or within the second factor of
+# what the noise alone makes.
+_EXPLAINED, _NEAR = 0.01, 1.2
+# The recipe of networks, beside a law or alone.
+_NETWORK = "trained"
+LAW_ALONE, HYBRID, NETWORK = "law", "law plus network", "network"
+
+Found = Fit | Identified | IdentifiedParameters
+
+
+@dataclass(frozen=True)
+class TriedModel:
+    """A kind of model that was tried.
+
+    **Arguments:**
+
+    - `name`: parameters, law, law plus network, or network.
+    - `validation_nrmse`: infinite where its prediction ended early; None where it was not measured,
+        since there was nothing to choose.
+    - `explained`: whether that is within the noise, or below one percent.
+    """
+
+    name: str
+    validation_nrmse: float | None
+    explained: bool
+
+    def __str__(self) -> str:
+        error = self.validation_nrmse
+        if error is None:
+            return self.name
+        return f"{self.name} ({percent(error) if np.isfinite(error) else 'diverged'})"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was tried, and what was taken.
+
+    **Arguments:**
+
+    - `found`: the model, fitted to all of the training data.
+    - `tried`: in order.
+    - `taken`: the name of the one.
+    """
+
+    found: Found
+    tried: tuple[TriedModel, ...]
+    taken: str
+
+    def __str__(self) -> str:
+        if len(self.tried) == 1 and self.tried[0].validation_nrmse is None:
+            return f"Only {self.taken} was fitted: the data leaves no part to choose by."
+        each = ", ".join(map(str, self.tried))
+        one = next(tried for tried in self.tried if tried.name == self.taken)
+        if one.explained:
+            why = "the simplest that predicts it within the noise, or to one percent"
+        elif len(self.tried) == 1:
+            why = "the only one that was tried"
+        else:
+            why = "the simplest of those within a tenth of the best; none is within the noise"
+        return (
+            f"Tried from simple to rich, with the NRMSE over the last fifth of the training data, "
+            f"which they had not seen: {each}. Taken: {self.taken}, {why}."
+        )
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    tried: TriedModel
+    finish: Callable[[], Found]
+
+
+def choose_model(
+    config: FitConfig,
+    system: Any,
+    data: Dataset,
+    unknown: dict[str, Any],
+    varied: tuple[str, ...],
+    report: Callable | None,
+) -> Choice:
+    """Try models from simple to rich, and fit the one that the data asks for.
+
+    **Arguments:**
+
+    - `config`: of the fit, whose recipe finds laws.
+    - `system`: what moves.
+    - `data`: to train on; nothing else is looked at.
+    - `unknown`: of the mechanism's parameters; empty for none.
+    - `varied`: the parameters that differ between the runs.
+    - `report`: as for `fit` and `identify`.
+
+    **Returns:**
+
+    A `Choice`.
+    """
+    ladder = _Ladder(config, system, data, unknown, varied, report)
+    if not are_long(data):
+        name = PARAMETERS if unknown else LAW_ALONE
+        found = ladder.all_parameters() if unknown else ladder.law()
+        return Choice(found, (TriedModel(name, None, False),), name)
+    candidates: list[_Candidate] = []
+    for step in ([ladder.try_parameters] if unknown else []) + ladder.steps:
+        candidates.append(step())
+        if candidates[-1].tried.explained:
+            break
+    errors = [_known(one.tried.validation_nrmse) for one in candidates]
+    chosen = candidates[-1]
+    if not chosen.tried.explained:
+        near = [e <= BETTER * min(errors) for e in errors]
+        chosen = candidates[near.index(True)]
+    return Choice(chosen.finish(), tuple(c.tried for c in candidates), chosen.tried.name)
+
+
+def _known(error: float | None) -> float:
+    return float("inf") if error is None else error
+
+
+class _Ladder:
+    """The steps, which share the split and the law."""
+
+    def __init__(self, config: FitConfig, system, data: Dataset, unknown, varied, report):
+        self.config, self.system, self.data, self.unknown = config, system, data, unknown
+        self.varied, self.report = varied, report
+        self.steps = [self.try_law, self.try_hybrid, self.try_network]
+        self._law: Identified | None = None
+
+    @property
+    def parts(self) -> tuple[Dataset, Dataset]:
+        """Before the validation split, and the split."""
+        early, late = split(self.data, VALIDATION)
+        told = self.data.recorded
+        return replace(early, recorded=told), replace(late, recorded=told)
+
+    def _error(self, model: Any, integrator: str) -> tuple[float, float]:
+        return validation_error(model, *self.parts, self.data.recorded, integrator)
+
+    def all_parameters(self) -> IdentifiedParameters:
+        """Of all of the training data."""
+        return identify_parameters(self.system, self.data, self.unknown, report=self.report)
+
+    def try_parameters(self) -> _Candidate:
+        """Those of the mechanism."""
+        room = max(len(run) for run in self.data.trajectories)
+        found = identify_parameters(
+            self.system, self.parts[0], self.unknown, report=self.report, room=room
+        )
+        error, noise = self._error(found.model, found.integrator)
+        tried = TriedModel(PARAMETERS, error, error < max(_EXPLAINED, _NEAR * noise))
+        return _Candidate(tried, self.all_parameters)
+
+    def law(self) -> Identified:
+        """Of all of the training data; `before_validation` is that of the first part."""
+        if self._law is None:
+            subject, training = make_model(self.config, self.system, self.varied)
+            options = {"seed": self.config.seed, "report": self.report}
+            found = learn(subject, self.data, training, **options)
+            assert isinstance(found, Identified)
+            self._law = found
+        return self._law
+
+    def try_law(self) -> _Candidate:
+        """A law by regression."""
+        found = self.law()
+        error, explained = found.diagnostics["validation_nrmse"], found.diagnostics["explained"]
+        if not explained:
+            error = self._error(found.before_validation, self.config.integrator)[0]
+        return _Candidate(TriedModel(LAW_ALONE, float(error), explained), lambda: found)
+
+    def try_hybrid(self) -> _Candidate:
+        """A network beside the law."""
+        training = replace(training_config(_NETWORK), integrator=self.config.integrator)
+        options = {"parameters": self.varied, "seed": self.config.seed, "report": self.report}
+        trial = try_hybrid(self.law(), self.data, training, **options)
+        error = trial.hybrid_nrmse
+        return _Candidate(TriedModel(HYBRID, error, error < _EXPLAINED), trial.finish)
+
+    def try_network(self) -> _Candidate:
+        """A network alone."""
+        asked = replace(self.config, recipe=_NETWORK, model="", unknown={})
+        subject, training = make_model(asked, self.system, self.varied)
+
+        def trained(on: Dataset) -> Fit:
+            return fit(subject, on, training, seed=self.config.seed, report=self.report)
+
+        error = self._error(trained(self.parts[0]).model, self.config.integrator)[0]
+        tried = TriedModel(NETWORK, error, error < _EXPLAINED)
+        return _Candidate(tried, lambda: trained(self.data))
