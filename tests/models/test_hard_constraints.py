@@ -72,6 +72,7 @@ def test_redundant_constraints_that_the_mechanism_allows_are_dropped():
     np.testing.assert_allclose(np.hypot(run["x"], run["y"]), 1.5, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_coordinates_that_reach_their_dead_point_end_the_rollout_with_a_status():
     # x of a pendulum says nothing of its motion where the rod is level; the network pushes on.
     pendulum = SinglePendulumCartesian()

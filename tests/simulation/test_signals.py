@@ -141,7 +141,7 @@ PAIR = AccelerationFunction(
 def test_inputs_by_name_are_the_columns_of_the_array(fx, fy, kind):
     columns = [np.append(fx, fx[-1:]) if np.size(fx) == 8 else fx, fy]
     array = np.stack([np.broadcast_to(column, 9) for column in columns], axis=1)
-    settings = {"interpolation": kind, "integrator": "dopri5"}
+    settings = {"interpolation": kind, "integrator": "rk4"}
     named = simulate(PAIR, UNEVEN, {"x": 1.0}, inputs={"fy": fy, "fx": fx}, **settings)
     whole = simulate(PAIR, UNEVEN, {"x": 1.0}, inputs=array, **settings)
     np.testing.assert_array_equal(named.u, array)

@@ -39,6 +39,7 @@ def test_fixed_step_takes_one_step_an_interval():
         np.testing.assert_allclose(row, y, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_moving_pivot_shakes_the_pendulum_as_the_minimal_equation_says():
     # With the pivot at X(t): L theta'' = -g sin(theta) - X'' cos(theta).
     t = np.linspace(0.4, 3.4, 151)
