@@ -44,10 +44,10 @@ from mbdnode.reproduction.report.cost_table import (
 CAPTION = (
     "Error against seconds of training, both as medians over the seeds; thin bars reach from the "
     "min to the max. Several marks of one method are its integrators. A pale line to "
-    "the right ends where the time to compile is added. The gray stairs are the front. Open marks "
-    "are what the paper prints, on its own machine; a dotted line is an error that it prints "
-    f"without a time. Errors below {as_printed(ROUND_OFF, 1)} are round-off, and all alike in the "
-    f"band at the bottom; one above {as_printed(MAX_ERROR, 1)} is drawn there."
+    "the right ends where the time to compile is added. The gray staircase is the Pareto front. "
+    "Open marks are what the paper prints, on its own machine; a dotted line is an error that it "
+    f"prints without a time. Errors below {as_printed(ROUND_OFF, 1)} are round-off, and all alike "
+    f"in the band at the bottom; one above {as_printed(MAX_ERROR, 1)} is drawn there."
 )
 # What the longest name in the legend takes.
 _LEGEND_IN = 2.5
@@ -143,7 +143,7 @@ def _add_legend(figure: Figure, cases: Sequence[CaseCosts], palette: Palette) ->
     if any(one.seconds is None for one in printed):
         handles.append(Line2D([], [], color=INK, linestyle=":", label="printed without a time"))
     handles.append(Line2D([], [], color=FAINT, linewidth=3.0, label="compiling"))
-    handles.append(Line2D([], [], color=MUTED, linewidth=1.1, label="front"))
+    handles.append(Line2D([], [], color=MUTED, linewidth=1.1, label="Pareto front"))
     columns = max(2, int(figure.get_figwidth() / _LEGEND_IN))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns)
 

@@ -1,8 +1,8 @@
 """What accuracy costs: the error of every model and recipe against the time of its training.
 
-One point is on the front if no other is both as quick and as accurate, and better in one of the
-two: whoever chooses a method has no reason to choose one that is not on it. What the study's figure
-and the page's plots share (limits, the front as a line, names) is here too.
+A point is on the Pareto front if no other is both as quick and as accurate, and better in one of
+the two: whoever chooses a method has no reason to choose one that is not on it. What the study's
+figure and the page's plots share (limits, the front as a line, names) is here too.
 """
 
 from collections.abc import Sequence
@@ -226,8 +226,8 @@ def cost_table(reproduction: Reproduction) -> Table:
         headings=(*headings, "train [s]", "compile [s]", "updates", "front"),
         rows=tuple(rows),
         notes=(
-            "mse, time to train and updates are medians over the seeds. On the front is what no "
-            "other method beats in both error and time to train on the same case.",
+            "mse, time to train and updates are medians over the seeds. On the Pareto front is "
+            "what no other method beats in both error and time to train on the same case.",
             COMPILING,
             *shortened_note(reproduction),
         ),
