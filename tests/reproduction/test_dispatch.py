@@ -67,7 +67,7 @@ def test_run_that_kills_its_workers_is_a_row_and_a_stopped_one_frees_its_worker(
             kill_worker(sign)
 
     def press_ctrl_c(sign):
-        if sign.epoch:
+        if sign.done:
             raise KeyboardInterrupt
 
     with dask_processes(DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0") as processes:

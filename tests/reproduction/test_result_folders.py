@@ -24,10 +24,10 @@ def test_run_that_raises_is_a_row_and_the_next_one_is_carried_out(tiny_run, tmp_
     assert not is_finished(tmp_path / "bad", bad.config)
     assert rows["good"]["outcome"] == "completed"
     assert is_finished(tmp_path / "good", good.config)
-    told = [(s.run, s.state) for s in signs if s.state != "running" or not s.epoch]
+    told = [(s.run, s.state) for s in signs if s.state != "running" or not s.done]
     assert told == [(n, s) for n, end in (("bad", "failed"), ("good", "finished"))
                     for s in ("running", end)]  # fmt: skip
-    assert [s.epoch for s in signs if s.run == "good" and s.epoch] == [1, 2, 3]
+    assert [s.done for s in signs if s.run == "good" and s.done] == [1, 2, 3]
     assert {s.where for s in signs} == {f"process {os.getpid()}"}
 
 
@@ -36,14 +36,14 @@ def test_interrupted_run_goes_on_to_the_same_weights(tiny_run, tmp_path):
     run_here([run], tmp_path / "whole", lambda sign: None)
 
     def press_ctrl_c(sign):
-        if sign.epoch == 2:
+        if sign.done == 2:
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
         run_here([run], tmp_path / "parts", press_ctrl_c)
     assert not is_finished(tmp_path / "parts" / run.name, run.config)
     epochs = []
-    run_here([run], tmp_path / "parts", lambda sign: epochs.append(sign.epoch))
+    run_here([run], tmp_path / "parts", lambda sign: epochs.append(sign.done))
     assert [epoch for epoch in epochs if epoch] == [3, 4, 5]
     one, other = (tmp_path / way / run.name / "model.safetensors" for way in ("whole", "parts"))
     assert one.read_bytes() == other.read_bytes()
@@ -53,8 +53,8 @@ def test_interrupt_before_training_stops_after_the_first_epoch(tiny_run, tmp_pat
     epochs = []
 
     def press_ctrl_c(sign):
-        epochs.append(sign.epoch)
-        if not sign.epoch:
+        epochs.append(sign.done)
+        if not sign.done:
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
