@@ -44,7 +44,7 @@ def test_every_figure_has_a_counterpart_that_can_be_drawn():
 @pytest.fixture(scope="module")
 def untried():
     """A report of which no run came to anything: what is written does not hang on that."""
-    plan = make_plan(quick=True)
+    plan = make_plan()
     failed = {"seed": 0, "outcome": "failed", "status": "not tried"}
     return gather(plan, {run.name: failed for run in plan.runs}, Path(), command="")
 

@@ -8,7 +8,7 @@ import pytest
 from mbdnode.config import from_dict, to_dict
 from mbdnode.reproduction.cases import CASES
 from mbdnode.reproduction.config import configure, integrator_of
-from mbdnode.reproduction.plan import Request, make_plan, quick
+from mbdnode.reproduction.plan import Request, make_plan, quick, shortened
 
 
 def test_whole_plan_has_every_column_of_every_case_once():
@@ -48,9 +48,10 @@ def test_same_request_in_another_order_is_the_same_plan():
 
 
 def test_quick_plan_of_the_paper_is_one_short_run_of_each_case():
-    plan = make_plan(quick=True)
+    plan = make_plan(quick=True, recipes=["paper"])
     assert [run.config.case for run in plan.runs] == list(CASES)
     assert {run.config.model for run in plan.runs} == {"mbd-node"}
+    assert all(run.shortened for run in plan.runs)
     first = plan.runs[0].config
     assert first.training.integrator == "lf2"
     assert first.training.epochs == 45  # A tenth of the table's.
@@ -85,10 +86,37 @@ def test_regression_is_planned_under_no_network_s_name():
     assert {run.config.model for run in both.runs if run.config.recipe == "best"} == {"law"}
 
 
-def test_quick_run_shortens_the_refinement_too():
-    whole = configure("cart-pole", recipe="trained").training
-    short = quick(configure("cart-pole", recipe="trained")).training
-    assert (short.epochs, short.refinement) == (whole.epochs // 10, whole.refinement // 10)
+def test_demonstration_has_every_law_and_on_three_cases_the_papers_method_and_a_baseline():
+    plan = make_plan(quick=True)
+    made = [(run.config.case, run.config.recipe, run.config.model) for run in plan.runs]
+    laws = [(case, "best", "law") for case in CASES]
+    assert [run for run in made if run[1] == "best"] == laws
+    chosen = ("single-mass-spring-damper", "single-pendulum", "cart-pole")
+    networks = [
+        (case, *rest) for case in chosen for rest in (("trained", "mbd-node"), ("paper", "fcnn"))
+    ]
+    assert sorted(run for run in made if run not in laws) == sorted(networks)
+    assert {run.config.model for run in plan.runs if run.shortened} == {"mbd-node"}
+    baseline = next(run.config for run in plan.runs if run.config.model == "fcnn")
+    assert baseline == configure(baseline.case, model="fcnn")
+
+
+def test_demonstration_can_be_limited_and_is_repeated_from_its_request():
+    plan = make_plan(quick=True, cases=["cart-pole"], models=["mbd-node", "law"])
+    assert [run.config.recipe for run in plan.runs] == ["trained", "best"]
+    request = from_dict(Request, json.loads(json.dumps(to_dict(plan.request))))
+    assert request == plan.request
+
+
+def test_quick_refinement_compares_no_structures_and_iterates_less():
+    whole = configure("cart-pole", recipe="trained")
+    short = quick(whole)
+    assert short.structures == ()
+    assert short.settings.structure == whole.structures[0]
+    assert (short.training.epochs, short.training.validation) == (whole.training.epochs, 0)
+    assert short.training.refinement == -(-whole.training.refinement // 3)
+    assert whole.structures[0] in shortened("trained")
+    assert shortened("best") == ""
 
 
 @pytest.mark.parametrize("model", ["mbd-node", "hnn", "numerical"])
@@ -132,6 +160,11 @@ def test_samples_go_to_the_cases_that_are_drawn():
         ({"models": ["law"]}, r"recipe 'paper': networks.*add 'mbd-node'"),
         ({"cases": ["cart-pole"], "samples": 100}, r"would change nothing.*slider-crank"),
         ({"samples": 0}, r"samples is 0"),
+        (
+            {"quick": True, "cases": ["slider-crank"], "models": ["fcnn"]},
+            r"Nothing to run for 'slider-crank' with fcnn: there is only law",
+        ),
+        ({"quick": True, "models": ["hnn"]}, r"Nothing to run with the model 'hnn'.*paper, best"),
         ({"cases": ["slider-crank"], "samples": 3}, r"samples is 3"),
     ],
 )

@@ -178,7 +178,8 @@ def test_place_is_one_of_three():
 
 def test_command_repeats_the_request(tmp_path):
     place = Workplace(jobs=2)
-    plan = make_plan(cases=["slider-crank"], seeds=2, quick=True, samples=5_000)
+    asked = {"recipes": ["paper"], "seeds": 2, "quick": True, "samples": 5_000}
+    plan = make_plan(cases=["slider-crank"], **asked)
     line = command_line(plan.request, place, tmp_path / "my results", resume=True)
     assert line == (
         "mbdnode reproduce --cases slider-crank --recipe paper --seeds 2 --quick --samples 5000 "
@@ -186,7 +187,7 @@ def test_command_repeats_the_request(tmp_path):
         f"--out '{tmp_path}/my results'"
     )
     short = command_line(make_plan(quick=True).request, HERE, tmp_path)
-    assert short == f"mbdnode reproduce --recipe paper --quick --out {tmp_path}"
+    assert short == f"mbdnode reproduce --quick --out {tmp_path}"
     some = Request(cases=("cart-pole",), models=("mbd-node",))
     assert "--models mbd-node" in command_line(some, HERE, tmp_path)
 

@@ -33,7 +33,7 @@ def reproduce(
         str | None,
         typer.Option(
             help="paper, paper-shuffled, trained, fast or best, separated by commas; by default "
-            "paper, and best with --quick.",
+            "paper.",
             metavar="NAMES",
         ),
     ] = None,
@@ -44,7 +44,8 @@ def reproduce(
         bool,
         typer.Option(
             "--quick",
-            help="Only laws; with --recipe, its usual model, with a tenth of the epochs.",
+            help="All laws, and two networks on each of three cases; with --recipe, its usual "
+            "model. Networks are trained more briefly.",
         ),
     ] = False,
     samples: Annotated[
@@ -85,14 +86,14 @@ def reproduce(
 
     # An interrupt can get lost while JAX is being imported.
     with leaving_at_once():
-        from mbdnode.reproduction.plan import QUICK_RECIPES, make_plan
+        from mbdnode.reproduction.plan import make_plan
         from mbdnode.reproduction.reproduce import Workplace, is_reported, report, unfinished
 
         place = Workplace(jobs, cluster)
         plan = make_plan(
             cases=names[0],
             models=names[1],
-            recipes=_split(recipe) if recipe else QUICK_RECIPES if quick else ("paper",),
+            recipes=None if recipe is None else _split(recipe),
             seeds=seeds,
             quick=quick,
             samples=samples,

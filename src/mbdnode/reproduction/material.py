@@ -24,8 +24,9 @@ from mbdnode.reproduction.config import (
     uses_integrator,
 )
 from mbdnode.reproduction.folder import read_run
-from mbdnode.reproduction.plan import Plan, PlannedRun
+from mbdnode.reproduction.plan import Plan, PlannedRun, shortened
 from mbdnode.reproduction.report.chapters import (
+    NOT_RUN,
     PAPER_MARKS,
     Chapter,
     Entry,
@@ -64,20 +65,12 @@ def gather(
 
     A `Reproduction`, with a row for each run of the plan.
     """
-    cut_short = [run for run in plan.runs if not run.config.finds_law]
-    quick = plan.request.quick and bool(cut_short)
-    rows = {
-        run.name: {
-            **_row(run, failed, folder),
-            "quick": quick and not run.config.finds_law,
-        }
-        for run in plan.runs
-    }
+    rows = {run.name: {**_row(run, failed, folder), "quick": run.shortened} for run in plan.runs}
     chapters = [_chapter(CASES[name], plan, rows, folder) for name in plan.request.cases]
     return Reproduction(
         chapters=tuple(chapter for chapter in chapters if chapter.entries),
         command=command,
-        quick=quick,
+        quick=any(run.shortened for run in plan.runs),
         seeds=plan.request.seeds,
         seconds=sum(map(_seconds, rows.values()), 0.0),
         versions={name: importlib.metadata.version(name) for name in _PACKAGES},
@@ -85,8 +78,19 @@ def gather(
         date=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         capabilities=capability_marks(),
         capability_notes=_REASONS,
-        recipes={name: RECIPES[name].description for name in plan.request.recipes},
+        recipes=_recipes(plan),
     )
+
+
+def _recipes(plan: Plan) -> dict[str, str]:
+    """What the recipes of the runs are, in the catalog's order, and how they were shortened."""
+    found = {run.config.recipe for run in plan.runs}
+    lines = {name: recipe.description for name, recipe in RECIPES.items() if name in found}
+    cut = {run.config.recipe for run in plan.runs if run.shortened}
+    return {
+        name: f"{line}; here with {shortened(name)}" if name in cut else line
+        for name, line in lines.items()
+    }
 
 
 def _row(run: PlannedRun, failed: Mapping[str, Mapping[str, Any]], folder: Path) -> dict[str, Any]:
@@ -171,7 +175,7 @@ def _hyperparameters(case: Case, groups: Groups) -> tuple[dict[str, str], ...]:
         if config is None:
             integrator = column.integrator if uses_integrator(column.model) else None
             usual = configure(case.name, model=column.model, integrator=integrator)
-            shown.append({**table_column(usual), "recipe": "not run"})
+            shown.append({**table_column(usual), "recipe": NOT_RUN})
         else:
             shown.append(table_column(config))
     for (_, _, recipe), config in ran.items():

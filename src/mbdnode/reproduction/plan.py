@@ -4,14 +4,16 @@ A plan follows from its request alone, so the request is what is stored beside t
 two calls with the same request mean the same runs.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mbdnode.config import check_types
 from mbdnode.data.folders import folder_name
 from mbdnode.errors import UserError
+from mbdnode.models import LAW, MBDNODE
 from mbdnode.naming import unknown_name
-from mbdnode.recipes import RECIPES
+from mbdnode.recipes import PAPER, RECIPES, IdentificationConfig
 from mbdnode.reproduction.cases import CASES, Case
 from mbdnode.reproduction.config import (
     MODELS,
@@ -24,9 +26,14 @@ from mbdnode.reproduction.config import (
 )
 from mbdnode.reproduction.run import check
 
-QUICK_RECIPES = ("best",)
-# A quick run makes this part of the updates.
+# What is run with `quick` where no recipe is named: the law of every case, and on some the paper's
+# method beside one of its baselines.
+_QUICK_NETWORKS = ("single-mass-spring-damper", "single-pendulum", "cart-pole")
+_BASELINE = "fcnn"
+_QUICK_MODELS = {"trained": MBDNODE.kind, PAPER: _BASELINE, "best": LAW}
+# A quick run makes these parts of the epochs, and of the iterations of a refinement.
 QUICK_PART = 0.1
+QUICK_REFINEMENT = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,8 @@ class Request:
     **Arguments:**
 
     - `cases`, `models`: by name, in the order of the catalogs.
-    - `recipes`: how to train, each in turn.
+    - `recipes`: how to train, each in turn; with `quick` empty for the demonstration: the law of
+        every case, and on three of them two networks.
     - `seeds`: how many; they are 0, 1, and so on.
     - `quick`: shorten every run.
     - `samples`: of the cases that are trained on samples; None for their own number.
@@ -44,7 +52,7 @@ class Request:
 
     cases: tuple[str, ...]
     models: tuple[str, ...]
-    recipes: tuple[str, ...] = ("paper",)
+    recipes: tuple[str, ...] = (PAPER,)
     seeds: int = 1
     quick: bool = False
     samples: int | None = None
@@ -55,10 +63,11 @@ class Request:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run: the name of its folder, and all that decides its result."""
+    """One run: the name of its folder, all that decides its result, whether `quick` cut it."""
 
     name: str
     config: RunConfig
+    shortened: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,7 +82,7 @@ def make_plan(
     *,
     cases: Sequence[str] | None = None,
     models: Sequence[str] | None = None,
-    recipes: Sequence[str] = ("paper",),
+    recipes: Sequence[str] | None = None,
     seeds: int = 1,
     quick: bool = False,
     samples: int | None = None,
@@ -85,7 +94,8 @@ def make_plan(
     - `cases`: by name; all if None.
     - `models`: by name; if None all that the recipes give and the paper has a column for, and the
         laws; with `quick` the usual one of each recipe.
-    - `recipes`, `seeds`, `quick`, `samples`: as in `Request`.
+    - `recipes`: by name; if None the paper's, and with `quick` those of the demonstration.
+    - `seeds`, `quick`, `samples`: as in `Request`.
 
     **Returns:**
 
@@ -94,7 +104,7 @@ def make_plan(
     if seeds < 1:
         raise UserError(f"The number of seeds is {seeds}; it must be at least 1.")
     chosen_cases = _known("case", cases, CASES) or tuple(CASES)
-    chosen_recipes = _known("recipe", recipes, RECIPES)
+    chosen_recipes = _known("recipe", recipes, RECIPES) or (() if quick else (PAPER,))
     usual = default_models(chosen_cases, chosen_recipes, quick=quick)
     request = Request(
         cases=chosen_cases,
@@ -110,12 +120,12 @@ def make_plan(
     return Plan(request, tuple(runs.values()))
 
 
-def default_models(cases: Iterable[str], recipes: Iterable[str], *, quick: bool) -> tuple[str, ...]:
+def default_models(cases: Iterable[str], recipes: Sequence[str], *, quick: bool) -> tuple[str, ...]:
     """The models of a request that names none.
 
     **Arguments:**
 
-    - `cases`, `recipes`: of the request, by name.
+    - `cases`, `recipes`: of the request, by name; no recipe for the demonstration.
     - `quick`: whether only the usual model of each recipe is wanted.
 
     **Returns:**
@@ -125,9 +135,8 @@ def default_models(cases: Iterable[str], recipes: Iterable[str], *, quick: bool)
     found = {
         model
         for case in cases
-        for recipe in recipes
-        for model in _models_of(CASES[case], recipe)
-        if not quick or model == models_of_recipe(recipe)[0]
+        for recipe, model in _offered(CASES[case], tuple(recipes))
+        if not recipes or not quick or model == models_of_recipe(recipe)[0]
     }
     return tuple(model for model in MODELS if model in found)
 
@@ -141,6 +150,14 @@ def _known(kind: str, names: Sequence[str] | None, catalog: Iterable[str]) -> tu
     return tuple(name for name in catalog if name in (names or ()))
 
 
+def _offered(case: Case, recipes: Sequence[str]) -> list[tuple[str, str]]:
+    """Recipes, and the models that they give on a case; without a recipe the demonstration's."""
+    if recipes:
+        return [(recipe, model) for recipe in recipes for model in _models_of(case, recipe)]
+    networks = case.name in _QUICK_NETWORKS
+    return [(recipe, model) for recipe, model in _QUICK_MODELS.items() if networks or model == LAW]
+
+
 def _models_of(case: Case, recipe: str) -> tuple[str, ...]:
     """What a recipe gives on a case: networks that the paper has a column for, or a law."""
     if RECIPES[recipe].finds_law:
@@ -151,11 +168,7 @@ def _models_of(case: Case, recipe: str) -> tuple[str, ...]:
 
 def _check_something_to_run(request: Request, cases_named: bool, models_named: bool) -> None:
     """What the user names must lead to runs; what was only filled in need not."""
-    possible = {
-        (case, recipe): set(_models_of(CASES[case], recipe))
-        for case in request.cases
-        for recipe in request.recipes
-    }
+    offered = {case: _offered(CASES[case], request.recipes) for case in request.cases}
     wanted = set(request.models)
     for recipe in request.recipes:
         if models_named and not wanted & set(models_of_recipe(recipe)):
@@ -164,20 +177,20 @@ def _check_something_to_run(request: Request, cases_named: bool, models_named: b
                 f"--models {','.join(request.models)} it gives none; add "
                 f"{models_of_recipe(recipe)[0]!r}, or leave that recipe out."
             )
-    for case in request.cases:
-        there = [model for (name, _), found in possible.items() if name == case for model in found]
+    for case, found in offered.items():
+        there = [model for _, model in found]
         if cases_named and not wanted & set(there):
             raise UserError(
                 f"Nothing to run for {case!r} with {', '.join(request.models)}: there is only "
                 f"{', '.join(model for model in MODELS if model in there)}. Leave out the case, or "
                 "name one of its models."
             )
+    recipes = ", ".join(request.recipes or _QUICK_MODELS)
     for model in request.models:
-        if models_named and not any(model in found for found in possible.values()):
+        if models_named and model not in {m for found in offered.values() for _, m in found}:
             raise UserError(
-                f"Nothing to run with the model {model!r}: the recipes "
-                f"{', '.join(request.recipes)} give none on {', '.join(request.cases)}. "
-                f"`mbdnode run CASE --model {model}` runs it alone."
+                f"Nothing to run with the model {model!r}: the recipes {recipes} give none on "
+                f"{', '.join(request.cases)}. `mbdnode run CASE --model {model}` runs it alone."
             )
 
 
@@ -196,48 +209,57 @@ def _check_samples(request: Request) -> None:
 
 def _runs(case: Case, request: Request) -> list[PlannedRun]:
     found = []
-    for recipe in request.recipes:
-        for model, integrator in _columns(case, recipe, request):
+    for recipe, model in _offered(case, request.recipes):
+        for integrator in _integrators(case, recipe, model, request):
             first = _configured(case, model, integrator, recipe, request)
             check(first)
             # Nothing is drawn where nothing is trained.
             seeds = 1 if model == NUMERICAL else request.seeds
             configs = [replace(first, seed=seed) for seed in range(seeds)]
-            found += [PlannedRun(_folder_name(config), config) for config in configs]
+            cut = _is_shortened(first, request)
+            found += [PlannedRun(_folder_name(config), config, cut) for config in configs]
     return found
 
 
-def _columns(case: Case, recipe: str, request: Request) -> list[tuple[str, str | None]]:
-    """Models with their integrators; one a model where only one is wanted.
+def _integrators(case: Case, recipe: str, model: str, request: Request) -> list[str | None]:
+    """Those of the model's columns, one where only one is wanted; none for what is not asked for.
 
-    No integrator stands for the recipe's own, or for none.
+    None among them stands for the recipe's own, or for a model without.
     """
-    models = [model for model in _models_of(case, recipe) if model in request.models]
-    if not RECIPES[recipe].as_printed:
-        return [(model, None) for model in models]
-    columns = [column for column in case.hyperparameters if column.model in models]
-    if request.quick:
-        # The first column of a model is the one of the error table.
-        columns = list({column.model: column for column in reversed(columns)}.values())[::-1]
-    return [(c.model, c.integrator if uses_integrator(c.model) else None) for c in columns]
+    if model not in request.models:
+        return []
+    if not RECIPES[recipe].as_printed or not uses_integrator(model):
+        return [None]
+    columns = [column for column in case.hyperparameters if column.model == model]
+    # The first column of a model is the one of the error table.
+    return [column.integrator for column in columns[: 1 if request.quick else None]]
 
 
 def _configured(
     case: Case, model: str, integrator: str | None, recipe: str, request: Request
 ) -> RunConfig:
     config = configure(case.name, model=model, recipe=recipe, integrator=integrator)
-    if request.quick and not config.finds_law:
+    if _is_shortened(config, request):
         config = quick(config)
     if request.samples is not None and case.bounds:
         config = replace(config, samples=request.samples)
     return config
 
 
-def quick(config: RunConfig) -> RunConfig:
-    """The same run with a tenth of the epochs, refinements, and samples where there are any.
+def _is_shortened(config: RunConfig, request: Request) -> bool:
+    """Laws never are, nor is the demonstration's baseline, which trains in seconds."""
+    whole = config.finds_law or (not request.recipes and config.model == _BASELINE)
+    return request.quick and not whole
 
-    The learning rate falls as far in them as it would have in all, so that the run is a short
-    one of its kind rather than the beginning of a long one.
+
+def quick(config: RunConfig) -> RunConfig:
+    """The same run, shortened.
+
+    A network that is refined keeps its epochs of Adam and a third of the iterations; of several
+    structures the first is taken, since to compare them takes longer than to train one. Any other
+    has a tenth of the epochs, and its learning rate falls as far in them as it would have in all,
+    so that the run is a short one of its kind rather than the beginning of a long one. Of samples
+    a tenth is taken.
 
     **Arguments:**
 
@@ -247,19 +269,41 @@ def quick(config: RunConfig) -> RunConfig:
 
     Another configuration.
     """
+    samples = max(1, round(config.samples * QUICK_PART))
     training = config.training
-    epochs = max(min(1, training.epochs), round(training.epochs * QUICK_PART))
-    decay = training.decay ** (training.epochs / epochs) if epochs else training.decay
-    return replace(
-        config,
-        training=replace(
+    if training.refinement:
+        short = replace(
             training,
-            epochs=epochs,
-            decay=decay,
-            refinement=-(-training.refinement // round(1 / QUICK_PART)),
-        ),
-        samples=max(1, round(config.samples * QUICK_PART)),
-    )
+            refinement=math.ceil(training.refinement * QUICK_REFINEMENT),
+            validation=0.0,
+        )
+        settings = config.settings
+        if config.structures:
+            settings = replace(settings, structure=config.structures[0])
+        return replace(config, settings=settings, training=short, structures=(), samples=samples)
+    epochs = max(1, round(training.epochs * QUICK_PART))
+    short = replace(training, epochs=epochs, decay=training.decay ** (training.epochs / epochs))
+    return replace(config, training=short, samples=samples)
+
+
+def shortened(recipe: str) -> str:
+    """What `quick` leaves of the networks of a recipe, in a few words.
+
+    **Arguments:**
+
+    - `recipe`: by name.
+
+    **Returns:**
+
+    A phrase; empty for a recipe of laws, which are found whole.
+    """
+    chosen = RECIPES[recipe]
+    if isinstance(chosen.config, IdentificationConfig):
+        return ""
+    if not chosen.config.refinement:
+        return "a tenth of its epochs"
+    first = f"its first structure ({chosen.structures[0]}), not compared with others, and "
+    return f"{first if chosen.structures else ''}a third of the iterations of Levenberg-Marquardt"
 
 
 def _folder_name(config: RunConfig) -> str:

@@ -22,13 +22,13 @@ from mbdnode.data.files import read_json, write_json
 from mbdnode.data.folders import CONFIG, METRICS, check_folder, open_folder
 from mbdnode.errors import UserError
 from mbdnode.formatting import as_printed
-from mbdnode.recipes import RECIPES
+from mbdnode.recipes import PAPER, RECIPES
 from mbdnode.report.tables import Verdict
 from mbdnode.reproduction.cases import CASES
 from mbdnode.reproduction.dispatch import Row, Watch, remove_parts, run_here
 from mbdnode.reproduction.folder import is_finished, read_config
 from mbdnode.reproduction.material import gather
-from mbdnode.reproduction.plan import QUICK_RECIPES, Plan, PlannedRun, Request, default_models
+from mbdnode.reproduction.plan import Plan, PlannedRun, Request, default_models, shortened
 from mbdnode.reproduction.reference import (
     Reference,
     is_answered_by,
@@ -223,7 +223,7 @@ def command_line(request: Request, place: Workplace, out: Path, *, resume: bool 
     words = ["mbdnode", "reproduce"]
     words += [] if request.cases == tuple(CASES) else ["--cases", ",".join(request.cases)]
     words += [] if request.models == usual_models else ["--models", ",".join(request.models)]
-    usual_recipes = QUICK_RECIPES if request.quick else ("paper",)
+    usual_recipes = () if request.quick else (PAPER,)
     words += [] if request.recipes == usual_recipes else ["--recipe", ",".join(request.recipes)]
     words += [] if request.seeds == 1 else ["--seeds", str(request.seeds)]
     words += ["--quick"] if request.quick else []
@@ -288,7 +288,7 @@ def table_notes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"Recipe {recipe}: {RECIPES[recipe].description}."
     yield "The time is that of training (median) + compiling (max)."
     for recipe in dict.fromkeys(row["recipe"] for row in rows if row.get("quick")):
-        yield f"Quick: recipe {recipe} was cut to a tenth of its epochs; its own numbers differ."
+        yield f"Quick: recipe {recipe} with {shortened(recipe)}; its own numbers differ."
 
 
 def _groups(

@@ -100,10 +100,17 @@ def test_failed_runs_are_rows_that_say_so():
     assert "Single pendulum: LSTM, seed 0: diverged (NaN or Inf)" in table.notes
 
 
-def test_what_was_not_run_is_not_called_failed():
+def test_what_was_not_run_is_said_once_and_has_no_rows():
     references = (Reference("hnn", "rk4", 1.9e-2, "a table"),)
-    table = error_table(reproduction(chapter("single-pendulum", (), (), references)))
-    assert [(row["recipe"], row["verdict"]) for row in records(table)] == [("not run", "")]
+    made = reproduction(chapter("single-pendulum", (), (), references))
+    table = error_table(made)
+    assert not table.rows
+    assert "Of the paper's 1 errors and times of these cases, 1 are of" in table.notes[0]
+    assert "(HNN)" in table.notes[0]
+    assert "mbdnode reproduce" in table.notes[0]
+    columns = ({"model": "hnn", "recipe": "not run"},)
+    assert hyperparameter_table(replace(made.chapters[0], hyperparameters=columns)) is None
+    assert not any("not run" in note for note in error_table(reproduction(crank_chapter())).notes)
 
 
 def test_number_that_cannot_be_compared_says_why():
@@ -116,7 +123,6 @@ def test_every_recipe_has_its_own_row_and_verdict():
     assert [(row["recipe"], row["verdict"]) for row in rows] == [
         ("paper", "better"),
         ("best", "better"),
-        ("not run", ""),
     ]
     assert rows[0]["paper's coordinates"] == "generalized"
 
@@ -128,7 +134,6 @@ def test_printed_number_stands_beside_what_it_is_of():
     ] == [
         ("MBD-NODE", "LF2", "paper", "MBD-NODE LF2"),
         ("law", "RK4", "best", "MBD-NODE LF2"),
-        ("Numerical", "RK4", "not run", "Numerical RK4"),
     ]
     assert rows[1]["verdict reason"] == "round-off: below 1e-24"
 
@@ -204,7 +209,6 @@ def test_time_of_another_recipe_is_compared_with_that_of_the_error_it_answers():
     rows = records(time_table(reproduction(chapter_with_recipes())))
     assert [(row["paper [s]"], row["recipe"]) for row in rows] == [
         *(("500", recipe) for recipe in RECIPES),
-        ("900", "not run"),
     ]
 
 
@@ -269,8 +273,8 @@ def test_time_table_keeps_compiling_apart():
 
 def test_times_of_shortened_runs_are_not_passed_off_as_the_recipes():
     whole, quick = (time_table(reproduction(pendulum_chapter(), quick=q)) for q in (False, True))
-    assert not any("cut short" in note for note in whole.notes)
-    assert any("cut short" in note for note in quick.notes)
+    assert not any("trained more briefly" in note for note in whole.notes)
+    assert any("trained more briefly" in note for note in quick.notes)
 
 
 def test_cases_table_names_what_was_run():

@@ -51,6 +51,8 @@ def row_title(capability: Capability) -> str:
 PAPER, UNTRAINED = "paper", "-"
 # The equations of motion by an integrator: a row of one of the paper's tables, and no model.
 NUMERICAL = "numerical"
+# In the recipe's place, of a column of the paper that has no run here.
+NOT_RUN = "not run"
 
 
 @dataclass(frozen=True)
@@ -186,8 +188,8 @@ class Chapter:
     - `train_end_s`: where the training range ends; zero if there is none.
     - `references`: the paper's numbers.
     - `hyperparameters`: the columns of its table: name to value, "model" among the names, and
-        "recipe" where it is another one than the paper's. A value that differs from the printed one
-        says so.
+        "recipe" where it is another one than the paper's, or "not run". A value that differs from
+        the printed one says so.
     - `hyperparameter_label`: the table's label in the paper.
     - `exhibits`: its figures.
     - `entries`: what was run.

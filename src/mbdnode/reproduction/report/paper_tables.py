@@ -30,7 +30,6 @@ from mbdnode.reproduction.report.chapters import (
 ERRORS, MASS_SPRING, TIMES = "tab: model_errors", "tab:sms_test", "tab:time_cost"
 _DEFAULT = {"mse": ERRORS, "train_seconds": TIMES}
 STUDIES, CONTROLLER = "studies", "controller"
-NOT_RUN = "not run"
 # What both tables of errors have in common.
 _ERRORS = (
     "recipe",
@@ -138,7 +137,7 @@ def error_table(reproduction: Reproduction) -> Table:
 
     **Returns:**
 
-    A `Table`; failed runs are rows that say so.
+    A `Table`; failed runs are rows that say so, and a note names what was not run.
     """
     rows: list[tuple[Cell, ...]] = []
     notes: list[str] = []
@@ -160,7 +159,7 @@ def error_table(reproduction: Reproduction) -> Table:
         "Errors of all models on all cases",
         ("case", "model", "integrator", *_ERRORS),
         tuple(rows),
-        (*ABOUT_ERRORS, *notes),
+        (*_left_out(reproduction.chapters), *ABOUT_ERRORS, *notes),
     )
 
 
@@ -253,9 +252,6 @@ def time_table(reproduction: Reproduction) -> Table:
         for reference in references_in(chapter, TIMES):
             entries = matching(chapter, reference)
             paper = (f"{reference.value:g}", _printed_of(reference))
-            if not entries:
-                who = (model_title(reference.model), integrator_title(reference.integrator))
-                rows.append((chapter.title, *who, NOT_RUN, None, None, *paper, None))
             for entry in entries:
                 training, compiling, ratio = _times(entry, reference)
                 rows.append((chapter.title, *_who(entry), training, compiling, *paper, ratio))
@@ -289,6 +285,20 @@ def time_table(reproduction: Reproduction) -> Table:
     )
 
 
+def _left_out(chapters: Sequence[Chapter]) -> tuple[str, ...]:
+    """How many of the paper's numbers have no run to be compared with, and what makes them."""
+    printed = [(chapter, reference) for chapter in chapters for reference in chapter.references]
+    missing = [(c, r) for c, r in printed if not matching(c, r)]
+    if not missing:
+        return ()
+    models = dict.fromkeys(model_title(reference.model) for _, reference in missing)
+    return (
+        f"Of the paper's {len(printed)} errors and times of these cases, {len(missing)} are of "
+        f"models or integrators that were not run here ({', '.join(models)}), and have no row: "
+        "`mbdnode reproduce --out results` runs all of them.",
+    )
+
+
 def failure_notes(chapter: Chapter) -> list[str]:
     """A sentence for every run that has no error."""
     return [
@@ -300,9 +310,6 @@ def failure_notes(chapter: Chapter) -> list[str]:
 
 def _error_rows(chapter: Chapter, reference: Reference) -> list[tuple[Cell, ...]]:
     entries, paper = matching(chapter, reference), (reference.value, _printed_of(reference))
-    if not entries:
-        who = (model_title(reference.model), integrator_title(reference.integrator))
-        return [(*who, NOT_RUN, *(None,) * 7, *paper, None)]
     return [
         (
             *_who(entry),
@@ -360,4 +367,4 @@ def shortened_note(reproduction: Reproduction) -> list[str]:
     """The warning that belongs below times of shortened runs."""
     if not reproduction.quick:
         return []
-    return ["Gradient descent was cut short, so its times are not those of the paper's recipe."]
+    return ["Networks were trained more briefly, so their times are not those of their recipes."]

@@ -5,6 +5,7 @@ from typing import Any
 
 from mbdnode.report.tables import Cell, Table
 from mbdnode.reproduction.report.chapters import (
+    NOT_RUN,
     NUMERICAL,
     PAPER,
     UNTRAINED,
@@ -86,9 +87,10 @@ def hyperparameter_table(chapter: Chapter) -> Table | None:
 
     **Returns:**
 
-    A `Table`, or None for a chapter without any.
+    A `Table`, or None for a chapter without any. What was not run has no column.
     """
-    columns = [_flattened(column) for column in chapter.hyperparameters]
+    ran = [column for column in chapter.hyperparameters if column.get("recipe") != NOT_RUN]
+    columns = [_flattened(column) for column in ran]
     if not columns:
         return None
     names = list(dict.fromkeys(key for column in columns for key in column if key not in _APART))

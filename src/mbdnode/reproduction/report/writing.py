@@ -123,9 +123,8 @@ def make_tables(reproduction: Reproduction) -> Tables:
 
 
 def _results(chapter: Chapter, reproduction: Reproduction) -> Table:
-    if chapter.name == _MASS_SPRING_CASE:
-        return mass_spring_table(chapter)
-    return results_table(chapter, reproduction)
+    own = mass_spring_table(chapter) if chapter.name == _MASS_SPRING_CASE else None
+    return own if own is not None and own.rows else results_table(chapter, reproduction)
 
 
 def _write_tables(tables: list[Table], directory: Path) -> None:
