@@ -295,7 +295,7 @@ def _left_out(chapters: Sequence[Chapter]) -> tuple[str, ...]:
     return (
         f"Of the paper's {len(printed)} errors and times of these cases, {len(missing)} are of "
         f"models or integrators that were not run here ({', '.join(models)}), and have no row: "
-        "`mbdnode reproduce --out results` runs all of them.",
+        "'mbdnode reproduce --out results' runs all of them.",
     )
 
 
