@@ -126,8 +126,9 @@ def _keep_programs() -> None:
         return
     shrink_cache(folder)
     jax.config.update("jax_compilation_cache_dir", str(folder))
-    # Hundreds of tiny programs take as long as a large one.
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
+        # Hundreds of tiny programs take as long as a large one.
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     # A program that cannot be read or kept is compiled, which is all that the user need know.
     warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation")
 
