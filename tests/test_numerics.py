@@ -58,7 +58,12 @@ def test_float32_after_the_import_is_refused(name, made, tmp_path):
         jax.config.update("jax_enable_x64", True)
 
 
-SETTINGS = ("PJRT_NPROC", "JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE")
+SETTINGS = (
+    "PJRT_NPROC",
+    "JAX_COMPILATION_CACHE_DIR",
+    "JAX_ENABLE_COMPILATION_CACHE",
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS",
+)
 
 
 def in_a_new_process(code: str, variables: dict[str, str] | None = None, limit_s: float = 120):

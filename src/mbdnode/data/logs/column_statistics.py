@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from mbdnode.data.logs.cleaning import GAP, TURN, is_wrapped, sounds_like_angle
-from mbdnode.data.logs.guess import Guess, guess_from
 from mbdnode.data.logs.log import AbstractLog, Sample, column_name, take_sample
 from mbdnode.data.logs.reading import Reader, make_request
+from mbdnode.data.logs.role_guess import Guess, guess_from
 from mbdnode.data.logs.units import find_unit, why_unclear
 from mbdnode.data.signal import noise_level
 from mbdnode.errors import UserError

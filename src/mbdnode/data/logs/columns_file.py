@@ -11,8 +11,8 @@ from typing import Any
 
 from mbdnode.config import parse_toml, read_toml
 from mbdnode.data.files import replace_file
-from mbdnode.data.logs.guess import Guess
 from mbdnode.data.logs.reading import read
+from mbdnode.data.logs.role_guess import Guess
 from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
 

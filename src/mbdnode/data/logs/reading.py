@@ -14,8 +14,8 @@ import numpy as np
 
 from mbdnode.data.files import Paths, find_files
 from mbdnode.data.logs.formats import open_logs
-from mbdnode.data.logs.guess import guess_roles
 from mbdnode.data.logs.log import AbstractLog
+from mbdnode.data.logs.role_guess import guess_roles
 from mbdnode.data.logs.roles import (
     GAPS,
     INTERPOLATIONS,
