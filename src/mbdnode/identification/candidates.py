@@ -14,7 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.identification.mechanical_laws import improved, mechanisms, most_mechanisms
+from mbdnode.identification.mechanical_laws import (
+    improved,
+    mechanisms,
+    most_mechanisms,
+    refine_further,
+)
 from mbdnode.identification.problem import Candidate, Problem, chunks_of
 from mbdnode.identification.regression import regress
 from mbdnode.models.basis import scale_of
@@ -27,8 +32,8 @@ _FEATURES, _SCALES, _RIDGES = 160, (0.5, 1.0, 2.0), (1e-20, 1e-14, 1e-9, 1e-5)
 _CROWDED = 0.4
 
 
-def candidates(problem: Problem, rows: Rows) -> Iterator[Candidate]:
-    """All ways that make sense for this much data, the simplest first.
+def families(problem: Problem, rows: Rows) -> Iterator[Iterator[Candidate]]:
+    """All ways that make sense for this much data, family by family, the simplest first.
 
     **Arguments:**
 
@@ -37,11 +42,12 @@ def candidates(problem: Problem, rows: Rows) -> Iterator[Candidate]:
 
     **Returns:**
 
-    An iterator; a candidate that is not asked for costs nothing.
+    An iterator over those of each family; a candidate that is not asked for costs nothing.
     """
     wanted = (problem.structure,) if problem.structure != "chosen" else tuple(_FAMILIES)
     for family in wanted:
-        yield from _FAMILIES[family](problem, rows)
+        for part in _FAMILIES[family]:
+            yield part(problem, rows)
 
 
 def most_candidates(problem: Problem) -> int:
@@ -56,13 +62,26 @@ def most_candidates(problem: Problem) -> int:
 
 
 def _linear(problem: Problem, rows: Rows) -> Iterator[Candidate]:
-    yield Candidate("linear", "linear law", lambda r: _linear_law(problem, r))
+    every = lambda model: np.arange(model.network.weights.size)  # noqa: E731
+    yield Candidate(
+        "linear",
+        "linear law",
+        lambda r: _linear_law(problem, r),
+        lambda m, r: refine_further(problem, m, r, every(m)),
+    )
 
 
 def _lagrangian(problem: Problem, rows: Rows) -> Iterator[Candidate]:
     # A law is found whole, so there is none beside a part that is known.
     if problem.known == "nothing":
-        yield from mechanisms(problem, rows)
+        # Where there is noise, those with laws of the joints are a family of their own.
+        joint_laws = False if problem.noise.matters else None
+        yield from mechanisms(problem, rows, joint_laws=joint_laws)
+
+
+def _with_joint_laws(problem: Problem, rows: Rows) -> Iterator[Candidate]:
+    if problem.known == "nothing" and problem.noise.matters:
+        yield from mechanisms(problem, rows, joint_laws=True)
 
 
 def _mechanical(problem: Problem, rows: Rows) -> Iterator[Candidate]:
@@ -86,10 +105,10 @@ def _features(problem: Problem, rows: Rows) -> Iterator[Candidate]:
 
 
 _FAMILIES = {
-    "linear": _linear,
-    "lagrangian": _lagrangian,
-    "mechanical": _mechanical,
-    "features": _features,
+    "linear": (_linear,),
+    "lagrangian": (_lagrangian, _with_joint_laws),
+    "mechanical": (_mechanical,),
+    "features": (_features,),
 }
 
 
@@ -116,8 +135,16 @@ def _library(
         use_parameters=problem.parameters,
         known=problem.known,
         forces=problem.forces,
+        interpolation=problem.interpolation,
         **settings,
     )
     chunks = chunks_of(problem, rows) or (lambda: iter([rows]))
-    model = regress(model, chunks, ridge=ridge, integrator=problem.integrator, noise=problem.noise)
+    model = regress(
+        model,
+        chunks,
+        ridge=ridge,
+        integrator=problem.integrator,
+        noise=problem.noise,
+        by_steps=problem.by_steps,
+    )
     return model if bool(jnp.all(jnp.isfinite(model.network.weights))) else None

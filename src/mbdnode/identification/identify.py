@@ -21,16 +21,14 @@ from mbdnode.integrators import get_integrator
 from mbdnode.models import LAW, AbstractModel, check_capable
 from mbdnode.models.equations import Equations, equations_of
 from mbdnode.models.library import Library
+from mbdnode.naming import unknown_name
 from mbdnode.recipes import IdentificationConfig, TrainingConfig, identification_config
+from mbdnode.simulation import INTERPOLATIONS, Interpolation
 from mbdnode.training.checkpoint import Checkpoint
 from mbdnode.training.data import as_dataset, check_names
 from mbdnode.training.engine import counted_compilation
 from mbdnode.training.fit import Fit, Report, fit
 from mbdnode.trajectory import Dataset, Trajectory
-
-# A law explains the data if its validation NRMSE is below this, or within the second factor of
-# what the noise alone makes.
-_EXPLAINED, _NEAR = 0.01, 1.2
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ def identify(
     *,
     unknown: Sequence[str] | Mapping[str, Any] | None = None,
     sensors: Mapping[str, Sequence[str]] | None = None,
-    interpolation: str | None = None,
+    interpolation: Interpolation | None = None,
     seed: int = 0,
     report: Report | None = None,
 ) -> Any:
@@ -134,8 +132,8 @@ def identify(
         bounds `(low, high)`, or None.
     - `sensors`: what is unknown of the sensors, by recorded column: "gain", "offset", or an input
         that the sensor reads besides (feedthrough), such as `{"y": ("offset", "u")}`.
-    - `interpolation`: of the inputs in the simulation; the one that explains the data best if not
-        given.
+    - `interpolation`: of the inputs between samples: "constant", "linear" or "cubic"; the one that
+        explains the data best if not given. A law keeps it for its own simulations.
     - `seed`: of random features.
     - `report`: called for every candidate that was tried and every further chunk that was taken,
         with a row like that of an epoch, which has their number as its "epoch", the smallest error
@@ -161,10 +159,10 @@ def identify(
             interpolation=interpolation,
             report=report,
         )
-    if sensors is not None or interpolation is not None:
-        raise UserError(
-            "sensors and interpolation are for unknown parameters; name them in unknown=[...]."
-        )
+    if sensors is not None:
+        raise UserError("sensors are for unknown parameters; name them in unknown=[...].")
+    if interpolation is not None and interpolation not in INTERPOLATIONS:
+        raise unknown_name("interpolation", interpolation, INTERPOLATIONS)
     config = identification_config(recipe)
     if isinstance(system, AbstractModel):
         raise UserError(
@@ -186,6 +184,7 @@ def identify(
             structure=config.structure,
             known=config.known,
             forces=config.forces,
+            interpolation=interpolation,
             more=_more(stream),
             chunks=1 if stream is None else stream.count or 1,
             tell=None if report is None else _teller(report),
@@ -274,15 +273,24 @@ def _identified(choice: Choice, compile_s: float) -> Identified:
             )
             for attempt in choice.attempts
         ),
-        status=f"chose a {found.name}, {tried}; {describe_segments(choice.segments)}",
+        status="; ".join(
+            part
+            for part in (
+                f"chose a {found.name}, {tried}",
+                describe_segments(choice.segments),
+                choice.hint,
+            )
+            if part
+        ),
         outcome="completed",
         train_seconds=max(choice.seconds - compile_s, 0.0),
         compile_seconds=compile_s,
         diagnostics={
             "structure": found.structure,
             "validation_nrmse": choice.chosen.error,
-            "explained": bool(choice.chosen.error < max(_EXPLAINED, _NEAR * choice.floor)),
+            "explained": choice.explained,
             "noise": choice.noise.relative,
+            "interpolation": choice.model.interpolation,
         },
         before_validation=choice.chosen.model,
     )

@@ -180,7 +180,7 @@ def estimate_states(
         return end_states_of_mechanism(model, runs, values, recorded, integrator)
     data = Dataset(list(runs), values, recorded=recorded)
     rows = [
-        rows_of(model, model.minimal, Dataset(run, own))
+        rows_of(model, model.minimal, Dataset(run, own), interpolation=model.interpolation)
         for run, own in zip(runs, values, strict=True)
     ]
     measured = recorded_rates(model, model.minimal, data)

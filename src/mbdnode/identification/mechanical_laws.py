@@ -6,6 +6,7 @@ make a law. What it finds is then fitted to the steps of the integrator, or to r
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
@@ -18,29 +19,38 @@ from mbdnode.identification.null_vector import (
     candidate_supports,
     compress,
     find_law,
+    likely_supports,
 )
 from mbdnode.identification.problem import Candidate, Problem, chunks_of
-from mbdnode.identification.regression import Chunks, parts_of, triangle
+from mbdnode.identification.regression import Chunks, integrals, nodes, parts_of, triangle
 from mbdnode.identification.shooting import make_segments, refine_segments, refine_steps
-from mbdnode.identification.weak_form import make_windows, samples_per_period
+from mbdnode.identification.weak_form import (
+    independent_windows,
+    make_windows,
+    samples_per_period,
+)
 from mbdnode.models.basis import scale_of
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.training.rows import Rows, counted, places, spread_of_accelerations, trust
 
-# Degrees of mass and potential, and whether joints have laws of their own; the simplest first.
+# Degrees of mass and potential, and whether joints have laws of their own; the simplest first. Each
+# is a part of the one beside it, whose compiled programs serve all of its parts.
+_PLAIN, _JOINTS = (2, 2, False), (2, 1, True)
 _FORMS = (
-    (1, 1, False),
-    (2, 1, False),
-    (1, 1, True),
-    (2, 1, True),
-    (0, 2, False),
-    (1, 2, False),
-    (0, 1, True),
-    (2, 2, False),
-    (0, 4, True),
-    (1, 2, True),
-    (2, 4, False),
+    ((1, 1, False), _PLAIN),
+    ((2, 1, False), _PLAIN),
+    ((1, 1, True), _JOINTS),
+    ((2, 1, True), _JOINTS),
+    ((0, 2, False), _PLAIN),
+    ((1, 2, False), _PLAIN),
+    ((0, 1, True), _JOINTS),
+    ((2, 2, False), _PLAIN),
+    ((0, 4, True), (0, 4, True)),
+    ((1, 2, True), (1, 2, True)),
+    ((2, 4, False), (2, 4, False)),
 )
+# A richer form with more columns than this takes longer than to compile its parts one by one.
+_MOST_COLUMNS = 150
 _FEW_FORMS = 4
 # Friction sets in over these parts of the largest rate; the shooting refinement finds the rest.
 _WIDTHS = (0.3, 0.1, 0.03, 0.01)
@@ -50,31 +60,40 @@ _MOST, _WORTH = 4, 2.0
 _PROMISING = 1e-2
 # More unknowns than this part of the equations would fit anything.
 _CROWDED = 0.4
+# Iterations of shooting over a period, for all; and over growing segments, for the best.
+_SCREENING, _ITERATIONS = 8, 20
 # A mass matrix that is worse than this is no mass matrix.
 _SINGULAR = 1e8
 # A law that leaves this part of the accelerations unexplained is none.
 _UNEXPLAINED = 0.1
 
 
-def mechanisms(problem: Problem, rows: Rows) -> Iterator[Candidate]:
+def mechanisms(
+    problem: Problem, rows: Rows, *, joint_laws: bool | None = None
+) -> Iterator[Candidate]:
     """Laws that are worth fitting.
 
     **Arguments:**
 
     - `problem`: what is to be learned.
     - `rows`: what may be looked at to make proposals.
+    - `joint_laws`: only forms in which joints have laws of their own, or only others; all if None.
 
     **Returns:**
 
     An iterator; a form that is not asked for costs nothing.
     """
     doubtful = []
-    for blank in _forms(problem, rows):
-        for left, start, support in _proposals(problem, blank, rows):
+    known: dict[Any, HomogeneousEquations] = {}
+    for form in _forms(problem, rows):
+        if joint_laws is not None and form.blank.settings.joint_laws != joint_laws:
+            continue
+        for left, start, support in _proposals(problem, form, rows, known):
             candidate = Candidate(
                 "lagrangian",
                 f"mechanism of {len(support)} terms",
                 lambda r, b=start, k=support: _fitted(problem, r, b, k),
+                lambda m, r, k=support: _refined(problem, m, r, k),
             )
             if problem.noise.matters or left < _PROMISING:
                 yield candidate
@@ -85,40 +104,119 @@ def mechanisms(problem: Problem, rows: Rows) -> Iterator[Candidate]:
         yield candidate
 
 
+def unexplained(problem: Problem, rows: Rows) -> float:
+    """The part of the inertia that a form without joint laws leaves unexplained, with all terms.
+
+    **Arguments:**
+
+    - `problem`: what is to be learned; its noise and whether inputs change say how it is measured.
+    - `rows`: the data, under some interpolation of the inputs.
+
+    **Returns:**
+
+    The part; infinity for too little data.
+    """
+    form = next((f for f in _forms(problem, rows) if not f.blank.settings.joint_laws), None)
+    if form is None:
+        return np.inf
+    equations = _equations(problem, form.blank, rows)
+    support = np.flatnonzero(equations.norms > 0)
+    if support.size > _CROWDED * rows.z.shape[1] * len(counted(rows)):
+        support = np.intersect1d(support, form.columns)
+    return find_law(equations, support)[1]
+
+
 def most_mechanisms(problem: Problem) -> int:
     """How many laws are fitted at most."""
     forms = len(_FORMS) if problem.refined else _FEW_FORMS
     return 0 if problem.known != "nothing" else _MOST * (forms + 1)
 
 
-def _forms(problem: Problem, rows: Rows) -> Iterator[LearnedMechanism]:
+@dataclass(frozen=True)
+class Form:
+    """Terms that a law may have.
+
+    **Arguments:**
+
+    - `blank`: a mechanism without coefficients that has all of them, and maybe more.
+    - `columns`: which of its columns they are.
+    """
+
+    blank: LearnedMechanism
+    columns: np.ndarray
+
+
+def _forms(problem: Problem, rows: Rows) -> Iterator[Form]:
     """Every form that this much data can tell of, without coefficients."""
-    for mass, potential, joint_laws in _FORMS if problem.refined else _FORMS[:_FEW_FORMS]:
-        blank = LearnedMechanism.for_system(
-            problem.system,
-            lengths=scale_of(places(rows, problem.parameters)),
-            mass_degree=mass,
-            potential_degree=potential,
-            use_parameters=problem.parameters,
-            joint_laws=joint_laws,
-            forces=problem.forces,
-        )
-        if blank.network.values.size <= _CROWDED * rows.z.shape[1] * len(counted(rows)):
-            yield blank
+    most = _CROWDED * rows.z.shape[1] * len(counted(rows))
+    blanks: dict[tuple[int, int, bool], LearnedMechanism] = {}
+
+    def blank_of(degrees: tuple[int, int, bool]) -> LearnedMechanism:
+        if degrees not in blanks:
+            mass, potential, joint_laws = degrees
+            blanks[degrees] = LearnedMechanism.for_system(
+                problem.system,
+                lengths=scale_of(places(rows, problem.parameters)),
+                mass_degree=mass,
+                potential_degree=potential,
+                use_parameters=problem.parameters,
+                joint_laws=joint_laws,
+                relative_angles=True,
+                forces=problem.forces,
+                interpolation=problem.interpolation,
+            )
+        return blanks[degrees]
+
+    for degrees, richer in _FORMS if problem.refined else _FORMS[:_FEW_FORMS]:
+        blank = blank_of(richer)
+        if blank.network.values.size > _MOST_COLUMNS:
+            blank = blank_of(degrees)
+        columns = _columns_of(blank, degrees)
+        if columns.size <= most:
+            yield Form(blank, columns)
+
+
+def _columns_of(blank: LearnedMechanism, degrees: tuple[int, int, bool]) -> np.ndarray:
+    """The columns of a mechanism up to lower degrees of mass and potential."""
+    mass, potential, _ = degrees
+    inertial = np.array(blank.mass_basis.degrees) <= mass
+    stored = (np.array(blank.potential_basis.degrees) <= potential) | np.array(
+        blank.potential_basis.pairs
+    )
+    pairs = blank.mass_columns // len(blank.mass_basis)
+    chosen = np.concatenate([np.tile(inertial, pairs), stored[1:]])
+    rest = np.ones(blank.network.values.size - chosen.size, bool)
+    return np.flatnonzero(np.concatenate([chosen, rest]))
 
 
 def _proposals(
-    problem: Problem, blank: LearnedMechanism, rows: Rows
+    problem: Problem, form: Form, rows: Rows, known: dict[Any, HomogeneousEquations]
 ) -> list[tuple[float, LearnedMechanism, np.ndarray]]:
-    """The most promising supports of one form, over all widths of friction, and what they leave."""
-    found = []
+    """The most promising supports of one form, over all widths of friction, and what they leave.
+
+    `known` keeps the equations of richer forms, of which this one may be a part.
+    """
+    found, blank = [], form.blank
+    # As in the Bayesian information criterion, where there is noise.
+    independent = independent_windows(rows, samples_per_period(rows)) * rows.z.shape[1]
+    worth = _WORTH
+    if problem.noise.matters:
+        worth = float(np.exp(np.log(independent) / (2 * independent)))
     for width in _WIDTHS if blank.settings.joint_laws else (1.0,):
         start = _with_widths(blank, rows, width)
-        equations = _equations(problem, start, rows)
-        for support in candidate_supports(equations):
+        key = (blank.settings, width)
+        if key not in known:
+            known[key] = _equations(problem, start, rows)
+        equations = known[key]
+        supports = (
+            likely_supports(equations, form.columns, independent, _MOST)
+            if problem.noise.matters
+            else candidate_supports(equations, form.columns)
+        )
+        for support in supports:
             left = find_law(equations, support)[1]
             found.append((left, start, support, equations))
-    found.sort(key=lambda proposal: proposal[0] * _WORTH ** proposal[2].size)
+    found.sort(key=lambda proposal: proposal[0] * worth ** proposal[2].size)
     seen, kept = set(), []
     for left, start, support, equations in found:
         if tuple(support) in seen or len(kept) == _MOST:
@@ -157,12 +255,15 @@ def _equations(
 def _whole_and_inertia(
     problem: Problem, model: LearnedMechanism, rows: Rows, period: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """From accelerations; in integral form where noise would drown them."""
+    """From accelerations; in integral form where noise or inputs leave none."""
     if problem.noise.matters:
         windows = make_windows(rows, period)
-        momenta, forces = (np.asarray(x) for x in _momenta_and_forces(model, rows))
-        inertia = windows.integral_of_rate(momenta)
-        return inertia + windows.integral(forces), inertia
+        inertia = windows.integral_of_rate(np.asarray(_momenta_and_forces(model, rows)[0]))
+        forces = lambda r: _momenta_and_forces(model, r)[1]  # noqa: E731
+        return inertia + integrals(windows, forces, rows, problem.by_steps), inertia
+    if problem.by_steps:
+        weight = np.asarray(rows.weight)
+        return tuple(x[weight > 0] for x in _over_steps(model, rows))
     weight = trust(rows)
     whole, inertia = (
         np.asarray(x)[weight > 0] * weight[weight > 0, None, None]
@@ -171,9 +272,22 @@ def _whole_and_inertia(
     return whole, inertia
 
 
-@eqx.filter_jit
+def _over_steps(model: LearnedMechanism, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """The equations over single steps, by their rates: `weak_form` has the formula."""
+    found = [_momenta_and_forces(model, one) for one in nodes(rows, noisy=False)]
+    momenta, forces = ([np.asarray(pair[k]) for pair in found] for k in (0, 1))
+    inertia = (momenta[2] - momenta[0]) / np.asarray(rows.dt)[:, None, None]
+    return inertia + (forces[0] + 4 * forces[1] + forces[2]) / 6, inertia
+
+
 def _momenta_and_forces(model: LearnedMechanism, rows: Rows):
-    return jax.vmap(model.momenta_and_forces)(rows.t, rows.z, rows.s, rows.u, rows.mu)
+    return _compiled(model, rows.t, rows.z, rows.s, rows.u, rows.mu)
+
+
+# Of what is needed alone, so that one program serves every interpolation of the inputs.
+@eqx.filter_jit
+def _compiled(model: LearnedMechanism, t, z, s, u, mu):
+    return jax.vmap(model.momenta_and_forces)(t, z, s, u, mu)
 
 
 @eqx.filter_jit
@@ -204,10 +318,21 @@ def _fitted(
     chunks = chunks_of(problem, rows) if problem.noise.matters else None
     model = _law(blank, _equations(problem, blank, rows, chunks), support)
     if problem.refined:
-        fixed = _largest_mass(model, np.asarray(model.network.values))
-        free = np.array([int(k) for k in support if k != fixed] + _widths_of(model, support))
-        model = improved(problem, model, rows, free)
+        model = improved(problem, model, rows, _free(model, support))
     return model if _is_law(problem, model, rows) else None
+
+
+def _refined(
+    problem: Problem, model: LearnedMechanism, rows: Rows, support: np.ndarray
+) -> LearnedMechanism | None:
+    found = refine_further(problem, model, rows, _free(model, support))
+    return found if _is_law(problem, found, rows) else None
+
+
+def _free(model: LearnedMechanism, support: np.ndarray) -> np.ndarray:
+    """All of a support but the largest mass, which is one, and the widths of its frictions."""
+    fixed = _largest_mass(model, np.asarray(model.network.values))
+    return np.array([int(k) for k in support if k != fixed] + _widths_of(model, support), int)
 
 
 def improved(problem: Problem, model: Any, rows: Rows, free: np.ndarray) -> Any:
@@ -226,10 +351,40 @@ def improved(problem: Problem, model: Any, rows: Rows, free: np.ndarray) -> Any:
     """
     if not problem.noise.matters:
         return refine_steps(model, rows, problem.integrator, spread_of_accelerations(rows), free)
-    segments = make_segments(rows)
-    if segments is None:
-        return model
-    return refine_segments(model, segments, problem.integrator, problem.noise, free)[0]
+    return _shot(problem, model, rows, free, problem.segments[:1], _SCREENING)
+
+
+def refine_further(problem: Problem, model: Any, rows: Rows, free: np.ndarray) -> Any:
+    """The model after a fit to rollouts over segments that grow, to several periods.
+
+    **Arguments:** as for `improved`.
+
+    **Returns:**
+
+    The model; of the recipe that does not refine, after a short fit over a period.
+    """
+    if not problem.refined:
+        return _shot(problem, model, rows, free, problem.segments[:1], _SCREENING)
+    return _shot(problem, model, rows, free, problem.segments, _ITERATIONS)
+
+
+def _shot(
+    problem: Problem, model: Any, rows: Rows, free: np.ndarray, shapes: Any, iterations: int
+) -> Any:
+    for shape in shapes:
+        segments = make_segments(rows, shape=shape)
+        if segments is None:
+            return model
+        model = refine_segments(
+            model,
+            segments,
+            problem.integrator,
+            problem.noise,
+            free,
+            measured=problem.measured,
+            iterations=iterations,
+        )[0]
+    return model
 
 
 def _widths_of(model: LearnedMechanism, support: np.ndarray) -> list[int]:
@@ -240,7 +395,11 @@ def _widths_of(model: LearnedMechanism, support: np.ndarray) -> list[int]:
 
 def _is_law(problem: Problem, model: LearnedMechanism, rows: Rows) -> bool:
     """Whether its mass is regular, and it explains the accelerations at all."""
-    masses, rates = (np.asarray(x) for x in _masses_and_rates(model, rows))
+    where = rows
+    if problem.by_steps:
+        # Where the mean acceleration of a step is that of the motion.
+        where = nodes(rows, noisy=problem.noise.matters)[1]
+    masses, rates = (np.asarray(x) for x in _masses_and_rates(model, where))
     if not (np.all(np.isfinite(masses)) and np.all(np.isfinite(rates))):
         return False
     if not np.max(np.linalg.cond(masses)) < _SINGULAR:

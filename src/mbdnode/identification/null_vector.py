@@ -58,12 +58,15 @@ def compress(
     return HomogeneousEquations(whole, part, masses, norms)
 
 
-def candidate_supports(equations: HomogeneousEquations, most: int = 6) -> list[np.ndarray]:
+def candidate_supports(
+    equations: HomogeneousEquations, columns: np.ndarray | None = None, most: int = 6
+) -> list[np.ndarray]:
     """Sets of columns that may be the law, the smallest first.
 
     **Arguments:**
 
     - `equations`: along the data.
+    - `columns`: that it may use; all if not given.
     - `most`: how many sets.
 
     **Returns:**
@@ -71,6 +74,44 @@ def candidate_supports(equations: HomogeneousEquations, most: int = 6) -> list[n
     Indices of columns, for each candidate.
     """
     support = np.flatnonzero(equations.norms > 0)
+    support = support if columns is None else np.intersect1d(support, columns)
+    path = _path(equations, support)
+    jumps = [
+        (path[i + 1][0] / max(path[i][0], 1e-300), path[i][1].size, path[i][1])
+        for i in range(len(path) - 1)
+    ]
+    steepest = sorted(jumps, key=lambda jump: -jump[0])[:most]
+    return [columns for _, _, columns in sorted(steepest, key=lambda jump: jump[1])]
+
+
+def likely_supports(
+    equations: HomogeneousEquations, columns: np.ndarray, count: float, most: int = 6
+) -> list[np.ndarray]:
+    """Sets of columns that may be the law of noisy data, the likeliest first.
+
+    Noise hides the jump: what a column explains of it is told from what the law needs by how much
+    one must expect (the Bayesian information criterion).
+
+    **Arguments:**
+
+    - `equations`: along the data.
+    - `columns`: that it may use.
+    - `count`: how many independent equations there are.
+    - `most`: how many sets.
+
+    **Returns:**
+
+    Indices of columns, for each candidate.
+    """
+    support = np.intersect1d(np.flatnonzero(equations.norms > 0), columns)
+    criterion = lambda left, size: 2 * count * np.log(left) + size * np.log(count)  # noqa: E731
+    path = _path(equations, support)
+    path.sort(key=lambda pair: criterion(max(pair[0], 1e-300), pair[1].size))
+    return [columns for _, columns in path[:most]]
+
+
+def _path(equations: HomogeneousEquations, support: np.ndarray) -> list[tuple[float, np.ndarray]]:
+    """Ever smaller supports, and the part that each leaves unexplained."""
     path: list[tuple[float, np.ndarray]] = []
     while support.size > 1 and np.any(equations.masses[support]):
         law, left = _law(equations, support)
@@ -81,12 +122,7 @@ def candidate_supports(equations: HomogeneousEquations, most: int = 6) -> list[n
         if not attempts:
             break
         support = min(attempts, key=lambda trial: _law(equations, trial)[1])
-    jumps = [
-        (path[i + 1][0] / max(path[i][0], 1e-300), path[i][1].size, path[i][1])
-        for i in range(len(path) - 1)
-    ]
-    steepest = sorted(jumps, key=lambda jump: -jump[0])[:most]
-    return [columns for _, _, columns in sorted(steepest, key=lambda jump: jump[1])]
+    return path
 
 
 def find_law(equations: HomogeneousEquations, support: np.ndarray) -> tuple[np.ndarray, float]:

@@ -9,6 +9,7 @@ import numpy as np
 from mbdnode.identification.regression import Chunks
 from mbdnode.models import AbstractRateModel
 from mbdnode.models.library import Forces, Known
+from mbdnode.simulation import Interpolation
 from mbdnode.training.rows import Noise, Rows
 
 
@@ -29,6 +30,9 @@ class Problem:
     - `forces`: whether what the inputs do is learned, or added.
     - `chunks`: of the data that do not fit in memory together; None where they do.
     - `estimated`: the coordinates whose rates were estimated and not measured, by number.
+    - `interpolation`: of the inputs between samples.
+    - `segments`: the shapes of the segments of shooting, as `segment_shapes` has them.
+    - `by_steps`: whether the motion is smooth over single steps alone, as under inputs that change.
     """
 
     system: Any
@@ -42,6 +46,9 @@ class Problem:
     forces: Forces = "inputs"
     chunks: Chunks | None = None
     estimated: tuple[int, ...] = ()
+    interpolation: Interpolation = "constant"
+    segments: tuple[tuple[int, int], ...] = ()
+    by_steps: bool = False
 
     @property
     def measured(self) -> np.ndarray:
@@ -64,8 +71,11 @@ class Candidate:
     - `structure`: its family.
     - `name`: for people.
     - `fit`: from rows to a model; None where it cannot.
+    - `refine`: from a fitted model and the rows to one whose rollouts over longer segments come
+        nearer to them; None for what has no such refinement.
     """
 
     structure: str
     name: str
     fit: Callable[[Rows], AbstractRateModel | None]
+    refine: Callable[[Any, Rows], AbstractRateModel | None] | None = None

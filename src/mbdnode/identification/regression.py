@@ -23,12 +23,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.identification.weak_form import make_windows, samples_per_period
+from mbdnode.identification.weak_form import (
+    WeakFormWindows,
+    make_windows,
+    middle_state,
+    samples_per_period,
+)
 from mbdnode.models.library import Library
 from mbdnode.training.rows import (
     Noise,
     Rows,
     counted,
+    inputs_at,
     runs_of,
     spread_of_accelerations,
     step_errors,
@@ -81,7 +87,13 @@ Chunks = Callable[[], Iterator[Rows]]
 
 
 def regress(
-    model: Library, chunks: Chunks, *, ridge: float, integrator: Any, noise: Noise
+    model: Library,
+    chunks: Chunks,
+    *,
+    ridge: float,
+    integrator: Any,
+    noise: Noise,
+    by_steps: bool = False,
 ) -> Library:
     """The library with the coefficients of least squares.
 
@@ -92,6 +104,7 @@ def regress(
     - `ridge`: on the random features, in units of a column's own length.
     - `integrator`: whose steps correct the accelerations.
     - `noise`: of the data; where it matters, the equations are taken in integral form.
+    - `by_steps`: whether the inputs change, so that what they do is smooth over single steps alone.
 
     **Returns:**
 
@@ -113,9 +126,11 @@ def regress(
         solver.begin()
         squares, count = 0.0, 0
         for rows in parts():
-            targets, missed = _targets(model, fitted, rows, integrator, unit, noise, period)
+            targets, missed = _targets(
+                model, fitted, rows, integrator, unit, noise, period, by_steps
+            )
             squares, count = squares + float(np.sum(missed**2)), count + missed.size
-            solver.take(lambda rows=rows: _matrix(model, rows, noise, period), targets)
+            solver.take(lambda rows=rows: _matrix(model, rows, noise, period, by_steps), targets)
         change = jnp.asarray(solver.solution().T)
         change = change if fitted is None else fitted.network.weights + change
         found = eqx.tree_at(lambda m: m.network.weights, model, change)
@@ -136,41 +151,98 @@ def regress(
 
 
 def _scaled(model: Library, rows: Rows, noise: Noise) -> Library:
-    z, s = _middle(counted(rows), noise)
-    center, spread = mean_and_spread(jax.vmap(model.states)(z, s, counted(rows).u))
+    there = _middle(counted(rows), noise)
+    center, spread = mean_and_spread(jax.vmap(model.states)(there.z, there.s, there.u))
     return eqx.tree_at(lambda m: (m.center, m.spread), model, (center, spread))
 
 
-def _middle(rows: Rows, noise: Noise):
-    """The state in the middle of each step; that at its start where an integral is taken."""
+def _middle(rows: Rows, noise: Noise) -> Rows:
+    """In the middle of each step; at its start where an integral is taken."""
     if noise.matters:
-        return rows.z, rows.s
+        return rows
     z = (rows.z + rows.z_next) / 2 - rows.dt[:, None] * (rows.s_next - rows.s) / 8
-    return z, (rows.s + rows.s_next) / 2
+    moved = z, (rows.s + rows.s_next) / 2, inputs_at(rows, rows.dt / 2)
+    return eqx.tree_at(lambda r: (r.z, r.s, r.u), rows, moved)
 
 
-def _matrix(model: Library, rows: Rows, noise: Noise, period: int) -> np.ndarray:
+def nodes(rows: Rows, *, noisy: bool) -> tuple[Rows, Rows, Rows]:
+    """The same rows at the start, in the middle and at the end of their steps.
+
+    **Arguments:**
+
+    - `rows`: the steps.
+    - `noisy`: as for `middle_state`.
+
+    **Returns:**
+
+    Three times `Rows`, of which times, states and inputs are of use.
+    """
+    z, s = (jnp.asarray(x) for x in middle_state(rows, noisy=noisy))
+    later = rows.dt / 2
+    middle = rows.t + later, z, s, inputs_at(rows, later)
+    end = rows.t + rows.dt, rows.z_next, rows.s_next, inputs_at(rows, rows.dt)
+    moved = lambda where: eqx.tree_at(lambda r: (r.t, r.z, r.s, r.u), rows, where)  # noqa: E731
+    return rows, moved(middle), moved(end)
+
+
+def integrals(
+    windows: WeakFormWindows, values: Callable[[Rows], Any], rows: Rows, by_steps: bool
+) -> np.ndarray:
+    """The integral of what depends on states and inputs, over every window.
+
+    **Arguments:**
+
+    - `windows`: of the rows.
+    - `values`: one for each row.
+    - `rows`: noisy data.
+    - `by_steps`: whether the inputs change.
+
+    **Returns:**
+
+    Sums over the samples; of what inputs add, over the steps.
+    """
+    if not by_steps:
+        return windows.integral(np.asarray(values(rows)))
+    without = lambda r: eqx.tree_at(lambda x: x.u, r, jnp.zeros_like(r.u))  # noqa: E731
+    added = [
+        np.asarray(values(one)) - np.asarray(values(without(one)))
+        for one in nodes(rows, noisy=True)
+    ]
+    plain = windows.integral(np.asarray(values(without(rows))))
+    return plain + windows.integral_of_steps(added)
+
+
+def _matrix(model: Library, rows: Rows, noise: Noise, period: int, by_steps: bool) -> np.ndarray:
     own = counted(rows)
-    matrix = np.asarray(_columns(model, own, *_middle(own, noise)))
-    return make_windows(own, period).integral(matrix) if noise.matters else matrix
+    if noise.matters:
+        return integrals(make_windows(own, period), lambda r: _columns(model, r), own, by_steps)
+    return np.asarray(_columns(model, _middle(own, noise)))
 
 
 def _targets(
-    model: Library, fitted: Library | None, rows: Rows, integrator, unit, noise: Noise, period: int
+    model: Library,
+    fitted: Library | None,
+    rows: Rows,
+    integrator,
+    unit,
+    noise: Noise,
+    period: int,
+    by_steps: bool,
 ):
     """What the columns must add up to, and what the model so far has missed."""
     own = counted(rows)
     if noise.matters:
         windows = make_windows(own, period)
-        momentum, rest = (np.asarray(x) for x in _momentum_and_rest(model, own))
-        return windows.integral_of_rate(momentum) + windows.integral(rest), np.zeros(0)
-    z, s = _middle(own, noise)
+        rest = integrals(windows, lambda r: _momentum_and_rest(model, r)[1], own, by_steps)
+        momentum = np.asarray(_momentum_and_rest(model, own)[0])
+        return windows.integral_of_rate(momentum) + rest, np.zeros(0)
+    there = _middle(own, noise)
     if fitted is None:
         mean = (own.s_next - own.s) / own.dt[:, None]
-        return np.asarray(_wanted(model, own, z, s, mean)), np.zeros(0)
-    missed = np.asarray(_missed(fitted, rows, integrator, unit))[: len(own), : s.shape[1]]
-    still = _wanted(model, own, z, s, jnp.zeros_like(s))
-    off = _wanted(model, own, z, s, -jnp.asarray(missed) * unit[None])
+        return np.asarray(_wanted(model, there, mean)), np.zeros(0)
+    missed = np.asarray(_missed(fitted, rows, integrator, unit))[: len(own), : own.s.shape[1]]
+    still = _wanted(model, there, jnp.zeros_like(own.s))
+    off = _wanted(model, there, -jnp.asarray(missed) * unit[None])
     return np.asarray(off - still), missed
 
 
@@ -232,13 +304,13 @@ class _Solver:
 
 
 @eqx.filter_jit
-def _columns(model, rows, z, s):
-    return jax.vmap(model.columns)(z, s, rows.u, rows.mu)
+def _columns(model, rows):
+    return jax.vmap(model.columns)(rows.z, rows.s, rows.u, rows.mu)
 
 
 @eqx.filter_jit
-def _wanted(model, rows, z, s, a):
-    return jax.vmap(model.wanted)(rows.t, z, s, rows.u, rows.mu, a)
+def _wanted(model, rows, a):
+    return jax.vmap(model.wanted)(rows.t, rows.z, rows.s, rows.u, rows.mu, a)
 
 
 @eqx.filter_jit

@@ -11,15 +11,18 @@ after the training range is ever read.
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 import numpy as np
 
 from mbdnode.errors import UserError
-from mbdnode.identification.candidates import candidates, most_candidates
+from mbdnode.identification.candidates import families, most_candidates
+from mbdnode.identification.mechanical_laws import unexplained
 from mbdnode.identification.problem import Candidate, Problem
+from mbdnode.identification.residuals import residual_hint
+from mbdnode.identification.shooting import segment_shapes
 from mbdnode.identification.validation import (
     ValidationSplit,
     evenly,
@@ -33,13 +36,16 @@ from mbdnode.integrators import get_integrator
 from mbdnode.models.base import minimal_coordinates
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.models.library import Forces, Known
+from mbdnode.simulation import INTERPOLATIONS, Interpolation
 from mbdnode.training.rows import (
     Noise,
     Rows,
+    by_steps,
     estimate_noise,
     filled_up,
     recorded_rates,
     rows_of,
+    runs_of,
     single_trajectories,
     varying,
 )
@@ -56,13 +62,20 @@ _GOOD, _NEAR = 0.1, 1.2
 # An error of this size, relative to the motion, is round-off: nothing richer can do better.
 _EXACT = 1e-8
 # Errors below this may be those of a good integrator.
-_INTEGRATORS_OWN = 1e-5
+_INTEGRATORS_OWN = 1e-3
+# A law explains the data if its validation NRMSE is below this, or near what the noise alone makes.
+_EXPLAINED = 0.01
 # What is not refined does not become exact, and stops at what people call accurate.
 _ACCURATE = 3e-4
 # A simpler candidate is taken if its error is within this factor of the best one's; of errors that
 # are mostly noise, the differences mean more.
 _NEARLY, _NEARLY_IN_NOISE = 3.0, 1.2
 _WHILE = 10
+# How many are refined over longer segments, where there is noise, of those that follow the motion.
+_REFINED, _FOLLOWS = 4, 0.3
+# A law that leaves this part of the inertia over single steps has seen no noise; and by how much an
+# interpolation must explain more than held inputs.
+_EXPLAINED_STEPS, _SAME = 3e-4, 1.01
 
 # Called with what is being done ("candidate", "chunk"), how many are, of how many at most, and the
 # smallest error so far.
@@ -71,11 +84,15 @@ Tell = Callable[[str, int, int, float], None]
 
 @dataclass(frozen=True)
 class Attempt:
-    """A candidate, its NRMSE over the whole validation split, and the model that made it."""
+    """A candidate, its NRMSE over the whole validation split, and the model that made it.
+
+    `refined` says whether the model was refined over longer segments.
+    """
 
     candidate: Candidate
     error: float
     model: Any
+    refined: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +124,7 @@ class Choice:
         only where the longer are not predicted well.
     - `noise`: that was found in the data.
     - `floor`: the error that the noise alone makes on the validation split.
+    - `hint`: what the residuals of a law that does not explain the data say; else nothing.
     - `seconds`: what it took, compilation included.
     """
 
@@ -116,7 +134,13 @@ class Choice:
     segments: tuple[SegmentError, ...]
     noise: Noise
     floor: float
+    hint: str
     seconds: float
+
+    @property
+    def explained(self) -> bool:
+        """Whether the law explains the data, but for its noise."""
+        return bool(self.chosen.error < max(_EXPLAINED, _NEAR * self.floor))
 
 
 def choose_law(
@@ -129,6 +153,7 @@ def choose_law(
     structure: str = "chosen",
     known: Known = "nothing",
     forces: Forces = "inputs",
+    interpolation: Interpolation | None = None,
     more: Callable[[], Iterator[Dataset]] | None = None,
     chunks: int = 1,
     tell: Tell | None = None,
@@ -145,6 +170,7 @@ def choose_law(
     - `structure`: one family of candidates, or "chosen" for all of them.
     - `known`: what of the system need not be learned.
     - `forces`: whether what the inputs do is learned, or added as the mechanism has it.
+    - `interpolation`: of the inputs between samples; the one that explains the data best if None.
     - `more`: gives further data, chunk by chunk, as often as it is called. The choice is made on
         `data` alone; what is linear in its unknowns is then fitted to all.
     - `chunks`: how many chunks there are, the first included.
@@ -156,10 +182,28 @@ def choose_law(
     """
     start = time.perf_counter()
     minimal = minimal_coordinates(system)
-    rows = rows_of(system, minimal, data)
     measured = recorded_rates(system, minimal, data)
-    early, split = _split(system, minimal, data, rows, measured)
-    noise = estimate_noise(early)
+    plain = rows_of(system, minimal, data)
+    noise = estimate_noise(plain)
+    given = Problem(
+        system,
+        get_integrator(integrator),
+        refined,
+        seed,
+        noise,
+        varying(plain),
+        structure,
+        known,
+        forces,
+        None,
+        tuple(int(i) for i in np.flatnonzero(~measured)),
+        by_steps=by_steps(plain),
+    )
+    given, rows = _with_inputs(given, minimal, data, plain, interpolation)
+    noise, how = given.noise, given.interpolation
+    early, split = _split(system, minimal, data, rows, measured, how)
+    if noise.matters:
+        given = replace(given, segments=segment_shapes(early, rows))
     early = filled_up(early, len(rows))
     contest = Contest(split)
     attempts = contest.attempts
@@ -172,46 +216,49 @@ def choose_law(
         yield rows
         for number, chunk in enumerate(more() if more is not None else (), start=2):
             say("chunk", number, chunks)
-            yield rows_of(system, minimal, chunk, accelerations=False)
+            yield rows_of(system, minimal, chunk, accelerations=False, interpolation=how)
 
-    problem = Problem(
-        system,
-        get_integrator(integrator),
-        refined,
-        seed,
-        noise,
-        varying(rows),
-        structure,
-        known,
-        forces,
-        None if more is None else all_rows,
-        tuple(int(i) for i in np.flatnonzero(~measured)),
-    )
+    problem = given if more is None else replace(given, chunks=all_rows)
     # What was rounded on its way here cannot be met more closely either.
     floor = noise_in(split, noise)
     enough = max(_EXACT if refined else _ACCURATE, _NEARLY_IN_NOISE * floor)
-    for candidate in candidates(problem, early):
-        model = candidate.fit(early)
-        error = np.inf if model is None else validation_error(problem, model, split)
-        attempts.append(Attempt(candidate, error, model))
-        say("candidate", len(attempts), most_candidates(problem))
-        if error < enough or (noise.matters and contest.stalled(problem)):
-            break
-        if error < _INTEGRATORS_OWN and problem.integrator.order >= 4 and not noise.matters:
-            # Data of another integrator cannot be met more closely than this one is exact.
-            enough = max(enough, 2 * integrator_error(problem, model, split))
-            if error < enough:
+    for family in families(problem, early):
+        begun, found = len(attempts), False
+        for candidate in family:
+            model = candidate.fit(early)
+            error = np.inf if model is None else validation_error(problem, model, split)
+            attempts.append(Attempt(candidate, error, model))
+            say("candidate", len(attempts), most_candidates(problem))
+            near = enough <= error < _INTEGRATORS_OWN
+            if near and problem.integrator.order >= 4 and not noise.matters:
+                # Data of another integrator cannot be met more closely than this one is exact.
+                enough = max(enough, 2 * integrator_error(problem, model, split))
+            found = error < enough
+            # The next family may still have what this one lacks.
+            if found or (noise.matters and contest.stalled(problem, begun)):
                 break
+        if noise.matters:
+            # One that is good already, or the most promising ones.
+            count = _REFINED if refined and not found else 1
+            for attempt in contest.best(problem, count, begun):
+                contest.refine(problem, attempt, early)
+            errors = [attempt.error for attempt in attempts[begun:]]
+            least = min(errors, default=np.inf)
+            found = least < enough
+        if found:
+            break
     chosen = contest.choose(problem, enough, _NEARLY_IN_NOISE if noise.matters else _NEARLY)
     segments = contest.segments(problem, chosen, floor)
     model = chosen.candidate.fit(rows)
+    if model is not None and chosen.refined and chosen.candidate.refine is not None:
+        model = chosen.candidate.refine(model, rows)
     if model is None:
         model = chosen.model  # All of the data defeats what a part of it supports.
     if isinstance(model, LearnedMechanism):
         model = model.without_zeros()
-    return Choice(
-        model, tuple(attempts), chosen, segments, noise, floor, time.perf_counter() - start
-    )
+    found = Choice(model, tuple(attempts), chosen, segments, noise, floor, "", 0.0)
+    hint = "" if found.explained or split.steps is not None else residual_hint(problem, model, rows)
+    return replace(found, hint=hint, seconds=time.perf_counter() - start)
 
 
 class Contest:
@@ -242,12 +289,40 @@ class Contest:
                 return level
         return self.split.levels - 1
 
-    def stalled(self, problem: Problem) -> bool:
-        """Whether richer candidates have not been better for a while; the rest would fit noise."""
-        if len(self.attempts) <= _WHILE:
+    def stalled(self, problem: Problem, begun: int) -> bool:
+        """Whether richer candidates of a family have not been better for a while.
+
+        `begun` is the number of its first. The rest would fit noise.
+        """
+        if len(self.attempts) - begun <= _WHILE:
             return False
         errors = self.errors(problem, self.level(problem))
         return min(errors[:-_WHILE]) < _NEARLY_IN_NOISE * min(errors[-_WHILE:])
+
+    def best(self, problem: Problem, count: int, begun: int) -> list[Attempt]:
+        """Of those from a number on, the best that follow the motion and can be refined."""
+        errors = self.errors(problem, self.level(problem))
+        able = [
+            (error, place)
+            for place, (error, one) in enumerate(zip(errors, self.attempts, strict=True))
+            if error < _FOLLOWS and one.candidate.refine is not None and place >= begun
+        ]
+        return [self.attempts[place] for _, place in sorted(able)[:count]]
+
+    def refine(self, problem: Problem, attempt: Attempt, rows: Rows) -> None:
+        """Put the refined model in the place of an attempt, if it predicts better."""
+        assert attempt.candidate.refine is not None
+        place, level = self.attempts.index(attempt), self.level(problem)
+        model = attempt.candidate.refine(attempt.model, rows)
+        if model is None:
+            return
+        before = self._error(problem, place, level)
+        if not validation_error(problem, model, self.split, level) < before:
+            return
+        error = validation_error(problem, model, self.split)
+        self.attempts[place] = Attempt(attempt.candidate, error, model, True)
+        for key in [key for key in self._errors if key[0] == place]:
+            del self._errors[key]
 
     def choose(self, problem: Problem, enough: float, nearly: float) -> Attempt:
         """The simplest of those that do nearly as well as the best."""
@@ -275,8 +350,44 @@ class Contest:
         return tuple(found)
 
 
+def _with_inputs(
+    problem: Problem, minimal: tuple[int, ...], data: Dataset, plain: Rows, how: str | None
+) -> tuple[Problem, Rows]:
+    """The problem with the interpolation of its inputs, and its rows with it.
+
+    Under inputs that change, a motion without noise is hard to tell from one with little. A law
+    that explains its steps to a part that noise would not allow says that there is none.
+    """
+    lone = all(last - first == 1 for first, last in runs_of(plain))
+    if not problem.by_steps or not plain.u.shape[1] or lone:
+        return problem, plain
+    tables = {
+        one: rows_of(problem.system, minimal, data, interpolation=one)
+        for one in ((how,) if how else INTERPOLATIONS)
+    }
+    if problem.known == "nothing":
+        clean = replace(problem, noise=replace(problem.noise, relative=0.0))
+        left = {one: unexplained(clean, rows) for one, rows in tables.items()}
+        if problem.noise.matters and min(left.values()) < _EXPLAINED_STEPS:
+            problem = clean
+        if problem.noise.matters:
+            left = {one: unexplained(problem, rows) for one, rows in tables.items()}
+        chosen = min(left, key=lambda one: left[one])
+        # Held inputs are the usual ones: others must explain more.
+        if "constant" in left and left["constant"] < _SAME * left[chosen]:
+            chosen = "constant"
+    else:
+        chosen = how or "constant"
+    return replace(problem, interpolation=chosen), tables[chosen]
+
+
 def _split(
-    system: Any, minimal: tuple[int, ...], data: Dataset, rows: Rows, measured: np.ndarray
+    system: Any,
+    minimal: tuple[int, ...],
+    data: Dataset,
+    rows: Rows,
+    measured: np.ndarray,
+    interpolation: str,
 ) -> tuple[Rows, ValidationSplit]:
     """The rows to fit, and what to predict: the ends of all runs, or of evenly many."""
     angles = np.array([system.coordinates[i].is_angle for i in minimal])
@@ -294,10 +405,13 @@ def _split(
         last = int((len(run) - 1) * (1 - _VALIDATION))
         early.append((_cut(run, 0, last), values))
         ends.append((early[-1], (_cut(run, last, len(run) - 1), values)))
-    plain = lambda part: rows_of(system, minimal, Dataset(*part), accelerations=False)  # noqa: E731
+    made = lambda part, **how: rows_of(  # noqa: E731
+        system, minimal, Dataset(*part), interpolation=interpolation, **how
+    )
+    plain = lambda part: made(part, accelerations=False)  # noqa: E731
     pairs = [(plain(ends[i][0]), plain(ends[i][1])) for i in evenly(len(ends))]
     parts, values = zip(*early, strict=True)
-    first = rows_of(system, minimal, Dataset(list(parts), list(values)))
+    first = made((list(parts), list(values)))
     return first, make_validation(pairs, None, rows, angles, measured)
 
 

@@ -6,8 +6,9 @@ steps themselves (single shooting over one step), which removes that error to th
 
 One step of noisy data says next to nothing of the law. A rollout over about a period does, if it
 need not pass through a measured state: `refine_segments` is multiple shooting over segments of
-that length, each from an initial state that is fitted too. The initial states belong to their own
-segments alone and are eliminated there.
+that length, and of several periods once the law follows them, each from an initial state that is
+fitted too. The initial states belong to their own segments alone and are eliminated there. Rates
+that were estimated from positions say nothing that these do not, and are not looked at.
 
 Both are Levenberg-Marquardt (`mbdnode.levenberg_marquardt`).
 """
@@ -31,6 +32,10 @@ _SEGMENT_DAMPING = 1e-2
 _STEP_ITERATIONS, _STEP_TOLERANCE = 40, 1e-6
 _SHORTEST, _LONGEST, _MOST = 10, 200, 64
 _MIN_NOISE = 1e-3
+# Of the motion, in the segments of the first and of the further refinement.
+PERIODS = (1, 4)
+# Free coefficients are counted in so many.
+_AT_ONCE = 8
 
 
 class ShootingSegments(eqx.Module):
@@ -46,12 +51,21 @@ class ShootingSegments(eqx.Module):
     initial: Any
 
 
-def make_segments(rows: Rows, *, from_the_end: bool = False) -> ShootingSegments | None:
-    """Segments of about a period, each inside one run.
+def make_segments(
+    rows: Rows,
+    *,
+    periods: int = 1,
+    shape: tuple[int, int] | None = None,
+    from_the_end: bool = False,
+) -> ShootingSegments | None:
+    """Segments of about a period or several, each inside one run.
 
     **Arguments:**
 
     - `rows`: the data.
+    - `periods`: how many.
+    - `shape`: how many segments of how many steps, if given; that of other data, so that one
+        compiled program serves both. Fewer are filled up with segments of no weight.
     - `from_the_end`: the last segment alone, up to the last row.
 
     **Returns:**
@@ -61,21 +75,57 @@ def make_segments(rows: Rows, *, from_the_end: bool = False) -> ShootingSegments
     """
     runs = runs_of(rows)
     longest = max(last - first for first, last in runs)
-    length = min(max(samples_per_period(rows), _SHORTEST), _LONGEST, longest)
+    length = min(periods * min(max(samples_per_period(rows), _SHORTEST), _LONGEST), longest)
+    length = length if shape is None else shape[1]
     if from_the_end:
         runs = [(runs[-1][1] - length, runs[-1][1])]
     begins = [i for first, last in runs for i in range(first, last - length + 1, length)]
-    if length < 2 or runs[0][0] < 0:
+    if length < 2 or runs[0][0] < 0 or not begins:
         return None
-    if len(begins) > _MOST:
-        begins = [begins[i] for i in np.linspace(0, len(begins) - 1, _MOST).astype(int)]
-    index = np.array(begins)[:, None] + np.arange(length)[None, :]
-    cut = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[index]), rows)
+    most = max(1, _MOST // periods) if shape is None else shape[0]
+    if len(begins) > most:
+        begins = [begins[i] for i in np.linspace(0, len(begins) - 1, most).astype(int)]
+    count = len(begins) if shape is None else most
+    index = np.array([*begins, *begins[-1:] * (count - len(begins))])[:, None] + np.arange(length)
+    cut = jax.tree.map(lambda x: np.asarray(x)[index], rows)
+    cut.weight[len(begins) :] = 0.0
+    cut = jax.tree.map(jnp.asarray, cut)
     return ShootingSegments(cut, jnp.concatenate([cut.z[:, 0], cut.s[:, 0]], axis=1))
 
 
+def segment_shapes(early: Rows, rows: Rows) -> tuple[tuple[int, int], ...]:
+    """How many segments of how many steps, one pair for each of `PERIODS`.
+
+    **Arguments:**
+
+    - `early`: the part of the data that candidates are fitted to.
+    - `rows`: all of it, for which there may be more segments.
+
+    **Returns:**
+
+    The shapes; none where no run is long enough.
+    """
+    found = []
+    for periods in PERIODS:
+        first = make_segments(early, periods=periods)
+        if first is None:
+            return ()
+        length = first.rows.t.shape[1]
+        most = max(1, _MOST // periods)
+        whole = sum((last - begin) // length for begin, last in runs_of(rows))
+        found.append((min(most, whole), length))
+    return tuple(found)
+
+
 def refine_segments(
-    model: Any, segments: ShootingSegments, integrator: Any, noise: Noise, free: np.ndarray
+    model: Any,
+    segments: ShootingSegments,
+    integrator: Any,
+    noise: Noise,
+    free: np.ndarray,
+    *,
+    measured: np.ndarray | None = None,
+    iterations: int = 30,
 ) -> Any:
     """The model whose rollouts come nearest to the measurements.
 
@@ -86,18 +136,22 @@ def refine_segments(
     - `integrator`: that is exact enough at the data's step.
     - `noise`: the unit of the residuals.
     - `free`: which coefficients may change, by index.
+    - `measured`: which velocities were; the others are not looked at. All of them if not given.
+    - `iterations`: at most.
 
     **Returns:**
 
     The model and the fitted initial states; as they were, if nothing is better.
     """
-    unit = jnp.asarray(unit_of(segments.rows, noise))
-    given = model, segments.rows, integrator, unit
-    whole = _whole_values(model, free)
+    unit = unit_of(segments.rows, noise)
+    if measured is not None:
+        unit = np.where(np.concatenate([np.ones(len(measured), bool), measured]), unit, np.inf)
+    given = model, segments.rows, integrator, jnp.asarray(unit)
+    whole, ways = _whole_values(model, free), _directions(model, free)
 
     def jacobians(x):
-        by_values, by_initial = _segment_jacobians(whole(x[0]), x[1], *given)
-        return np.asarray(by_values)[..., free], by_initial
+        by_values, by_initial = _segment_jacobians(whole(x[0]), x[1], ways, *given)
+        return np.asarray(by_values)[..., : free.size], by_initial
 
     found = minimize(
         lambda x: _segment_residuals(whole(x[0]), x[1], *given),
@@ -105,6 +159,7 @@ def refine_segments(
         (_values_of(model)[free], segments.initial),
         step=_eliminated_step,
         damping=_SEGMENT_DAMPING,
+        iterations=iterations,
     )
     values, initial = found.x
     return _with_values(model, whole(values)), jnp.asarray(initial)
@@ -125,6 +180,14 @@ def _whole_values(model: Any, free: np.ndarray) -> Callable[[Any], Any]:
     return whole
 
 
+def _directions(model: Any, free: np.ndarray) -> Any:
+    """One for each free coefficient, filled up so that one compiled program serves many counts."""
+    count = -(-max(free.size, 1) // _AT_ONCE) * _AT_ONCE
+    ways = np.zeros((count, _values_of(model).size))
+    ways[np.arange(free.size), free] = 1.0
+    return jnp.asarray(ways)
+
+
 def unit_of(segments: Rows, noise: Noise) -> np.ndarray:
     """The unit of each component: its noise, but no less than a part of its motion.
 
@@ -132,7 +195,8 @@ def unit_of(segments: Rows, noise: Noise) -> np.ndarray:
     """
     parts = []
     for values, size in ((segments.z, noise.z), (segments.s, noise.s)):
-        spread = np.std(np.asarray(values), axis=(0, 1))
+        own = np.asarray(values)[np.asarray(segments.weight) > 0]
+        spread = np.std(own, axis=0)
         parts.append(np.maximum(size, _MIN_NOISE * np.where(spread > 0, spread, 1.0)))
     return np.concatenate(parts)
 
@@ -174,13 +238,15 @@ def _segment_residuals(values, initial, model, segments, integrator, unit):
 
 
 @eqx.filter_jit
-def _segment_jacobians(values, initial, model, segments, integrator, unit):
-    def single(values, state, rows):
+def _segment_jacobians(values, initial, ways, model, segments, integrator, unit):
+    def single(along, state, rows):
         lone = jax.tree.map(lambda x: x[None], rows)
-        return _all_residuals(values, state[None], model, lone, integrator, unit)[0]
+        changed = values + along @ ways
+        return _all_residuals(changed, state[None], model, lone, integrator, unit)[0]
 
+    none = jnp.zeros(ways.shape[0])
     along = lambda k: jax.vmap(jax.jacfwd(single, argnums=k), (None, 0, 0))  # noqa: E731
-    return along(0)(values, initial, segments), along(1)(values, initial, segments)
+    return along(0)(none, initial, segments), along(1)(none, initial, segments)
 
 
 def _eliminated_step(jacobians, residual, damping: float):
@@ -216,9 +282,10 @@ def refine_steps(model: Any, rows: Rows, integrator: Any, unit: Any, free: np.nd
     if not free.size:
         return model
     given, whole = (model, rows, integrator, unit), _whole_values(model, free)
+    ways = _directions(model, free)
     found = minimize(
         lambda x: _step_residuals(whole(x), *given),
-        lambda x: np.asarray(_step_jacobian(whole(x), *given))[:, free],
+        lambda x: np.asarray(_step_jacobian(whole(x), ways, *given))[:, : free.size],
         _values_of(model)[free],
         iterations=_STEP_ITERATIONS,
         tolerance=_STEP_TOLERANCE,
@@ -233,8 +300,9 @@ def _step_residuals(values, model, rows, integrator, unit):
 
 
 @eqx.filter_jit
-def _step_jacobian(values, model, rows, integrator, unit):
-    def errors(x):
-        return step_errors(_with_values(model, x), rows, integrator, unit).reshape(-1)
+def _step_jacobian(values, ways, model, rows, integrator, unit):
+    def errors(along):
+        own = _with_values(model, values + along @ ways)
+        return step_errors(own, rows, integrator, unit).reshape(-1)
 
-    return jax.jacfwd(errors)(values)
+    return jax.jacfwd(errors)(jnp.zeros(ways.shape[0]))

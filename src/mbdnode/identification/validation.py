@@ -22,6 +22,7 @@ from mbdnode.nrmse import column_scales, nrmse_of, row_errors
 from mbdnode.training.rows import (
     Noise,
     Rows,
+    begun_later,
     counted,
     rolled_out,
     side_by_side,
@@ -244,8 +245,10 @@ def _halved(rows: Rows) -> Rows:
     """Every step as two; only where steps begin, how long they are and what acts is of use."""
     twice = jax.tree.map(lambda x: jnp.repeat(x, 2, axis=1), rows)
     dt = twice.dt / 2
-    later = twice.t.at[:, 1::2].add(dt[:, 1::2])
-    return eqx.tree_at(lambda r: (r.t, r.dt), twice, (later, dt))
+    later = dt.at[:, ::2].set(0.0)
+    u, slopes = jax.vmap(jax.vmap(begun_later))(twice.u, twice.u_slopes, later)
+    changed = twice.t + later, dt, u, slopes
+    return eqx.tree_at(lambda r: (r.t, r.dt, r.u, r.u_slopes), twice, changed)
 
 
 def _begun_at(rows: Rows, z: Any, s: Any) -> Rows:

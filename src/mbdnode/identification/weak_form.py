@@ -5,9 +5,18 @@ Multiplied by a smooth function that vanishes at both ends of a window and integ
     d/dt p + f = 0    becomes    sum (-phi' p + phi f) dt = 0,
 
 so nothing has to be differentiated: neither noise nor a force that sets in within a few samples is
-made larger.
+made larger. Most of a motion is smooth enough for sums over the samples; what an input does that
+jumps or bends at them is summed over the steps, by Simpson's rule.
+
+Over a single step of data without noise, with `phi = 1`,
+
+    p(t + dt) - p(t) + dt (f_begin + 4 f_middle + f_end)/6 = 0
+
+(Simpson) is exact to the fourth order of the step, whatever the input did before: the positions and
+velocities at both ends give the state in the middle to that order.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,11 +40,14 @@ class WeakFormWindows:
 
     - `index`: `(windows, samples)`, rows of the data.
     - `value`, `slope`: of the test function, times the width of each sample's own interval.
+    - `steps`: the weights of Simpson's rule at the start, in the middle and at the end of the step
+        that each sample begins, times its values there; zero for the last sample of a window.
     """
 
     index: np.ndarray
     value: np.ndarray
     slope: np.ndarray
+    steps: tuple[np.ndarray, np.ndarray, np.ndarray]
 
     def __len__(self) -> int:
         return self.index.shape[0]
@@ -43,6 +55,11 @@ class WeakFormWindows:
     def integral(self, values: np.ndarray) -> np.ndarray:
         """Of the test function times what was sampled, for each window."""
         return self._summed(self.value, values)
+
+    def integral_of_steps(self, nodes: Sequence[np.ndarray]) -> np.ndarray:
+        """Of the test function times what has these values in three places of every step."""
+        pairs = zip(self.steps, nodes, strict=True)
+        return sum((self._summed(*pair) for pair in pairs), start=np.zeros(()))
 
     def integral_of_rate(self, values: np.ndarray) -> np.ndarray:
         """Of the test function times the time derivative of what was sampled."""
@@ -86,7 +103,37 @@ def make_windows(rows: Rows, period: int | None = None) -> WeakFormWindows:
     slope = -2 * _POWER * x * (1 - x**2) ** (_POWER - 1) / np.where(half > 0, half, 1.0)
     # Trapezoids: half of the interval before a sample and half of the one after it.
     width = (dt[np.maximum(index - 1, 0)] + dt[index]) / 2
-    return WeakFormWindows(index, value * width, slope * width)
+    steps = [np.zeros_like(x) for _ in range(3)]
+    places = x[:, :-1], (x[:, 1:] + x[:, :-1]) / 2, x[:, 1:]
+    for weights, place, part in zip(steps, places, (1 / 6, 4 / 6, 1 / 6), strict=True):
+        weights[:, :-1] = part * (1 - place**2) ** _POWER * dt[index[:, :-1]]
+    return WeakFormWindows(index, value * width, slope * width, (steps[0], steps[1], steps[2]))
+
+
+def independent_windows(rows: Rows, period: int) -> float:
+    """How many windows say something of their own; those that overlap share most of it."""
+    return max(2.0, len(make_windows(rows, period)) / _OVERLAP)
+
+
+def middle_state(rows: Rows, *, noisy: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Positions and velocities in the middle of every step.
+
+    **Arguments:**
+
+    - `rows`: the steps.
+    - `noisy`: whether a difference of positions over one step is mostly noise.
+
+    **Returns:**
+
+    Of the cubic polynomial through both ends, to the fourth order of the step; for noisy data with
+    the mean of the velocities, to the second.
+    """
+    z, s, z_next, s_next = (np.asarray(x) for x in (rows.z, rows.s, rows.z_next, rows.s_next))
+    dt = np.asarray(rows.dt)[:, None]
+    z_middle = (z + z_next) / 2 - dt * (s_next - s) / 8
+    if noisy:
+        return z_middle, (s + s_next) / 2
+    return z_middle, 1.5 * (z_next - z) / dt - (s + s_next) / 4
 
 
 def samples_per_period(rows: Rows) -> int:

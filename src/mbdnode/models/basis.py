@@ -39,6 +39,20 @@ class Basis(eqx.Module):
     def __len__(self) -> int:
         return len(self.terms)
 
+    @property
+    def degrees(self) -> tuple[int, ...]:
+        """Of every term: the sum of its factors' own."""
+        return tuple(
+            sum(_degree(f, a) for f, a in zip(term, self.angles, strict=True))
+            for term in self.terms
+        )
+
+    @property
+    def pairs(self) -> tuple[bool, ...]:
+        """Of every term whether it is a product of the first harmonics of two angles."""
+        couples = set(_angle_pairs(self.angles))
+        return tuple(term in couples for term in self.terms)
+
     def __call__(self, z: Float[Array, " nz"]) -> Float[Array, " terms"]:
         """Every term's value."""
         # Gathered from a table of factors: a product written out for each term compiles slowly.
@@ -60,6 +74,8 @@ def make_basis(
     coordinates: tuple[Coordinate, ...],
     degree: int,
     scale: "Scale | None" = None,
+    *,
+    pairs: bool = False,
 ) -> Basis:
     """All products up to a degree.
 
@@ -68,6 +84,8 @@ def make_basis(
     - `coordinates`: of which.
     - `degree`: the largest sum of the factors' own degrees.
     - `scale`: of the lengths; as they are if None.
+    - `pairs`: whether products of the first harmonics of every two angles are among them in any
+        case.
 
     **Returns:**
 
@@ -82,11 +100,23 @@ def make_basis(
         for term in itertools.product(*choices)
         if sum(_degree(f, a) for f, a in zip(term, angles, strict=True)) <= degree
     ]
+    if pairs:
+        terms += [term for term in _angle_pairs(angles) if term not in terms]
     terms.sort(key=lambda term: sum(_degree(f, a) for f, a in zip(term, angles, strict=True)))
     scale = scale or plain_scale(len(angles))
     turning = jnp.asarray(angles)
     origin = jnp.where(turning, 0.0, scale.origin)
     return Basis(tuple(terms), angles, origin, jnp.where(turning, 1.0, scale.size))
+
+
+def _angle_pairs(angles: tuple[bool, ...]) -> list[tuple[int, ...]]:
+    """Products of a sine or cosine of one angle and one of another."""
+    turning = [i for i, angle in enumerate(angles) if angle]
+    return [
+        tuple(factors.get(i, 0) for i in range(len(angles)))
+        for i, j in itertools.combinations(turning, 2)
+        for factors in ({i: a, j: b} for a in (1, 2) for b in (1, 2))
+    ]
 
 
 class Scale(eqx.Module):

@@ -34,6 +34,7 @@ from mbdnode.models.base import (
 from mbdnode.models.basis import Basis, Joints, Scale, make_basis, make_joints
 from mbdnode.models.library import Forces
 from mbdnode.multibody import AbstractSystem, Coordinate, Input, Parameter, length, small_solve
+from mbdnode.simulation import Interpolation
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,10 @@ class LearnedMechanismConfig:
     - `joint_laws`: whether joints have springs, drag and friction of their own.
     - `forces`: "inputs" learns what the inputs do, "added" takes it from the given mechanism.
     - `kept`: the columns whose coefficients are not zero; None for all.
+    - `relative_angles`: whether `V` has the products of sines and cosines of every two angles,
+        which are those of their sum and difference, whatever its degree.
+    - `interpolation`: how sampled inputs go between their samples in a rollout, unless `simulate`
+        is told otherwise: as in the data that the law was found in.
     """
 
     mass_degree: int = 1
@@ -55,6 +60,8 @@ class LearnedMechanismConfig:
     joint_laws: bool = False
     forces: Forces = "inputs"
     kept: tuple[int, ...] | None = None
+    relative_angles: bool = False
+    interpolation: Interpolation = "constant"
 
     def __post_init__(self):
         check_types(self)
@@ -116,7 +123,9 @@ class LearnedMechanism(AbstractRateModel):
         if config.forces == "added":
             check_added(system)
         mass = make_basis(places, config.mass_degree, lengths)
-        potential = make_basis(places, config.potential_degree, lengths)
+        potential = make_basis(
+            places, config.potential_degree, lengths, pairs=config.relative_angles
+        )
         joints = Joints()
         if config.joint_laws:
             joints = make_joints(own, config.potential_degree, potential.origin[: len(own)])
@@ -144,6 +153,11 @@ class LearnedMechanism(AbstractRateModel):
             network=Coefficients(self.network.values[used], self.network.widths),
             settings=replace(self.settings, kept=kept),
         )
+
+    @property
+    def interpolation(self) -> Interpolation:
+        """Of sampled inputs, in a rollout that is told nothing else."""
+        return self.settings.interpolation
 
     @property
     def mass_columns(self) -> int:

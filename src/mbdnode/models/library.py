@@ -46,6 +46,7 @@ from mbdnode.multibody import (
     resolve_parameters,
     small_solve,
 )
+from mbdnode.simulation import Interpolation
 
 Known = Literal["nothing", "mass", "mechanism"]
 Forces = Literal["inputs", "added"]
@@ -66,6 +67,8 @@ class LibraryConfig:
     - `forces`: "inputs" learns what the inputs do, "added" takes it from the mechanism.
     - `features`: how many random features.
     - `scale`: how steep these are, in standard deviations of the training data.
+    - `interpolation`: how sampled inputs go between their samples in a rollout, unless `simulate`
+        is told otherwise: as in the data that the law was found in.
     """
 
     degree: int = 1
@@ -75,6 +78,7 @@ class LibraryConfig:
     forces: Forces = "inputs"
     features: int = 0
     scale: float = 1.0
+    interpolation: Interpolation = "constant"
 
     def __post_init__(self):
         check_types(self)
@@ -162,6 +166,11 @@ class Library(AbstractRateModel):
             minimal,
             **names_of(system),
         )
+
+    @property
+    def interpolation(self) -> Interpolation:
+        """Of sampled inputs, in a rollout that is told nothing else."""
+        return self.settings.interpolation
 
     def states(self, z, s, u) -> Float[Array, " states"]:
         """What the random features read, before scaling."""

@@ -2,7 +2,14 @@
 
 from mbdnode.simulation.domain import Domain, training_domain
 from mbdnode.simulation.ensemble import AbstractEnsemble
-from mbdnode.simulation.signals import Interpolation
+from mbdnode.simulation.signals import INTERPOLATIONS, Interpolation
 from mbdnode.simulation.simulate import simulate
 
-__all__ = ["AbstractEnsemble", "Domain", "Interpolation", "simulate", "training_domain"]
+__all__ = [
+    "INTERPOLATIONS",
+    "AbstractEnsemble",
+    "Domain",
+    "Interpolation",
+    "simulate",
+    "training_domain",
+]

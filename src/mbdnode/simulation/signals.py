@@ -246,3 +246,24 @@ def _cubic(t, values):
 
 
 _POLYNOMIALS = {"constant": _constant, "linear": _linear, "cubic": _cubic}
+
+
+def input_polynomials(t: np.ndarray, values: np.ndarray, interpolation: str) -> np.ndarray:
+    """The inputs on every interval, as polynomials of the time since it began.
+
+    **Arguments:**
+
+    - `t`: `(n,)`, increasing.
+    - `values`: `(n, inputs)`.
+    - `interpolation`: between the samples; too few of them for a cubic spline are joined by lines.
+
+    **Returns:**
+
+    `(n - 1, powers, inputs)`, the lowest power first.
+    """
+    if interpolation == "constant" or not values.shape[1]:
+        return np.asarray(values)[:-1, None, :]
+    kind = "linear" if interpolation == "cubic" and len(t) < 4 else interpolation
+    found = np.asarray(_POLYNOMIALS[kind](jnp.asarray(t), jnp.asarray(values)))
+    powers = {"linear": 2, "cubic": 4}[interpolation]
+    return np.pad(found, ((0, 0), (0, powers - found.shape[1]), (0, 0)))

@@ -1,9 +1,12 @@
 """The training data as rows: state, inputs, acceleration, where each step leads, and the noise.
 
-Accelerations are differences of the velocities inside each run; for runs of two states, such as
-draws, the mean over the step, which the corrections of `regression` make exact. Noise is told from
-stretches under one input. Where inputs change within a few samples the motion is not smooth, but
-over each step, while the input is held, positions and velocities must fit together.
+Over each step the inputs are polynomials of the time since it began: held, or through their samples
+as lines or a cubic spline. Accelerations are differences of the velocities inside each run. Where
+inputs change, the motion is smooth over single steps alone, and so are runs of two states: there
+they are the mean over the step, which is that in its middle, and `by_steps` says so.
+
+Noise is told from stretches under one input. Where there are none, positions must follow from the
+velocities over each step, and what is left of a motion after that is smooth.
 """
 
 import itertools
@@ -18,6 +21,7 @@ from jaxtyping import Array, Float
 from mbdnode.data.signal import differentiate, noise_levels
 from mbdnode.models import AbstractRateModel
 from mbdnode.multibody import AbstractSystem
+from mbdnode.simulation.signals import input_polynomials
 from mbdnode.trajectory import Dataset, Trajectory
 
 # Rows of a stretch from which noise can be told, and rows that are looked at, about.
@@ -25,8 +29,6 @@ _SHORTEST, _ENOUGH = 12, 100_000
 # Below this part of the motion, noise is what rounding and an integrator leave; and below this
 # one, what is left of a motion over one step.
 CLEAN, _CLEAN_STEPS = 5e-6, 1e-4
-# Of the median of a normal variable's absolute value.
-_MEDIAN = 0.6745
 
 
 class Rows(eqx.Module):
@@ -34,13 +36,16 @@ class Rows(eqx.Module):
 
     **Arguments:**
 
-    - `z`, `s`, `u`, `a`: positions, velocities, inputs and accelerations at the start of the step.
+    - `z`, `s`, `u`, `a`: positions, velocities, inputs and accelerations at the start of the step;
+        accelerations are means over it where `by_steps` says so.
     - `doubt`: by how much differences of another order disagree about `a`: where a force sets in
         within a few samples, they do.
     - `z_next`, `s_next`: after it.
     - `t`, `dt`: when it begins, and its length.
     - `mu`: the parameters, by name.
     - `weight`: one; zero for rows that only fill up, so that parts of the data have one shape.
+    - `u_slopes`: coefficients of the higher powers of the time since the step began, in the inputs;
+        none for inputs that are held.
     """
 
     z: Float[Array, "n nz"]
@@ -54,6 +59,7 @@ class Rows(eqx.Module):
     dt: Float[Array, " n"]
     mu: dict[str, Float[Array, " n"]]
     weight: Float[Array, " n"]
+    u_slopes: Float[Array, "n powers nu"]
 
     def __len__(self) -> int:
         return self.t.shape[0]
@@ -65,6 +71,7 @@ def rows_of(
     data: Dataset,
     *,
     accelerations: bool = True,
+    interpolation: str = "constant",
 ) -> Rows:
     """Every step of the data.
 
@@ -75,6 +82,7 @@ def rows_of(
     - `data`: the runs.
     - `accelerations`: whether they are to be exact; if not, they are the mean over each step,
         which is all that some need, and quick.
+    - `interpolation`: of the inputs between samples.
 
     **Returns:**
 
@@ -84,28 +92,31 @@ def rows_of(
     segments = []
     for run, values in zip(data.trajectories, data.parameters, strict=True):
         mu = {p.name: np.asarray(values.get(p.name, p.default)) for p in system.parameters}
-        if run.t.ndim == 2 and (run.t.shape[1] == 2 or not accelerations):
+        held = interpolation == "constant"
+        if run.t.ndim == 2 and held and (run.t.shape[1] == 2 or not accelerations):
             segments.append(_steps_of_a_batch(index, run, mu))
         else:
-            segments += [
-                _run_of_steps(index, one, {k: own.get(k, x) for k, x in mu.items()}, accelerations)
-                for one, own in single_trajectories(Dataset(run, values))
-            ]
+            for one, own in single_trajectories(Dataset(run, values)):
+                own = {k: own.get(k, x) for k, x in mu.items()}
+                segments.append(_run_of_steps(index, one, own, accelerations, interpolation))
     return Rows(*jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *segments))
 
 
-def _run_of_steps(index: np.ndarray, run: Trajectory, mu: dict, accelerations: bool) -> tuple:
+def _run_of_steps(
+    index: np.ndarray, run: Trajectory, mu: dict, accelerations: bool, interpolation: str
+) -> tuple:
     t, z, s, u = (np.asarray(x) for x in (run.t, run.q[:, index], run.v[:, index], run.u))
     dt = np.diff(t)
     a = np.diff(s, axis=0) / dt[:, None]
     doubt = np.zeros_like(a)
-    # Held inputs change from step to step, and a difference across steps would mix them.
+    # Where inputs change from step to step, a difference across steps would mix them.
     if accelerations and len(t) > 2 and not np.any(np.ptp(u, axis=0) > 0):
         a = differentiate(t, s)[:-1]
         doubt = np.abs(a - differentiate(t, s, 5)[:-1])
     held = {name: np.full(len(dt), float(value)) for name, value in mu.items()}
     ends = z[1:], s[1:], t[:-1], dt, held, np.ones_like(dt)
-    return (z[:-1], s[:-1], u[:-1], a, doubt, *ends)
+    slopes = input_polynomials(t, u, interpolation)[:, 1:]
+    return (z[:-1], s[:-1], u[:-1], a, doubt, *ends, slopes)
 
 
 def _steps_of_a_batch(index: np.ndarray, run: Trajectory, mu: dict) -> tuple:
@@ -121,7 +132,40 @@ def _steps_of_a_batch(index: np.ndarray, run: Trajectory, mu: dict) -> tuple:
     }
     begins = (joined(x[:, :-1]) for x in (z, s, u))
     ends = joined(z[:, 1:]), joined(s[:, 1:]), joined(t[:, :-1]), joined(dt), held
-    return (*begins, a, np.zeros_like(a), *ends, np.ones(dt.size))
+    none = np.zeros((dt.size, 0, u.shape[-1]))
+    return (*begins, a, np.zeros_like(a), *ends, np.ones(dt.size), none)
+
+
+def by_steps(rows: Rows) -> bool:
+    """Whether accelerations are means over steps: inputs change, or runs have two states each."""
+    own = counted(rows)
+    runs = runs_of(own)
+    u = np.asarray(own.u)
+    return all(last - first == 1 for first, last in runs) or any(
+        bool(np.any(np.ptp(u[first:last], axis=0) > 0)) for first, last in runs
+    )
+
+
+def inputs_at(rows: Rows, later: Float[Array, " n"]) -> Float[Array, "n nu"]:
+    """The inputs some time after each step began, inside it."""
+    return jax.vmap(_input)(rows.u, rows.u_slopes, later)
+
+
+def begun_later(u: Array, slopes: Array, later: Array) -> tuple[Array, Array]:
+    """The same inputs as polynomials of the time since a later one."""
+    at = lambda time: _input(u, slopes, time)  # noqa: E731
+    value, found, factorial = at(later), [], 1.0
+    for power in range(1, slopes.shape[0] + 1):
+        at, factorial = jax.jacfwd(at), factorial * power
+        found.append(at(later) / factorial)
+    return value, jnp.stack(found) if found else slopes
+
+
+def _input(u: Array, slopes: Array, later: Array) -> Array:
+    value = jnp.zeros_like(u)
+    for slope in slopes[::-1]:
+        value = (value + slope) * later
+    return u + value
 
 
 def single_trajectories(data: Dataset) -> list[tuple[Trajectory, dict]]:
@@ -210,7 +254,10 @@ def step_errors(
     """
 
     def one(row):
-        rate = lambda time, y: model.minimal_rates(time, y[0], y[1], row.u, row.mu)  # noqa: E731
+        def rate(time, y):
+            u = _input(row.u, row.u_slopes, time - row.t)
+            return model.minimal_rates(time, y[0], y[1], u, row.mu)
+
         end = row.z_next, row.s_next
         ahead = integrator.step_towards(rate, row.t, row.dt, (row.z, row.s), end)
         velocity = (ahead[1] - row.s_next) / (row.dt * unit)
@@ -225,12 +272,15 @@ def rolled_out(model: AbstractRateModel, rows: Rows, integrator) -> tuple[Array,
     """Positions and velocities after every row, from the first row's state on."""
 
     def onward(y, row):
-        t, dt, u, mu = row
-        rate = lambda time, x: model.minimal_rates(time, x[0], x[1], u, mu)  # noqa: E731
+        t, dt, u, slopes, mu = row
+
+        def rate(time, x):
+            return model.minimal_rates(time, x[0], x[1], _input(u, slopes, time - t), mu)
+
         y, _ = integrator.step(rate, t, dt, y)
         return y, y
 
-    along = rows.t, rows.dt, rows.u, rows.mu
+    along = rows.t, rows.dt, rows.u, rows.u_slopes, rows.mu
     return jax.lax.scan(onward, (rows.z[0], rows.s[0]), along)[1]
 
 
@@ -290,12 +340,11 @@ def estimate_noise(rows: Rows) -> Noise:
     if all(last - first <= _SHORTEST for first, last in runs_of(rows)):
         return Noise(np.full(z.shape[1], 1e-12), np.full(z.shape[1], 1e-12), 0.0)
     spread = [np.where(np.std(x, axis=0) > 0, np.std(x, axis=0), 1.0) for x in (z, s)]
-    stretches, clean = _stretches(rows), CLEAN
+    stretches, clean, t = _stretches(rows), CLEAN, np.asarray(rows.t)
     if stretches:
-        t = np.asarray(rows.t)
         sizes = [noise_levels([(t[a:b], x[a:b]) for a, b in stretches]) for x in (z, s)]
     else:
-        sizes, clean = _noise_of_steps(rows), _CLEAN_STEPS
+        sizes, clean = _noise_under_inputs(rows), _CLEAN_STEPS
     relative = max(float(np.max(a / b)) for a, b in zip(sizes, spread, strict=True))
     floors = [np.maximum(a, 1e-12 * b) for a, b in zip(sizes, spread, strict=True)]
     return Noise(floors[0], floors[1], relative if relative > clean else 0.0)
@@ -308,19 +357,32 @@ def _stretches(rows: Rows) -> list[tuple[int, int]]:
         changes = np.flatnonzero(np.any(np.diff(u[first:last], axis=0) != 0, axis=1)) + first + 1
         edges = [first, *changes, last]
         found += [(int(a), int(b)) for a, b in itertools.pairwise(edges) if b - a > _SHORTEST]
-    most = max(1, _ENOUGH // max((b - a for a, b in found), default=1))
-    if len(found) <= most:
-        return found
-    return [found[i] for i in np.linspace(0, len(found) - 1, most).astype(int)]
+    return _evenly(found)
 
 
-def _noise_of_steps(rows: Rows) -> list[np.ndarray]:
-    """From positions that do not follow from the velocities at both ends of a step."""
-    count = int(np.sum(np.asarray(rows.weight) > 0))
-    z, z_next, s, s_next, dt = (
-        np.asarray(x)[:count] for x in (rows.z, rows.z_next, rows.s, rows.s_next, rows.dt)
-    )
-    away = z_next - z - dt[:, None] * (s + s_next) / 2
-    size = np.median(np.abs(away), axis=0) / (_MEDIAN * np.sqrt(2))
+def _evenly(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """As many as make enough rows together."""
+    most = max(1, _ENOUGH // max((b - a for a, b in spans), default=1))
+    if len(spans) <= most:
+        return spans
+    return [spans[i] for i in np.linspace(0, len(spans) - 1, most).astype(int)]
+
+
+def _noise_under_inputs(rows: Rows) -> list[np.ndarray]:
+    """Upper bounds: a held input that changes bends velocities within a sample, as noise does.
+
+    A position less the sum of the velocities up to it keeps its noise, and of the motion only the
+    error of the sums, which bends less. No velocity is taken as noisier than its position, in parts
+    of their motion.
+    """
+    t, z, s, dt = (np.asarray(x) for x in (rows.t, rows.z, rows.s, rows.dt))
+    runs = _evenly([(a, b) for a, b in runs_of(rows) if b - a > _SHORTEST])
+    summed = []
+    for a, b in runs:
+        steps = dt[a : b - 1, None] * (s[a : b - 1] + s[a + 1 : b]) / 2
+        moved = np.concatenate([np.zeros((1, z.shape[1])), np.cumsum(steps, axis=0)])
+        summed.append((t[a:b], z[a:b] - moved))
+    directly = [noise_levels([(t[a:b], x[a:b]) for a, b in runs]) for x in (z, s)]
+    size = np.fmin(directly[0], noise_levels(summed))
     part = size / np.where(np.std(z, axis=0) > 0, np.std(z, axis=0), 1.0)
-    return [size, part * np.std(s, axis=0)]
+    return [size, np.fmin(directly[1], part * np.std(s, axis=0))]

@@ -1,0 +1,171 @@
+"""Driven motions: inputs between their samples, steps, noise, and what residuals say."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from motions import as_trajectory
+from scipy.integrate import quad
+from scipy.interpolate import CubicSpline
+
+import mbdnode as mbd
+from mbdnode.identification.regression import integrals
+from mbdnode.identification.residuals import describe_residuals
+from mbdnode.identification.shooting import make_segments
+from mbdnode.identification.weak_form import make_windows, middle_state
+from mbdnode.mechanisms import SinglePendulum
+from mbdnode.models.learned_mechanism import LearnedMechanism
+from mbdnode.simulation.signals import input_polynomials
+from mbdnode.training.rows import begun_later, by_steps, estimate_noise, inputs_at, rows_of
+
+DT_S = 0.02
+
+
+def oscillator(count: int, dt_s: float = DT_S, seed: int = 0):
+    """Rows `(q, v)` of `q'' = -q + u` under an input that is held, in closed form."""
+    u = np.random.default_rng(seed).normal(0.0, 2.0, count)
+    cosine, sine = np.cos(dt_s), np.sin(dt_s)
+    rows = [np.array([1.0, 0.0])]
+    for force in u[:-1]:
+        q, v = rows[-1][0] - force, rows[-1][1]
+        rows.append(np.array([force + cosine * q + sine * v, -sine * q + cosine * v]))
+    return np.arange(count) * dt_s, np.stack(rows), u[:, None]
+
+
+def rows_from(t, states, u, interpolation="constant"):
+    run = as_trajectory(SinglePendulum(), t, states, u)
+    return rows_of(SinglePendulum(), (0,), mbd.Dataset(run), interpolation=interpolation)
+
+
+def test_polynomials_of_inputs_are_those_of_scipy():
+    t = np.cumsum(np.random.default_rng(0).uniform(0.5, 1.5, 12))
+    u = np.random.default_rng(1).normal(size=(12, 2))
+    rows = rows_from(t, np.zeros((12, 2)), u[:, :1], "cubic")
+    part = 0.3 * np.diff(t)
+    expected = CubicSpline(t, u[:, 0])(t[:-1] + part)
+    np.testing.assert_allclose(inputs_at(rows, jnp.asarray(part))[:, 0], expected, rtol=1e-12)
+    line = input_polynomials(t, u, "linear")
+    at = line[:, 0] + part[:, None] * line[:, 1]
+    for k in range(2):
+        np.testing.assert_allclose(at[:, k], np.interp(t[:-1] + part, t, u[:, k]), rtol=1e-12)
+
+
+def test_inputs_that_begin_later_are_the_same():
+    slopes = jnp.asarray(np.random.default_rng(0).normal(size=(3, 2)))
+    u = jnp.asarray([0.5, -1.0])
+    value, later = begun_later(u, slopes, jnp.asarray(0.3))
+    cubic = lambda x: u + x * slopes[0] + x**2 * slopes[1] + x**3 * slopes[2]  # noqa: E731
+    np.testing.assert_allclose(value, cubic(0.3), rtol=1e-14)
+    moved = value + 0.2 * later[0] + 0.2**2 * later[1] + 0.2**3 * later[2]
+    np.testing.assert_allclose(moved, cubic(0.5), rtol=1e-13)
+
+
+def test_middle_of_a_step_is_met_to_the_fourth_order():
+    # Each halving of the step divides the error by sixteen.
+    errors = []
+    for dt_s in (0.2, 0.1):
+        t = np.arange(40) * dt_s
+        rows = rows_from(t, np.stack([np.sin(t), np.cos(t)], 1), np.zeros((40, 1)))
+        z, s = middle_state(rows, noisy=False)
+        middle = t[:-1] + dt_s / 2
+        errors.append(
+            max(np.max(abs(z[:, 0] - np.sin(middle))), np.max(abs(s[:, 0] - np.cos(middle))))
+        )
+    assert errors[0] / errors[1] == pytest.approx(16, rel=0.1)
+
+
+def test_changing_inputs_make_steps_the_unit():
+    t, states, u = oscillator(40)
+    assert by_steps(rows_from(t, states, u))
+    assert not by_steps(rows_from(t, states, np.full_like(u, 0.7)))
+
+
+def test_held_input_is_integrated_over_its_steps():
+    t, states, u = oscillator(60)
+    rows = rows_from(t, states, u)
+    windows = make_windows(rows, 60)
+    found = integrals(windows, lambda r: r.u, rows, by_steps=True)[:, 0]
+    begin, end = t[windows.index[2, 0]], t[windows.index[2, -1]]
+    phi = lambda x: (1 - ((2 * x - begin - end) / (end - begin)) ** 2) ** 6  # noqa: E731
+    expected = sum(
+        u[k, 0] * quad(phi, t[k], t[k + 1], epsabs=1e-14)[0] for k in windows.index[2, :-1]
+    )
+    # Simpson's rule on a dozen steps of a smooth function.
+    assert found[2] == pytest.approx(expected, rel=2e-3)
+
+
+@pytest.mark.parametrize("part", [0.001, 0.01, 0.05])
+def test_noise_under_an_input_of_every_step_is_estimated_within_a_third(part):
+    t, states, u = oscillator(400)
+    spread = np.std(states, axis=0)
+    noisy = states + np.random.default_rng(5).normal(size=states.shape) * part * spread
+    noise = estimate_noise(rows_from(t, noisy, u))
+    assert noise.z[0] == pytest.approx(part * spread[0], rel=0.3)
+    assert noise.relative == pytest.approx(part, rel=0.3)
+
+
+def test_motion_under_an_input_of_every_step_is_clean():
+    assert not estimate_noise(rows_from(*oscillator(400))).matters
+
+
+def test_potentials_of_relative_angles_are_in_every_form():
+    system = mbd.mechanisms.DoublePendulum()
+    blank = LearnedMechanism.for_system(
+        system, mass_degree=1, potential_degree=1, relative_angles=True
+    )
+    z = jnp.asarray(np.random.default_rng(0).uniform(-3, 3, (50, 2)))
+    terms = np.asarray(jax.vmap(lambda q: blank.potentials(q, {}))(z))
+    for sign in (1, -1):
+        wanted = np.cos(np.asarray(z[:, 0] + sign * z[:, 1]))
+        weights = np.linalg.lstsq(terms, wanted, rcond=None)[0]
+        np.testing.assert_allclose(terms @ weights, wanted, atol=1e-12)
+
+
+def test_law_of_a_driven_joint_is_found_with_the_interpolation_of_its_input():
+    # A pendulum under a smooth torque of which only samples are known, at a seventh of a radian of
+    # its phase: taken as held, no law explains it.
+    t = np.arange(201) * 0.04
+    push = lambda x: 4.0 * jnp.sin(5.0 * x) + 3.0 * jnp.cos(2.3 * x)  # noqa: E731
+    pendulum = SinglePendulum()
+    run = mbd.simulate(pendulum, t, {"theta": 0.5}, inputs=push, integrator="dopri8")
+    found = mbd.identify(pendulum, run, "fast")
+    assert found.diagnostics["interpolation"] == "cubic"
+    start = {"theta": -1.0}
+    sampled = {"inputs": np.asarray(push(t))[:, None]}
+    truth = mbd.simulate(pendulum, t, start, inputs=push, integrator="dopri8")
+    # The law keeps the interpolation of its data, so nothing need be said here.
+    ahead = mbd.simulate(found.model, t, start, **sampled)
+    assert float(jnp.max(jnp.abs(ahead.q - truth.q))) < 0.02
+    held = mbd.simulate(found.model, t, start, interpolation="constant", **sampled)
+    assert float(jnp.max(jnp.abs(held.q - truth.q))) > 0.05
+
+
+def test_periodic_residuals_name_their_frequency():
+    t = np.arange(600) * 0.01
+    drive = np.sin(2 * np.pi * 3.1 * t) + 0.3 * np.random.default_rng(0).normal(size=600)
+    said = describe_residuals(0.01, drive[:, None])
+    assert "periodic at 3.1 Hz" in said
+    assert "input" in said
+
+
+def test_residuals_with_memory_say_so_and_white_ones_nothing():
+    random = np.random.default_rng(0).normal(size=(600, 1))
+    slow = np.zeros_like(random)
+    for k in range(1, 600):
+        slow[k] = 0.9 * slow[k - 1] + random[k]
+    assert "memory" in describe_residuals(0.01, slow)
+    assert describe_residuals(0.01, random) == ""
+    assert describe_residuals(0.01, np.zeros((600, 1))) == ""
+
+
+def test_segments_that_fill_up_have_no_weight():
+    t, states, u = oscillator(120)
+    rows = rows_from(t, states, u)
+    plain = make_segments(rows)
+    assert plain is not None
+    count, length = plain.rows.t.shape
+    filled = make_segments(rows, shape=(count + 3, length))
+    assert filled is not None
+    assert np.all(np.asarray(filled.rows.weight)[count:] == 0)
+    assert eqx.tree_equal(jax.tree.map(lambda x: x[:count], filled.rows), plain.rows)
