@@ -262,8 +262,9 @@ def _whole_and_inertia(
         forces = lambda r: _momenta_and_forces(model, r)[1]  # noqa: E731
         return inertia + integrals(windows, forces, rows, problem.by_steps), inertia
     if problem.by_steps:
-        weight = np.asarray(rows.weight)
-        return tuple(x[weight > 0] for x in _over_steps(model, rows))
+        counts = np.asarray(rows.weight) > 0
+        whole, inertia = _over_steps(model, rows)
+        return whole[counts], inertia[counts]
     weight = trust(rows)
     whole, inertia = (
         np.asarray(x)[weight > 0] * weight[weight > 0, None, None]

@@ -61,8 +61,8 @@ _PREDICTED = 0.5
 _GOOD, _NEAR = 0.1, 1.2
 # An error of this size, relative to the motion, is round-off: nothing richer can do better.
 _EXACT = 1e-8
-# Errors below this may be those of a good integrator.
-_INTEGRATORS_OWN = 1e-3
+# Errors below this may be those of a good integrator, up to so many times what its steps make.
+_INTEGRATORS_OWN, _OWN_SHARE = 1e-3, 5
 # A law explains the data if its validation NRMSE is below this, or near what the noise alone makes.
 _EXPLAINED = 0.01
 # What is not refined does not become exact, and stops at what people call accurate.
@@ -232,7 +232,7 @@ def choose_law(
             near = enough <= error < _INTEGRATORS_OWN
             if near and problem.integrator.order >= 4 and not noise.matters:
                 # Data of another integrator cannot be met more closely than this one is exact.
-                enough = max(enough, 2 * integrator_error(problem, model, split))
+                enough = max(enough, _OWN_SHARE * integrator_error(problem, model, split))
             found = error < enough
             # The next family may still have what this one lacks.
             if found or (noise.matters and contest.stalled(problem, begun)):
