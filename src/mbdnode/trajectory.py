@@ -62,7 +62,8 @@ class Trajectory(eqx.Module):
     - `status`: how the rollout ended.
     - `coordinates`, `rates`, `inputs`: the columns' names.
     - `spread`: the standard deviation of `q` and `v` between the members of an ensemble, whose mean
-        the trajectory is; None for anything else.
+        the trajectory is, or what the covariance of fitted parameters makes of it; None for
+        anything else.
     - `decisions`: the controller's `Decisions`, if the trajectory is of a closed loop.
     - `outside`: for each row whether it lies outside the training data; None if that was not asked.
     """

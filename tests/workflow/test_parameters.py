@@ -5,12 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
+from mbdnode import read, write
 from mbdnode.cli import main
 from mbdnode.cli.arguments import parse_unknown, repeat_options
 from mbdnode.identification.parameters import identify_parameters
-from mbdnode.mechanisms import SinglePendulum
+from mbdnode.mechanisms import SingleMassSpringDamper, SinglePendulum
 from mbdnode.mechanisms.planar import read_mechanism
 from mbdnode.models import FittedMechanism, load, save
 from mbdnode.simulation import simulate
@@ -192,3 +194,33 @@ def test_unknowns_are_read_as_they_are_typed():
     assert repeat_options(typed).count("--unknown") == 4
     found = parse_unknown(["m,c", "L=0.1:2", "k=0:"])
     assert found == {"m": None, "c": None, "L": (0.1, 2.0), "k": (0.0, None)}
+
+
+def test_spread_is_that_of_simulations_with_sampled_parameters(tmp_path):
+    """An oscillator whose frequency is uncertain: the error of its phase grows with time."""
+    system = SingleMassSpringDamper()
+    stiffness, deviation = 50.0, 0.5
+    settings = {"names": ("k",), "values": (stiffness,), "covariance": (deviation**2,)}
+    model = FittedMechanism.for_system(system, **settings)
+    t = np.arange(101) * 0.02
+    run = simulate(model, t, {"x": 1.0})
+    # dx/dk of x'' + (d x' + k x) / m = 0 from rest, by the same equation driven by -x / m.
+    m, d = 10.0, 2.0
+
+    def right(_, y):
+        return [
+            y[1],
+            -(d * y[1] + stiffness * y[0]) / m,
+            y[3],
+            -(d * y[3] + stiffness * y[2] + y[0]) / m,
+        ]
+
+    exact = solve_ivp(right, (0.0, t[-1]), [1.0, 0.0, 0.0, 0.0], t_eval=t, rtol=1e-10, atol=1e-12).y
+    # A central difference of one standard deviation: off by (0.01 w t)^2 / 24 of it.
+    np.testing.assert_allclose(run.spread.q[:, 0], deviation * np.abs(exact[2]), atol=1e-5)
+    np.testing.assert_allclose(run.spread.v[:, 0], deviation * np.abs(exact[3]), atol=2e-5)
+    assert simulate(model.certain(), t, {"x": 1.0}).spread is None
+    write(run, tmp_path / "run.csv")
+    again = read(tmp_path / "run.csv").trajectories[0]
+    np.testing.assert_array_equal(again.spread.q, run.spread.q)
+    np.testing.assert_array_equal(again.spread.v, run.spread.v)

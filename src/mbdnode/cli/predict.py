@@ -60,8 +60,9 @@ def predict(
 ) -> None:
     """Predict a motion with a fitted model, and mark where it leaves the training data.
 
-    The file has the columns t, coordinates, velocities, inputs, and `outside`: 1 where state or
-    inputs are farther from the training data than its samples are from one another.
+    The file has the columns t, coordinates, velocities, inputs, standard deviations (`_std`) where
+    parameters were found, and `outside`: 1 where state or inputs are farther from the training data
+    than its samples are from one another.
     """
     check_destination(out)
     start = parse_assignments("--initial", initial or ())

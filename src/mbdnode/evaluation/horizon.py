@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.evaluation.scores import begin_at, predict, rows_before, table_of
+from mbdnode.models import FittedMechanism
 from mbdnode.multibody import AbstractSystem
 from mbdnode.nrmse import LIMIT, row_errors
 from mbdnode.status import completed
@@ -86,6 +87,8 @@ def measure_horizon(
     """
     if not isinstance(model, AbstractSystem) or not scales:
         return None
+    # Of the many predictions only the middle is looked at.
+    model = model.certain() if isinstance(model, FittedMechanism) else model
     begins = [
         (run, row, before, parameters)
         for (_, run, parameters), before in zip(

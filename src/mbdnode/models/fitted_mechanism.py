@@ -16,6 +16,9 @@ from mbdnode.errors import UserError
 from mbdnode.models.base import AbstractModel, Capability, check_parameters, minimal_coordinates
 from mbdnode.multibody import AbstractMechanism, Coordinate, Input, Parameter
 
+# Directions of a covariance that are smaller, against the others, are rounding.
+_NEGLIGIBLE = 1e-12
+
 
 @dataclass(frozen=True)
 class FittedMechanismConfig:
@@ -101,9 +104,35 @@ class FittedMechanism(AbstractModel, AbstractMechanism):
         return dict(zip(self.settings.names, self.settings.values, strict=True))
 
     @property
+    def core(self) -> AbstractMechanism:
+        """The mechanism, so that one compiled program serves all values."""
+        return self.body
+
+    @property
     def interpolation(self) -> str:
         """Of sampled inputs."""
         return self.settings.interpolation
+
+    @property
+    def deviations(self) -> dict[str, tuple[float, ...]]:
+        """From the covariance `C = D D^T` of the values, the columns of `D` that are not zero."""
+        count = len(self.settings.names)
+        if not self.settings.covariance:
+            return {}
+        covariance = np.array(self.settings.covariance).reshape(count, count)
+        size = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        unit = np.where(size > 0, size, 1.0)
+        strengths, axes = np.linalg.eigh(covariance / np.outer(unit, unit))
+        kept = strengths > _NEGLIGIBLE * max(1.0, float(strengths.max(initial=0.0)))
+        columns = unit[:, None] * axes[:, kept] * np.sqrt(strengths[kept])
+        return {
+            name: tuple(map(float, row))
+            for name, row in zip(self.settings.names, columns, strict=True)
+        }
+
+    def certain(self) -> "FittedMechanism":
+        """The same without the covariance: its simulations have no spread and take less time."""
+        return replace(self, settings=replace(self.settings, covariance=()))
 
     @property
     def independent(self) -> tuple[str, ...] | None:

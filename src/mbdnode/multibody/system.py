@@ -89,6 +89,14 @@ class AbstractSystem(AbstractNamed):
     allow_redundant: ClassVar[bool] = False
     # How sampled inputs go between samples, unless a simulation says otherwise.
     interpolation: ClassVar[str] = "constant"
+    # Directions in which the values of parameters are uncertain, each one standard deviation long:
+    # by name, the component in every direction. None of a system whose values are known.
+    deviations: ClassVar[Mapping[str, tuple[float, ...]]] = {}
+
+    @property
+    def core(self) -> "AbstractSystem":
+        """What moves once the parameters are given: itself, or what it only gives values to."""
+        return self
 
     @abc.abstractmethod
     def independent_acceleration(

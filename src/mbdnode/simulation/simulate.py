@@ -91,8 +91,9 @@ def simulate(
     cannot go on ends in `trajectory.status`, and what came before is kept; the status also says
     which singular configurations were passed. Of an ensemble it is
     the mean of the members, with the constraints kept, and `trajectory.spread` is their standard
-    deviation; it ends where the first member fails. With a `domain`, `trajectory.outside` says of
-    every row whether it is outside the training data.
+    deviation; it ends where the first member fails. Of a model whose parameters were found with a
+    covariance, it is what that covariance makes of the motion. With a `domain`,
+    `trajectory.outside` says of every row whether it is outside the training data.
     """
     check_precision()
     if domain is not None:
@@ -149,14 +150,51 @@ def simulate(
     if ensemble is not None:
         return rollout_members(ensemble, integrator, t, initial, signal, mu, independent)
     repartition = repartition and not system.closed_on_minimal
-    asked = (system, integrator, t, initial, signal, mu, independent, repartition)
+    asked = (system.core, integrator, t, initial, signal, mu, independent, repartition)
     # Most motions meet no singular configuration, and compile faster without passages. Inside jit,
     # where even a constant is traced, the status cannot be read.
     if not is_traced(asked, jnp.zeros(())):
         run = rollout(*asked, regular_only=True)
-        if int(run.status.code) != NEEDS_PASSAGE:
-            return run
+        regular = int(run.status.code) != NEEDS_PASSAGE
+        run = run if regular else rollout(*asked)
+        return _with_spread(run, system, asked, regular) if system.deviations else run
     return rollout(*asked)
+
+
+def _with_spread(run: Trajectory, system: AbstractSystem, asked: tuple, regular: bool):
+    """The run with what the uncertainty of the parameters makes of it.
+
+    Along each direction the motion is simulated one standard deviation to either side; half of the
+    difference is that direction's part of the standard deviation of the motion.
+    """
+    mu = asked[5]
+    count = len(next(iter(system.deviations.values())))
+    if count == 0:
+        return replace(run, spread=State(jnp.zeros_like(run.q), jnp.zeros_like(run.v)))
+    bounds = {p.name: p for p in system.parameters}
+    sides = {}
+    for name, value in mu.items():
+        along = np.array(system.deviations.get(name, (0.0,) * count))
+        both = float(value) + np.concatenate([along, -along])
+        # Of a value whose error reaches past its bound, the bound.
+        low = max(bounds[name].at_least, bounds[name].above)
+        sides[name] = jnp.asarray(np.clip(both, low, bounds[name].at_most))
+    core, integrator, t, initial, signal, _, independent, repartition = asked
+
+    def motion(own):
+        given = (core, integrator, t, initial, signal, own, independent, repartition)
+        return rollout(*given, regular_only=regular)
+
+    runs = jax.vmap(motion)(sides)
+    spread = []
+    for found, middle in ((runs.q, run.q), (runs.v, run.v)):
+        up, down = np.asarray(found[:count]), np.asarray(found[count:])
+        half = (up - down) / 2
+        # Where one side ends early, the other tells.
+        half = np.where(np.isfinite(half), half, up - np.asarray(middle))
+        half = np.where(np.isfinite(half), half, np.asarray(middle) - down)
+        spread.append(jnp.asarray(np.sqrt(np.sum(half**2, axis=0))))
+    return replace(run, spread=State(*spread))
 
 
 def _as_state(system: AbstractSystem, initial: Any, start: float | None, parameters: Any) -> State:

@@ -54,6 +54,7 @@ def draw_run(system: AbstractSystem, run: HeldOut) -> Figure:
         axes.plot(t, truth[name][rows], **_TRUTH, drawstyle=steps)
         if name not in run.truth.inputs:
             axes.plot(t, found[name][rows], **_PREDICTION)
+            _shade_band(axes, run.prediction, name, found, rows)
         panels.keep_in_view(axes.set_ylim, _with_room(truth[name]))
         axes.set_ylabel(labeled(system, name))
         panels.panel_title(axes, number, "input" if name in run.truth.inputs else "")
@@ -212,6 +213,22 @@ def plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
+# Between these many standard deviations lie nine tenths of a normal distribution.
+_NINE_TENTHS = 1.645
+
+
+def _shade_band(axes: Axes, run: Trajectory, name: str, found, rows) -> None:
+    """What the uncertainty of the model's numbers makes of a column."""
+    if run.spread is None:
+        return
+    names = (*run.coordinates, *run.rates)
+    deviations = np.concatenate([np.asarray(run.spread.q), np.asarray(run.spread.v)], axis=1)
+    half = _NINE_TENTHS * deviations[rows, names.index(name)]
+    middle = found[name][rows]
+    axes.fill_between(found["t"][rows], middle - half, middle + half, **_BAND)
+
+
+_BAND = {"color": FOUND, "alpha": 0.25, "linewidth": 0, "label": "90 % band"}
 _TRUTH = {"color": MUTED, "linewidth": 3.4, "alpha": 0.45, "label": "truth"}
 _PREDICTION = {"color": FOUND, "linewidth": 1.3, "label": "prediction"}
 _END = {"color": COLORS[8], "linewidth": 1.1, "linestyle": "--", "label": "the prediction fails"}
@@ -239,6 +256,8 @@ def _grid(count: int, height_in: float) -> tuple[Figure, list[Axes]]:
 def _finish_times(figure: Figure, places: Sequence[Axes], runs: Sequence[HeldOut]) -> None:
     handles: list[Artist] = [Line2D([], [], **_TRUTH), Line2D([], [], **_PREDICTION)]
     counts = [predicted_rows(run.prediction) for run in runs]
+    if any(run.prediction.spread is not None for run in runs):
+        handles.append(Patch(**_BAND))
     if any(np.any(run.outside[:count]) for run, count in zip(runs, counts, strict=True)):
         handles.append(Patch(facecolor=BEYOND_SHADE, label="outside the training data"))
     if any(count < len(run.truth) for run, count in zip(runs, counts, strict=True)):

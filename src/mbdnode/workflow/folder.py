@@ -95,7 +95,7 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
     facts = (
         ("mechanism", config.mechanism or "none: known by its logs alone"),
         ("model", fitted.model_name),
-        ("recipe", f"{config.recipe}: {RECIPES[config.recipe].description}"),
+        ("recipe", _recipe(config, fit)),
         ("trained on", f"{plural(len(training.trajectories), 'run')}, {prepared.rows:,} rows"),
         ("held out", plural(len(fitted.held_out), "run")),
         ("training", fitted.status),
@@ -120,6 +120,12 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
         found=_found(fit),
         versions={name: importlib.metadata.version(name) for name in _PACKAGES},
     )
+
+
+def _recipe(config: FitConfig, fit: Any) -> str:
+    if isinstance(fit, IdentifiedParameters):
+        return "output error: the simulation is fitted to what was recorded"
+    return f"{config.recipe}: {RECIPES[config.recipe].description}"
 
 
 def _values_of(fit: Any) -> dict[str, float]:

@@ -1,10 +1,11 @@
 """Trajectories in CSV and Parquet files: `write`, and what `read` makes of such a file again.
 
 Such a file is known by its headings: `t`, the coordinates, their rates with `_dot` after the same
-names in the same order, and then the inputs; a last column `outside` marks rows outside the
-training data. Its numbers are no measurements, so nothing is cut, converted or unwrapped. A log
-from elsewhere may have the same headings. If a value is missing in it or time does not increase, it
-is refused like any other without roles, and what else measurements may need is a warning.
+names in the same order, and then the inputs; standard deviations follow, with `_std` after each
+name, if it has a spread; a last column `outside` marks rows outside the training data. Its numbers
+are no measurements, so nothing is cut, converted or unwrapped. A log from elsewhere may have the
+same headings. If a value is missing in it or time does not increase, it is refused like any other
+without roles, and what else measurements may need is a warning.
 """
 
 import dataclasses
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from mbdnode.trajectory import Dataset, Trajectory
 
 OUTSIDE = "outside"
+_DEVIATION = "_std"
 
 
 def read_written(files: Sequence[Path]) -> "Dataset | None":
@@ -73,7 +75,11 @@ def _names(headings: Sequence[str]) -> Names | None:
     coordinates, rates = headings[1 : 1 + count], headings[1 + count : 1 + 2 * count]
     if not count or rates != [f"{name}_dot" for name in coordinates]:
         return None
-    inputs = [name for name in headings[1 + 2 * count :] if name != OUTSIDE]
+    deviations = {f"{name}{_DEVIATION}" for name in (*coordinates, *rates)}
+    after = headings[1 + 2 * count :]
+    if deviations & set(after) and not deviations <= set(after):
+        return None
+    inputs = [name for name in after if name != OUTSIDE and name not in deviations]
     if OUTSIDE in headings and headings[-1] != OUTSIDE:
         return None
     return Names(tuple(coordinates), tuple(rates), tuple(inputs))
@@ -93,10 +99,20 @@ def _table(log: AbstractLog) -> np.ndarray | None:
 
 
 def _trajectory(table: np.ndarray, names: Names) -> "Trajectory":
+    import jax.numpy as jnp
+
+    from mbdnode.trajectory import State
+
     ends = np.cumsum([1, len(names.coordinates), len(names.rates), len(names.inputs)])
-    t, q, v, u, marks = np.split(table, ends, axis=1)
+    t, q, v, u, rest = np.split(table, ends, axis=1)
     run = make_trajectory(t[:, 0], q, v, u, names)
-    return dataclasses.replace(run, outside=marks[:, 0] != 0) if marks.size else run
+    # Two deviations for each coordinate, or none; what is over are the marks.
+    if rest.shape[1] % 2:
+        run = dataclasses.replace(run, outside=rest[:, -1] != 0)
+    if rest.shape[1] > 1:
+        both = np.split(rest[:, : 2 * q.shape[1]], 2, axis=1)
+        run = dataclasses.replace(run, spread=State(*(jnp.asarray(x) for x in both)))
+    return run
 
 
 def _say(log: AbstractLog, names: Names, table: np.ndarray) -> None:
@@ -117,11 +133,12 @@ def _say(log: AbstractLog, names: Names, table: np.ndarray) -> None:
 def write(trajectory: "Trajectory", path: str | os.PathLike[str]) -> None:
     """Write one trajectory; the suffix decides between CSV and Parquet.
 
-    The columns are `t`, coordinates, velocities and inputs, by name, and `outside` (0 or 1) for one
-    that knows whether it left the training data. Every number is written so that it is read as the
-    same float64: `read(path)` gives the trajectory again, if each velocity is called like its
-    coordinate with `_dot` after it. The rows after a failed step, which are not numbers, are left
-    out. An existing file is replaced as a whole.
+    The columns are `t`, coordinates, velocities and inputs, by name; standard deviations, with
+    `_std` after the names of coordinates and velocities, for one with a spread; and `outside` (0 or
+    1) for one that knows whether it left the training data. Every number is written so that it is
+    read as the same float64: `read(path)` gives the trajectory again, if each velocity is called
+    like its coordinate with `_dot` after it. The rows after a failed step, which are not numbers,
+    are left out. An existing file is replaced as a whole.
 
     **Arguments:**
 
@@ -136,6 +153,11 @@ def write(trajectory: "Trajectory", path: str | os.PathLike[str]) -> None:
         )
     table = np.asarray(trajectory.kept.table)
     columns = pa.table(list(table.T.copy()), names=list(trajectory.columns))
+    spread = trajectory.kept.spread
+    if spread is not None:
+        deviations = np.concatenate([np.asarray(spread.q), np.asarray(spread.v)], axis=1)
+        for name, column in zip(trajectory.columns[1:], deviations.T, strict=False):
+            columns = columns.append_column(f"{name}{_DEVIATION}", pa.array(column.copy()))
     if trajectory.outside is not None:
         marks = np.asarray(trajectory.kept.outside).astype(np.int8)
         columns = columns.append_column(OUTSIDE, pa.array(marks))

@@ -67,7 +67,7 @@ def end_states_of_mechanism(
         for (run, own), rows in zip(known, edges, strict=True)
     ]
     lanes = lay_out(mechanism, known, columns, edges, splits, mechanism.interpolation, 1)
-    problem = OutputError(mechanism, (), (), columns, jnp.asarray(unit))
+    problem = OutputError(mechanism.core, (), (), columns, jnp.asarray(unit))
     nothing, substeps = jnp.zeros(0), jnp.asarray(1 if integrator == "rk4" else _SUBSTEPS)
 
     def missed(x, which):

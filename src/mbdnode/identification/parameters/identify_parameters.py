@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from threadpoolctl import threadpool_limits
 
 from mbdnode.data.files import replace_file
 from mbdnode.errors import UserError
@@ -222,7 +223,8 @@ def identify_parameters(
     if interpolation is not None and interpolation not in INTERPOLATIONS:
         raise unknown_name("interpolation", interpolation, INTERPOLATIONS)
     unknowns = make_unknowns(system, unknown)
-    with counted_compilation() as compilation:
+    # The matrices are long and narrow, and threads that wait for each other cost more than they do.
+    with counted_compilation() as compilation, threadpool_limits(1, "blas"):
         search = ParameterSearch(system, data, unknowns, sensors or {}, interpolation, report, room)
         fitted = search.run()
     seconds = time.perf_counter() - begun

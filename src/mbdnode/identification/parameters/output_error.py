@@ -103,6 +103,18 @@ class OutputError(eqx.Module):
         return jax.vmap(self._lane, (None, 0, 0, None))(values, initial, lanes, substeps)
 
     @eqx.filter_jit
+    def cost(
+        self,
+        values: Float[Array, " p"],
+        initial: Float[Array, "runs segments x"],
+        lanes: Lanes,
+        substeps: Int[Array, ""],
+    ) -> Float[Array, ""]:
+        """The sum of squares of the residuals, without derivatives."""
+        missed, _ = jax.vmap(self._lane, (None, 0, 0, None))(values, initial, lanes, substeps)
+        return jnp.sum(missed**2)
+
+    @eqx.filter_jit
     def paths(
         self,
         values: Float[Array, " p"],

@@ -36,6 +36,9 @@ _SMALLEST_NOISE = 1e-7
 # A simulation that misses the data by this many times its noise has an error of its own: initial
 # states are then held as measured, since fitted ones would only make up for that error.
 _MISSES = 5.0
+# So many values around the best are tried then, up to this part of their size away, and so many of
+# all that were tried are refined.
+_SAMPLES, _AROUND, _REFINED = 32, 0.15, 5
 # The integrator's error that is allowed, in units of the noise; and how many substeps at most.
 _INTEGRATION, _MOST_SUBSTEPS = 0.05, 16
 
@@ -179,16 +182,30 @@ class ParameterSearch:
         return best
 
     def _hold(self, best: Fitted, starts: list[np.ndarray]) -> Fitted:
-        """The same from initial states as measured; from every start, since friction that comes
-        and goes makes for local minima.
+        """The same from initial states as measured, and from several starts: friction that comes
+        and goes makes for many local minima.
         """
         lanes = self._lanes(self.level)
         initial = initial_guess(lanes)
         given = self.problem, lanes, self.unknowns
+        starts = self._promising([*starts, best.values], lanes, initial)
         found = [fit_output(*given, start, initial, self.substeps, held=True) for start in starts]
         able = [one for one in found if one is not None and self._follows(one)]
         self.held = bool(able)
         return min(able, key=lambda one: one.cost, default=best)
+
+    def _promising(self, starts: list[np.ndarray], lanes, initial: np.ndarray) -> list[np.ndarray]:
+        """Of some values and of random ones around the last of them, those from which the
+        simulation misses least.
+        """
+        random, center = np.random.default_rng(0), starts[-1]
+        size = np.maximum(np.abs(center), self.unknowns.scale)
+        away = random.uniform(-_AROUND, _AROUND, (_SAMPLES, len(center)))
+        values = [*starts, *(self.unknowns.inside(center + size * one) for one in away)]
+        given = jnp.asarray(initial), lanes, jnp.asarray(self.substeps)
+        costs = [float(self.problem.cost(jnp.asarray(one), *given)) for one in values]
+        order = [i for i in np.argsort(costs) if np.isfinite(costs[i])]
+        return [values[i] for i in order[:_REFINED]]
 
     def _set_scales(self) -> None:
         """Of parameters that start at zero: what moves the simulation as far as the data moves."""
