@@ -136,6 +136,21 @@ def test_more_unknowns_than_residuals_are_changed_least():
     np.testing.assert_allclose(found.x, least, rtol=1e-9)
 
 
+@pytest.mark.parametrize("count", [3, 12])
+def test_ridge_of_each_unknown_is_that_of_regression(count):
+    """With more and with fewer residuals than unknowns, one of which is free of it."""
+    matrix = np.random.default_rng(3).normal(size=(count, 5))
+    right, ridge = np.arange(count) - 0.7, np.array([0.1, 0.0, 2.0, 0.1, 0.5])
+    residual = lambda x: jnp.asarray(matrix) @ x - jnp.asarray(right)  # noqa: E731
+    one = jax.jit(lambda x, c: iterate(residual, x, c, ridge=jnp.asarray(ridge)))
+    found = one(jnp.ones(5), jnp.asarray(1e-3))
+    for _ in range(8):
+        found = one(found.x, found.damping)
+    expected = np.linalg.solve(matrix.T @ matrix + np.diag(ridge), matrix.T @ right)
+    np.testing.assert_allclose(found.x, expected, rtol=1e-9)
+    assert float(found.cost) == pytest.approx(np.sum((matrix @ expected - right) ** 2))
+
+
 @pytest.mark.parametrize("count", [4, 30])
 def test_damped_step_is_the_same_by_unknowns_by_residuals_and_block_by_block(count):
     """Least squares of the errors and of the damped weights, one below the other."""

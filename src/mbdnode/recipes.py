@@ -41,6 +41,9 @@ class TrainingConfig:
     - `penalty`: weight of the squared constraint residual, for models with soft constraints.
     - `refinement`: after the epochs, at most so many iterations of Levenberg-Marquardt on all
         windows.
+    - `regularization`: of the refinement: a multiple of the weights' mean square is added to the
+        mean squared error. In its first iteration that is this part of Adam's last loss, were the
+        weights as large as at first, and a quarter less in each that follows.
     - `validation`: the part of the training data, from its end, on which to choose the network, if
         there are several, and when its refinement stops; zero for neither.
     - `patience`: stop when the loss has not fallen for so many epochs; None never does.
@@ -62,6 +65,7 @@ class TrainingConfig:
     weight_decay: float = 0.0
     penalty: float = 1.0
     refinement: int = 0
+    regularization: float = 0.0
     validation: float = 0.0
     patience: int | None = None
     precision: Literal["float32", "float64"] = "float32"
@@ -80,8 +84,15 @@ class TrainingConfig:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise UserError(f"{name} is {value}; it must be above zero and finite.")
-        if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
-            raise UserError(f"weight_decay is {self.weight_decay}; it must not be negative.")
+        for name in ("weight_decay", "regularization"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise UserError(f"{name} is {value}; it must not be negative.")
+        if self.regularization and not self.refinement:
+            raise UserError(
+                f"regularization is {self.regularization}, but there is no refinement that it is "
+                "of. Set refinement too, or leave it out; Adam has weight_decay."
+            )
         if self.refinement < 0:
             raise UserError(f"refinement is {self.refinement}; it must not be negative.")
         if not 0 <= self.validation < 1:
@@ -199,13 +210,20 @@ RECIPES: dict[str, Recipe] = {
             shuffle=True,
             scaled_loss=True,
             refinement=60,
+            regularization=1.0,
             validation=0.2,
             precision="float64",
         ),
         "a small MBD-NODE, free with an affine part or Lagrangian as a validation split says, "
         "trained by Adam and then by Levenberg-Marquardt on the errors of all steps",
         samples=5_000,
-        settings={"width": 32, "affine": True, "angle_features": True, "scaling": True},
+        settings={
+            "width": 24,
+            "affine": True,
+            "angle_features": True,
+            "angle_pairs": True,
+            "scaling": True,
+        },
         structures=("free", "lagrangian"),
     ),
     "fast": Recipe(

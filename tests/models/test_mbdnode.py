@@ -9,6 +9,7 @@ from toys import Oscillator, TurningBlade
 
 from mbdnode.mechanisms import (
     CartPole,
+    DoublePendulum,
     DrivenCrank,
     KnifeEdgeSleigh,
     SingleMassSpring,
@@ -84,6 +85,19 @@ def test_only_the_minimal_coordinates_of_a_constrained_system_are_read():
     mu = resolve_parameters(model)
     found = model.features(T, *map(jnp.asarray, ([0.4], [1.3], [2.0, 3.0])), mu)
     assert np.array_equal(found, [np.sin(0.4), np.cos(0.4), 1.3, 2.0, 3.0])
+
+
+def test_sums_and_differences_of_angles_are_read():
+    settings = {"angle_features": True, "angle_pairs": True}
+    model = MBDNODE.for_system(DoublePendulum(), width=5, structure="lagrangian", **settings)
+    mu = resolve_parameters(model)
+    found = model.features(T, *map(jnp.asarray, ([0.4, -0.9], [1.3, 0.2], [])), mu)
+    angles = [0.4, -0.9, 0.4 - 0.9, 0.4 + 0.9]
+    expected = np.ravel([[np.sin(a), np.cos(a)] for a in angles])
+    np.testing.assert_allclose(found, expected, rtol=1e-15)
+    assert model.network.weights[0].shape == (5, 8)
+    alone = MBDNODE.for_system(CartPole(), width=5, **settings)
+    assert alone.network.weights[0].shape == (5, 6)
 
 
 @pytest.mark.parametrize("constraints", ["penalty", "augmented", "none"])
@@ -213,6 +227,7 @@ BAD = {
     "use_velocity": ("no", 1),
     "use_time": (0.1,),
     "angle_features": ("theta",),
+    "angle_pairs": ("theta", None),
     "scaling": ("yes", 1),
     "structure": ("fre", None),
     "use_parameters": ("L", ("L", "L"), (3,), "length"),

@@ -49,7 +49,7 @@ def bits(model):
     return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(model)]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def small():
     return MBDNODE.for_system(SinglePendulum(), width=6, affine=True, scaling=True)
 
@@ -96,6 +96,17 @@ def test_layers_start_at_nothing_and_can_still_learn(swing, width):
     slopes = eqx.filter_grad(lambda n: n(jnp.ones(3))[0])(network)
     assert np.any(np.asarray(slopes.weights[-1]) != 0)
     assert bool(np.any(np.asarray(slopes.weights[-2]) != 0)) == (width > 1)
+
+
+def test_lagrangian_starts_as_uniform_motion(swing):
+    """A constant mass, no potential, no damping: layers and affine part give nothing."""
+    settings = {"structure": "lagrangian", "width": 4, "affine": True}
+    model = prepare(MBDNODE.for_system(SinglePendulum(), **settings), Dataset(swing), CONFIG)[0]
+    given = (jnp.array([0.3]), jnp.array([1.2]), jnp.zeros(1))
+    found = eqx.filter_jit(model.minimal_rates)(jnp.zeros(()), *given, {})[1]
+    assert abs(float(found[0])) < 1e-12
+    slopes = eqx.filter_grad(lambda m: m.minimal_rates(jnp.zeros(()), *given, {})[1][0])(model)
+    assert np.any(np.asarray(slopes.network.weights[-1]) != 0)
 
 
 def test_affine_part_is_saved_and_loaded(whole, tmp_path):
@@ -149,6 +160,42 @@ def test_refinement_finds_a_minimum_that_scipy_finds(swing):
     losses = [row["loss"] for row in found.history]
     assert np.all(np.diff(losses) <= 0)
     assert np.min(np.abs(losses[-1] / np.array(known) - 1)) < 1e-3
+
+
+@pytest.fixture(scope="module")
+def regularized(swing, small):
+    config = dataclasses.replace(CONFIG, refinement=25, regularization=1.0)
+    return config, fit(small, swing, config)
+
+
+def test_regularized_refinement_fits_as_well_with_smaller_weights(swing, small, regularized):
+    found = regularized[1]
+    plain = fit(small, swing, dataclasses.replace(CONFIG, refinement=25))
+    norms = [sum(float(jnp.sum(w**2)) for w in one.model.network.weights) for one in (found, plain)]
+    assert norms[0] < 0.9 * norms[1]
+    end = found.history[-1]["loss"]
+    assert end < 1e-2 * plain.history[CONFIG.epochs - 1]["loss"]
+
+
+def test_regularized_refinement_goes_on_to_the_same_bits(swing, small, regularized, tmp_path):
+    config, whole = regularized
+    keep = Checkpoint(tmp_path / "c.safetensors", interval_s=0.0)
+
+    def stop(row, total):
+        if row["epoch"] == CONFIG.epochs + 3:
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fit(small, swing, config, checkpoint=keep, report=stop)
+    again = fit(small, swing, config, checkpoint=dataclasses.replace(keep, resume=True))
+    assert bits(again.model) == bits(whole.model)
+
+
+def test_regularization_without_a_refinement_is_refused():
+    with pytest.raises(ValueError, match=r"regularization is 0\.1.*Set refinement"):
+        TrainingConfig(regularization=0.1)
+    with pytest.raises(ValueError, match=r"regularization is -1"):
+        TrainingConfig(regularization=-1.0)
 
 
 def test_windows_that_fill_no_block_count_once(swing, small, whole, monkeypatch):

@@ -11,6 +11,7 @@ makes `f` of the parts of equations of motion, which the network then gives (see
 nothing at first, so that training begins there.
 """
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -55,9 +56,11 @@ class MBDNODEConfig:
     - `use_parameters`: which parameters it reads, by name.
     - `angle_features`: read sine and cosine of the coordinates that are angles; None for every
         structure but "free", and for a correction.
-    - `affine`: an affine function of what the network reads beside it, trained with it. That of a
-        "free" one starts at the least-squares fit of the training data's accelerations, and the
-        network at nothing.
+    - `angle_pairs`: with `angle_features`, read sine and cosine of the sum and of the difference
+        of every two angles too: by these, chains of bodies have simple masses.
+    - `affine`: an affine function of what the network reads beside it, trained with it. The network
+        starts at nothing. The affine part of a "free" one starts at the least-squares fit of the
+        training data's accelerations, others at zero.
     - `scaling`: shift and scale what goes in and comes out, by the training data's own mean and
         spread; None for every structure but "free", and for a correction.
     - `damping`: whether forces that are linear in the velocities are learned, of the structures
@@ -83,6 +86,7 @@ class MBDNODEConfig:
     use_time: bool = False
     use_parameters: tuple[str, ...] = ()
     angle_features: bool | None = None
+    angle_pairs: bool = False
     affine: bool = False
     scaling: bool | None = None
     damping: bool | None = None
@@ -299,6 +303,9 @@ class MBDNODE(AbstractRateModel):
                 parts += [jnp.sin(z[position]), jnp.cos(z[position])]
             else:
                 parts.append(z[position])
+        for first, second in _angle_pairs(self, self.settings, self.minimal):
+            for angle in (z[first] + z[second], z[first] - z[second]):
+                parts += [jnp.sin(angle), jnp.cos(angle)]
         if not self.structure.reads_configuration:
             parts += list(s) if self.settings.use_velocity else []
             parts += list(u[: self.structure.inputs])
@@ -372,10 +379,21 @@ def _check_correction(config: MBDNODEConfig) -> None:
         )
 
 
+def _angle_pairs(
+    system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ...]
+) -> list[tuple[int, int]]:
+    """Every two angles among the minimal coordinates, by their places, if they are read."""
+    if not (config.angle_features and config.angle_pairs):
+        return []
+    angles = [place for place, i in enumerate(minimal) if system.coordinates[i].is_angle]
+    return list(itertools.combinations(angles, 2))
+
+
 def _feature_count(system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ...]) -> int:
     structure = _structure(system, config, minimal)
     angles = sum(system.coordinates[i].is_angle for i in minimal) if config.angle_features else 0
     count = len(minimal) + angles + len(config.use_parameters) + config.use_time
+    count += 4 * len(_angle_pairs(system, config, minimal))
     if structure.reads_configuration:
         return count
     return count + structure.inputs + (len(minimal) if config.use_velocity else 0)

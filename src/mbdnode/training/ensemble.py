@@ -321,8 +321,9 @@ def fit_ensemble(
 def _check(members: int, seed: int, config: TrainingConfig) -> None:
     if config.validation:
         raise UserError(
-            f"validation is {config.validation}, but the members of an ensemble are trained to "
-            "the end. Set validation=0."
+            f"validation is {config.validation}, which chooses a network and where its refinement "
+            "stops; the members of an ensemble are all of one network, and trained to the end. "
+            "Choose one with fit, and give it to fit_ensemble with validation=0."
         )
     if not isinstance(members, int) or members < 2:
         raise UserError(

@@ -3,6 +3,13 @@
 Adam stalls where the loss is a long narrow valley. What follows takes the errors of all windows and
 their exact Jacobian, in iterations of `mbdnode.levenberg_marquardt.iterate`: with many windows
 block by block, so that memory does not grow with the data.
+
+Many networks fit the same errors, and differ where there is no data. With `regularization`, a
+multiple of the weights' mean square is added to the mean squared error. It falls from iteration to
+iteration, so that the data are met in the end, by weights that are as small as can be (the
+iteratively regularized Gauss-Newton method: Bakushinskii, 1992). What is affine is free of it. It
+starts at a part of Adam's last loss: if it outweighed what the network explains, all weights would
+go to zero, where nothing has a slope, and stay there.
 """
 
 import time
@@ -17,6 +24,7 @@ from jaxtyping import Array, Float, Int
 
 from mbdnode.errors import UserError
 from mbdnode.levenberg_marquardt import Iterate, iterate
+from mbdnode.models import Network
 from mbdnode.training.checkpoint import noted_interrupts
 from mbdnode.training.engine import Progress, Task, counted_compilation
 
@@ -28,6 +36,8 @@ _BLOCK_NUMBERS, _BLOCK_WINDOWS = 4_000_000, 1_024
 # A mean squared error that falls by less than this part in so many iterations has settled, and so
 # has one that is round-off.
 _SETTLED, _OVER, _EXACT = 0.05, 5, 1e-24
+# What is left of the regularization after each iteration.
+_KEPT = 0.75
 
 
 def refine(
@@ -60,11 +70,12 @@ def refine(
     check_refinement(task, progress)
     count = len(task.objective) * _sizes(task, progress.network)[1]
     requested, compile_s = False, 0.0
+    settled = _settled(task, progress, history)
     with noted_interrupts() as interrupt:
-        while not (requested or _settled(history)) and done < most:
+        while not (requested or settled) and done < most:
             start = time.perf_counter()
             with counted_compilation() as compilation:
-                found = _iterate(task, progress)
+                found = _iterate(task, progress, _part(task, history, done))
                 loss = float(found.cost) / count
             compile_s += compilation.seconds
             progress = eqx.tree_at(
@@ -83,11 +94,12 @@ def refine(
             if report is not None:
                 report(row, total)
             requested = interrupt.requested
-            keep(progress, _settled(history) or requested or done == most)
-    if requested and not _settled(history) and done < most:
+            settled = _settled(task, progress, history)
+            keep(progress, settled or requested or done == most)
+    if requested and not settled and done < most:
         status = f"interrupted after {done} of {most} refinements"
         return progress, "interrupted", status, compile_s
-    ending = "" if not _settled(history) else ", where the loss settled"
+    ending = ", where the loss settled" if settled else ""
     return progress, "completed", f"refined {done} times{ending}", compile_s
 
 
@@ -96,10 +108,17 @@ def is_refinement(row: dict[str, Any]) -> bool:
     return row["learning_rate"] == 0.0
 
 
-def _settled(history: list[dict[str, Any]]) -> bool:
-    """Whether the last iterations hardly lowered the loss, or it is round-off."""
+def _settled(task: Task, progress: Progress, history: list[dict[str, Any]]) -> bool:
+    """Whether the last iterations hardly lowered the loss, or it is round-off.
+
+    While what the regularization adds to the loss matters, one that stays may yet fall.
+    """
     losses = [row["loss"] for row in history if is_refinement(row)]
     if not losses:
+        return False
+    part = _part(task, history, len(losses) - 1)
+    added = 0.0 if part is None else float(part) * _mean_square(progress.network)
+    if added > _SETTLED * losses[-1] > _SETTLED * _EXACT:
         return False
     slow = len(losses) > _OVER and losses[-1] >= (1 - _SETTLED) * losses[-1 - _OVER]
     stuck = len(losses) > 1 and losses[-1] >= losses[-2]
@@ -115,7 +134,8 @@ def check_refinement(task: Task, progress: Progress) -> None:
     """
     weights, each = _sizes(task, progress.network)
     errors = each * len(task.objective)
-    numbers = weights**2 if weights <= errors else weights * errors
+    primal = weights <= errors or task.config.regularization > 0
+    numbers = weights**2 if primal else weights * errors
     if numbers > _MOST_NUMBERS:
         raise UserError(
             f"The refinement of {weights:,} weights on {errors:,} errors needs a matrix of "
@@ -150,8 +170,40 @@ def _blocks(task: Task, network: Any) -> Int[np.ndarray, "n k"]:
     return filled.reshape(-1, size)
 
 
+def _part(task: Task, history: list[dict[str, Any]], done: int) -> Float[Array, ""] | None:
+    """How many times the weights' mean square an iteration adds to the mean squared error."""
+    if not task.config.regularization:
+        return None
+    # Without epochs, the units of the errors.
+    epochs = [row["loss"] for row in history if not is_refinement(row)]
+    first = (epochs[-1] if epochs else 1.0) / _mean_square(task.model.network)
+    value = task.config.regularization * first * _KEPT**done
+    return jnp.asarray(value, task.config.precision)
+
+
+def _penalized(network: Any) -> Any:
+    """One for every weight that is to be small, zero for what is affine."""
+    ones = jax.tree.map(jnp.ones_like, eqx.filter(network, eqx.is_inexact_array))
+    if not isinstance(ones, Network):
+        return ones
+    affine = lambda n: (n.biases[-1], *([] if n.beside is None else [n.beside]))  # noqa: E731
+    return eqx.tree_at(affine, ones, replace_fn=jnp.zeros_like)
+
+
+def _mean_square(network: Any) -> float:
+    """Of the weights that are to be small, over all of them."""
+    which = jax.tree.leaves(_penalized(network))
+    weights = jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array))
+    squares = sum(float(jnp.sum(w * x**2)) for w, x in zip(which, weights, strict=True))
+    return squares / sum(x.size for x in weights)
+
+
 @eqx.filter_jit
-def _iterate(task: Task, progress: Progress) -> Iterate:
+def _iterate(task: Task, progress: Progress, part: Float[Array, ""] | None) -> Iterate:
     errors = lambda network, rows: _errors(task, network, rows)  # noqa: E731
-    blocks = _blocks(task, progress.network)
-    return iterate(errors, progress.network, progress.damping, blocks=blocks)
+    blocks, ridge = _blocks(task, progress.network), None
+    if part is not None:
+        weights, each = _sizes(task, progress.network)
+        size = part * len(task.objective) * each / weights
+        ridge = jax.tree.map(lambda x: size * x, _penalized(progress.network))
+    return iterate(errors, progress.network, progress.damping, blocks=blocks, ridge=ridge)

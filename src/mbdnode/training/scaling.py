@@ -43,7 +43,7 @@ def with_scaling(model: MBDNODE, windows: Windows, missed: Any = None) -> MBDNOD
 
 
 def with_affine_start(model: MBDNODE, windows: Windows) -> MBDNODE:
-    """The model with its affine part fitted, and its layers giving zero.
+    """The model with its layers giving zero, and the affine part of a free network fitted.
 
     The two halves of the last hidden layer start as opposites: they cancel, and yet every weight of
     that layer has a slope, which it would not have below a last layer of zeros. Each step's mean
@@ -60,13 +60,11 @@ def with_affine_start(model: MBDNODE, windows: Windows) -> MBDNODE:
     The model. Of fits that the data can hardly tell apart it has the one with the least
     coefficients.
     """
-    features, slopes = _features(model, _halfway(windows)), _slopes(model, windows)
-    rows, targets = (x.reshape(-1, x.shape[-1]) for x in (features, slopes))
-    rows = (rows - model.center[None]) / model.spread[None]
-    targets = (targets - model.out_center[None]) / model.out_spread[None]
-    rows = jnp.concatenate([rows, jnp.ones((len(rows), 1))], axis=1)
-    found = jnp.linalg.lstsq(rows, targets, rcond=_STILL)[0].T
     network = model.network
+    offset, slope = jnp.zeros_like(network.biases[-1]), network.beside
+    # The outputs of other structures are no accelerations that the data could tell.
+    if not model.structure.reads_configuration:
+        offset, slope = _affine_fit(model, windows)
     half = network.biases[-2].size // 2
     mirrored = lambda x: x.at[half : 2 * half].set(x[:half])  # noqa: E731
     last = network.weights[-1].at[:, half : 2 * half].set(-network.weights[-1][:, :half])
@@ -78,9 +76,20 @@ def with_affine_start(model: MBDNODE, windows: Windows) -> MBDNODE:
         model,
         (
             *(mirrored(network.weights[-2]), mirrored(network.biases[-2])),
-            *(last.at[:, 2 * half :].set(0.0), found[:, -1], found[:, :-1]),
+            *(last.at[:, 2 * half :].set(0.0), offset, slope),
         ),
     )
+
+
+def _affine_fit(model: MBDNODE, windows: Windows) -> tuple[Any, Any]:
+    """The offset and the slopes of the least-squares fit of the mean rates."""
+    features, slopes = _features(model, _halfway(windows)), _slopes(model, windows)
+    rows, targets = (x.reshape(-1, x.shape[-1]) for x in (features, slopes))
+    rows = (rows - model.center[None]) / model.spread[None]
+    targets = (targets - model.out_center[None]) / model.out_spread[None]
+    rows = jnp.concatenate([rows, jnp.ones((len(rows), 1))], axis=1)
+    found = jnp.linalg.lstsq(rows, targets, rcond=_STILL)[0].T
+    return found[:, -1], found[:, :-1]
 
 
 def step_units(windows: Windows) -> tuple[Any, Any]:

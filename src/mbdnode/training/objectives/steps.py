@@ -113,11 +113,7 @@ def prepare_steps(model: Any, data: Dataset, config: TrainingConfig) -> tuple[An
     if model.settings.scaling:
         missed = None if model.corrected is None else _missed(model, integrator, config, windows)
         model = with_scaling(model, windows, missed)
-    if (
-        model.settings.affine
-        and model.corrected is None
-        and not model.structure.reads_configuration
-    ):
+    if model.settings.affine and model.corrected is None:
         model = with_affine_start(model, windows)
     units = step_units(windows) if config.scaled_loss else None
     partition = own_partition(model, windows)
