@@ -191,6 +191,15 @@ def test_regularized_refinement_goes_on_to_the_same_bits(swing, small, regulariz
     assert bits(again.model) == bits(whole.model)
 
 
+@pytest.mark.parametrize("affine", [True, False])
+def test_what_is_affine_is_not_regularized(affine):
+    network = MBDNODE.for_system(SinglePendulum(), width=3, affine=affine).network
+    held = refinement._penalized(network)
+    assert all(bool(np.all(np.asarray(x) == 1)) for x in (*held.weights, *held.biases[:-1]))
+    free = (held.biases[-1], *([held.beside] if affine else []))
+    assert not any(np.any(np.asarray(x)) for x in free)
+
+
 def test_regularization_without_a_refinement_is_refused():
     with pytest.raises(ValueError, match=r"regularization is 0\.1.*Set refinement"):
         TrainingConfig(regularization=0.1)
