@@ -151,13 +151,7 @@ ERRORS = {
     ("model", "marked"),
     [
         ("mbd-node", {}),
-        (
-            "hnn",
-            {
-                "Learning rate decay": "1 (paper: 0.98)",
-                "Activation function": "Tanh (paper: Sigmoid, Tanh)",
-            },
-        ),
+        ("hnn", {"Learning rate decay": "1 (paper: 0.98)"}),
         ("lnn", {"Activation function": "Softplus (paper: Softmax)"}),
     ],
 )

@@ -12,6 +12,7 @@ from mbdnode.models import MBDNODE
 from mbdnode.multibody import choose_partition, resolve_parameters
 from mbdnode.training import TrainingConfig
 from mbdnode.training.losses import cut, window_loss
+from mbdnode.training.objectives import prepare
 from mbdnode.trajectory import Dataset
 
 
@@ -149,3 +150,17 @@ def test_soft_loss_adds_the_constraints_of_the_predicted_state(constraints, cran
     given = multipliers if constraints == "augmented" else ()
     found = found_loss(model, crank, given, integrator="fe1", penalty=7.0)
     assert found == pytest.approx(expected, rel=1e-11)
+
+
+def test_refined_penalty_counts_as_in_the_loss(crank):
+    model = MBDNODE.for_system(SliderCrank(), width=4, constraints="penalty")
+    y, u = rows(crank)
+    predicted = y[1] + 0.01 * rates(model, y[1], u[1])
+    residual = crank_residual(predicted[:9], predicted[9:])
+    config = TrainingConfig(
+        integrator="fe1", penalty=7.0, refinement=1, epochs=0, precision="float64"
+    )
+    model, objective = prepare(model, Dataset(crank), config)
+    found = objective.errors(model, jax.tree.map(lambda x: x[1], objective.examples))
+    expected = np.mean((predicted - y[2])[9:] ** 2) + 7.0 * np.mean(residual**2)
+    assert jnp.sum(found**2) / 9 == pytest.approx(expected, rel=1e-11)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from mbdnode.mechanisms import CartPole, SingleMassSpringDamper, SinglePendulum
+from mbdnode.mechanisms import CartPole, SingleMassSpringDamper, SinglePendulum, SliderCrank
 from mbdnode.models import FCNN, MBDNODE, load, save
 from mbdnode.training import Checkpoint, TrainingConfig, check_training, fit, refinement
 from mbdnode.training.engine import batches
@@ -278,9 +278,16 @@ def test_stopped_refinement_goes_on_to_the_same_bits(swing, small, whole, tmp_pa
         ),
         (
             lambda: check_training(
-                MBDNODE.for_system(SinglePendulum(), width=2, constraints="penalty"), CONFIG
+                MBDNODE.for_system(SliderCrank(), width=2, constraints="augmented"), CONFIG
             ),
-            r"knows no soft constraints.*constraints='hard'",
+            r"raises no multipliers.*constraints='penalty' or 'hard'",
+        ),
+        (
+            lambda: check_training(
+                MBDNODE.for_system(SliderCrank(), width=2, constraints="penalty", order="first"),
+                CONFIG,
+            ),
+            r"models of accelerations alone.*order='second'",
         ),
     ],
 )

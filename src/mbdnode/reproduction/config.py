@@ -222,7 +222,8 @@ def table_column(config: RunConfig) -> dict[str, str]:
     """
     settings, training = config.settings, config.training
     layers = getattr(settings, "hidden_layers", getattr(settings, "layers", "-"))
-    activation = getattr(settings, "activation", "-").capitalize()
+    names = getattr(settings, "activation", "-").split(",")
+    activation = ", ".join(name.capitalize() for name in names)
     stages = ["Adam"] * bool(training.epochs) + ["Levenberg-Marquardt"] * bool(training.refinement)
     ours = {
         "No. of hidden layers": str(layers),

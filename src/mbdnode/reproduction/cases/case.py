@@ -99,13 +99,12 @@ def fcnn(source: str, decay: float = 0.98) -> HyperParameters:
 def hnn(source: str) -> HyperParameters:
     """The HNN: every update sees all data, so the printed decay is left out.
 
-    At 0.98 an update the rate would be gone after a few hundred of the 30,000. Its network is tanh
-    alone.
+    At 0.98 an update the rate would be gone after a few hundred of the 30,000. Sigmoid and tanh
+    take turns, layer by layer: the table names both, and not which is where.
     """
     training = {"batch_size": None, "weight_decay": 1e-4, "decay": 1.0}
-    return HyperParameters(
-        "hnn", "rk4", 30_000, 1e-3, 0.98, source, training=training, activation=_GATES
-    )
+    settings = {"activation": "sigmoid,tanh"}
+    return HyperParameters("hnn", "rk4", 30_000, 1e-3, 0.98, source, settings, training, _GATES)
 
 
 def lnn(source: str) -> HyperParameters:

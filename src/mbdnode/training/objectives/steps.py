@@ -48,13 +48,19 @@ class StepObjective(AbstractObjective):
         """What the window's squared error is made of.
 
         The velocities' alone for a model that gives accelerations: within a step the positions
-        follow from the same ones, and tell less of them by a factor of the step.
+        follow from the same ones, and tell less of them by a factor of the step. A penalty's
+        residuals follow, weighted so that their mean counts as it does in the loss.
         """
         given = (model, self.integrator, self.config, self.partition, example)
         found = window_errors(*given, self.units)
         if model.settings.order == "first":
             return found
         velocities = jnp.split(found, 2)[1]
+        if model.settings.constraints == "penalty":
+            states = predict(model, self.integrator, self.config, example)
+            residual = soft_residual(model, example, *states)
+            weight = (self.config.penalty * velocities.size / residual.size) ** 0.5
+            velocities = jnp.concatenate([velocities, weight * residual])
         if model.corrected is None:
             return velocities
         return jnp.concatenate([velocities, correction_errors(model, example, self.units)])
@@ -88,10 +94,18 @@ def check_steps(model: AbstractRateModel, config: TrainingConfig) -> None:
             f"The integrator {config.integrator!r} needs accelerations that depend on positions "
             "alone; make the model with use_velocity=False, or use 'rk4'."
         )
-    if config.refinement and model.settings.constraints in ("penalty", "augmented"):
+    if config.refinement and model.settings.constraints == "augmented":
         raise UserError(
-            f"refinement is {config.refinement}, but it knows no soft constraints, and the model's "
-            f"are {model.settings.constraints!r}. Leave it out, or use constraints='hard'."
+            f"refinement is {config.refinement}, but it raises no multipliers, and the model's "
+            "constraints are 'augmented'. Leave it out, or use constraints='penalty' or 'hard'."
+        )
+    if config.refinement and (model.settings.constraints, model.settings.order) == (
+        "penalty",
+        "first",
+    ):
+        raise UserError(
+            f"refinement is {config.refinement}, but with constraints='penalty' it knows models of "
+            "accelerations alone, and order is 'first'. Leave it out, or use order='second'."
         )
     if config.gradient == "adjoint" and not isinstance(integrator, Adaptive):
         raise UserError(
