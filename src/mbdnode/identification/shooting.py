@@ -244,9 +244,9 @@ def _segment_jacobians(values, initial, ways, model, segments, integrator, unit)
         changed = values + along @ ways
         return _all_residuals(changed, state[None], model, lone, integrator, unit)[0]
 
-    none = jnp.zeros(ways.shape[0])
-    along = lambda k: jax.vmap(jax.jacfwd(single, argnums=k), (None, 0, 0))  # noqa: E731
-    return along(0)(none, initial, segments), along(1)(none, initial, segments)
+    # Both at once: the rollout is compiled once.
+    both = jax.vmap(jax.jacfwd(single, argnums=(0, 1)), (None, 0, 0))
+    return both(jnp.zeros(ways.shape[0]), initial, segments)
 
 
 def _eliminated_step(jacobians, residual, damping: float):
