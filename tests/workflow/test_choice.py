@@ -1,0 +1,77 @@
+"""Which model is taken: the first within the noise, else the simplest that is nearly the best."""
+
+import numpy as np
+import pytest
+
+from mbdnode.identification import Identified
+from mbdnode.mechanisms import SinglePendulum
+from mbdnode.simulation import simulate
+from mbdnode.trajectory import Dataset
+from mbdnode.workflow import choice
+from mbdnode.workflow.config import FitConfig
+
+NAMES = ("parameters", "law", "law plus network", "network")
+
+
+def called(name):
+    """Something that was found, known by its status."""
+    return Identified(None, (), name, "completed", 0.0, 0.0)
+
+
+def choose(monkeypatch, errors, rows=60):
+    """With models that are not fitted, but have these errors over the validation split."""
+    tried = []
+
+    def step(name):
+        def try_it(self):
+            tried.append(name)
+            error = errors[name]
+            told = choice.TriedModel(name, error, error < 0.01)
+            return choice._Candidate(told, lambda: called(name))
+
+        return try_it
+
+    for method, name in zip(
+        ("try_parameters", "try_law", "try_hybrid", "try_network"), NAMES, strict=True
+    ):
+        monkeypatch.setattr(choice._Ladder, method, step(name))
+    monkeypatch.setattr(choice._Ladder, "all_parameters", lambda self: called(NAMES[0]))
+    t = np.arange(rows) * 0.01
+    data = Dataset(simulate(SinglePendulum(), t, {"theta": 0.1}))
+    config, unknown = FitConfig(("run.csv",)), {"L": None} if "parameters" in errors else {}
+    return choice.choose_model(config, SinglePendulum(), data, unknown, (), None), tried
+
+
+def test_first_within_the_noise_is_taken_and_none_after_it_is_tried(monkeypatch):
+    errors = {"parameters": 0.2, "law": 0.005, "law plus network": 0.001, "network": 0.001}
+    found, tried = choose(monkeypatch, errors)
+    assert (found.found.status, found.taken, tried) == ("law", "law", ["parameters", "law"])
+    assert "parameters (20 %), law (0.5 %). Taken: law, the simplest" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("values", "taken"),
+    [
+        ((0.104, 0.3, 0.1, 0.1), "parameters"),
+        ((0.2, 0.3, 0.12, 0.1), "network"),
+        ((np.inf, 0.3, 0.1, 0.11), "law plus network"),
+    ],
+)
+def test_simplest_within_a_tenth_of_the_best_is_taken(values, taken, monkeypatch):
+    found, tried = choose(monkeypatch, dict(zip(NAMES, values, strict=True)))
+    assert found.taken == taken
+    assert tried == list(NAMES)
+    assert "none is within the noise" in str(found)
+
+
+def test_parameters_are_not_tried_where_none_is_unknown(monkeypatch):
+    errors = {"law": 0.5, "law plus network": 0.4, "network": 0.05}
+    found, tried = choose(monkeypatch, errors)
+    assert found.taken == "network"
+    assert tried == list(NAMES[1:])
+
+
+def test_short_runs_leave_nothing_to_choose_by(monkeypatch):
+    found, tried = choose(monkeypatch, {"parameters": 0.5}, rows=30)
+    assert (found.taken, tried) == ("parameters", [])
+    assert "leaves no part to choose by" in str(found)
