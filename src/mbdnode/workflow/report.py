@@ -180,7 +180,7 @@ def _row(score: RunScore) -> dict[str, str | bool]:
 def _run(story: FitStory, run: HeldOut, score: RunScore) -> dict[str, Any]:
     caption = f"{run.name}: recorded columns (gray) and their prediction (blue). "
     if run.prediction.spread is not None:
-        caption += "In the blue band lie nine tenths of what the model's uncertainty allows. "
+        caption += "The blue band is 1.645 standard deviations of the prediction to either side. "
     if math.isnan(score.outside):
         numbers = "not predicted"
         caption += "Not one row could be predicted."
