@@ -106,7 +106,8 @@ def _training_lines() -> Callable[[dict[str, Any], int], None]:
             return
         last = now
         if "stage" in row:  # Of a regression, whose stages take different times.
-            typer.echo(f"{row['stage']} {done:,} of {total:,}, error {row['loss']:.1e}", err=True)
+            error = f"error {row['loss']:.1e}{row.get('unit', '')}"
+            typer.echo(f"{row['stage']} {done:,} of {total:,}, {error}", err=True)
             return
         left = (now - start[0]) / max(done - start[1], 1) * (total - done)
         typer.echo(

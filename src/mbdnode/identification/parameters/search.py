@@ -285,5 +285,6 @@ class ParameterSearch:
 
     def _tell(self, fitted: Fitted) -> None:
         if self.report is not None:
-            row = {"epoch": self.level, "loss": fitted.rms, "learning_rate": 0.0, "stage": "length"}
-            self.report(row, len(self.edges))
+            row = {"epoch": self.level, "loss": fitted.rms, "learning_rate": 0.0}
+            of = {"stage": "segment length", "unit": " times the noise"}
+            self.report({**row, **of}, len(self.edges))
