@@ -163,9 +163,15 @@ def test_reference_names_what_a_module_of_the_same_name_hides(page):
 
 
 def test_table_of_the_readme_has_every_case_and_calls_a_law_a_law():
-    table = [line.split() for line in (ROOT / "README.md").read_text().splitlines()]
-    rows = {words[0]: words[1] for words in table if len(words) > 4 and words[3] == "best"}
-    assert rows == dict.fromkeys(CASES, "law")
+    rows, case = {}, ""
+    for line in (ROOT / "README.md").read_text().splitlines():
+        words = line.split()
+        if words and words[0] in CASES:  # The rows below it are of the same case.
+            case, words = words[0], words[1:]
+        if case and len(words) > 5 and words[2] in RECIPES:
+            rows.setdefault(case, {})[words[2]] = words[0]
+    assert {case: of["best"] for case, of in rows.items()} == dict.fromkeys(CASES, "law")
+    assert [of["trained"] for of in rows.values() if "trained" in of] == ["mbd-node"] * 3
 
 
 def test_page_on_contributing_names_every_room():

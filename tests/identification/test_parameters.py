@@ -227,7 +227,7 @@ def test_bad_requests_say_what_is_wrong(clean, unknown, message):
 def test_recipes_and_priors_are_checked(clean):
     with pytest.raises(mbd.UserError, match="a recipe is for a law"):
         mbd.identify(PENDULUM, clean, "fast", unknown=["m"])
-    with pytest.raises(mbd.UserError, match="sensors and interpolation are for unknown"):
+    with pytest.raises(mbd.UserError, match="sensors are for unknown"):
         mbd.identify(PENDULUM, clean, sensors={"theta": ("gain",)})
     with pytest.raises(mbd.UserError, match="give both, or neither"):
         mbd.Unknown(mean=1.0)

@@ -233,6 +233,6 @@ def test_lnn_reports_the_condition_of_its_mass(trained):
     assert trained["lnn"].diagnostics["mass_sign_changes"] == 0.0
 
 
-def test_mbd_node_is_the_only_kind_that_can_do_everything():
+def test_mbd_node_is_the_only_network_that_can_do_everything_like_a_mechanism():
     able = [name for name, kind in KINDS.items() if kind.capabilities == frozenset(Capability)]
-    assert able == ["mbd-node"]
+    assert able == ["mbd-node", "fitted-mechanism"]

@@ -277,9 +277,9 @@ def test_structure_is_that_of_a_network():
 
 
 @pytest.mark.parametrize(
-    ("recipe", "model"), [("fast", "law"), ("best", "law"), ("trained", "mbd-node")]
+    ("recipe", "model"), [("fast", "auto"), ("best", "auto"), ("trained", "mbd-node")]
 )
-def test_fit_is_named_by_what_its_recipe_gives(recipe, model):
+def test_model_is_left_to_the_data_unless_the_recipe_trains_a_network(recipe, model):
     assert FitConfig(logs=("run.csv",), recipe=recipe).model == model
     with pytest.raises(ValueError, match="Leave --model out"):
         FitConfig(logs=("run.csv",), recipe=recipe, model="lstm")

@@ -133,10 +133,8 @@ def parse_unknown(texts: Sequence[str]) -> dict[str, tuple[float | None, float |
 
 
 def _bounds(name: str, text: str) -> tuple[float | None, float | None]:
-    low, colon, high = text.partition(":")
     try:
-        if not colon:
-            raise ValueError(text)
+        low, high = text.split(":")
         return (float(low) if low else None, float(high) if high else None)
     except ValueError:
         raise UserError(

@@ -181,13 +181,16 @@ class Refinements:
 
 
 def refine_members(
-    task: Task, given: Refinements, history: list[dict[str, Any]], report: Callable | None
+    tasks: Sequence[Task],
+    given: Refinements,
+    history: list[dict[str, Any]],
+    report: Callable | None,
 ) -> Refinements:
     """Refine every member as `fit` would refine it alone.
 
     **Arguments:**
 
-    - `task`: with the data to fit.
+    - `tasks`: of each member, with its first weights and the data to fit.
     - `given`: where the members stand.
     - `history`: of the epochs; a row is added for each iteration, with the members' mean loss.
     - `report`: called with each of these rows, when all members are done.
@@ -200,8 +203,9 @@ def refine_members(
     members, losses = list(given.members), list(given.losses)
     added: list[list[dict[str, Any]]] = []
     compile_s, outcome = 0.0, "completed"
-    for number, member in enumerate(given.members):
-        own = list(history)
+    for number, (task, member) in enumerate(zip(tasks, given.members, strict=True)):
+        # The regularization goes by the member's own loss, not by the mean of all.
+        own = [*history[:-1], *({**row, "loss": losses[number]} for row in history[-1:])]
         members[number], outcome, _, seconds = refine(task, member, own, None, _keep_nothing)
         compile_s += seconds
         added.append(own[len(history) :])
@@ -212,7 +216,7 @@ def refine_members(
     for row in _merged(added, len(history)):
         history.append(row)
         if report is not None:
-            report(row, task.config.epochs + task.config.refinement)
+            report(row, tasks[0].config.epochs + tasks[0].config.refinement)
     status = f"; refined {min(counts)} to {max(counts)} times"
     if outcome == "interrupted":
         status = f"; interrupted in the refinement of member {len(counts)} of {len(members)}"
@@ -296,7 +300,10 @@ def fit_ensemble(
     finished = [jax.tree.map(lambda x, i=i: x[i], progress) for i in roster.counted]
     ending = Refinements(finished, [roster.last_loss(i) for i in roster.counted])
     if config.refinement and roster.outcome in ("completed", "stopped"):
-        ending = refine_members(task_of(max(config.epochs - 1, 0)), ending, history, report)
+        shared = task_of(max(config.epochs - 1, 0))
+        first_weights = [cast(models[i].network, config.precision) for i in roster.counted]
+        own = [eqx.tree_at(lambda t: t.model.network, shared, w) for w in first_weights]
+        ending = refine_members(own, ending, history, report)
     trained = [
         eqx.tree_at(lambda m: m.network, models[i], member.network)
         for i, member in zip(roster.counted, ending.members, strict=True)
