@@ -1,6 +1,7 @@
 """Numbers as people read them: in tables, on pages, in the terminal."""
 
 import math
+from collections.abc import Iterable
 
 # A mean square below this is the round-off of some thousand steps in double precision; which of
 # two such numbers is the smaller says nothing.
@@ -57,6 +58,12 @@ def short_number(value: float) -> str:
 def plural(count: int, what: str) -> str:
     """A number of things: "1 run", "1,204 rows"."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def one_of(names: Iterable[str]) -> str:
+    """Names to choose from, as in a sentence: "fast, best or paper"."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def percent(share: float) -> str:

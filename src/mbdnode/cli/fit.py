@@ -12,6 +12,8 @@ from mbdnode.cli.output import counting, training_progress
 from mbdnode.data.files import find_files, must_be_file
 from mbdnode.data.folders import check_folder
 from mbdnode.errors import UserError
+from mbdnode.formatting import one_of
+from mbdnode.recipes import RECIPES
 
 # Runs that diverge are listed up to this line; all of them are in the report.
 _MOST_LINES = 6
@@ -69,9 +71,7 @@ def fit(
             metavar="NAME[=LOW:HIGH] ...",
         ),
     ] = None,
-    recipe: Annotated[
-        str, typer.Option(help="fast, best, free or paper.", metavar="NAME")
-    ] = "fast",
+    recipe: Annotated[str, typer.Option(help=f"{one_of(RECIPES)}.", metavar="NAME")] = "fast",
     holdout: Annotated[
         str,
         typer.Option(

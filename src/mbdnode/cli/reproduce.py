@@ -11,6 +11,8 @@ from mbdnode.cli.interrupts import GRACE_S, INTERRUPTED, leaving_at_once
 from mbdnode.cli.output import new_console, new_table, runs_progress
 from mbdnode.data.folders import check_folder
 from mbdnode.errors import UserError
+from mbdnode.formatting import one_of
+from mbdnode.recipes import PAPER, RECIPES
 from mbdnode.reproduction.cases import check_case
 
 if TYPE_CHECKING:
@@ -32,8 +34,7 @@ def reproduce(
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="paper, paper-shuffled, trained, fast or best, separated by commas; by default "
-            "paper.",
+            help=f"{one_of(RECIPES)}; several separated by commas; {PAPER} by default.",
             metavar="NAMES",
         ),
     ] = None,

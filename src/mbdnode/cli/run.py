@@ -12,6 +12,8 @@ from mbdnode.cli.output import training_progress
 from mbdnode.data.files import must_be_file
 from mbdnode.data.folders import check_folder, folder_name
 from mbdnode.errors import UserError
+from mbdnode.formatting import one_of
+from mbdnode.recipes import PAPER, RECIPES
 from mbdnode.reproduction.cases import check_case
 
 
@@ -29,7 +31,7 @@ def run(
     ] = None,
     recipe: Annotated[
         str | None,
-        typer.Option(help="fast, best, free or paper; paper by default.", metavar="NAME"),
+        typer.Option(help=f"{one_of(RECIPES)}; {PAPER} by default.", metavar="NAME"),
     ] = None,
     integrator: Annotated[
         str | None, typer.Option(help="Integrator of loss and rollout.", metavar="NAME")
