@@ -44,6 +44,19 @@ def test_a_coordinate_and_its_rate_are_found_by_name_or_by_value(write_csv, coor
     assert found.inputs == ("motor torque",)
 
 
+@pytest.mark.parametrize("name", ["arm angle [deg]", "encoder [deg]", "carriage [mm]"])
+def test_a_name_of_two_words_or_a_unit_is_enough_for_a_coordinate(write_csv, name):
+    path = write_csv({"time [s]": T, name: 30 * SINE, "drive [V]": np.sign(SINE)})
+    found = guess(path)
+    assert found.coordinates == (name,)
+    assert found.inputs == ("drive [V]",)
+
+
+def test_what_a_controller_wanted_is_no_coordinate(write_csv):
+    path = write_csv({"t": T, "position": SINE, "position reference [m]": COSINE})
+    assert guess(path).coordinates == ("position",)
+
+
 def test_the_derivative_of_a_rate_is_no_rate(write_csv):
     found = guess(write_csv({"t": T, "x": SINE, "v": COSINE, "a": -4 * SINE}))
     assert found.coordinates == ("x",)

@@ -28,8 +28,8 @@ _UNEVEN = 1.5
 _SAME = 1e-6
 TURN = 2 * np.pi
 _ANGLES = re.compile(
-    r"(^|_)(theta|phi|psi|alpha|beta|gamma|delta|angle|ang|yaw|pitch|roll|heading|azimuth|crank|rot)"
-    r"\d*($|_)",
+    r"(^|[_ ])(theta|phi|psi|alpha|beta|gamma|delta|angle|ang|yaw|pitch|roll|heading|azimuth|"
+    r"crank|rot)\d*($|[_ ])",
     re.IGNORECASE,
 )
 

@@ -40,6 +40,8 @@ _RATE = re.compile(
     r"(?i:dot|vel|speed|omega|gyro|rate)|^(v|w)(\d|_|$)|^d[a-z]+\d*(dt)?$|^v[xyz]\d*$", re.ASCII
 )
 _ACCELERATION = re.compile(r"(?i:acc|ddot|dotdot)|^(a|alpha_dot)(\d|_|$)|^dd")
+# What a controller wanted is not what the machine did.
+_WANTED = re.compile(r"(?i:ref|set_?point|desired|target|demand|error)")
 
 
 @dataclass(frozen=True)
@@ -199,9 +201,12 @@ def _reasons(log: AbstractLog, places: _Places, names: list[str]) -> dict[str, t
     if places.run is not None:
         reasons[names[places.run]] = ("run", "by its name")
     reasons |= {names[i]: ("parameter", "by its name") for i in places.parameters}
-    reasons |= {names[i]: ("input", "by its name") for i in places.inputs}
+    for i in places.inputs:
+        named = bool(_INPUT.search(log.headings[i].name))
+        reasons[names[i]] = ("input", f"by its {'name' if named else 'unit'}")
     for i in places.coordinates:
-        why = "it has a rate" if i in places.rates else "by its name"
+        named = _is_position_by_name(log.headings[i].name)
+        why = "it has a rate" if i in places.rates else f"by its {'name' if named else 'unit'}"
         reasons[names[i]] = ("coordinate", why)
     for i, j in places.rates.items():
         why = "as its derivative" if places.pairs.get(i) == j else "by name"
@@ -242,17 +247,19 @@ def _run(log: AbstractLog, sample: Sample, free: set[int], time: int | None) -> 
 
 
 def _is_input(log: AbstractLog, number: int) -> bool:
-    heading = log.headings[number]
-    unit = find_unit(heading.unit)
-    return bool(_INPUT.search(heading.name)) or (
-        unit is not None and unit.si in ("N", "N m", "A", "V")
-    )
+    named = bool(_INPUT.search(log.headings[number].name))
+    return named or _si_unit(log, number) in ("N", "N m", "A", "V")
+
+
+def _si_unit(log: AbstractLog, number: int) -> str | None:
+    unit = find_unit(log.headings[number].unit)
+    return None if unit is None else unit.si
 
 
 def _coordinates(
     log: AbstractLog, free: list[int], pairs: dict[int, int]
 ) -> tuple[list[int], dict[int, int]]:
-    """Columns whose derivative is there, or whose names say position; and their rates."""
+    """Columns whose derivative is there, or whose name or unit says position; and their rates."""
     names = {i: log.headings[i].name for i in free}
     is_rate = set(pairs.values())
     rates = {i: j for i, j in pairs.items() if i not in is_rate}
@@ -261,8 +268,10 @@ def _coordinates(
     for i in free:
         if i in taken or not names[i]:
             continue
-        sounds = sounds_like_angle(names[i]) or _POSITION.search(names[i])
-        if not sounds or _RATE.search(names[i]) or _ACCELERATION.search(names[i]) or i in is_rate:
+        others = (_RATE, _ACCELERATION, _WANTED)
+        if i in is_rate or any(other.search(names[i]) for other in others):
+            continue
+        if not (_is_position_by_name(names[i]) or _si_unit(log, i) in ("rad", "m")):
             continue
         coordinates.add(i)
         partner = next((j for j in free if j not in taken and names_rate(names[i], names[j])), None)
@@ -270,6 +279,10 @@ def _coordinates(
             rates[i] = partner
             taken |= {i, partner}
     return sorted(coordinates), rates
+
+
+def _is_position_by_name(name: str) -> bool:
+    return sounds_like_angle(name) or bool(_POSITION.search(name))
 
 
 def names_rate(name: str, other: str) -> bool:
