@@ -1,3 +1,7 @@
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -9,7 +13,8 @@ from mbdnode.mechanisms import (
     SinglePendulum,
     SliderCrank,
 )
-from mbdnode.report.drawings import find_drawing
+from mbdnode.mechanisms.planar import read_mechanism
+from mbdnode.report.drawings import DRAWINGS, find_drawing
 from mbdnode.report.shapes import BlockShape, Bob, JointShape, Rod
 from mbdnode.reproduction.cases import CASES
 
@@ -94,3 +99,27 @@ def test_every_trace_has_its_color(name):
     traces = drawing.traces(np.arange(2.0), q, values(mechanism))
     assert len(traces) == len(drawing.colors)
     assert all(trace.shape == (2, 2) for trace in traces)
+
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "mechanisms").glob("*.toml"))
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [*(kind() for kind in DRAWINGS), *map(read_mechanism, EXAMPLES)],
+    ids=[*(kind.__name__ for kind in DRAWINGS), *(path.stem for path in EXAMPLES)],
+)
+def test_traced_drawing_has_the_numbers_of_the_plain_one(mechanism):
+    drawing = find_drawing(mechanism)
+    q = np.random.default_rng(1).normal(size=(3, len(mechanism.coordinates)))
+
+    def numbers(q, mu):
+        shapes = (*drawing.parts(q[0], mu), *drawing.ground(q, mu))
+        paths = drawing.traces(np.arange(3.0), q, mu)
+        plain = [number for shape in shapes for number in shape.plain().numbers]
+        return [*plain, *(number for path in paths for number in path.reshape(-1))]
+
+    mu = values(mechanism)
+    traced = jax.jit(numbers)(jnp.asarray(q), {k: jnp.asarray(v) for k, v in mu.items()})
+    # Sums of a few products of numbers below ten.
+    np.testing.assert_allclose(np.stack(traced), np.stack(numbers(q, mu)), atol=1e-13)

@@ -1,10 +1,14 @@
 """How each mechanism looks in a given configuration, and what its moving points trace.
 
 A new mechanism gets a picture by one entry in `DRAWINGS`; without one, its figure has none.
+
+Coordinates and parameters are arrays of NumPy or of JAX, and so are the numbers of the shapes: the
+playground traces these functions, and the browser then draws by the same lines.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,15 +29,18 @@ from mbdnode.report.shapes import (
     DamperShape,
     Ground,
     JointShape,
+    Point,
     Rod,
     Shape,
     SpringShape,
     TimeArrow,
+    library_of,
 )
 from mbdnode.report.style import COLORS
 
 BLUE, ORANGE, GREEN = COLORS[:3]
-Parameters = Mapping[str, float]
+# Numbers by name, plain or traced.
+Parameters = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -50,9 +57,9 @@ class Drawing:
     - `recorded`: whether the paths are a record over time, all of which stays in view.
     """
 
-    parts: Callable[[np.ndarray, Parameters], Sequence[Shape]]
-    ground: Callable[[np.ndarray, Parameters], Sequence[Shape]]
-    traces: Callable[[np.ndarray, np.ndarray, Parameters], Sequence[np.ndarray]]
+    parts: Callable[[Any, Parameters], Sequence[Shape]]
+    ground: Callable[[Any, Parameters], Sequence[Shape]]
+    traces: Callable[[Any, Any, Parameters], Sequence[Any]]
     colors: tuple[str, ...]
     poses: int = 0
     recorded: bool = False
@@ -69,14 +76,15 @@ def find_drawing(mechanism: AbstractSystem) -> Drawing | None:
 
 def _down(angle, length):
     """From a pivot along a rod that hangs at an angle from the downward vertical."""
-    return np.stack([length * np.sin(angle), -length * np.cos(angle)], axis=-1)
+    xp = library_of(angle)
+    return xp.stack([length * xp.sin(angle), -length * xp.cos(angle)], axis=-1)
 
 
-def _point(values: np.ndarray) -> tuple[float, float]:
-    return float(values[0]), float(values[1])
+def _point(values: Any) -> Point:
+    return values[0], values[1]
 
 
-def _ceiling(size: float) -> list[Shape]:
+def _ceiling(size: Any) -> list[Shape]:
     return [
         Ground((0.28 * size, 0.0), (-0.28 * size, 0.0), 0.07 * size),
         JointShape((0.0, 0.0), 0.035 * size, fixed=True),
@@ -106,8 +114,9 @@ def _double_pendulum_traces(t: np.ndarray, q: np.ndarray, mu: Parameters) -> lis
 
 
 def _cart_pole(q: np.ndarray, mu: Parameters) -> list[Shape]:
-    size, x = mu["l"], float(q[1])
-    tip = (x + size * float(np.sin(q[0])), size * float(np.cos(q[0])))
+    xp = library_of(q)
+    size, x = mu["l"], q[1]
+    tip = (x + size * xp.sin(q[0]), size * xp.cos(q[0]))
     wheel = 0.11 * size
     return [
         Bob((x - 0.24 * size, -0.28 * size), wheel, GREEN),
@@ -121,20 +130,21 @@ def _cart_pole(q: np.ndarray, mu: Parameters) -> list[Shape]:
 
 def _cart_pole_ground(q: np.ndarray, mu: Parameters) -> list[Shape]:
     size = mu["l"]
-    left, right = float(np.min(q[:, 1])), float(np.max(q[:, 1]))
+    left, right = q[:, 1].min(), q[:, 1].max()
     floor = -0.39 * size
     return [Ground((left - 0.9 * size, floor), (right + 0.9 * size, floor), 0.1 * size)]
 
 
 def _cart_pole_traces(t: np.ndarray, q: np.ndarray, mu: Parameters) -> list[np.ndarray]:
-    tip = np.stack([np.sin(q[:, 0]), np.cos(q[:, 0])], axis=-1)
-    return [np.stack([q[:, 1], np.zeros(len(q))], axis=-1) + mu["l"] * tip]
+    xp = library_of(q)
+    tip = xp.stack([xp.sin(q[:, 0]), xp.cos(q[:, 0])], axis=-1)
+    return [xp.stack([q[:, 1], np.zeros(len(q))], axis=-1) + mu["l"] * tip]
 
 
 def _slider_crank(q: np.ndarray, mu: Parameters) -> list[Shape]:
+    xp = library_of(q)
     size = mu["l"]
-    pin = (size * float(np.cos(q[2])), size * float(np.sin(q[2])))
-    slider = (float(q[6]), float(q[7]))
+    pin, slider = (size * xp.cos(q[2]), size * xp.sin(q[2])), (q[6], q[7])
     return [
         BlockShape(slider, 0.62 * size, 0.4 * size, GREEN),
         Rod((0.0, 0.0), pin, color=BLUE, width=4.0),
@@ -154,7 +164,8 @@ def _slider_crank_ground(q: np.ndarray, mu: Parameters) -> list[Shape]:
 
 
 def _slider_crank_traces(t: np.ndarray, q: np.ndarray, mu: Parameters) -> list[np.ndarray]:
-    pin = mu["l"] * np.stack([np.cos(q[:, 2]), np.sin(q[:, 2])], axis=-1)
+    xp = library_of(q)
+    pin = mu["l"] * xp.stack([xp.cos(q[:, 2]), xp.sin(q[:, 2])], axis=-1)
     return [pin, q[:, 3:5]]
 
 
@@ -165,30 +176,31 @@ def _mass_row(masses: tuple[str, ...], relaxed: float, track: float, damped: boo
     `track` is how far down the tracks run, as on the paper of a chart recorder.
     """
 
-    def layout(mu: Parameters) -> tuple[np.ndarray, np.ndarray]:
-        heaviest = max(mu[name] for name in masses)
-        widths = np.array([1.3 * (mu[name] / heaviest) ** 0.15 for name in masses])
-        return np.cumsum(widths + relaxed) - widths / 2, widths
+    def layout(mu: Parameters) -> tuple[Any, Any]:
+        xp = library_of(mu[masses[0]])
+        weights = xp.stack([mu[name] for name in masses])
+        widths = 1.3 * (weights / weights.max()) ** 0.15
+        return xp.cumsum(widths + relaxed) - widths / 2, widths
 
     def parts(q: np.ndarray, mu: Parameters) -> list[Shape]:
         centers, widths = layout(mu)
-        low = float(np.min(widths))
+        low = widths.min()
         shapes: list[Shape] = []
         left = 0.0
         for place, width, color in zip(centers + q, widths, COLORS, strict=False):
-            right = float(place - width / 2)
+            right = place - width / 2
             level = 0.7 * low if damped else 0.5 * low
             shapes.append(SpringShape((left, level), (right, level), 0.36 * low))
             if damped:
                 shapes.append(DamperShape((left, 0.25 * low), (right, 0.25 * low), 0.3 * low))
-            middle = (float(place), float(width / 2))
-            shapes.append(BlockShape(middle, float(width), float(width), color))
-            left = float(place + width / 2)
+            shapes.append(BlockShape((place, width / 2), width, width, color))
+            left = place + width / 2
         return shapes
 
     def ground(q: np.ndarray, mu: Parameters) -> list[Shape]:
         centers, widths = layout(mu)
-        far = float(centers[-1] + widths[-1] / 2) + max(0.0, float(np.max(q[:, -1]))) + 0.2
+        farthest = library_of(q).maximum(q[:, -1].max(), 0.0)
+        far = centers[-1] + widths[-1] / 2 + farthest + 0.2
         return [
             Ground((0.0, 0.0), (far, 0.0), 0.2),
             Ground((0.0, 1.6), (0.0, 0.0), 0.2),
@@ -198,7 +210,7 @@ def _mass_row(masses: tuple[str, ...], relaxed: float, track: float, damped: boo
     def traces(t: np.ndarray, q: np.ndarray, mu: Parameters) -> list[np.ndarray]:
         centers, _ = layout(mu)
         down = -0.45 - track * (t - t[0]) / (t[-1] - t[0])
-        return [np.stack([x, down], axis=-1) for x in (centers + q).T]
+        return [library_of(q).stack([x, down], axis=-1) for x in (centers[None] + q).T]
 
     return Drawing(parts, ground, traces, COLORS[: len(masses)], recorded=True)
 

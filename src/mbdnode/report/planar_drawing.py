@@ -1,7 +1,7 @@
 """How a mechanism from a file looks: bars, plates, blocks, wheels, springs, dampers and pins.
 
 Everything is drawn from the joints' points, so that any file has a picture without asking, on which
-its bodies are named.
+its bodies are named. As in `drawings`, coordinates may be arrays of NumPy or traced by JAX.
 """
 
 import io
@@ -21,7 +21,7 @@ from mbdnode.mechanisms.planar.description import GROUND, Damper, Description, J
 from mbdnode.report import animation
 from mbdnode.report.drawings import Drawing, Parameters
 from mbdnode.report.planar_layout import Layout, layout_of, place
-from mbdnode.report.shapes import Bob, Ground, Line, Plate, Point, Rod, Shape
+from mbdnode.report.shapes import Bob, Ground, Line, Plate, Point, Rod, Shape, library_of
 from mbdnode.report.shapes import JointShape as Pin
 from mbdnode.report.shapes import SpringShape as Coil
 from mbdnode.report.style import COLORS, INK, SHADE, styled
@@ -57,21 +57,24 @@ def body_color(description: Description, body: str) -> str:
     return COLORS[(description.number(body) - 1) % 6] if body != GROUND else INK
 
 
-def _at(q, description: Description, body: str, point) -> np.ndarray:
+def _at(q, description: Description, body: str, point) -> Any:
     return place(q, description, body, np.array([point], float))[..., 0, :]
 
 
-def _point(values: np.ndarray) -> Point:
-    return float(values[0]), float(values[1])
+def _point(values: Any) -> Point:
+    return values[0], values[1]
 
 
-def _corners(points: np.ndarray) -> tuple[Point, ...]:
+def _corners(points: Any) -> tuple[Point, ...]:
     return tuple(_point(point) for point in points)
 
 
-def _parts(
-    description: Description, layout: Layout, q: np.ndarray, mu: Parameters
-) -> Sequence[Shape]:
+def _unit(vector: Any) -> Any:
+    xp = library_of(vector)
+    return vector / xp.maximum(xp.hypot(vector[0], vector[1]), 1e-9)
+
+
+def _parts(description: Description, layout: Layout, q: Any, mu: Parameters) -> Sequence[Shape]:
     shapes: list[Shape] = []
     for part in (*description.springs, *description.dampers):
         shapes += _between(description, layout, part, q)
@@ -91,9 +94,7 @@ def _parts(
     return shapes
 
 
-def _body(
-    description: Description, layout: Layout, name: str, q: np.ndarray, bare: bool
-) -> list[Shape]:
+def _body(description: Description, layout: Layout, name: str, q: Any, bare: bool) -> list[Shape]:
     """A bar or a plate; `bare` for a body that its block shows already."""
     color, outline = body_color(description, name), layout.outlines[name]
     corners = _corners(place(q, description, name, outline))
@@ -108,14 +109,16 @@ def _body(
     return shapes
 
 
-def _frame(q, description: Description, joint: Joint) -> tuple[np.ndarray, np.ndarray]:
+def _frame(q, description: Description, joint: Joint) -> tuple[Any, Any]:
     """The direction of a joint's axis in the plane, and its normal."""
     number = description.number(joint.bodies[0])
     angle = joint.direction + (q[3 * (number - 1) + 2] if number else 0.0)
-    return np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
+    xp = library_of(angle)  # NumPy for an axis of the ground, which is known.
+    c, s = xp.cos(angle), xp.sin(angle)
+    return xp.stack([c, s]), xp.stack([-s, c])
 
 
-def _block(description: Description, layout: Layout, joint: Joint, q: np.ndarray) -> Plate:
+def _block(description: Description, layout: Layout, joint: Joint, q: Any) -> Plate:
     name = layout.sliders[joint.name]
     along, across = _frame(q, description, joint)
     center = _at(q, description, name, joint.points[joint.bodies.index(name)])
@@ -124,40 +127,43 @@ def _block(description: Description, layout: Layout, joint: Joint, q: np.ndarray
         center + a * half * along + b * high * across
         for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1))
     ]
-    return Plate(_corners(np.array(corners)), body_color(description, name), opacity=0.75)
+    return Plate(_corners(corners), body_color(description, name), opacity=0.75)
 
 
-def _wheel(description: Description, joint: Joint, q: np.ndarray, mu: Parameters) -> list[Shape]:
+def _wheel(description: Description, joint: Joint, q: Any, mu: Parameters) -> list[Shape]:
     name, radius = joint.bodies[1], mu[f"{joint.name}_radius"]
     color, hub = body_color(description, name), np.array(joint.points[1])
     center = _point(_at(q, description, name, hub))
     shapes: list[Shape] = [Bob(center, radius, color), Bob(center, 0.86 * radius, SHADE)]
     for angle in np.arange(3) * 2 * np.pi / 3:
-        rim = hub + 0.86 * radius * np.array([np.cos(angle), np.sin(angle)])
-        shapes.append(Rod(center, _point(_at(q, description, name, rim)), color=color, width=2.0))
+        spoke = np.array([np.cos(angle), np.sin(angle)])
+        outward = _at(q, description, name, hub + spoke) - _at(q, description, name, hub)
+        rim = _at(q, description, name, hub) + 0.86 * radius * outward
+        shapes.append(Rod(center, _point(rim), color=color, width=2.0))
     return [*shapes, Bob(center, 0.16 * radius, color)]
 
 
-def _pin(description: Description, layout: Layout, joint: Joint, q: np.ndarray) -> list[Shape]:
+def _pin(description: Description, layout: Layout, joint: Joint, q: Any) -> list[Shape]:
     first, second = (
-        _point(_at(q, description, body, point))
+        _at(q, description, body, point)
         for body, point in zip(joint.bodies, joint.points, strict=True)
     )
     radius, held = _PIN * layout.size, GROUND in joint.bodies
     if joint.type == "revolute":
-        return [Pin(first, radius, fixed=held)]
+        return [Pin(_point(first), radius, fixed=held)]
     if joint.type == "fixed":
         corner = 0.8 * radius * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
-        return [Plate(_corners(np.array(first) + corner), INK, opacity=1.0, width=1.0)]
+        return [Plate(_corners([first + c for c in corner]), INK, opacity=1.0, width=1.0)]
     if joint.type == "distance":
-        ends = zip((first, second), joint.bodies, strict=True)
-        pins = [Pin(point, 0.8 * radius, fixed=body == GROUND) for point, body in ends]
-        return [Rod(first, second, color=INK, width=1.6), *pins]
+        ends = _point(first), _point(second)
+        held_at = zip(ends, joint.bodies, strict=True)
+        pins = [Pin(point, 0.8 * radius, fixed=body == GROUND) for point, body in held_at]
+        return [Rod(*ends, color=INK, width=1.6), *pins]
     return []
 
 
 def _between(
-    description: Description, layout: Layout, part: Spring | Damper, q: np.ndarray
+    description: Description, layout: Layout, part: Spring | Damper, q: Any
 ) -> list[Shape]:
     """A coil or a dashpot between two points, beside whatever else is between them."""
     if part.points is None:
@@ -168,7 +174,7 @@ def _between(
     )
     width = _COIL * layout.size
     span = end - start
-    normal = np.array([-span[1], span[0]]) / max(float(np.hypot(*span)), 1e-9)
+    normal = _unit(library_of(span).stack([-span[1], span[0]]))
     shared = [
         other
         for other in (*description.springs, *description.dampers)
@@ -186,24 +192,23 @@ def _between(
         [piston + 0.7 * half, piston - 0.7 * half],
         [piston, end],
     ]
-    return [Line(_corners(np.array(points))) for points in lines]
+    return [Line(_corners(points)) for points in lines]
 
 
-def _spiral(description: Description, layout: Layout, part: Spring, q: np.ndarray) -> list[Shape]:
+def _spiral(description: Description, layout: Layout, part: Spring, q: Any) -> list[Shape]:
     """Around the pin between the two bodies, where there is one."""
     for joint in description.joints:
         if joint.type == "revolute" and set(joint.bodies) == set(part.bodies):
             center = _at(q, description, joint.bodies[0], joint.points[0])
             angle = np.linspace(0.0, 5 * np.pi, 60)
             radius = layout.size * (_PIN + 0.03 * angle / angle[-1])
-            points = center + radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+            around = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+            points = center[None] + around
             return [Line(_corners(points))]
     return []
 
 
-def _ground(
-    description: Description, layout: Layout, q: np.ndarray, mu: Parameters
-) -> Sequence[Shape]:
+def _ground(description: Description, layout: Layout, q: Any, mu: Parameters) -> Sequence[Shape]:
     shapes: list[Shape] = []
     for joint in description.joints:
         if GROUND not in joint.bodies:
@@ -218,9 +223,7 @@ def _ground(
     return shapes
 
 
-def _rail(
-    description: Description, layout: Layout, joint: Joint, q: np.ndarray, mu: Parameters
-) -> Ground:
+def _rail(description: Description, layout: Layout, joint: Joint, q: Any, mu: Parameters) -> Ground:
     """As long as the motion, with some room at both ends."""
     other = joint.bodies[1] if joint.bodies[0] == GROUND else joint.bodies[0]
     point = joint.points[joint.bodies.index(other)]
@@ -232,46 +235,46 @@ def _rail(
     else:
         room, below = 0.9 * _BLOCK_LENGTH * layout.size, _BLOCK_HEIGHT * layout.size / 2
         origin = path[0]
-        if across[1] < 0 or (across[1] == 0 and across[0] > 0):  # A rail lies below its block.
-            along, across = -along, -across
+        # A rail lies below its block.
+        above = (across[1] < 0) | ((across[1] == 0) & (across[0] > 0))
+        side = library_of(above).where(above, -1.0, 1.0)
+        along, across = side * along, side * across
     base = origin - below * across
-    reach = (path - base) @ along
+    reach = (path - base[None]) @ along
     start, end = base + (reach.min() - room) * along, base + (reach.max() + room) * along
     return Ground(_point(start), _point(end), _DEPTH * layout.size)
 
 
-def _pedestal(description: Description, layout: Layout, joint: Joint, q: np.ndarray) -> list[Shape]:
+def _pedestal(description: Description, layout: Layout, joint: Joint, q: Any) -> list[Shape]:
     """A stand under a pivot, or over it where its body hangs down."""
     other = joint.bodies[1] if joint.bodies[0] == GROUND else joint.bodies[0]
     pivot = np.array(joint.points[joint.bodies.index(GROUND)])
-    mark = np.mean(_at(q, description, other, layout.marks[other])[..., 1])
-    up = 1.0 if mark < pivot[1] - 0.05 * layout.size else -1.0
-    high, half = 0.05 * layout.size, 0.035 * layout.size
-    left, right = pivot + np.array([[-half, up * high], [half, up * high]])
-    wide = np.array([0.6 * half, 0.0])
-    ends = (_point(right + wide), _point(left - wide))
-    start, end = ends if up > 0 else ends[::-1]
+    mark = _at(q, description, other, layout.marks[other])[..., 1].mean()
+    up = library_of(q).where(mark < pivot[1] - 0.05 * layout.size, 1.0, -1.0)
+    half = 0.035 * layout.size
+    (x, y), top = pivot, pivot[1] + up * 0.05 * layout.size
+    # Hatched on the side away from the pivot.
+    start, end = (x + up * 1.6 * half, top), (x - up * 1.6 * half, top)
     return [
-        Line(_corners(np.array([left, pivot, right])), color=INK, width=1.2),
+        Line(((x - half, top), (x, y), (x + half, top)), color=INK, width=1.2),
         Ground(start, end, _DEPTH * layout.size),
-        Pin(_point(pivot), _PIN * layout.size, fixed=True),
+        Pin((x, y), _PIN * layout.size, fixed=True),
     ]
 
 
-def _wall(description: Description, layout: Layout, part: Spring | Damper, q: np.ndarray) -> Ground:
+def _wall(description: Description, layout: Layout, part: Spring | Damper, q: Any) -> Ground:
     """A piece of wall across the end of a spring or damper."""
     assert part.points is not None
     held = part.bodies.index(GROUND)
     foot = np.array(part.points[held])
     away = _at(q[0], description, part.bodies[1 - held], part.points[1 - held]) - foot
-    away = away / max(float(np.hypot(*away)), 1e-9) if np.any(away) else np.array([0.0, 1.0])
-    half = _COIL * layout.size * np.array([away[1], -away[0]])
+    xp = library_of(away)
+    away = xp.where(xp.any(away != 0), _unit(away), np.array([0.0, 1.0]))
+    half = _COIL * layout.size * xp.stack([away[1], -away[0]])
     return Ground(_point(foot - half), _point(foot + half), _DEPTH * layout.size)
 
 
-def _traces(
-    description: Description, layout: Layout, t: np.ndarray, q: np.ndarray, mu: Parameters
-) -> list[np.ndarray]:
+def _traces(description: Description, layout: Layout, t: Any, q: Any, mu: Parameters) -> list[Any]:
     return [_at(q, description, name, layout.marks[name]) for name in layout.traced]
 
 

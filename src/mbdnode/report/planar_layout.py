@@ -6,11 +6,13 @@ All of it follows from the description alone, so that a drawing has the same par
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from mbdnode.mechanisms.planar.description import GROUND, Description, Joint
+from mbdnode.report.shapes import library_of
 
 
 @dataclass(frozen=True)
@@ -37,15 +39,16 @@ class Layout:
     traced: tuple[str, ...]
 
 
-def place(q: np.ndarray, description: Description, body: str, points: np.ndarray) -> np.ndarray:
+def place(q: Any, description: Description, body: str, points: np.ndarray) -> Any:
     """Points `(n, 2)` of a body in the plane; of a motion `(m, nq)` they are `(m, n, 2)`."""
+    xp = library_of(q)
     number = description.number(body)
     if number == 0:
         return np.broadcast_to(points, (*q.shape[:-1], *np.shape(points)))
     x, y, angle = (q[..., 3 * (number - 1) + i, None] for i in range(3))
-    c, s = np.cos(angle), np.sin(angle)
-    px, py = np.asarray(points)[..., 0], np.asarray(points)[..., 1]
-    return np.stack([x + c * px - s * py, y + s * px + c * py], axis=-1)
+    c, s = xp.cos(angle), xp.sin(angle)
+    px, py = np.reshape(np.asarray(points).T, (2, *[1] * (q.ndim - 1), -1))
+    return xp.stack([x + c * px - s * py, y + s * px + c * py], axis=-1)
 
 
 @lru_cache(maxsize=64)

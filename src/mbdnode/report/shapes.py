@@ -2,20 +2,28 @@
 
 Every part draws itself in meters on axes of equal aspect. `alpha` below one makes it a ghost, and
 `level` says what it covers: a higher level lies on top. The page draws the same parts in the
-browser, from their plain form.
+browser, from their plain form. Numbers are plain, or traced by JAX to be drawn elsewhere.
 """
 
 import abc
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle, FancyBboxPatch, Polygon
 
 from mbdnode.report.style import INK, MUTED
 
-Point = tuple[float, float]
+Number = Any
+Point = tuple[Number, Number]
+
+
+def library_of(values: Any) -> Any:
+    """The library that computes with these values: `jax.numpy` if JAX traces them, or NumPy."""
+    return jnp if isinstance(values, jax.Array) else np
 
 
 @dataclass(frozen=True)
@@ -29,7 +37,7 @@ class Plain:
     """
 
     look: dict[str, Any]
-    numbers: tuple[float, ...]
+    numbers: tuple[Number, ...]
 
 
 class Shape(abc.ABC):
@@ -78,7 +86,7 @@ class Bob(Shape):
     """A point mass."""
 
     at: Point
-    radius: float
+    radius: Number
     color: str
 
     def plain(self) -> Plain:
@@ -103,8 +111,8 @@ class BlockShape(Shape):
     """A body drawn as a box, by its center."""
 
     at: Point
-    width: float
-    height: float
+    width: Number
+    height: Number
     color: str
 
     def plain(self) -> Plain:
@@ -139,7 +147,7 @@ class SpringShape(Shape):
 
     start: Point
     end: Point
-    width: float
+    width: Number
     teeth: int = 7
 
     def plain(self) -> Plain:
@@ -170,7 +178,7 @@ class DamperShape(Shape):
 
     start: Point
     end: Point
-    width: float
+    width: Number
 
     def plain(self) -> Plain:
         """Its ends and width."""
@@ -200,7 +208,7 @@ class JointShape(Shape):
     """A pin; filled when it is fixed to the ground."""
 
     at: Point
-    radius: float
+    radius: Number
     fixed: bool = False
 
     def plain(self) -> Plain:
@@ -226,7 +234,7 @@ class Ground(Shape):
 
     start: Point
     end: Point
-    depth: float
+    depth: Number
 
     def plain(self) -> Plain:
         """Its ends and depth."""
@@ -261,7 +269,7 @@ class TimeArrow(Shape):
     """The axis of a chart recorder: time runs downwards."""
 
     top: Point
-    length: float
+    length: Number
 
     def plain(self) -> Plain:
         """Its top and length."""
@@ -298,12 +306,12 @@ class TimeArrow(Shape):
         )
 
 
-def _around(points: tuple[Point, ...], room: float) -> tuple[Point, Point]:
+def _around(points: tuple[Point, ...], room: Number) -> tuple[Point, Point]:
     xs, ys = zip(*points, strict=True)
     return (min(xs) - room, min(ys) - room), (max(xs) + room, max(ys) + room)
 
 
-def _numbers(points: tuple[Point, ...]) -> tuple[float, ...]:
+def _numbers(points: tuple[Point, ...]) -> tuple[Number, ...]:
     return tuple(number for point in points for number in point)
 
 
