@@ -91,12 +91,12 @@ def _ceiling(size: Any) -> list[Shape]:
     ]
 
 
-def _single_pendulum(q: np.ndarray, mu: Parameters) -> list[Shape]:
+def _single_pendulum(q: Any, mu: Parameters) -> list[Shape]:
     bob = _point(_down(q[0], mu["L"]))
     return [Rod((0.0, 0.0), bob), Bob(bob, 0.09 * mu["L"], BLUE)]
 
 
-def _double_pendulum(q: np.ndarray, mu: Parameters) -> list[Shape]:
+def _double_pendulum(q: Any, mu: Parameters) -> list[Shape]:
     size = mu["l1"] + mu["l2"]
     upper = _down(q[0], mu["l1"])
     first, second = _point(upper), _point(upper + _down(q[1], mu["l2"]))
@@ -108,12 +108,12 @@ def _double_pendulum(q: np.ndarray, mu: Parameters) -> list[Shape]:
     ]
 
 
-def _double_pendulum_traces(t: np.ndarray, q: np.ndarray, mu: Parameters) -> list[np.ndarray]:
+def _double_pendulum_traces(t: Any, q: Any, mu: Parameters) -> list[Any]:
     upper = _down(q[:, 0], mu["l1"])
     return [upper, upper + _down(q[:, 1], mu["l2"])]
 
 
-def _cart_pole(q: np.ndarray, mu: Parameters) -> list[Shape]:
+def _cart_pole(q: Any, mu: Parameters) -> list[Shape]:
     xp = library_of(q)
     size, x = mu["l"], q[1]
     tip = (x + size * xp.sin(q[0]), size * xp.cos(q[0]))
@@ -128,20 +128,20 @@ def _cart_pole(q: np.ndarray, mu: Parameters) -> list[Shape]:
     ]
 
 
-def _cart_pole_ground(q: np.ndarray, mu: Parameters) -> list[Shape]:
+def _cart_pole_ground(q: Any, mu: Parameters) -> list[Shape]:
     size = mu["l"]
     left, right = q[:, 1].min(), q[:, 1].max()
     floor = -0.39 * size
     return [Ground((left - 0.9 * size, floor), (right + 0.9 * size, floor), 0.1 * size)]
 
 
-def _cart_pole_traces(t: np.ndarray, q: np.ndarray, mu: Parameters) -> list[np.ndarray]:
+def _cart_pole_traces(t: Any, q: Any, mu: Parameters) -> list[Any]:
     xp = library_of(q)
     tip = xp.stack([xp.sin(q[:, 0]), xp.cos(q[:, 0])], axis=-1)
     return [xp.stack([q[:, 1], np.zeros(len(q))], axis=-1) + mu["l"] * tip]
 
 
-def _slider_crank(q: np.ndarray, mu: Parameters) -> list[Shape]:
+def _slider_crank(q: Any, mu: Parameters) -> list[Shape]:
     xp = library_of(q)
     size = mu["l"]
     pin, slider = (size * xp.cos(q[2]), size * xp.sin(q[2])), (q[6], q[7])
@@ -154,7 +154,7 @@ def _slider_crank(q: np.ndarray, mu: Parameters) -> list[Shape]:
     ]
 
 
-def _slider_crank_ground(q: np.ndarray, mu: Parameters) -> list[Shape]:
+def _slider_crank_ground(q: Any, mu: Parameters) -> list[Shape]:
     size, floor = mu["l"], -0.2 * mu["l"]
     left, right = mu["r"] - mu["l"], mu["r"] + mu["l"]
     return [
@@ -163,7 +163,7 @@ def _slider_crank_ground(q: np.ndarray, mu: Parameters) -> list[Shape]:
     ]
 
 
-def _slider_crank_traces(t: np.ndarray, q: np.ndarray, mu: Parameters) -> list[np.ndarray]:
+def _slider_crank_traces(t: Any, q: Any, mu: Parameters) -> list[Any]:
     xp = library_of(q)
     pin = mu["l"] * xp.stack([xp.cos(q[:, 2]), xp.sin(q[:, 2])], axis=-1)
     return [pin, q[:, 3:5]]
@@ -182,7 +182,7 @@ def _mass_row(masses: tuple[str, ...], relaxed: float, track: float, damped: boo
         widths = 1.3 * (weights / weights.max()) ** 0.15
         return xp.cumsum(widths + relaxed) - widths / 2, widths
 
-    def parts(q: np.ndarray, mu: Parameters) -> list[Shape]:
+    def parts(q: Any, mu: Parameters) -> list[Shape]:
         centers, widths = layout(mu)
         low = widths.min()
         shapes: list[Shape] = []
@@ -197,7 +197,7 @@ def _mass_row(masses: tuple[str, ...], relaxed: float, track: float, damped: boo
             left = place + width / 2
         return shapes
 
-    def ground(q: np.ndarray, mu: Parameters) -> list[Shape]:
+    def ground(q: Any, mu: Parameters) -> list[Shape]:
         centers, widths = layout(mu)
         farthest = library_of(q).maximum(q[:, -1].max(), 0.0)
         far = centers[-1] + widths[-1] / 2 + farthest + 0.2
@@ -207,7 +207,7 @@ def _mass_row(masses: tuple[str, ...], relaxed: float, track: float, damped: boo
             TimeArrow((0.0, -0.45), track),
         ]
 
-    def traces(t: np.ndarray, q: np.ndarray, mu: Parameters) -> list[np.ndarray]:
+    def traces(t: Any, q: Any, mu: Parameters) -> list[Any]:
         centers, _ = layout(mu)
         down = -0.45 - track * (t - t[0]) / (t[-1] - t[0])
         return [library_of(q).stack([x, down], axis=-1) for x in (centers[None] + q).T]
