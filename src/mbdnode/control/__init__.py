@@ -2,6 +2,7 @@
 
 from mbdnode.control.closed_loop import closed_loop, loop_difference
 from mbdnode.control.decisions import Decision, Decisions
+from mbdnode.control.episodes import EpisodeTask, gym
 from mbdnode.control.linearization import (
     JacobianError,
     Linearization,
@@ -18,6 +19,7 @@ __all__ = [
     "Control",
     "Decision",
     "Decisions",
+    "EpisodeTask",
     "JacobianError",
     "Limits",
     "Linearization",
@@ -25,6 +27,7 @@ __all__ = [
     "StateSpace",
     "closed_loop",
     "discretize",
+    "gym",
     "jacobian_error",
     "linearize",
     "loop_difference",

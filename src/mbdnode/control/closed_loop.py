@@ -87,7 +87,7 @@ def closed_loop(
     if report is not None and not callable(report):
         raise TypeError(f"report is a {type(report).__name__}; it must be a function.")
     _check_names(plant, controller)
-    body = _Plant(
+    body = SteppedPlant(
         plant,
         initial,
         controller.dt,
@@ -134,7 +134,7 @@ def closed_loop(
     return _trajectory(body, times[: steps + 1], states, inputs, failure, decisions)
 
 
-class _Plant:
+class SteppedPlant:
     """A mechanism or a model whose inputs are held over each step.
 
     **Arguments:**
@@ -224,7 +224,12 @@ def _as_state(system: AbstractSystem, initial: Any, parameters: Mapping | None) 
 
 
 def _trajectory(
-    body: _Plant, times: np.ndarray, states: list[State], inputs, failure, decisions: Decisions
+    body: SteppedPlant,
+    times: np.ndarray,
+    states: list[State],
+    inputs,
+    failure,
+    decisions: Decisions,
 ) -> Trajectory:
     """The rows as one trajectory; those after a failure are NaN."""
     q, v = (_padded([getattr(s, name) for s in states], len(times)) for name in ("q", "v"))

@@ -131,11 +131,13 @@ class Unit:
     - `symbol`: as it is written.
     - `si`: the SI unit of the same quantity.
     - `factor`: how many of those it is.
+    - `dimension`: the exponents of meter, kilogram, second, ampere and radian.
     """
 
     symbol: str
     si: str
     factor: float
+    dimension: tuple[int, ...] = _NONE
 
     @property
     def is_angle(self) -> bool:
@@ -186,7 +188,7 @@ def find_unit(text: str) -> Unit | None:
         factor, dimension = _SYMBOLS[symbol]
         scale *= factor ** (sign * power)
         total = [a + sign * power * b for a, b in zip(total, dimension, strict=True)]
-    return Unit(text.strip(), _si(tuple(total)), scale)
+    return Unit(text.strip(), _si(tuple(total)), scale, tuple(total))
 
 
 def why_unclear(text: str) -> str:
