@@ -65,7 +65,7 @@ _ERROR_FIXED, _ERROR_CONTROLLED = 1e-4, 1e-8
 _CLOSE = 1e-4
 
 
-class _Carry(eqx.Module):
+class Carry(eqx.Module):
     """What a step hands to the next: the last good state and how it is partitioned."""
 
     state: State
@@ -107,11 +107,15 @@ def rollout(
     where a singular configuration is near.
     """
 
-    def advance(carry: _Carry, start, dt, coefficients):
+    def advance(carry: Carry, start, dt, coefficients):
         inputs = lambda s: signal.at(s, start, coefficients)  # noqa: E731
-        return _step(system, integrator, carry, start, dt, inputs, mu, repartition, regular_only)
+        after, doubtful = rollout_step(
+            system, integrator, carry, start, dt, inputs, mu, repartition, regular_only
+        )
+        code = jnp.where(doubtful, NEEDS_PASSAGE, after.code)
+        return eqx.tree_at(lambda c: c.code, after, code)
 
-    first = _start(system, t[0], initial, partition, mu, repartition, regular_only)
+    first = start_rollout(system, t[0], initial, partition, mu, repartition, regular_only)
     return _follow(system, t, first, signal, mu, advance, signal.coefficients)
 
 
@@ -128,23 +132,28 @@ def rollout_given(
 ) -> Trajectory:
     """The whole states of a motion whose independent coordinates are given."""
 
-    def advance(carry: _Carry, start, dt, given):
-        partition, monitor, state = carry.partition, carry.monitor, carry.state
-        step = look_ahead(
-            system, partition, monitor, state, start, dt, mu, checked=False, regular_only=False
-        )
+    def advance(carry: Carry, start, dt, given):
         z, s = given
-        arrival = _end(system, partition, step, z, s, mu, False)
-        return _judged(system, carry, step, arrival, mu, False)
+        return given_step(system, carry, start, dt, z, s, mu, False)
 
-    first = _start(system, t[0], initial, partition, mu, False, False)
+    first = start_rollout(system, t[0], initial, partition, mu, False, False)
     return _follow(system, t, first, signal, mu, advance, (z[1:], s[1:]))
 
 
-def _follow(system, t, first: _Carry, signal: Signal, mu, advance, given) -> Trajectory:
+def given_step(system, carry: Carry, start, dt, z, s, mu, regular_only) -> Carry:
+    """The step of a motion whose independent coordinates at its end are given."""
+    partition, monitor, state = carry.partition, carry.monitor, carry.state
+    step = look_ahead(
+        system, partition, monitor, state, start, dt, mu, checked=False, regular_only=regular_only
+    )
+    arrival = _end(system, partition, step, z, s, mu, regular_only)
+    return _judged(system, carry, step, arrival, mu, False)
+
+
+def _follow(system, t, first: Carry, signal: Signal, mu, advance, given) -> Trajectory:
     """One scan over the steps; each gets its row of `given`."""
 
-    def follow(carry: _Carry, interval):
+    def follow(carry: Carry, interval):
         number, start, dt, own = interval
         going = carry.code == Outcome.COMPLETED.value
         # After a failure the steps have no length, so that they cost little and change nothing. A
@@ -183,9 +192,9 @@ def _follow(system, t, first: _Carry, signal: Signal, mu, advance, given) -> Tra
     )
 
 
-def _start(
+def start_rollout(
     system, t, initial: State, partition: Partition, mu, repartition, regular_only
-) -> _Carry:
+) -> Carry:
     """Move the given state onto the manifold: a file's digits are not round-off."""
     # Scales do not move with what is differentiated.
     partition = jax.lax.stop_gradient(partition)
@@ -204,7 +213,7 @@ def _start(
     zero = jnp.zeros((), int)
     code = jnp.where(good, Outcome.COMPLETED.value, Outcome.START_UNSOLVED.value)
     code = jnp.where(undetermined, Outcome.SINGULAR.value, code)
-    carry = _Carry(
+    carry = Carry(
         state=select(good & ~near, State(q, v), initial),
         partition=partition,
         monitor=monitor,
@@ -215,10 +224,10 @@ def _start(
     return _exchanged(system, carry, good, tangent.slope, t, mu) if repartition else carry
 
 
-def _step(
-    system, integrator, carry: _Carry, start, dt, inputs, mu, repartition, regular_only
-) -> _Carry:
-    """One step from the last good state, and what became of it."""
+def rollout_step(
+    system, integrator, carry: Carry, start, dt, inputs, mu, repartition, regular_only
+) -> tuple[Carry, Bool[Array, ""]]:
+    """One step from the last good state, what became of it, and whether a passage was needed."""
     partition = carry.partition
     whole = partition.velocity.dependent.shape[0] > 0 and not system.closed_on_minimal
     checked = whole and not integrator.controls_error
@@ -268,10 +277,9 @@ def _step(
         arrival = _held(slips, partition, step, arrival, inputs(start + dt), mu)
     after = _judged(system, carry, step, arrival, mu, repartition)
     if not (regular_only and partition.may_branch):
-        return after
+        return after, jnp.array(False)
     close = after.monitor.is_suspected(dt * speed_of(partition, after.state))
-    doubtful = step.suspect | close | (after.code == Outcome.SINGULAR.value)
-    return eqx.tree_at(lambda c: c.code, after, jnp.where(doubtful, NEEDS_PASSAGE, after.code))
+    return after, step.suspect | close | (after.code == Outcome.SINGULAR.value)
 
 
 def _end(system, partition: Partition, step: Step, z, s, mu, regular_only) -> Arrival:
@@ -295,7 +303,7 @@ def _held(slips: Sliding, partition: Partition, step: Step, arrival: Arrival, u,
     return eqx.tree_at(lambda a: a.solved, held, arrival.solved)
 
 
-def _judged(system, carry: _Carry, step: Step, arrival: Arrival, mu, repartition) -> _Carry:
+def _judged(system, carry: Carry, step: Step, arrival: Arrival, mu, repartition) -> Carry:
     """The carry after a step: its end if it is good, and otherwise why it is not."""
     q, v, slope = arrival.q, arrival.v, arrival.slope
     closed = arrival.closed & (repartition | _is_well_posed(carry.partition, slope))
@@ -307,7 +315,7 @@ def _judged(system, carry: _Carry, step: Step, arrival: Arrival, mu, repartition
         lambda: (jnp.array(Outcome.COMPLETED.value), jnp.array(-1)),
     )
     code, coordinate = select(good, (Outcome.COMPLETED.value, -1), (code, coordinate))
-    after = _Carry(
+    after = Carry(
         state=select(good, State(q, v), carry.state),
         partition=carry.partition,
         monitor=update_monitor(carry.partition, carry.monitor, step, arrival, good),
@@ -320,7 +328,7 @@ def _judged(system, carry: _Carry, step: Step, arrival: Arrival, mu, repartition
 
 
 def _diagnose(
-    system, carry: _Carry, step: Step, arrival: Arrival, closed: Bool[Array, ""], mu: Params
+    system, carry: Carry, step: Step, arrival: Arrival, closed: Bool[Array, ""], mu: Params
 ):
     """Which of the ways to fail it was, and in which coordinate.
 
@@ -362,7 +370,7 @@ def _diagnose(
     return select(unsolved, (Outcome.STEP_UNSOLVED.value, -1), (outcome, where))
 
 
-def _exchanged(system, carry: _Carry, good, slope, t, mu: Params) -> _Carry:
+def _exchanged(system, carry: Carry, good, slope, t, mu: Params) -> Carry:
     """The carry with other independent coordinates where the present choice has become poor."""
     partition, q = carry.partition, carry.state.q
     velocity = exchange(partition.velocity, slope, partition.scale)

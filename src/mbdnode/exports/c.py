@@ -1,0 +1,267 @@
+"""A program as C99: a header and a source that need nothing but the standard library and libm."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mbdnode.exports.c_library import helper_source
+from mbdnode.exports.c_printer import C_TYPES, CPrinter
+from mbdnode.exports.functions import Lowered, lower_program
+from mbdnode.exports.ir import Buffer, Function, dtype_of
+from mbdnode.exports.program import Program
+from mbdnode.exports.status_texts import STATUS_TEXTS
+
+_BY_VALUE = ("t", "dt")
+
+
+@dataclass(frozen=True)
+class CSource:
+    """The text of `<name>.h` and of `<name>.c`."""
+
+    header: str
+    source: str
+
+
+def c_source(program: Program) -> CSource:
+    """Print a program as C99.
+
+    **Arguments:**
+
+    - `program`: of `trace_program`.
+
+    **Returns:**
+
+    Header and source, the same for the same program.
+    """
+    lowered = lower_program(program)
+    return CSource(_header(program, lowered), _source(program, lowered))
+
+
+def _number(program: Program) -> str:
+    return "double" if program.precision == "float64" else "float"
+
+
+def _sizes(program: Program) -> list[tuple[str, int, str]]:
+    tables = program.tables
+    minimal = len(tables.independent) + len(tables.independent_rates)
+    return [
+        ("NQ", len(tables.coordinates), "coordinates, and as many velocities"),
+        ("NU", len(tables.inputs), "inputs"),
+        ("NP", len(tables.parameters), "parameters"),
+        ("NY", len(tables.outputs), "outputs"),
+        ("NZ", minimal, "the minimal state: independent coordinates, then velocities"),
+    ]
+
+
+def _header(program: Program, lowered: Lowered) -> str:
+    name, upper, kind = program.name, program.name.upper(), _number(program)
+    lines = [
+        f"/* {program.model}, exported by mbdnode: {program.integrator} steps, {kind}.",
+        " *",
+        " * q: coordinates, v: velocities, u: inputs, p: parameters, y: outputs. All arrays have",
+        " * the sizes below; one of size 0 may be any pointer. Functions that return an int return",
+        " * a status, 0 if all is well. No function allocates, prints, or keeps anything between",
+        " * calls but what is in the state, which may be copied like any other struct.",
+        " */",
+        f"#ifndef {upper}_H",
+        f"#define {upper}_H",
+        "",
+        "#include <stdint.h>",
+        "",
+        "#ifdef __cplusplus",
+        'extern "C" {',
+        "#endif",
+        "",
+    ]
+    lines += [f"#define {upper}_{key} {n} /* {what} */" for key, n, what in _sizes(program)]
+    lines += [f"#define {upper}_DT {program.dt_s!r} /* the usual step in seconds */", ""]
+    for _, letter, group in program.tables.groups():
+        for number, each in enumerate(group):
+            unit = f" /* {_comment(each.name)} [{_comment(each.unit)}] */"
+            lines.append(f"#define {upper}_{letter.upper()}_{each.identifier} {number}{unit}")
+    lines += ["", f"typedef struct {name}_state {{"]
+    for field in program.state:
+        short = dtype_of(field.dtype)
+        assert short is not None
+        size = int(np.prod(field.shape, dtype=int))
+        array = f"[{max(size, 1)}]" if field.shape else ""
+        what = _FIELDS.get(field.name, "")
+        lines.append(f"    {C_TYPES[short]} {field.name}{array};{f' /* {what} */' if what else ''}")
+    lines += [f"}} {name}_state;", "", "/* What can come back. */", "enum {"]
+    lines += [f"    {upper}_{each} = {code}, /* {text} */" for each, code, text in STATUS_TEXTS]
+    lines[-1] = lines[-1].replace(",", "", 1) if lines[-1].count(",") == 1 else lines[-1]
+    lines += ["};", f"const char *{name}_status_text(int code);", ""]
+    size = lambda n: max(n, 1)  # noqa: E731
+    for what, _, group in program.tables.groups():
+        count = size(len(group))
+        lines.append(f"extern const char *const {name}_{what}_names[{count}];")
+        lines.append(f"extern const char *const {name}_{what}_units[{count}];")
+    counts = {letter: size(len(group)) for _, letter, group in program.tables.groups()}
+    lines += [
+        f"extern const {kind} {name}_default_parameters[{counts['p']}];",
+        f"extern const {kind} {name}_reference_q[{counts['q']}];",
+        f"extern const {kind} {name}_reference_v[{counts['q']}];",
+        "/* What is known of a state as a rule: its independent coordinates and velocities. */",
+        f"extern const unsigned char {name}_independent[{2 * counts['q']}];",
+        "",
+    ]
+    for function in lowered.functions:
+        lines += [f"/* {function.comment} */", f"{_signature(program, function)};", ""]
+    lines += ["#ifdef __cplusplus", "}", "#endif", "", "#endif", ""]
+    return "\n".join(lines)
+
+
+_FIELDS = {
+    "q": "coordinates",
+    "v": "velocities",
+    "scale": "the coordinates' sizes",
+    "velocity_dependent": "indices of dependent coordinates",
+    "velocity_independent": "indices of independent coordinates",
+    "determinant": "of the constraints' dependent block",
+    "trend": "its change for each unit of distance",
+    "code": "the last status",
+    "coordinate": "the coordinate that it is about, or -1",
+}
+
+
+def _comment(text: str) -> str:
+    """Text that cannot end a comment, nor a line."""
+    plain = text.replace("*/", "* /").replace("/*", "/ *")
+    return "".join(c if c.isprintable() and c != "\\" else " " for c in plain)
+
+
+def _string(text: str) -> str:
+    """A string literal; bytes that are not plain ASCII in octal."""
+    out = []
+    for byte in text.encode():
+        char = chr(byte)
+        plain = 32 <= byte < 127 and char not in '"\\?'
+        out.append(char if plain else f"\\{byte:03o}")
+    return '"' + "".join(out) + '"'
+
+
+def _signature(program: Program, function: Function) -> str:
+    name = program.name
+    writes = function.result is not None
+    parts = []
+    if any(b.name.startswith("state.") for b in function.arguments):
+        parts.append(f"{'' if writes else 'const '}{name}_state *state")
+    for buffer in function.arguments:
+        if buffer.name.startswith("state."):
+            continue
+        kind = "unsigned char" if buffer.name == "known" else C_TYPES[buffer.dtype]
+        if buffer.name in _BY_VALUE:
+            parts.append(f"{kind} {buffer.name}")
+        else:
+            const = "" if buffer.written else "const "
+            parts.append(f"{const}{kind} {buffer.name}[{max(buffer.size, 1)}]")
+    head = f"{'int' if writes else 'void'} {name}_{function.name}("
+    text = head + ", ".join(parts) + ")"
+    if len(text) <= 100:
+        return text
+    return head + ",\n    ".join(parts) + ")"
+
+
+def _source(program: Program, lowered: Lowered) -> str:
+    printer = CPrinter(program.name)
+    printed: list[str] = []
+    tables = {id(t): t.name for t in lowered.tables}
+    for function in lowered.functions:
+        printer.lines = []
+        names = {id(b): b.name.replace("state.", "state->", 1) for b in function.arguments}
+        printer.body(function, {**names, **tables})
+        printed += ["", *_definition(program, function, printer.lines)]
+    lines = [
+        f'#include "{program.name}.h"',
+        "",
+        "#include <math.h>",
+        "#include <stdbool.h>",
+        "#include <string.h>",
+        "",
+        *_constants(program),
+        *_tables(lowered.tables),
+    ]
+    for helper in printer.helpers:
+        lines += helper_source(helper).rstrip("\n").split("\n")
+    return "\n".join([*lines, *printed, ""])
+
+
+def _definition(program: Program, function: Function, body: list[str]) -> list[str]:
+    used = "\n".join(body)
+    unused = []
+    if any(b.name.startswith("state.") for b in function.arguments) and "state->" not in used:
+        unused.append("state")
+    for buffer in function.arguments:
+        if not buffer.name.startswith("state.") and not _mentions(used, buffer.name):
+            unused.append(buffer.name)
+    quiet = [f"    (void){name};" for name in unused]
+    return [
+        f"/* {function.comment} */",
+        _signature(program, function),
+        "{",
+        *quiet,
+        *body,
+        "}",
+    ]
+
+
+def _mentions(text: str, name: str) -> bool:
+    import re
+
+    return re.search(rf"(?<![\w>]){name}\b", text) is not None
+
+
+def _constants(program: Program) -> list[str]:
+    name, kind = program.name, _number(program)
+    lines = []
+    printer = CPrinter(name)
+    short = "f64" if kind == "double" else "f32"
+    for what, _, group in program.tables.groups():
+        for suffix, texts in (
+            ("names", [x.name for x in group]),
+            ("units", [x.unit for x in group]),
+        ):
+            lines += _list(
+                f"const char *const {name}_{what}_{suffix}", list(map(_string, texts)), '""'
+            )
+
+    def numbers(label: str, values: Any) -> None:
+        texts = [printer.constant(v, short) for v in values]
+        lines.extend(_list(f"const {kind} {name}_{label}", texts, "0"))
+
+    numbers("default_parameters", [x.start for x in program.tables.parameters])
+    numbers("reference_q", [x.start for x in program.tables.coordinates])
+    numbers("reference_v", [x.start for x in program.tables.rates])
+    count = len(program.tables.coordinates)
+    known = [int(i in program.tables.independent) for i in range(count)]
+    known += [int(i in program.tables.independent_rates) for i in range(count)]
+    lines += _list(f"const unsigned char {name}_independent", list(map(str, known)), "0")
+    lines += ["", f"const char *{name}_status_text(int code)", "{", "    switch (code) {"]
+    lines += [f"    case {code}: return {_string(text)};" for _, code, text in STATUS_TEXTS]
+    lines += ['    default: return "unknown status";', "    }", "}"]
+    return lines
+
+
+def _tables(tables: tuple[Buffer, ...]) -> list[str]:
+    printer, lines = CPrinter(""), [""]
+    for table in tables:
+        assert table.data is not None
+        texts = [printer.constant(v, table.dtype) for v in table.data]
+        lines += _list(f"static const {C_TYPES[table.dtype]} {table.name}", texts, "0")
+    return lines
+
+
+def _list(head: str, texts: list[str], filling: str) -> list[str]:
+    """The definition of an array, in lines of readable length."""
+    texts = texts or [filling]
+    lines, line = [], "   "
+    for text in texts:
+        if len(line) + len(text) > 96:
+            lines.append(line)
+            line = "   "
+        line += f" {text},"
+    lines.append(line.rstrip(","))
+    if len(lines) == 1 and len(head) + len(lines[0]) < 80:
+        return [f"{head}[{len(texts)}] = {{{lines[0].strip()}}};"]
+    return [f"{head}[{len(texts)}] = {{", *lines, "};"]

@@ -1,0 +1,202 @@
+"""Prints functions as C99."""
+
+import math
+from typing import Any
+
+from mbdnode.exports.ir import FLOATS, Buffer, Expr, Function
+from mbdnode.exports.printing import AND, EQUAL, OR, PRIMARY, TERNARY, UNARY, AbstractPrinter
+
+C_TYPES = {
+    "f64": "double",
+    "f32": "float",
+    "i64": "int64_t",
+    "i32": "int32_t",
+    "i16": "int16_t",
+    "i8": "int8_t",
+    "u64": "uint64_t",
+    "u32": "uint32_t",
+    "u16": "uint16_t",
+    "u8": "uint8_t",
+    "bool": "bool",
+    "index": "int",
+}
+# Functions of the C library; those of float end in f.
+_MATH = {
+    "abs": "fabs",
+    "rem": "fmod",
+    "round_away": "round",
+    **{name: name for name in ("sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log1p", "sin")},
+    **{name: name for name in ("cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh")},
+    **{name: name for name in ("tanh", "asinh", "acosh", "atanh", "erf", "erfc", "floor")},
+    **{name: name for name in ("ceil", "rint", "pow", "nextafter")},
+}
+_WORDS = """
+auto break case char const continue default do double else enum extern float for goto if inline
+int long register restrict return short signed sizeof static struct switch typedef union
+unsigned void volatile while _Bool _Complex _Imaginary bool true false main NULL EOF asm typeof
+alignas alignof constexpr nullptr static_assert thread_local y0 y1 yn j0 j1 jn gamma signgam
+"""
+C_KEYWORDS = frozenset(_WORDS.split())
+_SUFFIX = {"i64": "INT64_C({})", "u64": "UINT64_C({})"}
+
+
+class CPrinter(AbstractPrinter):
+    """C99, with the functions of `library.py` and `math.h`."""
+
+    def __init__(self, prefix: str):
+        super().__init__()
+        self.prefix = prefix
+        self.helpers: dict[str, None] = {}
+
+    def helper(self, name: str) -> str:
+        """A function of the library, noted as used."""
+        self.helpers.setdefault(name)
+        return name
+
+    def names_in_use(self) -> set[str]:
+        """Keywords, and what `math.h` declares."""
+        return set(C_KEYWORDS) | set(_MATH.values())
+
+    def constant(self, value: Any, dtype: str) -> str:
+        """A literal of its type."""
+        if dtype == "bool":
+            return "true" if value else "false"
+        if dtype in FLOATS:
+            return _float(float(value), dtype)
+        number = int(value)
+        if dtype == "i64" and number == -(2**63):
+            return "INT64_MIN"
+        if dtype == "i32" and number == -(2**31):
+            return "INT32_MIN"
+        if dtype in _SUFFIX and abs(number) >= 2**31:
+            return _SUFFIX[dtype].format(number)
+        return f"{number}u" if dtype in ("u32", "u64") else str(number)
+
+    def variable(self, dtype: str, name: str, value: str) -> str:
+        """Constants, as every variable here has one value."""
+        return f"const {C_TYPES[dtype]} {name} = {value};"
+
+    def declare(self, buffer: Buffer, name: str) -> str | None:
+        """An array, or a variable that changes."""
+        kind = C_TYPES[buffer.dtype]
+        return f"{kind} {name};" if buffer.kind == "scalar" else f"{kind} {name}[{buffer.size}];"
+
+    def read(self, buffer: Buffer, name: str, index: str) -> str:
+        """An element, or the variable itself."""
+        return name if buffer.kind == "scalar" else f"{name}[{index}]"
+
+    def address(self, buffer: Buffer, name: str, offset: str) -> str:
+        """A pointer."""
+        if buffer.kind == "scalar":
+            return f"&{name}"
+        return name if offset == "0" else f"{name} + {offset}"
+
+    def loop(self, index: str, count: int) -> str:
+        """Counting up from zero."""
+        return f"for (int {index} = 0; {index} < {count}; ++{index}) {{"
+
+    def stored(self, value: Expr, buffer: Buffer) -> str:
+        """The value as it is: the types agree."""
+        return self.text(value)
+
+    def result(self, expr: Expr) -> str:
+        """A status code."""
+        return f"(int){self.text(expr, UNARY)}"
+
+    def called(self, call) -> str:
+        """A function of the library, or one of the program's own."""
+        if call.program is not None:
+            return f"{self.prefix}_{call.function}"
+        return self.helper(call.function)
+
+    def operation(self, expr: Expr) -> tuple[str, int]:
+        """Operators and functions of `math.h`, or of the library."""
+        op, dtype = expr.op, expr.args[0].dtype
+        if op in ("lt", "le", "gt", "ge"):
+            return self.binary(expr)
+        if op in ("eq", "ne"):
+            sign = "==" if op == "eq" else "!="
+            left, right = expr.args
+            return f"{self.text(left, EQUAL + 1)} {sign} {self.text(right, EQUAL + 1)}", EQUAL
+        if op == "select":
+            condition, yes, no = expr.args
+            parts = (self.text(condition, OR), self.text(yes, OR), self.text(no, OR))
+            return "{} ? {} : {}".format(*parts), TERNARY
+        if op == "cast":
+            return self._cast(expr)
+        if dtype == "bool":
+            return self._logical(expr)
+        if op in ("add", "sub", "mul", "div") and dtype in FLOATS:
+            return self.binary(expr)
+        if op in ("add", "sub", "mul") and dtype == "index":
+            return self.binary(expr)
+        if op == "neg" and dtype in FLOATS:
+            return f"-{self.text(expr.args[0], PRIMARY)}", UNARY
+        if op == "is_finite":
+            return f"isfinite({self.text(expr.args[0])}) != 0", EQUAL
+        if op == "signbit":
+            return f"signbit({self.text(expr.args[0])}) != 0", EQUAL
+        if op in _MATH and dtype in FLOATS:
+            name = _MATH[op] + ("f" if dtype == "f32" else "")
+            return self._function(name, expr)
+        if op == "bits":
+            return self._function(self.helper(f"bits_{dtype}"), expr)
+        return self._function(self.helper(f"{op}_{dtype}"), expr)
+
+    def _function(self, name: str, expr: Expr) -> tuple[str, int]:
+        return f"{name}({', '.join(self.text(a) for a in expr.args)})", PRIMARY
+
+    def _logical(self, expr: Expr) -> tuple[str, int]:
+        op = expr.op
+        if op == "not":
+            return f"!{self.text(expr.args[0], UNARY)}", UNARY
+        # `min` and `max` of truth values are `and` and `or`.
+        sign, binds = {
+            "and": ("&&", AND),
+            "min": ("&&", AND),
+            "mul": ("&&", AND),
+            "or": ("||", OR),
+            "max": ("||", OR),
+            "add": ("||", OR),
+            "xor": ("!=", EQUAL),
+            "lt": ("<", EQUAL),
+        }[op]
+        parts = [self._inside(a, binds) for a in expr.args]
+        return f" {sign} ".join(parts), binds
+
+    def _inside(self, expr: Expr, binds: int) -> str:
+        """An operand of `&&` or `||`; compilers ask for parentheses where both are mixed."""
+        text, own = self._text(expr)
+        if own == binds and binds != EQUAL:
+            return text
+        return text if own > AND else f"({text})"
+
+    def _cast(self, expr: Expr) -> tuple[str, int]:
+        value, target = expr.args[0], expr.dtype
+        if value.dtype in FLOATS and target not in FLOATS:
+            if target == "index":
+                target = "i32"
+            return self._function(self.helper(f"{target}_from_{value.dtype}"), expr)
+        return f"({C_TYPES[target]}){self.text(value, UNARY)}", UNARY
+
+
+def _float(value: float, dtype: str) -> str:
+    if math.isnan(value):
+        return "(double)NAN" if dtype == "f64" else "NAN"
+    if math.isinf(value):
+        text = "(double)INFINITY" if dtype == "f64" else "INFINITY"
+        return text if value > 0 else f"-{text}"
+    if dtype == "f32":
+        import numpy as np
+
+        text = str(np.float32(value))
+    else:
+        text = repr(value)
+    if "." not in text and "e" not in text:
+        text += ".0"
+    return f"{text}f" if dtype == "f32" else text
+
+
+def argument_list(function: Function) -> list[Buffer]:
+    """The arguments that are not fields of the state."""
+    return [b for b in function.arguments if not b.name.startswith("state.")]

@@ -1,0 +1,212 @@
+"""The functions of a model that are exported, as functions of arrays.
+
+The state of an exported model is the whole state `q`, `v` and what a rollout remembers from step to
+step (`simulation.rollout.Carry`): which coordinates are independent, and the monitor of singular
+configurations. Of these, what never changes is left out: a model that is closed on its minimal
+coordinates keeps its partition, constraints that are not redundant keep their rows.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mbdnode.exports.start import assembled, chosen_partition, moving
+from mbdnode.integrators import AbstractIntegrator
+from mbdnode.multibody import (
+    AbstractSystem,
+    MotionPath,
+    Partition,
+    Split,
+    complete_position,
+    gamma,
+    position_residual,
+    tangent_at,
+    velocity_residual,
+)
+from mbdnode.simulation.monitor import Monitor
+from mbdnode.simulation.rollout import NEEDS_PASSAGE, Carry, rollout_step, start_rollout
+from mbdnode.status import Outcome
+from mbdnode.trajectory import State
+
+ENTRIES = ("init", "project", "rates", "rates_derivative", "step", "outputs", "linearize")
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A model as it is exported.
+
+    **Arguments:**
+
+    - `system`: what moves.
+    - `integrator`: of the step.
+    - `partition`: where the model is assembled; its sizes hold everywhere.
+    - `potential`: the model that knows the energy; None if there is none.
+    """
+
+    system: AbstractSystem
+    integrator: AbstractIntegrator
+    partition: Partition
+    potential: Any = None
+
+    @property
+    def repartition(self) -> bool:
+        """Whether the independent coordinates change."""
+        return not self.system.closed_on_minimal
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether some velocities depend on others."""
+        return self.partition.velocity.dependent.shape[0] > 0
+
+    @property
+    def has_two_splits(self) -> bool:
+        """Whether positions are split differently than velocities."""
+        return self.partition.position.rows.shape != self.partition.velocity.rows.shape
+
+    def mu(self, p):
+        """The parameters by name."""
+        return {name: p[i] for i, name in enumerate(self.system.parameter_names)}
+
+    def fields(self, carry: Carry, code: Any = None) -> Fields:
+        """What is kept of a rollout between calls."""
+        found: Fields = {"q": carry.state.q, "v": carry.state.v}
+        partition, monitor = carry.partition, carry.monitor
+        if self.is_constrained:
+            found["scale"] = partition.scale
+            if self.repartition:
+                found |= self._split_fields("velocity", partition.velocity)
+                if self.has_two_splits:
+                    found |= self._split_fields("position", partition.position)
+            if partition.may_branch:
+                found["determinant"], found["trend"] = monitor.determinant, monitor.trend
+        found["code"] = carry.code if code is None else code
+        found["coordinate"] = carry.coordinate
+        return found
+
+    def _split_fields(self, which: str, split: Split) -> Fields:
+        found = {f"{which}_dependent": split.dependent, f"{which}_independent": split.independent}
+        if self.partition.redundant:
+            found[f"{which}_rows"] = split.rows
+        return found
+
+    def _split(self, which: str, fields: Fields) -> Split:
+        own: Split = getattr(self.partition, which)
+        name = f"{which}_dependent"
+        if name not in fields:
+            parts = (own.rows, own.dependent, own.independent)
+            return Split(*(jnp.asarray(np.asarray(x)) for x in parts))
+        rows = fields.get(f"{which}_rows", jnp.arange(own.rows.shape[0]))
+        return Split(rows, fields[name], fields[f"{which}_independent"])
+
+    def partition_of(self, fields: Fields) -> Partition:
+        """The partition that a state is in."""
+        velocity = self._split("velocity", fields)
+        position = self._split("position", fields) if self.has_two_splits else velocity
+        q = fields["q"]
+        scale = fields.get("scale", jnp.ones(q.shape, q.dtype))
+        return Partition(position, velocity, scale, self.partition.redundant)
+
+    def carry(self, fields: Fields) -> Carry:
+        """What a rollout would have handed to its next step."""
+        q, v = fields["q"], fields["v"]
+        zero = jnp.zeros((), q.dtype)
+        path = MotionPath(jnp.zeros_like(v), zero, zero)
+        monitor = Monitor(
+            path,
+            fields.get("determinant", zero + 1),
+            fields.get("trend", zero),
+            jnp.array(False),
+            jnp.zeros((), int),
+            jnp.full((), jnp.nan, q.dtype),
+        )
+        state = State(q, v)
+        code = jnp.zeros((), int)
+        return Carry(state, self.partition_of(fields), monitor, code, code, code - 1)
+
+    # The entries
+
+    def init(self, t, q, v, known, p) -> Fields:
+        """A consistent state from what is known."""
+        mu, system, count = self.mu(p), self.system, q.shape[0]
+        q, placed = assembled(system, t, q, known[:count] != 0, mu)
+        v, moves = moving(system, t, q, v, known[count:] != 0, mu)
+        if self.is_constrained:
+            partition = chosen_partition(system, self.partition, t, q, mu)
+        else:
+            partition = self.partition_of({"q": q})
+        carry = start_rollout(system, t, State(q, v), partition, mu, self.repartition, True)
+        code = jnp.where(placed & moves, carry.code, Outcome.START_UNSOLVED.value)
+        return self.fields(carry, code)
+
+    def project(self, fields: Fields, t, p) -> Fields:
+        """A state that somebody else has moved, back on the constraints."""
+        state, partition = State(fields["q"], fields["v"]), self.partition_of(fields)
+        given = (t, state, partition, self.mu(p), self.repartition, True)
+        return self.fields(start_rollout(self.system, *given))
+
+    def step(self, fields: Fields, t, dt, u, p) -> Fields:
+        """The state a step later."""
+        given = (t, dt, lambda _: u, self.mu(p), self.repartition, True)
+        after, doubtful = rollout_step(self.system, self.integrator, self.carry(fields), *given)
+        good = after.code == Outcome.COMPLETED.value
+        return self.fields(after, jnp.where(good & doubtful, NEEDS_PASSAGE, after.code))
+
+    def rates(self, fields: Fields, t, u, p):
+        """The rates of the whole state."""
+        q, v = fields["q"], fields["v"]
+        return self._rates(self.partition_of(fields), t, q, v, u, self.mu(p))
+
+    def _rates(self, partition: Partition, t, q, v, u, mu):
+        system = self.system
+        tangent = tangent_at(system, partition.velocity, t, q, mu)
+        if system.closed_on_minimal:
+            z = partition.position.take_independent(q)
+            s = partition.velocity.take_independent(v)
+            moved, a = system.minimal_rates(t, z, s, u, mu)
+            v = tangent.velocity(moved)
+        else:
+            a = system.independent_acceleration(t, q, v, u, mu, tangent)
+        return v, tangent.acceleration(a, gamma(system, t, q, v, mu))
+
+    def rates_derivative(self, fields: Fields, t, u, p, q_seed, v_seed, u_seed):
+        """The derivative of the rates along a direction."""
+        partition, mu = self.partition_of(fields), self.mu(p)
+        rates = lambda q, v, w: self._rates(partition, t, q, v, w, mu)  # noqa: E731
+        at, along = (fields["q"], fields["v"], u), (q_seed, v_seed, u_seed)
+        return jax.jvp(rates, at, along)[1]
+
+    def outputs(self, fields: Fields, t, u, p):
+        """Energy, if there is one, and how well the constraints are kept."""
+        q, v, mu = fields["q"], fields["v"], self.mu(p)
+        largest = lambda x: jnp.max(jnp.abs(x), initial=0.0)  # noqa: E731
+        found = [
+            largest(position_residual(self.system, t, q, mu)),
+            largest(velocity_residual(self.system, t, q, v, mu)),
+        ]
+        if self.potential is not None:
+            kinetic = 0.5 * v @ self.potential.mass(q, mu) @ v
+            found.insert(0, kinetic + self.potential.potential_energy(q, mu))
+        return jnp.stack(found)
+
+    def linearize(self, fields: Fields, t, u, p):
+        """`A` and `B` of the minimal state, about a state."""
+        partition, mu, near = self.partition_of(fields), self.mu(p), fields["q"]
+        position, velocity = partition.position, partition.velocity
+        count = position.independent.shape[0]
+
+        def rate(x, w):
+            z, s = x[:count], x[count:]
+            if self.system.closed_on_minimal:
+                return jnp.concatenate(self.system.minimal_rates(t, z, s, w, mu))
+            q, _ = complete_position(self.system, position, t, z, near, partition.scale, mu)
+            tangent = tangent_at(self.system, velocity, t, q, mu)
+            v = tangent.velocity(s)
+            a = self.system.independent_acceleration(t, q, v, w, mu, tangent)
+            return jnp.concatenate([position.take_independent(v), a])
+
+        here = [position.take_independent(near), velocity.take_independent(fields["v"])]
+        return jax.jacfwd(rate, argnums=(0, 1))(jnp.concatenate(here), u)

@@ -1,0 +1,248 @@
+"""The representation between JAX and a language: typed scalars, static arrays, loops.
+
+An `Expr` is a pure scalar: a constant, a loop index, an element of an array, or an operation on
+such. Equal expressions are one object, so what is computed twice is computed once. A `Region` is a
+list of statements: a function's body, a loop's, a branch's. Arrays have a fixed size and are
+written where they are made; only what a loop hands on is written again.
+
+    region   := statement*
+    statement:= store | loop | break if | branch | call | hold
+    expr     := const | index | load array[expr] | op(expr, ...)
+
+Where an expression is computed is decided last, when all of its uses are known (`placement`):
+outside of loops that do not change it, and inside a branch if only that branch needs it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+# What a scalar may be. "index" is the type of subscripts and counters.
+FLOATS = ("f64", "f32")
+INTEGERS = ("i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "index")
+_NUMPY = {
+    "f64": "float64",
+    "f32": "float32",
+    "i64": "int64",
+    "i32": "int32",
+    "i16": "int16",
+    "i8": "int8",
+    "u64": "uint64",
+    "u32": "uint32",
+    "u16": "uint16",
+    "u8": "uint8",
+    "bool": "bool",
+    "index": "int64",
+}
+_NAMES = {name: short for short, name in _NUMPY.items() if short != "index"}
+
+
+def dtype_of(numpy_dtype: Any) -> str | None:
+    """The short name of a NumPy type; None for one that has none here."""
+    return _NAMES.get(np.dtype(numpy_dtype).name)
+
+
+def numpy_type(dtype: str) -> np.dtype:
+    """The NumPy type of a short name."""
+    return np.dtype(_NUMPY[dtype])
+
+
+class Region:
+    """A list of statements, run once, repeatedly or not at all.
+
+    **Arguments:**
+
+    - `kind`: "function", "loop" or "branch".
+    - `parent`: the region that it is in; None for a function.
+    """
+
+    def __init__(self, kind: str, parent: "Region | None" = None):
+        self.kind, self.parent = kind, parent
+        self.depth = 0 if parent is None else parent.depth + 1
+        self.loops = (0 if parent is None else parent.loops) + (kind == "loop")
+        self.statements: list[Any] = []
+
+    def holds(self, other: "Region") -> bool:
+        """Whether `other` is this region or lies within it."""
+        inner: Region | None = other
+        while inner is not None and inner.depth > self.depth:
+            inner = inner.parent
+        return inner is self
+
+
+def deepest(a: Region, b: Region) -> Region:
+    """The inner of two regions, one of which is within the other."""
+    return a if a.depth >= b.depth else b
+
+
+def common(a: Region, b: Region) -> Region:
+    """The innermost region that both are within."""
+    while a is not b:
+        if a.depth >= b.depth:
+            assert a.parent is not None
+            a = a.parent
+        else:
+            assert b.parent is not None
+            b = b.parent
+    return a
+
+
+@dataclass(eq=False)
+class Buffer:
+    """An array, or a variable that is assigned more than once.
+
+    **Arguments:**
+
+    - `name`: in the printed code; made unique there.
+    - `dtype`, `size`: of its elements, and how many.
+    - `kind`: "local" array, "scalar" variable, "argument", "table" of constants.
+    - `region`: where it is declared; None for arguments and tables.
+    - `data`: the values of a table.
+    - `written`: whether it is an argument that the function writes.
+    """
+
+    name: str
+    dtype: str
+    size: int
+    kind: str = "local"
+    region: Region | None = None
+    data: np.ndarray | None = None
+    written: bool = False
+
+
+@dataclass(eq=False)
+class Ref:
+    """A buffer as it is from some statement of a region on.
+
+    What a loop hands on has one `Ref` within the loop and another one after it, so that loads of
+    the two are never taken for the same.
+    """
+
+    buffer: Buffer
+    region: Region
+
+
+class Expr:
+    """A scalar. Make one with `Builder`.
+
+    **Arguments:**
+
+    - `op`: "const", "index", "load", or the name of an operation.
+    - `args`: its operands.
+    - `dtype`: its type.
+    - `data`: the value of a constant, the `Ref` of a load, what else an operation needs.
+    - `region`: the outermost region in which it can be computed.
+    - `number`: in the order of making; operands have smaller ones.
+    """
+
+    __slots__ = ("args", "data", "dtype", "number", "op", "region")
+
+    def __init__(self, op: str, args: tuple, dtype: str, data: Any, region: Region, number: int):
+        self.op, self.args, self.dtype, self.data = op, args, dtype, data
+        self.region, self.number = region, number
+
+    @property
+    def is_const(self) -> bool:
+        """Whether its value is known."""
+        return self.op == "const"
+
+    @property
+    def value(self) -> Any:
+        """Of a constant."""
+        return self.data
+
+
+@dataclass(eq=False)
+class Store:
+    """`buffer[index] = value`."""
+
+    buffer: Buffer
+    index: Expr
+    value: Expr
+
+
+@dataclass(eq=False)
+class Loop:
+    """`count` times, or until a `BreakIf` in it if `count` is None."""
+
+    index: Expr | None
+    count: int | None
+    region: Region
+
+
+@dataclass(eq=False)
+class BreakIf:
+    """Leave the innermost loop."""
+
+    condition: Expr
+
+
+@dataclass(eq=False)
+class Branch:
+    """One of several regions; the first if `index` is 0, the last if it is too large."""
+
+    index: Expr
+    regions: list[Region]
+
+
+@dataclass(eq=False)
+class Call:
+    """A function of the library of the language, or one of the program's own.
+
+    Arguments are expressions, or `(buffer, offset)` for arrays.
+    """
+
+    function: str
+    arguments: list[Any]
+    program: "Function | None" = None
+
+
+@dataclass(eq=False)
+class Hold:
+    """Expressions that are computed here, before what follows changes what they are made of."""
+
+    values: list[Expr]
+
+
+@dataclass(eq=False)
+class Function:
+    """A function of the program.
+
+    **Arguments:**
+
+    - `name`: without the program's prefix.
+    - `arguments`: buffers, in order; of size 1 and kind "scalar" for what is given by value.
+    - `region`: its body.
+    - `comment`: what it is, in a line or two.
+    - `result`: the scalar that it returns; None for nothing.
+    """
+
+    name: str
+    arguments: list[Buffer]
+    region: Region
+    comment: str = ""
+    result: Expr | None = None
+    calls: list["Function"] = field(default_factory=list)
+
+
+def roots_of(statement: Any) -> list[Expr]:
+    """The expressions that a statement itself evaluates, without those of inner regions."""
+    if isinstance(statement, Store):
+        return [statement.index, statement.value]
+    if isinstance(statement, BreakIf):
+        return [statement.condition]
+    if isinstance(statement, Branch):
+        return [statement.index]
+    if isinstance(statement, Hold):
+        return list(statement.values)
+    if isinstance(statement, Call):
+        return [a[1] if isinstance(a, tuple) else a for a in statement.arguments]
+    return []
+
+
+def regions_of(statement: Any) -> list[Region]:
+    """The regions within a statement."""
+    if isinstance(statement, Loop):
+        return [statement.region]
+    return statement.regions if isinstance(statement, Branch) else []

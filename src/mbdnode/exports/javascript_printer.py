@@ -1,0 +1,233 @@
+"""Prints functions as JavaScript.
+
+Numbers of 64 bits are JavaScript's own. Integers are such numbers too, rounded to 32 bits where
+the model computes in 32; those of 64 bits are exact up to 2^53, far above any index. Arrays are
+typed arrays that are made once, outside of the functions.
+"""
+
+import math
+from typing import Any
+
+from mbdnode.errors import UserError
+from mbdnode.exports.ir import FLOATS, Buffer, Expr
+from mbdnode.exports.printing import (
+    AND,
+    EQUAL,
+    OR,
+    PRIMARY,
+    PRODUCT,
+    TERNARY,
+    UNARY,
+    AbstractPrinter,
+)
+
+ARRAYS = {
+    "f64": "Float64Array",
+    "f32": "Float32Array",
+    "i64": "Float64Array",
+    "u64": "Float64Array",
+    "i32": "Int32Array",
+    "u32": "Uint32Array",
+    "i16": "Int16Array",
+    "u16": "Uint16Array",
+    "i8": "Int8Array",
+    "u8": "Uint8Array",
+    "bool": "Uint8Array",
+    "index": "Int32Array",
+}
+_WORDS = """
+sqrt cbrt exp expm1 log log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh
+floor ceil abs sign max min pow
+"""
+_MATH = {name: f"Math.{name}" for name in _WORDS.split()}
+_WIDTH = {"i32": "({}) | 0", "u32": "({}) >>> 0"}
+_NARROW = {"i16": ("<< 16", ">> 16"), "i8": ("<< 24", ">> 24")}
+
+
+class JavaScriptPrinter(AbstractPrinter):
+    """JavaScript, with the functions of `javascript_library.py` and `Math`."""
+
+    def __init__(self):
+        super().__init__()
+        self.helpers: dict[str, None] = {}
+        self.scratch: list[str] = []
+        self._made = 0
+
+    def helper(self, name: str) -> str:
+        """A function of the library, noted as used."""
+        self.helpers.setdefault(name)
+        return name
+
+    def names_in_use(self) -> set[str]:
+        """Names that have a meaning here already."""
+        return {"state", "let", "var", "in", "do", "if"}
+
+    def constant(self, value: Any, dtype: str) -> str:
+        """A literal."""
+        if dtype == "bool":
+            return "true" if value else "false"
+        if dtype in FLOATS:
+            number = float(value)
+            if math.isnan(number):
+                return "NaN"
+            if math.isinf(number):
+                return "Infinity" if number > 0 else "-Infinity"
+            return repr(number)
+        return str(int(value))
+
+    def variable(self, dtype: str, name: str, value: str) -> str:
+        """A constant of a block."""
+        return f"const {name} = {value};"
+
+    def declare(self, buffer: Buffer, name: str) -> str | None:
+        """A variable; arrays are made outside, once."""
+        if buffer.kind == "scalar":
+            return f"let {name} = {'false' if buffer.dtype == 'bool' else '0'};"
+        self._made += 1
+        shared = f"w{self._made}"
+        self._buffers[id(buffer)] = shared
+        self.scratch.append(f"const {shared} = new {ARRAYS[buffer.dtype]}({buffer.size});")
+        return None
+
+    def read(self, buffer: Buffer, name: str, index: str) -> str:
+        """An element, or the variable itself."""
+        return name if buffer.kind == "scalar" else f"{name}[{index}]"
+
+    def loaded(self, text: str, buffer: Buffer) -> tuple[str, int]:
+        """Truth values are stored as bytes."""
+        if buffer.dtype == "bool" and buffer.kind != "scalar":
+            return f"{text} !== 0", EQUAL
+        return text, PRIMARY
+
+    def address(self, buffer: Buffer, name: str, offset: str) -> str:
+        """An array and where it begins."""
+        return f"{name}, {offset}"
+
+    def loop(self, index: str, count: int) -> str:
+        """Counting up from zero."""
+        return f"for (let {index} = 0; {index} < {count}; ++{index}) {{"
+
+    def stored(self, value: Expr, buffer: Buffer) -> str:
+        """The value; a truth value as a number."""
+        if buffer.dtype == "bool" and buffer.kind != "scalar":
+            return f"{self.text(value, OR)} ? 1 : 0"
+        return self.text(value)
+
+    def called(self, call) -> str:
+        """A function of the library; JavaScript needs no types in its name."""
+        name, _, short = call.function.rpartition("_")
+        if short in FLOATS:
+            return self.helper(name if short == "f64" else f"{name}_f32")
+        return self.helper(call.function)
+
+    def operation(self, expr: Expr) -> tuple[str, int]:
+        """Operators and functions of `Math`, or of the library."""
+        op, dtype = expr.op, expr.args[0].dtype
+        if op in ("lt", "le", "gt", "ge"):
+            return self.binary(expr)
+        if op in ("eq", "ne"):
+            sign = "===" if op == "eq" else "!=="
+            left, right = expr.args
+            return f"{self.text(left, EQUAL + 1)} {sign} {self.text(right, EQUAL + 1)}", EQUAL
+        if op == "select":
+            condition, yes, no = expr.args
+            parts = (self.text(condition, OR), self.text(yes, OR), self.text(no, OR))
+            return "{} ? {} : {}".format(*parts), TERNARY
+        if op == "cast":
+            return self._cast(expr)
+        if dtype == "bool":
+            return self._logical(expr)
+        if op == "bits":
+            raise UserError(
+                "The model uses the bits of a number (bitcast_convert_type), which JavaScript does "
+                "not know. Export it to C, or write the model without them."
+            )
+        text, binds = self._number(expr)
+        if expr.dtype == "f32" and op not in ("neg", "abs", "max", "min", "sign", "floor", "ceil"):
+            return f"Math.fround({text})", PRIMARY
+        return text, binds
+
+    def _number(self, expr: Expr) -> tuple[str, int]:
+        op, dtype = expr.op, expr.args[0].dtype
+        plain = dtype in FLOATS or dtype == "index"
+        if op in ("add", "sub", "mul") or (op == "div" and dtype in FLOATS):
+            if op == "mul" and dtype in ("i32", "u32"):
+                text, binds = self._function("Math.imul", expr)
+            else:
+                text, binds = self.binary(expr)
+            return (text, binds) if plain else self._kept(text, binds, dtype)
+        if op == "neg":
+            text, binds = f"-{self.text(expr.args[0], PRIMARY)}", UNARY
+            # Zero has no sign among integers.
+            return (text, binds) if plain else self._kept(f"0 {text[0]} {text[1:]}", UNARY, dtype)
+        if op == "rem" and dtype in FLOATS:
+            left, right = expr.args
+            return f"{self.text(left, PRODUCT)} % {self.text(right, PRODUCT + 1)}", PRODUCT
+        if op == "is_finite":
+            return self._function("Number.isFinite", expr)
+        if op in _MATH:
+            return self._function(_MATH[op], expr)
+        if op in ("and", "or", "xor", "not", "shl", "shr") and dtype == "i64":
+            raise UserError(
+                f"The model computes with the bits of 64-bit integers ({op}), which JavaScript "
+                "does not do on plain numbers. Export it to C, or in precision 'float32'."
+            )
+        if op in ("div", "rem"):
+            return self._function(self.helper(f"integer_{op}"), expr)
+        return self._function(self.helper(op), expr)
+
+    def _kept(self, text: str, binds: int, dtype: str) -> tuple[str, int]:
+        """An integer within its type."""
+        if dtype in _WIDTH:
+            return f"({_WIDTH[dtype].format(text)})", PRIMARY
+        if dtype in _NARROW:
+            up, down = _NARROW[dtype]
+            return f"((({text}) {up}) {down})", PRIMARY
+        if dtype in ("u8", "u16"):
+            return f"(({text}) & {255 if dtype == 'u8' else 65535})", PRIMARY
+        return text, binds
+
+    def _function(self, name: str, expr: Expr) -> tuple[str, int]:
+        return f"{name}({', '.join(self.text(a) for a in expr.args)})", PRIMARY
+
+    def _logical(self, expr: Expr) -> tuple[str, int]:
+        op = expr.op
+        if op == "not":
+            return f"!{self.text(expr.args[0], UNARY)}", UNARY
+        sign, binds = {
+            "and": ("&&", AND),
+            "min": ("&&", AND),
+            "mul": ("&&", AND),
+            "or": ("||", OR),
+            "max": ("||", OR),
+            "add": ("||", OR),
+            "xor": ("!==", EQUAL),
+        }[op]
+        parts = []
+        for each in expr.args:
+            text, own = self._text(each)
+            same = own == binds and binds != EQUAL
+            parts.append(text if same or own > AND else f"({text})")
+        return f" {sign} ".join(parts), binds
+
+    def _cast(self, expr: Expr) -> tuple[str, int]:
+        value, target = expr.args[0], expr.dtype
+        if value.dtype == "bool":
+            return f"{self.text(value, OR)} ? 1 : 0", TERNARY
+        if value.dtype in FLOATS and target not in FLOATS:
+            target = "i32" if target == "index" else target
+            return f"{self.helper('integer_from')}({self.text(value)}, {_range(target)})", PRIMARY
+        if target == "f32" and value.dtype != "f32":
+            return f"Math.fround({self.text(value)})", PRIMARY
+        if target in FLOATS or target in ("index", "i64", "u64"):
+            return self._text(value)
+        return self._kept(self.text(value), TERNARY, target)
+
+
+def _range(dtype: str) -> str:
+    bits = int(dtype[1:])
+    if dtype.startswith("u"):
+        return f"0, {2 ** min(bits, 53) - 1}"
+    # Above 2^53 a number is no longer the integer that it stands for.
+    top = 2 ** min(bits - 1, 53)
+    return f"{-top}, {top - 1}"

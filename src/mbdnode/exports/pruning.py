@@ -1,0 +1,146 @@
+"""Removes statements whose results nobody reads."""
+
+from typing import Any
+
+from mbdnode.exports.ir import (
+    Branch,
+    BreakIf,
+    Buffer,
+    Call,
+    Expr,
+    Function,
+    Hold,
+    Loop,
+    Region,
+    Store,
+    roots_of,
+)
+
+
+def prune(function: Function) -> None:
+    """Keep what the function's results depend on, and nothing else.
+
+    **Arguments:**
+
+    - `function`: changed in place.
+    """
+    live: set[int] = {id(b) for b in function.arguments if b.written}
+    seen: set[Expr] = set()
+
+    def read(root: Expr) -> None:
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if node.op == "load":
+                live.add(id(node.data.buffer))
+            stack.extend(node.args)
+
+    if function.result is not None:
+        read(function.result)
+    before = -1
+    while before != len(live):
+        before = len(live)
+        _mark(function.region, live, read)
+    _sweep(function.region, live)
+
+
+def _mark(region: Region, live: set[int], read: Any) -> bool:
+    """Read what live statements read, the last first; whether there are any."""
+    found = False
+    for statement in reversed(region.statements):
+        if isinstance(statement, (Loop, Branch)):
+            inner = [statement.region] if isinstance(statement, Loop) else statement.regions
+            used = [_mark(each, live, read) for each in inner]
+            alive = any(used)
+            if alive:
+                _mark_breaks(inner, read)
+        else:
+            alive = _writes(statement, live)
+        if alive:
+            found = True
+            for root in roots_of(statement):
+                read(root)
+            if isinstance(statement, Call):
+                live.update(id(a[0]) for a in statement.arguments if isinstance(a, tuple))
+    return found
+
+
+def _mark_breaks(regions: list[Region], read: Any) -> None:
+    for region in regions:
+        for statement in region.statements:
+            if isinstance(statement, BreakIf):
+                read(statement.condition)
+
+
+def _writes(statement: Any, live: set[int]) -> bool:
+    if isinstance(statement, Store):
+        return id(statement.buffer) in live
+    if isinstance(statement, Call):
+        return any(id(a[0]) in live for a in statement.arguments if isinstance(a, tuple))
+    return False
+
+
+def _sweep(region: Region, live: set[int]) -> bool:
+    """Drop dead statements; whether any are left that write."""
+    kept, found = [], False
+    for statement in region.statements:
+        if isinstance(statement, (Loop, Branch)):
+            inner = [statement.region] if isinstance(statement, Loop) else statement.regions
+            alive = any([_sweep(each, live) for each in inner])
+        elif isinstance(statement, (BreakIf, Hold)):
+            kept.append(statement)
+            continue
+        else:
+            alive = _writes(statement, live)
+        if alive:
+            found = True
+            kept.append(statement)
+    region.statements[:] = kept
+    _trim_holds(region, kept)
+    return found
+
+
+def _trim_holds(region: Region, kept: list[Any]) -> None:
+    """A value is held only for a store that follows."""
+    for place, statement in enumerate(kept):
+        if isinstance(statement, Hold):
+            stored = {id(s.value) for s in kept[place + 1 :] if isinstance(s, Store)}
+            statement.values = [v for v in statement.values if id(v) in stored]
+    region.statements[:] = [s for s in kept if not isinstance(s, Hold) or s.values]
+
+
+def tables_of(function: Function) -> list[Buffer]:
+    """The tables that a function reads, in the order of use."""
+    found: dict[int, Buffer] = {}
+    seen: set[Expr] = set()
+
+    def read(root: Expr) -> None:
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if node.op == "load" and node.data.buffer.kind == "table":
+                found.setdefault(id(node.data.buffer), node.data.buffer)
+            stack.extend(reversed(node.args))
+
+    def walk(region: Region) -> None:
+        for statement in region.statements:
+            for root in roots_of(statement):
+                read(root)
+            if isinstance(statement, Call):
+                for each in statement.arguments:
+                    if isinstance(each, tuple) and each[0].kind == "table":
+                        found.setdefault(id(each[0]), each[0])
+            inner = [statement.region] if isinstance(statement, Loop) else []
+            for each in statement.regions if isinstance(statement, Branch) else inner:
+                walk(each)
+
+    walk(function.region)
+    if function.result is not None:
+        read(function.result)
+    return list(found.values())

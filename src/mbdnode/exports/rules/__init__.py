@@ -1,0 +1,19 @@
+"""One rule for each primitive: importing this package registers all of them."""
+
+from mbdnode.exports.rules import (
+    control_flow,
+    elementwise,
+    indexing,
+    linear_algebra,
+    reductions,
+    shapes,
+)
+
+__all__ = [
+    "control_flow",
+    "elementwise",
+    "indexing",
+    "linear_algebra",
+    "reductions",
+    "shapes",
+]

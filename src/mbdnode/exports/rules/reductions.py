@@ -1,0 +1,180 @@
+"""Rules of sums, products, extremes and the like, along axes."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mbdnode.exports.ir import FLOATS, Expr, Ref, dtype_of, numpy_type
+from mbdnode.exports.lowering import MOST_ELEMENTS, MOST_UNROLLED, Lowering, rule
+from mbdnode.exports.values import Elements, Value, View, row_major
+
+_OPERATION = {
+    "reduce_sum": "add",
+    "reduce_prod": "mul",
+    "reduce_max": "max",
+    "reduce_min": "min",
+    "reduce_and": "and",
+    "reduce_or": "or",
+    "reduce_xor": "xor",
+    "unvmap_any": "or",
+    "unvmap_all": "and",
+}
+_CUMULATIVE = {"cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min"}
+
+
+def _start(name: str, dtype: str) -> Any:
+    """The value of no elements."""
+    if name in ("add", "or", "xor"):
+        return 0
+    if name == "mul":
+        return 1
+    if name == "and":
+        return True if dtype == "bool" else -1
+    if dtype == "bool":
+        return name == "min"
+    if dtype in FLOATS:
+        return -np.inf if name == "max" else np.inf
+    limits = np.iinfo(numpy_type(dtype))
+    return limits.min if name == "max" else limits.max
+
+
+@rule(*_OPERATION)
+def _reduce(low: Lowering, eqn: Any, x: Value) -> Value:
+    name = _OPERATION[eqn.primitive.name]
+    axes = eqn.params.get("axes", tuple(range(x.ndim)))
+    return reduced(low, x, axes, lambda a, b: low.make.op(name, a, b), _start(name, x.dtype))
+
+
+def reduced(
+    low: Lowering, x: Value, axes: Sequence[int], combine: Callable[[Expr, Expr], Expr], start: Any
+) -> Value:
+    """Elements along axes, combined one after the other."""
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    shape = [x.shape[axis] for axis in kept]
+    first = low.make.const(start, x.dtype)
+
+    def whole(out: tuple, inner: tuple) -> tuple:
+        index = [0] * x.ndim
+        for axis, i in zip(kept, out, strict=True):
+            index[axis] = i
+        for axis, i in zip(axes, inner, strict=True):
+            index[axis] = i
+        return tuple(index)
+
+    lengths = [x.shape[axis] for axis in axes]
+    if (isinstance(x, Elements) and x.size <= MOST_ELEMENTS) or x.size <= MOST_UNROLLED:
+
+        def element(out: tuple) -> Expr:
+            total = first
+            for inner in np.ndindex(*lengths):
+                total = combine(total, low.element(x, whole(out, inner)))
+            return total
+
+        return low.filled(shape, x.dtype, element)
+    return _by_loops(low, shape, lengths, x, whole, combine, first)
+
+
+def _by_loops(low: Lowering, shape, lengths, x: Value, whole, combine, first: Expr) -> Value:
+    size = int(np.prod(shape, dtype=int))
+    ref = low.new(x.dtype, size)
+    strides = row_major(shape)
+    with low.loops(shape) as out:
+        total = low.new(x.dtype, 1, "total", "scalar")
+        low.store(total, 0, first)
+        with low.loops(lengths) as inner:
+            before = low.make.load(Ref(total.buffer, low.region), 0)
+            low.store(total, 0, combine(before, low.element(x, whole(out, inner))))
+        at = 0
+        for i, stride in zip(out, strides, strict=True):
+            at = low.make.iadd(at, low.make.imul(i, stride))
+        low.store(ref, at, low.make.load(Ref(total.buffer, low.region), 0))
+    return View(ref, shape)
+
+
+@rule(*_CUMULATIVE)
+def _cumulative(low: Lowering, eqn: Any, x: Value) -> Value:
+    name, axis, back = _CUMULATIVE[eqn.primitive.name], eqn.params["axis"], eqn.params["reverse"]
+    make, length = low.make, x.shape[axis]
+    if isinstance(x, Elements) or x.size <= MOST_UNROLLED:
+        array = low.elements(x).array.copy()
+        order = range(length - 2, -1, -1) if back else range(1, length)
+        for i in order:
+            here = [slice(None)] * x.ndim
+            last = list(here)
+            here[axis], last[axis] = i, i + 1 if back else i - 1  # pyright: ignore
+            for index in np.ndindex(*array[tuple(here)].shape):
+                pair: Any = (array[tuple(last)][index], array[tuple(here)][index])
+                total = make.op(name, *pair)
+                _put(array, axis, i, index, total)
+        return Elements(array, x.dtype)
+    ref, strides = low.new(x.dtype, x.size), row_major(x.shape)
+    lanes = [n for a, n in enumerate(x.shape) if a != axis]
+    with low.loops(lanes) as lane:
+        total = low.new(x.dtype, 1, "total", "scalar")
+        low.store(total, 0, make.const(_start(name, x.dtype), x.dtype))
+        with low.loops([length]) as (i,):
+            at = make.iadd(length - 1, make.imul(i, -1)) if back else i
+            index = (*lane[:axis], at, *lane[axis:])
+            before = make.load(Ref(total.buffer, low.region), 0)
+            now = make.op(name, before, low.element(x, index))
+            low.store(total, 0, now)
+            place = 0
+            for k, stride in zip(index, strides, strict=True):
+                place = make.iadd(place, make.imul(k, stride))
+            low.store(ref, place, make.load(Ref(total.buffer, low.region), 0))
+    return View(ref, x.shape)
+
+
+def _put(array: np.ndarray, axis: int, at: int, rest: tuple, value: Expr) -> None:
+    array[(*rest[:axis], at, *rest[axis:])] = value
+
+
+@rule("argmax", "argmin")
+def _arg(low: Lowering, eqn: Any, x: Value) -> Value:
+    """The first of the extremes; what is not a number comes before all others."""
+    (axis,), make = eqn.params["axes"], low.make
+    dtype = dtype_of(eqn.params["index_dtype"])
+    assert dtype is not None
+    better = "gt" if eqn.primitive.name == "argmax" else "lt"
+    shape = [n for a, n in enumerate(x.shape) if a != axis]
+    x = low.settled(x, 8)
+
+    def wins(new: Expr, old: Expr) -> Expr:
+        found = make.op(better, new, old)
+        if x.dtype in FLOATS:
+            odd = make.op("and", make.op("ne", new, new), make.op("eq", old, old))
+            found = make.op("or", found, odd)
+        return found
+
+    if isinstance(x, Elements) or x.size <= MOST_UNROLLED:
+
+        def element(out: tuple) -> Expr:
+            best, at = low.element(x, (*out[:axis], 0, *out[axis:])), make.const(0, dtype)
+            for i in range(1, x.shape[axis]):
+                new = low.element(x, (*out[:axis], i, *out[axis:]))
+                better_here = wins(new, best)
+                best = make.select(better_here, new, best)
+                at = make.select(better_here, make.const(i, dtype), at)
+            return at
+
+        return low.filled(shape, dtype, element)
+    ref = low.new(dtype, int(np.prod(shape, dtype=int)))
+    with low.loops(shape) as out:
+        best, at = low.new(x.dtype, 1, "best", "scalar"), low.new(dtype, 1, "at", "scalar")
+        low.store(best, 0, low.element(x, (*out[:axis], 0, *out[axis:])))
+        low.store(at, 0, make.const(0, dtype))
+        with low.loops([x.shape[axis]]) as (i,):
+            new = low.element(x, (*out[:axis], i, *out[axis:]))
+            now = wins(new, make.load(Ref(best.buffer, low.region), 0))
+            place = make.select(
+                now, make.cast(make.index(i), dtype), make.load(Ref(at.buffer, low.region), 0)
+            )
+            low.store(at, 0, place)
+            kept = make.select(now, new, make.load(Ref(best.buffer, low.region), 0))
+            low.store(best, 0, kept)
+        place = 0
+        for k, stride in zip(out, row_major(shape), strict=True):
+            place = make.iadd(place, make.imul(k, stride))
+        low.store(ref, place, make.load(Ref(at.buffer, low.region), 0))
+    return View(ref, shape)
