@@ -124,6 +124,34 @@ def test_ctrl_c_while_networks_are_compared_trains_nothing(run, candidates):
     assert bits(found.model) == bits(candidates[0])
 
 
+@pytest.mark.slow
+def test_candidate_that_was_done_is_not_trained_again(run, candidates, tmp_path):
+    """Killed while the second one is trained: the first one's errors are there."""
+    keep = Checkpoint(tmp_path / "c.safetensors", resume=True)
+    each = CONFIG.epochs + min(CONFIG.refinement, 20)
+
+    class Killed(Exception):
+        pass
+
+    def kill(row, total):
+        if row["epoch"] > each:
+            raise Killed
+
+    whole = fit(candidates, run, CONFIG)
+    with pytest.raises(Killed):
+        fit(candidates, run, CONFIG, checkpoint=keep, report=kill)
+    assert [path.name for path in tmp_path.iterdir()] == ["c-candidate-0.safetensors"]
+    seen = []
+    again = fit(candidates, run, CONFIG, checkpoint=keep, report=lambda row, n: seen.append(row))
+    assert bits(again.model) == bits(whole.model)
+    assert len(seen) < 3 * each
+    # Those of other data are not taken for these.
+    (tmp_path / "c.safetensors").unlink()
+    other = dataclasses.replace(run, q=run.q.at[3].add(0.5))
+    with pytest.raises(ValueError, match="belongs to another run: data differ"):
+        fit(candidates, other, CONFIG, checkpoint=keep)
+
+
 def test_choice_without_a_validation_split_is_refused(run, candidates):
     with pytest.raises(ValueError, match=r"2 models, but validation is 0"):
         fit(candidates, run, dataclasses.replace(CONFIG, validation=0.0))

@@ -94,10 +94,18 @@ def fit(
             show_default=False,
         ),
     ] = "",
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with the fit that was interrupted or killed in --out: the same command, "
+            "the same logs.",
+        ),
+    ] = False,
 ) -> None:
     """Fit a model to logs, score it on held-out runs, and write a report.
 
-    All options are checked before training, and nothing is written before it has ended.
+    All options are checked before training. What is done is kept in the folder until all is.
     """
     command = typed_command(fit, locals())
     check_folder(out, "fit")
@@ -115,6 +123,7 @@ def fit(
         from mbdnode.workflow.config import FitConfig
         from mbdnode.workflow.fit import fit_and_score, read_and_check
         from mbdnode.workflow.folder import PAGE, write_folder
+        from mbdnode.workflow.unfinished import check_resume, how_to_resume, keeping
 
     config = FitConfig(
         logs=tuple(logs),
@@ -129,6 +138,8 @@ def fit(
         structure=structure,
         unknown=sought,
     )
+    if resume:
+        check_resume(out, config)
     from mbdnode.data.logs.roles import hints_as_options
 
     with leaving_at_once(), hints_as_options(), counting("reading", "row") as counted:
@@ -138,8 +149,10 @@ def fit(
 
     # Without epochs there is nothing to keep; with them, what was learned until Ctrl-C is.
     grace_s = None if isinstance(prepared.training, TrainingConfig) else 0.0
-    with leaving_at_once(grace_s), training_progress(prepared.epochs) as report:
-        fitted = fit_and_score(prepared, report=report)
+    with keeping(out, prepared, resume=resume) as kept:
+        farewell = how_to_resume(out)
+        with leaving_at_once(grace_s, farewell), training_progress(prepared.epochs) as report:
+            fitted = fit_and_score(prepared, report=report, kept=kept)
     write_folder(out, fitted, command)
     for line in _found(fitted):
         typer.echo(line)

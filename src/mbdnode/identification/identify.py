@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from mbdnode.data import AbstractStream
 from mbdnode.errors import UserError
 from mbdnode.formatting import percent
+from mbdnode.identification.kept import NOTHING_KEPT, Kept
 from mbdnode.identification.parameters import identify_parameters
 from mbdnode.identification.search import Choice, SegmentError, Tell, choose_law
 from mbdnode.integrators import get_integrator
@@ -114,6 +115,7 @@ def identify(
     interpolation: Interpolation | None = None,
     seed: int = 0,
     report: Report | None = None,
+    kept: Kept = NOTHING_KEPT,
 ) -> Any:
     """Find the law of a system's accelerations, or the values of its unknown parameters.
 
@@ -139,6 +141,7 @@ def identify(
         with a row like that of an epoch, which has their number as its "epoch", the smallest error
         so far as its "loss" and "candidate" or "chunk" as its "stage"; and how many there are at
         most.
+    - `kept`: what the same call finished before it was killed, and what it finishes now.
 
     **Returns:**
 
@@ -158,6 +161,7 @@ def identify(
             sensors=sensors,
             interpolation=interpolation,
             report=report,
+            kept=kept,
         )
     if sensors is not None:
         raise UserError("sensors are for unknown parameters; name them in unknown=[...].")
@@ -188,6 +192,7 @@ def identify(
             more=_more(stream),
             chunks=1 if stream is None else stream.count or 1,
             tell=None if report is None else _teller(report),
+            kept=kept,
         )
     return _identified(choice, compilation.seconds)
 
@@ -215,6 +220,7 @@ def learn(
     seed: int = 0,
     report: Report | None = None,
     checkpoint: Checkpoint | None = None,
+    kept: Kept = NOTHING_KEPT,
 ) -> Fit | Identified:
     """`fit` or `identify`, as the configuration says; for programs that offer both.
 
@@ -223,14 +229,15 @@ def learn(
     - `subject`: the untrained network of a `TrainingConfig`, or several, the system of an
         `IdentificationConfig`.
     - `data`, `config`, `seed`, `report`: as for either.
-    - `checkpoint`: where training keeps its state; a law is found too soon to need one.
+    - `checkpoint`, `kept`: where training keeps its state, and the search for a law what it has
+        finished.
 
     **Returns:**
 
     A `Fit` or an `Identified`.
     """
     if isinstance(config, IdentificationConfig):
-        return identify(subject, data, config, seed=seed, report=report)
+        return identify(subject, data, config, seed=seed, report=report, kept=kept)
     return fit(subject, data, config, seed=seed, report=report, checkpoint=checkpoint)
 
 

@@ -85,10 +85,12 @@ def mechanisms(
     """
     doubtful = []
     known: dict[Any, HomogeneousEquations] = {}
-    for form in _forms(problem, rows):
+    for number, form in enumerate(_forms(problem, rows)):
         if joint_laws is not None and form.blank.settings.joint_laws != joint_laws:
             continue
-        for left, start, support in _proposals(problem, form, rows, known):
+        propose = lambda f=form: _proposals(problem, f, rows, known)  # noqa: E731
+        for left, width, support in problem.kept.value(f"proposals of form {number}", propose):
+            start, support = _with_widths(form.blank, rows, width), np.array(support, int)
             candidate = Candidate(
                 "lagrangian",
                 f"mechanism of {len(support)} terms",
@@ -191,8 +193,8 @@ def _columns_of(blank: LearnedMechanism, degrees: tuple[int, int, bool]) -> np.n
 
 def _proposals(
     problem: Problem, form: Form, rows: Rows, known: dict[Any, HomogeneousEquations]
-) -> list[tuple[float, LearnedMechanism, np.ndarray]]:
-    """The most promising supports of one form, over all widths of friction, and what they leave.
+) -> list[tuple[float, float, list[int]]]:
+    """The most promising supports of one form, with widths of friction, and what they leave.
 
     `known` keeps the equations of richer forms, of which this one may be a part.
     """
@@ -215,16 +217,16 @@ def _proposals(
         )
         for support in supports:
             left = find_law(equations, support)[1]
-            found.append((left, start, support, equations))
+            found.append((left, width, support, start, equations))
     found.sort(key=lambda proposal: proposal[0] * worth ** proposal[2].size)
     seen, kept = set(), []
-    for left, start, support, equations in found:
+    for left, width, support, start, equations in found:
         if tuple(support) in seen or len(kept) == _MOST:
             continue
         seen.add(tuple(support))
         if _is_law(problem, _law(start, equations, support), rows):
-            kept.append((left, start, support))
-    return sorted(kept, key=lambda proposal: proposal[2].size)
+            kept.append((float(left), float(width), support.tolist()))
+    return sorted(kept, key=lambda proposal: len(proposal[2]))
 
 
 def _with_widths(model: LearnedMechanism, rows: Rows, width: float) -> LearnedMechanism:

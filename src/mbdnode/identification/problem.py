@@ -1,11 +1,12 @@
 """What all candidates of one fit share, and what a candidate is."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from mbdnode.identification.kept import NOTHING_KEPT, Kept
 from mbdnode.identification.regression import Chunks
 from mbdnode.models import AbstractRateModel
 from mbdnode.models.library import Forces, Known
@@ -33,6 +34,7 @@ class Problem:
     - `interpolation`: of the inputs between samples.
     - `segments`: the shapes of the segments of shooting, as `segment_shapes` has them.
     - `by_steps`: whether the motion is smooth over single steps alone, as under inputs that change.
+    - `kept`: what was finished before, and what is finished now.
     """
 
     system: Any
@@ -49,6 +51,7 @@ class Problem:
     interpolation: Interpolation = "constant"
     segments: tuple[tuple[int, int], ...] = ()
     by_steps: bool = False
+    kept: Kept = field(default=NOTHING_KEPT, compare=False, repr=False)
 
     @property
     def measured(self) -> np.ndarray:

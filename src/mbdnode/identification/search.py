@@ -19,6 +19,7 @@ import numpy as np
 
 from mbdnode.errors import UserError
 from mbdnode.identification.candidates import families, most_candidates
+from mbdnode.identification.kept import NOTHING_KEPT, Kept
 from mbdnode.identification.mechanical_laws import unexplained
 from mbdnode.identification.problem import Candidate, Problem
 from mbdnode.identification.residuals import residual_hint
@@ -157,6 +158,7 @@ def choose_law(
     more: Callable[[], Iterator[Dataset]] | None = None,
     chunks: int = 1,
     tell: Tell | None = None,
+    kept: Kept = NOTHING_KEPT,
 ) -> Choice:
     """Choose the law of a system's accelerations on a validation split, and fit it to all data.
 
@@ -175,6 +177,7 @@ def choose_law(
         `data` alone; what is linear in its unknowns is then fitted to all.
     - `chunks`: how many chunks there are, the first included.
     - `tell`: called for every candidate and every chunk.
+    - `kept`: what this search finished before it was killed, and what it finishes now.
 
     **Returns:**
 
@@ -198,6 +201,7 @@ def choose_law(
         None,
         tuple(int(i) for i in np.flatnonzero(~measured)),
         by_steps=by_steps(plain),
+        kept=kept,
     )
     given, rows = _with_inputs(given, minimal, data, plain, interpolation)
     noise, how = given.noise, given.interpolation
@@ -225,14 +229,19 @@ def choose_law(
     for family in families(problem, early):
         begun, found = len(attempts), False
         for candidate in family:
-            model = candidate.fit(early)
-            error = np.inf if model is None else validation_error(problem, model, split)
+            place = len(attempts)
+            model = kept.model(f"candidate-{place}", lambda c=candidate: c.fit(early), system)
+            error = np.inf
+            if model is not None:
+                measure = lambda m=model: validation_error(problem, m, split)  # noqa: E731
+                error = kept.value(f"error of {place}", measure)
             attempts.append(Attempt(candidate, error, model))
             say("candidate", len(attempts), most_candidates(problem))
             near = enough <= error < _INTEGRATORS_OWN
             if near and problem.integrator.order >= 4 and not noise.matters:
                 # Data of another integrator cannot be met more closely than this one is exact.
-                enough = max(enough, _OWN_SHARE * integrator_error(problem, model, split))
+                own = lambda m=model: integrator_error(problem, m, split)  # noqa: E731
+                enough = max(enough, _OWN_SHARE * kept.value(f"steps of {place}", own))
             found = error < enough
             # The next family may still have what this one lacks.
             if found or (noise.matters and contest.stalled(problem, begun)):
@@ -249,15 +258,19 @@ def choose_law(
             break
     chosen = contest.choose(problem, enough, _NEARLY_IN_NOISE if noise.matters else _NEARLY)
     segments = contest.segments(problem, chosen, floor)
-    model = chosen.candidate.fit(rows)
-    if model is not None and chosen.refined and chosen.candidate.refine is not None:
-        model = chosen.candidate.refine(model, rows)
+    model = kept.model("fitted-to-all", lambda: chosen.candidate.fit(rows), system)
+    refine = chosen.candidate.refine
+    if model is not None and chosen.refined and refine is not None:
+        last = model
+        model = kept.model("refined-on-all", lambda: refine(last, rows), system)
     if model is None:
         model = chosen.model  # All of the data defeats what a part of it supports.
     if isinstance(model, LearnedMechanism):
         model = model.without_zeros()
     found = Choice(model, tuple(attempts), chosen, segments, noise, floor, "", 0.0)
-    hint = "" if found.explained or split.steps is not None else residual_hint(problem, model, rows)
+    hint = ""
+    if not (found.explained or split.steps is not None):
+        hint = kept.value("hint", lambda: residual_hint(problem, model, rows))
     return replace(found, hint=hint, seconds=time.perf_counter() - start)
 
 
@@ -278,8 +291,9 @@ class Contest:
         if level == 0 or attempt.model is None:
             return attempt.error
         if (place, level) not in self._errors:
-            found = validation_error(problem, attempt.model, self.split, level)
-            self._errors[place, level] = found
+            name = f"error of {'refined ' * attempt.refined}{place} at level {level}"
+            measure = lambda: validation_error(problem, attempt.model, self.split, level)  # noqa: E731
+            self._errors[place, level] = problem.kept.value(name, measure)
         return self._errors[place, level]
 
     def level(self, problem: Problem) -> int:
@@ -311,15 +325,17 @@ class Contest:
 
     def refine(self, problem: Problem, attempt: Attempt, rows: Rows) -> None:
         """Put the refined model in the place of an attempt, if it predicts better."""
-        assert attempt.candidate.refine is not None
+        refine, kept = attempt.candidate.refine, problem.kept
+        assert refine is not None
         place, level = self.attempts.index(attempt), self.level(problem)
-        model = attempt.candidate.refine(attempt.model, rows)
+        model = kept.model(f"refined-{place}", lambda: refine(attempt.model, rows), problem.system)
         if model is None:
             return
         before = self._error(problem, place, level)
-        if not validation_error(problem, model, self.split, level) < before:
+        measure = lambda at: lambda: validation_error(problem, model, self.split, at)  # noqa: E731
+        if not kept.value(f"error of refined {place} at level {level}", measure(level)) < before:
             return
-        error = validation_error(problem, model, self.split)
+        error = kept.value(f"error of refined {place} at level 0", measure(0))
         self.attempts[place] = Attempt(attempt.candidate, error, model, True)
         for key in [key for key in self._errors if key[0] == place]:
             del self._errors[key]
@@ -367,11 +383,11 @@ def _with_inputs(
     }
     if problem.known == "nothing":
         clean = replace(problem, noise=replace(problem.noise, relative=0.0))
-        left = {one: unexplained(clean, rows) for one, rows in tables.items()}
+        left = {one: _unexplained(clean, one, rows) for one, rows in tables.items()}
         if problem.noise.matters and min(left.values()) < _EXPLAINED_STEPS:
             problem = clean
         if problem.noise.matters:
-            left = {one: unexplained(problem, rows) for one, rows in tables.items()}
+            left = {one: _unexplained(problem, one, rows) for one, rows in tables.items()}
         chosen = min(left, key=lambda one: left[one])
         # Held inputs are the usual ones: others must explain more.
         if "constant" in left and left["constant"] < _SAME * left[chosen]:
@@ -379,6 +395,11 @@ def _with_inputs(
     else:
         chosen = how or "constant"
     return replace(problem, interpolation=chosen), tables[chosen]
+
+
+def _unexplained(problem: Problem, how: str, rows: Rows) -> float:
+    name = f"unexplained by {how} inputs{' in noise' * problem.noise.matters}"
+    return problem.kept.value(name, lambda: unexplained(problem, rows))
 
 
 def _split(

@@ -37,7 +37,7 @@ from mbdnode.trajectory import Trajectory
 CHECKPOINT, ERROR = "checkpoint.safetensors", "error.txt"
 KIND = "run"
 # What a run's folder holds before it holds a result.
-FIRST_FILES = (CONFIG, CHECKPOINT, ERROR)
+FIRST_FILES = (CONFIG, CHECKPOINT, "checkpoint-candidate-*.safetensors", ERROR)
 
 
 def open_run_folder(path: Path, config: RunConfig, *, resume: bool) -> Path:

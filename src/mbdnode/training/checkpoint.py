@@ -11,6 +11,7 @@ the first one is only noted, and training stops when the running epoch is done; 
 a user who cannot wait, interrupts at once.
 """
 
+import hashlib
 import os
 import signal
 import threading
@@ -19,6 +20,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
 
 from mbdnode.errors import UserError
 from mbdnode.models.files import filled, named_arrays, read_arrays, write_arrays
@@ -39,6 +44,28 @@ class Checkpoint:
     path: Path
     interval_s: float = 10.0
     resume: bool = False
+
+    def of_candidate(self, number: int) -> Path:
+        """Where the errors of one of several networks are kept, while they are compared."""
+        return self.path.with_name(f"{self.path.stem}-candidate-{number}{self.path.suffix}")
+
+
+def digest(tree: Any) -> str:
+    """What tells the numbers of one tree from those of another.
+
+    **Arguments:**
+
+    - `tree`: arrays and numbers, in any nesting.
+
+    **Returns:**
+
+    A hexadecimal number.
+    """
+    found = hashlib.sha256()
+    for leaf in jax.tree.leaves(tree):
+        if eqx.is_array_like(leaf):
+            found.update(np.asarray(leaf).tobytes())
+    return found.hexdigest()
 
 
 def write_checkpoint(
@@ -65,6 +92,11 @@ def read_checkpoint(
     The progress and the history. Raises `UserError` for a file of another run.
     """
     arrays, header = read_arrays(path)
+    _check_identity(path, header, identity)
+    return filled(blank, arrays, path), header["history"]
+
+
+def _check_identity(path: str | os.PathLike, header: dict[str, Any], identity: Any) -> None:
     if header.get("kind") != "checkpoint" or header.get("version") != 1:
         raise UserError(f"{path} is not a checkpoint that this program can read.")
     if header["identity"] != identity:
@@ -73,7 +105,6 @@ def read_checkpoint(
             f"{path} belongs to another run: {', '.join(different)} differ. Start anew in another "
             "folder, or resume with the settings of that run."
         )
-    return filled(blank, arrays, path), header["history"]
 
 
 def read_identity(path: str | os.PathLike) -> Any:
@@ -88,6 +119,35 @@ def read_identity(path: str | os.PathLike) -> Any:
     The identity that was given to `write_checkpoint`.
     """
     return read_arrays(path)[1].get("identity", {})
+
+
+def read_errors(checkpoint: Checkpoint | None, number: int, identity: Any) -> np.ndarray | None:
+    """The validation errors of one of several networks, as `write_errors` left them.
+
+    **Arguments:**
+
+    - `checkpoint`: of the training; None for none.
+    - `number`: of the network.
+    - `identity`: of its training.
+
+    **Returns:**
+
+    The errors; None where there are none. Raises `UserError` for those of another run.
+    """
+    if checkpoint is None or not checkpoint.resume:
+        return None
+    path = checkpoint.of_candidate(number)
+    if not path.is_file():
+        return None
+    arrays, header = read_arrays(path)
+    _check_identity(path, header, identity)
+    return arrays["errors"]
+
+
+def write_errors(checkpoint: Checkpoint, number: int, errors: np.ndarray, identity: Any) -> None:
+    """Keep what a network reached on the validation split; `identity` is that of its training."""
+    header = {"version": 1, "kind": "checkpoint", "identity": identity}
+    write_arrays(checkpoint.of_candidate(number), {"errors": errors}, header)
 
 
 class Interrupt:

@@ -1,6 +1,5 @@
 """`fit`: train a network on data, and say how it went."""
 
-import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from mbdnode.recipes import TrainingConfig, training_config
 from mbdnode.training.checkpoint import (
     Checkpoint,
     Interrupt,
+    digest,
     noted_interrupts,
     read_checkpoint,
     read_identity,
@@ -117,7 +117,7 @@ def fit(
     if config.validation:
         choice = None if checkpoint is None else _noted_choice(checkpoint)
         chosen = _Comparison(config, len(candidates), report)
-        choice = choice or choose(candidates, smooth(first), config, seed, chosen)
+        choice = choice or choose(candidates, smooth(first), config, seed, chosen, checkpoint)
         if choice is None:
             return Fit(candidates[0], [], _NOT_CHOSEN, "interrupted", 0, 0.0, 0.0)
         shifted = chosen.rest
@@ -336,13 +336,6 @@ def _identity(
     model: AbstractModel, objective: AbstractObjective, config: TrainingConfig, seed: int
 ) -> Any:
     """What two runs must share for one to go on from the other's checkpoint."""
-
-    def digest(tree) -> str:
-        parts = [
-            np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(eqx.filter(tree, eqx.is_array))
-        ]
-        return hashlib.sha256(b"".join(parts)).hexdigest()
-
     return {
         "model": to_dict(model.config),
         "training": to_dict(config),

@@ -19,10 +19,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbdnode.config import to_dict
 from mbdnode.errors import UserError
 from mbdnode.formatting import percent
 from mbdnode.recipes import TrainingConfig
-from mbdnode.training.checkpoint import noted_interrupts
+from mbdnode.training.checkpoint import (
+    Checkpoint,
+    digest,
+    noted_interrupts,
+    read_errors,
+    write_errors,
+)
 from mbdnode.training.data import cast
 from mbdnode.training.engine import Task, batches, begin, counted_compilation, rates, run_epoch
 from mbdnode.training.losses import Units, Windows, cut, window_errors
@@ -102,6 +109,7 @@ def choose(
     config: TrainingConfig,
     seed: int,
     report: Callable[[dict[str, Any], int], None],
+    checkpoint: Checkpoint | None = None,
 ) -> Choice | None:
     """Train every candidate on a part of the data, and compare them on the rest.
 
@@ -112,6 +120,7 @@ def choose(
     - `config`: of the training.
     - `seed`: of the order of the windows.
     - `report`: called as by `fit`, with the rows of every candidate.
+    - `checkpoint`: of the training; the errors of every candidate are kept beside it.
 
     **Returns:**
 
@@ -121,12 +130,17 @@ def choose(
     found = []
     start = time.perf_counter()
     with counted_compilation() as compilation, noted_interrupts() as interrupt:
-        for model in models:
+        for number, model in enumerate(models):
             count = len(cut(model, data, config.window))
             part = (training, held, count)
-            errors = _errors_of(model, part, config, seed, report, interrupt)
+            identity = _identity(model, part, config, seed)
+            errors = read_errors(checkpoint, number, identity)
             if errors is None:
-                return None
+                errors = _errors_of(model, part, config, seed, report, interrupt)
+                if errors is None:
+                    return None
+                if checkpoint is not None:
+                    write_errors(checkpoint, number, errors, identity)
             found.append(errors)
     best = int(np.argmin([np.min(errors) for errors in found]))
     errors = found[best]
@@ -138,6 +152,18 @@ def choose(
         seconds=time.perf_counter() - start - compilation.seconds,
         compile_seconds=compilation.seconds,
     )
+
+
+def _identity(model: Any, part: Any, config: TrainingConfig, seed: int) -> dict[str, Any]:
+    """What decides the errors of a candidate."""
+    training, held, count = part
+    return {
+        "model": to_dict(model.config),
+        "training": to_dict(config),
+        "seed": seed,
+        "first weights": digest(model),
+        "data": digest((training.trajectories, training.parameters, held.trajectories, count)),
+    }
 
 
 def _errors_of(model, part, config: TrainingConfig, seed, report, interrupt) -> np.ndarray | None:

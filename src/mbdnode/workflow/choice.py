@@ -15,6 +15,7 @@ import numpy as np
 
 from mbdnode.formatting import percent
 from mbdnode.identification import Identified, learn
+from mbdnode.identification.kept import NOTHING_KEPT, Kept
 from mbdnode.identification.parameters import IdentifiedParameters, identify_parameters
 from mbdnode.recipes import training_config
 from mbdnode.training import Fit, fit
@@ -101,6 +102,7 @@ def choose_model(
     unknown: dict[str, Any],
     varied: tuple[str, ...],
     report: Callable | None,
+    kept: Kept = NOTHING_KEPT,
 ) -> Choice:
     """Try models from simple to rich, and fit the one that the data asks for.
 
@@ -112,12 +114,13 @@ def choose_model(
     - `unknown`: of the mechanism's parameters; empty for none.
     - `varied`: the parameters that differ between the runs.
     - `report`: as for `fit` and `identify`.
+    - `kept`: what the same choice finished before it was killed, and what it finishes now.
 
     **Returns:**
 
     A `Choice`.
     """
-    ladder = _Ladder(config, system, data, unknown, varied, report)
+    ladder = _Ladder(config, system, data, unknown, varied, report, kept)
     if not are_long(data):
         name = PARAMETERS if unknown else LAW_ALONE
         found = ladder.all_parameters() if unknown else ladder.law()
@@ -142,9 +145,11 @@ def _known(error: float | None) -> float:
 class _Ladder:
     """The steps, which share the split and the law."""
 
-    def __init__(self, config: FitConfig, system, data: Dataset, unknown, varied, report):
+    def __init__(
+        self, config: FitConfig, system, data: Dataset, unknown, varied, report, kept=NOTHING_KEPT
+    ):
         self.config, self.system, self.data, self.unknown = config, system, data, unknown
-        self.varied, self.report = varied, report
+        self.varied, self.report, self.kept = varied, report, kept
         self.steps = [self.try_law, self.try_hybrid, self.try_network]
         self._law: Identified | None = None
 
@@ -155,20 +160,24 @@ class _Ladder:
         told = self.data.recorded
         return replace(early, recorded=told), replace(late, recorded=told)
 
-    def _error(self, model: Any, integrator: str) -> tuple[float, float]:
-        return validation_error(model, *self.parts, self.data.recorded, integrator)
+    def _error(self, name: str, model: Any, integrator: str) -> tuple[float, float]:
+        measure = lambda: validation_error(  # noqa: E731
+            model, *self.parts, self.data.recorded, integrator
+        )
+        error, noise = self.kept.value(f"validation error of {name}", measure)
+        return error, noise
 
     def all_parameters(self) -> IdentifiedParameters:
         """Of all of the training data."""
-        return identify_parameters(self.system, self.data, self.unknown, report=self.report)
+        options = {"report": self.report, "kept": self.kept.inside("parameters")}
+        return identify_parameters(self.system, self.data, self.unknown, **options)
 
     def try_parameters(self) -> _Candidate:
         """Those of the mechanism."""
         room = max(len(run) for run in self.data.trajectories)
-        found = identify_parameters(
-            self.system, self.parts[0], self.unknown, report=self.report, room=room
-        )
-        error, noise = self._error(found.model, found.integrator)
+        options = {"report": self.report, "kept": self.kept.inside("early-parameters")}
+        found = identify_parameters(self.system, self.parts[0], self.unknown, room=room, **options)
+        error, noise = self._error(PARAMETERS, found.model, found.integrator)
         tried = TriedModel(PARAMETERS, error, error < max(_EXPLAINED, _NEAR * noise))
         return _Candidate(tried, self.all_parameters)
 
@@ -177,6 +186,7 @@ class _Ladder:
         if self._law is None:
             subject, training = make_model(self.config, self.system, self.varied)
             options = {"seed": self.config.seed, "report": self.report}
+            options["kept"] = self.kept.inside("law")
             found = learn(subject, self.data, training, **options)
             assert isinstance(found, Identified)
             self._law = found
@@ -187,13 +197,14 @@ class _Ladder:
         found = self.law()
         error, explained = found.diagnostics["validation_nrmse"], found.diagnostics["explained"]
         if not explained:
-            error = self._error(found.before_validation, self.config.integrator)[0]
+            error = self._error(LAW_ALONE, found.before_validation, self.config.integrator)[0]
         return _Candidate(TriedModel(LAW_ALONE, float(error), explained), lambda: found)
 
     def try_hybrid(self) -> _Candidate:
         """A network beside the law."""
         training = replace(training_config(_NETWORK), integrator=self.config.integrator)
         options = {"parameters": self.varied, "seed": self.config.seed, "report": self.report}
+        options["kept"] = self.kept.inside("hybrid")
         trial = try_hybrid(self.law(), self.data, training, **options)
         error = trial.hybrid_nrmse
         return _Candidate(TriedModel(HYBRID, error, error < _EXPLAINED), trial.finish)
@@ -203,9 +214,12 @@ class _Ladder:
         asked = replace(self.config, recipe=_NETWORK, model="", unknown={})
         subject, training = make_model(asked, self.system, self.varied)
 
-        def trained(on: Dataset) -> Fit:
-            return fit(subject, on, training, seed=self.config.seed, report=self.report)
+        def trained(on: Dataset, name: str) -> Fit:
+            options = {"seed": self.config.seed, "report": self.report}
+            options["checkpoint"] = self.kept.checkpoint(name)
+            return fit(subject, on, training, **options)
 
-        error = self._error(trained(self.parts[0]).model, self.config.integrator)[0]
+        early = trained(self.parts[0], "early-network")
+        error = self._error(NETWORK, early.model, self.config.integrator)[0]
         tried = TriedModel(NETWORK, error, error < _EXPLAINED)
-        return _Candidate(tried, lambda: trained(self.data))
+        return _Candidate(tried, lambda: trained(self.data, "network"))

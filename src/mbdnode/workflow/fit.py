@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mbdnode.data import AbstractStream
-from mbdnode.data.logs import find_files, read
+from mbdnode.data.logs import LogStream, find_files, read
 from mbdnode.errors import UserError
 from mbdnode.evaluation import (
     HeldOut,
@@ -24,6 +23,7 @@ from mbdnode.evaluation import (
 )
 from mbdnode.formatting import percent
 from mbdnode.identification import Identified, learn
+from mbdnode.identification.kept import NOTHING_KEPT, Kept
 from mbdnode.identification.parameters import IdentifiedParameters, identify_parameters
 from mbdnode.multibody import AbstractSystem
 from mbdnode.recipes import IdentificationConfig, TrainingConfig
@@ -68,7 +68,7 @@ class Prepared:
     subject: Any
     training: TrainingConfig | IdentificationConfig
     rows: int
-    stream: AbstractStream | None = None
+    stream: LogStream | None = None
     unknown: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -378,19 +378,22 @@ def _varied(data: Dataset) -> tuple[str, ...]:
     )
 
 
-def fit_and_score(prepared: Prepared, *, report: Callable | None = None) -> Fitted:
+def fit_and_score(
+    prepared: Prepared, *, report: Callable | None = None, kept: Kept = NOTHING_KEPT
+) -> Fitted:
     """Train, and judge by what was held out.
 
     **Arguments:**
 
     - `prepared`: as `read_and_check` made it.
     - `report`: as for `fit` and `identify`.
+    - `kept`: what the same fit finished before it was killed, and what it finishes now.
 
     **Returns:**
 
     A `Fitted`.
     """
-    choice = _learned(prepared, report)
+    choice = _learned(prepared, report, kept)
     found = choice if not isinstance(choice, Choice) else choice.found
     if isinstance(found, IdentifiedParameters):
         config = replace(prepared.config, integrator=found.integrator)
@@ -405,13 +408,16 @@ def fit_and_score(prepared: Prepared, *, report: Callable | None = None) -> Fitt
     return Fitted(prepared, found, domain, held, scores, horizon, told)
 
 
-def _learned(prepared: Prepared, report: Callable | None) -> Any:
+def _learned(prepared: Prepared, report: Callable | None, kept: Kept) -> Any:
     """The model that was asked for, or a `Choice` of the data."""
     config, data, unknown = prepared.config, prepared.data.training, prepared.unknown
     if config.model == PARAMETERS or (unknown and prepared.stream is not None):
         # Of logs that are read in parts, those of the first part.
-        return identify_parameters(prepared.system, data, unknown, report=report)
+        return identify_parameters(prepared.system, data, unknown, report=report, kept=kept)
     if config.model == AUTO and prepared.stream is None:
-        return choose_model(config, prepared.system, data, unknown, _varied(data), report)
+        given = config, prepared.system, data, unknown, _varied(data), report
+        return choose_model(*given, kept)
     source = data if prepared.stream is None else prepared.stream
-    return learn(prepared.subject, source, prepared.training, seed=config.seed, report=report)
+    options = {"seed": config.seed, "report": report, "kept": kept}
+    options["checkpoint"] = kept.checkpoint("network")
+    return learn(prepared.subject, source, prepared.training, **options)

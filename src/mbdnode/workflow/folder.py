@@ -10,11 +10,13 @@ mechanism.toml      the mechanism file with the parameters that were found, if t
 report.html         how well, how far ahead, where
 metrics.json        the numbers
 mbdnode.json        that this is a fit, and which files are its own
+unfinished          only while it is not finished: what is done of it (`unfinished.py`)
 """
 
 import datetime
 import importlib.metadata
 import io
+import shutil
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,6 +48,7 @@ from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Fitted
 from mbdnode.workflow.report import write_fit_page
 from mbdnode.workflow.results import FitStory, FoundTables, parameter_tables
+from mbdnode.workflow.unfinished import UNFINISHED
 
 KIND = "fit"
 DOMAIN, PAGE, READ, MECHANISM = "domain.npz", "report.html", "read.txt", "mechanism.toml"
@@ -64,7 +67,14 @@ def write_folder(path: Path, fitted: Fitted, command: str) -> None:
     - `fitted`: what came of the fit.
     - `command`: what made it.
     """
-    replace_folder(path, KIND, lambda part: _fill(part, fitted, command))
+    left = path.resolve() / UNFINISHED
+
+    def fill(part: Path) -> None:
+        _fill(part, fitted, command)
+        if fitted.fit.outcome == "interrupted" and left.is_dir():
+            shutil.copytree(left, part / UNFINISHED)
+
+    replace_folder(path, KIND, fill)
 
 
 def _fill(path: Path, fitted: Fitted, command: str) -> None:

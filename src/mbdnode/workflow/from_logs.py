@@ -9,6 +9,7 @@ from mbdnode.data.logs.columns_file import load_columns
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Fitted, fit_and_score, read_and_check
 from mbdnode.workflow.folder import KIND, write_folder
+from mbdnode.workflow.unfinished import check_resume, keeping
 
 Files = str | Path | Sequence[str | Path]
 
@@ -26,12 +27,14 @@ def fit_logs(
     seed: int = 0,
     epochs: int | None = None,
     structure: str = "",
+    resume: bool = False,
     report: Callable[[dict[str, Any], int], None] | None = None,
 ) -> Fitted:
     """Fit a model to logs, score it on held-out runs, and write a folder with a report.
 
     The folder is that of `mbdnode fit` with the same settings, so `mbdnode predict` takes it. All
-    is checked before anything is trained, and nothing is written before it is trained.
+    is checked before anything is trained. Until the fit is finished, its folder keeps every
+    candidate and stage that is, so that a killed process loses the one under way and no more.
 
     **Arguments:**
 
@@ -51,6 +54,8 @@ def fit_logs(
     - `epochs`: of a recipe that has them; None for its own.
     - `structure`: of an MBD-NODE, "free", "mechanical" or "lagrangian"; empty for what the recipe
         says.
+    - `resume`: go on with the fit that was begun in the folder, from the same logs with the same
+        settings; it ends with the bits that it would have ended with.
     - `report`: called with a row of the history and the number of all rows as training goes on.
 
     **Returns:**
@@ -72,7 +77,11 @@ def fit_logs(
     }
     roles = dict(columns) if isinstance(columns, Mapping) else load_columns(Path(columns))
     config = FitConfig(logs=_names(logs), columns=roles, **given)
-    fitted = fit_and_score(read_and_check(config), report=report)
+    if resume:
+        check_resume(path, config)
+    prepared = read_and_check(config)
+    with keeping(path, prepared, resume=resume) as kept:
+        fitted = fit_and_score(prepared, report=report, kept=kept)
     write_folder(path, fitted, _call(config, path))
     return fitted
 

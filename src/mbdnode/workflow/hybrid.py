@@ -15,6 +15,7 @@ from typing import Any
 from mbdnode.evaluation import predict_runs, score
 from mbdnode.formatting import percent
 from mbdnode.identification import Identified
+from mbdnode.identification.kept import NOTHING_KEPT, Kept
 from mbdnode.models import MBDNODE
 from mbdnode.recipes import TrainingConfig
 from mbdnode.simulation import training_domain
@@ -84,6 +85,7 @@ def try_hybrid(
     parameters: tuple[str, ...] = (),
     seed: int = 0,
     report: Callable | None = None,
+    kept: Kept = NOTHING_KEPT,
 ) -> HybridTrial:
     """Train a network beside a law on what comes before the validation split.
 
@@ -96,6 +98,7 @@ def try_hybrid(
     - `parameters`: that differ between the runs, by name: the network reads them.
     - `seed`: of its first weights and of the order of the updates.
     - `report`: as for `fit`.
+    - `kept`: what the same trial finished before it was killed, and what it finishes now.
 
     **Returns:**
 
@@ -104,21 +107,25 @@ def try_hybrid(
     start = time.perf_counter()
     early, late = split(data, VALIDATION)
 
-    def trained(law: Any, on: Dataset) -> Fit:
+    def trained(law: Any, on: Dataset, name: str) -> Fit:
         settings = {"width": width, "use_parameters": parameters}
         model = MBDNODE.for_system(law.body, seed=seed, correction_of=law, **settings)
-        return fit(model, on, training, seed=seed, report=report)
+        options = {"seed": seed, "report": report, "checkpoint": kept.checkpoint(name)}
+        return fit(model, on, training, **options)
 
-    trial = trained(found.before_validation, early)
-    law, hybrid = (
-        validation_error(model, early, late, data.recorded, training.integrator)[0]
-        for model in (found.before_validation, trial.model)
-    )
+    trial = trained(found.before_validation, early, "early-network")
+
+    def errors() -> list[float]:
+        models = (found.before_validation, trial.model)
+        given = early, late, data.recorded, training.integrator
+        return [validation_error(model, *given)[0] for model in models]
+
+    law, hybrid = kept.value("validation errors", errors)
     seconds = time.perf_counter() - start - trial.compile_seconds
     alone = percent(law) if law < float("inf") else "diverged"
 
     def finish() -> Fit:
-        whole = trained(found.model, data)
+        whole = trained(found.model, data, "network")
         return replace(
             whole,
             status=(

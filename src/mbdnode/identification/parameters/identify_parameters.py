@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from mbdnode.data.files import replace_file
 from mbdnode.errors import UserError
+from mbdnode.identification.kept import NOTHING_KEPT, Kept
 from mbdnode.identification.parameters.output_error import Fitted
 from mbdnode.identification.parameters.search import ParameterSearch
 from mbdnode.identification.parameters.unknowns import Unknowns, make_unknowns
@@ -197,6 +198,7 @@ def identify_parameters(
     interpolation: str | None = None,
     report: Any = None,
     room: int = 0,
+    kept: Kept = NOTHING_KEPT,
 ) -> IdentifiedParameters:
     """Find the unknown parameters of a system; `identify(..., unknown=...)` is its public face.
 
@@ -213,6 +215,7 @@ def identify_parameters(
         there are.
     - `room`: for so many rows of a run at least, so that one compiled program serves a part of the
         data and all of it.
+    - `kept`: what the same search finished before it was killed, and what it finishes now.
 
     **Returns:**
 
@@ -225,7 +228,8 @@ def identify_parameters(
     unknowns = make_unknowns(system, unknown)
     # The matrices are long and narrow, and threads that wait for each other cost more than they do.
     with counted_compilation() as compilation, threadpool_limits(1, "blas"):
-        search = ParameterSearch(system, data, unknowns, sensors or {}, interpolation, report, room)
+        given = system, data, unknowns, sensors or {}, interpolation, report, room
+        search = ParameterSearch(*given, kept=kept)
         fitted = search.run()
     seconds = time.perf_counter() - begun
     return _make_result(search, fitted, seconds, compilation.seconds)

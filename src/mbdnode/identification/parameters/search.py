@@ -4,12 +4,14 @@ Long segments tell more, but only near the solution: each length begins where th
 """
 
 import itertools
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.data.signal import noise_levels
 from mbdnode.errors import UserError
+from mbdnode.identification.kept import NOTHING_KEPT, Kept
 from mbdnode.identification.parameters.inverse_dynamics import regress_parameters
 from mbdnode.identification.parameters.output_error import Fitted, OutputError, fit_output
 from mbdnode.identification.parameters.segments import choose_splits, initial_guess, lay_out
@@ -55,12 +57,22 @@ class ParameterSearch:
     - `interpolation`: of the inputs; None to let the data choose.
     - `report`: called for every length of segments; None for silence.
     - `room`: for so many rows of a run at least, so that one compiled program serves more data.
+    - `kept`: what the same search finished before, and what it finishes now.
     """
 
     def __init__(
-        self, system, data: Dataset, unknowns: Unknowns, sensors, interpolation, report, room=0
+        self,
+        system,
+        data: Dataset,
+        unknowns: Unknowns,
+        sensors,
+        interpolation,
+        report,
+        room=0,
+        kept: Kept = NOTHING_KEPT,
     ):
         self.system, self.room = system, room
+        self._kept, self._fits = kept, 0
         self.runs = [one for one in single_trajectories(data) if len(one[0].t) > 1]
         self.columns = data.recorded or (*system.coordinate_names, *system.rate_names)
         self.columns = tuple(
@@ -134,7 +146,22 @@ class ParameterSearch:
     def _fit(self, level: int, values, initial=None, interpolation=None) -> Fitted | None:
         lanes = self._lanes(level, interpolation)
         initial = initial_guess(lanes) if initial is None else initial
-        return fit_output(self.problem, lanes, self.unknowns, values, initial, self.substeps)
+        return self._minimize(lanes, values, initial, self.substeps)
+
+    def _minimize(self, lanes, values, initial, substeps: int, *, held=False) -> Fitted | None:
+        """As `fit_output`; what an earlier process found is not searched for again."""
+        given = self.problem, lanes, self.unknowns, values, initial, substeps
+
+        def arrays():
+            found = fit_output(*given, held=held)
+            return None if found is None else {k: np.asarray(x) for k, x in vars(found).items()}
+
+        name, self._fits = f"fit-{self._fits}", self._fits + 1
+        found = self._kept.arrays(name, arrays)
+        if found is None:
+            return None
+        plain: dict[str, Any] = {k: x if x.ndim else x.item() for k, x in found.items()}
+        return Fitted(**plain)
 
     def run(self) -> Fitted:
         """Through all lengths."""
@@ -187,9 +214,8 @@ class ParameterSearch:
         """
         lanes = self._lanes(self.level)
         initial = initial_guess(lanes)
-        given = self.problem, lanes, self.unknowns
         starts = self._promising([*starts, best.values], lanes, initial)
-        found = [fit_output(*given, start, initial, self.substeps, held=True) for start in starts]
+        found = [self._minimize(lanes, one, initial, self.substeps, held=True) for one in starts]
         able = [one for one in found if one is not None and self._follows(one)]
         self.held = bool(able)
         return min(able, key=lambda one: one.cost, default=best)
@@ -245,8 +271,7 @@ class ParameterSearch:
             away = np.sqrt(np.mean((np.asarray(again) - best.residuals) ** 2))
             if not away > _INTEGRATION * max(1.0, best.rms):
                 break
-            start = best.values, best.initial
-            found = fit_output(self.problem, lanes, self.unknowns, *start, finer, held=self.held)
+            found = self._minimize(lanes, best.values, best.initial, finer, held=self.held)
             if found is None:
                 break
             best, self.substeps = found, finer

@@ -1,0 +1,145 @@
+"""What a search has finished so far, in a folder, so that a killed one loses no more than the part
+under way.
+
+Every expensive part of a search is a call without side effects: fit a candidate, measure its error,
+propose the laws of a form. Its result is kept under a name. When the same search runs again, what
+is kept is read in place of computed; models and numbers come back to the bit, so what follows from
+them does too. The names are those of one search over one set of data: whoever gives the folder must
+see to it that both are the same (`mbdnode.workflow.unfinished` does).
+
+Numbers and words go to a journal, a line for each, whose last line may be torn; models and arrays
+to files of their own, which are whole or not there.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from mbdnode.errors import UserError
+from mbdnode.models.files import load, read_arrays, save, write_arrays
+from mbdnode.training.checkpoint import Checkpoint
+
+T = TypeVar("T")
+
+_JOURNAL = "values.jsonl"
+_NONE = {"none": True}
+
+
+class Kept:
+    """Results by name.
+
+    **Arguments:**
+
+    - `folder`: where they are kept, made when the first is; None to keep nothing.
+    """
+
+    def __init__(self, folder: Path | None = None):
+        self.folder = folder
+        self._values: dict[str, Any] = {} if folder is None else _read_journal(folder / _JOURNAL)
+
+    def inside(self, name: str) -> "Kept":
+        """The results of a part of the search, which has names of its own."""
+        return Kept(None if self.folder is None else self.folder / name)
+
+    def checkpoint(self, name: str) -> Checkpoint | None:
+        """Where the training of a network keeps its state, to go on from there."""
+        if self.folder is None:
+            return None
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return Checkpoint(self.folder / f"{name}.safetensors", resume=True)
+
+    def value(self, name: str, compute: Callable[[], T]) -> T:
+        """Numbers, words, and lists of them.
+
+        **Arguments:**
+
+        - `name`: of the result, the only one in this folder.
+        - `compute`: makes it.
+
+        **Returns:**
+
+        What is kept, or what was computed.
+        """
+        if self.folder is None:
+            return compute()
+        if name not in self._values:
+            found = compute()
+            self._write_line(name, found)
+            return found
+        return self._values[name]
+
+    def model(self, name: str, compute: Callable[[], T], system: Any) -> T:
+        """A model, or None.
+
+        **Arguments:**
+
+        - `name`, `compute`: as for `value`.
+        - `system`: of the model.
+        """
+        if self.folder is None:
+            return compute()
+        return self._file(name, compute, save, lambda path: load(path, system))
+
+    def arrays(self, name: str, compute: Callable[[], T]) -> T:
+        """Arrays by name, or None.
+
+        **Arguments:**
+
+        - `name`, `compute`: as for `value`.
+        """
+        if self.folder is None:
+            return compute()
+        write = lambda found, path: write_arrays(path, found, {})  # noqa: E731
+        return self._file(name, compute, write, lambda path: read_arrays(path)[0])
+
+    def _file(self, name: str, compute, write, read) -> Any:
+        assert self.folder is not None
+        if self._values.get(name) == _NONE:
+            return None
+        path = self.folder / f"{name}.safetensors"
+        if path.is_file():
+            try:
+                return read(path)
+            except UserError:
+                pass  # A damaged disk, or a model that no file may hold: computed again.
+        found = compute()
+        if found is None:
+            self._write_line(name, _NONE)
+            return None
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write(found, path)
+        return found
+
+    def _write_line(self, name: str, found: Any) -> None:
+        assert self.folder is not None
+        self.folder.mkdir(parents=True, exist_ok=True)
+        line = json.dumps({"name": name, "value": found}, default=_plain)
+        with open(self.folder / _JOURNAL, "a", encoding="utf-8") as file:
+            # A line that was torn when the last process died must not swallow this one.
+            file.write(f"\n{line}\n")
+        self._values[name] = found
+
+
+def _plain(value: Any) -> Any:
+    """What NumPy calls a number, as Python does."""
+    return value.item() if isinstance(value, np.generic) else value.tolist()
+
+
+def _read_journal(path: Path) -> dict[str, Any]:
+    """Every whole line; JSON gives back numbers to the bit."""
+    found = {}
+    if path.is_file():
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                row = json.loads(line)
+                found[row["name"]] = row["value"]
+            except (ValueError, TypeError, KeyError):
+                continue
+    return found
+
+
+# For searches that are not to go on.
+NOTHING_KEPT = Kept()
