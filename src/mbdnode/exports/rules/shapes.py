@@ -145,7 +145,7 @@ def _split(low: Lowering, eqn: Any, x: Value) -> list[Value]:
     x = low.settled(x, 2)
     for size in eqn.params["sizes"]:
         shape = list(x.shape)
-        shape[axis] = size
+        shape[axis] = int(size)
         made.append(cut(low, x, list(start), shape))
         start[axis] += size
     return made

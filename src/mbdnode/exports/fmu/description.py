@@ -1,0 +1,201 @@
+"""`modelDescription.xml` of FMI 2.0 and of FMI 3.0, from the same list of variables.
+
+The two differ in words (`guid` and `instantiationToken`), in how variables refer to each other (by
+their place in the list, counted from one, and by value reference), and in where sources are listed.
+What they say is the same.
+"""
+
+from collections.abc import Sequence
+from xml.etree import ElementTree as Xml
+
+from mbdnode.exports.fmu.variables import Variable, unit_definitions
+
+# Relative tolerance and stop time that are suggested to an importer.
+_TOLERANCE, _STOP_S = "1e-8", "10.0"
+_LOGS = {
+    "logStatusError": "what was asked for cannot be done",
+    "logStatusDiscard": "the constraints cannot be closed at these states, or within this step",
+}
+
+
+def model_description(
+    version: int,
+    name: str,
+    token: str,
+    variables: Sequence[Variable],
+    sources: Sequence[str],
+    *,
+    has_rates: bool,
+    dt_s: float,
+    generator: str,
+    summary: str,
+) -> str:
+    """The text of `modelDescription.xml`.
+
+    **Arguments:**
+
+    - `version`: of FMI, 2 or 3.
+    - `name`: of the model, an identifier.
+    - `token`: which the binary asks for.
+    - `variables`: in the order of their references.
+    - `sources`: the C files.
+    - `has_rates`: whether there is Model Exchange.
+    - `dt_s`: the step that is suggested.
+    - `generator`, `summary`: what wrote it, and what it is.
+
+    **Returns:**
+
+    XML.
+    """
+    root = Xml.Element(
+        "fmiModelDescription",
+        {
+            "fmiVersion": "2.0" if version == 2 else "3.0",
+            "modelName": name,
+            ("guid" if version == 2 else "instantiationToken"): token,
+            "description": summary,
+            "generationTool": generator,
+            "variableNamingConvention": "flat",
+            **({"numberOfEventIndicators": "0"} if version == 2 else {}),
+        },
+    )
+    _interfaces(root, version, name, sources, has_rates)
+    units = unit_definitions(variables)
+    if units:
+        definitions = Xml.SubElement(root, "UnitDefinitions")
+        for unit, base in units.items():
+            one = Xml.SubElement(definitions, "Unit", {"name": unit})
+            if base or unit == "1":
+                Xml.SubElement(one, "BaseUnit", base)
+    categories = Xml.SubElement(root, "LogCategories")
+    for category, meaning in _LOGS.items():
+        Xml.SubElement(categories, "Category", {"name": category, "description": meaning})
+    experiment = {"startTime": "0.0", "stopTime": _STOP_S, "tolerance": _TOLERANCE}
+    Xml.SubElement(root, "DefaultExperiment", {**experiment, "stepSize": repr(dt_s)})
+    listed = Xml.SubElement(root, "ModelVariables")
+    place = {one.reference: i + 1 for i, one in enumerate(variables)}
+    for one in variables:
+        (_variable2 if version == 2 else _variable3)(listed, one, place)
+    (_structure2 if version == 2 else _structure3)(root, variables, place)
+    Xml.indent(root, "  ")
+    text = Xml.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+
+
+def build_description(name: str, sources: Sequence[str]) -> str:
+    """The text of FMI 3.0's `sources/buildDescription.xml`.
+
+    **Arguments:**
+
+    - `name`: of the model.
+    - `sources`: the C files.
+
+    **Returns:**
+
+    XML.
+    """
+    root = Xml.Element("fmiBuildDescription", {"fmiVersion": "3.0"})
+    configuration = Xml.SubElement(root, "BuildConfiguration", {"modelIdentifier": name})
+    files = Xml.SubElement(configuration, "SourceFileSet", {"language": "C99"})
+    for source in sources:
+        Xml.SubElement(files, "SourceFile", {"name": source})
+    Xml.SubElement(configuration, "Library", {"name": "m", "external": "true"})
+    Xml.indent(root, "  ")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(root, encoding="unicode")}\n'
+
+
+def _interfaces(root, version: int, name: str, sources: Sequence[str], has_rates: bool) -> None:
+    saved = {"canGetAndSetFMUstate": "true", "canSerializeFMUstate": "true"}
+    if version == 3:
+        saved = {key.replace("FMUstate", "FMUState"): value for key, value in saved.items()}
+    plural = "" if version == 2 else "s"
+    shared = {"modelIdentifier": name, **saved, f"providesDirectionalDerivative{plural}": "true"}
+    if version == 2:
+        shared["canNotUseMemoryManagementFunctions"] = "true"
+    exchange = {"needsCompletedIntegratorStep": "true"} if version == 3 else {}
+    stepping = {"canHandleVariableCommunicationStepSize": "true"}
+    kinds = [("ModelExchange", exchange)] if has_rates else []
+    for kind, own in [*kinds, ("CoSimulation", stepping)]:
+        element = Xml.SubElement(root, kind, {**shared, **own})
+        if version == 2:
+            files = Xml.SubElement(element, "SourceFiles")
+            for source in sources:
+                Xml.SubElement(files, "File", {"name": source})
+
+
+def _values(one: Variable) -> dict[str, str]:
+    """What both versions say of a real number."""
+    numbers = {"min": one.low, "max": one.high, "nominal": one.nominal, "start": one.start}
+    found = {"unit": one.unit} if one.unit else {}
+    return found | {key: repr(float(x)) for key, x in numbers.items() if x is not None}
+
+
+def _kind(one: Variable) -> dict[str, str]:
+    kind = {"causality": one.causality, "variability": one.variability, "initial": one.initial}
+    return {key: value for key, value in kind.items() if value}
+
+
+def _described(one: Variable) -> dict[str, str]:
+    return {"description": one.description} if one.description else {}
+
+
+def _variable2(listed, one: Variable, place: dict[int, int]) -> None:
+    named = {"name": one.name, "valueReference": str(one.reference)}
+    scalar = Xml.SubElement(listed, "ScalarVariable", {**named, **_described(one), **_kind(one)})
+    values = _values(one)
+    if one.derivative_of is not None:
+        values["derivative"] = str(place[one.derivative_of])
+    Xml.SubElement(scalar, "Real", values)
+
+
+def _variable3(listed, one: Variable, place: dict[int, int]) -> None:
+    named = {"name": one.name, "valueReference": str(one.reference)}
+    values = _values(one)
+    if one.derivative_of is not None:
+        values["derivative"] = str(one.derivative_of)
+    Xml.SubElement(listed, "Float64", {**named, **_described(one), **_kind(one), **values})
+
+
+def _initial_unknowns(variables: Sequence[Variable]) -> list[Variable]:
+    """What initialization computes: outputs, states and rates that are not given."""
+    states = {one.derivative_of for one in variables if one.derivative_of is not None}
+    return [
+        one
+        for one in variables
+        if one.initial in ("approx", "calculated")
+        and (one.causality == "output" or one.derivative_of is not None or one.reference in states)
+    ]
+
+
+def _structure2(root, variables: Sequence[Variable], place: dict[int, int]) -> None:
+    structure = Xml.SubElement(root, "ModelStructure")
+
+    def add(kind: str, chosen: Sequence[Variable], with_dependencies: bool) -> None:
+        if not chosen:
+            return
+        element = Xml.SubElement(structure, kind)
+        for one in chosen:
+            index = {"index": str(place[one.reference])}
+            if with_dependencies and one.depends_on is not None:
+                index["dependencies"] = " ".join(str(place[r]) for r in sorted(one.depends_on))
+            Xml.SubElement(element, "Unknown", index)
+
+    add("Outputs", [one for one in variables if one.causality == "output"], True)
+    add("Derivatives", [one for one in variables if one.derivative_of is not None], True)
+    add("InitialUnknowns", _initial_unknowns(variables), False)
+
+
+def _structure3(root, variables: Sequence[Variable], place: dict[int, int]) -> None:
+    structure = Xml.SubElement(root, "ModelStructure")
+
+    def add(kind: str, chosen: Sequence[Variable], with_dependencies: bool) -> None:
+        for one in chosen:
+            reference = {"valueReference": str(one.reference)}
+            if with_dependencies and one.depends_on is not None:
+                reference["dependencies"] = " ".join(map(str, sorted(one.depends_on)))
+            Xml.SubElement(structure, kind, reference)
+
+    add("Output", [one for one in variables if one.causality == "output"], True)
+    rates = [one for one in variables if one.derivative_of is not None]
+    add("ContinuousStateDerivative", rates, True)
+    add("InitialUnknown", _initial_unknowns(variables), False)

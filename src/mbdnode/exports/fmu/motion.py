@@ -1,0 +1,206 @@
+"""The functions of a model that an importer's own integrator needs: FMI's Model Exchange.
+
+An importer integrates an ordinary differential equation `x' = f(t, x, u)`, knows nothing of
+constraints, and looks at outputs wherever it likes. So `x` is the minimal state, the independent
+coordinates and velocities, and everything else is completed from it by the constraints at every
+evaluation: there is nothing that could drift, and outputs keep the constraints to round-off.
+
+    evaluate             t, x, u, p, guess, order, scale  ->  (q, v, x', y), closed
+    evaluate_derivative  the same and a direction (x, u, p)  ->  the derivative of (q, v, x', y)
+    exchange             t, q, p, order, scale  ->  order, exchanged
+
+`order` lists the dependent coordinates, then the independent ones; then the velocities in the same
+way. `scale` are the coordinates' sizes. The order is fixed for a model without constraints, and for
+one that names its independent coordinates: the states then bear these names. For the others the
+choice is made along the motion, as `simulate` does: `exchange` tells, after a step that was
+accepted, whether another one is due.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mbdnode.exports.entries import Plant
+from mbdnode.exports.fmu.c_functions import PlainFunction
+from mbdnode.multibody import (
+    Partition,
+    Split,
+    complete,
+    exchange,
+    position_jacobian,
+    position_residual,
+    position_time_derivative,
+    tangent_at,
+    tangent_from,
+    velocity_residual,
+)
+
+
+@dataclass(frozen=True)
+class Motion:
+    """A model as an importer's integrator sees it.
+
+    **Arguments:**
+
+    - `partition`: where the model is assembled.
+    - `exchanges`: whether the independent coordinates are chosen again along the motion.
+    - `has_rates`: whether the rates are a function of the state; not so under dry friction, where
+        what sticks is decided by steps.
+    - `functions`: for `c_functions`.
+    """
+
+    partition: Partition
+    exchanges: bool
+    has_rates: bool
+    functions: dict[str, PlainFunction]
+
+    @property
+    def positions(self) -> int:
+        """How many states are coordinates; the others are velocities."""
+        return self.partition.position.independent.shape[0]
+
+    @property
+    def size(self) -> int:
+        """How many states there are."""
+        return self.positions + self.partition.velocity.independent.shape[0]
+
+    @property
+    def order(self) -> np.ndarray:
+        """Dependent and independent coordinates, then velocities, by index."""
+        splits = self.partition.position, self.partition.velocity
+        return np.concatenate([np.concatenate([s.dependent, s.independent]) for s in splits])
+
+
+def motion_of(plant: Plant, p: np.ndarray, outputs: tuple[str, ...]) -> Motion:
+    """What an importer's integrator needs of a model.
+
+    **Arguments:**
+
+    - `plant`: the model of a program.
+    - `p`: the default parameters.
+    - `outputs`: those of "energy", "position_residual" and "velocity_residual" that are wanted.
+
+    **Returns:**
+
+    A `Motion`.
+    """
+    system, partition = plant.system, plant.partition
+    exchanges = plant.is_constrained and plant.repartition and system.independent is None
+    nq, nu = len(system.coordinates), len(system.inputs)
+    sized = partition.position.independent.shape[0], partition.velocity.independent.shape[0]
+    split_by = _Splitter(partition, exchanges, nq)
+
+    def everything(t, x, u, p, guess, order, scale):
+        mu, split = plant.mu(p), split_by(order, scale)
+        z, s = x[: sized[0]], x[sized[0] :]
+        q, v, tangent, closed = complete(system, split, t[0], z, s, guess, mu)
+        if system.closed_on_minimal:
+            rate = jnp.concatenate(system.minimal_rates(t[0], z, s, u, mu))
+        else:
+            a = system.independent_acceleration(t[0], q, v, u, mu, tangent)
+            rate = jnp.concatenate([split.position.take_independent(v), a])
+        y = [_OUTPUTS[name](plant, t[0], q, v, mu) for name in outputs]
+        closed = closed & ~tangent.singular if plant.is_constrained else closed
+        return jnp.concatenate([q, v, rate, jnp.stack(y) if y else jnp.zeros(0)]), closed
+
+    def evaluate(t, x, u, p, guess, order, scale):
+        """The whole state, the rates of x and the outputs; whether the constraints are closed."""
+        values, closed = everything(t, x, u, p, guess, order, scale)
+        closed = closed & jnp.all(jnp.isfinite(values))
+        return values, closed.astype(float)[None]
+
+    def evaluate_derivative(t, x, u, p, guess, order, scale, x_seed, u_seed, p_seed):
+        """The derivative of what `evaluate` gives, along a direction of x, u and p."""
+        at = lambda x, u, p: everything(t, x, u, p, guess, order, scale)[0]  # noqa: E731
+        return (jax.jvp(at, (x, u, p), (x_seed, u_seed, p_seed))[1],)
+
+    def exchange_order(t, q, p, order, scale):
+        """Independent coordinates after one exchange, if one is due; whether it was."""
+        fresh = _exchanged(system, split_by(order, scale), t[0], q, plant.mu(p))
+        halves = (fresh.position, fresh.velocity)
+        now = [jnp.concatenate([half.dependent, half.independent]) for half in halves]
+        found = jnp.concatenate(now).astype(float)
+        return found, jnp.any(found != order).astype(float)[None]
+
+    sizes = {"t": 1, "x": sum(sized), "u": nu, "p": len(p), "guess": nq, "order": 2 * nq}
+    state = {key: np.zeros(size) for key, size in (sizes | {"scale": nq}).items()}
+    seeds = {f"{key}_seed": state[key] for key in ("x", "u", "p")}
+    functions: dict[str, PlainFunction] = {
+        "evaluate": (evaluate, state, ("all", "closed")),
+        "evaluate_derivative": (evaluate_derivative, state | seeds, ("all",)),
+    }
+    if exchanges:
+        given = {"t": state["t"], "q": state["guess"], **{k: state[k] for k in ("p", "order")}}
+        given["scale"] = state["scale"]
+        functions["exchange"] = (exchange_order, given, ("new_order", "exchanged"))
+    return Motion(partition, exchanges, not _has_dry_friction(plant, p), functions)
+
+
+@dataclass(frozen=True)
+class _Splitter:
+    """The partition of an order; the fixed one where nothing is exchanged."""
+
+    partition: Partition
+    exchanges: bool
+    size: int
+
+    def __call__(self, order, scale) -> Partition:
+        if not self.exchanges:
+            return self.partition
+        known = self.partition
+        index = order.astype(int)
+        halves = []
+        for old, part in (
+            (known.position, index[: self.size]),
+            (known.velocity, index[self.size :]),
+        ):
+            count = old.dependent.shape[0]
+            halves.append(Split(old.rows, part[:count], part[count:]))
+        return Partition(halves[0], halves[1], scale, known.redundant)
+
+
+def _exchanged(system, partition: Partition, t, q, mu) -> Partition:
+    """Other independent coordinates where the present ones are poor, by the rule of `simulate`."""
+    slope = tangent_at(system, partition.velocity, t, q, mu).slope
+    velocity = exchange(partition.velocity, slope, partition.scale)
+    if partition.position.rows.shape == partition.velocity.rows.shape:
+        return Partition(velocity, velocity, partition.scale, partition.redundant)
+    drift = position_time_derivative(system, t, q, mu)
+    jacobian = position_jacobian(system, t, q, mu)
+    steepness = tangent_from(jacobian, -drift, partition.position).slope
+    position = exchange(partition.position, steepness, partition.scale)
+    return Partition(position, velocity, partition.scale, partition.redundant)
+
+
+def _largest(values):
+    return jnp.max(jnp.abs(values), initial=0.0)
+
+
+def _energy(plant: Plant, t, q, v, mu):
+    return 0.5 * v @ plant.potential.mass(q, mu) @ v + plant.potential.potential_energy(q, mu)
+
+
+def _position_residual(plant: Plant, t, q, v, mu):
+    return _largest(position_residual(plant.system, t, q, mu))
+
+
+def _velocity_residual(plant: Plant, t, q, v, mu):
+    return _largest(velocity_residual(plant.system, t, q, v, mu))
+
+
+_OUTPUTS: dict[str, Callable] = {
+    "energy": _energy,
+    "position_residual": _position_residual,
+    "velocity_residual": _velocity_residual,
+}
+
+
+def _has_dry_friction(plant: Plant, p: np.ndarray) -> bool:
+    dry_friction = getattr(plant.system, "dry_friction", None)
+    if dry_friction is None:
+        return False
+    q, u = (jnp.zeros(len(x)) for x in (plant.system.coordinates, plant.system.inputs))
+    return dry_friction(jnp.zeros(()), q, q, u, plant.mu(jnp.asarray(p, float))) is not None

@@ -1,0 +1,389 @@
+/* FMI 2.0, Model Exchange and Co-Simulation, on top of instance.h.
+
+   The types are declared here as the standard fixes them for platform "default". */
+#include "instance.h"
+
+typedef void *fmi2Component, *fmi2ComponentEnvironment, *fmi2FMUstate;
+typedef unsigned int fmi2ValueReference;
+typedef double fmi2Real;
+typedef int fmi2Integer, fmi2Boolean;
+typedef char fmi2Byte;
+typedef const char *fmi2String;
+typedef enum { fmi2OK, fmi2Warning, fmi2Discard, fmi2Error, fmi2Fatal, fmi2Pending } fmi2Status;
+typedef enum { fmi2ModelExchange, fmi2CoSimulation } fmi2Type;
+typedef enum {
+    fmi2DoStepStatus,
+    fmi2PendingStatus,
+    fmi2LastSuccessfulTime,
+    fmi2Terminated
+} fmi2StatusKind;
+typedef void (*fmi2CallbackLogger)(fmi2ComponentEnvironment, fmi2String, fmi2Status, fmi2String,
+                                   fmi2String, ...);
+typedef struct {
+    fmi2CallbackLogger logger;
+    void *(*allocateMemory)(size_t, size_t);
+    void (*freeMemory)(void *);
+    void (*stepFinished)(fmi2ComponentEnvironment, fmi2Status);
+    fmi2ComponentEnvironment componentEnvironment;
+} fmi2CallbackFunctions;
+typedef struct {
+    fmi2Boolean newDiscreteStatesNeeded, terminateSimulation, nominalsOfContinuousStatesChanged,
+        valuesOfContinuousStatesChanged, nextEventTimeDefined;
+    fmi2Real nextEventTime;
+} fmi2EventInfo;
+
+#if defined FMI2_FUNCTION_PREFIX
+#define JOINED_(a, b) a##b
+#define JOINED(a, b) JOINED_(a, b)
+#define FMI(name) JOINED(FMI2_FUNCTION_PREFIX, name)
+#else
+#define FMI(name) name
+#endif
+#if defined _WIN32
+#define PUBLIC __declspec(dllexport)
+#elif defined __GNUC__
+#define PUBLIC __attribute__((visibility("default")))
+#else
+#define PUBLIC
+#endif
+#define STATUS PUBLIC fmi2Status
+#define UNUSED(x) (void)(x)
+
+/* Refuse a call that the standard does not allow in the present phase. */
+static int allowed(instance *one, int phases) {
+    if (one && (one->data.phase & phases)) return 1;
+    if (one) report(one, FAILED, "This function must not be called now.");
+    return 0;
+}
+#define REQUIRE(one, phases) \
+    if (!allowed(one, phases)) return fmi2Error
+
+enum { RUNNING = EVENT | CONTINUOUS | STEPPING, ANY = 63 };
+
+static void tell(const instance *one, int status, const char *message) {
+    fmi2CallbackLogger logger = ((const fmi2CallbackFunctions *)one->callback)->logger;
+    if (logger)
+        logger(one->environment, one->name, (fmi2Status)status,
+               status == DISCARDED ? "logStatusDiscard" : "logStatusError", "%s", message);
+}
+
+PUBLIC const char *FMI(fmi2GetTypesPlatform)(void) { return "default"; }
+PUBLIC const char *FMI(fmi2GetVersion)(void) { return "2.0"; }
+
+STATUS FMI(fmi2SetDebugLogging)(fmi2Component c, fmi2Boolean on, size_t n, const fmi2String *names) {
+    instance *one = c;
+    UNUSED(n);
+    UNUSED(names);
+    REQUIRE(one, ANY);
+    one->logs = on;
+    return fmi2OK;
+}
+
+PUBLIC fmi2Component FMI(fmi2Instantiate)(fmi2String name, fmi2Type type, fmi2String guid,
+                                          fmi2String resources,
+                                          const fmi2CallbackFunctions *functions,
+                                          fmi2Boolean visible, fmi2Boolean logging) {
+    instance *one;
+    UNUSED(resources);
+    UNUSED(visible);
+    if (!functions || (type == fmi2ModelExchange && !MODEL_HAS_RATES)) return NULL;
+    one = new_instance(name, guid, type == fmi2CoSimulation, logging);
+    if (!one) {
+        if (functions->logger)
+            functions->logger(functions->componentEnvironment, name, fmi2Error, "logStatusError",
+                              "The guid is not that of this FMU, or there is no memory.");
+        return NULL;
+    }
+    one->callback = malloc(sizeof *functions);
+    if (!one->callback) {
+        free_instance(one);
+        return NULL;
+    }
+    memcpy(one->callback, functions, sizeof *functions);
+    one->environment = functions->componentEnvironment;
+    one->logger = tell;
+    return one;
+}
+
+PUBLIC void FMI(fmi2FreeInstance)(fmi2Component c) {
+    instance *one = c;
+    if (one) free(one->callback);
+    free_instance(one);
+}
+
+STATUS FMI(fmi2SetupExperiment)(fmi2Component c, fmi2Boolean has_tolerance, fmi2Real tolerance,
+                                fmi2Real start, fmi2Boolean has_stop, fmi2Real stop) {
+    instance *one = c;
+    UNUSED(has_tolerance);
+    UNUSED(tolerance);
+    UNUSED(has_stop);
+    UNUSED(stop);
+    REQUIRE(one, INSTANTIATED);
+    one->data.time = start;
+    return fmi2OK;
+}
+
+STATUS FMI(fmi2EnterInitializationMode)(fmi2Component c) {
+    instance *one = c;
+    REQUIRE(one, INSTANTIATED);
+    one->data.phase = INITIALIZATION;
+    changed(&one->data);
+    return fmi2OK;
+}
+
+STATUS FMI(fmi2ExitInitializationMode)(fmi2Component c) {
+    instance *one = c;
+    REQUIRE(one, INITIALIZATION);
+    if (!one->data.placed && initialize(one)) return fmi2Error;
+    one->data.phase = one->data.steps_itself ? STEPPING : EVENT;
+    return fmi2OK;
+}
+
+STATUS FMI(fmi2Terminate)(fmi2Component c) {
+    instance *one = c;
+    REQUIRE(one, RUNNING);
+    one->data.phase = TERMINATED;
+    return fmi2OK;
+}
+
+STATUS FMI(fmi2Reset)(fmi2Component c) {
+    instance *one = c;
+    REQUIRE(one, ANY);
+    set_defaults(&one->data);
+    return fmi2OK;
+}
+
+STATUS FMI(fmi2GetReal)(fmi2Component c, const fmi2ValueReference *vr, size_t n, fmi2Real *value) {
+    instance *one = c;
+    size_t i;
+    int code = DONE;
+    REQUIRE(one, ANY);
+    for (i = 0; i < n && !code; i++) code = get_value(one, vr[i], value + i);
+    return (fmi2Status)code;
+}
+
+STATUS FMI(fmi2SetReal)(fmi2Component c, const fmi2ValueReference *vr, size_t n,
+                        const fmi2Real *value) {
+    instance *one = c;
+    size_t i;
+    int code = DONE;
+    REQUIRE(one, INSTANTIATED | INITIALIZATION | RUNNING);
+    for (i = 0; i < n && !code; i++) code = set_value(one, vr[i], value[i]);
+    return (fmi2Status)code;
+}
+
+/* There are no variables of other types. */
+#define NO_VARIABLES(name, type)                                                           \
+    STATUS FMI(name)(fmi2Component c, const fmi2ValueReference *vr, size_t n, type value) { \
+        UNUSED(vr);                                                                        \
+        UNUSED(value);                                                                     \
+        REQUIRE((instance *)c, ANY);                                                       \
+        return n ? (fmi2Status)report(c, FAILED, "All variables are Real.") : fmi2OK;      \
+    }
+NO_VARIABLES(fmi2GetInteger, fmi2Integer *)
+NO_VARIABLES(fmi2GetBoolean, fmi2Boolean *)
+NO_VARIABLES(fmi2GetString, fmi2String *)
+NO_VARIABLES(fmi2SetInteger, const fmi2Integer *)
+NO_VARIABLES(fmi2SetBoolean, const fmi2Boolean *)
+NO_VARIABLES(fmi2SetString, const fmi2String *)
+
+STATUS FMI(fmi2GetFMUstate)(fmi2Component c, fmi2FMUstate *state) {
+    instance *one = c;
+    REQUIRE(one, ANY);
+    if (!*state) *state = malloc(sizeof one->data);
+    if (!*state) return fmi2Error;
+    memcpy(*state, &one->data, sizeof one->data);
+    return fmi2OK;
+}
+
+STATUS FMI(fmi2SetFMUstate)(fmi2Component c, fmi2FMUstate state) {
+    instance *one = c;
+    REQUIRE(one, ANY);
+    if (!state) return fmi2Error;
+    memcpy(&one->data, state, sizeof one->data);
+    return fmi2OK;
+}
+
+STATUS FMI(fmi2FreeFMUstate)(fmi2Component c, fmi2FMUstate *state) {
+    UNUSED(c);
+    if (state) {
+        free(*state);
+        *state = NULL;
+    }
+    return fmi2OK;
+}
+
+STATUS FMI(fmi2SerializedFMUstateSize)(fmi2Component c, fmi2FMUstate state, size_t *size) {
+    UNUSED(c);
+    UNUSED(state);
+    *size = SAVED_SIZE;
+    return fmi2OK;
+}
+
+STATUS FMI(fmi2SerializeFMUstate)(fmi2Component c, fmi2FMUstate state, fmi2Byte *bytes,
+                                  size_t size) {
+    REQUIRE((instance *)c, ANY);
+    if (!state || size < SAVED_SIZE) return fmi2Error;
+    save(state, (unsigned char *)bytes);
+    return fmi2OK;
+}
+
+STATUS FMI(fmi2DeSerializeFMUstate)(fmi2Component c, const fmi2Byte *bytes, size_t size,
+                                    fmi2FMUstate *state) {
+    instance *one = c;
+    REQUIRE(one, ANY);
+    if (!*state) *state = malloc(sizeof one->data);
+    if (!*state) return fmi2Error;
+    return (fmi2Status)restore(one, (const unsigned char *)bytes, size, *state);
+}
+
+STATUS FMI(fmi2GetDirectionalDerivative)(fmi2Component c, const fmi2ValueReference *unknown,
+                                         size_t unknowns, const fmi2ValueReference *known,
+                                         size_t knowns, const fmi2Real *seed,
+                                         fmi2Real *sensitivity) {
+    REQUIRE((instance *)c, INITIALIZATION | RUNNING);
+    return (fmi2Status)differentiate(c, unknown, unknowns, known, knowns, seed, sensitivity);
+}
+
+/* Model Exchange */
+
+STATUS FMI(fmi2EnterEventMode)(fmi2Component c) {
+    instance *one = c;
+    REQUIRE(one, CONTINUOUS | EVENT);
+    one->data.phase = EVENT;
+    return fmi2OK;
+}
+
+STATUS FMI(fmi2NewDiscreteStates)(fmi2Component c, fmi2EventInfo *info) {
+    instance *one = c;
+    REQUIRE(one, EVENT);
+    memset(info, 0, sizeof *info);
+    info->valuesOfContinuousStatesChanged = update_states(one);
+    info->nominalsOfContinuousStatesChanged = info->valuesOfContinuousStatesChanged;
+    return fmi2OK;
+}
+
+STATUS FMI(fmi2EnterContinuousTimeMode)(fmi2Component c) {
+    instance *one = c;
+    REQUIRE(one, EVENT);
+    one->data.phase = CONTINUOUS;
+    return fmi2OK;
+}
+
+STATUS FMI(fmi2CompletedIntegratorStep)(fmi2Component c, fmi2Boolean final,
+                                        fmi2Boolean *enter_event_mode, fmi2Boolean *terminate) {
+    UNUSED(final);
+    REQUIRE((instance *)c, CONTINUOUS);
+    *terminate = 0;
+    return (fmi2Status)accept_step(c, enter_event_mode);
+}
+
+STATUS FMI(fmi2SetTime)(fmi2Component c, fmi2Real time) {
+    instance *one = c;
+    REQUIRE(one, EVENT | CONTINUOUS);
+    if (time != one->data.time) changed(&one->data);
+    one->data.time = time;
+    return fmi2OK;
+}
+
+STATUS FMI(fmi2SetContinuousStates)(fmi2Component c, const fmi2Real *x, size_t n) {
+    instance *one = c;
+    REQUIRE(one, CONTINUOUS | EVENT);
+    if (n != MODEL_NX) return fmi2Error;
+    memcpy(one->data.x, x, n * sizeof *x);
+    changed(&one->data);
+    return fmi2OK;
+}
+
+STATUS FMI(fmi2GetContinuousStates)(fmi2Component c, fmi2Real *x, size_t n) {
+    instance *one = c;
+    REQUIRE(one, INITIALIZATION | RUNNING);
+    if (n != MODEL_NX) return fmi2Error;
+    if (one->data.phase == INITIALIZATION && evaluate(one)) return fmi2Error;
+    memcpy(x, one->data.x, n * sizeof *x);
+    return fmi2OK;
+}
+
+STATUS FMI(fmi2GetDerivatives)(fmi2Component c, fmi2Real *derivatives, size_t n) {
+    instance *one = c;
+    int code;
+    REQUIRE(one, INITIALIZATION | RUNNING);
+    if (n != MODEL_NX) return fmi2Error;
+    code = evaluate(one);
+    if (!code) memcpy(derivatives, one->data.all + AT_DX, n * sizeof *derivatives);
+    return (fmi2Status)code;
+}
+
+STATUS FMI(fmi2GetEventIndicators)(fmi2Component c, fmi2Real *indicators, size_t n) {
+    UNUSED(indicators);
+    REQUIRE((instance *)c, INITIALIZATION | RUNNING);
+    return n ? fmi2Error : fmi2OK;
+}
+
+STATUS FMI(fmi2GetNominalsOfContinuousStates)(fmi2Component c, fmi2Real *nominals, size_t n) {
+    instance *one = c;
+    size_t i;
+    REQUIRE(one, ANY);
+    if (n != MODEL_NX) return fmi2Error;
+    for (i = 0; i < n; i++) nominals[i] = one->data.scale[state_coordinate(&one->data, i)];
+    return fmi2OK;
+}
+
+/* Co-Simulation */
+
+STATUS FMI(fmi2SetRealInputDerivatives)(fmi2Component c, const fmi2ValueReference *vr, size_t n,
+                                        const fmi2Integer *order, const fmi2Real *value) {
+    UNUSED(vr);
+    UNUSED(order);
+    UNUSED(value);
+    REQUIRE((instance *)c, ANY);
+    return n ? (fmi2Status)report(c, FAILED, "Inputs are held over a step.") : fmi2OK;
+}
+
+STATUS FMI(fmi2GetRealOutputDerivatives)(fmi2Component c, const fmi2ValueReference *vr, size_t n,
+                                         const fmi2Integer *order, fmi2Real *value) {
+    UNUSED(vr);
+    UNUSED(order);
+    UNUSED(value);
+    REQUIRE((instance *)c, ANY);
+    return n ? (fmi2Status)report(c, FAILED, "Outputs have no derivatives here.") : fmi2OK;
+}
+
+STATUS FMI(fmi2DoStep)(fmi2Component c, fmi2Real start, fmi2Real length, fmi2Boolean final) {
+    double reached;
+    UNUSED(final);
+    REQUIRE((instance *)c, STEPPING);
+    if (!(length > 0.0)) return (fmi2Status)report(c, FAILED, "A step must be longer than 0.");
+    return (fmi2Status)take_steps(c, start, length, &reached);
+}
+
+STATUS FMI(fmi2CancelStep)(fmi2Component c) {
+    REQUIRE((instance *)c, ANY);
+    return (fmi2Status)report(c, FAILED, "Steps are not asynchronous.");
+}
+
+STATUS FMI(fmi2GetRealStatus)(fmi2Component c, const fmi2StatusKind kind, fmi2Real *value) {
+    instance *one = c;
+    REQUIRE(one, ANY);
+    if (kind != fmi2LastSuccessfulTime) return fmi2Discard;
+    *value = one->data.time;
+    return fmi2OK;
+}
+
+STATUS FMI(fmi2GetBooleanStatus)(fmi2Component c, const fmi2StatusKind kind, fmi2Boolean *value) {
+    REQUIRE((instance *)c, ANY);
+    if (kind != fmi2Terminated) return fmi2Discard;
+    *value = 0;
+    return fmi2OK;
+}
+
+#define NO_STATUS(name, type)                                                        \
+    STATUS FMI(name)(fmi2Component c, const fmi2StatusKind kind, type *value) { \
+        UNUSED(kind);                                                                \
+        UNUSED(value);                                                               \
+        REQUIRE((instance *)c, ANY);                                                 \
+        return fmi2Discard;                                                          \
+    }
+NO_STATUS(fmi2GetStatus, fmi2Status)
+NO_STATUS(fmi2GetIntegerStatus, fmi2Integer)
+NO_STATUS(fmi2GetStringStatus, fmi2String)

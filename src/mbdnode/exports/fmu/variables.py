@@ -1,0 +1,230 @@
+"""The variables of an FMU: names, units, start values, and what an importer may do with each.
+
+Value references come in blocks, in the order in which `instance.h` counts them: time, the step of
+the integrator, parameters, inputs, coordinates, velocities, outputs, rates of the states, states.
+
+The independent coordinates have exact start values; those of the others are guesses, from which
+initialization completes them. A state bears its coordinate's name where the choice of independent
+coordinates is fixed. Where the program chooses, and chooses again along the motion, states are
+`independent[1]`, ..., with no unit, and all coordinates are outputs with names and units.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mbdnode.data.logs.units import find_unit
+from mbdnode.exports.fmu.motion import Motion
+
+# What FMI calls the base units, and where they stand in a dimension.
+_BASE = {"m": 0, "kg": 1, "s": 2, "A": 3, "rad": 4}
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One variable of the model description.
+
+    **Arguments:**
+
+    - `name`, `reference`: unique; `reference` is what functions of the FMU take.
+    - `causality`, `variability`, `initial`: in FMI's words; empty where FMI wants none.
+    - `start`: the start value, None where FMI wants none.
+    - `unit`, `nominal`, `low`, `high`: None where nothing is known.
+    - `derivative_of`: the reference of the state whose rate it is.
+    - `depends_on`: the references of what it is a function of, at a time; None for all.
+    - `description`: for people.
+    """
+
+    name: str
+    reference: int
+    causality: str
+    variability: str = "continuous"
+    initial: str = ""
+    start: float | None = None
+    unit: str = ""
+    nominal: float | None = None
+    low: float | None = None
+    high: float | None = None
+    derivative_of: int | None = None
+    depends_on: tuple[int, ...] | None = None
+    description: str = ""
+
+
+def variables_of(tables: Any, motion: Motion, dt_s: float) -> list[Variable]:
+    """All variables, in the order of their references.
+
+    **Arguments:**
+
+    - `tables`: of the program.
+    - `motion`: of the model.
+    - `dt_s`: the longest step of the integrator in Co-Simulation.
+
+    **Returns:**
+
+    A list. States come last where the program chooses them, and are coordinates otherwise.
+    """
+    free, names = _states(tables, motion), _Names()
+    first = np.cumsum([2, *map(len, (tables.parameters, tables.inputs, tables.coordinates))])
+    at_u, at_q, at_v = map(int, first[1:])
+    at_y = at_v + len(tables.rates)
+    at_dx = at_y + len(tables.outputs)
+    at_x = at_dx + len(free)
+    references = [
+        at_x + i if motion.exchanges else (at_q if i < motion.positions else at_v) + index
+        for i, index in enumerate(free)
+    ]
+    states = tuple(references) if motion.has_rates else None
+    positions = tuple(references[: motion.positions]) if motion.has_rates else None
+    inputs = tuple(at_u + i for i in range(len(tables.inputs)))
+    scale = np.asarray(motion.partition.scale)
+
+    found = [
+        Variable("time", 0, "independent", unit="s", description="time"),
+        Variable(
+            names.free("integrator_step"),
+            1,
+            *("parameter", "fixed", "exact"),
+            start=dt_s,
+            unit="s",
+            low=0.0,
+            description="the longest step of the integrator in Co-Simulation",
+        ),
+    ]
+    for i, one in enumerate(tables.parameters):
+        found.append(
+            Variable(
+                names.free(one.name),
+                2 + i,
+                *("parameter", "fixed", "exact"),
+                start=one.start,
+                unit=one.unit,
+                low=_finite(one.low),
+                high=_finite(one.high),
+            )
+        )
+    for i, one in enumerate(tables.inputs):
+        found.append(Variable(names.free(one.name), at_u + i, "input", start=0.0, unit=one.unit))
+    held = set(free[: motion.positions]), set(free[motion.positions :])
+    for level, (at, table, known) in enumerate(
+        ((at_q, tables.coordinates, positions), (at_v, tables.rates, states))
+    ):
+        for i, one in enumerate(table):
+            exact = i in held[level]
+            own = exact and motion.has_rates and not motion.exchanges
+            found.append(
+                Variable(
+                    names.free(one.name),
+                    at + i,
+                    "output",
+                    initial="exact" if exact else "approx",
+                    start=one.start,
+                    unit=one.unit,
+                    nominal=float(scale[i]),
+                    depends_on=(at + i,) if own else known,
+                    description="independent" if exact else "follows from the constraints",
+                )
+            )
+    for i, one in enumerate(tables.outputs):
+        found.append(
+            Variable(
+                names.free(one.name),
+                at_y + i,
+                "output",
+                initial="calculated",
+                unit=one.unit,
+                depends_on=states,
+            )
+        )
+    if not motion.has_rates:
+        return found
+    by_reference = {one.reference: one for one in found}
+    labels = [
+        f"independent[{i + 1}]" if motion.exchanges else by_reference[r].name
+        for i, r in enumerate(references)
+    ]
+    for i, (label, reference) in enumerate(zip(labels, references, strict=True)):
+        unit = "" if motion.exchanges else _per_second(by_reference[reference].unit)
+        found.append(
+            Variable(
+                names.free(f"der({label})"),
+                at_dx + i,
+                "local",
+                initial="calculated",
+                unit=unit,
+                derivative_of=reference,
+                depends_on=(*references, *inputs),
+            )
+        )
+    if motion.exchanges:
+        for i, (label, reference) in enumerate(zip(labels, references, strict=True)):
+            table = tables.coordinates if i < motion.positions else tables.rates
+            found.append(
+                Variable(
+                    names.free(label),
+                    reference,
+                    "local",
+                    initial="calculated",
+                    nominal=float(scale[free[i]]),
+                    description=f"{table[free[i]].name} at the start values, and another "
+                    "where that becomes ill-conditioned",
+                )
+            )
+    return found
+
+
+def unit_definitions(variables: Sequence[Variable]) -> dict[str, dict[str, str]]:
+    """The units that are used, each with the exponents of FMI's base units.
+
+    **Arguments:**
+
+    - `variables`: all of them.
+
+    **Returns:**
+
+    By unit, the attributes of its base unit; none for a unit that is not known.
+    """
+    found = {}
+    for unit in sorted({one.unit for one in variables if one.unit}):
+        known = find_unit(unit)
+        if known is None:
+            found[unit] = {}
+            continue
+        powers = {name: known.dimension[place] for name, place in _BASE.items()}
+        attributes = {name: str(power) for name, power in powers.items() if power}
+        if known.factor != 1.0:
+            attributes["factor"] = repr(known.factor)
+        found[unit] = attributes
+    return found
+
+
+def _states(tables: Any, motion: Motion) -> list[int]:
+    """Which coordinates, then which velocities, are independent where the model is assembled."""
+    split = motion.partition
+    return [*map(int, split.position.independent), *map(int, split.velocity.independent)]
+
+
+class _Names:
+    """Names that are unique: one that clashes gets an underscore."""
+
+    def __init__(self):
+        self.taken = {"time"}
+
+    def free(self, name: str) -> str:
+        name = " ".join(name.split()) or "unnamed"
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        return name
+
+
+def _finite(bound: float) -> float | None:
+    return bound if math.isfinite(bound) else None
+
+
+def _per_second(unit: str) -> str:
+    if not unit:
+        return ""
+    return f"{unit[:-2]}/s^2" if unit.endswith("/s") else f"{unit}/s"
