@@ -26,6 +26,8 @@ from mbdnode.errors import UserError
 
 # What is kept at most; the programs of one case are about half a megabyte.
 CACHE_BYTES = 1_000_000_000
+# Where `mbdnode.programs` keeps its own; None where nothing is to be kept.
+programs_folder: Path | None = None
 
 jax.config.update("jax_enable_x64", True)
 
@@ -117,6 +119,7 @@ def shrink_cache(folder: Path, most: int = CACHE_BYTES) -> None:
 
 
 def _keep_programs() -> None:
+    global programs_folder
     settings = jax.config.values
     wanted = settings["jax_enable_compilation_cache"]
     if not wanted or settings["jax_compilation_cache_dir"] is not None:
@@ -125,6 +128,8 @@ def _keep_programs() -> None:
     if folder is None:
         return
     shrink_cache(folder)
+    if os.environ.get("MBDNODE_TRACE", "").lower() not in ("1", "on", "true", "yes"):
+        programs_folder = folder
     jax.config.update("jax_compilation_cache_dir", str(folder))
     if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
         # Hundreds of tiny programs take as long as a large one.

@@ -22,7 +22,7 @@ def gallery(
     with leaving_at_once():
         from mbdnode.report import draw_case, draw_overview, save_figure
         from mbdnode.reproduction.cases import CASES
-        from mbdnode.reproduction.simulate import GALLERY_COLUMNS, GALLERY_NUMBERS, simulate_entry
+        from mbdnode.reproduction.gallery import GALLERY_COLUMNS, GALLERY_NUMBERS, simulate_entry
 
     console = new_console()
     table = new_table(console, *GALLERY_COLUMNS, numbers=GALLERY_NUMBERS, folding="case")

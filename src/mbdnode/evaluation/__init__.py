@@ -2,22 +2,30 @@
 
 Runs are held out by `split` and `hold_out_runs`, predictions of them are scored by `score`, and
 `measure_horizon` says how far ahead they are valid.
+
+Names are loaded when first used.
 """
 
+from typing import TYPE_CHECKING
+
+# These share their names with their modules, which would take their places.
 from mbdnode.evaluation.energy import energy, energy_drift
-from mbdnode.evaluation.holdout import Holdout, hold_out_runs, separate_files, split, split_runs
-from mbdnode.evaluation.horizon import Horizon, measure_horizon
-from mbdnode.evaluation.metrics import Metrics, evaluate, nrmse
 from mbdnode.evaluation.reactions import Reactions, reactions
-from mbdnode.evaluation.scores import (
-    ColumnScore,
-    HeldOut,
-    RunScore,
-    Scores,
-    predict,
-    predict_runs,
-    score,
-)
+from mbdnode.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from mbdnode.evaluation.holdout import Holdout, hold_out_runs, separate_files, split, split_runs
+    from mbdnode.evaluation.horizon import Horizon, measure_horizon
+    from mbdnode.evaluation.metrics import Metrics, evaluate, nrmse
+    from mbdnode.evaluation.scores import (
+        ColumnScore,
+        HeldOut,
+        RunScore,
+        Scores,
+        predict,
+        predict_runs,
+        score,
+    )
 
 __all__ = [
     "ColumnScore",
@@ -42,3 +50,30 @@ __all__ = [
     "split",
     "split_runs",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "ColumnScore": "scores",
+        "HeldOut": "scores",
+        "Holdout": "holdout",
+        "Horizon": "horizon",
+        "Metrics": "metrics",
+        "RunScore": "scores",
+        "Scores": "scores",
+        "evaluate": "metrics",
+        "hold_out_runs": "holdout",
+        "measure_horizon": "horizon",
+        "nrmse": "metrics",
+        "predict": "scores",
+        "predict_runs": "scores",
+        "score": "scores",
+        "separate_files": "holdout",
+        "split": "holdout",
+        "split_runs": "holdout",
+    },
+)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

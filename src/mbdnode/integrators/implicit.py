@@ -7,7 +7,6 @@ symplectic for every Hamiltonian system, separable or not.
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optimistix as optx
 from jax.flatten_util import ravel_pytree
 
 from mbdnode.integrators.base import AbstractIntegrator, add
@@ -28,6 +27,8 @@ class ImplicitOneStage(AbstractIntegrator):
 
     def step(self, rate, t, dt, y):
         """Newton's method from the explicit Euler guess."""
+        import optimistix as optx  # Slow to load, for few.
+
         flat, unravel = ravel_pytree(y)
         if flat.shape[0] == 0:
             return y, jnp.array(True)

@@ -1,17 +1,25 @@
-"""Learned models: drop-in replacements for a mechanism."""
+"""Learned models: drop-in replacements for a mechanism.
 
-from mbdnode.models.base import LAW, AbstractModel, AbstractRateModel, Capability, check_capable
-from mbdnode.models.ensemble import Ensemble
-from mbdnode.models.files import load, save
-from mbdnode.models.fitted_mechanism import FittedMechanism
-from mbdnode.models.forecasters import FCNN, LSTM, FCNNConfig, LSTMConfig
-from mbdnode.models.learned_energy import HNN, LNN, HNNConfig, LNNConfig
-from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.models.library import Library
-from mbdnode.models.mbdnode import MBDNODE, MBDNODEConfig
-from mbdnode.models.network import Network, make_network
-from mbdnode.models.registry import KINDS, MODELS, check_trained_by, trained_by
-from mbdnode.models.structures import STRUCTURES, AbstractStructure, Scales, get_structure
+Names are loaded when first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from mbdnode.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from mbdnode.models.base import LAW, AbstractModel, AbstractRateModel, Capability, check_capable
+    from mbdnode.models.ensemble import Ensemble
+    from mbdnode.models.files import load, save
+    from mbdnode.models.fitted_mechanism import FittedMechanism
+    from mbdnode.models.forecasters import FCNN, LSTM, FCNNConfig, LSTMConfig
+    from mbdnode.models.learned_energy import HNN, LNN, HNNConfig, LNNConfig
+    from mbdnode.models.learned_mechanism import LearnedMechanism
+    from mbdnode.models.library import Library
+    from mbdnode.models.mbdnode import MBDNODE, MBDNODEConfig
+    from mbdnode.models.network import Network, make_network
+    from mbdnode.models.registry import KINDS, MODELS, check_trained_by, trained_by
+    from mbdnode.models.structures import STRUCTURES, AbstractStructure, Scales, get_structure
 
 __all__ = [
     "FCNN",
@@ -46,3 +54,44 @@ __all__ = [
     "save",
     "trained_by",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "FCNN": "forecasters",
+        "HNN": "learned_energy",
+        "KINDS": "registry",
+        "LAW": "base",
+        "LNN": "learned_energy",
+        "LSTM": "forecasters",
+        "MBDNODE": "mbdnode",
+        "MODELS": "registry",
+        "STRUCTURES": "structures",
+        "AbstractModel": "base",
+        "AbstractRateModel": "base",
+        "AbstractStructure": "structures",
+        "Capability": "base",
+        "Ensemble": "ensemble",
+        "FCNNConfig": "forecasters",
+        "FittedMechanism": "fitted_mechanism",
+        "HNNConfig": "learned_energy",
+        "LNNConfig": "learned_energy",
+        "LSTMConfig": "forecasters",
+        "LearnedMechanism": "learned_mechanism",
+        "Library": "library",
+        "MBDNODEConfig": "mbdnode",
+        "Network": "network",
+        "Scales": "structures",
+        "check_capable": "base",
+        "check_trained_by": "registry",
+        "get_structure": "structures",
+        "load": "files",
+        "make_network": "network",
+        "save": "files",
+        "trained_by": "registry",
+    },
+)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

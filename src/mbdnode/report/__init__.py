@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from mbdnode.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from mbdnode.report.scene import RolloutSummary, Scene, draw_case, draw_overview, summarize
+    from mbdnode.report.scene import Scene, draw_case, draw_overview
     from mbdnode.report.style import save_figure
+    from mbdnode.report.summary import RolloutSummary, summarize
 
 __all__ = [
     "RolloutSummary",
@@ -25,10 +26,10 @@ __getattr__ = lazy_names(
     __name__,
     {
         "Scene": "scene",
-        "RolloutSummary": "scene",
+        "RolloutSummary": "summary",
         "draw_case": "scene",
         "draw_overview": "scene",
         "save_figure": "style",
-        "summarize": "scene",
+        "summarize": "summary",
     },
 )

@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
 from mbdnode.mechanisms.planar.description import GROUND, Description, Joint
 from mbdnode.report.shapes import library_of
@@ -127,6 +126,8 @@ def _outline(points: np.ndarray, size: float) -> np.ndarray:
         along = spread @ np.linalg.svd(spread)[2][0]
         ends = points[[int(np.argmin(along)), int(np.argmax(along))]]
         return ends if np.ptp(along) > 1e-6 * size else points[:1]
+    from scipy.spatial import ConvexHull, QhullError  # Slow to load, for few.
+
     try:
         return points[ConvexHull(points).vertices]
     except QhullError:  # Too flat for it after all.

@@ -12,7 +12,6 @@ from typing import Any
 
 import equinox as eqx
 import numpy as np
-from scipy.spatial import KDTree
 
 from mbdnode.multibody import AbstractNamed
 from mbdnode.trajectory import Trajectory
@@ -60,7 +59,7 @@ class Domain(eqx.Module):
         good = np.all(np.isfinite(scaled), axis=1)
         result = np.full(len(scaled), np.nan)
         if np.any(good):
-            result[good] = KDTree(self.points).query(scaled[good])[0]
+            result[good] = _nearest(self.points, scaled[good])
         return result
 
     def outside(self, run: Trajectory) -> np.ndarray:
@@ -106,8 +105,15 @@ def _apart(points: np.ndarray, runs: np.ndarray) -> np.ndarray:
     for number in np.unique(stretch):
         mine = stretch == number
         if not np.all(mine):
-            result[mine] = KDTree(points[~mine]).query(points[mine])[0]
+            result[mine] = _nearest(points[~mine], points[mine])
     return result
+
+
+def _nearest(points: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The distance of every row to the nearest point."""
+    from scipy.spatial import KDTree  # Slow to load, for those who ask.
+
+    return KDTree(points).query(rows)[0]
 
 
 def features(

@@ -9,9 +9,9 @@ A model that is closed on its minimal coordinates moves without the constraints,
 integrator, and only the dependent coordinates are completed by `complete_across`.
 """
 
+import functools
 from collections.abc import Callable
 
-import diffrax
 import equinox as eqx
 import equinox.internal as eqxi
 import jax
@@ -31,8 +31,11 @@ _TURN, _TURN_PER_ARC = 0.5, 5.0
 _APART = 1e-3
 
 
+@functools.cache
 def _dormand_prince() -> tuple[Tableau, np.ndarray]:
     """The method of order eight, and the weights of its error estimate."""
+    import diffrax  # Slow to load, and most motions meet no singular configuration.
+
     table = diffrax.Dopri8.tableau
     count = len(table.b_sol)
     stages = np.zeros((count, count))
@@ -40,9 +43,6 @@ def _dormand_prince() -> tuple[Tableau, np.ndarray]:
         stages[row + 1, : row + 1] = lower
     times = np.concatenate([[0.0], table.c])
     return Tableau(stages, np.array(table.b_sol), times), np.array(table.b_error)
-
-
-_DORMAND_PRINCE, _ESTIMATE = _dormand_prince()
 
 
 def passage_step(
@@ -73,14 +73,15 @@ def passage_step(
         return _across(system, partition, step, fraction, y, mu)
 
     # The last stage is the end of the step; the further evaluation is the crossing.
-    aside = place[:, None] * jnp.eye(1, len(_DORMAND_PRINCE.times))
+    method, estimate = _dormand_prince()
+    aside = place[:, None] * jnp.eye(1, len(method.times))
     slopes, found = run_stages(
-        system, partition, step, _DORMAND_PRINCE, inputs, mu, complete_at, aside, place
+        system, partition, step, method, inputs, mu, complete_at, aside, place
     )
     split, scale = partition.velocity, partition.scale
     speed = jnp.where(step.path.rate > 0, step.path.rate, 1.0)
     units = [scale[partition.position.independent], scale[split.independent] * speed]
-    error = jnp.abs(step.dt * (jnp.asarray(_ESTIMATE) @ slopes)) / jnp.concatenate(units)
+    error = jnp.abs(step.dt * (jnp.asarray(estimate) @ slopes)) / jnp.concatenate(units)
     stages, crossing = jax.tree.map(lambda x: x[:-1], found), jax.tree.map(lambda x: x[-1], found)
     accurate = jnp.max(error, initial=0.0) < allowed
     return _checked(partition, step, stages, crossing, accurate)

@@ -32,6 +32,7 @@ from mbdnode.multibody import (
     resolve_parameters,
 )
 from mbdnode.numerics import check_precision
+from mbdnode.programs import stored_program
 from mbdnode.simulation.domain import Domain
 from mbdnode.simulation.ensemble import AbstractEnsemble, rollout_members, spread_of
 from mbdnode.simulation.rollout import NEEDS_PASSAGE, rollout
@@ -41,6 +42,11 @@ from mbdnode.trajectory import State, Trajectory, check_times, check_trajectory_
 
 # In place of an integrator's name: the closed form.
 ANALYTIC = "analytic"
+
+
+@stored_program
+def _rolled_out(asked: tuple, regular_only: bool) -> Trajectory:
+    return rollout(*asked, regular_only=regular_only)
 
 
 def simulate(
@@ -154,9 +160,9 @@ def simulate(
     # Most motions meet no singular configuration, and compile faster without passages. Inside jit,
     # where even a constant is traced, the status cannot be read.
     if not is_traced(asked, jnp.zeros(())):
-        run = rollout(*asked, regular_only=True)
+        run = _rolled_out(asked, True)
         regular = int(run.status.code) != NEEDS_PASSAGE
-        run = run if regular else rollout(*asked)
+        run = run if regular else _rolled_out(asked, False)
         return _with_spread(run, system, asked, regular) if system.deviations else run
     return rollout(*asked)
 

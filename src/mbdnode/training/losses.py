@@ -16,7 +16,6 @@ that nothing is left out and all have one shape.
 
 from typing import Any
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -24,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
-from mbdnode.integrators import AbstractIntegrator, Adaptive
+from mbdnode.integrators import AbstractIntegrator
 from mbdnode.models import MBDNODE, AbstractRateModel
 from mbdnode.multibody import (
     AbstractSystem,
@@ -151,6 +150,10 @@ def predict(
 
 def _predict_by_adjoint(model, integrator, window: Windows, z, s):
     """One solve over the whole window, differentiated by solving backwards: memory stays flat."""
+    import diffrax  # Slow to load, for few.
+
+    from mbdnode.integrators import Adaptive
+
     assert isinstance(integrator, Adaptive)
     # Diffrax differentiates what it is given as arguments, so all that varies must be among them.
     weights, shape = eqx.partition((model, window.mu), eqx.is_array)

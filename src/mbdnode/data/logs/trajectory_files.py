@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from mbdnode.data.arrow import to_column
 from mbdnode.data.files import SUFFIXES, check_destination, replace_file
 from mbdnode.data.logs.cleaning import GAP, is_wrapped, sounds_like_angle
 from mbdnode.data.logs.formats import open_logs
@@ -152,15 +153,15 @@ def write(trajectory: "Trajectory", path: str | os.PathLike[str]) -> None:
             "Pick one with jax.tree.map(lambda x: x[i], trajectory) and write each to its own file."
         )
     table = np.asarray(trajectory.kept.table)
-    columns = pa.table(list(table.T.copy()), names=list(trajectory.columns))
+    columns = pa.table([to_column(x) for x in table.T], names=list(trajectory.columns))
     spread = trajectory.kept.spread
     if spread is not None:
         deviations = np.concatenate([np.asarray(spread.q), np.asarray(spread.v)], axis=1)
         for name, column in zip(trajectory.columns[1:], deviations.T, strict=False):
-            columns = columns.append_column(f"{name}{_DEVIATION}", pa.array(column.copy()))
+            columns = columns.append_column(f"{name}{_DEVIATION}", to_column(column))
     if trajectory.outside is not None:
         marks = np.asarray(trajectory.kept.outside).astype(np.int8)
-        columns = columns.append_column(OUTSIDE, pa.array(marks))
+        columns = columns.append_column(OUTSIDE, to_column(marks))
     replace_file(destination, lambda file: _WRITERS[destination.suffix.lower()](columns, file))
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.errors import UserError
-from mbdnode.integrators import AbstractIntegrator, Adaptive, get_integrator
+from mbdnode.integrators import AbstractIntegrator, get_integrator
 from mbdnode.models import AbstractRateModel
 from mbdnode.multibody import Partition, choose_partition, resolve_parameters
 from mbdnode.recipes import TrainingConfig
@@ -107,15 +107,16 @@ def check_steps(model: AbstractRateModel, config: TrainingConfig) -> None:
             f"refinement is {config.refinement}, but with constraints='penalty' it knows models of "
             "accelerations alone, and order is 'first'. Leave it out, or use order='second'."
         )
-    if config.gradient == "adjoint" and not isinstance(integrator, Adaptive):
+    tolerance = getattr(integrator, "rtol", None)  # Of those of Diffrax.
+    if config.gradient == "adjoint" and not hasattr(integrator, "rtol"):
         raise UserError(
             f"gradient='adjoint' solves with Diffrax, which has no {config.integrator!r}; use one "
             "of its integrators, such as 'dopri5'."
         )
     finest = float(jnp.finfo(config.precision).eps)
-    if isinstance(integrator, Adaptive) and integrator.rtol and integrator.rtol < finest:
+    if tolerance and tolerance < finest:
         raise UserError(
-            f"The integrator {config.integrator!r} asks for a tolerance of {integrator.rtol:g}, "
+            f"The integrator {config.integrator!r} asks for a tolerance of {tolerance:g}, "
             f"but {config.precision} resolves {finest:.1g}. Use precision='float64'."
         )
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from mbdnode.data.arrow import to_floats, to_words
 from mbdnode.data.logs.formats.text_dialect import (
     COMMENT,
     MISSING,
@@ -88,9 +89,9 @@ class DelimitedLog(AbstractLog):
                 if i in self._stamped:
                     column, origins[i] = self._seconds(column, first, i, origins.get(i))
                 else:
-                    column = column.to_numpy(zero_copy_only=False)
+                    column = to_floats(column)
                 columns.append(column)
-            words = [table.column(column_name(i)).to_numpy() for i in labels]
+            words = [to_words(table.column(column_name(i))) for i in labels]
             yield Block(first, tuple(columns), tuple(words), truncated)
             first += table.num_rows
         if self._comments:

@@ -1,0 +1,76 @@
+"""The work behind `mbdnode gallery`: every case as a row of a table and a scene for a figure."""
+
+from dataclasses import dataclass
+
+from mbdnode.report import Scene, summarize
+from mbdnode.reproduction.cases.case import Case
+from mbdnode.reproduction.simulate import prepare_case
+
+GALLERY_NUMBERS = (
+    "DOF",
+    "steps",
+    "compile\n[s]",
+    "run\n[ms]",
+    "position\nresidual",
+    "velocity\nresidual",
+    "energy\ndrift\n[J]",
+)
+GALLERY_COLUMNS = ("case", *GALLERY_NUMBERS[:2], "method", *GALLERY_NUMBERS[2:])
+
+
+@dataclass(frozen=True)
+class GalleryEntry:
+    """One case, simulated.
+
+    **Arguments:**
+
+    - `row`: the values below `GALLERY_COLUMNS`.
+    - `scene`: for a figure.
+    - `failure`: what went wrong, if the rollout ended early.
+    """
+
+    row: tuple[str, ...]
+    scene: Scene
+    failure: str | None
+
+
+def simulate_entry(case: Case) -> GalleryEntry:
+    """Simulate a case twice: the first time compiles, the second does not.
+
+    **Arguments:**
+
+    - `case`: as it is, without changes.
+
+    **Returns:**
+
+    Its `GalleryEntry`.
+    """
+    run = prepare_case(case)
+    _, with_compilation = run()
+    trajectory, seconds = run()
+    summary = summarize(case.mechanism, trajectory, run.parameters)
+    row = (
+        case.name,
+        str(summary.degrees_of_freedom),
+        f"{summary.rows - 1:,}",
+        case.integrator,
+        f"{with_compilation - seconds:.2f}",
+        f"{1e3 * seconds:.1f}",
+        _exponent(summary.position_residual),
+        _exponent(summary.velocity_residual),
+        _exponent(summary.energy_drift_j),
+    )
+    scene = Scene(
+        name=case.name,
+        title=case.title,
+        mechanism=case.mechanism,
+        trajectory=trajectory,
+        parameters=run.parameters,
+        train_end_s=case.train_steps * case.dt_s,
+    )
+    failure = None if trajectory.status.ok else f"{case.name}: {trajectory.status}"
+    return GalleryEntry(row, scene, failure)
+
+
+def _exponent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1e}"
