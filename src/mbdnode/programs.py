@@ -30,6 +30,7 @@ import jax
 import numpy as np
 from jax._src.config import trace_context
 from jax._src.core import trace_state_clean
+from jax.core import Tracer
 from jax.experimental import serialize_executable
 
 from mbdnode import numerics
@@ -46,31 +47,32 @@ class _HOLE:  # A class is one and the same after it was read from a file.
     """In place of an array, where arrays come and go."""
 
 
-class _UnknownError(Exception):
+class UndescribedError(Exception):
     """Something that has no description by value."""
 
 
-def stored_program(function: _Function) -> _Function:
+def stored_program(function: _Function, *, inline: bool = False) -> _Function:
     """Compile a function of this package, as `equinox.filter_jit` does, and keep the program.
 
     **Arguments:**
 
     - `function`: of a module of this package, with arrays and static values in its arguments and
         in its result. Its result may depend on nothing else.
+    - `inline`: whether it becomes a part of what it is called from, inside another trace.
 
     **Returns:**
 
     A function that is called in the same way.
     """
-    return cast(_Function, functools.update_wrapper(_StoredProgram(function), function))
+    return cast(_Function, functools.update_wrapper(_StoredProgram(function, inline), function))
 
 
 class _StoredProgram:
     """A function and its programs, by static arguments and shapes."""
 
-    def __init__(self, function: Callable):
+    def __init__(self, function: Callable, inline: bool):
         self.function = function
-        self._jitted = eqx.filter_jit(function)
+        self._jitted = eqx.filter_jit(function, inline=inline)  # pyright: ignore[reportCallIssue]
         self._programs: dict[Any, Callable | None] = {}
 
     def __call__(self, *args, **kwargs):
@@ -100,7 +102,7 @@ class _StoredProgram:
             return None
         try:
             parts = [_sources(), _settings(), _name_of(self.function), describe((args, kwargs))]
-        except _UnknownError:
+        except UndescribedError:
             return None
         digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
         return folder / f"{self.function.__name__.strip('_')}_{digest[:40]}.program"
@@ -157,7 +159,7 @@ def _left_out_of_the_cache() -> Iterator[None]:
 
 
 def _traced(arrays: list) -> bool:
-    return any(isinstance(x, jax.core.Tracer) for x in arrays) or not trace_state_clean()
+    return any(isinstance(x, Tracer) for x in arrays) or not trace_state_clean()
 
 
 def _program(compiled: Callable, template: Any) -> Callable:
@@ -214,12 +216,12 @@ def _prepare_lapack() -> None:
     """JAX looks up LAPACK's functions when it lowers a call of one, which is left out here."""
     from jaxlib import lapack
 
-    lapack._lapack.initialize()
+    lapack._lapack.initialize()  # pyright: ignore[reportPrivateImportUsage]
 
 
 @functools.cache
 def _sources() -> str:
-    """This package by its sources, the others by their versions."""
+    """Of this package the sources, of the others the versions."""
     digest = hashlib.sha256()
     root = Path(__file__).parent
     for path in sorted(root.rglob("*.py")):
@@ -289,11 +291,11 @@ def _name_of(value: Any) -> str:
     """Where a class or a function is found, in the packages whose sources or versions count."""
     home, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not (isinstance(home, str) and isinstance(name, str) and home.split(".")[0] in _KNOWN):
-        raise _UnknownError(value)
+        raise UndescribedError(value)
     found: Any = sys.modules.get(home)
     for part in name.split("."):
         found = getattr(found, part, None)
     own = getattr(found, "function", found)  # A stored program is called by its function's name.
     if found is not value and own is not value:
-        raise _UnknownError(value)
+        raise UndescribedError(value)
     return f"{home}.{name}"

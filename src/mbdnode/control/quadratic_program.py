@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import piqp
-import scipy.sparse as sp
+import scipy  # Its parts are slow to load, and do so when they are first used.
 
 from mbdnode.control.problem import ControlProblem
 
@@ -151,11 +151,12 @@ class QuadraticProgram:
             self._solver = piqp.SparseSolver()
             self._give(self._solver, linear, right, high)
 
-    def _make_cost(self) -> sp.csc_matrix:
+    def _make_cost(self) -> Any:
         count = self._problem.horizon
         blocks = [self._problem.Q] * (count - 1) + [self._terminal] + [self._problem.R] * count
         blocks += [self._problem.violation_cost * np.eye(len(self._soft))] * count
-        return sp.csc_matrix(sp.block_diag([b for b in blocks if b.size], format="csc"))
+        whole = scipy.sparse.block_diag([b for b in blocks if b.size], format="csc")
+        return scipy.sparse.csc_matrix(whole)
 
     def _linear(self, reference, u_reference) -> np.ndarray:
         problem = self._problem
@@ -178,7 +179,7 @@ class QuadraticProgram:
         column = np.concatenate([rows.ravel(), a_columns.ravel(), b_columns.ravel()])
         # Numbered from one, so that none is dropped as a zero and each can be found again.
         number = np.arange(1, row.size + 1, dtype=float)
-        matrix = sp.csc_matrix((number, (row, column)), shape=(count * n, self._size))
+        matrix = scipy.sparse.csc_matrix((number, (row, column)), shape=(count * n, self._size))
         place = np.empty(row.size, int)
         place[matrix.data.astype(int) - 1] = np.arange(row.size)
         matrix.data[:] = 1.0
@@ -190,7 +191,7 @@ class QuadraticProgram:
         problem, count = self._problem, self._problem.horizon
         soft, limited = self._soft, self._limited
         parts, right, first = [], [], None
-        eye = sp.csr_matrix(sp.identity(self._size))
+        eye = scipy.sparse.csr_matrix(scipy.sparse.identity(self._size))
         violations = eye[self._u_end :]
         for bound, sign in ((problem.z_high, 1.0), (problem.z_low, -1.0)):
             wanted = np.tile(np.isfinite(bound[soft]), count)
@@ -201,7 +202,7 @@ class QuadraticProgram:
             index = self._z_end + self._inputs * np.arange(count)[:, None] + limited[None]
             now = eye[index.ravel()]
             # The first has no input of the plan before it: that part is in the right-hand side.
-            keep = sp.diags(np.repeat(np.arange(count) > 0, limited.size).astype(float))
+            keep = scipy.sparse.diags(np.repeat(np.arange(count) > 0, limited.size).astype(float))
             before = keep @ eye[np.concatenate([index[:1], index[:-1]]).ravel()]
             most = np.tile(problem.u_change[limited], count)
             start = sum(len(r) for r in right)
@@ -212,7 +213,8 @@ class QuadraticProgram:
             right += [most, most]
         if not sum(part.shape[0] for part in parts):
             return None, None, None
-        return sp.csc_matrix(sp.vstack(parts, format="csc")), np.concatenate(right), first
+        stacked = scipy.sparse.vstack(parts, format="csc")
+        return scipy.sparse.csc_matrix(stacked), np.concatenate(right), first
 
     def _variable_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         problem, count = self._problem, self._problem.horizon

@@ -13,7 +13,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg as sl
+import scipy
 
 from mbdnode.control.problem import ControlProblem, semidefinite
 from mbdnode.control.state_space import StateSpace
@@ -64,7 +64,7 @@ def riccati(A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray) -> np.nd
     """
     reason = "the inputs cannot stabilize it there, or a state that does not decay has no weight"
     try:
-        P = sl.solve_discrete_are(A, B, Q, R)
+        P = scipy.linalg.solve_discrete_are(A, B, Q, R)
     except (np.linalg.LinAlgError, ValueError) as error:
         raise UserError(_sentence(reason)) from error
     modulus = float(np.max(np.abs(np.linalg.eigvals(A - B @ regulator_gain(A, B, P, R)))))

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Array, Float
@@ -11,6 +10,7 @@ from jaxtyping import Array, Float
 from mbdnode.errors import UserError
 from mbdnode.models import AbstractRateModel
 from mbdnode.multibody import AbstractMechanism, resolve_parameters
+from mbdnode.programs import stored_program
 from mbdnode.trajectory import Trajectory
 
 
@@ -66,7 +66,7 @@ def energy_drift(
     return float(np.max(np.abs(values - values[0])))
 
 
-@eqx.filter_jit
+@stored_program
 def _energy(mechanism, q, v, mu):
     def one(x, w):
         return 0.5 * w @ mechanism.mass(x, mu) @ w + mechanism.potential_energy(x, mu)

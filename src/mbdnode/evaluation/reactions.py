@@ -15,6 +15,7 @@ from mbdnode.multibody import (
     resolve_parameters,
     velocity_constraints,
 )
+from mbdnode.programs import stored_program
 from mbdnode.trajectory import Trajectory
 
 
@@ -63,7 +64,7 @@ def reactions(
     return _reactions(mechanism, trajectory.t, trajectory.q, trajectory.v, trajectory.u, mu)
 
 
-@eqx.filter_jit
+@stored_program
 def _reactions(mechanism, t, q, v, u, mu):
     def one(time, x, w, load):
         split = choose_partition(mechanism, time, x, mu, assume_full_rank=True).velocity

@@ -9,7 +9,6 @@ fills the shorter ones up has no weight.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,6 +18,7 @@ from mbdnode.identification.shooting import make_segments, path_from, path_resid
 from mbdnode.integrators import get_integrator
 from mbdnode.levenberg_marquardt import Minimum, minimize_each
 from mbdnode.multibody import AbstractMechanism, consistent_state
+from mbdnode.programs import stored_program
 from mbdnode.training.rows import (
     Noise,
     Rows,
@@ -103,13 +103,13 @@ def _alone(rows: Rows) -> Rows:
     return jax.tree.map(lambda x: x[None], rows)
 
 
-@eqx.filter_jit
+@stored_program
 def _residuals(initial, model, windows, integrator, units):
     one = lambda state, rows, unit: path_residual(model, state, rows, integrator, unit)  # noqa: E731
     return jax.vmap(one)(initial, windows, units)
 
 
-@eqx.filter_jit
+@stored_program
 def _jacobians(initial, model, windows, integrator, units):
     def one(state, rows, unit):
         return jax.jacfwd(lambda x: path_residual(model, x, rows, integrator, unit))(state)
@@ -117,7 +117,7 @@ def _jacobians(initial, model, windows, integrator, units):
     return jax.vmap(one)(initial, windows, units)
 
 
-@eqx.filter_jit
+@stored_program
 def _paths(initial, model, windows, integrator):
     return jax.vmap(lambda state, rows: path_from(model, state, rows, integrator))(initial, windows)
 

@@ -31,6 +31,7 @@ from mbdnode.identification.weak_form import (
 )
 from mbdnode.models.basis import scale_of
 from mbdnode.models.learned_mechanism import LearnedMechanism
+from mbdnode.programs import stored_program
 from mbdnode.training.rows import Rows, counted, places, spread_of_accelerations, trust
 
 # Degrees of mass and potential, and whether joints have laws of their own; the simplest first. Each
@@ -288,12 +289,12 @@ def _momenta_and_forces(model: LearnedMechanism, rows: Rows):
 
 
 # Of what is needed alone, so that one program serves every interpolation of the inputs.
-@eqx.filter_jit
+@stored_program
 def _compiled(model: LearnedMechanism, t, z, s, u, mu):
     return jax.vmap(model.momenta_and_forces)(t, z, s, u, mu)
 
 
-@eqx.filter_jit
+@stored_program
 def _equations_and_inertia(model: LearnedMechanism, rows: Rows):
     inertia = jax.vmap(model.inertia)(rows.t, rows.z, rows.s, rows.a, rows.u, rows.mu)
     return inertia + _momenta_and_forces(model, rows)[1], inertia
@@ -415,7 +416,7 @@ def _is_law(problem: Problem, model: LearnedMechanism, rows: Rows) -> bool:
     return bool(left < _UNEXPLAINED)
 
 
-@eqx.filter_jit
+@stored_program
 def _masses_and_rates(model: LearnedMechanism, rows: Rows):
     def rate(row):
         return model.minimal_rates(row.t, row.z, row.s, row.u, row.mu)[1]

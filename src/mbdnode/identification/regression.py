@@ -30,6 +30,7 @@ from mbdnode.identification.weak_form import (
     samples_per_period,
 )
 from mbdnode.models.library import Library
+from mbdnode.programs import stored_program
 from mbdnode.training.rows import (
     Noise,
     Rows,
@@ -303,21 +304,21 @@ class _Solver:
         return (right.T @ (inverse[:, None] * inner)) / norms[:, None]
 
 
-@eqx.filter_jit
+@stored_program
 def _columns(model, rows):
     return jax.vmap(model.columns)(rows.z, rows.s, rows.u, rows.mu)
 
 
-@eqx.filter_jit
+@stored_program
 def _wanted(model, rows, a):
     return jax.vmap(model.wanted)(rows.t, rows.z, rows.s, rows.u, rows.mu, a)
 
 
-@eqx.filter_jit
+@stored_program
 def _momentum_and_rest(model, rows):
     return jax.vmap(model.momentum_and_rest)(rows.t, rows.z, rows.s, rows.u, rows.mu)
 
 
-@eqx.filter_jit
+@stored_program
 def _missed(model, rows, integrator, unit):
     return step_errors(model, rows, integrator, unit)

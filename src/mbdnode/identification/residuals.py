@@ -8,11 +8,11 @@ state does not hold goes on acting: a hidden state, or a force that no candidate
 
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 
 from mbdnode.identification.problem import Problem
 from mbdnode.identification.weak_form import samples_per_period
+from mbdnode.programs import stored_program
 from mbdnode.training.rows import Rows, counted, runs_of, spread_of_accelerations, step_errors
 
 # Means that a spectrum needs; the part of its power that makes a line; how many of its bins.
@@ -86,6 +86,6 @@ def describe_residuals(dt_s: float, residuals: np.ndarray, size: int = 1) -> str
     return ""
 
 
-@eqx.filter_jit
+@stored_program
 def _missed(model, rows, integrator, unit):
     return step_errors(model, rows, integrator, unit)

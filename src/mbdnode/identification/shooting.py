@@ -24,6 +24,7 @@ from jax.flatten_util import ravel_pytree
 
 from mbdnode.identification.weak_form import samples_per_period
 from mbdnode.levenberg_marquardt import damped_step, minimize
+from mbdnode.programs import stored_program
 from mbdnode.training.rows import Noise, Rows, rolled_out, runs_of, step_errors
 
 # Coefficients and initial states together are a harder problem than coefficients alone.
@@ -232,12 +233,12 @@ def _all_residuals(values, initial, model, segments: Rows, integrator, unit):
     return jax.vmap(one)(initial, segments)
 
 
-@eqx.filter_jit
+@stored_program
 def _segment_residuals(values, initial, model, segments, integrator, unit):
     return _all_residuals(values, initial, model, segments, integrator, unit)
 
 
-@eqx.filter_jit
+@stored_program
 def _segment_jacobians(values, initial, ways, model, segments, integrator, unit):
     def single(along, state, rows):
         lone = jax.tree.map(lambda x: x[None], rows)
@@ -294,12 +295,12 @@ def refine_steps(model: Any, rows: Rows, integrator: Any, unit: Any, free: np.nd
 
 
 # Compiled once for all candidates of one form: which coefficients are free is decided outside.
-@eqx.filter_jit
+@stored_program
 def _step_residuals(values, model, rows, integrator, unit):
     return step_errors(_with_values(model, values), rows, integrator, unit).reshape(-1)
 
 
-@eqx.filter_jit
+@stored_program
 def _step_jacobian(values, ways, model, rows, integrator, unit):
     def errors(along):
         own = _with_values(model, values + along @ ways)

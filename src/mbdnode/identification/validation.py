@@ -19,6 +19,7 @@ import numpy as np
 from mbdnode.identification.initial_states import end_states, last_windows
 from mbdnode.identification.problem import Problem
 from mbdnode.nrmse import column_scales, nrmse_of, row_errors
+from mbdnode.programs import stored_program
 from mbdnode.training.rows import (
     Noise,
     Rows,
@@ -256,11 +257,11 @@ def _begun_at(rows: Rows, z: Any, s: Any) -> Rows:
 
 
 # Compiled once for all candidates of one form.
-@eqx.filter_jit
+@stored_program
 def _rolled_out(model, rows, integrator):
     return jax.vmap(lambda one: rolled_out(model, one, integrator))(rows)
 
 
-@eqx.filter_jit
+@stored_program
 def _step_errors(model, rows, integrator, unit):
     return step_errors(model, rows, integrator, unit)

@@ -11,21 +11,21 @@ residual once more in that direction with `v` held gives `-gamma`. Autodiff does
 """
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbdnode.multibody.system import AbstractSystem, Coords, Params, Time
+from mbdnode.programs import stored_program
 
 _Function = TypeVar("_Function", bound=Callable)
 
 
 def compiled(function: _Function) -> _Function:
     """Compiled for calls on plain numbers; inlined, and free, inside a rollout."""
-    return cast(_Function, eqx.filter_jit(function, inline=True))  # pyright: ignore[reportCallIssue]
+    return stored_program(function, inline=True)
 
 
 def vector(values) -> Float[Array, " n"]:

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
-import scipy.linalg as sl
+import scipy  # Its parts are slow to load, and do so when they are first used.
 from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
@@ -101,10 +101,12 @@ def choose_partition(
     named = _names(system, independent)
     scale = coordinate_scale(system, t, q, mu)
     jacobian, _ = velocity_constraints(system, t, q, mu)
-    scaled = jacobian * scale[None, :]
-    size = jnp.linalg.norm(scaled, axis=1, keepdims=True)
-    scaled = scaled / jnp.where(size > 0, size, 1.0)
     traced = is_traced(system, q, t, mu)
+    # Of plain numbers by NumPy: JAX would compile each of these.
+    xp = jnp if traced else np
+    scaled = xp.asarray(jacobian) * xp.asarray(scale)[None, :]
+    size = xp.linalg.norm(scaled, axis=1, keepdims=True)
+    scaled = scaled / xp.where(size > 0, size, 1.0)
     if traced and system.allow_redundant and not assume_full_rank:
         raise UserError(
             f"{type(system).__name__} allows redundant constraints, whose number cannot be known "
@@ -226,7 +228,7 @@ def _check_named(matrix, rank, columns, named, names) -> None:
 def _rank_and_pivots(matrix: np.ndarray) -> tuple[int, np.ndarray]:
     if 0 in matrix.shape:
         return 0, np.arange(matrix.shape[1])
-    r, pivots = sl.qr(_biased(matrix), mode="r", pivoting=True)  # pyright: ignore
+    r, pivots = scipy.linalg.qr(_biased(matrix), mode="r", pivoting=True)  # pyright: ignore
     diagonal = np.abs(np.diag(r))
     return int(np.sum(diagonal > _RANK_TOLERANCE)), pivots.astype(int)
 

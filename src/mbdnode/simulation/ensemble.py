@@ -19,6 +19,7 @@ import jax.numpy as jnp
 
 from mbdnode.integrators import AbstractIntegrator
 from mbdnode.multibody import AbstractSystem, Params, Partition
+from mbdnode.programs import stored_program
 from mbdnode.simulation.rollout import rollout, rollout_given
 from mbdnode.simulation.signals import Signal
 from mbdnode.status import Status
@@ -42,7 +43,7 @@ class AbstractEnsemble(eqx.Module):
         """The function's value for every member; its arrays have the members as leading axis."""
 
 
-@eqx.filter_jit
+@stored_program
 def rollout_members(
     ensemble: AbstractEnsemble,
     integrator: AbstractIntegrator,

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -303,7 +302,7 @@ def _check_inputs(forecaster: AbstractForecaster, signal: Signal) -> None:
     )
 
 
-@eqx.filter_jit
+@stored_program
 def _forecast(source: AbstractForecaster | AbstractEnsemble, t, past, samples) -> Trajectory:
     if not isinstance(source, AbstractEnsemble):
         return _as_trajectory(source, t, source.forecast(t, past), samples)

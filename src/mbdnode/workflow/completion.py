@@ -10,11 +10,10 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
+import scipy
 
 from mbdnode.errors import UserError
 from mbdnode.multibody import (
@@ -29,6 +28,7 @@ from mbdnode.multibody import (
     velocity_constraints,
 )
 from mbdnode.naming import unknown_name
+from mbdnode.programs import stored_program
 from mbdnode.simulation.rollout import make_row
 from mbdnode.status import completed
 from mbdnode.trajectory import Dataset, State, Trajectory
@@ -247,7 +247,7 @@ def _indices(partition: Partition) -> list[int]:
     return [int(i) for i in np.asarray(partition.position.independent)]
 
 
-@eqx.filter_jit
+@stored_program
 def _close(system: AbstractSystem, partition: Partition, q, t, z, s, mu: Params):
     """Every row's whole state, each from the one before."""
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 from threadpoolctl import threadpool_limits
 
 from mbdnode.data.files import replace_file

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.optimize
+import scipy
 
 from mbdnode.identification.parameters.unknowns import Unknowns
 from mbdnode.identification.weak_form import make_windows
