@@ -14,6 +14,7 @@ from mbdnode.exports.fmu.variables import Variable, unit_definitions
 _TOLERANCE, _STOP_S = "1e-8", "10.0"
 _LOGS = {
     "logStatusError": "what was asked for cannot be done",
+    "logStatusWarning": "a step was taken near a singular configuration of the constraints",
     "logStatusDiscard": "the constraints cannot be closed at these states, or within this step",
 }
 
@@ -156,46 +157,50 @@ def _variable3(listed, one: Variable, place: dict[int, int]) -> None:
     Xml.SubElement(listed, "Float64", {**named, **_described(one), **_kind(one), **values})
 
 
-def _initial_unknowns(variables: Sequence[Variable]) -> list[Variable]:
-    """What initialization computes: outputs, states and rates that are not given."""
-    states = {one.derivative_of for one in variables if one.derivative_of is not None}
-    return [
-        one
+def _unknowns(
+    variables: Sequence[Variable],
+) -> list[tuple[str, str, list[tuple[Variable, Sequence[int] | None]]]]:
+    """By the words of FMI 2 and of FMI 3: outputs, rates, and what initialization computes.
+
+    Each comes with the references of what it depends on. Initialization computes outputs, states
+    and rates that are not given, from parameters and exact start values, rates from inputs too.
+    """
+    outputs = [one for one in variables if one.causality == "output"]
+    rates = [one for one in variables if one.derivative_of is not None]
+    states = {one.derivative_of for one in rates}
+    given = [one.reference for one in variables if one.initial == "exact"]
+    inputs = [one.reference for one in variables if one.causality == "input"]
+    computed: list[tuple[Variable, Sequence[int] | None]] = [
+        (one, given + inputs if one.derivative_of is not None else given)
         for one in variables
         if one.initial in ("approx", "calculated")
-        and (one.causality == "output" or one.derivative_of is not None or one.reference in states)
+        and (one in outputs or one in rates or one.reference in states)
+    ]
+    return [
+        ("Outputs", "Output", [(one, one.depends_on) for one in outputs]),
+        ("Derivatives", "ContinuousStateDerivative", [(one, one.depends_on) for one in rates]),
+        ("InitialUnknowns", "InitialUnknown", computed),
     ]
 
 
 def _structure2(root, variables: Sequence[Variable], place: dict[int, int]) -> None:
     structure = Xml.SubElement(root, "ModelStructure")
-
-    def add(kind: str, chosen: Sequence[Variable], with_dependencies: bool) -> None:
-        if not chosen:
-            return
+    for kind, _, unknowns in _unknowns(variables):
+        if not unknowns:
+            continue
         element = Xml.SubElement(structure, kind)
-        for one in chosen:
+        for one, known in unknowns:
             index = {"index": str(place[one.reference])}
-            if with_dependencies and one.depends_on is not None:
-                index["dependencies"] = " ".join(str(place[r]) for r in sorted(one.depends_on))
+            if known is not None:
+                index["dependencies"] = " ".join(str(place[r]) for r in sorted(known))
             Xml.SubElement(element, "Unknown", index)
-
-    add("Outputs", [one for one in variables if one.causality == "output"], True)
-    add("Derivatives", [one for one in variables if one.derivative_of is not None], True)
-    add("InitialUnknowns", _initial_unknowns(variables), False)
 
 
 def _structure3(root, variables: Sequence[Variable], place: dict[int, int]) -> None:
     structure = Xml.SubElement(root, "ModelStructure")
-
-    def add(kind: str, chosen: Sequence[Variable], with_dependencies: bool) -> None:
-        for one in chosen:
+    for _, kind, unknowns in _unknowns(variables):
+        for one, known in unknowns:
             reference = {"valueReference": str(one.reference)}
-            if with_dependencies and one.depends_on is not None:
-                reference["dependencies"] = " ".join(map(str, sorted(one.depends_on)))
+            if known is not None:
+                reference["dependencies"] = " ".join(map(str, sorted(known)))
             Xml.SubElement(structure, kind, reference)
-
-    add("Output", [one for one in variables if one.causality == "output"], True)
-    rates = [one for one in variables if one.derivative_of is not None]
-    add("ContinuousStateDerivative", rates, True)
-    add("InitialUnknown", _initial_unknowns(variables), False)

@@ -60,11 +60,17 @@ static int allowed(instance *one, int phases) {
 
 enum { RUNNING = EVENT | CONTINUOUS | STEPPING, ANY = 63 };
 
+static const char *category(int status) {
+    return status == WARNED      ? "logStatusWarning"
+           : status == DISCARDED ? "logStatusDiscard"
+                                 : "logStatusError";
+}
+
 static void tell(const instance *one, int status, const char *message) {
     fmi2CallbackLogger logger = ((const fmi2CallbackFunctions *)one->callback)->logger;
     if (logger)
         logger(one->environment, one->name, (fmi2Status)status,
-               status == DISCARDED ? "logStatusDiscard" : "logStatusError", "%s", message);
+               category(status), "%s", message);
 }
 
 PUBLIC const char *FMI(fmi2GetTypesPlatform)(void) { return "default"; }

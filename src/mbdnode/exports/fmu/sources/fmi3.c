@@ -65,11 +65,17 @@ typedef struct {
     fmi3LogMessageCallback log;
 } callbacks;
 
+static const char *category(int status) {
+    return status == WARNED      ? "logStatusWarning"
+           : status == DISCARDED ? "logStatusDiscard"
+                                 : "logStatusError";
+}
+
 static void tell(const instance *one, int status, const char *message) {
     fmi3LogMessageCallback log = ((const callbacks *)one->callback)->log;
     if (log)
         log(one->environment, (fmi3Status)status,
-            status == DISCARDED ? "logStatusDiscard" : "logStatusError", message);
+            category(status), message);
 }
 
 static fmi3Instance create(fmi3String name, fmi3String token, int steps_itself, fmi3Boolean logging,

@@ -22,7 +22,7 @@
 
 #define SIZED(n) ((n) > 0 ? (n) : 1)
 
-enum { DONE = 0, DISCARDED = 2, FAILED = 3 }; /* the same numbers in FMI 2 and FMI 3 */
+enum { DONE = 0, WARNED = 1, DISCARDED = 2, FAILED = 3 }; /* the same numbers in FMI 2 and FMI 3 */
 enum {
     INSTANTIATED = 1,
     INITIALIZATION = 2,
@@ -90,6 +90,15 @@ static double state_value(const model_data *d, size_t i) {
     return d->all[(i < MODEL_NZ ? 0 : AT_V) + state_coordinate(d, i)];
 }
 
+/* Which state a reference is: its own, or that of a coordinate that is independent now. */
+static size_t state_number(const model_data *d, unsigned reference) {
+    size_t i;
+    if (reference >= VR_X && reference < VR_END) return reference - VR_X;
+    for (i = 0; i < MODEL_NX; i++)
+        if (reference == (i < MODEL_NZ ? VR_Q : VR_V) + state_coordinate(d, i)) break;
+    return i;
+}
+
 static void changed(model_data *d) { d->placed = d->evaluated = 0; }
 
 static void set_defaults(model_data *d) {
@@ -155,7 +164,7 @@ static void take_own(model_data *d) {
 static int initialize(instance *one) {
     model_data *d = &one->data;
     int code = MODEL(init)(&d->own, d->time, d->start_q, d->start_v, MODEL(independent), d->p);
-    if (code) return report(one, FAILED, MODEL(status_text)(code));
+    if (code > 0) return report(one, FAILED, MODEL(status_text)(code));
     take_own(d);
     return DONE;
 }
@@ -230,8 +239,16 @@ static int set_value(instance *one, unsigned reference, double value) {
         d->evaluated = 0;
         return DONE;
     }
-    if (!starting)
-        return report(one, FAILED, "Only inputs can be set after initialization.");
+    if (!starting) {
+        size_t i = state_number(d, reference);
+        if (i == MODEL_NX || !(d->phase & (EVENT | CONTINUOUS)))
+            return report(one, FAILED,
+                          "Only inputs, and states in Model Exchange, can be set after "
+                          "initialization.");
+        d->x[i] = value;
+        changed(d);
+        return DONE;
+    }
     if (reference == VR_STEP) {
         if (!(value > 0.0)) return report(one, FAILED, "The step of the integrator must be above 0.");
         d->step = value;
@@ -254,7 +271,7 @@ static int differentiate(instance *one, const unsigned *unknown, size_t unknowns
     model_data *d = &one->data;
     double sx[SIZED(MODEL_NX)] = {0}, su[SIZED(MODEL_NU)] = {0}, sp[SIZED(MODEL_NP)] = {0};
     double all[SIZED(COUNT_ALL)];
-    size_t i, k;
+    size_t k;
     int code = evaluate(one);
     if (code) return code;
     for (k = 0; k < knowns; k++) {
@@ -263,11 +280,8 @@ static int differentiate(instance *one, const unsigned *unknown, size_t unknowns
             sp[r - VR_P] = seed[k];
         else if (r >= VR_U && r < VR_Q)
             su[r - VR_U] = seed[k];
-        else if (r >= VR_X && r < VR_END)
-            sx[r - VR_X] = seed[k];
         else {
-            for (i = 0; i < MODEL_NX; i++)
-                if (r == (i < MODEL_NZ ? VR_Q : VR_V) + state_coordinate(d, i)) break;
+            size_t i = state_number(d, r);
             if (i == MODEL_NX)
                 return report(one, FAILED,
                               "Derivatives are with respect to states, inputs and parameters.");
@@ -326,12 +340,14 @@ static int take_steps(instance *one, double start, double length, double *reache
     model_data *d = &one->data;
     double count = ceil(length / d->step - 1e-6), number;
     double dt;
+    int doubt = 0;
     count = count < 1.0 ? 1.0 : count;
     dt = length / count;
     *reached = start;
     for (number = 0.0; number < count; number += 1.0) {
         int code = MODEL(step)(&d->own, start + number * dt, dt, d->u, d->p);
-        if (code) {
+        doubt = code < 0 ? code : doubt; /* taken, near a singular configuration */
+        if (code > 0) {
             d->time = *reached;
             take_own(d);
             return report(one, DISCARDED, MODEL(status_text)(code));
@@ -340,7 +356,7 @@ static int take_steps(instance *one, double start, double length, double *reache
     }
     d->time = *reached;
     take_own(d);
-    return DONE;
+    return doubt ? report(one, WARNED, MODEL(status_text)(doubt)) : DONE;
 }
 
 static instance *new_instance(const char *name, const char *token, int steps_itself, int logs) {

@@ -1,0 +1,221 @@
+"""Rules of loops, branches, calls of other jaxprs, and of small linear systems."""
+
+from typing import Any
+
+import numpy as np
+from jax.extend.core import ClosedJaxpr
+from onnx import helper
+
+from mbdnode.errors import UserError
+from mbdnode.exports.onnx.graph import Graph, Tensor, rule
+
+# A factorization is written out, so its size is that of the graph.
+_LARGEST = 64
+
+
+@rule("jit", "pjit", "closed_call", "core_call", "remat", "checkpoint", "remat2")
+@rule("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin")
+def _call(graph: Graph, eqn: Any, *values: Tensor) -> list[Tensor]:
+    names = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+    inner = next(eqn.params[name] for name in names if eqn.params.get(name) is not None)
+    if isinstance(inner, ClosedJaxpr):
+        return graph.run_closed(inner, values)
+    return graph.run(inner, (), values)
+
+
+@rule("custom_linear_solve")
+def _linear_solve(graph: Graph, eqn: Any, *values: Tensor) -> list[Tensor]:
+    lengths, jaxprs = eqn.params["const_lengths"], eqn.params["jaxprs"]
+    start = lengths.matvec + lengths.vecmat
+    consts = values[start : start + lengths.solve]
+    right = values[start + lengths.solve + lengths.transpose_solve :]
+    return graph.run_closed(jaxprs.solve, [*consts, *right])
+
+
+@rule("platform_index")
+def _platform(graph: Graph, eqn: Any) -> Tensor:
+    platforms = list(eqn.params["platforms"])
+    own = [k for k, names in enumerate(platforms) if names is not None and "cpu" in names]
+    return graph.const(own[0] if own else platforms.index(None), np.int32)
+
+
+def _fresh(graph: Graph, like: Any) -> Tensor:
+    return Tensor(graph.name(), tuple(like.shape), np.dtype(like.dtype))
+
+
+@rule("while")
+def _while(graph: Graph, eqn: Any, *values: Tensor) -> list[Tensor]:
+    p = eqn.params
+    count_c, count_b = p["cond_nconsts"], p["body_nconsts"]
+    of_cond, of_body = values[:count_c], values[count_c : count_c + count_b]
+    start = values[count_c + count_b :]
+    (going,) = graph.run_closed(p["cond_jaxpr"], [*of_cond, *start])
+    body = Graph(graph)
+    turn, before = (
+        Tensor(body.name(), (), np.dtype(np.int64)),
+        Tensor(body.name(), (), np.dtype(bool)),
+    )
+    now = [_fresh(body, x) for x in start]
+    then = body.run_closed(p["body_jaxpr"], [*of_body, *now])
+    (again,) = body.run_closed(p["cond_jaxpr"], [*of_cond, *then])
+    inner = body.inner([again, *then], [turn, before, *now])
+    return _loop(graph, None, going, start, start, inner)
+
+
+def _loop(graph: Graph, count, going: Tensor, start, like, inner) -> list[Tensor]:
+    made = [_fresh(graph, x) for x in like]
+    names = ["" if count is None else count.name, going.name, *(x.name for x in start)]
+    graph.nodes.append(helper.make_node("Loop", names, [x.name for x in made], body=inner))
+    return made
+
+
+@rule("scan")
+def _scan(graph: Graph, eqn: Any, *values: Tensor) -> list[Tensor]:
+    p = eqn.params
+    length, count, carry = p["length"], p["num_consts"], p["num_carry"]
+    consts, start, rows = values[:count], values[count : count + carry], values[count + carry :]
+    body = Graph(graph)
+    turn, before = (
+        Tensor(body.name(), (), np.dtype(np.int64)),
+        Tensor(body.name(), (), np.dtype(bool)),
+    )
+    now = [_fresh(body, x) for x in start]
+    index = turn
+    if p["reverse"]:
+        index = body.like("Sub", body.const(length - 1, np.int64), turn)
+    row = [body.taken(x, index) for x in rows]
+    then = body.run_closed(p["jaxpr"], [*consts, *now, *row])
+    going = body.const(True)
+    inner = body.inner([going, *then], [turn, before, *now])
+    outs = [v.aval for v in eqn.outvars]
+    made = _loop(graph, graph.const(length, np.int64), graph.const(True), start, outs, inner)
+    if not p["reverse"]:
+        return made
+    back = [
+        graph.cut(x, [length - 1, *[0] * (len(x.shape) - 1)], [-1, *x.shape[1:]],
+                  [-1, *[1] * (len(x.shape) - 1)])
+        for x in made[carry:]
+    ]  # fmt: skip
+    return [*made[:carry], *back]
+
+
+@rule("cond")
+def _cond(graph: Graph, eqn: Any, which: Tensor, *values: Tensor) -> list[Tensor]:
+    return _branch(graph, list(eqn.params["branches"]), 0, which, values)
+
+
+def _branch(graph: Graph, branches: list, first: int, which: Tensor, values) -> list[Tensor]:
+    """The branches from the first on: one, or one of the others."""
+    if which.value is not None:
+        number = min(max(int(which.value), first), first + len(branches) - 1)
+        return graph.run_closed(branches[number - first], values)
+    if len(branches) == 1:
+        return graph.run_closed(branches[0], values)
+    number = graph.cast(which, np.int32)
+    here = graph.truth("LessOrEqual", number, graph.const(first, np.int32))
+    yes, no = Graph(graph), Graph(graph)
+    own = yes.run_closed(branches[0], values)
+    others = _branch(no, branches[1:], first + 1, which, values)
+    made = [_fresh(graph, x) for x in own]
+    graph.nodes.append(
+        helper.make_node(
+            "If",
+            [here.name],
+            [x.name for x in made],
+            then_branch=yes.inner(own),
+            else_branch=no.inner(others),
+        )
+    )
+    return made
+
+
+def _only_one(x: Tensor, what: str) -> None:
+    if len(x.shape) != 2:
+        raise UserError(
+            f"The model solves many linear systems at once ({what!r} of shape {x.shape}), which is "
+            "not written as ONNX. Export it to C, or as an FMU."
+        )
+    if x.shape[0] > _LARGEST:
+        raise UserError(
+            f"The model solves {x.shape[0]} linear equations ({what!r}), and a graph of ONNX for "
+            f"more than {_LARGEST} would be too large. Export it to C, or as an FMU."
+        )
+
+
+@rule("lu")
+def _lu(graph: Graph, eqn: Any, a: Tensor) -> list[Tensor]:
+    """Gaussian elimination with row exchanges, column by column, written out."""
+    _only_one(a, "lu")
+    n = a.shape[0]
+    rows = graph.const(np.arange(n), np.int64)
+    order, pivots = rows, []
+    left = a  # rows from k on are not finished
+    for k in range(n):
+        column = graph.reshaped(graph.cut(left, [k, k], [n, k + 1]), (n - k,))
+        best = graph.node("ArgMax", [graph.like("Abs", column)], (), np.int64, axis=0, keepdims=0)
+        pivot = graph.like("Add", best, graph.const(k, np.int64))
+        here = graph.const(k, np.int64)
+        swap = graph.where(graph.truth("Equal", rows, pivot), here, rows)
+        swap = graph.where(graph.truth("Equal", rows, here), pivot, swap)
+        left, order = graph.taken(left, swap), graph.taken(order, swap)
+        pivots.append(graph.reshaped(pivot, (1,)))
+        if k == n - 1:
+            break
+        top = graph.cut(left, [0, 0], [k + 1, n])
+        low = graph.cut(left, [k + 1, 0], [n, n])
+        size = graph.cut(left, [k, k], [k + 1, k + 1])
+        # As LAPACK does: a column without a pivot is left as it is.
+        zero = graph.truth("Equal", size, graph.const(0.0, a.dtype))
+        size = graph.where(zero, graph.const(1.0, a.dtype), size)
+        factor = graph.like("Div", graph.cut(low, [0, k], [n - k - 1, k + 1]), size)
+        across = graph.cut(left, [k, k + 1], [k + 1, n])
+        rest = graph.like("Sub", graph.cut(low, [0, k + 1], [n - k - 1, n]),
+                          graph.like("Mul", factor, across))  # fmt: skip
+        parts = [graph.cut(low, [0, 0], [n - k - 1, k])] if k else []
+        low = graph.joined([*parts, factor, rest], 1)
+        left = graph.joined([top, low], 0)
+    kinds = [v.aval.dtype for v in eqn.outvars]
+    return [left, graph.cast(graph.joined(pivots, 0), kinds[1]), graph.cast(order, kinds[2])]
+
+
+@rule("lu_pivots_to_permutation")
+def _permutation(graph: Graph, eqn: Any, pivots: Tensor) -> Tensor:
+    n = int(eqn.params["permutation_size"])
+    rows = graph.const(np.arange(n), np.int64)
+    order = rows
+    for k in range(pivots.shape[0]):
+        pivot = graph.reshaped(graph.cast(graph.cut(pivots, [k], [k + 1]), np.int64), ())
+        here = graph.const(k, np.int64)
+        swap = graph.where(graph.truth("Equal", rows, pivot), here, rows)
+        swap = graph.where(graph.truth("Equal", rows, here), pivot, swap)
+        order = graph.taken(order, swap)
+    return graph.cast(order, eqn.outvars[0].aval.dtype)
+
+
+@rule("triangular_solve")
+def _triangular_solve(graph: Graph, eqn: Any, a: Tensor, b: Tensor) -> Tensor:
+    """Substitution, row by row, written out."""
+    _only_one(a, "triangular_solve")
+    p = eqn.params
+    turned = lambda x: graph.node("Transpose", [x], x.shape[::-1], x.dtype, perm=[1, 0])  # noqa: E731
+    transpose, lower, left = bool(p["transpose_a"]), bool(p["lower"]), bool(p["left_side"])
+    if not left:  # X op(A) = B is op(A)^T X^T = B^T.
+        transpose, b = not transpose, turned(b)
+    if transpose:
+        a, lower = turned(a), not lower
+    n, width = a.shape[0], b.shape[1]
+    found: dict[int, Tensor] = {}
+    for i in range(n) if lower else reversed(range(n)):
+        right = graph.cut(b, [i, 0], [i + 1, width])
+        known = range(i) if lower else range(i + 1, n)
+        if len(known):
+            above = graph.joined([found[j] for j in known], 0)
+            row = graph.cut(a, [i, known[0]], [i + 1, known[-1] + 1])
+            right = graph.like(
+                "Sub", right, graph.node("MatMul", [row, above], (1, width), a.dtype)
+            )
+        if not p["unit_diagonal"]:
+            right = graph.like("Div", right, graph.cut(a, [i, i], [i + 1, i + 1]))
+        found[i] = right
+    x = graph.joined([found[i] for i in range(n)], 0)
+    return x if left else turned(x)
