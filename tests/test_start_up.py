@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-HEAVY = ("jax", "numpy", "scipy", "matplotlib", "pyarrow", "diffrax", "equinox")
+HEAVY = ("jax", "numpy", "scipy", "matplotlib", "pyarrow", "diffrax", "equinox", "pandas")
 
 PROBE = """
 import json, sys, time
@@ -31,6 +31,8 @@ def probe(*arguments):
     [
         ["--help"],
         ["--version"],
+        ["cases"],
+        ["cases", "--json"],
         ["cases", "--help"],
         ["simulate", "--help"],
         ["reproduce", "--help"],
@@ -43,12 +45,27 @@ def test_help_loads_no_numerics(arguments):
     assert result["loaded"] == []
 
 
+@pytest.mark.parametrize(
+    "command", ["run", "mpc", "gallery", "mechanism", "inspect", "fit", "predict"]
+)
+def test_help_of_every_command_loads_no_numerics(command):
+    shown, result = probe(command, "--help")
+    assert shown.strip()
+    assert (result["code"], result["loaded"]) == (0, [])
+
+
+def test_simulating_loads_neither_figures_nor_diffrax(tmp_path):
+    result = probe("simulate", "cart-pole", "--steps", "3", "--out", str(tmp_path / "a.csv"))[1]
+    assert result["code"] == 0
+    assert not {"matplotlib", "diffrax", "pandas"} & set(result["loaded"])
+
+
 def test_looking_at_a_log_loads_no_jax(tmp_path):
     rows = "".join(f"{k / 100},{k % 7}\n" for k in range(60))
     (tmp_path / "a.csv").write_text(f"t,theta\n{rows}")
     shown, result = probe("inspect", str(tmp_path / "a.csv"))
     assert "theta" in shown
-    assert not {"jax", "scipy", "matplotlib", "diffrax"} & set(result["loaded"])
+    assert not {"jax", "scipy", "matplotlib", "diffrax", "pandas"} & set(result["loaded"])
 
 
 # Paths, folders and names that nothing has to be loaded for.

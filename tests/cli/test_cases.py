@@ -2,6 +2,9 @@ import json
 
 import pytest
 
+from mbdnode.reproduction.cases import CASES
+from mbdnode.reproduction.cases.catalog import catalog, describe_case
+
 NAMES = [
     "single-mass-spring",
     "single-mass-spring-damper",
@@ -30,8 +33,17 @@ def test_json_has_the_same_fields_for_every_case(listed):
     text, number = str, (int, float)
     for case in listed.values():
         assert list(case) == [
-            *("name", "title", "coordinates", "rates", "inputs", "parameters", "initial"),
-            *("dt_s", "steps", "train_steps", "integrator", "source"),
+            *("name", "title", "mechanism", "coordinates", "rates", "degrees_of_freedom"),
+            *(
+                "inputs",
+                "parameters",
+                "initial",
+                "dt_s",
+                "steps",
+                "train_steps",
+                "integrator",
+                "source",
+            ),
         ]
         for coordinate, rate in zip(case["coordinates"], case["rates"], strict=True):
             assert set(coordinate) == {"name", "unit", "is_angle"}
@@ -72,3 +84,10 @@ def test_table_shows_every_name_whole(run, monkeypatch, columns):
     assert max(map(len, lines)) <= int(columns)
     assert [line.split()[0] for line in lines if line.split()[0] in NAMES] == NAMES
     assert all(word in shown for word in ("SliderCrank", "theta3", "10,000", "analytic", "dt [s]"))
+
+
+def test_the_catalog_says_what_the_cases_say():
+    """If not: python -m mbdnode.reproduction.cases.catalog."""
+    assert list(catalog()) == list(CASES)
+    for name, case in CASES.items():
+        assert catalog()[name] == json.loads(json.dumps(describe_case(case)))

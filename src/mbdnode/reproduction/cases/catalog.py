@@ -1,0 +1,79 @@
+"""The paper's cases as plain data, which can be listed and checked without loading JAX.
+
+`catalog.json` is made from the cases themselves by
+
+    python -m mbdnode.reproduction.cases.catalog
+
+and a test compares it with them.
+"""
+
+import functools
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mbdnode.reproduction.cases.case import Case
+
+_FILE = Path(__file__).with_name("catalog.json")
+
+
+@functools.cache
+def catalog() -> dict[str, dict[str, Any]]:
+    """All fields of every case, by its name, in the paper's order."""
+    return {fields["name"]: fields for fields in json.loads(_FILE.read_text("utf-8"))}
+
+
+def describe_case(case: "Case") -> dict[str, Any]:
+    """Everything about a case, in types that JSON knows.
+
+    **Arguments:**
+
+    - `case`: any.
+
+    **Returns:**
+
+    Its fields by name.
+    """
+    from mbdnode.multibody import constraint_counts, resolve_parameters
+
+    system = case.mechanism
+    constraints = sum(constraint_counts(system, resolve_parameters(system, case.parameters)))
+    return {
+        "name": case.name,
+        "title": case.title,
+        "mechanism": type(system).__name__,
+        "coordinates": [
+            {"name": c.name, "unit": c.unit, "is_angle": c.is_angle} for c in system.coordinates
+        ],
+        "rates": [{"name": c.rate, "unit": f"{c.unit}/s"} for c in system.coordinates],
+        "degrees_of_freedom": len(system.coordinates) - constraints,
+        "inputs": [{"name": i.name, "unit": i.unit} for i in system.inputs],
+        "parameters": [
+            {
+                "name": p.name,
+                "default": float(case.parameters.get(p.name, p.default)),
+                "unit": p.unit,
+                "meaning": p.meaning,
+            }
+            for p in system.parameters
+        ],
+        "initial": {name: float(value) for name, value in case.initial.items()},
+        "dt_s": case.dt_s,
+        "steps": case.steps,
+        "train_steps": case.train_steps,
+        "integrator": case.integrator,
+        "source": case.source,
+    }
+
+
+def write_catalog() -> None:
+    """Make `catalog.json` anew."""
+    from mbdnode.reproduction.cases import CASES
+
+    described = [describe_case(case) for case in CASES.values()]
+    _FILE.write_text(json.dumps(described, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    write_catalog()
