@@ -44,11 +44,11 @@ def by_hand(mass, potential):
     )
     assert model.settings.damping is False  # The mechanism is declared conservative.
     first = jnp.array([[1.0, -1.0], [1.0, 0.0], [0.0, 1.0]])
-    last = jnp.zeros((4, 3)).at[1, 0].set(mass).at[3].set(jnp.array(potential))
+    last = jnp.zeros((8, 3)).at[1, 0].set(mass).at[7].set(jnp.array(potential))
     return eqx.tree_at(
         lambda m: (m.network.weights, m.network.biases),
         model,
-        ((first, last), (jnp.full(3, np.pi / 2), jnp.zeros(4))),
+        ((first, last), (jnp.full(3, np.pi / 2), jnp.zeros(8))),
     )
 
 
@@ -75,6 +75,32 @@ def test_lagrangian_with_weights_set_by_hand_has_the_accelerations_of_two_links(
     np.testing.assert_allclose(stored, p * np.cos(a) + r * np.cos(b), rtol=1e-13)
 
 
+def test_affine_part_can_be_the_whole_of_a_double_pendulum():
+    # P = [[2 cos a, 2 sin a], [cos b, sin b]] and L = 1: a mass of [[5, 2 c], [2 c, 2]], which is
+    # that of rods of 1 m with masses of 3 kg and 2 kg.
+    model = MBDNODE.for_system(
+        DoublePendulum(),
+        structure="lagrangian",
+        width=2,
+        affine=True,
+        scaling=False,
+    )
+    beside = np.zeros((8, 4))  # Of sin a, cos a, sin b, cos b: L, P row by row, V.
+    beside[3, 1], beside[4, 0], beside[5, 3], beside[6, 2] = 2.0, 2.0, 1.0, 1.0
+    beside[7, [1, 3]] = -9.81 * 5, -9.81 * 2
+    model = eqx.tree_at(
+        lambda m: (m.network.weights[-1], m.network.biases[-1], m.network.beside),
+        model,
+        (jnp.zeros((8, 2)), jnp.zeros(8), jnp.asarray(beside)),
+    )
+    z, s = jnp.array([0.4, -0.9]), jnp.array([1.3, 0.2])
+    mu = resolve_parameters(DoublePendulum(), {"m1": 3.0, "m2": 2.0})
+    mass = np.array(DoublePendulum().mass_matrix(z, mu))
+    force = np.array(DoublePendulum().force(0.0, z, s, (), mu))
+    np.testing.assert_allclose(model.mass(z, mu), mass, rtol=1e-13)
+    np.testing.assert_allclose(rates(model, z, s), np.linalg.solve(mass, force), rtol=1e-12)
+
+
 def in_numpy(model, z):
     """Mass factor, potential, damping factor and input map of a cart-pole's network."""
     x = np.array([np.sin(z[0]), np.cos(z[0]), z[1]])
@@ -84,8 +110,9 @@ def in_numpy(model, z):
     out = np.asarray(layers.weights[-1]) @ x + np.asarray(layers.biases[-1])
     # One at zero: log(1 + exp(x + log(e^0.999 - 1))) + 0.001.
     positive = lambda o: np.log1p(np.exp(o + np.log(np.expm1(0.999)))) + 1e-3  # noqa: E731
-    factor = np.array([[positive(out[0]), 0.0], [out[1], positive(out[2])]])
-    return factor, out[3], np.array([[out[4], 0.0], [out[5], out[6]]]), out[7:9]
+    triangle = np.array([[positive(out[0]), 0.0], [out[1], positive(out[2])]])
+    factor = np.hstack([triangle, out[3:7].reshape(2, 2)])
+    return factor, out[7], np.array([[out[8], 0.0], [out[9], out[10]]]), out[11:13]
 
 
 def test_random_lagrangian_has_the_accelerations_of_differences_of_its_lagrangian():

@@ -13,7 +13,7 @@ from scipy.optimize import least_squares
 from mbdnode.mechanisms import CartPole, SingleMassSpringDamper, SinglePendulum, SliderCrank
 from mbdnode.models import FCNN, MBDNODE, load, save
 from mbdnode.training import Checkpoint, TrainingConfig, check_training, fit, refinement
-from mbdnode.training.engine import batches
+from mbdnode.training.engine import Task, batches, begin, run_epoch
 from mbdnode.training.objectives import prepare
 from mbdnode.trajectory import Dataset
 
@@ -99,14 +99,52 @@ def test_layers_start_at_nothing_and_can_still_learn(swing, width):
 
 
 def test_lagrangian_starts_as_uniform_motion(swing):
-    """A constant mass, no potential, no damping: layers and affine part give nothing."""
+    """A constant mass and no potential; what damps starts at something that can grow or vanish."""
     settings = {"structure": "lagrangian", "width": 4, "affine": True}
+    damped = prepare(MBDNODE.for_system(SinglePendulum(), **settings), Dataset(swing), CONFIG)[0]
+    settings["damping"] = False
     model = prepare(MBDNODE.for_system(SinglePendulum(), **settings), Dataset(swing), CONFIG)[0]
     given = (jnp.array([0.3]), jnp.array([1.2]), jnp.zeros(1))
     found = eqx.filter_jit(model.minimal_rates)(jnp.zeros(()), *given, {})[1]
     assert abs(float(found[0])) < 1e-12
     slopes = eqx.filter_grad(lambda m: m.minimal_rates(jnp.zeros(()), *given, {})[1][0])(model)
     assert np.any(np.asarray(slopes.network.weights[-1]) != 0)
+    slowed = eqx.filter_jit(damped.minimal_rates)(jnp.zeros(()), *given, {})[1]
+    assert float(slowed[0]) < 0
+
+
+def test_affine_part_is_fitted_first_and_what_it_leaves_sets_the_pace(swing, linear):
+    system, run, matrix = linear
+    model = MBDNODE.for_system(system, width=2, affine=True, scaling=True)
+    config = dataclasses.replace(CONFIG, integrator="mp2")
+    model, objective = prepare(model, Dataset(run), config)
+    network, pace = objective.start(model)
+    # Midpoint steps of a linear law are met to round-off, which Adam must not undo.
+    assert pace < 1e-8
+    found = eqx.tree_at(lambda m: m.network, model, network)
+    given = (jnp.array([-20.0]), jnp.array([7.0]), jnp.zeros(len(system.inputs)))
+    rates = eqx.filter_jit(found.minimal_rates)(jnp.zeros(()), *given, {})
+    assert rates[1][0] == pytest.approx(matrix[1] @ [-20.0, 7.0], rel=1e-9)
+    # Kicks that nothing explains leave Adam its rate.
+    kicks = np.random.default_rng(3).normal(size=(31, 2))
+    shaken = motion_like(swing, system, 0.05, kicks)
+    model, objective = prepare(model, Dataset(shaken), config)
+    assert objective.start(model)[1] == 1.0
+
+
+def test_adam_moves_weights_in_proportion_to_the_pace(small, swing):
+    model, objective = prepare(small, Dataset(swing), CONFIG)
+    table = jnp.asarray(batches(len(objective), CONFIG, 0, 0)[:1])
+    moved = []
+    for pace in (1.0, 1e-3):
+        progress = eqx.tree_at(lambda p: p.pace, begin(model, objective), jnp.asarray(pace))
+        first = [np.array(x) for x in jax.tree.leaves(progress.network)]
+        kept = (Task(model, objective, CONFIG), table, jnp.array([0.1]))
+        last = jax.tree.leaves(run_epoch(kept, progress)[0].network)
+        moved.append(np.concatenate([np.ravel(b - a) for a, b in zip(first, last, strict=True)]))
+    assert np.max(np.abs(moved[0])) > 0.05
+    # Differences of weights of size one, to round-off.
+    np.testing.assert_allclose(moved[1], 1e-3 * moved[0], atol=1e-14)
 
 
 def test_affine_part_is_saved_and_loaded(whole, tmp_path):

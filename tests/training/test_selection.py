@@ -114,6 +114,12 @@ def test_nothing_that_is_held_back_trains_a_candidate(run, candidates):
     assert errors[0] < 1e-6 < errors[1]
 
 
+def test_nothing_is_tried_after_a_candidate_that_is_good(run, candidates):
+    found = selection.choose(candidates[::-1], Dataset(run), CONFIG, 0, lambda row, n: None)
+    assert (found.candidate, len(found.errors)) == (0, 1)
+    assert found.describe(["this", "that"]).startswith("chose this by validation NRMSE (this ")
+
+
 def test_ctrl_c_while_networks_are_compared_trains_nothing(run, candidates):
     def press(row, total):
         if row["epoch"] == 0:

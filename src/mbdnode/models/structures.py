@@ -4,9 +4,9 @@
 |---|---|---|
 | `free` | positions, velocities, inputs | `a` |
 | `mechanical` | the configuration | `g`, `D`, `Gamma`, `G` of `a = g + D v + Gamma[v, v] + G u` |
-| `lagrangian` | the configuration | `L`, `V`, `K`, `G` of the Euler-Lagrange equations |
+| `lagrangian` | the configuration | `L`, `P`, `V`, `K`, `G` of the Euler-Lagrange equations |
 
-    M a = dT/dq - M' v - dV/dq - D v + G u,    T = v.M v/2,    M = L L^T,    D = K K^T
+    M a = dT/dq - M' v - dV/dq - D v + G u,  T = v.M v/2,  M = L L^T + P P^T,  D = K K^T
 
 The two others say how accelerations depend on velocities and inputs, so that the network is a
 function of the configuration alone (and of parameters, where it reads them). The accelerations of
@@ -14,6 +14,12 @@ every rigid mechanism with viscous forces are of the second form, and those of o
 of the third. There `L` is lower triangular, with a diagonal that is positive whatever the weights
 are, so the mass is positive definite; the damping is not negative, so that the energy `T + V` never
 grows unless inputs do work. All of it is known up to one common factor, which cancels.
+
+`L` alone could be any mass, but for a chain of bodies it is a root of sines and cosines. What the
+bodies of a planar chain add to the kinetic energy is `|P^T v|^2/2`, where a column of `P` is the
+derivative of a position along one axis: sines and cosines of the angles themselves, which a network
+with an affine part has from the start, and which it extrapolates. Two columns for each coordinate
+but one are enough for a chain, as `L` adds to the diagonal.
 
 A new structure is one class in this file and one entry of `STRUCTURES`.
 """
@@ -26,7 +32,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
@@ -107,6 +113,11 @@ class AbstractStructure(abc.ABC):
     def shaped(self, raw: Float[Array, " out"]) -> Float[Array, " out"]:
         """What the network gives, before it is scaled."""
         return raw
+
+    @property
+    def squared(self) -> Bool[np.ndarray, " out"]:
+        """Which outputs count by their products alone, so that from zero nothing leads away."""
+        return np.zeros(self.count, bool)
 
     @abc.abstractmethod
     def units(self, scales: Scales) -> tuple[Float[Array, " out"], Float[Array, " out"]]:
@@ -202,14 +213,25 @@ class Lagrangian(AbstractStructure):
 
     @property
     def groups(self) -> dict[str, int]:
-        """The factor of the mass row by row, the potential, the damping's factor, the inputs."""
+        """The factors of the mass row by row, the potential, the damping's factor, the inputs."""
         triangle = self.dof * (self.dof + 1) // 2
         return {
             "L": triangle,
+            "P": self.dof * self._columns,
             "V": 1,
             "K": triangle if self.settings.damping else 0,
             "G": self.dof * self.inputs,
         }
+
+    @property
+    def _columns(self) -> int:
+        """Of `P`; a constant mass needs none."""
+        return 2 * (self.dof - 1) if self.settings.use_velocity else 0
+
+    @property
+    def squared(self) -> Bool[np.ndarray, " out"]:
+        """Those of `P` and `K`."""
+        return np.repeat([name in ("P", "K") for name in self.groups], list(self.groups.values()))
 
     def shaped(self, raw):
         """The diagonal of `L` is positive."""
@@ -227,8 +249,10 @@ class Lagrangian(AbstractStructure):
         divisor = jnp.asarray(self.settings.divisor or np.ones(self.dof), velocity.dtype)
         rate = rate / divisor
         force = rate / velocity**2
+        unit = 1 / (velocity * jnp.sqrt(divisor))
         spread = {
-            "L": 1 / (velocity * jnp.sqrt(divisor))[row],
+            "L": unit[row],
+            "P": jnp.repeat(unit, self._columns),
             "V": jnp.mean(force * scales.position)[None],
             "K": jnp.sqrt(force / velocity)[row],
             "G": force[:, None] / scales.inputs[None, :],
@@ -237,10 +261,10 @@ class Lagrangian(AbstractStructure):
         joined = jnp.concatenate(kept)
         return jnp.zeros_like(joined), joined
 
-    def mass_factor(self, outputs: Outputs, z: Float[Array, " nz"]) -> Float[Array, "nz nz"]:
-        """`L` of `M = L L^T`."""
+    def mass_factor(self, outputs: Outputs, z: Float[Array, " nz"]) -> Float[Array, "nz k"]:
+        """`L` and `P` beside each other: the mass is the product with the transpose."""
         place = z if self.settings.use_velocity else None
-        return self._mass_triangle(self.parts(outputs(place))["L"])
+        return self._mass_factor(self.parts(outputs(place)))
 
     def potential(self, outputs: Outputs, z: Float[Array, " nz"]) -> Float[Array, ""]:
         """`V`, up to a constant."""
@@ -255,11 +279,11 @@ class Lagrangian(AbstractStructure):
         parts, derived = self.parts(value), self.parts(slopes.astype(kind).T)
         force = -derived["V"][:, 0]
         if self.settings.use_velocity:
-            factor = self._mass_triangle(parts["L"])
-            along = self._mass_triangle(derived["L"])  # Of each coordinate, dL/dq.
+            factor = self._mass_factor(parts)
+            along = self._mass_factor(derived)  # Its derivative by each coordinate.
             half = factor.T @ s
             turned = jnp.einsum("k,kij->ij", s, along)
-            # dT/dq - M' v, with T = |L^T v|^2 / 2.
+            # dT/dq - M' v, with T = |F^T v|^2 / 2, where F is the factor.
             force = force + jnp.einsum("kij,i,j->k", along, s, half)
             force = force - turned @ half - factor @ (turned.T @ s)
         else:
@@ -269,10 +293,13 @@ class Lagrangian(AbstractStructure):
             force = force - damper @ (damper.T @ s)
         if self.inputs:
             force = force + parts["G"].reshape(self.dof, -1) @ u
-        return _solve(factor, force).astype(z.dtype)
+        return _solve(_cholesky(factor), force).astype(z.dtype)
 
-    def _mass_triangle(self, entries: Float[Array, "*n triangle"]) -> Float[Array, "*n nz nz"]:
-        found = _triangle(entries, self.dof)
+    def _mass_factor(self, parts: dict[str, Any]) -> Float[Array, "*n nz k"]:
+        found = _triangle(parts["L"], self.dof)
+        if self._columns:
+            added = parts["P"].reshape(*found.shape[:-1], self._columns)
+            found = jnp.concatenate([found, added], axis=-1)
         if not self.settings.divisor:
             return found
         unit = np.sqrt(np.asarray(self.settings.divisor))
@@ -323,6 +350,27 @@ def _triangle(entries: Float[Array, "*n triangle"], dof: int) -> Float[Array, "*
     places[np.arange(len(rows)), rows * dof + columns] = 1.0
     found = entries @ jnp.asarray(places, entries.dtype)
     return found.reshape(*entries.shape[:-1], dof, dof)
+
+
+def _cholesky(factor: Float[Array, "n k"]) -> Float[Array, "n n"]:
+    """The lower triangle whose product with its transpose is that of the factor, written out."""
+    count, columns = factor.shape
+    if columns == count:
+        return factor
+    product = factor @ factor.T
+    found: list[list[Any]] = []
+    for i in range(count):
+        row: list[Any] = []
+        for j in range(i + 1):
+            above = row if i == j else found[j]
+            known = sum(
+                (a * b for a, b in zip(row, above, strict=False)), jnp.zeros((), factor.dtype)
+            )
+            left = product[i, j] - known
+            row.append(jnp.sqrt(left) if i == j else left / found[j][j])
+        found.append(row)
+    entries = jnp.stack([value for row in found for value in row])
+    return _triangle(entries, count)
 
 
 def _solve(factor: Float[Array, "n n"], right: Float[Array, " n"]) -> Float[Array, " n"]:

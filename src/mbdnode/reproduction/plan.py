@@ -33,7 +33,7 @@ _BASELINE = "fcnn"
 _QUICK_MODELS = {"trained": MBDNODE.kind, PAPER: _BASELINE, "best": LAW}
 # A quick run makes these parts of the epochs, and of the iterations of a refinement.
 QUICK_PART = 0.1
-QUICK_REFINEMENT = 1 / 3
+QUICK_REFINEMENT = 2 / 3
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ def _is_shortened(config: RunConfig, request: Request) -> bool:
 def quick(config: RunConfig) -> RunConfig:
     """The same run, shortened.
 
-    A network that is refined keeps its epochs of Adam and a third of the iterations; of several
+    A network that is refined keeps its epochs of Adam and two thirds of the iterations; of several
     structures the first is taken, since to compare them takes longer than to train one. Any other
     has a tenth of the epochs, and its learning rate falls as far in them as it would have in all,
     so that the run is a short one of its kind rather than the beginning of a long one. Of samples
@@ -303,7 +303,7 @@ def shortened(recipe: str) -> str:
     if not chosen.config.refinement:
         return "a tenth of its epochs"
     first = f"its first structure ({chosen.structures[0]}), not compared with others, and "
-    return f"{first if chosen.structures else ''}a third of the iterations of Levenberg-Marquardt"
+    return f"{first if chosen.structures else ''}two thirds of the iterations of Levenberg-Marquardt"
 
 
 def _folder_name(config: RunConfig) -> str:

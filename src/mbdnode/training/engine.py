@@ -36,15 +36,19 @@ class Progress(eqx.Module):
     updates: Int[Array, ""]
     # Of the refinement, which comes after the epochs.
     damping: Float[Array, ""]
+    # What multiplies Adam's learning rate.
+    pace: Float[Array, ""]
 
 
 def begin(model: AbstractModel, objective: AbstractObjective) -> Progress:
     """The state before the first update; its arrays are copies, since an epoch reuses them."""
-    network = jax.tree.map(lambda x: jnp.array(x, copy=True), model.network)
+    first, pace = objective.start(model)
+    network = jax.tree.map(lambda x: jnp.array(x, copy=True), first)
     moments = _ADAM.init(eqx.filter(network, eqx.is_inexact_array))
     multipliers = objective.first_multipliers(model)
-    damping = jnp.asarray(_FIRST_DAMPING, jax.tree.leaves(moments)[-1].dtype)
-    return Progress(network, moments, multipliers, jnp.array(True), jnp.zeros((), int), damping)
+    kind = jax.tree.leaves(moments)[-1].dtype
+    numbers = (jnp.asarray(_FIRST_DAMPING, kind), jnp.asarray(pace, kind))
+    return Progress(network, moments, multipliers, jnp.array(True), jnp.zeros((), int), *numbers)
 
 
 def batches(count: int, config: TrainingConfig, seed: int, epoch: int) -> Int[np.ndarray, "k b"]:
@@ -123,10 +127,10 @@ def run_epoch(
         # Optax raises a float to an integer power, which strict promotion would refuse.
         with jax.numpy_dtype_promotion("standard"):
             step, moments = _ADAM.update(slope, carry.moments)
-        size = jnp.where(alive, -rate, 0.0)
+        size = jnp.where(alive, -carry.pace * rate, 0.0)
         network = eqx.apply_updates(carry.network, jax.tree.map(lambda x: size * x, step))
         made = carry.updates + alive.astype(carry.updates.dtype)
-        parts = (network, moments, carry.multipliers, alive, made, carry.damping)
+        parts = (network, moments, carry.multipliers, alive, made, carry.damping, carry.pace)
         return Progress(*parts), (loss, alive)
 
     arrays, static = eqx.partition(progress, eqx.is_array)

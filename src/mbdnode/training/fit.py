@@ -125,7 +125,10 @@ def fit(
     model, objective = prepare(model, smooth(first), config)
     in_precision, objective = cast((model, objective), config.precision)
     task = Task(in_precision, objective, config)
-    progress, history = begin(in_precision, objective), []
+    begun = time.perf_counter()
+    with counted_compilation() as compilation:
+        progress, history = begin(in_precision, objective), []
+    spent = time.perf_counter() - begun - compilation.seconds, compilation.seconds
     identity = _identity(in_precision, objective, config, seed)
     identity |= {} if choice is None else {"choice": to_dict(choice)}
     if checkpoint is not None and checkpoint.resume and checkpoint.path.is_file():
@@ -147,7 +150,7 @@ def fit(
             watch(with_network(progress.network), history)
 
     keeper = _Keeper(checkpoint, history, identity, look)
-    progress, fit = _train(task_of, task, progress, history, seed, shifted, keeper)
+    progress, fit = _train(task_of, task, progress, history, seed, shifted, keeper, spent)
     if config.refinement and fit.outcome in ("completed", "stopped"):
         last = task_of(max(config.epochs - 1, 0))
         iterations = None if choice is None else choice.refinement
@@ -243,10 +246,10 @@ class _Keeper:
 
 
 def _train(
-    task_of, task: Task, progress: Progress, history, seed, report, keeper: _Keeper
+    task_of, task: Task, progress: Progress, history, seed, report, keeper: _Keeper, spent
 ) -> tuple[Progress, Fit]:
-    """The epochs."""
-    config, compile_s = task.config, 0.0
+    """The epochs; the first one has the seconds that were spent on the start."""
+    config, compile_s = task.config, spent[1]
     made_epochs = [row for row in history if not is_refinement(row)]
     ending = _ending(made_epochs, config, Interrupt())
     with noted_interrupts() as interrupt:
@@ -264,7 +267,7 @@ def _train(
                 "epoch": epoch,
                 "loss": float(jnp.mean(losses)),
                 "learning_rate": float(rate[0]),
-                "seconds": time.perf_counter() - start - compiled_s,
+                "seconds": time.perf_counter() - start - compiled_s + (0 if epoch else spent[0]),
             }
             history.append(row)
             if report is not None:

@@ -61,7 +61,7 @@ def with_affine_start(model: MBDNODE, windows: Windows) -> MBDNODE:
     coefficients.
     """
     network = model.network
-    offset, slope = jnp.zeros_like(network.biases[-1]), network.beside
+    offset, slope = jnp.zeros_like(network.biases[-1]), _first_slopes(model)
     # The outputs of other structures are no accelerations that the data could tell.
     if not model.structure.reads_configuration:
         offset, slope = _affine_fit(model, windows)
@@ -79,6 +79,12 @@ def with_affine_start(model: MBDNODE, windows: Windows) -> MBDNODE:
             *(last.at[:, 2 * half :].set(0.0), offset, slope),
         ),
     )
+
+
+def _first_slopes(model: MBDNODE) -> Any:
+    """Zero but for outputs that count by their products, which zero would be a dead end for."""
+    drawn = np.resize(np.asarray(model.network.weights[0]), model.network.beside.shape)
+    return jnp.asarray(np.where(model.structure.squared[:, None], drawn, 0.0))
 
 
 def _affine_fit(model: MBDNODE, windows: Windows) -> tuple[Any, Any]:

@@ -2,7 +2,8 @@
 
 The last part of every run is held back (of runs that are too short for that, the last of them).
 Each candidate is trained on the rest; after each iteration of its refinement, what was held back is
-predicted from its first state on. The candidate with the smallest error is trained again on all of
+predicted from its first state on. The candidates come in turn, the most general one first, until
+one is good. The one with the smallest error is trained again on all of
 the data, for as many iterations of the refinement as did not make that error worse. What Adam alone
 predicts does not count where a refinement follows: on a chaotic motion it was at times better by
 luck, and then nothing was refined.
@@ -42,9 +43,11 @@ from mbdnode.trajectory import Dataset, Trajectory
 _LONG = 20
 # Iterations of the refinement that a candidate has at most: those who are still better then
 # are not stopped.
-_ITERATIONS = 20
+_ITERATIONS = 10
 # An error that is larger than the smallest one by less than this factor is no worse.
 _SAME = 2.0
+# A candidate whose NRMSE is at most this is good: those after it are not tried.
+_GOOD = 1e-4
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,8 @@ class Choice:
 
     - `candidate`: its place among the candidates.
     - `refinement`: how many iterations it is to have on all of the data.
-    - `errors`: the smallest NRMSE of each candidate on the validation split; inf if it diverged.
+    - `errors`: the smallest NRMSE of each candidate that was tried, on the validation split; inf if
+        it diverged.
     - `seconds`, `compile_seconds`: that it took to train them.
     """
 
@@ -67,8 +71,8 @@ class Choice:
 
     def describe(self, names: Sequence[str]) -> str:
         """What was chosen, as a part of a sentence."""
-        told = [f"{name} {percent(error)}" for name, error in zip(names, self.errors, strict=True)]
-        if len(told) == 1:
+        told = [f"{name} {percent(error)}" for name, error in zip(names, self.errors, strict=False)]
+        if len(names) == 1:
             return f"validation NRMSE {percent(self.errors[0])}"
         return f"chose {names[self.candidate]} by validation NRMSE ({', '.join(told)})"
 
@@ -142,6 +146,8 @@ def choose(
                 if checkpoint is not None:
                     write_errors(checkpoint, number, errors, identity)
             found.append(errors)
+            if np.min(errors) <= _GOOD:
+                break
     best = int(np.argmin([np.min(errors) for errors in found]))
     errors = found[best]
     good = int(np.flatnonzero(errors <= _SAME * np.min(errors))[-1]) + 1

@@ -42,6 +42,10 @@ class AbstractObjective(eqx.Module):
         """What the loss of one example is the mean square of, for an objective that is one."""
         raise TypeError(f"{type(self).__name__} is no mean square, so it cannot be refined.")
 
+    def start(self, model: Any) -> tuple[Any, float]:
+        """The network from which training starts, and what multiplies Adam's learning rate."""
+        return model.network, 1.0
+
     def first_multipliers(self, model: Any) -> Float[Array, "n k"]:
         """Multipliers of an augmented Lagrangian, for each example; none by default."""
         return jnp.zeros((0, 0), jax.tree.leaves(self.examples)[0].dtype)

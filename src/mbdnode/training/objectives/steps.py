@@ -22,9 +22,16 @@ from mbdnode.training.losses import (
     window_errors,
     window_loss,
 )
+from mbdnode.training.objectives.affine import fit_affine
 from mbdnode.training.objectives.base import AbstractObjective
 from mbdnode.training.scaling import step_units, with_affine_start, with_scaling
 from mbdnode.trajectory import Dataset
+
+# Windows, evenly over all of them, to which the affine part is fitted first: few enough to be fast,
+# and always as many, so that one compiled program serves.
+_START_WINDOWS = 256
+# A mean squared error from which on Adam has its full rate.
+_LARGE = 1e-2
 
 
 class StepObjective(AbstractObjective):
@@ -64,6 +71,19 @@ class StepObjective(AbstractObjective):
         if model.corrected is None:
             return velocities
         return jnp.concatenate([velocities, correction_errors(model, example, self.units)])
+
+    def start(self, model: Any) -> tuple[Any, float]:
+        """With an affine part that is fitted first, and a rate that is as small as what is left.
+
+        Adam moves every weight by about its rate, however small the slopes are: where the affine
+        part says nearly all, a usual rate would undo it.
+        """
+        if not (self.config.refinement and model.settings.affine) or model.corrected is not None:
+            return super().start(model)
+        rows = np.linspace(0, len(self) - 1, _START_WINDOWS).round().astype(int)
+        picked = jax.tree.map(lambda x: x[rows], self.examples)
+        network, loss = fit_affine(eqx.tree_at(lambda o: o.examples, self, picked), model)
+        return network, min(1.0, (loss / _LARGE) ** 0.5)
 
     def first_multipliers(self, model: Any):
         """One for each constraint residual of each window."""
