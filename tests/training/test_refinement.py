@@ -270,12 +270,12 @@ def test_network_too_wide_for_the_data_is_refused(swing, small, monkeypatch):
 def test_ctrl_c_keeps_the_best_weights_so_far(swing, small):
     def press(row, total):
         assert total == CONFIG.epochs + CONFIG.refinement
-        if row["epoch"] == CONFIG.epochs + 1:
+        if row["epoch"] == CONFIG.epochs:
             signal.raise_signal(signal.SIGINT)
 
     found = fit(small, swing, CONFIG, report=press)
-    assert (found.outcome, len(found.history)) == ("interrupted", CONFIG.epochs + 2)
-    assert "interrupted after 2 of 6 refinements" in found.status
+    assert (found.outcome, len(found.history)) == ("interrupted", CONFIG.epochs + 1)
+    assert "interrupted after 1 of 6 refinements" in found.status
     _, objective = prepare(small, Dataset(swing), CONFIG)
     errors = jax.jit(jax.vmap(lambda x: objective.errors(found.model, x)))(objective.examples)
     assert float(jnp.mean(errors**2)) == pytest.approx(found.history[-1]["loss"])
@@ -285,7 +285,7 @@ def test_stopped_refinement_goes_on_to_the_same_bits(swing, small, whole, tmp_pa
     keep = Checkpoint(tmp_path / "c.safetensors", interval_s=0.0)
 
     def stop(row, total):
-        if row["epoch"] == CONFIG.epochs + 2:
+        if row["epoch"] == CONFIG.epochs + 1:
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -298,7 +298,7 @@ def test_stopped_refinement_goes_on_to_the_same_bits(swing, small, whole, tmp_pa
         )
         assert bits(result.model) == bits(whole.model)
         assert (result.updates, result.status) == (whole.updates, whole.status)
-    assert seen == list(range(CONFIG.epochs + 2, len(whole.history)))
+    assert seen == list(range(CONFIG.epochs + 1, len(whole.history)))
     assert whole.updates == CONFIG.epochs * len(batches(10, CONFIG, 0, 0)) + (
         len(whole.history) - CONFIG.epochs
     )

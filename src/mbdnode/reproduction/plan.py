@@ -303,7 +303,8 @@ def shortened(recipe: str) -> str:
     if not chosen.config.refinement:
         return "a tenth of its epochs"
     first = f"its first structure ({chosen.structures[0]}), not compared with others, and "
-    return f"{first if chosen.structures else ''}two thirds of the iterations of Levenberg-Marquardt"
+    part = "two thirds of the iterations of Levenberg-Marquardt"
+    return f"{first if chosen.structures else ''}{part}"
 
 
 def _folder_name(config: RunConfig) -> str:

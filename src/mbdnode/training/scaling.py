@@ -83,7 +83,8 @@ def with_affine_start(model: MBDNODE, windows: Windows) -> MBDNODE:
 
 def _first_slopes(model: MBDNODE) -> Any:
     """Zero but for outputs that count by their products, which zero would be a dead end for."""
-    drawn = np.resize(np.asarray(model.network.weights[0]), model.network.beside.shape)
+    shape = model.structure.count, model.center.size
+    drawn = np.resize(np.asarray(model.network.weights[0]), shape)
     return jnp.asarray(np.where(model.structure.squared[:, None], drawn, 0.0))
 
 

@@ -2,11 +2,10 @@
 
 The last part of every run is held back (of runs that are too short for that, the last of them).
 Each candidate is trained on the rest; after each iteration of its refinement, what was held back is
-predicted from its first state on. The candidates come in turn, the most general one first, until
-one is good. The one with the smallest error is trained again on all of
-the data, for as many iterations of the refinement as did not make that error worse. What Adam alone
-predicts does not count where a refinement follows: on a chaotic motion it was at times better by
-luck, and then nothing was refined.
+predicted from its first state on. The candidates come in turn until one is good. The one with the
+smallest error is trained again on all of the data, for as many iterations of the refinement as did
+not make that error worse. What Adam alone predicts does not count where a refinement follows: on a
+chaotic motion it was at times better by luck, and then nothing was refined.
 """
 
 import time
