@@ -114,7 +114,7 @@ def test_quick_refinement_compares_no_structures_and_iterates_less():
     assert short.structures == ()
     assert short.settings.structure == whole.structures[0]
     assert (short.training.epochs, short.training.validation) == (whole.training.epochs, 0)
-    assert short.training.refinement == -(-whole.training.refinement // 3)
+    assert short.training.refinement == -(-2 * whole.training.refinement // 3)
     assert whole.structures[0] in shortened("trained")
     assert shortened("best") == ""
 
