@@ -10,13 +10,9 @@ description know each other, is a hash of all that is in it.
 
 import hashlib
 import platform
-import shutil
-import subprocess
 import sys
-import tempfile
 import uuid
 import zipfile
-from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
@@ -26,13 +22,13 @@ from mbdnode import __version__
 from mbdnode.errors import UserError
 from mbdnode.exports.c import c_source
 from mbdnode.exports.fmu.c_functions import c_functions
+from mbdnode.exports.fmu.compiling import compiled, find_compiler
 from mbdnode.exports.fmu.description import build_description, model_description
 from mbdnode.exports.fmu.motion import Motion, motion_of
 from mbdnode.exports.fmu.variables import variables_of
 from mbdnode.exports.program import Program
 
 VERSIONS = (2, 3)
-_FLAGS = ("-std=c99", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-ffp-contract=off")
 # Where a library goes, by version of FMI, operating system and processor.
 _FOLDERS = {
     (2, "linux", "x86_64"): "linux64",
@@ -71,14 +67,10 @@ def write_fmu(program: Program, out: Path, version: int = 3) -> Motion:
             f"FMI {version} has no name for {platform.machine()} under {sys.platform}, so no "
             "library can be put into the file. Export C, or the FMU on Linux or macOS."
         )
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        raise UserError(
-            "There is no C compiler (cc, gcc or clang), which makes the library in an FMU. Install "
-            "one, or export C."
-        )
+    compiler = find_compiler("an FMU")
     files, motion = fmu_files(program, version)
-    library = _compiled(compiler, files, program.name, version)
+    sources = {Path(k).name: text for k, text in files.items() if k.startswith("sources/")}
+    library = compiled(compiler, sources, "-fvisibility=hidden")
     content = {name: text.encode() for name, text in files.items()}
     content[f"binaries/{folder}/{program.name}{_ENDINGS[sys.platform]}"] = library
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -104,7 +96,7 @@ def fmu_files(program: Program, version: int) -> tuple[dict[str, str], Motion]:
         f"{name}_motion.h": moving.header,
         **{key: _template(key) for key in ("instance.h", *written)},
     }
-    compiled = [key for key in sources if key.endswith(".c")]
+    listed = [key for key in sources if key.endswith(".c")]
     variables = variables_of(tables, motion, program.dt_s)
 
     def description(token: str) -> str:
@@ -113,7 +105,7 @@ def fmu_files(program: Program, version: int) -> tuple[dict[str, str], Motion]:
             name,
             token,
             variables,
-            compiled,
+            listed,
             has_rates=motion.has_rates,
             dt_s=program.dt_s,
             generator=f"mbdnode {__version__}",
@@ -128,7 +120,7 @@ def fmu_files(program: Program, version: int) -> tuple[dict[str, str], Motion]:
     files = {f"sources/{key}": text for key, text in sources.items()}
     files["modelDescription.xml"] = description(token)
     if version == 3:
-        files["sources/buildDescription.xml"] = build_description(name, compiled)
+        files["sources/buildDescription.xml"] = build_description(name, listed)
     return files, motion
 
 
@@ -180,25 +172,3 @@ def _config(program: Program, motion: Motion, token: str) -> str:
 def _numbers(name: str, values: np.ndarray) -> str:
     texts = ", ".join(repr(float(x)) for x in values) or "0.0"
     return f"static const double {name}[{max(len(values), 1)}] = {{{texts}}};"
-
-
-def _compiled(compiler: str, files: Mapping[str, str], name: str, version: int) -> bytes:
-    """The library."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        for key, text in files.items():
-            if key.startswith("sources/"):
-                (folder / Path(key).name).write_text(text)
-        sources = sorted(str(one.name) for one in folder.glob("*.c"))
-        done = subprocess.run(
-            [compiler, *_FLAGS, *sources, "-o", "library", "-lm"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise RuntimeError(
-                f"{compiler} did not compile the FMU's sources: {done.stderr[:2000]}"
-            )
-        return (folder / "library").read_bytes()
