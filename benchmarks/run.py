@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 BENCHMARKS = (
+    "waiting",
     "slider_crank_speed",
     "training_speed",
     "memory",

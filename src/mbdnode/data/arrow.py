@@ -6,7 +6,6 @@ long as reading a small log a hundred times.
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 
 def to_floats(column: pa.Array) -> np.ndarray:
@@ -21,7 +20,7 @@ def to_floats(column: pa.Array) -> np.ndarray:
     An array, which may only be read.
     """
     if column.null_count:
-        column = pc.fill_null(column, float("nan"))
+        column = column.fill_null(float("nan"))
     if not len(column):
         return np.zeros(0)
     return np.frombuffer(column.buffers()[1], np.float64, len(column), 8 * column.offset)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mbdnode.data.logs.summary import Note
 from mbdnode.data.logs.units import Heading
@@ -164,6 +163,8 @@ def seconds_since(stamps: pa.Array, origin: int | None) -> tuple[np.ndarray, int
 
     The seconds, not a number where missing, and the origin.
     """
+    import pyarrow.compute as pc  # Slow to load, and few logs have such stamps.
+
     whole = pc.cast(pc.cast(stamps, pa.timestamp("ns", stamps.type.tz), safe=False), pa.int64())
     known = whole.is_valid().to_numpy(zero_copy_only=False)
     values = pc.fill_null(whole, 0).to_numpy(zero_copy_only=False)

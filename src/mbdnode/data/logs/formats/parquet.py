@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
 
 from mbdnode.data.logs.log import (
     BLOCK_ROWS,
@@ -77,7 +77,9 @@ class ParquetLog(AbstractLog):
                     f"'{self.path}' is damaged after {first:,} rows: {error}. Write it again."
                 ) from error
 
-    def _open(self) -> pyarrow.parquet.ParquetFile:
+    def _open(self) -> Any:
+        import pyarrow.parquet  # Slow to load, and most logs are text.
+
         try:
             return pyarrow.parquet.ParquetFile(self.path, pre_buffer=False)
         except (OSError, pa.ArrowException) as error:
