@@ -133,8 +133,8 @@ class _StoredProgram:
         # XLA cannot write again what it has read, so this must not come from JAX's own cache. With
         # a name of its own it is never there; and it need not be there twice.
         flat.__name__ = flat.__qualname__ = path.stem
-        lowered = jax.jit(flat).lower(*arrays)
-        with _left_out_of_the_cache():
+        with _counted(), _left_out_of_the_cache():
+            lowered = jax.jit(flat).lower(*arrays)
             compiled = lowered.compile()
         _store(path, compiled, templates[-1], "lapack" in lowered.as_text())
         return _program(compiled, templates[-1])
@@ -145,6 +145,24 @@ class _Result:
     """Of a call, which may be None itself."""
 
     value: Any
+
+
+_under_way = 0
+
+
+def compiling() -> bool:
+    """Whether a program is being traced or compiled at this moment, by any thread."""
+    return _under_way > 0
+
+
+@contextlib.contextmanager
+def _counted() -> Iterator[None]:
+    global _under_way
+    _under_way += 1
+    try:
+        yield
+    finally:
+        _under_way -= 1
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """The application: its commands, its version, and what a mistake looks like, a user's or ours."""
 
+import contextlib
 import os
 import platform
 import shlex
@@ -26,6 +27,7 @@ from mbdnode.cli.mpc import mpc
 from mbdnode.cli.predict import predict
 from mbdnode.cli.reproduce import reproduce
 from mbdnode.cli.run import run
+from mbdnode.cli.silence import broken_silence
 from mbdnode.cli.simulate import simulate
 from mbdnode.errors import UserError
 
@@ -97,8 +99,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         # The whole process is ours. What overflows is told by a status, not by lines of source.
         warnings.simplefilter("ignore", RuntimeWarning)
+    quiet = contextlib.nullcontext() if arguments is not None else broken_silence()
     try:
-        app(repeat_options(given), prog_name="mbdnode")
+        with quiet:
+            app(repeat_options(given), prog_name="mbdnode")
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
             typer.echo("interrupted", err=True)

@@ -18,6 +18,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from mbdnode.cli.silence import drawing
+
 if TYPE_CHECKING:
     from mbdnode.reproduction.dispatch import RunEvent
 
@@ -81,7 +83,7 @@ def training_progress(epochs: int) -> Iterator[Callable[[dict[str, Any], int], N
         TextColumn("loss {task.fields[loss]:.2e}  rate {task.fields[rate]:.1e}"),
         Remaining(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with drawing(), Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("training", total=epochs, loss=float("nan"), rate=float("nan"))
 
         def report(row: dict[str, Any], total: int) -> None:
@@ -91,6 +93,13 @@ def training_progress(epochs: int) -> Iterator[Callable[[dict[str, Any], int], N
             bar.update(task, completed=done, total=total, description=stage, **shown)
 
         yield report
+
+
+def _left(row: dict[str, Any], done: int, total: int) -> str:
+    """How many there are; a search ends with the first candidate that is good enough."""
+    if row["stage"] == "candidate" and done < total:
+        return f"at most {total - done:,} more"
+    return f"{max(total - done, 0):,} more"
 
 
 def _training_lines() -> Callable[[dict[str, Any], int], None]:
@@ -107,7 +116,7 @@ def _training_lines() -> Callable[[dict[str, Any], int], None]:
         last = now
         if "stage" in row:  # Of a regression, whose stages take different times.
             error = f"error {row['loss']:.1e}{row.get('unit', '')}"
-            typer.echo(f"{row['stage']} {done:,} of {total:,}, {error}", err=True)
+            typer.echo(f"{row['stage']} {done:,}, {_left(row, done, total)}, {error}", err=True)
             return
         left = (now - start[0]) / max(done - start[1], 1) * (total - done)
         typer.echo(
@@ -220,7 +229,7 @@ def runs_progress(names: Sequence[str]) -> Iterator[Callable[["RunEvent"], None]
         redirect_stdout=False,
         redirect_stderr=False,
     )
-    with live:
+    with drawing(), live:
         yield lambda event: lines[event.run].hear(event)
     failed = [f"{name}: {line.note}" for name, line in lines.items() if line.state == "failed"]
     done = sum(line.state == "finished" for line in lines.values())

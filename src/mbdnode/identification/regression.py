@@ -161,9 +161,13 @@ def _middle(rows: Rows, noise: Noise) -> Rows:
     """In the middle of each step; at its start where an integral is taken."""
     if noise.matters:
         return rows
+    return eqx.tree_at(lambda r: (r.z, r.s, r.u), rows, _moved(rows))
+
+
+@stored_program
+def _moved(rows: Rows):
     z = (rows.z + rows.z_next) / 2 - rows.dt[:, None] * (rows.s_next - rows.s) / 8
-    moved = z, (rows.s + rows.s_next) / 2, inputs_at(rows, rows.dt / 2)
-    return eqx.tree_at(lambda r: (r.z, r.s, r.u), rows, moved)
+    return z, (rows.s + rows.s_next) / 2, inputs_at(rows, rows.dt / 2)
 
 
 def nodes(rows: Rows, *, noisy: bool) -> tuple[Rows, Rows, Rows]:

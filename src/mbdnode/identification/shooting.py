@@ -90,8 +90,8 @@ def make_segments(
     index = np.array([*begins, *begins[-1:] * (count - len(begins))])[:, None] + np.arange(length)
     cut = jax.tree.map(lambda x: np.asarray(x)[index], rows)
     cut.weight[len(begins) :] = 0.0
-    cut = jax.tree.map(jnp.asarray, cut)
-    return ShootingSegments(cut, jnp.concatenate([cut.z[:, 0], cut.s[:, 0]], axis=1))
+    initial = np.concatenate([cut.z[:, 0], cut.s[:, 0]], axis=1)
+    return ShootingSegments(jax.tree.map(jax.device_put, cut), jax.device_put(initial))
 
 
 def segment_shapes(early: Rows, rows: Rows) -> tuple[tuple[int, int], ...]:
@@ -176,7 +176,7 @@ def _whole_values(model: Any, free: np.ndarray) -> Callable[[Any], Any]:
     def whole(x):
         values = _values_of(model).copy()
         values[free] = x
-        return jnp.asarray(values)
+        return jax.device_put(values)
 
     return whole
 
@@ -186,7 +186,7 @@ def _directions(model: Any, free: np.ndarray) -> Any:
     count = -(-max(free.size, 1) // _AT_ONCE) * _AT_ONCE
     ways = np.zeros((count, _values_of(model).size))
     ways[np.arange(free.size), free] = 1.0
-    return jnp.asarray(ways)
+    return jax.device_put(ways)
 
 
 def unit_of(segments: Rows, noise: Noise) -> np.ndarray:

@@ -14,6 +14,7 @@ alone, so few numbers describe it, and few data find them.
 import itertools
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -137,10 +138,11 @@ def scale_of(z: Float[Array, "n nz"]) -> Scale:
     Others are measured from the middle of their range: powers of a length that hardly changes
     would be all alike.
     """
-    low, high = jnp.min(z, axis=0), jnp.max(z, axis=0)
-    origin = jnp.where((low <= 0) & (high >= 0), 0.0, (low + high) / 2)
-    size = jnp.max(jnp.abs(z - origin[None]), axis=0)
-    return Scale(origin, jnp.where(size > 0, size, 1.0))
+    values = np.asarray(z)  # By NumPy, since JAX would compile each of these.
+    low, high = np.min(values, axis=0), np.max(values, axis=0)
+    origin = np.where((low <= 0) & (high >= 0), 0.0, (low + high) / 2)
+    size = np.max(np.abs(values - origin[None]), axis=0)
+    return Scale(jax.device_put(origin), jax.device_put(np.where(size > 0, size, 1.0)))
 
 
 def _degree(factor: int, angle: bool) -> int:

@@ -99,13 +99,15 @@ def rows_of(
             for one, own in single_trajectories(Dataset(run, values)):
                 own = {k: own.get(k, x) for k, x in mu.items()}
                 segments.append(_run_of_steps(index, one, own, accelerations, interpolation))
-    return Rows(*jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *segments))
+    # By device_put: asarray would compile a program for every shape.
+    return Rows(*jax.tree.map(lambda *x: jax.device_put(np.concatenate(x)), *segments))
 
 
 def _run_of_steps(
     index: np.ndarray, run: Trajectory, mu: dict, accelerations: bool, interpolation: str
 ) -> tuple:
-    t, z, s, u = (np.asarray(x) for x in (run.t, run.q[:, index], run.v[:, index], run.u))
+    t, q, v, u = (np.asarray(x) for x in (run.t, run.q, run.v, run.u))
+    z, s = q[:, index], v[:, index]
     dt = np.diff(t)
     a = np.diff(s, axis=0) / dt[:, None]
     doubt = np.zeros_like(a)
@@ -215,20 +217,22 @@ def filled_up(rows: Rows, count: int) -> Rows:
     plain = jax.tree.map(np.asarray, rows)
     padded = jax.tree.map(lambda x: np.concatenate([x, np.repeat(x[-1:], more, axis=0)]), plain)
     padded.weight[len(rows) :] = 0.0
-    return jax.tree.map(jnp.asarray, padded)
+    return jax.tree.map(jax.device_put, padded)
 
 
 def side_by_side(segments: list[Rows]) -> Rows:
     """Segments of any length, filled up to the longest, with a leading axis."""
     longest = max(len(segment) for segment in segments)
     even = [filled_up(segment, longest) for segment in segments]
-    return jax.tree.map(lambda *x: jnp.asarray(np.stack([np.asarray(y) for y in x])), *even)
+    return jax.tree.map(lambda *x: jax.device_put(np.stack([np.asarray(y) for y in x])), *even)
 
 
 def counted(rows: Rows) -> Rows:
     """The rows that have weight."""
     count = int(np.sum(np.asarray(rows.weight) > 0))
-    return rows if count == len(rows) else jax.tree.map(lambda x: x[:count], rows)
+    if count == len(rows):
+        return rows
+    return jax.tree.map(lambda x: jax.device_put(np.asarray(x)[:count]), rows)
 
 
 def spread_of_accelerations(rows: Rows) -> Float[Array, " nz"]:

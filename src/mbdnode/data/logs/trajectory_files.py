@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet
 
 from mbdnode.data.arrow import to_column
 from mbdnode.data.files import SUFFIXES, check_destination, replace_file
@@ -171,6 +170,8 @@ def _write_csv(columns: pa.Table, file) -> None:
 
 
 def _write_parquet(columns: pa.Table, file) -> None:
+    import pyarrow.parquet  # Slow to load, and most files are text.
+
     pyarrow.parquet.write_table(columns, file)
 
 

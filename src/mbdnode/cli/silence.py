@@ -1,0 +1,112 @@
+"""A word after two seconds of silence, in every command.
+
+What takes long is compiling, now and then reading or computing; none of them can say so itself. A
+thread looks whether anything was printed of late, and says what seems to go on: JAX tells when it
+has traced, lowered or compiled something, and `mbdnode.programs` when it begins to.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+# How long nothing may be heard; then how long nothing may be heard after that.
+QUIET_S, AGAIN_S = 2.0, 20.0
+
+
+class Silence:
+    """When something was printed last, and when JAX was last seen compiling."""
+
+    def __init__(self) -> None:
+        self.heard = self.compiled = time.monotonic()
+        self.drawing = False
+        self._listening = False
+        self._wait = QUIET_S
+
+    def note(self) -> None:
+        """Something was printed."""
+        self.heard, self._wait = time.monotonic(), QUIET_S
+
+    def word(self, now: float) -> str | None:
+        """What to say at a time; None if there is no need to.
+
+        **Arguments:**
+
+        - `now`: on the clock of `time.monotonic`.
+        """
+        self._listen()
+        if self.drawing or now - self.heard < self._wait:
+            return None
+        self.heard, self._wait = now, AGAIN_S
+        if "jax" not in sys.modules:
+            return "loading ..."
+        programs = sys.modules.get("mbdnode.programs")
+        under_way = programs is not None and programs.compiling()
+        return (
+            "compiling ..."
+            if under_way or now - self.compiled < QUIET_S
+            else "compiling or computing ..."
+        )
+
+    def _listen(self) -> None:
+        monitoring = getattr(sys.modules.get("jax"), "monitoring", None)
+        if self._listening or monitoring is None:
+            return
+        self._listening = True
+        monitoring.register_event_duration_secs_listener(self._hear)
+
+    def _hear(self, event: str, duration_secs: float, **_: Any) -> None:
+        if event.startswith("/jax/core/compile"):
+            self.compiled = time.monotonic()
+
+
+SILENCE = Silence()
+
+
+@contextmanager
+def broken_silence() -> Iterator[None]:
+    """Say something on standard error after two seconds without output."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.2):
+            word = SILENCE.word(time.monotonic())
+            if word is not None:
+                said(f"{word}\n")
+                sys.stderr.flush()
+
+    streams = [(stream, stream.write) for stream in (sys.stdout, sys.stderr)]
+    said = sys.stderr.write  # A word of our own ends no silence.
+    for stream, write in streams:
+        stream.write = _noting(write)
+    SILENCE.note()
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+        for stream, write in streams:
+            stream.write = write
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """While something moves in the terminal, which says enough."""
+    SILENCE.drawing = True
+    try:
+        yield
+    finally:
+        SILENCE.drawing = False
+        SILENCE.note()
+
+
+def _noting(write):
+    def noted(text: str) -> int:
+        SILENCE.note()
+        return write(text)
+
+    return noted
