@@ -52,11 +52,13 @@ if TYPE_CHECKING:
         Coordinate,
         Input,
         Parameter,
+        Profile,
         angle,
         consistent_state,
         length,
         nonnegative,
         positive,
+        profile,
     )
     from mbdnode.recipes import RECIPES, IdentificationConfig, Recipe, TrainingConfig
     from mbdnode.simulation import Domain, simulate, training_domain
@@ -103,6 +105,7 @@ __all__ = [
     "Limits",
     "LogStream",
     "Parameter",
+    "Profile",
     "QuadraticCost",
     "Recipe",
     "State",
@@ -131,6 +134,7 @@ __all__ = [
     "mechanisms",
     "nonnegative",
     "positive",
+    "profile",
     "reactions",
     "read",
     "read_mechanism",
@@ -188,6 +192,8 @@ __getattr__ = lazy_names(
         "nonnegative": "multibody",
         "Parameter": "multibody",
         "positive": "multibody",
+        "Profile": "multibody",
+        "profile": "multibody",
         "QuadraticCost": "control",
         "reactions": "evaluation",
         "read": "data.logs",

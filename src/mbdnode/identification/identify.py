@@ -113,6 +113,7 @@ def identify(
     unknown: Sequence[str] | Mapping[str, Any] | None = None,
     sensors: Mapping[str, Sequence[str]] | None = None,
     interpolation: Interpolation | None = None,
+    pieces: int = 0,
     seed: int = 0,
     report: Report | None = None,
     kept: Kept = NOTHING_KEPT,
@@ -136,6 +137,8 @@ def identify(
         that the sensor reads besides (feedthrough), such as `{"y": ("offset", "u")}`.
     - `interpolation`: of the inputs between samples: "constant", "linear" or "cubic"; the one that
         explains the data best if not given. A law keeps it for its own simulations.
+    - `pieces`: with `unknown`: into so many the data is cut, and each is predicted by a fit to the
+        others, as `held_out` of the result has it: to choose between mechanisms.
     - `seed`: of random features.
     - `report`: called for every candidate that was tried and every further chunk that was taken,
         with a row like that of an epoch, which has their number as its "epoch", the smallest error
@@ -162,6 +165,12 @@ def identify(
             interpolation=interpolation,
             report=report,
             kept=kept,
+            pieces=pieces,
+        )
+    if pieces:
+        raise UserError(
+            f"pieces is {pieces}; they are held out where parameters are unknown. Name some in "
+            "unknown=[...], or leave it out."
         )
     if sensors is not None:
         raise UserError("sensors are for unknown parameters; name them in unknown=[...].")

@@ -14,7 +14,7 @@ import numpy as np
 from mbdnode.config import check_types, from_dict
 from mbdnode.errors import UserError
 from mbdnode.models.base import AbstractModel, Capability, check_parameters, minimal_coordinates
-from mbdnode.multibody import AbstractMechanism, Coordinate, Input, Parameter
+from mbdnode.multibody import AbstractMechanism, Coordinate, Input, Parameter, Profile
 
 # Directions of a covariance that are smaller, against the others, are rounding.
 _NEGLIGIBLE = 1e-12
@@ -133,6 +133,11 @@ class FittedMechanism(AbstractModel, AbstractMechanism):
     def certain(self) -> "FittedMechanism":
         """The same without the covariance: its simulations have no spread and take less time."""
         return replace(self, settings=replace(self.settings, covariance=()))
+
+    @property
+    def profiles(self) -> tuple[Profile, ...]:
+        """Those of the mechanism."""
+        return self.body.profiles
 
     @property
     def independent(self) -> tuple[str, ...] | None:

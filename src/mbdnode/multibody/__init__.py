@@ -21,6 +21,7 @@ from mbdnode.multibody.partition import (
     exchange_factor,
     exchange_gain,
 )
+from mbdnode.multibody.profiles import Profile, profile
 from mbdnode.multibody.quantities import (
     Coordinate,
     Input,
@@ -63,6 +64,7 @@ __all__ = [
     "Parameter",
     "Params",
     "Partition",
+    "Profile",
     "RecordedSystem",
     "Split",
     "Tangent",
@@ -91,6 +93,7 @@ __all__ = [
     "position_residual",
     "position_time_derivative",
     "positive",
+    "profile",
     "recorded_from",
     "resolve_parameters",
     "small_solve",

@@ -22,6 +22,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
+from mbdnode.multibody.profiles import Profile
 from mbdnode.multibody.quantities import Coordinate, Input, Parameter
 from mbdnode.multibody.tangent import Tangent
 from mbdnode.naming import unknown_name
@@ -46,6 +47,8 @@ class AbstractNamed(eqx.Module):
         coordinates: eqx.AbstractVar[tuple[Coordinate, ...]]
     inputs: ClassVar[tuple[Input, ...]] = ()
     parameters: ClassVar[tuple[Parameter, ...]] = ()
+    # Parameters that are the values of smooth functions of a coordinate, in groups.
+    profiles: ClassVar[tuple[Profile, ...]] = ()
 
     @property
     def coordinate_names(self) -> tuple[str, ...]:

@@ -85,6 +85,9 @@ class IdentifiedParameters:
     - `rmse`: of the simulation from the fitted initial states, for each recorded column.
     - `correlation_of_residuals`: from one sample to the next; near zero for a model that
         misses nothing.
+    - `held_out`: for each recorded column, the RMSE over pieces of the data that were held out in
+        turn; empty if none were.
+    - `variation`: of the profiles for which those pieces chose it; None where none was chosen.
     - `initial_states`: of each run, as fitted, or as measured where the status says so.
     - `segment_seconds`: how long the longest simulated segments are.
     - `interpolation`, `substeps`: of the inputs, and of the integrator.
@@ -103,6 +106,8 @@ class IdentifiedParameters:
     noise: dict[str, float]
     rmse: dict[str, float]
     correlation_of_residuals: float
+    held_out: dict[str, tuple[float, ...]]
+    variation: float | None
     initial_states: tuple[State, ...] = field(repr=False)
     segment_seconds: float
     interpolation: str
@@ -199,6 +204,7 @@ def identify_parameters(
     report: Any = None,
     room: int = 0,
     kept: Kept = NOTHING_KEPT,
+    pieces: int = 0,
 ) -> IdentifiedParameters:
     """Find the unknown parameters of a system; `identify(..., unknown=...)` is its public face.
 
@@ -216,6 +222,7 @@ def identify_parameters(
     - `room`: for so many rows of a run at least, so that one compiled program serves a part of the
         data and all of it.
     - `kept`: what the same search finished before it was killed, and what it finishes now.
+    - `pieces`: into so many the data is cut, and each is predicted by a fit to the others.
 
     **Returns:**
 
@@ -229,7 +236,7 @@ def identify_parameters(
     # The matrices are long and narrow, and threads that wait for each other cost more than they do.
     with counted_compilation() as compilation, threadpool_limits(1, "blas"):
         given = system, data, unknowns, sensors or {}, interpolation, report, room
-        search = ParameterSearch(*given, kept=kept)
+        search = ParameterSearch(*given, kept=kept, pieces=pieces)
         fitted = search.run()
     seconds = time.perf_counter() - begun
     return _make_result(search, fitted, seconds, compilation.seconds)
@@ -271,6 +278,11 @@ def _make_result(search: ParameterSearch, fitted: Fitted, seconds: float, compil
         noise=dict(zip(search.columns, search.noise.tolist(), strict=True)),
         rmse=dict(zip(search.columns, rms.tolist(), strict=True)),
         correlation_of_residuals=correlation,
+        held_out={
+            name: tuple(map(float, column))
+            for name, column in zip(search.columns, search.held_out.T, strict=False)
+        },
+        variation=search.variation,
         initial_states=search.initial_states(fitted),
         segment_seconds=search.seconds(search.level),
         interpolation=search.interpolation,

@@ -69,18 +69,29 @@ def regress_parameters(
         return None
     size = np.linalg.norm(matrix[:, useful] * unknowns.scale[useful], 2)
     ridge = _RIDGE * size / unknowns.scale
-    found = scipy.optimize.lsq_linear(
-        np.vstack([matrix, np.diag(ridge)])[:, useful],
-        np.concatenate([right - matrix @ unknowns.start, np.zeros(len(ridge))]),
-        bounds=(
-            (unknowns.low - unknowns.start)[useful],
-            (unknowns.high - unknowns.start)[useful],
-        ),
-    )
-    if not np.all(np.isfinite(found.x)):
-        return None
+    smooth = unknowns.smoothness()
     step = np.zeros(len(unknowns.names))
-    step[useful] = found.x
+    # What the equations leave is known after a first solution; profiles are smooth beside it.
+    left = 0.0
+    for _ in range(2 if len(smooth) else 1):
+        found = scipy.optimize.lsq_linear(
+            np.vstack([matrix, np.diag(ridge), left * smooth])[:, useful],
+            np.concatenate(
+                [
+                    right - matrix @ unknowns.start,
+                    np.zeros(len(ridge)),
+                    -left * smooth @ unknowns.start,
+                ]
+            ),
+            bounds=(
+                (unknowns.low - unknowns.start)[useful],
+                (unknowns.high - unknowns.start)[useful],
+            ),
+        )
+        if not np.all(np.isfinite(found.x)):
+            return None
+        step[useful] = found.x
+        left = float(np.sqrt(np.mean((matrix @ (unknowns.start + step) - right) ** 2)))
     return unknowns.inside(unknowns.start + step)
 
 

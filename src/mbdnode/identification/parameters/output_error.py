@@ -37,6 +37,9 @@ from mbdnode.trajectory import State
 
 # Iterations at most for one length of segments; a cost that falls by less than this part settled.
 _MOST_ITERATIONS, _SETTLED = 40, 1e-6
+# How often a fit is made again with the prior of profiles in units of what the last one missed, as
+# long as that falls by more than this.
+_ROUNDS, _FALLS = 3, 0.5
 # RK4: where each stage lies, and its weight.
 _STAGES = np.array([[0.0, 1 / 6], [0.5, 1 / 3], [0.5, 1 / 3], [1.0, 1 / 6]])
 
@@ -51,7 +54,8 @@ class Fitted:
     - `initial`: `(runs, segments, 2 DOF)`, the independent positions and velocities at the start
         of each segment.
     - `residuals`: `(runs, rows, columns)`, in units of the noise; zero where no row is.
-    - `jacobian`: of all residuals by the parameters, with the initial states eliminated.
+    - `jacobian`: of all residuals by the parameters, with the initial states eliminated; the last
+        rows are those of smooth profiles.
     - `cost`: the sum of squares, that of the prior included.
     - `rows`: that count.
     - `states`: how many numbers of initial states were fitted.
@@ -272,6 +276,7 @@ def fit_output(
     substeps: int,
     *,
     held: bool = False,
+    iterations: int = _MOST_ITERATIONS,
 ) -> Fitted | None:
     """The parameters and initial states with the smallest output error, near a start.
 
@@ -283,12 +288,14 @@ def fit_output(
     - `values`, `initial`: where to begin.
     - `substeps`: of the integrator in each step.
     - `held`: whether initial states stay as they are.
+    - `iterations`: at most, of Levenberg-Marquardt.
 
     **Returns:**
 
     What was `Fitted`; None if the simulation from there does not reach the end of the segments.
     """
     blocks, count = lanes.blocks(), jnp.asarray(substeps)
+    smoothness = unknowns.smoothness()
     last: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
 
     def evaluated(x):
@@ -302,34 +309,47 @@ def fit_output(
 
     def residual(x):
         prior = (x[0] - unknowns.prior_mean) / unknowns.prior_std
-        return np.concatenate([evaluated(x)[0].ravel(), prior])
+        return np.concatenate([evaluated(x)[0].ravel(), prior, smooth @ x[0]])
 
     def step(jacobian, flat, damping):
         slopes, x = jacobian
-        now = flat[: -len(x)].reshape(slopes.shape[:-1])
+        now = flat[: -len(x) - len(smooth)].reshape(slopes.shape[:-1])
         if held:
             reduced = slopes[..., : len(x)].reshape(-1, len(x)), now.ravel()
         else:
             reduced = _eliminated(now, slopes, blocks, len(x))
-        change = unknowns.limited(x, _step(*reduced, x, unknowns, damping)) - x
+        change = unknowns.limited(x, _step(*reduced, x, unknowns, smooth, damping)) - x
         if held:
             return change, np.zeros_like(initial)
         return change, _moves(now, slopes, blocks, change, initial.shape)
 
-    found = levenberg_marquardt.minimize(
-        residual,
-        lambda x: (evaluated(x)[1], x[0]),
-        (values, initial),
-        step=step,
-        iterations=_MOST_ITERATIONS,
-        tolerance=_SETTLED,
-    )
+    # A model that misses more than the noise, and misses alike from sample to sample, says less of
+    # its profiles than its rows are many: their prior is in units of what it misses, which is known
+    # after the fit.
+    x, unit = (values, initial), _unit_of_misses(evaluated((values, initial))[0], blocks)
+    for _ in range(_ROUNDS):
+        smooth = unit * smoothness
+        found = levenberg_marquardt.minimize(
+            residual,
+            lambda x: (evaluated(x)[1], x[0]),
+            x,
+            step=step,
+            iterations=iterations,
+            tolerance=_SETTLED,
+        )
+        x, before = found.x, unit
+        if not (len(smoothness) and np.isfinite(found.cost)):
+            break
+        unit = _unit_of_misses(evaluated(x)[0], blocks)
+        if not unit < _FALLS * before:
+            break
     if not np.isfinite(found.cost):
         return None
     now, slopes = evaluated(found.x)
     if not np.all(np.isfinite(slopes)):
         return None
     matrix = _eliminated(now, slopes, blocks, len(values))[0]
+    matrix = np.vstack([matrix, smooth])
     rows = int(np.sum(np.asarray(lanes.counts)))
     values, initial = found.x
     states = 0 if held else len(blocks) * initial.shape[2]
@@ -366,13 +386,34 @@ def _moves(now, slopes, blocks, change: np.ndarray, shape) -> np.ndarray:
     return moves
 
 
+def independent_residuals(residuals: np.ndarray, blocks) -> int:
+    """How many residuals say something of their own: all of them where they are noise, and as many
+    as change sign where a model misses alike from sample to sample.
+    """
+    parts = [part for run, _, rows in blocks if np.any(part := residuals[run, rows])]
+    size = sum(part.size for part in parts)
+    changes = sum(int(np.sum(part[1:] * part[:-1] < 0)) for part in parts)
+    return max(1, min(size, 2 * changes + len(parts)))
+
+
+def _unit_of_misses(residuals: np.ndarray, blocks) -> float:
+    """The size of an independent residual if all were of that size; one for noise alone."""
+    total = float(np.sum(residuals**2))
+    return max(1.0, np.sqrt(total / independent_residuals(residuals, blocks)))
+
+
 def _step(
-    matrix: np.ndarray, right: np.ndarray, values: np.ndarray, unknowns: Unknowns, damping: float
+    matrix: np.ndarray,
+    right: np.ndarray,
+    values: np.ndarray,
+    unknowns: Unknowns,
+    smooth: np.ndarray,
+    damping: float,
 ) -> np.ndarray:
     """The damped step of the parameters that are not held by a bound."""
     prior = 1 / unknowns.prior_std
-    matrix = np.vstack([matrix, np.diag(prior)]) * unknowns.scale
-    right = np.concatenate([right, prior * (values - unknowns.prior_mean)])
+    matrix = np.vstack([matrix, np.diag(prior), smooth]) * unknowns.scale
+    right = np.concatenate([right, prior * (values - unknowns.prior_mean), smooth @ values])
     slope = matrix.T @ right
     held = ((values <= unknowns.low) & (slope > 0)) | ((values >= unknowns.high) & (slope < 0))
     matrix = np.where(held, 0.0, matrix)

@@ -12,8 +12,14 @@ import numpy as np
 from mbdnode.data.signal import noise_levels
 from mbdnode.errors import UserError
 from mbdnode.identification.kept import NOTHING_KEPT, Kept
+from mbdnode.identification.parameters.cross_validation import Pieces, cross_validate
 from mbdnode.identification.parameters.inverse_dynamics import regress_parameters
-from mbdnode.identification.parameters.output_error import Fitted, OutputError, fit_output
+from mbdnode.identification.parameters.output_error import (
+    Fitted,
+    OutputError,
+    fit_output,
+    independent_residuals,
+)
 from mbdnode.identification.parameters.segments import choose_splits, initial_guess, lay_out
 from mbdnode.identification.parameters.unknowns import (
     Unknowns,
@@ -36,11 +42,16 @@ _LOST = 0.3
 # Noise that is smaller than this part of the motion is not told from rounding.
 _SMALLEST_NOISE = 1e-7
 # A simulation that misses the data by this many times its noise has an error of its own: initial
-# states are then held as measured, since fitted ones would only make up for that error.
+# states are then held as measured, since fitted ones would make up for that error, unless they
+# explain more than as many other numbers would.
 _MISSES = 5.0
 # So many values around the best are tried then, up to this part of their size away, and so many of
 # all that were tried are refined.
 _SAMPLES, _AROUND, _REFINED = 32, 0.15, 5
+# Into so many pieces the data is cut where profiles are chosen by them.
+_PIECES = 4
+# Variations of profiles from which held-out pieces choose, from smooth to rough.
+_VARIATIONS = (0.01, 0.03, 0.1, 0.3, 1.0)
 # The integrator's error that is allowed, in units of the noise; and how many substeps at most.
 _INTEGRATION, _MOST_SUBSTEPS = 0.05, 16
 
@@ -58,6 +69,7 @@ class ParameterSearch:
     - `report`: called for every length of segments; None for silence.
     - `room`: for so many rows of a run at least, so that one compiled program serves more data.
     - `kept`: what the same search finished before, and what it finishes now.
+    - `pieces`: into so many the data is cut to be held out in turn; none are if zero.
     """
 
     def __init__(
@@ -70,8 +82,10 @@ class ParameterSearch:
         report,
         room=0,
         kept: Kept = NOTHING_KEPT,
+        pieces=0,
     ):
-        self.system, self.room = system, room
+        self.system, self.room, self.pieces = system, room, pieces
+        self.held_out, self.variation = np.zeros((0, 0)), None
         self._kept, self._fits = kept, 0
         self.runs = [one for one in single_trajectories(data) if len(one[0].t) > 1]
         self.columns = data.recorded or (*system.coordinate_names, *system.rate_names)
@@ -196,6 +210,8 @@ class ParameterSearch:
         best = self._choose_interpolation(best)
         if best.rms > _MISSES:
             best = self._hold(best, starts)
+        if self.pieces or self.unknowns.open_profiles:
+            best = self._hold_out(best)
         return self._with_substeps(best)
 
     def _choose_interpolation(self, best: Fitted) -> Fitted:
@@ -209,16 +225,54 @@ class ParameterSearch:
         return best
 
     def _hold(self, best: Fitted, starts: list[np.ndarray]) -> Fitted:
-        """The same from initial states as measured, and from several starts: friction that comes
-        and goes makes for many local minima.
+        """The same from initial states as measured, unless the data asks for others, and from
+        several starts: friction that comes and goes makes for many local minima.
         """
         lanes = self._lanes(self.level)
         initial = initial_guess(lanes)
         starts = self._promising([*starts, best.values], lanes, initial)
         found = [self._minimize(lanes, one, initial, self.substeps, held=True) for one in starts]
         able = [one for one in found if one is not None and self._follows(one)]
-        self.held = bool(able)
-        return min(able, key=lambda one: one.cost, default=best)
+        if not able:
+            return best
+        held = min(able, key=lambda one: one.cost)
+        free = self._minimize(lanes, held.values, best.initial, self.substeps)
+        free = best if free is None else min(best, free, key=lambda one: one.cost)
+        self.held = not _pays(free, held, lanes.blocks())
+        return held if self.held else free
+
+    def _hold_out(self, best: Fitted) -> Fitted:
+        """What is missed of pieces that are held out in turn; of several variations of profiles,
+        the one is taken that misses least of them.
+        """
+        count = self.pieces or _PIECES
+        levels = [
+            i for i, edges in enumerate(self.edges) if sum(len(x) - 1 for x in edges) >= count
+        ]
+        if not levels:
+            raise UserError(
+                f"The data has fewer than {count} segments, so as many pieces cannot be held out. "
+                "Give more data, or say the variation: Unknown(variation=...)."
+            )
+        lanes = self._lanes(levels[-1])
+        initial = initial_guess(lanes)
+        if not self.held:
+            near = self._fit(levels[-1], best.values)
+            initial = initial if near is None else near.initial
+        pieces = Pieces(self.problem, lanes, initial, self.substeps, count)
+        if not self.unknowns.open_profiles:
+            self.held_out = cross_validate(pieces, self.unknowns, best.values) * self.unit
+            return best
+        tried, values = [], best.values
+        for variation in _VARIATIONS:
+            unknowns = self.unknowns.with_variation(variation)
+            tried.append((cross_validate(pieces, unknowns, values), unknowns, variation))
+        missed, self.unknowns, self.variation = min(tried, key=lambda one: np.sum(one[0] ** 2))
+        self.held_out = missed * self.unit
+        lanes = self._lanes(self.level)
+        given = lanes, best.values, best.initial, self.substeps
+        again = self._minimize(*given, held=self.held)
+        return best if again is None else again
 
     def _promising(self, starts: list[np.ndarray], lanes, initial: np.ndarray) -> list[np.ndarray]:
         """Of some values and of random ones around the last of them, those from which the
@@ -313,3 +367,12 @@ class ParameterSearch:
             row = {"epoch": self.level, "loss": fitted.rms, "learning_rate": 0.0}
             of = {"stage": "segment length", "unit": " times the noise"}
             self.report({**row, **of}, len(self.edges))
+
+
+def _pays(free: Fitted, held: Fitted, blocks) -> bool:
+    """Whether fitted initial states are worth their number, by the Bayesian criterion for residuals
+    of which as many are independent as change sign.
+    """
+    count = independent_residuals(free.residuals, blocks)
+    gain = np.log(np.sum(held.residuals**2) / max(np.sum(free.residuals**2), 1e-300))
+    return bool(count * gain > free.states * np.log(count))

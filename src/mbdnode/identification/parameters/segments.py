@@ -50,13 +50,15 @@ class Lanes(eqx.Module):
     mu: dict[str, Float[Array, " runs"]]
 
     def blocks(self) -> list[tuple[int, int, slice]]:
-        """Run, segment and rows of every segment."""
+        """Run, segment and rows of every segment that has some."""
         found = []
         for run, (begins, counts) in enumerate(
             zip(np.asarray(self.begins), np.asarray(self.counts), strict=True)
         ):
-            edges = [*np.flatnonzero(begins), int(np.sum(counts))]
-            found += [(run, k, slice(a, b)) for k, (a, b) in enumerate(itertools.pairwise(edges))]
+            end = int(np.max(np.flatnonzero(counts), initial=-1)) + 1
+            edges = [*np.flatnonzero(begins), end]
+            pairs = enumerate(itertools.pairwise(edges))
+            found += [(run, k, slice(a, b)) for k, (a, b) in pairs if a < b]
         return found
 
 

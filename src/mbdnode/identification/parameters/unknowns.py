@@ -14,6 +14,8 @@ from mbdnode.naming import unknown_name
 _APPROACH = 0.8
 # In units of a parameter's size, the standard deviation of a prior that says nothing.
 _WEAK = 1e4
+# By how much a profile changes from end to end before the data says more, in units of its size.
+_USUAL_VARIATION = 0.1
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,8 @@ class Unknown:
     - `start`: where the search begins; the system's default if not given.
     - `low`, `high`: bounds, within those of the parameter itself.
     - `mean`, `std`: a prior, such as the value and the tolerance of a drawing.
+    - `variation`: of a profile: by how much it changes from end to end, as a standard deviation in
+        units of its size; chosen on held-out pieces of the data if not given.
     """
 
     start: float | None = None
@@ -32,14 +36,37 @@ class Unknown:
     high: float | None = None
     mean: float | None = None
     std: float | None = None
+    variation: float | None = None
 
     def __post_init__(self):
+        if self.variation is not None and not self.variation > 0:
+            raise UserError(
+                f"The variation of a profile is {self.variation}; it must be above zero. For a "
+                "constant use a parameter in place of a profile."
+            )
         if (self.mean is None) != (self.std is None):
             raise UserError(
                 f"A prior has mean {self.mean} and std {self.std}; give both, or neither."
             )
         if self.std is not None and not self.std > 0:
             raise UserError(f"The std of a prior is {self.std}; it must be above zero.")
+
+
+@dataclass(frozen=True)
+class UnknownProfile:
+    """A smooth function of a coordinate whose values are sought.
+
+    **Arguments:**
+
+    - `name`: of it.
+    - `first`, `count`: which of the unknown parameters are its values.
+    - `variation`: as `Unknown` has it; None if the data is to choose it.
+    """
+
+    name: str
+    first: int
+    count: int
+    variation: float | None
 
 
 @dataclass(frozen=True)
@@ -54,6 +81,7 @@ class Unknowns:
     - `scale`: a usual size of each, to compare them by.
     - `prior_mean`, `prior_std`: what is known of them besides the data; where that is nothing, the
         start, so weakly that it only decides what the data leaves open.
+    - `profiles`: those whose values are among the parameters.
     """
 
     names: tuple[str, ...]
@@ -64,6 +92,35 @@ class Unknowns:
     scale: np.ndarray
     prior_mean: np.ndarray
     prior_std: np.ndarray
+    profiles: tuple[UnknownProfile, ...] = ()
+
+    @property
+    def open_profiles(self) -> tuple[str, ...]:
+        """Those whose variation the data is to choose."""
+        return tuple(one.name for one in self.profiles if one.variation is None)
+
+    def smoothness(self) -> np.ndarray:
+        """Rows of a prior: times the parameters they are zero, with a standard deviation of one.
+
+        A profile is a random walk along its coordinate, whose ends differ by its variation.
+        """
+        rows = [np.zeros((0, len(self.names)))]
+        for one in self.profiles:
+            values = slice(one.first, one.first + one.count)
+            size = float(np.mean(self.scale[values]))
+            change = (one.variation or _USUAL_VARIATION) * size / np.sqrt(one.count - 1)
+            block = np.zeros((one.count - 1, len(self.names)))
+            block[:, values] = np.diff(np.eye(one.count), axis=0) / change
+            rows.append(block)
+        return np.concatenate(rows)
+
+    def with_variation(self, variation: float) -> "Unknowns":
+        """With this variation of every profile that has none of its own."""
+        changed = (
+            replace(one, variation=variation) if one.variation is None else one
+            for one in self.profiles
+        )
+        return replace(self, profiles=tuple(changed))
 
     def inside(self, values: np.ndarray) -> np.ndarray:
         """The nearest values within the bounds, and off those that are excluded."""
@@ -107,13 +164,26 @@ def make_unknowns(system: AbstractSystem, unknown: Any) -> Unknowns:
             f"{', '.join(system.parameter_names) or 'them (this system has none)'}."
         )
     by_name = {p.name: p for p in system.parameters}
-    rows = []
+    groups = {one.name: one.names for one in system.profiles}
+    rows, names, profiles = [], [], []
     for name, value in given.items():
-        if name not in by_name:
-            raise unknown_name("parameter", name, system.parameter_names)
-        rows.append(_make_unknown(by_name[name], value))
+        if name not in by_name and name not in groups:
+            raise unknown_name("parameter", name, (*system.parameter_names, *groups))
+        variation = value.variation if isinstance(value, Unknown) else None
+        if name in groups:
+            profiles.append(UnknownProfile(name, len(names), len(groups[name]), variation))
+        elif variation is not None:
+            raise UserError(
+                f"Unknown parameter {name!r} has a variation, but is one number; leave it out, or "
+                f"name a profile ({', '.join(groups) or 'this system has none'})."
+            )
+        for one in groups.get(name, (name,)):
+            if one in names:
+                raise UserError(f"Parameter {one!r} is named as unknown twice; name it once.")
+            names.append(one)
+            rows.append(_make_unknown(by_name[one], value))
     columns = [np.array(column) for column in zip(*rows, strict=True)]
-    return Unknowns(tuple(given), *columns)
+    return Unknowns(tuple(names), *columns, profiles=tuple(profiles))
 
 
 def _make_unknown(parameter: Parameter, value: Any) -> tuple[float | bool, ...]:
@@ -185,9 +255,11 @@ def with_sensors(unknowns: Unknowns, terms, motion: dict, driving: dict) -> Unkn
         start, scale = (1.0, 1.0) if term.kind == "gain" else (0.0, size)
         rows.append((start, -np.inf, np.inf, False, scale, start, _WEAK * scale))
     extra = [np.array(column) for column in zip(*rows, strict=True)] if rows else [()] * 7
-    old = (getattr(unknowns, f.name) for f in fields(unknowns)[1:])
+    arrays = [f.name for f in fields(unknowns) if f.name not in ("names", "profiles")]
+    old = (getattr(unknowns, name) for name in arrays)
     joined = [np.concatenate([a, b]).astype(a.dtype) for a, b in zip(old, extra, strict=True)]
-    return Unknowns((*unknowns.names, *(term.name for term in terms)), *joined)
+    names = (*unknowns.names, *(term.name for term in terms))
+    return replace(unknowns, names=names, **dict(zip(arrays, joined, strict=True)))
 
 
 def with_scales(unknowns: Unknowns, scale: np.ndarray) -> Unknowns:

@@ -15,7 +15,13 @@ import numpy as np
 
 from mbdnode.errors import UserError
 from mbdnode.mechanisms.planar.checking import Source
-from mbdnode.mechanisms.planar.description import Description, all_columns, all_parameters
+from mbdnode.mechanisms.planar.description import (
+    Description,
+    all_columns,
+    all_parameters,
+    make_profiles,
+)
+from mbdnode.mechanisms.planar.friction import Friction
 from mbdnode.mechanisms.planar.mechanism import AbstractPlanar, PlanarKinematics, PlanarMechanism
 from mbdnode.multibody import (
     choose_partition,
@@ -178,6 +184,32 @@ def _check_friction(source: Source, description: Description) -> None:
                 f"{joint.name!r} is a {joint.type} joint; dry friction is in a revolute or a "
                 "prismatic one. Name one of those.",
             )
+        _check_friction_keys(source, part)
+
+
+def _check_friction_keys(source: Source, part: Friction) -> None:
+    """Keys that need each other."""
+    path = ("friction", part.name)
+    several = [
+        key
+        for key in ("limit", "backward", "viscous", "viscous_backward")
+        if isinstance(getattr(part, key), tuple)
+    ]
+    if several and part.over is None:
+        raise source.error(
+            (*path, several[0]),
+            "it has several values along the joint. Add over = [low, high]: where the first and "
+            "the last of them lie.",
+        )
+    if part.over is not None and (not several or not part.over[0] < part.over[1]):
+        raise source.error(
+            (*path, "over"),
+            f"it is {list(part.over)}; it says where the first and the last of several values lie, "
+            "the lower place first. Give such values, or leave it out.",
+        )
+    for key, needed in (("static", "speed"), ("speed", "static"), ("viscous_backward", "viscous")):
+        if getattr(part, key) is not None and getattr(part, needed) is None:
+            raise source.error((*path, key), f"it needs {needed}, too. Add it, or leave both out.")
 
 
 def _check_names(source: Source, description: Description) -> None:
@@ -208,6 +240,7 @@ def _check_independent(source: Source, description: Description) -> None:
 
 def _check_unknown(source: Source, description: Description) -> None:
     names = [name for name, _ in all_parameters(description)]
+    names += [one.name for one in make_profiles(description)]
     for name in description.unknown:
         if name not in names:
             raise source.error(("unknown",), str(unknown_name("parameter", name, names)))

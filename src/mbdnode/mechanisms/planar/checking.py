@@ -231,6 +231,16 @@ def _numbers(source: Source, path: Path, key: Key, value: Any) -> tuple[float, .
     return tuple(_number(source, path, key, v) for v in values)
 
 
+def _along(source: Source, path: Path, key: Key, value: Any) -> float | tuple[float, ...]:
+    if not isinstance(value, list):
+        return _number(source, path, key, value)
+    if len(value) < 2:
+        raise source.error(
+            path, f"it is {_say(value)}; give a number, or two or more along the joint."
+        )
+    return _numbers(source, path, key, value)
+
+
 def _text(source: Source, path: Path, key: Key, value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise source.error(path, f"it is {_say(value)}, but it must be a text in quotes.")
@@ -292,6 +302,7 @@ READERS: dict[str, Callable[[Source, Path, Key, Any], Any]] = {
     "point": _point,
     "points": _points,
     "numbers": _numbers,
+    "along": _along,
     "text": _text,
     "texts": _texts,
     "names": _names,

@@ -9,7 +9,17 @@ Coordinates, inputs and parameters of a description, and where in the file each 
 from dataclasses import dataclass, fields
 from typing import Any
 
-from mbdnode.multibody import Coordinate, Input, Parameter, angle, length, nonnegative, positive
+from mbdnode.mechanisms.planar.friction import Friction
+from mbdnode.multibody import (
+    Coordinate,
+    Input,
+    Parameter,
+    Profile,
+    angle,
+    length,
+    nonnegative,
+    positive,
+)
 
 GROUND = "ground"
 
@@ -134,15 +144,6 @@ class Drive:
     frequency: float | None = None
     phase: float = 0.0
     coefficients: tuple[float, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Friction:
-    """Dry friction in a joint, which holds up to a limit and slips against it."""
-
-    name: str
-    joint: str
-    limit: float
 
 
 @dataclass(frozen=True)
@@ -370,10 +371,22 @@ def _drives(description: Description) -> list[tuple[Parameter, Path]]:
     ]
 
 
+def _turning(description: Description, part: Friction) -> bool:
+    return description.joint(part.joint).type == "revolute"
+
+
 def _friction(description: Description) -> list[tuple[Parameter, Path]]:
-    found: list[tuple[Parameter, Path]] = []
-    for part in description.friction:
-        turning = description.joint(part.joint).type == "revolute"
-        limit = nonnegative(f"{part.name}_limit", part.limit, "N m" if turning else "N")
-        found.append((limit, ("friction", part.name, "limit")))
-    return found
+    return [
+        one
+        for part in description.friction
+        for one in part.parameters(turning=_turning(description, part))
+    ]
+
+
+def make_profiles(description: Description) -> tuple[Profile, ...]:
+    """Numbers that change along a joint."""
+    return tuple(
+        one
+        for part in description.friction
+        for one in part.profiles(turning=_turning(description, part))
+    )

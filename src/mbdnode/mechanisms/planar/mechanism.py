@@ -19,7 +19,9 @@ from mbdnode.mechanisms.planar.description import (
     make_coordinates,
     make_inputs,
     make_parameters,
+    make_profiles,
 )
+from mbdnode.mechanisms.planar.friction import viscous_forces
 from mbdnode.mechanisms.planar.joints import (
     constraint_names,
     constraints,
@@ -28,7 +30,14 @@ from mbdnode.mechanisms.planar.joints import (
 )
 from mbdnode.mechanisms.planar.loads import generalized_force, keeps_energy, potential
 from mbdnode.mechanisms.planar.writing import to_toml
-from mbdnode.multibody import AbstractMechanism, AbstractSystem, Coordinate, Input, Parameter
+from mbdnode.multibody import (
+    AbstractMechanism,
+    AbstractSystem,
+    Coordinate,
+    Input,
+    Parameter,
+    Profile,
+)
 
 
 class AbstractPlanar(AbstractSystem):
@@ -81,6 +90,7 @@ class PlanarMechanism(AbstractPlanar, AbstractMechanism):
     parameters: tuple[Parameter, ...] = eqx.field(static=True)
     independent: tuple[str, ...] | None = eqx.field(static=True)
     allow_redundant: bool = eqx.field(static=True)
+    profiles: tuple[Profile, ...] = eqx.field(static=True)
     conservative: bool = eqx.field(static=True)
     separable: bool = eqx.field(static=True)
 
@@ -93,6 +103,7 @@ class PlanarMechanism(AbstractPlanar, AbstractMechanism):
         self.parameters = make_parameters(description)
         self.independent = description.independent
         self.allow_redundant = description.allow_redundant
+        self.profiles = make_profiles(description)
         self.conservative = keeps_energy(description)
         self.separable = not (description.joints or description.dampers or description.friction)
 
@@ -105,21 +116,28 @@ class PlanarMechanism(AbstractPlanar, AbstractMechanism):
         ]
 
     def force(self, t, q, v, u, mu):
-        """Weight, springs, dampers, loads and inputs."""
-        return generalized_force(self.description, q, v, u, mu)
+        """Weight, springs, dampers, viscous friction of joints, loads and inputs."""
+        force = generalized_force(self.description, q, v, u, mu)
+        parts = self.description.friction
+        if all(part.viscous is None for part in parts):
+            return force
+        motion, along = self._joint_motions(q), jax.jacfwd(self._joint_motions)(q)
+        return force + viscous_forces(parts, motion, along @ v, mu) @ along
 
     def dry_friction(self, t, q, v, u, mu):
         """Of joints: against their angular velocity, or the velocity along their axis."""
         parts = self.description.friction
         if not parts:
             return None
-        joints = [self.description.joint(part.joint) for part in parts]
+        motion, along = self._joint_motions(q), jax.jacfwd(self._joint_motions)(q)
+        rows = zip(parts, motion, along @ v, strict=True)
+        return along, jnp.stack([part.limits(s, rate, mu) for part, s, rate in rows])
 
-        def motions(x):
-            w = coordinates_and_angles(x)
-            return jnp.stack([joint_motions(self.description, [one], w)[0] for one in joints])
-
-        return jax.jacfwd(motions)(q), jnp.stack([mu[f"{part.name}_limit"] for part in parts])
+    def _joint_motions(self, q):
+        """The angle or the displacement of every joint with friction."""
+        joints = [self.description.joint(part.joint) for part in self.description.friction]
+        w = coordinates_and_angles(q)
+        return jnp.stack([joint_motions(self.description, [one], w)[0] for one in joints])
 
     def potential_energy(self, q, mu):
         """Of weight, springs and constant loads."""

@@ -134,7 +134,13 @@ DRIVES: dict[str, tuple[Key, ...]] = {
 
 FRICTION = (
     _JOINT,
-    _needed("limit", "number", "up to which it holds, N m or N", minimum=0.0),
+    _needed("limit", "along", "up to which it holds, N m or N", minimum=0.0),
+    Key("backward", "along", "the same while it moves backward; default as `limit`", minimum=0.0),
+    Key("static", "number", "how many times the limit holds at rest; default 1", minimum=1.0),
+    Key("speed", "number", "at which most of that is gone, rad/s or m/s", minimum=0.0, strict=True),
+    Key("viscous", "along", "per speed, N m s/rad or N s/m; default 0", minimum=0.0),
+    Key("viscous_backward", "along", "the same backward; default as `viscous`", minimum=0.0),
+    Key("over", "point", "where the first and last of several values lie, rad or m"),
 )
 
 

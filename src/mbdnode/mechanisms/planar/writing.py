@@ -50,8 +50,11 @@ def _place(data: dict[str, Any], path: tuple[str, ...], name: str, value: float)
         else:
             part[key] = value
         return
-    kind, part, key = path
-    data[kind][part][key] = value
+    kind, part, key, *place = path
+    if place:
+        data[kind][part][key][int(place[0])] = value
+    else:
+        data[kind][part][key] = value
 
 
 def _key(name: str) -> str:
