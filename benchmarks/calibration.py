@@ -21,13 +21,13 @@ import mbdnode as mbd
 
 # Half the width of a 90 % band, in standard deviations.
 NINE_TENTHS = 1.645
-NOISE, STEPS, STEP_S = 0.01, 150, 0.02
+NOISE, STEP_S = 0.01, 0.02
 
 
 @dataclass(frozen=True)
 class Experiment:
     """What is simulated: true values, two initial states, the size of the inputs, what is recorded
-    (all coordinates if not given).
+    (all coordinates if not given), and over how many steps.
     """
 
     true: dict[str, float]
@@ -35,6 +35,7 @@ class Experiment:
     second: dict[str, float]
     size: float
     recorded: tuple[str, ...] = ()
+    steps: int = 150
 
 
 EXPERIMENTS = {
@@ -51,6 +52,7 @@ EXPERIMENTS = {
         {"crank": 0.2, "crank_dot": 1.0},
         1.5,
         ("crank",),
+        500,
     ),
     "slider-crank": Experiment(
         {"m1": 2.5, "m2": 7.0, "m3": 1.6, "I2": 25.0},
@@ -58,6 +60,7 @@ EXPERIMENTS = {
         {"theta1": -0.5, "theta1_dot": 2.0},
         30.0,
         ("theta1",),
+        500,
     ),
 }
 
@@ -82,7 +85,7 @@ def in_standard_errors(found, true: dict[str, float]) -> list[float]:
 def repeat(name: str, count: int) -> str:
     """Find parameters and predict many times, and say what was covered."""
     one, system = EXPERIMENTS[name], mbd.mechanisms.get_mechanism(name)
-    t = np.arange(STEPS + 1) * STEP_S
+    t = np.arange(one.steps + 1) * STEP_S
     clean, truth = (
         mbd.simulate(
             system, t, start, inputs=inputs_of(system, t, one.size, phase), parameters=one.true
@@ -92,16 +95,18 @@ def repeat(name: str, count: int) -> str:
     columns = list(one.recorded or system.coordinate_names)
     noise = NOISE * np.std(np.asarray(clean.q), axis=0)
     places = [system.coordinate_names.index(name) for name in columns]
-    away, covered, errors = [], [], []
+    away, covered, errors, seconds = [], [], [], []
     for number in range(count):
         shake = np.random.default_rng(number).normal(size=clean.q.shape) * noise
         seen = eqx.tree_at(lambda r: r.q, clean, clean.q + shake)
         data = mbd.Dataset(seen, recorded=columns)
         found = mbd.identify(system, data, unknown=list(one.true), interpolation="constant")
+        seconds.append(found.train_seconds)
         away += in_standard_errors(found, one.true)
         start = mbd.State(truth.q[0], truth.v[0])
         load = truth.u if system.inputs else None
         again = mbd.simulate(found.model, t, start, inputs=load)
+        assert again.spread is not None
         missed = np.abs(np.asarray(again.q - truth.q))[1:, places]
         covered.append(np.mean(missed <= NINE_TENTHS * np.asarray(again.spread.q)[1:, places]))
         size = np.std(np.asarray(truth.q)[:, places], axis=0)
@@ -111,7 +116,8 @@ def repeat(name: str, count: int) -> str:
     return (
         f"{name}: within 1.645 / 2 standard errors {np.mean(within < NINE_TENTHS):.1%} / "
         f"{np.mean(within < 2):.1%} of {len(within)}; motion within the band "
-        f"{np.mean(covered):.1%} ± {error:.1%}; median NRMSE {statistics.median(errors):.2%}"
+        f"{np.mean(covered):.1%} ± {error:.1%}; median NRMSE {statistics.median(errors):.2%}; "
+        f"median {statistics.median(seconds):.1f} s an experiment"
     )
 
 

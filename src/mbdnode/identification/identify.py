@@ -134,7 +134,8 @@ def identify(
     - `unknown`: names of the system's parameters, or what is known of each by name: an `Unknown`,
         bounds `(low, high)`, or None.
     - `sensors`: what is unknown of the sensors, by recorded column: "gain", "offset", or an input
-        that the sensor reads besides (feedthrough), such as `{"y": ("offset", "u")}`.
+        that the sensor reads besides (feedthrough), such as `{"y": ("offset", "u")}`; and "delay"
+        of an input, `{"u": "delay"}`.
     - `interpolation`: of the inputs between samples: "constant", "linear" or "cubic"; the one that
         explains the data best if not given. A law keeps it for its own simulations.
     - `pieces`: with `unknown`: into so many the data is cut, and each is predicted by a fit to the

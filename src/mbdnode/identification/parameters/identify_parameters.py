@@ -74,7 +74,8 @@ class IdentifiedParameters:
     - `system`: whose they are.
     - `parameters`: values by name, as `simulate(system, ..., parameters=...)` takes them. What the
         data does not determine is as it was at the start.
-    - `sensors`: what was unknown of the sensors, by name, such as "y offset".
+    - `sensors`: what was unknown of the sensors and inputs, by name, such as "y offset" and
+        "u delay".
     - `standard_errors`: of those that are determined alone, by name.
     - `combinations`: what is determined of the others.
     - `undetermined`: the names of the others.
@@ -174,6 +175,7 @@ class IdentifiedParameters:
     def rows(self) -> tuple[tuple[str, str, str, str], ...]:
         """Name, value, standard error and unit of every unknown, as text."""
         units = {p.name: p.unit for p in self.system.parameters}
+        units |= {f"{name} delay": "s" for name in self.system.input_names}
         rows = []
         for name, value in {**self.parameters, **self.sensors}.items():
             if name in self.standard_errors:
@@ -215,7 +217,8 @@ def identify_parameters(
     - `unknown`: names, or what is known of each by name: an `Unknown`, bounds `(low, high)`, or
         None.
     - `sensors`: what is unknown of them, by recorded column: "gain", "offset", or the name of an
-        input that the sensor reads besides (feedthrough), such as `{"y": ("offset", "u")}`.
+        input that the sensor reads besides (feedthrough), such as `{"y": ("offset", "u")}`; and
+        "delay" of an input, `{"u": "delay"}`.
     - `interpolation`: of the inputs; the one that explains the data best if not given.
     - `report`: called for every length of segments with a row like that of an epoch, and how many
         there are.

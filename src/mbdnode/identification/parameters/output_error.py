@@ -15,6 +15,7 @@ the initial state of its segment along, `dy' = (df/dy) dy + df/dp`.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -23,6 +24,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from mbdnode import levenberg_marquardt
+from mbdnode.identification.parameters.delays import delay_inputs
 from mbdnode.identification.parameters.segments import Lanes
 from mbdnode.identification.parameters.unknowns import SensorTerm, Unknowns
 from mbdnode.multibody import (
@@ -82,7 +84,8 @@ class OutputError(eqx.Module):
 
     - `system`: what is simulated.
     - `names`: of its unknown parameters.
-    - `sensors`: what is unknown of the sensors; their values follow those of the parameters.
+    - `sensors`: what is unknown of the sensors and of the inputs' delays; their values follow
+        those of the parameters.
     - `columns`: those that were recorded, among coordinates and velocities.
     - `unit`: the noise of each column.
     """
@@ -93,42 +96,45 @@ class OutputError(eqx.Module):
     columns: tuple[str, ...] = eqx.field(static=True)
     unit: Float[Array, " columns"]
 
-    @eqx.filter_jit
     def __call__(
-        self,
-        values: Float[Array, " p"],
-        initial: Float[Array, "runs segments x"],
-        lanes: Lanes,
-        substeps: Int[Array, ""],
+        self, values: Any, initial: Any, lanes: Lanes, substeps: Any
     ) -> tuple[Float[Array, "runs rows columns"], Float[Array, "runs rows columns p_x"]]:
         """Residuals in units of the noise, and their derivatives by the parameters and by the
         initial state of the segment that the row is part of.
         """
+        return self._residuals(values, initial, self._delayed(values, lanes), substeps)
+
+    def cost(self, values: Any, initial: Any, lanes: Lanes, substeps: Any) -> Float[Array, ""]:
+        """The sum of squares of the residuals, without derivatives."""
+        return self._cost(values, initial, self._delayed(values, lanes), substeps)
+
+    def paths(
+        self, values: Any, initial: Any, lanes: Lanes, substeps: Any
+    ) -> Float[Array, "runs rows states"]:
+        """All coordinates and velocities at every row."""
+        return self._paths(values, initial, self._delayed(values, lanes), substeps)
+
+    @eqx.filter_jit
+    def _residuals(self, values, initial, lanes: Lanes, substeps: Int[Array, ""]):
         return jax.vmap(self._lane, (None, 0, 0, None))(values, initial, lanes, substeps)
 
     @eqx.filter_jit
-    def cost(
-        self,
-        values: Float[Array, " p"],
-        initial: Float[Array, "runs segments x"],
-        lanes: Lanes,
-        substeps: Int[Array, ""],
-    ) -> Float[Array, ""]:
-        """The sum of squares of the residuals, without derivatives."""
+    def _cost(self, values, initial, lanes: Lanes, substeps: Int[Array, ""]):
         missed, _ = jax.vmap(self._lane, (None, 0, 0, None))(values, initial, lanes, substeps)
         return jnp.sum(missed**2)
 
     @eqx.filter_jit
-    def paths(
-        self,
-        values: Float[Array, " p"],
-        initial: Float[Array, "runs segments x"],
-        lanes: Lanes,
-        substeps: Int[Array, ""],
-    ) -> Float[Array, "runs rows states"]:
-        """All coordinates and velocities at every row."""
+    def _paths(self, values, initial, lanes: Lanes, substeps: Int[Array, ""]):
         walk = jax.vmap(self._path, (None, 0, 0, None))
         return walk(values, initial, lanes, substeps)[0]
+
+    def _delayed(self, values, lanes: Lanes) -> Lanes:
+        """With inputs that act as late as the values say, which come last among them."""
+        names = self.system.input_names
+        places = tuple(names.index(one.column) for one in self.sensors if one.kind == "delay")
+        if not places:
+            return lanes
+        return delay_inputs(lanes, places, np.asarray(values)[-len(places) :])
 
     def _path(self, values, initial, lane: Lanes, substeps):
         """The whole state at every row, and the derivatives of the recorded columns."""
@@ -140,7 +146,7 @@ class OutputError(eqx.Module):
 
         def onward(carry, row):
             state, slope, partition = carry
-            t, dt, inputs, begins, number = row
+            t, dt, inputs, late, begins, number = row
             fresh, own = jax.tree.map(lambda x: x[number], (lane.guess, lane.partition))
             origin, partition = _either(begins, (fresh, own), (state, partition))
             y = jnp.concatenate(
@@ -158,7 +164,7 @@ class OutputError(eqx.Module):
             )
             carried = jnp.where(begins, at_start, carried)
             step = lambda y, p: self._step(  # noqa: E731
-                y, p, lane.mu, origin, partition, t, dt, inputs, substeps
+                y, p, lane.mu, origin, partition, t, dt, _shifted(inputs, late, p), substeps
             )
             (along_y, along_p), (full, tangent) = jax.jacfwd(
                 lambda y, p: _twice(*step(y, p)), argnums=(0, 1), has_aux=True
@@ -173,7 +179,7 @@ class OutputError(eqx.Module):
 
         first, own = jax.tree.map(lambda x: x[0], (lane.guess, lane.partition))
         nothing = jnp.zeros((2 * first.q.shape[0], width))
-        rows = lane.t, lane.dt, lane.inputs, lane.begins, lane.segment
+        rows = lane.t, lane.dt, lane.inputs, lane.late, lane.begins, lane.segment
         return jax.lax.scan(onward, (first, nothing, own), rows)[1]
 
     def _lane(self, values, initial, lane: Lanes, substeps):
@@ -197,11 +203,12 @@ class OutputError(eqx.Module):
 
     def _read(self, values, state, u):
         """What the sensors read."""
-        for term, value in zip(self.sensors, values[len(self.names) :], strict=True):
-            place = self.columns.index(term.column)
+        known = zip(self.sensors, values[len(self.names) :], strict=True)
+        terms = [(term, value) for term, value in known if term.kind != "delay"]
+        for term, value in terms:
             if term.kind == "gain":
-                state = state.at[place].multiply(value)
-        for term, value in zip(self.sensors, values[len(self.names) :], strict=True):
+                state = state.at[self.columns.index(term.column)].multiply(value)
+        for term, value in terms:
             place = self.columns.index(term.column)
             if term.kind == "offset":
                 state = state.at[place].add(value)
@@ -257,6 +264,12 @@ class OutputError(eqx.Module):
         y = jax.lax.fori_loop(0, substeps, substep, y)
         q, v, tangent, _ = completed(t + dt, y)
         return jnp.concatenate([q, v]), tangent.slope
+
+
+def _shifted(inputs, late, values):
+    """The inputs themselves, with their derivatives by the delays, which come last."""
+    delays = values[values.shape[0] - late.shape[0] :]
+    return inputs + jnp.tensordot(delays - jax.lax.stop_gradient(delays), late, 1)
 
 
 def _twice(full, slope):
@@ -326,8 +339,9 @@ def fit_output(
     # A model that misses more than the noise, and misses alike from sample to sample, says less of
     # its profiles than its rows are many: their prior is in units of what it misses, which is known
     # after the fit.
-    x, unit = (values, initial), _unit_of_misses(evaluated((values, initial))[0], blocks)
-    for _ in range(_ROUNDS):
+    x, rounds = (values, initial), 0
+    while True:
+        unit = _unit_of_misses(evaluated(x)[0], blocks)
         smooth = unit * smoothness
         found = levenberg_marquardt.minimize(
             residual,
@@ -337,11 +351,10 @@ def fit_output(
             iterations=iterations,
             tolerance=_SETTLED,
         )
-        x, before = found.x, unit
-        if not (len(smoothness) and np.isfinite(found.cost)):
+        x, rounds = found.x, rounds + 1
+        if not (len(smoothness) and np.isfinite(found.cost)) or rounds == _ROUNDS:
             break
-        unit = _unit_of_misses(evaluated(x)[0], blocks)
-        if not unit < _FALLS * before:
+        if not _unit_of_misses(evaluated(x)[0], blocks) < _FALLS * unit:
             break
     if not np.isfinite(found.cost):
         return None

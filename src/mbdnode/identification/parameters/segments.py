@@ -35,6 +35,7 @@ class Lanes(eqx.Module):
     - `guess`, `partition`: of each segment, the state at its start as the data has it, which also
         chooses the branch, and its coordinates' split.
     - `mu`: the parameters of each run.
+    - `late`: what inputs with an unknown delay change with it, for each of these delays.
     """
 
     t: Float[Array, "runs rows"]
@@ -48,6 +49,11 @@ class Lanes(eqx.Module):
     guess: State
     partition: Partition
     mu: dict[str, Float[Array, " runs"]]
+    late: Float[Array, "runs rows delays terms nu"]
+
+    def with_inputs(self, inputs, late) -> "Lanes":
+        """The same with other inputs."""
+        return eqx.tree_at(lambda x: (x.inputs, x.late), self, (inputs, late))
 
     def blocks(self) -> list[tuple[int, int, slice]]:
         """Run, segment and rows of every segment that has some."""
@@ -133,6 +139,7 @@ def _lane(system, run, own, columns, edges, splits, interpolation, most, room) -
         guess=stacked(states),
         partition=stacked(chosen),
         mu=jax.tree.map(np.asarray, resolve_parameters(system, own)),
+        late=np.zeros((most, 0, *polynomials.shape[1:])),
     )
 
 

@@ -137,12 +137,13 @@ class Unknowns:
 
 @dataclass(frozen=True)
 class SensorTerm:
-    """An unknown of a sensor: what it reads is `gain column + offset + feedthrough input`.
+    """An unknown of a sensor: what it reads is `gain column + offset + feedthrough input`; or the
+    delay of an input.
 
     **Arguments:**
 
-    - `column`: that it reads.
-    - `kind`: "gain" or "offset", or the input that it also reads.
+    - `column`: that it reads, or the input.
+    - `kind`: "gain" or "offset", or the input that it also reads; "delay" of an input.
     """
 
     column: str
@@ -151,7 +152,7 @@ class SensorTerm:
     @property
     def name(self) -> str:
         """Among the unknown parameters."""
-        plain = self.kind in ("gain", "offset")
+        plain = self.kind in ("gain", "offset", "delay")
         return f"{self.column} {self.kind}" if plain else f"{self.column} per {self.kind}"
 
 
@@ -235,22 +236,29 @@ def _start_of(parameter: Parameter, given: Unknown) -> float:
 
 
 def make_sensor_terms(sensors, columns: tuple[str, ...], inputs: tuple[str, ...]):
-    """What is unknown of the sensors, checked."""
+    """What is unknown of the sensors and then of the inputs, checked."""
     terms = []
     for column, kinds in sensors.items():
-        if column not in columns:
-            raise unknown_name("recorded column", column, columns)
+        if column not in (*columns, *inputs):
+            raise unknown_name("recorded column or input", column, (*columns, *inputs))
+        known = ("delay",) if column in inputs else ("gain", "offset", *inputs)
+        what = "unknown of an input" if column in inputs else "unknown of a sensor"
         for kind in (kinds,) if isinstance(kinds, str) else kinds:
-            if kind not in ("gain", "offset", *inputs):
-                raise unknown_name("unknown of a sensor", kind, ("gain", "offset", *inputs))
+            if kind not in known:
+                raise unknown_name(what, kind, known)
             terms.append(SensorTerm(column, kind))
-    return tuple(terms)
+    return tuple(sorted(terms, key=lambda term: term.kind == "delay"))
 
 
-def with_sensors(unknowns: Unknowns, terms, motion: dict, driving: dict) -> Unknowns:
-    """The parameters, and then what is unknown of the sensors, without bounds."""
+def with_sensors(unknowns: Unknowns, terms, motion: dict, driving: dict, step: float) -> Unknowns:
+    """The parameters, and then what is unknown of the sensors, without bounds, and delays, which
+    are not negative and of about the data's step.
+    """
     rows = []
     for term in terms:
+        if term.kind == "delay":
+            rows.append((0.0, 0.0, np.inf, False, step, 0.0, _WEAK * step))
+            continue
         size = motion[term.column] / driving.get(term.kind, 1.0)
         start, scale = (1.0, 1.0) if term.kind == "gain" else (0.0, size)
         rows.append((start, -np.inf, np.inf, False, scale, start, _WEAK * scale))
