@@ -6,6 +6,7 @@ import pytest
 from scipy.interpolate import BSpline
 
 import mbdnode as mbd
+from mbdnode.identification.parameters import make_unknowns
 
 GUIDE = mbd.profile("dry", 2.0, "N", over=(0.0, 1.0), count=6)
 
@@ -87,6 +88,33 @@ def found():
     )
 
 
+def test_name_of_a_profile_stands_for_its_values_which_are_a_random_walk():
+    unknown = {"m": None, "dry": mbd.Unknown(variation=0.3)}
+    unknowns = make_unknowns(Carriage(), unknown)
+    assert unknowns.names == ("m", *GUIDE.names)
+    # Five changes of equal variance: together the ends differ by 0.3 of the size, which is 2 N.
+    rows = unknowns.smoothness()
+    walk = np.linalg.inv(np.vstack([rows[:, 1:], [1, 0, 0, 0, 0, 0]]))
+    ends = walk[-1, :5] - walk[0, :5]
+    assert np.sqrt(np.sum(ends**2)) == pytest.approx(0.3 * 2.0, rel=1e-12)
+    assert not np.any(rows[:, 0])
+    assert make_unknowns(Carriage(), ["dry"]).open_profiles == ("dry",)
+
+
+@pytest.mark.parametrize(
+    ("unknown", "message"),
+    [
+        ({"m": mbd.Unknown(variation=0.3)}, "is one number"),
+        (["dry", "dry_2"], "named as unknown twice"),
+        (["wet"], "parameter"),
+    ],
+)
+def test_unknown_profiles_are_checked(unknown, message):
+    with pytest.raises(mbd.UserError, match=message):
+        make_unknowns(Carriage(), unknown)
+
+
+@pytest.mark.slow
 def test_friction_over_position_is_found_and_its_variation_chosen_on_held_out_pieces(found):
     true, result = found
     assert result.variation is not None
