@@ -69,9 +69,10 @@ def test_every_example_is_tested():
 
 SITE = [path.relative_to(DOCS).as_posix() for path in sorted(DOCS.rglob("*.md"))]
 PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{page}" for page in SITE)]
-# Commands, tables of measurements, and what is made from docstrings.
+# Commands, tables of measurements, what is made from docstrings, and what other programs run, which
+# has tests of its own in `exports`.
 NEED_NO_PYTHON = re.compile(
-    r"docs/(api/.*|results/.*|install|theory|changelog|how-to/command-line)\.md"
+    r"docs/(api/.*|results/.*|install|theory|changelog|how-to/command-line|how-to/fmu)\.md"
 )
 
 
