@@ -1,6 +1,8 @@
 """What happens to rows: every one has a fate, and the summary says which."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import mbdnode as mbd
@@ -59,6 +61,38 @@ def test_a_rate_in_another_unit_is_noticed(swing, write_csv):
     assert "'omega' is 57.3 times the derivative of 'theta'" in texts(
         read(path, **ROLES), "warning"
     )
+
+
+def test_of_many_runs_some_rates_are_looked_at_from_the_first_to_the_last(tmp_path):
+    """What is wrong with a column is so in all runs of a file, and to look takes long."""
+    t, runs = np.arange(40) * 0.05, 20
+    table = {
+        "t": np.tile(t, runs),
+        "theta": np.tile(np.sin(t), runs),
+        "omega": np.tile(np.rad2deg(np.cos(t)), runs),
+        "run": np.repeat(np.arange(runs), len(t)),
+    }
+    pyarrow.parquet.write_table(pa.table(table), tmp_path / "log.parquet")
+    data = read(tmp_path / "log.parquet", **ROLES, run="run")
+    assert [len(run) for run in data.trajectories] == [40] * runs
+    told = [note.place.rpartition(" ")[2] for note in data.summary.warnings]
+    assert told == ["0", "1", "2", "3", "4", "8", "16"]
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.float64(), pa.string(), pa.dictionary])
+def test_run_without_a_label_is_refused_whatever_labels_are(tmp_path, kind):
+    column = pa.array([1, 1, 1, None, 2, 2])
+    if kind is pa.dictionary:
+        column = column.cast(pa.string()).dictionary_encode()
+    else:
+        column = column.cast(kind)
+    table = pa.table({"t": [0.0, 1, 2, 3, 0, 1], "theta": [0.0, 1, 2, 3, 4, 5], "run": column})
+    pyarrow.parquet.write_table(table, tmp_path / "log.parquet")
+    roles = {"time": "t", "coordinates": ["theta"], "run": "run"}
+    with pytest.raises(ValueError, match=r"tells runs apart, has no value at row 4 of"):
+        read(tmp_path / "log.parquet", **roles)
+    with pytest.raises(ValueError, match=r"tells runs apart, has no value at row 4 of"):
+        mbd.LogStream(tmp_path / "log.parquet", **roles, window=1)
 
 
 @pytest.mark.parametrize("unit", ["rad", "deg"])

@@ -65,6 +65,8 @@ def clean(run: Run, gaps: str, longest_step_s: float | None) -> tuple[list[slice
 
 
 def _drop_missing(run: Run, gaps: str) -> int:
+    if np.isfinite(run.t).all() and np.isfinite(run.table).all():
+        return 0
     whole = np.column_stack([run.t, run.table])
     good = np.isfinite(whole)
     bad = np.flatnonzero(~good.all(axis=1))
@@ -94,9 +96,9 @@ def _drop_missing(run: Run, gaps: str) -> int:
 
 
 def _refuse_huge(run: Run) -> None:
-    whole = np.abs(np.column_stack([run.t, run.table]))
-    if np.max(whole, initial=0.0) < HUGE:
+    if max(np.max(np.abs(part), initial=0.0) for part in (run.t, run.table)) < HUGE:
         return
+    whole = np.abs(np.column_stack([run.t, run.table]))
     row, column = (int(i) for i in np.argwhere(whole >= HUGE)[0])
     label = ("time", *run.labels)[column]
     raise UserError(

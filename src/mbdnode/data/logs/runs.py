@@ -345,9 +345,11 @@ def _whole(blocks: Iterator[Block], layout: ColumnLayout):
             yield None, rows, values, truncated
         return
     numbers = _numbered(words, rows, layout)
-    for number, label in enumerate(dict.fromkeys(words)):
-        mine = numbers == number
-        yield label, rows[mine], values[mine], truncated if number == 0 else 0
+    order = np.argsort(numbers, kind="stable")
+    bounds = np.flatnonzero(np.diff(numbers[order], prepend=-1, append=len(numbers)))
+    for first, last in itertools.pairwise(bounds.tolist()):
+        mine = order[first:last]
+        yield words[mine[0]], rows[mine], values[mine], truncated if first == 0 else 0
 
 
 def _in_parts(blocks: Iterator[Block], most_rows: int, layout: ColumnLayout):
@@ -389,18 +391,26 @@ def _by_run(blocks: Iterator[Block], layout: ColumnLayout) -> Iterator[Block]:
             yield block
             continue
         words = block.labels[0]
-        _numbered(words, block.first + np.arange(len(words)), layout)
-        starts = [0, *(np.flatnonzero(words[1:] != words[:-1]) + 1), len(words)]
-        for a, b in itertools.pairwise(int(start) for start in starts):
+        starts = _changes(words)
+        _numbered(words[starts], block.first + starts, layout)
+        for a, b in itertools.pairwise([*starts.tolist(), len(words)]):
             numbers = tuple(column[a:b] for column in block.numbers)
             last = block.truncated if b == len(words) else 0
             yield Block(block.first + a, numbers, (words[a:b],), last)
 
 
+def _changes(words: np.ndarray) -> np.ndarray:
+    """The first row, and every row whose word is another than that of the row before."""
+    return np.flatnonzero(np.concatenate([[True], words[1:] != words[:-1]])[: len(words)])
+
+
 def _numbered(words: np.ndarray, rows: np.ndarray, layout: ColumnLayout) -> np.ndarray:
     """The number of every row's run, in the order in which they come."""
     order: dict[str, int] = {}
-    numbers = np.array([order.setdefault(word, len(order)) for word in words], int)
+    # The rows of a run mostly follow each other.
+    starts = _changes(words)
+    codes = [order.setdefault(word, len(order)) for word in words[starts]]
+    numbers = np.repeat(np.array(codes, int), np.diff(starts, append=len(words)))
     if None in order:
         assert layout.run is not None
         row = int(rows[np.argmax(numbers == order[None])])  # pyright: ignore[reportArgumentType]

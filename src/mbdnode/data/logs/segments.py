@@ -141,7 +141,13 @@ class Segment:
 
 
 def finish(
-    run: Run, layout: ColumnLayout, roles: Roles, handling: Handling, signal: InputSignal | None
+    run: Run,
+    layout: ColumnLayout,
+    roles: Roles,
+    handling: Handling,
+    signal: InputSignal | None,
+    *,
+    with_rates: bool = True,
 ) -> tuple[list[Segment], RunSummary]:
     """Clean a run and complete it.
 
@@ -151,6 +157,8 @@ def finish(
     - `layout`, `roles`: what its columns are.
     - `handling`: what the user chose.
     - `signal`: the inputs, if they have their own times.
+    - `with_rates`: whether measured rates are compared with the derivatives of their coordinates,
+        which takes longer than all the rest.
 
     **Returns:**
 
@@ -179,7 +187,8 @@ def finish(
     _say_turns(run, roles, turns)
     _say_rates(run, roles, rates)
     if segments:
-        check_columns(run, layout, roles, [(p.t, p.q, p.v) for p in segments])
+        parts = [(part.t, part.q, part.v) for part in segments]
+        check_columns(run, layout, roles, parts, with_rates=with_rates)
     lengths = tuple(len(segment.t) for segment in segments)
     return segments, RunSummary(run.place, account, lengths, step_s)
 
@@ -258,7 +267,9 @@ def _say_rates(run: Run, roles: Roles, rates: list[list[Rate | None]]) -> None:
         )
 
 
-def check_columns(run: Run, layout: ColumnLayout, roles: Roles, segments: list) -> None:
+def check_columns(
+    run: Run, layout: ColumnLayout, roles: Roles, segments: list, *, with_rates: bool = True
+) -> None:
     """Note what a user should look at.
 
     **Arguments:**
@@ -266,6 +277,7 @@ def check_columns(run: Run, layout: ColumnLayout, roles: Roles, segments: list) 
     - `run`: gets the notes.
     - `layout`, `roles`: what its columns are.
     - `segments`: times, coordinates and rates of each segment.
+    - `with_rates`: whether measured rates are compared with the derivatives of their coordinates.
     """
     q = np.concatenate([segment[1] for segment in segments])
     v = np.concatenate([segment[2] for segment in segments])
@@ -277,7 +289,7 @@ def check_columns(run: Run, layout: ColumnLayout, roles: Roles, segments: list) 
         for what, column in ((repr(name), q[:, i]), (f"the rate of {name!r}", v[:, i])):
             _check_outliers(run, what, column)
         rate = layout.rates[i]
-        if rate is not None:
+        if rate is not None and with_rates:
             longest = max(segments, key=lambda segment: len(segment[0]))
             t, x, y = (
                 longest[0][:_MOST_ROWS],

@@ -17,6 +17,7 @@ SciPy's `make_smoothing_spline` (generalized cross-validation) was measured wors
 with five times the error in the median and seven times as slow; see `benchmarks/signals.py`.
 """
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -132,7 +133,7 @@ class _Trials:
         self.sigma = sigma * np.sqrt(np.clip(1 / crossed, 1.0, max(1.0, len(t) / 4)))
         self.even = is_even(t)
         self.rows = np.unique(np.linspace(0, len(t) - 1, min(len(t), _JUDGED)).astype(int))
-        self.found: dict[tuple[int, int], tuple[np.ndarray, float, np.ndarray]] = {}
+        self.found: dict[tuple[int, int], tuple[np.ndarray, float]] = {}
 
     def choose(self, period: float = np.inf) -> Window | None:
         """With the smallest risk, and no wider than polynomials can follow such a period, in rows.
@@ -204,43 +205,52 @@ class _Trials:
             half = max(half + 1, int(half * _GROWTH))
         return found
 
-    def _estimates(self, degree: int, half: int) -> tuple[np.ndarray, float, np.ndarray]:
-        """At the rows (not a number near the ends), `|w|^2`, and `w` for even times."""
+    def _estimates(self, degree: int, half: int) -> tuple[np.ndarray, float]:
+        """At the rows (not a number near the ends), and `|w|^2`."""
         if (degree, half) not in self.found:
             at = np.full(len(self.rows), np.nan)
             inside = (self.rows >= half) & (self.rows < self.count - half)
             middles = self.rows[inside]
-            rows = middles[:, None] + np.arange(-half, half + 1)[None, :]
-            away = self.values[rows] - self.values[middles][:, None]
-            even = even_weights(degree, 2 * half + 1, self.order)
+            around = np.lib.stride_tricks.sliding_window_view(self.values, 2 * half + 1)
+            away = around[middles - half] - self.values[middles][:, None]
             if self.even:
+                even = even_weights(degree, 2 * half + 1, self.order)
                 weights = even[None] / mean_step(self.t) ** self.order
                 at[inside] = away @ weights[0]
             else:
+                rows = middles[:, None] + np.arange(-half, half + 1)[None, :]
                 weights = uneven_weights(self.t, rows, middles, degree, self.order)
                 at[inside] = np.einsum("nk,nk->n", weights, away)
             gain = float(np.mean(np.sum(weights**2, axis=1)))
-            self.found[degree, half] = at, gain, even / np.linalg.norm(even)
+            self.found[degree, half] = at, gain
         return self.found[degree, half]
 
     def _gap(self, one: tuple[int, int], other: tuple[int, int]) -> tuple[np.ndarray, float]:
         """Squared differences of two windows' estimates, and what noise alone would make them."""
-        (here, gain, own), (there, finer, its) = self._estimates(*one), self._estimates(*other)
-        narrow, wide = sorted((own, its), key=len)
-        margin = (len(wide) - len(narrow)) // 2
-        alike = float(narrow @ wide[margin : margin + len(narrow)])
-        expected = self.sigma**2 * (gain + finer - 2 * alike * np.sqrt(gain * finer))
-        return (here - there) ** 2, expected
+        here, there = self._estimates(*one)[0], self._estimates(*other)[0]
+        return (here - there) ** 2, self._expected(one, other)
+
+    def _expected(self, one: tuple[int, int], other: tuple[int, int]) -> float:
+        """What noise alone would make of the squared differences of two windows' estimates."""
+        gain, finer = self._estimates(*one)[1], self._estimates(*other)[1]
+        alike = _alike(one, other, self.order)
+        return self.sigma**2 * (gain + finer - 2 * alike * np.sqrt(gain * finer))
 
     def _bias(self, degree: int, half: int, narrower: list[int]) -> float:
         """Its square: what finer windows see besides noise."""
         squares, expected = self._gap((degree, half), _finer(degree, half))
         bias = max(0.0, float(np.nanmean(squares)) - expected)
-        for other in narrower:
-            squares, expected = self._gap((degree, half), (degree, other))
-            good = squares[np.isfinite(squares)]
-            excess = float(np.mean(good)) - expected
-            if excess > expected * _far(self._independent(half, other, len(good))):
+        if not narrower:
+            return bias
+        # Where this window has an estimate, narrower ones have too.
+        here = self._estimates(degree, half)[0]
+        good = np.isfinite(here)
+        others = np.stack([self._estimates(degree, other)[0][good] for other in narrower])
+        means = np.mean((here[good] - others) ** 2, axis=1).tolist()
+        for other, mean in zip(narrower, means, strict=True):
+            expected = self._expected((degree, half), (degree, other))
+            excess = mean - expected
+            if excess > expected * _far(self._independent(half, other, others.shape[1])):
                 bias = max(bias, excess)
         return bias
 
@@ -270,6 +280,15 @@ class _Trials:
         line = int(np.argmax(power))
         sure = max(self.white**2 * (np.log(count) + _LINE), count * self.step**2 / 16)
         return 1 / float(frequency[line]) if power[line] > sure else None
+
+
+@functools.lru_cache(maxsize=8192)
+def _alike(one: tuple[int, int], other: tuple[int, int], order: int) -> float:
+    """The correlation of the noise in two windows' estimates, for even times."""
+    own, its = (even_weights(degree, 2 * half + 1, order) for degree, half in (one, other))
+    narrow, wide = sorted((own / np.linalg.norm(own), its / np.linalg.norm(its)), key=len)
+    margin = (len(wide) - len(narrow)) // 2
+    return float(narrow @ wide[margin : margin + len(narrow)])
 
 
 def _far(independent: float) -> float:

@@ -68,8 +68,7 @@ class ParquetLog(AbstractLog):
                         values, origins[i] = self._numbers(column, i, first, origins.get(i))
                         columns.append(values)
                     names = [self._fields[i].name for i in labels]
-                    words = [batch.column(name).cast(pa.string()) for name in names]
-                    words = tuple(x.to_numpy(zero_copy_only=False) for x in words)
+                    words = tuple(_words(batch.column(name)) for name in names)
                     yield Block(first, tuple(columns), words)
                     first += batch.num_rows
             except (OSError, pa.ArrowException) as error:
@@ -117,6 +116,15 @@ class ParquetLog(AbstractLog):
                     "column."
                 )
         return f"Column {name!r} of '{self.path}' is of type {column.type}, which is no number."
+
+
+def _words(column: pa.Array) -> np.ndarray:
+    """A column as text; few words in many rows, so each is made once."""
+    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    words = coded.dictionary.cast(pa.string()).to_numpy(zero_copy_only=False)
+    # What is missing is the last of them.
+    known = np.array([*words, None], dtype=object)
+    return known[coded.indices.fill_null(-1).to_numpy()]
 
 
 PARQUET = LogFormat(
