@@ -46,7 +46,7 @@ Columns = Sequence[str] | Mapping[str, str]
 
 # Of a log with more runs, measured rates are compared with derivatives in these, and then in every
 # run whose number is a power of two.
-_FIRST_RUNS = 4
+_FIRST_RUNS = 16
 
 
 def read(
