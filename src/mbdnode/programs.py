@@ -3,8 +3,8 @@
 JAX keeps compiled programs too (`mbdnode.numerics`), and finds them by what tracing gave. Tracing
 and lowering the rollout of a constrained mechanism takes seconds, for milliseconds of numbers, and
 is the same in every process. A `stored_program` is found by what decides the trace instead: the
-sources of this package and the versions of those that it uses, the settings of JAX, the shapes of
-the arrays, and all that is static in the arguments, described by value.
+sources of this package and the versions of those that it uses, the processor, the settings of JAX,
+the shapes of the arrays, and all that is static in the arguments, described by value.
 
 What cannot be described by value (a function or a class from outside these packages) is traced as
 ever, so a user's own mechanism costs what it did. So is all that is called inside another trace. A
@@ -19,6 +19,7 @@ import hashlib
 import importlib.metadata
 import os
 import pickle
+import platform
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -101,7 +102,8 @@ class _StoredProgram:
         if len(jax.devices()) > 1 or jax.default_backend() != "cpu":
             return None
         try:
-            parts = [_sources(), _settings(), _name_of(self.function), describe((args, kwargs))]
+            what = [_name_of(self.function), describe((args, kwargs))]
+            parts = [_sources(), _processor(), _settings(), *what]
         except UndescribedError:
             return None
         digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
@@ -209,6 +211,9 @@ def _store(path: Path, compiled: Any, template: Any, lapack: bool) -> None:
 def _load(path: Path, inputs: int) -> Callable | None:
     began = time.perf_counter()
     try:
+        # What another user wrote is not run.
+        if hasattr(os, "getuid") and path.stat().st_uid != os.getuid():
+            return None
         content = path.read_bytes()
         head, body = content[: len(_MAGIC) + 32], content[len(_MAGIC) + 32 :]
         if head != _MAGIC + hashlib.sha256(body).digest():
@@ -246,6 +251,17 @@ def _sources() -> str:
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
     versions = [f"{name} {importlib.metadata.version(name)}" for name in _USED]
     return " ".join([digest.hexdigest(), f"python {sys.version_info[:3]}", *versions])
+
+
+@functools.cache
+def _processor() -> str:
+    """What it can do: a home folder may be shared by machines of which one is older."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    kept = {line for line in lines if line.startswith(("flags", "Features", "model name"))}
+    return " ".join([platform.system(), platform.machine(), platform.processor(), *sorted(kept)])
 
 
 def _settings() -> str:
