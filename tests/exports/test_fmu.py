@@ -27,7 +27,7 @@ T = 0.01 * np.arange(201)
 def fmus(tmp_path_factory):
     folder = export_in(
         tmp_path_factory.mktemp("fmus"),
-        """
+        '''
 from mbdnode.exports.fmu import write_fmu
 
 models = {
@@ -40,10 +40,29 @@ for name, model in models.items():
         write_fmu(program, folder / f"{name}{version}.fmu", version)
 program = trace_program(models["cart"], name="cart", dt_s=0.01, entries=("init", "step"))
 write_fmu(program, folder / "again.fmu", 3)
-""",
+
+
+class Rubbing(mbd.AbstractMechanism):
+    """A mass on a spring, with dry friction."""
+
+    coordinates = (mbd.length("x"),)
+
+    def mass_matrix(self, q, mu):
+        return [1.0]
+
+    def force(self, t, q, v, u, mu):
+        return [-4.0 * q[0]]
+
+    def dry_friction(self, t, q, v, u, mu):
+        return [[1.0]], [0.5]
+
+
+program = trace_program(Rubbing(), name="rubbing", dt_s=0.01, entries=("init", "step"))
+write_fmu(program, folder / "rubbing.fmu", 3)
+''',
     )
     named = {(name, version): f"{name}{version}" for name in MODELS for version in (2, 3)}
-    named["again"] = "again"
+    named |= {"again": "again", "rubbing": "rubbing"}
     return {key: str(folder / f"{name}.fmu") for key, name in named.items()}
 
 
@@ -312,6 +331,19 @@ def test_without_a_compiler_nothing_is_written(monkeypatch, tmp_path):
     with pytest.raises(mbd.UserError, match="choose 2 or 3"):
         write_fmu(program, tmp_path / "cart.fmu", 1)
     assert not list(tmp_path.iterdir())
+
+
+def test_dry_friction_is_for_co_simulation_alone(fmus):
+    from fmpy.validation import validate_fmu
+
+    assert validate_fmu(fmus["rubbing"]) == []
+    assert fmpy.read_model_description(fmus["rubbing"]).modelExchange is None
+    run = fmpy.simulate_fmu(
+        fmus["rubbing"], stop_time=1.6, output_interval=0.01, start_values={"x": 1.0}
+    )
+    # Half a period about the place where spring and friction balance, 0.5 / 4, from 1: to -0.75.
+    # The turning point is at most half a step from a row: 0.875 * (2 * 0.005)^2 / 2.
+    assert abs(np.min(run["x"]) + 0.75) < 5e-5
 
 
 @pytest.mark.parametrize("version", [2, 3])
