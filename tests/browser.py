@@ -93,7 +93,7 @@ class Tab:
         features = [{"name": k.replace("_", "-"), "value": v} for k, v in self._media.items()]
         self.call("Emulation.setEmulatedMedia", features=features)
         self.call("Page.navigate", url=self._path.as_uri())
-        self.wait_for("document.readyState === 'complete' && window.Plotly !== undefined")
+        self.wait_for("document.readyState === 'complete' && location.protocol === 'file:'")
         return self
 
     def __exit__(self, *_):

@@ -36,6 +36,7 @@ def probe(*arguments):
         ["cases", "--help"],
         ["simulate", "--help"],
         ["reproduce", "--help"],
+        ["play", "--help"],
     ],
 )
 def test_help_loads_no_numerics(arguments):
@@ -101,6 +102,14 @@ WRONG = [
     "predict fit --initial x=1 --inputs nowhere.csv --out run.csv",
     "predict fit --like log.csv --columns nowhere.toml --out run.csv",
     "predict fit --like log.csv --out nowhere/run.csv",
+    "play cart-pol --out page.html",
+    "play cart-pole --out page.csv",
+    "play cart-pole --out nowhere/page.html",
+    "play nowhere.toml --out page.html",
+    "play mine --out page.html",
+    "play cart-pole --dt 0 --out page.html",
+    "play cart-pole --initial x --out page.html",
+    "play cart-pole --mechanism module:name --out page.html",
 ]
 
 

@@ -24,6 +24,7 @@ from mbdnode.cli.inspect import inspect
 from mbdnode.cli.interrupts import INTERRUPTED
 from mbdnode.cli.mechanism import mechanism
 from mbdnode.cli.mpc import mpc
+from mbdnode.cli.play import play
 from mbdnode.cli.predict import predict
 from mbdnode.cli.reproduce import reproduce
 from mbdnode.cli.run import run
@@ -49,6 +50,7 @@ app.command()(mechanism)
 app.command()(inspect)
 app.command()(fit)
 app.command()(predict)
+app.command()(play)
 
 
 def _print_version(wanted: bool) -> bool:

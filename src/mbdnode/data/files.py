@@ -150,12 +150,13 @@ def check_links(path: Path) -> None:
         raise UserError(f"The links in '{path}' lead in a circle. Choose another.") from None
 
 
-def check_destination(path: str | os.PathLike[str]) -> Path:
-    """Raise unless `mbdnode.write` could write to `path`, so that nothing is computed in vain.
+def check_destination(path: str | os.PathLike[str], suffixes: tuple[str, ...] = SUFFIXES) -> Path:
+    """Raise unless `path` could be written to, so that nothing is computed in vain.
 
     **Arguments:**
 
-    - `path`: where a trajectory is to go.
+    - `path`: where a file is to go.
+    - `suffixes`: what it may end in; by default those of a trajectory that `mbdnode.write` knows.
 
     **Returns:**
 
@@ -164,10 +165,10 @@ def check_destination(path: str | os.PathLike[str]) -> Path:
     """
     path = Path(path)
     check_links(path)
-    if path.suffix.lower() not in SUFFIXES:
+    if path.suffix.lower() not in suffixes:
         raise UserError(
             f"Cannot tell the format of '{path}' from its suffix '{path.suffix}'. "
-            f"End the name in {' or '.join(SUFFIXES)}."
+            f"End the name in {' or '.join(suffixes)}."
         )
     if path.is_dir():
         raise IsADirectoryError(f"'{path}' is a directory. Name a file inside it.")

@@ -228,8 +228,8 @@ def clip_to(number: Any, dtype: str) -> Any:
     )
 
 
-def _is(a: Expr, value: float) -> bool:
-    return a.is_const and a.dtype != "bool" and a.value == value
+def _is(a: Expr, value: Any) -> bool:
+    return a.is_const and a.dtype != "bool" and bool(a.value == value)
 
 
 def _add(make: Builder, a: Expr, b: Expr) -> Expr | None:

@@ -1,15 +1,20 @@
 """A program as JavaScript: one constant of functions, for a page or for node."""
 
+import inspect
 import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
-from mbdnode.exports.functions import Lowered, lower_program
+from mbdnode.exports.functions import Lowered, lower_function, lower_program
 from mbdnode.exports.ir import Function, dtype_of
 from mbdnode.exports.javascript_library import helper_source
 from mbdnode.exports.javascript_printer import ARRAYS, JavaScriptPrinter
-from mbdnode.exports.program import Program
+from mbdnode.exports.lowering import Tables
+from mbdnode.exports.program import Argument, Program
+from mbdnode.exports.pruning import tables_of
 from mbdnode.exports.status_texts import STATUS_TEXTS
 from mbdnode.exports.tables import Quantity
 
@@ -39,18 +44,72 @@ def javascript_source(program: Program) -> str:
         *_facts(program),
         *_tables(lowered),
         *printer.scratch,
+        *_library(printer),
     ]
+    names = [f.name for f in lowered.functions]
+    lines += [*printed, "", *_state(program), "", _result(program, names), "})();", ""]
+    return "\n".join(lines)
+
+
+def javascript_functions(
+    name: str, functions: Mapping[str, tuple[Callable[..., Any], Sequence[Any]]]
+) -> str:
+    """Print plain functions of arrays as JavaScript, beside a program that has a state.
+
+    **Arguments:**
+
+    - `name`: an identifier.
+    - `functions`: by name, each with arrays such as it takes; it gives one array.
+
+    **Returns:**
+
+    `const <name> = (() => {...})();`, whose functions take their arguments as typed arrays, and
+    another one to write their result to.
+    """
+    tables = Tables()
+    made = [_plain(key, *each, tables) for key, each in functions.items()]
+    used = {id(table): table for function in made for table in tables_of(function)}
+    for number, table in enumerate(used.values()):
+        table.name = f"table{number}"
+    names = {key: table.name for key, table in used.items()}
+    printer = JavaScriptPrinter()
+    printed = [line for each in made for line in ["", *_function(printer, each, names)]]
+    lines = [
+        f"const {name} = (() => {{",
+        '"use strict";',
+        *_tables(Lowered(tuple(made), tuple(used.values()))),
+        *printer.scratch,
+        *_library(printer),
+        *printed,
+        "",
+        f"return {{{', '.join(functions)}}};",
+        "})();",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _plain(name: str, function: Callable[..., Any], given: Sequence[Any], tables: Tables):
+    closed = jax.make_jaxpr(function)(*given)
+    (out,) = closed.out_avals
+    words = list(inspect.signature(function).parameters)
+    takes = zip(words, closed.in_avals, strict=True)
+    arguments = [Argument(word, x.shape, x.dtype.name, "in") for word, x in takes]
+    result = Argument("out", out.shape, out.dtype.name, "out")
+    return lower_function(closed, arguments, [result], tables, name=name)
+
+
+def _library(printer: JavaScriptPrinter) -> list[str]:
+    """The functions of the library that were used, each once: two may bring the same others."""
     seen: set[str] = set()
+    lines: list[str] = []
     for helper in printer.helpers:
-        # Two functions may bring the same others along.
         for block in helper_source(helper).strip("\n").split("\nfunction "):
             text = block if block.startswith(("function ", "//", "const")) else f"function {block}"
             if text not in seen:
                 seen.add(text)
                 lines += ["", *text.split("\n")]
-    names = [f.name for f in lowered.functions]
-    lines += [*printed, "", *_state(program), "", _result(program, names), "})();", ""]
-    return "\n".join(lines)
+    return lines
 
 
 def _function(printer: JavaScriptPrinter, function: Function, tables: dict[int, str]) -> list[str]:

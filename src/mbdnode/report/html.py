@@ -22,7 +22,7 @@ from mbdnode.report.animation import parameter_values
 from mbdnode.report.drawings import Drawing, find_drawing
 from mbdnode.report.panels import thinned
 from mbdnode.report.shapes import Plain, Shape
-from mbdnode.report.style import INK, MUTED
+from mbdnode.report.style import INK, MUTED, SHADE
 from mbdnode.trajectory import Trajectory
 
 
@@ -48,7 +48,7 @@ def small_png(png: bytes) -> tuple[Markup, int, int]:
 
 _MOST_FRAMES = 361
 # Colors that change with the page's own scheme are known there by name.
-_NAMED = {INK: "ink", MUTED: "muted"}
+_NAMED = {INK: "ink", MUTED: "muted", SHADE: "shade"}
 
 Column = float | list[float | None]
 
@@ -84,11 +84,11 @@ def make_film(
     return {
         "t": [round(float(x), 4) for x in t],
         "trainEnd": train_end_s,
-        "view": _view(drawing, t, q, ground, mu),
+        "view": view_of(drawing, t, q, ground, mu),
         "recorded": drawing.recorded,
         "colors": list(drawing.colors),
         "ground": [_still(shape) for shape in ground],
-        "looks": [_look(shape.plain()) for shape in drawing.parts(q[0], mu)],
+        "looks": [look_of(shape.plain()) for shape in drawing.parts(q[0], mu)],
         "truth": _moving(drawing, t, q, mu),
         "predictions": [
             {"title": title, **_moving(drawing, *_at(rows, prediction), mu)}
@@ -133,16 +133,17 @@ def _short(value: float) -> float:
 
 def _still(shape: Shape) -> dict[str, Any]:
     plain = shape.plain()
-    return {**_look(plain), "at": [_short(number) for number in plain.numbers]}
+    return {**look_of(plain), "at": [_short(number) for number in plain.numbers]}
 
 
-def _look(plain: Plain) -> dict[str, Any]:
+def look_of(plain: Plain) -> dict[str, Any]:
+    """What stays the same of a part, with how many numbers it has besides."""
     look = dict(plain.look)
     look["color"] = _NAMED.get(look["color"], look["color"])
     return {**look, "count": len(plain.numbers)}
 
 
-def _view(
+def view_of(
     drawing: Drawing,
     t: np.ndarray,
     q: np.ndarray,

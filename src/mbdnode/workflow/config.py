@@ -87,6 +87,13 @@ class FitConfig:
         if self.seed < 0:
             raise UserError(f"The seed is {self.seed}; it must not be negative.")
 
+    @property
+    def given_parameters(self) -> dict[str, float]:
+        """The parameters that the roles give as numbers."""
+        given = self.columns.get("parameters") or {}
+        pairs = given.items() if isinstance(given, Mapping) else ()
+        return {name: float(value) for name, value in pairs if not isinstance(value, str)}
+
     def _check_unknown(self) -> None:
         """Raise `UserError` unless unknown parameters go with the model that is asked for."""
         if self.unknown and self.model not in (AUTO, PARAMETERS):

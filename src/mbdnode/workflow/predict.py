@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.data.logs import find_files, read
@@ -18,16 +16,12 @@ from mbdnode.data.logs.roles import argument
 from mbdnode.errors import UserError
 from mbdnode.evaluation import HeldOut, Scores, predict, score
 from mbdnode.models import AbstractModel
-from mbdnode.multibody import (
-    AbstractMechanism,
-    AbstractSystem,
-    consistent_state,
-    resolve_parameters,
-)
+from mbdnode.multibody import AbstractSystem, consistent_state, resolve_parameters
 from mbdnode.simulation import simulate
 from mbdnode.trajectory import Trajectory, check_trajectory_size
 from mbdnode.workflow.completion import complete_runs
 from mbdnode.workflow.folder import StoredFit, read_folder
+from mbdnode.workflow.systems import used_parameters
 
 
 def predict_like(
@@ -133,7 +127,7 @@ def predict_from(
                 "zero."
             )
         check_trajectory_size(steps, 2 * len(model.coordinates) + len(model.inputs))
-        t, u, values = dt_s * np.arange(steps + 1), None, _numbers(columns)
+        t, u, values = dt_s * np.arange(steps + 1), None, stored.config.given_parameters
     else:
         if not columns.get("inputs"):
             raise UserError(
@@ -156,13 +150,6 @@ def _named(name: str) -> str:
     return argument(name, {"inputs": "--inputs", "steps": "--steps", "dt_s": "--dt"}[name])
 
 
-def _numbers(columns: Mapping[str, Any]) -> dict[str, float]:
-    """The parameters that the roles give as numbers."""
-    given = columns.get("parameters") or {}
-    pairs = given.items() if isinstance(given, Mapping) else ()
-    return {name: float(value) for name, value in pairs if not isinstance(value, str)}
-
-
 def _opened(fit: StoredFit | str | Path) -> StoredFit:
     return fit if isinstance(fit, StoredFit) else read_folder(Path(fit))
 
@@ -177,7 +164,7 @@ def _check_parameters(model: Any, given: Mapping[str, float]) -> None:
     """Raise `UserError` for a parameter that would change nothing."""
     if not given:
         return
-    used = _used_parameters(model)
+    used = used_parameters(model)
     resolve_parameters(model, given)
     for name in given:
         if name not in used:
@@ -186,44 +173,6 @@ def _check_parameters(model: Any, given: Mapping[str, float]) -> None:
                 f"was trained at one value of {name!r}, and its motion does not depend on it. It "
                 f"depends on: {', '.join(used) or 'no parameter'}."
             )
-
-
-def _used_parameters(model: Any) -> tuple[str, ...]:
-    """The parameters that constraints or rates of a model depend on."""
-    if not isinstance(model, AbstractSystem):
-        return ()
-    q = jnp.zeros(len(model.coordinates))
-    z, u = jnp.zeros(len(model.independent or ())), jnp.zeros(len(model.inputs))
-    t, mu = jnp.zeros(()), resolve_parameters(model)
-
-    def motion(values):
-        if isinstance(model, AbstractMechanism):
-            friction = model.dry_friction(t, q, q, u, values)
-            return (
-                model.constraint(t, q, values),
-                model.mass(q, values),
-                friction,
-                model.force(t, q, q, u, values),
-            )
-        rates = model.minimal_rates(t, z, z, u, values)
-        return model.constraint(t, q, values), rates
-
-    names = sorted(mu)
-    traced = jax.make_jaxpr(lambda *values: motion(dict(zip(names, values, strict=True))))(
-        *(mu[name] for name in names)
-    ).jaxpr
-    # What is reached from each parameter, equation by equation.
-    return tuple(
-        name for name, start in zip(names, traced.invars, strict=True) if _reaches(traced, start)
-    )
-
-
-def _reaches(traced: Any, start: Any) -> bool:
-    reached = {id(start)}
-    for equation in traced.eqns:
-        if any(id(variable) in reached for variable in equation.invars):
-            reached |= {id(variable) for variable in equation.outvars}
-    return any(id(variable) in reached for variable in traced.outvars)
 
 
 def _marked(stored: StoredFit, run: Trajectory) -> Trajectory:

@@ -84,7 +84,7 @@ def make_fit_page(story: FitStory) -> str:
         tables=() if isinstance(story.found, str) else story.found,
         law=story.found if isinstance(story.found, str) else "",
         film=None if film is None else Markup(script_data([{"film": film}])),
-        script=Markup(asset("film.js")),
+        script=Markup(asset("parts.js") + asset("film.js")),
         scores=[_row(score) for score in scores],
         runs=[_run(story, run, score) for run, score in zip(shown, scores, strict=False)],
         read=story.read,

@@ -6,11 +6,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 from mbdnode.data.logs.cleaning import sounds_like_angle
 from mbdnode.errors import UserError
 from mbdnode.mechanisms import MECHANISMS, get_mechanism
 from mbdnode.mechanisms.planar import read_mechanism
 from mbdnode.multibody import (
+    AbstractMechanism,
     AbstractSystem,
     Coordinate,
     Input,
@@ -18,6 +22,7 @@ from mbdnode.multibody import (
     RecordedSystem,
     angle,
     check_definition,
+    resolve_parameters,
 )
 from mbdnode.trajectory import Dataset
 
@@ -94,3 +99,51 @@ def recorded_system(data: Dataset, angles: tuple[str, ...] | None = None) -> Rec
     inputs = tuple(Input(name, unit="") for name in first.inputs)
     parameters = tuple(Parameter(name, float(value)) for name, value in data.parameters[0].items())
     return RecordedSystem(coordinates=coordinates, inputs=inputs, parameters=parameters)
+
+
+def used_parameters(model: Any) -> tuple[str, ...]:
+    """The parameters that a model's motion depends on.
+
+    **Arguments:**
+
+    - `model`: a mechanism or a learned model.
+
+    **Returns:**
+
+    The names of those that its constraints, masses, forces or rates depend on; none for what gives
+    no accelerations.
+    """
+    if not isinstance(model, AbstractSystem):
+        return ()
+    q = jnp.zeros(len(model.coordinates))
+    z, u = jnp.zeros(len(model.independent or ())), jnp.zeros(len(model.inputs))
+    t, mu = jnp.zeros(()), resolve_parameters(model)
+
+    def motion(values):
+        if isinstance(model, AbstractMechanism):
+            friction = model.dry_friction(t, q, q, u, values)
+            return (
+                model.constraint(t, q, values),
+                model.mass(q, values),
+                friction,
+                model.force(t, q, q, u, values),
+            )
+        rates = model.minimal_rates(t, z, z, u, values)
+        return model.constraint(t, q, values), rates
+
+    names = sorted(mu)
+    traced = jax.make_jaxpr(lambda *values: motion(dict(zip(names, values, strict=True))))(
+        *(mu[name] for name in names)
+    ).jaxpr
+    # What is reached from each parameter, equation by equation.
+    return tuple(
+        name for name, start in zip(names, traced.invars, strict=True) if _reaches(traced, start)
+    )
+
+
+def _reaches(traced: Any, start: Any) -> bool:
+    reached = {id(start)}
+    for equation in traced.eqns:
+        if any(id(variable) in reached for variable in equation.invars):
+            reached |= {id(variable) for variable in equation.outvars}
+    return any(id(variable) in reached for variable in traced.outvars)

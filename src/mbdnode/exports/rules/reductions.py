@@ -98,15 +98,10 @@ def _cumulative(low: Lowering, eqn: Any, x: Value) -> Value:
     make, length = low.make, x.shape[axis]
     if isinstance(x, Elements) or x.size <= MOST_UNROLLED:
         array = low.elements(x).array.copy()
-        order = range(length - 2, -1, -1) if back else range(1, length)
-        for i in order:
-            here = [slice(None)] * x.ndim
-            last = list(here)
-            here[axis], last[axis] = i, i + 1 if back else i - 1  # pyright: ignore
-            for index in np.ndindex(*array[tuple(here)].shape):
-                pair: Any = (array[tuple(last)][index], array[tuple(here)][index])
-                total = make.op(name, *pair)
-                _put(array, axis, i, index, total)
+        rows, step = np.moveaxis(array, axis, 0), -1 if back else 1  # `rows` is a view.
+        for i in range(length - 2, -1, -1) if back else range(1, length):
+            for rest in np.ndindex(rows.shape[1:]):
+                rows[i, *rest] = make.op(name, rows[i - step, *rest], rows[i, *rest])
         return Elements(array, x.dtype)
     ref, strides = low.new(x.dtype, x.size), row_major(x.shape)
     lanes = [n for a, n in enumerate(x.shape) if a != axis]
@@ -124,10 +119,6 @@ def _cumulative(low: Lowering, eqn: Any, x: Value) -> Value:
                 place = make.iadd(place, make.imul(k, stride))
             low.store(ref, place, make.load(Ref(total.buffer, low.region), 0))
     return View(ref, x.shape)
-
-
-def _put(array: np.ndarray, axis: int, at: int, rest: tuple, value: Expr) -> None:
-    array[(*rest[:axis], at, *rest[axis:])] = value
 
 
 @rule("argmax", "argmin")

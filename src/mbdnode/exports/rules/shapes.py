@@ -151,6 +151,17 @@ def _split(low: Lowering, eqn: Any, x: Value) -> list[Value]:
     return made
 
 
+@rule("unstack")
+def _unstack(low: Lowering, eqn: Any, x: Value) -> list[Value]:
+    axis, x = eqn.params["axis"], low.settled(x, 2)
+    made = []
+    for number, out in enumerate(eqn.outvars):
+        start, shape = [0] * x.ndim, list(x.shape)
+        start[axis], shape[axis] = number, 1
+        made.append(reshape(low, cut(low, x, start, shape), out.aval.shape))
+    return made
+
+
 @rule("dynamic_slice")
 def _dynamic_slice(low: Lowering, eqn: Any, x: Value, *starts: Value) -> Value:
     shape = eqn.params["slice_sizes"]

@@ -6,13 +6,6 @@
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const TAIL_S = 5, FINENESS = 3; // How long a path stays, and points of it for each frame.
 
-  const color = (name) =>
-    getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-
-  function palette() {
-    return { ink: color("ink"), muted: color("muted"), ghost: color("ghost"), back: color("wash") };
-  }
-
   // The value of a column at a moment between frames: a smooth curve through four of them.
   function between(column, frame, part) {
     if (!Array.isArray(column)) return column;
@@ -23,117 +16,6 @@
     const p0 = at(frame - 1) ?? p1, p3 = at(frame + 2) ?? p2;
     return p1 + 0.5 * part * (p2 - p0 + part * (2 * p0 - 5 * p1 + 4 * p2 - p3
       + part * (3 * (p1 - p2) + p3 - p0)));
-  }
-
-  const pairs = (at) => Array.from({ length: at.length / 2 }, (_, i) => [at[2 * i], at[2 * i + 1]]);
-
-  // Each part in the same lines as in the figures; lengths in meters, line widths in pixels.
-  const PARTS = {
-    rod(pen, [x0, y0, x1, y1], look) { pen.path([[x0, y0], [x1, y1]], look.color, look.width); },
-    bob(pen, [x, y, r], look) { pen.disc(x, y, r, look.color, pen.colors.back); },
-    joint(pen, [x, y, r], look) {
-      pen.disc(x, y, r, look.fixed ? look.color : pen.colors.back, pen.shade(look.color), 1.4);
-    },
-    block(pen, [x, y, w, h], look) { pen.box(x, y, w, h, look.color); },
-    line(pen, at, look) { pen.path(pairs(at), look.color, look.width); },
-    plate(pen, at, look) { pen.plate(pairs(at), look); },
-    spring(pen, [x0, y0, x1, y1, width], look) {
-      const points = [[x0, y0]], count = 2 * look.teeth;
-      const dx = x1 - x0, dy = y1 - y0, size = Math.max(Math.hypot(dx, dy), 1e-9);
-      for (let i = 0; i < count; i++) {
-        const along = 0.12 + (0.76 * i) / (count - 1);
-        const across = i === 0 || i === count - 1 ? 0 : (width / 2) * (i % 2 ? 1 : -1);
-        points.push([x0 + along * dx - (across * dy) / size, y0 + along * dy + (across * dx) / size]);
-      }
-      points.push([x1, y1]);
-      pen.path(points, look.color, 1.3);
-    },
-    damper(pen, [x0, y, x1, , width], look) {
-      const long = x1 - x0, cup = x0 + 0.38 * long, half = width / 2;
-      const deep = cup + 0.3 * long, piston = cup + 0.14 * long;
-      pen.path([[x0, y], [cup, y]], look.color, 1.3);
-      pen.path([[deep, y + half], [cup, y + half], [cup, y - half], [deep, y - half]], look.color, 1.3);
-      pen.path([[piston, y + 0.7 * half], [piston, y - 0.7 * half]], look.color, 1.3);
-      pen.path([[piston, y], [x1, y]], look.color, 1.3);
-    },
-    ground(pen, [x0, y0, x1, y1, depth], look) {
-      const size = Math.hypot(x1 - x0, y1 - y0), ax = (x1 - x0) / size, ay = (y1 - y0) / size;
-      for (let d = depth; d <= size + 1e-9; d += 0.9 * depth) {
-        const x = x0 + d * ax, y = y0 + d * ay;
-        pen.path([[x, y], [x + depth * (ay - ax), y - depth * (ax + ay)]], "muted", 0.8);
-      }
-      pen.path([[x0, y0], [x1, y1]], look.color, 1.4);
-    },
-    time(pen, [x, y, length], look) {
-      pen.path([[x, y], [x, y - length]], look.color, 0.9);
-      pen.label(x, y - length, "time", look.color);
-    },
-  };
-
-  class Pen {
-    constructor(context, view, width, height, colors) {
-      Object.assign(this, { context, colors });
-      const [left, bottom, right, top] = view;
-      this.scale = Math.min(width / (right - left), height / (top - bottom));
-      this.x = width / 2 - (this.scale * (left + right)) / 2;
-      this.y = height / 2 + (this.scale * (bottom + top)) / 2;
-      this.ghost = false;
-    }
-    // A ghost has one color for everything.
-    shade(name) { return this.ghost ? this.colors.ghost : this.colors[name] ?? name; }
-    plate(points, look) {
-      const c = this.context;
-      c.beginPath();
-      points.forEach((p, i) => (i ? c.lineTo(...this.place(p)) : c.moveTo(...this.place(p))));
-      c.closePath();
-      c.fillStyle = this.colors.back;
-      c.fill();
-      c.globalAlpha = look.opacity;
-      c.fillStyle = this.shade(look.color);
-      c.fill();
-      c.globalAlpha = 1;
-      c.strokeStyle = this.shade(look.color);
-      c.lineWidth = look.width;
-      c.lineJoin = "round";
-      c.stroke();
-    }
-    place([x, y]) { return [this.x + this.scale * x, this.y - this.scale * y]; }
-    path(points, name, width) {
-      const c = this.context;
-      c.beginPath();
-      points.forEach((p, i) => (i ? c.lineTo(...this.place(p)) : c.moveTo(...this.place(p))));
-      c.strokeStyle = this.shade(name);
-      c.lineWidth = width;
-      c.lineCap = c.lineJoin = "round";
-      c.stroke();
-    }
-    disc(x, y, r, fill, edge, width = 1) {
-      const c = this.context;
-      c.beginPath();
-      c.arc(...this.place([x, y]), Math.max(r * this.scale, 2), 0, 2 * Math.PI);
-      c.fillStyle = fill === this.colors.back ? fill : this.shade(fill);
-      c.fill();
-      c.strokeStyle = edge;
-      c.lineWidth = width;
-      c.stroke();
-    }
-    box(x, y, w, h, name) {
-      const c = this.context, [px, py] = this.place([x - w / 2, y + h / 2]);
-      c.beginPath();
-      c.roundRect(px, py, w * this.scale, h * this.scale, 0.12 * Math.min(w, h) * this.scale);
-      c.fillStyle = this.shade(name);
-      c.fill();
-      c.strokeStyle = this.colors.back;
-      c.lineWidth = 1;
-      c.stroke();
-    }
-    label(x, y, text, name) {
-      const c = this.context, [px, py] = this.place([x, y]);
-      c.fillStyle = this.shade(name);
-      c.font = "12px system-ui, sans-serif";
-      c.textAlign = "center";
-      c.fillText(text, px, py + 13);
-    }
   }
 
   class Film {
@@ -214,10 +96,10 @@
       const context = this.canvas.getContext("2d");
       context.setTransform(ratio, 0, 0, ratio, 0, 0);
       context.clearRect(0, 0, width, height);
-      const pen = new Pen(context, this.film.view, width, height, palette());
+      const pen = new parts.Pen(context, this.film.view, width, height, parts.palette());
       const [frame, part] = this.where();
       const prediction = this.film.predictions[this.chosen];
-      for (const shape of this.film.ground) PARTS[shape.kind](pen, shape.at, shape);
+      for (const shape of this.film.ground) parts.draw(pen, shape.at, shape);
       pen.ghost = true;
       this.paths(pen, this.film.truth, frame, part, 2.6, 0.5);
       context.globalAlpha = 0.6;
@@ -234,7 +116,7 @@
         const numbers = motion.columns.slice(place, place + look.count)
           .map((column) => between(column, frame, part));
         place += look.count;
-        if (numbers.includes(null)) all = false; else PARTS[look.kind](pen, numbers, look);
+        if (numbers.includes(null)) all = false; else parts.draw(pen, numbers, look);
       }
       return all;
     }

@@ -1,0 +1,120 @@
+"""`mbdnode play`: a page on which anyone can play with a mechanism or with what was learned."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mbdnode.cli.arguments import parse_assignments
+from mbdnode.cli.interrupts import leaving_at_once
+from mbdnode.data.files import check_destination, must_be_file, read_marker
+from mbdnode.data.folders import CONFIG, MODEL, find_result
+from mbdnode.errors import UserError
+from mbdnode.reproduction.cases import check_case
+
+CASE, MECHANISM, FIT, RUN = "case", "mechanism", "fit", "run"
+
+
+def play(
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="A name from `mbdnode cases`, a mechanism's TOML file, or a folder of `mbdnode "
+            "fit` or `mbdnode run`.",
+            metavar="CASE|FILE|DIR",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The page, an HTML file.", metavar="FILE")],
+    initial: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Coordinates and velocities to start from; the others follow.",
+            metavar="NAME=VALUE ...",
+        ),
+    ] = None,
+    parameters: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Parameters of the mechanism.", metavar="NAME=VALUE ..."),
+    ] = None,
+    dt: Annotated[float | None, typer.Option(help="Time step in seconds.", metavar="S")] = None,
+    integrator: Annotated[
+        str | None,
+        typer.Option(help="Integrator of fixed steps, such as rk4.", metavar="NAME"),
+    ] = None,
+    mechanism: Annotated[
+        str,
+        typer.Option(help="The mechanism of a fit, if it is in Python.", metavar="module:name"),
+    ] = "",
+) -> None:
+    """Write a page with the model's own code in JavaScript: drag it, throw it, drive it.
+
+    It is one file and needs no network. Of a folder, mechanism and model move side by side.
+    """
+    check_destination(out, (".html", ".htm"))
+    start = parse_assignments("--initial", initial or ())
+    changes = parse_assignments("--set", parameters or ())
+    kind = _kind(what)
+    if dt is not None and not 0 < dt < float("inf"):
+        raise UserError(f"--dt is {dt:g}; it must be above zero and finite.")
+    if mechanism and kind != FIT:
+        raise UserError(f"--mechanism is for the folder of a fit, and {what!r} is none.")
+
+    # From here on, since an interrupt can get lost while JAX is being imported, too.
+    with leaving_at_once():
+        from mbdnode.report.playground import write_play_page
+
+        given = {"parameters": changes, "dt_s": dt}
+        if integrator is not None:
+            given["integrator"] = _fixed(integrator)
+        shown = _play(kind, what, start, mechanism, given)
+        write_play_page(shown, out)
+    typer.echo(f"Wrote {out}, {out.stat().st_size / 1000:,.0f} kB. Open it in a browser.")
+
+
+def _kind(what: str) -> str:
+    """What is to be played with, before anything is loaded."""
+    path = Path(what)
+    if path.is_dir():
+        found = read_marker(path)
+        kind = FIT if found is None else str(found["kind"])
+        if kind not in (FIT, RUN):
+            raise UserError(
+                f"'{path}' holds a result of `mbdnode {kind}`, which has no model to play with. "
+                "Name a folder of `mbdnode fit` or `mbdnode run`."
+            )
+        find_result(path, kind, (CONFIG, MODEL))
+        return kind
+    if path.suffix == ".toml" or os.path.sep in what:
+        must_be_file(path)
+        return MECHANISM
+    check_case(what)
+    return CASE
+
+
+def _fixed(integrator: str) -> str:
+    from mbdnode.integrators import get_integrator
+
+    if get_integrator(integrator).controls_error:
+        raise UserError(
+            f"--integrator is {integrator!r}, which chooses its own steps; a page takes steps of "
+            "one length. Use rk4, or another that does."
+        )
+    return integrator
+
+
+def _play(kind: str, what: str, start: dict[str, float], mechanism: str, given: dict):
+    if kind == FIT:
+        from mbdnode.workflow.folder import read_folder
+        from mbdnode.workflow.play import play_fit
+        from mbdnode.workflow.systems import find_system
+
+        stored = read_folder(Path(what), find_system(mechanism) if mechanism else None)
+        return play_fit(Path(what), stored, start, **given)
+    if kind == MECHANISM:
+        from mbdnode.workflow.play import play_mechanism
+
+        return play_mechanism(Path(what), start, **given)
+    from mbdnode.reproduction.play import play_case, play_run
+
+    return play_case(what, start, **given) if kind == CASE else play_run(Path(what), start, **given)

@@ -1,0 +1,165 @@
+"""Playgrounds of a fit and of a mechanism: what `mbdnode play` shows."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mbdnode.data.folders import MODEL
+from mbdnode.data.logs import read
+from mbdnode.errors import UserError
+from mbdnode.integrators import get_integrator
+from mbdnode.mechanisms.planar import PlanarKinematics, read_mechanism
+from mbdnode.models import AbstractModel, FittedMechanism
+from mbdnode.multibody import AbstractMechanism, consistent_state
+from mbdnode.report.playground import Play
+from mbdnode.trajectory import State, Trajectory
+from mbdnode.workflow.config import PARAMETERS
+from mbdnode.workflow.systems import used_parameters
+
+if TYPE_CHECKING:
+    from mbdnode.workflow.folder import StoredFit
+
+# Of a mechanism without data nothing says how fine its motion is.
+DT_S = 0.01
+
+
+def play_mechanism(
+    path: Path,
+    initial: Mapping[str, float],
+    *,
+    parameters: Mapping[str, float] | None = None,
+    integrator: str = "rk4",
+    dt_s: float | None = None,
+) -> Play:
+    """A playground of a mechanism file.
+
+    **Arguments:**
+
+    - `path`: the file.
+    - `initial`: coordinates and velocities to start from; the others follow.
+    - `parameters`, `integrator`, `dt_s`: of the motion.
+
+    **Returns:**
+
+    A `Play`. Raises `UserError` for a file without masses, which has no motion.
+    """
+    system = read_mechanism(path)
+    if isinstance(system, PlanarKinematics):
+        system.force(None, None, None, None, {})  # Refuses, and says which masses are missing.
+    consistent_state(system, initial, parameters=parameters)
+    return Play(
+        title=system.description.name,
+        name=path.stem,
+        system=system,
+        label="mechanism",
+        initial=dict(initial),
+        parameters=parameters or {},
+        integrator=integrator,
+        dt_s=DT_S if dt_s is None else dt_s,
+    )
+
+
+def play_fit(
+    folder: Path,
+    stored: "StoredFit",
+    initial: Mapping[str, float],
+    *,
+    parameters: Mapping[str, float] | None = None,
+    integrator: str | None = None,
+    dt_s: float | None = None,
+) -> Play:
+    """A playground of a fit: the model, and beside it the mechanism if its masses are known.
+
+    **Arguments:**
+
+    - `folder`, `stored`: where the fit is, and what `read_folder` made of it.
+    - `initial`: coordinates and velocities to start from; if there are none, the start is that of
+        the first run that was held out.
+    - `parameters`, `integrator`, `dt_s`: in place of those of the fit.
+
+    **Returns:**
+
+    A `Play`.
+    """
+    config, model = stored.config, _first(stored.model)
+    held_out = folder / "held-out-0-truth.csv"
+    motion = read(held_out).trajectories[0].kept if held_out.is_file() else None
+    if motion is not None and motion.columns[1:] != (
+        *model.coordinate_names,
+        *model.rate_names,
+        *model.input_names,
+    ):
+        raise UserError(
+            f"'{held_out}' has the columns {', '.join(motion.columns)}, which are not those of "
+            f"{folder / MODEL}. Copy the folder again, or fit again."
+        )
+    play = make_fit_play(
+        stored.model,
+        title=Path(config.mechanism or config.logs[0]).stem,
+        label=str(stored.metrics["model"]),
+        integrator=integrator or config.integrator,
+        domain=stored.domain,
+        motion=motion,
+        parameters={**config.given_parameters, **(parameters or {})},
+    )
+    if initial:
+        play = replace(play, initial=dict(initial), motion=None)
+    return play if dt_s is None else replace(play, dt_s=dt_s)
+
+
+def make_fit_play(
+    model: Any,
+    *,
+    title: str,
+    label: str,
+    integrator: str,
+    domain: Any,
+    motion: Trajectory | None,
+    parameters: Mapping[str, float],
+) -> Play:
+    """A playground of a fitted model.
+
+    **Arguments:**
+
+    - `model`: what was learned.
+    - `title`, `label`: of the page, and of the model.
+    - `integrator`: of the fit; rk4 takes the place of one that chooses its own steps.
+    - `domain`: where the training data lies.
+    - `motion`: a recorded one, which says where to start, by which step and how far it goes.
+    - `parameters`: of the motion.
+
+    **Returns:**
+
+    A `Play`.
+    """
+    first = _first(model)
+    body = first.body
+    is_found = isinstance(first, FittedMechanism)
+    inputs = {}
+    if motion is not None:
+        for name in first.input_names:
+            largest = float(np.max(np.abs(np.asarray(motion[name]))))
+            inputs[name] = (-1.5 * largest, 1.5 * largest) if largest > 0 else (-1.0, 1.0)
+    return Play(
+        title=title,
+        name=title,
+        system=model,
+        label="fitted mechanism" if label == PARAMETERS else label.split(":")[0],
+        initial={} if motion is None else State(motion.q[0], motion.v[0]),
+        truth=body if isinstance(body, AbstractMechanism) and not is_found else None,
+        parameters=parameters,
+        integrator="rk4" if get_integrator(integrator).controls_error else integrator,
+        dt_s=DT_S if motion is None else float(np.median(np.diff(np.asarray(motion.t)))),
+        inputs=inputs,
+        domain=domain,
+        used=used_parameters(first),
+        motion=motion,
+    )
+
+
+def _first(model: Any) -> Any:
+    """The model, or the first of an ensemble."""
+    return model if isinstance(model, AbstractModel) else model[0]
