@@ -110,6 +110,10 @@ CASES = {
         lambda a, b: (jnp.einsum("bij,bjk->bik", a, b), jnp.tensordot(a, b, 2 * [[0, 1]])),
         ((2, 3, 3), (2, 3, 3)),
     ),
+    "stacks": (
+        lambda x: jax.vjp(lambda a, b: jnp.stack([a, b], axis=1), x[0], x[1])[1](x.T[:, 1:]),
+        ((3, 4),),
+    ),
     "reductions": (
         lambda x: (x.max(), x.prod(axis=1), jnp.all(x > -9), jnp.any(x > 9, axis=0)),
         ((3, 4),),

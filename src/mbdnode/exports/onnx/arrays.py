@@ -66,6 +66,16 @@ def _stack(graph: Graph, eqn: Any, *values: Tensor) -> Tensor:
     return graph.joined([graph.reshaped(x, shape) for x in values], axis)
 
 
+@rule("unstack")
+def _unstack(graph: Graph, eqn: Any, x: Tensor) -> list[Tensor]:
+    axis, made = int(eqn.params["axis"]), []
+    for i, out in enumerate(eqn.outvars):
+        low, high = [0] * len(x.shape), list(x.shape)
+        low[axis], high[axis] = i, i + 1
+        made.append(graph.reshaped(graph.cut(x, low, high), out.aval.shape))
+    return made
+
+
 @rule("rev")
 def _rev(graph: Graph, eqn: Any, x: Tensor) -> Tensor:
     back = set(eqn.params["dimensions"])
