@@ -356,6 +356,7 @@ def make_play_page(play: Play) -> str:
         label=play.label,
         compared=play.truth is not None,
         drawn=playground.data["scene"] is not None,
+        driven=bool(playground.data["inputs"]),
         data=Markup(script_data({"play": playground.data})),
         programs=program_scripts([playground]),
         scripts=[Markup(asset(name)) for name in SCRIPTS],
