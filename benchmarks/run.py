@@ -22,6 +22,7 @@ BENCHMARKS = (
     "control_region",
     "large_logs",
     "signals",
+    "export_speed",
 )
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mbdnode.data.logs import LogStream, read
     from mbdnode.errors import UserError
     from mbdnode.evaluation import energy, evaluate, reactions
+    from mbdnode.exports import export
     from mbdnode.identification import (
         Identified,
         IdentifiedParameters,
@@ -122,6 +123,7 @@ __all__ = [
     "energy",
     "estimate_state",
     "evaluate",
+    "export",
     "fit",
     "fit_ensemble",
     "gym",
@@ -166,6 +168,7 @@ __getattr__ = lazy_names(
         "EpisodeTask": "control",
         "estimate_state": "identification",
         "evaluate": "evaluation",
+        "export": "exports",
         "FCNN": "models",
         "Fit": "training",
         "fit": "training",

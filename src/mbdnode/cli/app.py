@@ -18,6 +18,7 @@ import typer
 from mbdnode import __version__
 from mbdnode.cli.arguments import repeat_options
 from mbdnode.cli.cases import cases
+from mbdnode.cli.export import export
 from mbdnode.cli.fit import fit
 from mbdnode.cli.gallery import gallery
 from mbdnode.cli.inspect import inspect
@@ -51,6 +52,7 @@ app.command()(inspect)
 app.command()(fit)
 app.command()(predict)
 app.command()(play)
+app.command()(export)
 
 
 def _print_version(wanted: bool) -> bool:

@@ -210,6 +210,22 @@ class Builder:
             return a * b
         return self.op("mul", self.index(a), self.index(b))
 
+    def is_nonnegative(self, a: Expr) -> bool:
+        """Whether an integer is known not to be below zero."""
+        if a.op == "const":
+            return bool(a.value >= 0)
+        if a.op == "index":
+            return True
+        if a.op == "load":
+            return a.data.buffer.nonnegative
+        if a.op == "select":
+            return self.is_nonnegative(a.args[1]) and self.is_nonnegative(a.args[2])
+        if a.op == "cast":
+            return a.args[0].dtype == "bool" or (
+                a.args[0].dtype in INTEGERS and self.is_nonnegative(a.args[0])
+            )
+        return a.op in ("add", "mul", "min") and all(self.is_nonnegative(x) for x in a.args)
+
     def _simplified(self, name: str, args: tuple) -> Expr | None:
         """A simpler expression of the same value, if there is one."""
         rule = _RULES.get(name)
@@ -285,6 +301,8 @@ def _neg(make: Builder, a: Expr) -> Expr | None:
 
 
 def _max(make: Builder, a: Expr, b: Expr) -> Expr | None:
+    if a.dtype in INTEGERS and _is(b, 0) and make.is_nonnegative(a):
+        return a
     return a if a is b or _is(b, -np.inf) else None
 
 
@@ -305,6 +323,18 @@ def _or(make: Builder, a: Expr, b: Expr) -> Expr | None:
         return a
     if b.is_const and b.dtype == "bool":
         return b if b.value else a
+    return None
+
+
+def _lt(make: Builder, a: Expr, b: Expr) -> Expr | None:
+    if a.dtype in INTEGERS and _is(b, 0) and make.is_nonnegative(a):
+        return make.const(False, "bool")
+    return None
+
+
+def _ge(make: Builder, a: Expr, b: Expr) -> Expr | None:
+    if a.dtype in INTEGERS and _is(b, 0) and make.is_nonnegative(a):
+        return make.const(True, "bool")
     return None
 
 
@@ -338,6 +368,8 @@ _RULES: dict[str, Callable] = {
     "neg": _neg,
     "max": _max,
     "min": _min,
+    "lt": _lt,
+    "ge": _ge,
     "and": _and,
     "or": _or,
     "not": _not,

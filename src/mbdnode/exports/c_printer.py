@@ -4,7 +4,8 @@ import math
 from typing import Any
 
 from mbdnode.exports.ir import FLOATS, Buffer, Expr, Function
-from mbdnode.exports.printing import AND, EQUAL, OR, PRIMARY, TERNARY, UNARY, AbstractPrinter
+from mbdnode.exports.names import C_KEYWORDS
+from mbdnode.exports.printing import AND, EQUAL, OR, PRIMARY, SUM, TERNARY, UNARY, AbstractPrinter
 
 C_TYPES = {
     "f64": "double",
@@ -30,13 +31,6 @@ _MATH = {
     **{name: name for name in ("tanh", "asinh", "acosh", "atanh", "erf", "erfc", "floor")},
     **{name: name for name in ("ceil", "rint", "pow", "nextafter")},
 }
-_WORDS = """
-auto break case char const continue default do double else enum extern float for goto if inline
-int long register restrict return short signed sizeof static struct switch typedef union
-unsigned void volatile while _Bool _Complex _Imaginary bool true false main NULL EOF asm typeof
-alignas alignof constexpr nullptr static_assert thread_local y0 y1 yn j0 j1 jn gamma signgam
-"""
-C_KEYWORDS = frozenset(_WORDS.split())
 _SUFFIX = {"i64": "INT64_C({})", "u64": "UINT64_C({})"}
 
 
@@ -117,7 +111,7 @@ class CPrinter(AbstractPrinter):
         if op in ("eq", "ne"):
             sign = "==" if op == "eq" else "!="
             left, right = expr.args
-            return f"{self.text(left, EQUAL + 1)} {sign} {self.text(right, EQUAL + 1)}", EQUAL
+            return f"{self.text(left, SUM)} {sign} {self.text(right, SUM)}", EQUAL
         if op == "select":
             condition, yes, no = expr.args
             parts = (self.text(condition, OR), self.text(yes, OR), self.text(no, OR))
@@ -169,7 +163,8 @@ class CPrinter(AbstractPrinter):
         text, own = self._text(expr)
         if own == binds and binds != EQUAL:
             return text
-        return text if own > AND else f"({text})"
+        least = SUM if binds == EQUAL else EQUAL
+        return text if own >= least else f"({text})"
 
     def _cast(self, expr: Expr) -> tuple[str, int]:
         value, target = expr.args[0], expr.dtype

@@ -115,4 +115,7 @@ def _argument_buffer(argument: Argument) -> Buffer:
         size *= n
     name = f"state.{argument.name}" if argument.role == "state" else argument.name
     kind = "scalar" if argument.shape == () and argument.role != "out" else "argument"
-    return Buffer(name, dtype, size, kind)
+    found = Buffer(name, dtype, size, kind)
+    # Indices of coordinates and of constraints.
+    found.nonnegative = name.endswith(("dependent", "_rows"))
+    return found

@@ -110,6 +110,7 @@ function erfc_scaled(a) {
     return (0.564189583547756286948 - z * above / below) / a;
 }
 function erfc_tail(a) {
+    if (a > 30) return 0;
     const cut = Math.trunc(a * 16) / 16, rest = (a - cut) * (a + cut);
     return Math.exp(-cut * cut) * Math.exp(-rest) * erfc_scaled(a);
 }

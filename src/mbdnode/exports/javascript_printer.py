@@ -16,6 +16,7 @@ from mbdnode.exports.printing import (
     OR,
     PRIMARY,
     PRODUCT,
+    SUM,
     TERNARY,
     UNARY,
     AbstractPrinter,
@@ -128,7 +129,7 @@ class JavaScriptPrinter(AbstractPrinter):
         if op in ("eq", "ne"):
             sign = "===" if op == "eq" else "!=="
             left, right = expr.args
-            return f"{self.text(left, EQUAL + 1)} {sign} {self.text(right, EQUAL + 1)}", EQUAL
+            return f"{self.text(left, SUM)} {sign} {self.text(right, SUM)}", EQUAL
         if op == "select":
             condition, yes, no = expr.args
             parts = (self.text(condition, OR), self.text(yes, OR), self.text(no, OR))
@@ -207,7 +208,8 @@ class JavaScriptPrinter(AbstractPrinter):
         for each in expr.args:
             text, own = self._text(each)
             same = own == binds and binds != EQUAL
-            parts.append(text if same or own > AND else f"({text})")
+            least = SUM if binds == EQUAL else EQUAL
+            parts.append(text if same or own >= least else f"({text})")
         return f" {sign} ".join(parts), binds
 
     def _cast(self, expr: Expr) -> tuple[str, int]:

@@ -16,6 +16,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from mbdnode.errors import UserError
 from mbdnode.exports.builder import Builder, Index
 from mbdnode.exports.ir import (
+    INTEGERS,
     Buffer,
     Expr,
     Function,
@@ -31,6 +32,8 @@ from mbdnode.exports.values import Elements, Lazy, Value, View, indices_of, row_
 
 # Arrays up to this size are scalars if all that they are made of are.
 MOST_ELEMENTS = 512
+# And up to this size if most of them are known.
+MOST_KNOWN = 8192
 # An array in memory up to this size becomes scalars beside others that are.
 MOST_UNROLLED = 16
 # And by itself up to this size.
@@ -66,6 +69,7 @@ class Tables:
         key = (dtype, flat.tobytes())
         if key not in self._known:
             buffer = Buffer(f"table{len(self.buffers)}", dtype, flat.size, "table", None, flat)
+            buffer.nonnegative = dtype in INTEGERS and bool(np.all(flat >= 0))
             self.buffers.append(buffer)
             self._known[key] = buffer
         return self._known[key]
@@ -103,7 +107,7 @@ class Lowering:
             self.region = outer
 
     @contextlib.contextmanager
-    def loops(self, shape: Sequence[int]) -> Iterator[tuple[Index, ...]]:
+    def loops(self, shape: Sequence[Any]) -> Iterator[tuple[Index, ...]]:
         """Nested loops over all indices of a shape."""
         outer, regions, indices = self.region, [], []
         for n in shape:
@@ -122,11 +126,15 @@ class Lowering:
             self.region = outer
 
     def new(self, dtype: str, size: int, name: str = "b", kind: str = "local") -> Ref:
-        """An array of the present region."""
-        return Ref(Buffer(name, dtype, max(size, 1), kind, self.region), self.region)
+        """An array of the present region; `store` keeps account of what is below zero."""
+        buffer = Buffer(name, dtype, max(size, 1), kind, self.region)
+        buffer.nonnegative = dtype in INTEGERS and kind == "local" and name != "c"
+        return Ref(buffer, self.region)
 
     def store(self, ref: Ref, index: Index, value: Expr) -> None:
         """`ref[index] = value`."""
+        buffer = ref.buffer
+        buffer.nonnegative = buffer.nonnegative and self.make.is_nonnegative(value)
         self.emit(Store(ref.buffer, self.make.index(index), value))
 
     # Values
@@ -151,7 +159,7 @@ class Lowering:
     def _table(self, array: np.ndarray, dtype: str) -> View:
         return View(Ref(self.tables.add(array, dtype), self.body), array.shape)
 
-    def filled(self, shape: Sequence[int], dtype: str, element: Callable[[tuple], Expr]):
+    def filled(self, shape: Sequence[Any], dtype: str, element: Callable[[tuple], Expr]):
         """`Elements` from a function of the indices."""
         array = np.empty(tuple(shape), dtype=object)
         for index in indices_of(shape):
@@ -224,8 +232,7 @@ class Lowering:
             here = here.parent
         outer, self.region = self.region, here
         ref = self.new(value.dtype, value.size)
-        for at, expr in enumerate(value.array.flat):
-            self.store(ref, at, expr)
+        self.write(ref, 0, value)
         self.region = outer
         value.stored = ref  # pyright: ignore[reportAttributeAccessIssue]
         return View(ref, value.shape)
@@ -234,14 +241,27 @@ class Lowering:
         """Store all elements from an offset on, row by row."""
         make, strides = self.make, row_major(value.shape)
         if isinstance(value, Elements) or value.size <= ALWAYS_UNROLLED:
+            usual = self._fill_usual(ref, offset, value)
             for at, index in enumerate(indices_of(value.shape)):
-                self.store(ref, make.iadd(offset, at), self.element(value, index))
+                expr = self.element(value, index)
+                if expr is not usual:
+                    self.store(ref, make.iadd(offset, at), expr)
             return
         with self.loops(value.shape) as index:
             at = offset
             for i, stride in zip(index, strides, strict=True):
                 at = make.iadd(at, make.imul(i, stride))
             self.store(ref, at, self.element(value, index))
+
+    def _fill_usual(self, ref: Ref, offset: Index, value: Value) -> Expr | None:
+        """Write the most frequent of many known elements everywhere, and return it."""
+        if not isinstance(value, Elements) or value.size < 2 * MOST_UNROLLED:
+            return None
+        usual = usual_of([value])
+        if usual is not None:
+            with self.loops([value.size]) as (i,):
+                self.store(ref, self.make.iadd(offset, i), usual)
+        return usual
 
     def assign(self, pairs: Sequence[tuple[Ref, Value]]) -> None:
         """Write several arrays, all of which are known before the first is written."""
@@ -268,7 +288,16 @@ class Lowering:
         """Whether a result of this size, made element by element of these, becomes scalars."""
         if size <= ALWAYS_UNROLLED:
             return True
-        if size > MOST_ELEMENTS or not any(isinstance(v, Elements) for v in values):
+        wide = [v for v in values if v.size > 1]
+        if not any(isinstance(v, Elements) for v in wide):
+            return False
+        if size > 2 * MOST_ELEMENTS:
+            return size <= MOST_KNOWN and all(is_mostly_known(v) for v in wide)
+        # Beside known zeros it pays to write out an array in memory, too.
+        others = [v for v in wide if not isinstance(v, Elements)]
+        if all(v.size <= 4 * MOST_UNROLLED for v in others) and any(map(is_mostly_known, wide)):
+            return True
+        if size > MOST_ELEMENTS:
             return False
         return all(
             isinstance(v, Elements) or v.size <= (MOST_UNROLLED if size <= MOST_UNROLLED else 1)
@@ -281,12 +310,14 @@ class Lowering:
         """The values of a jaxpr's results."""
         known: dict[Any, Value] = dict(zip(jaxpr.invars, args, strict=True))
         for variable, const in zip(jaxpr.constvars, consts, strict=True):
-            known[variable] = const if isinstance(const, Value) else self.constant(const)
+            known[variable] = const if isinstance(const, Value) else self._given(const, variable)
         uses = Counter(v for eqn in jaxpr.eqns for v in eqn.invars if not isinstance(v, Literal))
         uses.update(v for v in jaxpr.outvars if not isinstance(v, Literal))
 
         def read(atom: Any) -> Value:
-            return self.constant(atom.val) if isinstance(atom, Literal) else known[atom]
+            if isinstance(atom, Literal):
+                return self._given(atom.val, atom)
+            return known[atom]
 
         for eqn in jaxpr.eqns:
             made = self.apply(eqn, [read(v) for v in eqn.invars])
@@ -296,6 +327,10 @@ class Lowering:
                     value = self.settled(value, 0 if count > 1 else _MOST_COST)
                 known[variable] = value
         return [read(v) for v in jaxpr.outvars]
+
+    def _given(self, value: Any, atom: Any) -> Value:
+        """A constant of a jaxpr, which may be wider than what JAX computes with."""
+        return self.constant(np.asarray(value, atom.aval.dtype))
 
     def lower_closed(self, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
         """The values of a closed jaxpr's results."""
@@ -312,6 +347,20 @@ class Lowering:
             )
         made = RULES[name](self, eqn, *values)
         return list(made) if isinstance(made, (list, tuple)) else [made]
+
+
+def usual_of(values: Sequence[Elements]) -> Expr | None:
+    """The constant that at least half of the elements are, if there is one."""
+    counts = Counter(e for v in values for e in v.array.flat if e.is_const)
+    usual, count = counts.most_common(1)[0] if counts else (None, 0)
+    return usual if 2 * count >= sum(v.size for v in values) else None
+
+
+def is_mostly_known(value: Value) -> bool:
+    """Whether at least three quarters of the elements are constants."""
+    if not isinstance(value, Elements):
+        return isinstance(value, View) and value.is_known
+    return 4 * sum(e.is_const for e in value.array.flat) >= 3 * value.size
 
 
 def _plain(index: Index) -> int | None:

@@ -12,7 +12,8 @@ from jax.extend.core import ClosedJaxpr
 
 from mbdnode.errors import UserError
 from mbdnode.exports.entries import ENTRIES, Plant
-from mbdnode.exports.tables import Quantity, QuantityTables, check_identifier, identifiers
+from mbdnode.exports.names import check_identifier, identifiers
+from mbdnode.exports.tables import Quantity, QuantityTables
 from mbdnode.integrators import get_integrator
 from mbdnode.multibody import (
     AbstractForecaster,
@@ -23,6 +24,7 @@ from mbdnode.multibody import (
     resolve_parameters,
 )
 from mbdnode.naming import unknown_name
+from mbdnode.simulation import AbstractEnsemble
 from mbdnode.trajectory import State
 
 PRECISIONS = ("float64", "float32")
@@ -195,6 +197,11 @@ def make_plant(model: Any, integrator: Any, parameters: Any) -> tuple[Plant, Sta
             f"{type(model).__name__} gives states over time and has no rates, so there is nothing "
             "to step. Export a model that learns accelerations, such as MBDNODE."
         )
+    if isinstance(model, AbstractEnsemble):
+        raise UserError(
+            f"An ensemble of {len(model)} models is {len(model)} motions, of which `simulate` "
+            "takes the mean; a step of one state cannot. Export a member: `ensemble[0]`."
+        )
     if not isinstance(model, AbstractSystem):
         raise TypeError(
             f"A mechanism or a model is needed, but this is a {type(model).__name__}. Wrap a bare "
@@ -202,6 +209,11 @@ def make_plant(model: Any, integrator: Any, parameters: Any) -> tuple[Plant, Sta
         )
     check_definition(model)
     method = get_integrator(integrator)
+    if method.controls_error:
+        raise UserError(
+            f"{integrator!r} chooses its own steps, which an exported step of a fixed length does "
+            "not. Use 'rk4', or 'implicit-midpoint' for a stiff system."
+        )
     if method.needs_separable and not model.separable:
         raise UserError(
             f"{type(model).__name__} is not declared separable, which {integrator!r} needs. Use "

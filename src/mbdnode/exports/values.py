@@ -19,7 +19,7 @@ from mbdnode.exports.ir import Expr, Ref
 class Value:
     """An array of a static shape."""
 
-    def __init__(self, shape: Sequence[int], dtype: str):
+    def __init__(self, shape: Sequence[Any], dtype: str):
         self.shape, self.dtype = tuple(int(n) for n in shape), dtype
 
     @property
@@ -57,8 +57,8 @@ class View(Value):
     def __init__(
         self,
         ref: Ref,
-        shape: Sequence[int],
-        strides: Sequence[int] | None = None,
+        shape: Sequence[Any],
+        strides: Sequence[Any] | None = None,
         offset: Index = 0,
     ):
         super().__init__(shape, ref.buffer.dtype)
@@ -88,13 +88,13 @@ class Lazy(Value):
     """
 
     def __init__(
-        self, shape: Sequence[int], dtype: str, element: Callable[[tuple], Expr], cost: int
+        self, shape: Sequence[Any], dtype: str, element: Callable[[tuple], Expr], cost: int
     ):
         super().__init__(shape, dtype)
         self.element, self.cost = element, cost
 
 
-def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+def row_major(shape: Sequence[Any]) -> tuple[int, ...]:
     """The strides of an array whose last axis is contiguous."""
     strides, size = [], 1
     for n in reversed(shape):
@@ -103,6 +103,6 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def indices_of(shape: Sequence[int]) -> Any:
+def indices_of(shape: Sequence[Any]) -> Any:
     """All indices of an array, the last running fastest."""
     return np.ndindex(*shape)

@@ -81,7 +81,7 @@ def _operation(low: Lowering, eqn: Any, *values: Value) -> Value:
     return elementwise(low, lambda *x: low.make.op(name, *x), values, _kind(eqn), cost)
 
 
-@rule("copy", "copy_p", "stop_gradient", "reduce_precision", "optimization_barrier")
+@rule("copy", "copy_p", "stop_gradient", "reduce_precision", "optimization_barrier", "nonbatchable")
 def _same(low: Lowering, eqn: Any, *values: Value) -> list[Value]:
     if eqn.primitive.name == "reduce_precision":
         bits = eqn.params["exponent_bits"], eqn.params["mantissa_bits"]

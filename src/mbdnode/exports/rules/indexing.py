@@ -1,5 +1,6 @@
 """Rules of gather and scatter: elements at places that are computed."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ from mbdnode.exports.rules.shapes import clamped
 from mbdnode.exports.values import Elements, Lazy, Value, View, row_major
 
 
-def _place(low: Lowering, indices: Value, batch: tuple, mapped: tuple[int, ...]) -> dict[int, Expr]:
+def _place(low: Lowering, indices: Value, batch: tuple, mapped: Sequence[Any]) -> dict[int, Expr]:
     """Where a window starts, by the operand's axis."""
     return {
-        axis: low.make.cast(low.element(indices, (*batch, k)), "index")
+        int(axis): low.make.cast(low.element(indices, (*batch, k)), "index")
         for k, axis in enumerate(mapped)
     }
 
@@ -157,6 +158,8 @@ def _scatter(low: Lowering, eqn: Any, x: Value, indices: Value, updates: Value) 
         return Elements(array, x.dtype)
     ref, strides = low.new(x.dtype, x.size), row_major(x.shape)
     low.write(ref, 0, x)
+    if name is not None:
+        ref.buffer.nonnegative = False
 
     def update(at: tuple) -> None:
         index, valid = target(at)

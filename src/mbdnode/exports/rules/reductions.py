@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mbdnode.exports.ir import FLOATS, Expr, Ref, dtype_of, numpy_type
-from mbdnode.exports.lowering import MOST_ELEMENTS, MOST_UNROLLED, Lowering, rule
+from mbdnode.exports.lowering import MOST_UNROLLED, Lowering, rule
 from mbdnode.exports.values import Elements, Value, View, row_major
 
 _OPERATION = {
@@ -47,7 +47,7 @@ def _reduce(low: Lowering, eqn: Any, x: Value) -> Value:
 
 
 def reduced(
-    low: Lowering, x: Value, axes: Sequence[int], combine: Callable[[Expr, Expr], Expr], start: Any
+    low: Lowering, x: Value, axes: Sequence[Any], combine: Callable[[Expr, Expr], Expr], start: Any
 ) -> Value:
     """Elements along axes, combined one after the other."""
     kept = [axis for axis in range(x.ndim) if axis not in axes]
@@ -63,7 +63,7 @@ def reduced(
         return tuple(index)
 
     lengths = [x.shape[axis] for axis in axes]
-    if (isinstance(x, Elements) and x.size <= MOST_ELEMENTS) or x.size <= MOST_UNROLLED:
+    if isinstance(x, Elements) or x.size <= MOST_UNROLLED:
 
         def element(out: tuple) -> Expr:
             total = first

@@ -7,7 +7,15 @@ import numpy as np
 
 from mbdnode.exports.builder import Index
 from mbdnode.exports.ir import Expr, dtype_of
-from mbdnode.exports.lowering import ALWAYS_UNROLLED, MOST_ELEMENTS, Lowering, rule
+from mbdnode.exports.lowering import (
+    ALWAYS_UNROLLED,
+    MOST_ELEMENTS,
+    MOST_KNOWN,
+    Lowering,
+    is_mostly_known,
+    rule,
+    usual_of,
+)
 from mbdnode.exports.values import Elements, Lazy, Value, View, row_major
 
 
@@ -16,12 +24,13 @@ def _broadcast(low: Lowering, eqn: Any, x: Value, *_: Value) -> Value:
     return broadcast(low, x, eqn.params["shape"], eqn.params["broadcast_dimensions"])
 
 
-def broadcast(low: Lowering, x: Value, shape: Sequence[int], axes: Sequence[int]) -> Value:
+def broadcast(low: Lowering, x: Value, shape: Sequence[Any], axes: Sequence[Any]) -> Value:
     """`x` with its axes at `axes` of a larger shape, repeated along the others."""
     size = int(np.prod(shape, dtype=int))
     if size == 0:
         return low.filled(shape, x.dtype, lambda _: low.make.const(0, x.dtype))
     small = isinstance(x, Elements) and size <= MOST_ELEMENTS
+    small = small or (isinstance(x, Elements) and size <= MOST_KNOWN and is_mostly_known(x))
     if small or size <= ALWAYS_UNROLLED:
         array = low.elements(x).array
         placed = array.reshape([
@@ -45,7 +54,7 @@ def broadcast(low: Lowering, x: Value, shape: Sequence[int], axes: Sequence[int]
     return View(view.ref, shape, strides, view.offset)
 
 
-def reshape(low: Lowering, x: Value, shape: Sequence[int]) -> Value:
+def reshape(low: Lowering, x: Value, shape: Sequence[Any]) -> Value:
     """The same elements in the same order, in another shape."""
     shape = tuple(int(n) for n in shape)
     if isinstance(x, Elements):
@@ -88,7 +97,7 @@ def _transpose(low: Lowering, eqn: Any, x: Value) -> Value:
     return transpose(low, x, order)
 
 
-def transpose(low: Lowering, x: Value, order: Sequence[int]) -> Value:
+def transpose(low: Lowering, x: Value, order: Sequence[Any]) -> Value:
     """The axes in another order."""
     if isinstance(x, Elements):
         return Elements(x.array.transpose(order), x.dtype)
@@ -104,8 +113,8 @@ def cut(
     low: Lowering,
     x: Value,
     start: Sequence[Index],
-    shape: Sequence[int],
-    strides: Sequence[int] | None = None,
+    shape: Sequence[Any],
+    strides: Sequence[Any] | None = None,
 ) -> Value:
     """A block of an array; where it starts need not be known."""
     steps = [1] * x.ndim if strides is None else list(strides)
@@ -147,7 +156,7 @@ def _split(low: Lowering, eqn: Any, x: Value) -> list[Value]:
         shape = list(x.shape)
         shape[axis] = int(size)
         made.append(cut(low, x, list(start), shape))
-        start[axis] += size
+        start[axis] += int(size)
     return made
 
 
@@ -169,7 +178,7 @@ def _dynamic_slice(low: Lowering, eqn: Any, x: Value, *starts: Value) -> Value:
 
 
 def clamped_starts(
-    low: Lowering, starts: Sequence[Value], whole: Sequence[int], shape: Sequence[int]
+    low: Lowering, starts: Sequence[Value], whole: Sequence[Any], shape: Sequence[Any]
 ) -> list[Index]:
     """Where a block starts, moved so that all of it is inside."""
     found: list[Index] = []
@@ -213,14 +222,18 @@ def joined(low: Lowering, values: Sequence[Value], axis: int) -> Value:
     shape = list(values[0].shape)
     shape[axis] = sum(v.shape[axis] for v in values)
     size = int(np.prod(shape, dtype=int))
-    if low.unrolls(values, size) or (
-        size <= MOST_ELEMENTS and all(isinstance(v, Elements) or v.size <= 4 for v in values)
-    ):
+    known = size <= MOST_KNOWN and all(is_mostly_known(v) for v in values if v.size)
+    small = size <= MOST_ELEMENTS and all(isinstance(v, Elements) or v.size <= 4 for v in values)
+    if known or small or low.unrolls(values, size):
         arrays = [low.elements(v).array for v in values]
         return Elements(np.concatenate(arrays, axis=axis), values[0].dtype)
     ref = low.new(values[0].dtype, size)
     strides, start = row_major(shape), 0
     make = low.make
+    scalars = [v for v in values if isinstance(v, Elements)]
+    usual = usual_of(scalars) if sum(v.size for v in scalars) >= 32 else None
+    if usual is not None:
+        low.write(ref, 0, Lazy((size,), ref.buffer.dtype, lambda _: usual, 0))
     for value in values:
         if value.size == 0:
             continue
@@ -228,7 +241,8 @@ def joined(low: Lowering, values: Sequence[Value], axis: int) -> Value:
         if unrolled:
             for index in np.ndindex(*value.shape):
                 at = start * strides[axis] + sum(i * s for i, s in zip(index, strides, strict=True))
-                low.store(ref, at, low.element(value, index))
+                if low.element(value, index) is not usual:
+                    low.store(ref, at, low.element(value, index))
         else:
             with low.loops(value.shape) as index:
                 at: Index = start * strides[axis]
@@ -276,7 +290,8 @@ def _pad(low: Lowering, eqn: Any, x: Value, filling: Value) -> Value:
     for n, (before, _, between), m in zip(x.shape, widths, shape, strict=True):
         places = [(i, before + i * (between + 1)) for i in range(n)]
         inside.append([(i, at) for i, at in places if 0 <= at < m])
-    if size <= MOST_ELEMENTS and (isinstance(x, Elements) or x.size <= ALWAYS_UNROLLED):
+    known = size <= MOST_KNOWN and isinstance(x, Elements) and (only.is_const or size == x.size)
+    if known or (size <= MOST_ELEMENTS and (x.size <= ALWAYS_UNROLLED)):
         array = np.full(shape, only, dtype=object)
         source = low.elements(x).array
         for pairs in np.ndindex(*(len(p) for p in inside)):

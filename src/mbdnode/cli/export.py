@@ -1,0 +1,94 @@
+"""`mbdnode export`: a model as code that runs without Python."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mbdnode.cli.arguments import parse_assignments
+from mbdnode.cli.interrupts import leaving_at_once
+from mbdnode.cli.models import check_model, find_model
+from mbdnode.data.files import check_destination
+from mbdnode.data.folders import check_folder
+from mbdnode.errors import UserError
+from mbdnode.exports.names import KIND, check_identifier, identifier_of
+from mbdnode.exports.targets import target_for
+
+
+def export(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="The folder of a fit or a run, a mechanism file, or a case.",
+            metavar="FIT|CASE|MECHANISM.toml",
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option("--out", help="The folder, or the file, to write.", metavar="PATH"),
+    ],
+    to: Annotated[
+        str | None,
+        typer.Option(help="c, javascript; by default what --out says.", metavar="TARGET"),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(help="With which all names in the code begin.", metavar="NAME"),
+    ] = None,
+    integrator: Annotated[
+        str | None,
+        typer.Option(help="Of the step: the case's, or rk4.", metavar="NAME"),
+    ] = None,
+    dt: Annotated[
+        float | None,
+        typer.Option(help="The usual step in seconds: the case's, or 0.01.", metavar="S"),
+    ] = None,
+    parameters: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Defaults of parameters.", metavar="NAME=VALUE ..."),
+    ] = None,
+    precision: Annotated[
+        str, typer.Option(help="Of all numbers.", metavar="float64|float32")
+    ] = "float64",
+    mechanism: Annotated[
+        str,
+        typer.Option(help="The mechanism of a fit, if it is in Python.", metavar="module:name"),
+    ] = "",
+) -> None:
+    """Write a mechanism or a learned model as code that runs without Python.
+
+    To c it is a folder with header, source, an example and a CMake file, which need nothing but
+    libm; to javascript a single file. All is checked before anything is computed.
+    """
+    kind, target = target_for(out, to)
+    changes = parse_assignments("--set", parameters or ())
+    word = identifier_of(out) if name is None else name
+    check_identifier(word)
+    if precision not in ("float64", "float32"):
+        raise UserError(f"--precision is {precision!r}; it must be float64 or float32.")
+    if dt is not None and not 0 < dt < float("inf"):
+        raise UserError(f"--dt is {dt:g}; it must be positive and finite.")
+    if target.suffix:
+        check_destination(out, (target.suffix,))
+    else:
+        check_folder(out, KIND)
+    check_model(model)
+
+    with leaving_at_once():
+        from mbdnode.exports.writing import export as write_export
+
+        found = find_model(model, mechanism)
+        write_export(
+            found.model,
+            out,
+            kind,
+            name=word,
+            integrator=integrator or found.integrator or "rk4",
+            dt_s=dt or found.dt_s or 0.01,
+            parameters={**found.parameters, **changes},
+            precision=precision,
+        )
+    typer.echo(f"Wrote {out}")
+    files = sorted(out.iterdir()) if out.is_dir() else [out]
+    for file in files:
+        typer.echo(f"  {file.name:<18} {file.stat().st_size:,} bytes")

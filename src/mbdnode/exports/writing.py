@@ -1,0 +1,71 @@
+"""`export`: a model as code that runs without Python."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mbdnode.data.files import check_destination, replace_file
+from mbdnode.data.folders import check_folder, replace_folder
+from mbdnode.exports.names import KIND, check_identifier, identifier_of
+from mbdnode.exports.program import trace_program
+from mbdnode.exports.targets import target_for
+
+
+def export(
+    model: Any,
+    path: str | Path,
+    target: str | None = None,
+    *,
+    name: str | None = None,
+    integrator: Any = "rk4",
+    dt_s: float = 0.01,
+    parameters: Mapping[str, Any] | None = None,
+    precision: str = "float64",
+) -> Path:
+    """Write a mechanism or a learned model as code that runs without Python.
+
+    **Arguments:**
+
+    - `model`: a mechanism, a law, a network, a hybrid, or an ensemble of such.
+    - `path`: a folder for "c"; a file for the others, which its ending chooses.
+    - `target`: a key of `mbdnode.exports.targets.TARGETS`; by default what the path says.
+    - `name`: with which all names in the code begin; by default that of the path.
+    - `integrator`: of the step.
+    - `dt_s`: the usual step in seconds, a constant of the code; a step may have any length.
+    - `parameters`: defaults other than the model's.
+    - `precision`: "float64" or "float32".
+
+    **Returns:**
+
+    The path. Raises `UserError`, with nothing written, for what cannot be exported or written.
+    """
+    path = Path(path)
+    _, chosen = target_for(path, target)
+    name = identifier_of(path) if name is None else name
+    check_identifier(name)
+    if chosen.suffix:
+        check_destination(path, (chosen.suffix,))
+    else:
+        check_folder(path, KIND)
+    program = trace_program(
+        model,
+        name=name,
+        integrator=integrator,
+        dt_s=dt_s,
+        parameters=parameters,
+        precision=precision,
+    )
+    if not chosen.suffix:
+        replace_folder(path, KIND, lambda folder: chosen.write(program, folder))
+        return path
+
+    def fill(file: Any) -> None:
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as scratch:
+            made = Path(scratch) / f"{name}{chosen.suffix}"
+            chosen.write(program, made)
+            file.write(made.read_bytes())
+
+    replace_file(path, fill)
+    return path
