@@ -17,6 +17,13 @@ from tests.exports.calls import all_calls
 from tests.exports.harness import Call, lowered, needs_cc, needs_node, run_c, run_javascript
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _mixed_operands():
+    """Operands of different types and ranks, as users may have them."""
+    with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+        yield
+
+
 @pytest.fixture(scope="module")
 def calls() -> list[Call]:
     return all_calls()
@@ -30,8 +37,7 @@ def expected(calls):
     def every(arguments):
         return [jax.tree.leaves(f(*a)) for f, a in zip(functions, arguments, strict=True)]
 
-    with jax.numpy_rank_promotion("allow"):
-        return every([call.arguments for call in calls])
+    return every([call.arguments for call in calls])
 
 
 def _compare(calls, found, expected) -> None:
