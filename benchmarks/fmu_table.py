@@ -27,7 +27,14 @@ from mbdnode.exports.onnx import onnx_model
 from mbdnode.reproduction.cases import CASES
 
 STEPS = 100
-FILES = ("four_bar", "quick_return", "five_link_chain", "double_wishbone", "slider_crank")
+# Mechanism files, and starts of those that nothing would move.
+FILES: dict[str, dict[str, float]] = {
+    "four_bar": {},
+    "quick_return": {},
+    "five_link_chain": {},
+    "double_wishbone": {},
+    "slider_crank": {"theta1": 1.0, "theta1_dot": 1.0},
+}
 COLUMNS = ("CS 2", "CS 3", "Euler 2", "Euler 3", "CVODE 2", "CVODE 3", "ONNX")
 
 
@@ -49,7 +56,7 @@ def model_of(name: str) -> tuple[Any, dict[str, float], float]:
         case = CASES[name]
         return case.mechanism, dict(case.initial), case.dt_s
     if name in FILES:
-        return mbd.read_mechanism(f"examples/mechanisms/{name}.toml"), {}, 0.005
+        return mbd.read_mechanism(f"examples/mechanisms/{name}.toml"), FILES[name], 0.005
     return learned(name)
 
 

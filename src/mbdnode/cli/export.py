@@ -29,7 +29,14 @@ def export(
     ],
     to: Annotated[
         str | None,
-        typer.Option(help="c, javascript; by default what --out says.", metavar="TARGET"),
+        typer.Option(
+            help="c, javascript, fmu, onnx, casadi, simulink; by default what --out says.",
+            metavar="TARGET",
+        ),
+    ] = None,
+    fmi: Annotated[
+        int | None,
+        typer.Option(help="The version of an FMU: 3, by default, or 2.", metavar="2|3"),
     ] = None,
     name: Annotated[
         str | None,
@@ -61,6 +68,7 @@ def export(
     libm; to javascript a single file. All is checked before anything is computed.
     """
     kind, target = target_for(out, to)
+    target.check_version(fmi)
     changes = parse_assignments("--set", parameters or ())
     word = identifier_of(out) if name is None else name
     check_identifier(word)
@@ -87,6 +95,7 @@ def export(
             dt_s=dt or found.dt_s or 0.01,
             parameters={**found.parameters, **changes},
             precision=precision,
+            fmi=fmi,
         )
     typer.echo(f"Wrote {out}")
     files = sorted(out.iterdir()) if out.is_dir() else [out]

@@ -21,6 +21,7 @@ def export(
     dt_s: float = 0.01,
     parameters: Mapping[str, Any] | None = None,
     precision: str = "float64",
+    fmi: int | None = None,
 ) -> Path:
     """Write a mechanism or a learned model as code that runs without Python.
 
@@ -34,6 +35,7 @@ def export(
     - `dt_s`: the usual step in seconds, a constant of the code; a step may have any length.
     - `parameters`: defaults other than the model's.
     - `precision`: "float64" or "float32".
+    - `fmi`: the version of an FMU, 3 or 2; 3 by default.
 
     **Returns:**
 
@@ -41,6 +43,7 @@ def export(
     """
     path = Path(path)
     _, chosen = target_for(path, target)
+    chosen.check_version(fmi)
     name = identifier_of(path) if name is None else name
     check_identifier(name)
     if chosen.suffix:
@@ -64,7 +67,7 @@ def export(
 
         with tempfile.TemporaryDirectory() as scratch:
             made = Path(scratch) / f"{name}{chosen.suffix}"
-            chosen.write(program, made)
+            chosen.write(program, made, fmi)
             file.write(made.read_bytes())
 
     replace_file(path, fill)

@@ -23,19 +23,37 @@ class Target:
     - `summary`: what it is, in a few words.
     - `module`: with its `write`, in this package.
     - `suffix`: of its file; empty for a folder.
+    - `versions`: of the format, the first by default; none for a format that has only one.
     """
 
     summary: str
     module: str
     suffix: str = ""
+    versions: tuple[int, ...] = ()
 
-    def write(self, program: Any, path: Path) -> None:
+    def write(self, program: Any, path: Path, version: int | None = None) -> None:
         """Write a program there."""
-        importlib.import_module(f"{__name__}.{self.module}").write(program, path)
+        module = importlib.import_module(f"{__name__}.{self.module}")
+        if self.versions:
+            module.write(program, path, self.versions[0] if version is None else version)
+        else:
+            module.write(program, path)
+
+    def check_version(self, version: int | None) -> None:
+        """Raise `UserError` for a version that there is not."""
+        if version is not None and version not in self.versions:
+            if not self.versions:
+                raise UserError(f"fmi is {version}, but this export is no FMU. Leave it out.")
+            known = " or ".join(map(str, self.versions))
+            raise UserError(f"There is no FMI {version} here; choose {known}.")
 
 
 TARGETS: dict[str, Target] = {
     "c": Target("C99 for libm alone: header, source, example, CMake file", "c_folder"),
+    "fmu": Target("Model Exchange and Co-Simulation, FMI 3.0 or 2.0", "fmu_file", ".fmu", (3, 2)),
+    "onnx": Target("a graph of ONNX: one step, and the rates", "onnx_file", ".onnx"),
+    "casadi": Target("external functions of CasADi, with Jacobians", "casadi_folder"),
+    "simulink": Target("a level-2 S-function of Simulink", "simulink_folder"),
     "javascript": Target("one script for a page or for node", "javascript_file", ".js"),
 }
 
