@@ -12,12 +12,12 @@ import jax
 import numpy as np
 import pytest
 
-from mbdnode.exports.c_library import helper_source as c_helper
-from mbdnode.exports.c_printer import C_TYPES, CPrinter
 from mbdnode.exports.functions import lower_function
 from mbdnode.exports.ir import Function
-from mbdnode.exports.javascript_library import helper_source as javascript_helper
-from mbdnode.exports.javascript_printer import ARRAYS, JavaScriptPrinter
+from mbdnode.exports.languages.c_library import helper_source as c_helper
+from mbdnode.exports.languages.c_printer import C_TYPES, CPrinter
+from mbdnode.exports.languages.javascript_library import helper_source as javascript_helper
+from mbdnode.exports.languages.javascript_printer import ARRAYS, JavaScriptPrinter
 from mbdnode.exports.lowering import Tables
 from mbdnode.exports.program import Argument
 from mbdnode.exports.pruning import tables_of

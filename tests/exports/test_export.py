@@ -90,7 +90,7 @@ def test_names_that_are_no_identifiers_are_renamed_and_the_table_says_so(tmp_pat
 
 
 def test_single_precision_has_no_doubles():
-    from mbdnode.exports.c import c_source
+    from mbdnode.exports.languages.c import c_source
 
     program = trace_program(PENDULUM, precision="float32", entries=("step", "rates"))
     body = c_source(program).source

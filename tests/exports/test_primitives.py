@@ -120,7 +120,7 @@ def test_complex_numbers_are_refused():
 
 
 def test_what_is_computed_twice_is_printed_once(tmp_path):
-    from mbdnode.exports.c_printer import CPrinter
+    from mbdnode.exports.languages.c_printer import CPrinter
 
     function = lambda x: (jnp.sin(x) + jnp.sin(x), jnp.sin(x) * 2)  # noqa: E731
     ((lower,), _, _) = lowered([Call("twice", function, (np.float64(0.3),))])

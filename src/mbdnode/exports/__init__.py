@@ -1,8 +1,8 @@
 """One tracer, several languages: models as plain C, as JavaScript, and as what is built on them.
 
 The jaxpr of a model's functions is lowered to loops over arrays of fixed sizes, one rule for each
-primitive, and printed. It never looks at what the model is, so that mechanisms, laws, networks,
-hybrids and ensembles are exported alike. Names are loaded when first used.
+primitive, and printed. It never looks at what the model is, so that mechanisms, laws, networks and
+hybrids are exported alike. Names are loaded when first used.
 """
 
 from typing import TYPE_CHECKING
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from mbdnode.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from mbdnode.exports.c import CSource, c_source
     from mbdnode.exports.entries import ENTRIES
-    from mbdnode.exports.javascript import javascript_source
+    from mbdnode.exports.languages.c import CSource, c_source
+    from mbdnode.exports.languages.javascript import javascript_source
     from mbdnode.exports.program import Program, trace_program
     from mbdnode.exports.tables import Quantity, QuantityTables
     from mbdnode.exports.targets import TARGETS, Target
@@ -35,11 +35,11 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "CSource": "c",
-        "c_source": "c",
+        "CSource": "languages.c",
+        "c_source": "languages.c",
         "ENTRIES": "entries",
         "export": "writing",
-        "javascript_source": "javascript",
+        "javascript_source": "languages.javascript",
         "Program": "program",
         "Quantity": "tables",
         "QuantityTables": "tables",

@@ -20,7 +20,7 @@ from markupsafe import Markup
 from mbdnode.data.files import replace_file
 from mbdnode.errors import UserError
 from mbdnode.exports import trace_program
-from mbdnode.exports.javascript import javascript_functions, javascript_source
+from mbdnode.exports.languages.javascript import javascript_functions, javascript_source
 from mbdnode.models import FittedMechanism
 from mbdnode.multibody import (
     AbstractMechanism,

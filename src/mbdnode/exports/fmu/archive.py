@@ -20,12 +20,12 @@ import numpy as np
 
 from mbdnode import __version__
 from mbdnode.errors import UserError
-from mbdnode.exports.c import c_source
 from mbdnode.exports.fmu.c_functions import c_functions
 from mbdnode.exports.fmu.compiling import compiled, find_compiler
 from mbdnode.exports.fmu.description import build_description, model_description
 from mbdnode.exports.fmu.motion import Motion, motion_of
 from mbdnode.exports.fmu.variables import variables_of
+from mbdnode.exports.languages.c import c_source
 from mbdnode.exports.program import Program
 
 VERSIONS = (2, 3)

@@ -6,13 +6,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from mbdnode.exports.c import CSource
-from mbdnode.exports.c import _list as array_definition
-from mbdnode.exports.c import _mentions as mentions
-from mbdnode.exports.c_library import helper_source
-from mbdnode.exports.c_printer import C_TYPES, CPrinter
 from mbdnode.exports.functions import lower_function
 from mbdnode.exports.ir import Buffer, Function
+from mbdnode.exports.languages.c import CSource, array_definition, mentions
+from mbdnode.exports.languages.c_library import helper_source
+from mbdnode.exports.languages.c_printer import C_TYPES, CPrinter
 from mbdnode.exports.lowering import Tables
 from mbdnode.exports.program import Argument
 from mbdnode.exports.pruning import tables_of

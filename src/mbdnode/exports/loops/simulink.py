@@ -5,7 +5,7 @@ parameters, and the start values of coordinates and velocities, of which the ind
 held and the others completed. `mex NAME_sfun.c NAME.c` compiles it.
 """
 
-from mbdnode.exports.c import c_source
+from mbdnode.exports.languages.c import c_source
 from mbdnode.exports.program import Program
 
 _SOURCE = """/* {name}: a level-2 S-function for Simulink.

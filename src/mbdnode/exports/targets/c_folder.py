@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mbdnode.exports.c import c_source
+from mbdnode.exports.languages.c import c_source
 from mbdnode.exports.program import Program
 from mbdnode.exports.tables import Quantity
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mbdnode.exports.javascript import javascript_source
+from mbdnode.exports.languages.javascript import javascript_source
 from mbdnode.exports.program import Program
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from mbdnode.errors import UserError
 from mbdnode.exports.ir import FLOATS, Buffer, Expr
-from mbdnode.exports.printing import (
+from mbdnode.exports.languages.printing import (
     AND,
     EQUAL,
     OR,

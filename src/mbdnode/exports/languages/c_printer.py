@@ -4,8 +4,17 @@ import math
 from typing import Any
 
 from mbdnode.exports.ir import FLOATS, Buffer, Expr, Function
+from mbdnode.exports.languages.printing import (
+    AND,
+    EQUAL,
+    OR,
+    PRIMARY,
+    SUM,
+    TERNARY,
+    UNARY,
+    AbstractPrinter,
+)
 from mbdnode.exports.names import C_KEYWORDS
-from mbdnode.exports.printing import AND, EQUAL, OR, PRIMARY, SUM, TERNARY, UNARY, AbstractPrinter
 
 C_TYPES = {
     "f64": "double",

@@ -1,14 +1,15 @@
 """A program as C99: a header and a source that need nothing but the standard library and libm."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mbdnode.exports.c_library import helper_source
-from mbdnode.exports.c_printer import C_TYPES, CPrinter
 from mbdnode.exports.functions import Lowered, lower_program
 from mbdnode.exports.ir import Buffer, Function, dtype_of
+from mbdnode.exports.languages.c_library import helper_source
+from mbdnode.exports.languages.c_printer import C_TYPES, CPrinter
 from mbdnode.exports.program import Program
 from mbdnode.exports.status_texts import STATUS_TEXTS
 
@@ -193,7 +194,7 @@ def _definition(program: Program, function: Function, body: list[str]) -> list[s
     if any(b.name.startswith("state.") for b in function.arguments) and "state->" not in used:
         unused.append("state")
     for buffer in function.arguments:
-        if not buffer.name.startswith("state.") and not _mentions(used, buffer.name):
+        if not buffer.name.startswith("state.") and not mentions(used, buffer.name):
             unused.append(buffer.name)
     quiet = [f"    (void){name};" for name in unused]
     return [
@@ -206,9 +207,8 @@ def _definition(program: Program, function: Function, body: list[str]) -> list[s
     ]
 
 
-def _mentions(text: str, name: str) -> bool:
-    import re
-
+def mentions(text: str, name: str) -> bool:
+    """Whether a name stands in a text as a word of its own, and not as a member of something."""
     return re.search(rf"(?<![\w>]){name}\b", text) is not None
 
 
@@ -222,13 +222,13 @@ def _constants(program: Program) -> list[str]:
             ("names", [x.name for x in group]),
             ("units", [x.unit for x in group]),
         ):
-            lines += _list(
+            lines += array_definition(
                 f"const char *const {name}_{what}_{suffix}", list(map(_string, texts)), '""'
             )
 
     def numbers(label: str, values: Any) -> None:
         texts = [printer.constant(v, short) for v in values]
-        lines.extend(_list(f"const {kind} {name}_{label}", texts, "0"))
+        lines.extend(array_definition(f"const {kind} {name}_{label}", texts, "0"))
 
     numbers("default_parameters", [x.start for x in program.tables.parameters])
     numbers("reference_q", [x.start for x in program.tables.coordinates])
@@ -236,7 +236,7 @@ def _constants(program: Program) -> list[str]:
     count = len(program.tables.coordinates)
     known = [int(i in program.tables.independent) for i in range(count)]
     known += [int(i in program.tables.independent_rates) for i in range(count)]
-    lines += _list(f"const unsigned char {name}_independent", list(map(str, known)), "0")
+    lines += array_definition(f"const unsigned char {name}_independent", list(map(str, known)), "0")
     lines += ["", f"const char *{name}_status_text(int code)", "{", "    switch (code) {"]
     lines += [f"    case {code}: return {_string(text)};" for _, code, text in STATUS_TEXTS]
     lines += ['    default: return "unknown status";', "    }", "}"]
@@ -248,11 +248,11 @@ def _tables(tables: tuple[Buffer, ...]) -> list[str]:
     for table in tables:
         assert table.data is not None
         texts = [printer.constant(v, table.dtype) for v in table.data]
-        lines += _list(f"static const {C_TYPES[table.dtype]} {table.name}", texts, "0")
+        lines += array_definition(f"static const {C_TYPES[table.dtype]} {table.name}", texts, "0")
     return lines
 
 
-def _list(head: str, texts: list[str], filling: str) -> list[str]:
+def array_definition(head: str, texts: list[str], filling: str) -> list[str]:
     """The definition of an array, in lines of readable length."""
     texts = texts or [filling]
     lines, line = [], "   "
