@@ -7,7 +7,7 @@ from mbdnode.identification import Identified
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.simulation import simulate
 from mbdnode.trajectory import Dataset
-from mbdnode.workflow import choice
+from mbdnode.workflow import model_choice as choice
 from mbdnode.workflow.config import FitConfig
 
 NAMES = ("parameters", "law", "law plus network", "network")

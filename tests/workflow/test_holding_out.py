@@ -8,7 +8,7 @@ import pytest
 
 from mbdnode.cli import main
 from mbdnode.data.logs import LogStream
-from mbdnode.workflow import large
+from mbdnode.workflow import large_logs as large
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import fit_and_score, read_and_check
 

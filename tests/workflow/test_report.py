@@ -19,10 +19,10 @@ from mbdnode.multibody import AccelerationFunction, Coordinate, Input
 from mbdnode.simulation import simulate
 from mbdnode.status import completed
 from mbdnode.trajectory import Trajectory
-from mbdnode.workflow.figures import draw_energy, draw_horizon, draw_run, energies
-from mbdnode.workflow.report import make_fit_page, write_fit_page
+from mbdnode.workflow.report.figures import draw_energy, draw_horizon, draw_run, energies
+from mbdnode.workflow.report.page import make_fit_page, write_fit_page
+from mbdnode.workflow.report.space_figure import draw_space, independent_coordinates
 from mbdnode.workflow.results import FitStory, verdict
-from mbdnode.workflow.space_figure import draw_space, independent_coordinates
 
 AHEAD = np.linspace(0.1, 2.0, 20)
 HORIZON = Horizon(AHEAD, 0.05 * AHEAD, 0.1 * AHEAD, 0.2 * AHEAD, 0 * AHEAD + 0.9, 0.7, 0.073, 24)

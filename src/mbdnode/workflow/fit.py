@@ -30,11 +30,11 @@ from mbdnode.recipes import IdentificationConfig, TrainingConfig
 from mbdnode.simulation import Domain, training_domain
 from mbdnode.training import Fit
 from mbdnode.trajectory import Dataset
-from mbdnode.workflow.choice import Choice, TriedModel, choose_model
 from mbdnode.workflow.completion import complete_runs
 from mbdnode.workflow.config import AUTO, PARAMETERS, FitConfig, make_model, unknown_parameters
 from mbdnode.workflow.hybrid import is_hybrid
-from mbdnode.workflow.large import are_large, open_stream
+from mbdnode.workflow.large_logs import are_large, open_stream
+from mbdnode.workflow.model_choice import Choice, TriedModel, choose_model
 from mbdnode.workflow.systems import find_system, recorded_system
 
 # A held-out NRMSE above this is said in the status, unless it is within the second factor of what

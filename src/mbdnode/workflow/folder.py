@@ -46,9 +46,9 @@ from mbdnode.recipes import RECIPES
 from mbdnode.simulation import Domain
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Fitted
-from mbdnode.workflow.report import write_fit_page
+from mbdnode.workflow.report.page import write_fit_page
 from mbdnode.workflow.results import FitStory, FoundTables, parameter_tables
-from mbdnode.workflow.unfinished import UNFINISHED
+from mbdnode.workflow.resume import UNFINISHED
 
 KIND = "fit"
 DOMAIN, PAGE, READ, MECHANISM = "domain.npz", "report.html", "read.txt", "mechanism.toml"

@@ -24,9 +24,15 @@ from mbdnode.report import animation
 from mbdnode.report.drawings import find_drawing
 from mbdnode.report.html import asset, make_film, script_data, small_png
 from mbdnode.report.style import styled
-from mbdnode.workflow.figures import draw_energy, draw_horizon, draw_residuals, draw_run, energies
+from mbdnode.workflow.report.figures import (
+    draw_energy,
+    draw_horizon,
+    draw_residuals,
+    draw_run,
+    energies,
+)
+from mbdnode.workflow.report.space_figure import draw_space
 from mbdnode.workflow.results import FitStory, verdict
-from mbdnode.workflow.space_figure import draw_space
 
 # So many held-out runs are drawn; all of them are in the table.
 _MOST_RUNS = 6

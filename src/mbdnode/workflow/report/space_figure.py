@@ -13,7 +13,7 @@ from mbdnode.evaluation.scores import predicted_rows
 from mbdnode.multibody import Coordinate, choose_partition, constraint_counts, resolve_parameters
 from mbdnode.report import panels
 from mbdnode.report.style import new_figure, styled
-from mbdnode.workflow.figures import BEYOND, FOUND, MOST_POINTS, labeled
+from mbdnode.workflow.report.figures import BEYOND, FOUND, MOST_POINTS, labeled
 from mbdnode.workflow.results import FitStory, columns_by_name
 
 _KNOWN = "#b4bec7"

@@ -1,0 +1,1 @@
+"""The report of a fit: its page and its figures."""
