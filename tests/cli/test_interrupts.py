@@ -61,7 +61,6 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.parametrize(
     "words",
     [
-        "cases",
         "simulate cart-pole --out run.csv",
         "run cart-pole",
         "mpc cart-pole --out new",

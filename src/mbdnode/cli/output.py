@@ -95,11 +95,11 @@ def training_progress(epochs: int) -> Iterator[Callable[[dict[str, Any], int], N
         yield report
 
 
-def _left(row: dict[str, Any], done: int, total: int) -> str:
-    """How many there are; a search ends with the first candidate that is good enough."""
-    if row["stage"] == "candidate" and done < total:
-        return f"at most {total - done:,} more"
-    return f"{max(total - done, 0):,} more"
+def _counted(stage: str, done: int, total: int) -> str:
+    """Which one it is, of how many; a search ends with the first candidate that is good enough."""
+    if stage == "candidate" and done < total:
+        return f"{stage} {done:,}, at most {total - done:,} more"
+    return f"{stage} {done:,}" if stage == "candidate" else f"{stage} {done:,} of {total:,}"
 
 
 def _training_lines() -> Callable[[dict[str, Any], int], None]:
@@ -116,7 +116,7 @@ def _training_lines() -> Callable[[dict[str, Any], int], None]:
         last = now
         if "stage" in row:  # Of a regression, whose stages take different times.
             error = f"error {row['loss']:.1e}{row.get('unit', '')}"
-            typer.echo(f"{row['stage']} {done:,}, {_left(row, done, total)}, {error}", err=True)
+            typer.echo(f"{_counted(row['stage'], done, total)}, {error}", err=True)
             return
         left = (now - start[0]) / max(done - start[1], 1) * (total - done)
         typer.echo(
