@@ -255,11 +255,10 @@ def _is_shortened(config: RunConfig, request: Request) -> bool:
 def quick(config: RunConfig) -> RunConfig:
     """The same run, shortened.
 
-    A network that is refined keeps its epochs of Adam and two thirds of the iterations; of several
-    structures the first is taken, since to compare them takes longer than to train one. Any other
-    has a tenth of the epochs, and its learning rate falls as far in them as it would have in all,
-    so that the run is a short one of its kind rather than the beginning of a long one. Of samples
-    a tenth is taken.
+    A network that is refined keeps its epochs of Adam, the choice of its structure and two thirds
+    of the iterations. Any other has a tenth of the epochs, and its learning rate falls as far in
+    them as it would have in all, so that the run is a short one of its kind rather than the
+    beginning of a long one. Of samples a tenth is taken.
 
     **Arguments:**
 
@@ -272,15 +271,9 @@ def quick(config: RunConfig) -> RunConfig:
     samples = max(1, round(config.samples * QUICK_PART))
     training = config.training
     if training.refinement:
-        short = replace(
-            training,
-            refinement=math.ceil(training.refinement * QUICK_REFINEMENT),
-            validation=0.0,
-        )
-        settings = config.settings
-        if config.structures:
-            settings = replace(settings, structure=config.structures[0])
-        return replace(config, settings=settings, training=short, structures=(), samples=samples)
+        iterations = math.ceil(training.refinement * QUICK_REFINEMENT)
+        short = replace(training, refinement=iterations)
+        return replace(config, training=short, samples=samples)
     epochs = max(1, round(training.epochs * QUICK_PART))
     short = replace(training, epochs=epochs, decay=training.decay ** (training.epochs / epochs))
     return replace(config, training=short, samples=samples)
@@ -302,9 +295,7 @@ def shortened(recipe: str) -> str:
         return ""
     if not chosen.config.refinement:
         return "a tenth of its epochs"
-    first = f"its first structure ({chosen.structures[0]}), not compared with others, and "
-    part = "two thirds of the iterations of Levenberg-Marquardt"
-    return f"{first if chosen.structures else ''}{part}"
+    return "two thirds of the iterations of Levenberg-Marquardt"
 
 
 def _folder_name(config: RunConfig) -> str:

@@ -25,6 +25,8 @@ from mbdnode.reproduction.report.chapters import (
 )
 from mbdnode.trajectory import Trajectory
 
+_MOST_ERROR = 1e100
+
 
 @dataclass(frozen=True)
 class Predicted:
@@ -271,7 +273,8 @@ def draw_comparison(comparison: Comparison) -> Figure:
 
 
 def _error(axes: Axes, comparison: Comparison) -> None:
-    mean = panels.squared_error(comparison.truth, comparison.prediction)
+    # What has diverged this far is far enough; the squares of the rest are more than an axis holds.
+    mean = np.minimum(panels.squared_error(comparison.truth, comparison.prediction), _MOST_ERROR)
     axes.set_yscale("log")
     axes.plot(comparison.truth.t, draw_round_off(axes, mean), color=INK, linewidth=1.0)
     axes.set_ylabel("squared error")
