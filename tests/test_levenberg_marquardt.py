@@ -147,7 +147,8 @@ def test_ridge_of_each_unknown_is_that_of_regression(count):
     for _ in range(8):
         found = one(found.x, found.damping)
     expected = np.linalg.solve(matrix.T @ matrix + np.diag(ridge), matrix.T @ right)
-    # A solve is exact relative to the largest unknown; the smallest is 500 times smaller.
+    # Iterations end where rounding hides that the cost still falls: the error left is of the size
+    # of all unknowns together, of which the smallest is a 500th.
     np.testing.assert_allclose(found.x, expected, rtol=0, atol=1e-9 * np.max(np.abs(expected)))
     assert float(found.cost) == pytest.approx(np.sum((matrix @ expected - right) ** 2))
 

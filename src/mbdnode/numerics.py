@@ -55,7 +55,7 @@ def warn_of_few_threads(asked: str | None) -> None:
     if started and threads < 16:
         warnings.warn(
             f"JAX computed before `import mbdnode`, with a pool of {threads} threads; a batch of "
-            "thousands of constrained mechanisms can wait for ever on fewer than 16. Import "
+            "thousands of constrained mechanisms can hang on fewer than 16. Import "
             "mbdnode before the first computation, or set PJRT_NPROC=16.",
             RuntimeWarning,
             stacklevel=3,
