@@ -71,6 +71,16 @@ def test_page_says_what_the_tables_say_when_a_number_gets_worse(tmp_path):
 
 @pytest.mark.parametrize("text", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>'])
 def test_text_from_outside_is_never_code(tmp_path, text):
+    page, pngs = page_with_text_everywhere(text, tmp_path / "hostile")
+    harmless, _ = page_with_text_everywhere("harmless", tmp_path / "harmless")
+    assert text not in page
+    assert page.count("<script") == harmless.count("<script")
+    assert len(pngs) == 2
+    assert all(png.stem.replace("-", "").isalnum() for png in pngs)
+
+
+def page_with_text_everywhere(text, folder):
+    """The page of a reproduction in which every text from outside is `text`, and its pictures."""
     made = pendulum_chapter()
     made = replace(
         made,
@@ -82,14 +92,9 @@ def test_text_from_outside_is_never_code(tmp_path, text):
         entries=(replace(made.entries[0], recipe=text), failed_entry(text, text)),
     )
     page = write_report(
-        reproduction(made, command=text, machine=text, versions={text: text}), tmp_path
+        reproduction(made, command=text, machine=text, versions={text: text}), folder
     ).read_text()
-    assert text not in page
-    # Two of data, Plotly, and four of ours.
-    assert page.count("<script") == 7
-    pngs = list((tmp_path / "figures").glob("*.png"))
-    assert len(pngs) == 2
-    assert all(png.stem.replace("-", "").isalnum() for png in pngs)
+    return page, list((folder / "figures").glob("*.png"))
 
 
 def test_page_defines_its_models_and_recipes_in_a_line_each(written):
