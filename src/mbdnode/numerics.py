@@ -26,7 +26,7 @@ from mbdnode.errors import UserError
 
 # What is kept at most; the programs of one case are about half a megabyte.
 CACHE_BYTES = 1_000_000_000
-# Where `mbdnode.programs` keeps its own; None where nothing is to be kept.
+# Where `mbdnode.program_cache` keeps its own; None where nothing is to be kept.
 programs_folder: Path | None = None
 
 jax.config.update("jax_enable_x64", True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mbdnode.reproduction.cases import CASES
-from mbdnode.reproduction.material import gather
+from mbdnode.reproduction.finished_runs import gather
 from mbdnode.reproduction.plan import make_plan
 from mbdnode.reproduction.report.figures import DRAWERS
 from mbdnode.reproduction.report.paper_tables import mass_spring_table

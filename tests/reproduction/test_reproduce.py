@@ -11,7 +11,7 @@ from mbdnode.data.folders import open_folder
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cases import get_case
 from mbdnode.reproduction.dispatch import run_here
-from mbdnode.reproduction.material import capability_marks, gather
+from mbdnode.reproduction.finished_runs import capability_marks, gather
 from mbdnode.reproduction.plan import Request, make_plan
 from mbdnode.reproduction.reproduce import (
     KIND,

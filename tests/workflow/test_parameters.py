@@ -11,8 +11,8 @@ from scipy.linalg import expm
 from mbdnode import read, write
 from mbdnode.cli import main
 from mbdnode.cli.arguments import parse_unknown, repeat_options
-from mbdnode.identification.kept import Kept
 from mbdnode.identification.parameters import identify_parameters, search
+from mbdnode.identification.search_checkpoint import SearchCheckpoint
 from mbdnode.mechanisms import SingleMassSpringDamper, SinglePendulum
 from mbdnode.mechanisms.planar import read_mechanism
 from mbdnode.models import FittedMechanism, load, save
@@ -148,11 +148,11 @@ def test_parameters_of_a_class_are_the_same_whatever_is_held_out_beside(
         prepared = read_and_check(config)
         assert prepared.rows == 240
         given = prepared.system, prepared.data.training, prepared.unknown
-        both.append(identify_parameters(*given, kept=Kept(tmp_path / str(len(both)))))
+        both.append(identify_parameters(*given, kept=SearchCheckpoint(tmp_path / str(len(both)))))
     assert both[0].parameters["k"] == both[1].parameters["k"]
     # What was kept is read, in place of searched for.
     monkeypatch.setattr(search, "fit_output", lambda *_, **__: pytest.fail("searched again"))
-    again = identify_parameters(*given, kept=Kept(tmp_path / "1"))
+    again = identify_parameters(*given, kept=SearchCheckpoint(tmp_path / "1"))
     assert again.parameters == both[1].parameters
     assert again.covariance.tobytes() == both[1].covariance.tobytes()
 

@@ -14,7 +14,7 @@ from mbdnode.cli import main
 from mbdnode.data.files import replace_file
 from mbdnode.errors import UserError
 from mbdnode.identification import Identified, search
-from mbdnode.identification.kept import Kept
+from mbdnode.identification.search_checkpoint import SearchCheckpoint
 from mbdnode.workflow import fit_logs
 from mbdnode.workflow import folder as fits
 
@@ -173,20 +173,20 @@ def test_refused_fit_leaves_nothing(logs, tmp_path, monkeypatch):
 
 
 def test_torn_line_of_the_journal_costs_that_result_alone(tmp_path):
-    Kept(tmp_path).value("a", lambda: [0.1, float("inf")])
+    SearchCheckpoint(tmp_path).value("a", lambda: [0.1, float("inf")])
     with open(tmp_path / "values.jsonl", "a") as file:
         file.write('{"name": "b", "value": 3.1')
-    again = Kept(tmp_path)
+    again = SearchCheckpoint(tmp_path)
     assert again.value("a", lambda: pytest.fail("computed again")) == [0.1, float("inf")]
     assert again.value("b", lambda: 4.0) == 4.0
-    assert Kept(tmp_path).value("b", lambda: pytest.fail("computed again")) == 4.0
+    assert SearchCheckpoint(tmp_path).value("b", lambda: pytest.fail("computed again")) == 4.0
 
 
 def test_arrays_come_back_to_the_bit_and_none_as_none(tmp_path):
     values = np.random.default_rng(0).standard_normal((3, 2))
-    Kept(tmp_path).arrays("a", lambda: {"x": values, "n": np.asarray(3)})
-    Kept(tmp_path).arrays("b", lambda: None)
-    again = Kept(tmp_path)
+    SearchCheckpoint(tmp_path).arrays("a", lambda: {"x": values, "n": np.asarray(3)})
+    SearchCheckpoint(tmp_path).arrays("b", lambda: None)
+    again = SearchCheckpoint(tmp_path)
     found = again.arrays("a", lambda: pytest.fail("computed again"))
     assert found["x"].tobytes() == values.tobytes()
     assert found["n"] == 3

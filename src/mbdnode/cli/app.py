@@ -29,8 +29,8 @@ from mbdnode.cli.play import play
 from mbdnode.cli.predict import predict
 from mbdnode.cli.reproduce import reproduce
 from mbdnode.cli.run import run
-from mbdnode.cli.silence import broken_silence
 from mbdnode.cli.simulate import simulate
+from mbdnode.cli.waiting_notice import notice_when_waiting
 from mbdnode.errors import UserError
 
 app = typer.Typer(
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         # The whole process is ours. What overflows is told by a status, not by lines of source.
         warnings.simplefilter("ignore", RuntimeWarning)
-    quiet = contextlib.nullcontext() if arguments is not None else broken_silence()
+    quiet = contextlib.nullcontext() if arguments is not None else notice_when_waiting()
     try:
         with quiet:
             app(repeat_options(given), prog_name="mbdnode")

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mbdnode.cli.silence import drawing
+from mbdnode.cli.waiting_notice import drawing
 
 if TYPE_CHECKING:
     from mbdnode.reproduction.dispatch import RunEvent

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from mbdnode.errors import UserError
 from mbdnode.models import AbstractRateModel
 from mbdnode.multibody import AbstractMechanism, resolve_parameters
-from mbdnode.programs import stored_program
+from mbdnode.program_cache import stored_program
 from mbdnode.trajectory import Trajectory
 
 

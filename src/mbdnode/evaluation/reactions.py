@@ -15,7 +15,7 @@ from mbdnode.multibody import (
     resolve_parameters,
     velocity_constraints,
 )
-from mbdnode.programs import stored_program
+from mbdnode.program_cache import stored_program
 from mbdnode.trajectory import Trajectory
 
 

@@ -26,8 +26,8 @@ from mbdnode.multibody import (
     tangent_at,
     velocity_residual,
 )
-from mbdnode.simulation.monitor import Monitor
 from mbdnode.simulation.rollout import NEEDS_PASSAGE, Carry, rollout_step, start_rollout
+from mbdnode.simulation.singularity_monitor import Monitor
 from mbdnode.status import Outcome
 from mbdnode.trajectory import State
 

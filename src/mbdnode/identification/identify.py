@@ -15,9 +15,9 @@ from threadpoolctl import threadpool_limits
 from mbdnode.data import AbstractStream
 from mbdnode.errors import UserError
 from mbdnode.formatting import percent
-from mbdnode.identification.kept import NOTHING_KEPT, Kept
 from mbdnode.identification.parameters import identify_parameters
 from mbdnode.identification.search import Choice, SegmentError, Tell, choose_law
+from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.integrators import get_integrator
 from mbdnode.models import LAW, AbstractModel, check_capable
 from mbdnode.models.equations import Equations, equations_of
@@ -116,7 +116,7 @@ def identify(
     pieces: int = 0,
     seed: int = 0,
     report: Report | None = None,
-    kept: Kept = NOTHING_KEPT,
+    kept: SearchCheckpoint = NO_CHECKPOINT,
 ) -> Any:
     """Find the law of a system's accelerations, or the values of its unknown parameters.
 
@@ -230,7 +230,7 @@ def learn(
     seed: int = 0,
     report: Report | None = None,
     checkpoint: Checkpoint | None = None,
-    kept: Kept = NOTHING_KEPT,
+    kept: SearchCheckpoint = NO_CHECKPOINT,
 ) -> Fit | Identified:
     """`fit` or `identify`, as the configuration says; for programs that offer both.
 

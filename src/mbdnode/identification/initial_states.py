@@ -18,7 +18,7 @@ from mbdnode.identification.shooting import make_segments, path_from, path_resid
 from mbdnode.integrators import get_integrator
 from mbdnode.levenberg_marquardt import Minimum, minimize_each
 from mbdnode.multibody import AbstractMechanism, consistent_state
-from mbdnode.programs import stored_program
+from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import (
     Noise,
     Rows,

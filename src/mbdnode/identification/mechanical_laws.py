@@ -31,7 +31,7 @@ from mbdnode.identification.weak_form import (
 )
 from mbdnode.models.basis import scale_of
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.programs import stored_program
+from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import Rows, counted, places, spread_of_accelerations, trust
 
 # Degrees of mass and potential, and whether joints have laws of their own; the simplest first. Each

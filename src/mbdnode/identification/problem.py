@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mbdnode.identification.kept import NOTHING_KEPT, Kept
 from mbdnode.identification.regression import Chunks
+from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.models import AbstractRateModel
 from mbdnode.models.library import Forces, Known
 from mbdnode.simulation import Interpolation
@@ -51,7 +51,7 @@ class Problem:
     interpolation: Interpolation = "constant"
     segments: tuple[tuple[int, int], ...] = ()
     by_steps: bool = False
-    kept: Kept = field(default=NOTHING_KEPT, compare=False, repr=False)
+    kept: SearchCheckpoint = field(default=NO_CHECKPOINT, compare=False, repr=False)
 
     @property
     def measured(self) -> np.ndarray:

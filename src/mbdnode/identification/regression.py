@@ -30,7 +30,7 @@ from mbdnode.identification.weak_form import (
     samples_per_period,
 )
 from mbdnode.models.library import Library
-from mbdnode.programs import stored_program
+from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import (
     Noise,
     Rows,

@@ -12,7 +12,7 @@ import numpy as np
 
 from mbdnode.identification.problem import Problem
 from mbdnode.identification.weak_form import samples_per_period
-from mbdnode.programs import stored_program
+from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import Rows, counted, runs_of, spread_of_accelerations, step_errors
 
 # Means that a spectrum needs; the part of its power that makes a line; how many of its bins.

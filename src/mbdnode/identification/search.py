@@ -19,10 +19,10 @@ import numpy as np
 
 from mbdnode.errors import UserError
 from mbdnode.identification.candidates import families, most_candidates
-from mbdnode.identification.kept import NOTHING_KEPT, Kept
 from mbdnode.identification.mechanical_laws import unexplained
 from mbdnode.identification.problem import Candidate, Problem
 from mbdnode.identification.residuals import residual_hint
+from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.identification.shooting import segment_shapes
 from mbdnode.identification.validation import (
     ValidationSplit,
@@ -158,7 +158,7 @@ def choose_law(
     more: Callable[[], Iterator[Dataset]] | None = None,
     chunks: int = 1,
     tell: Tell | None = None,
-    kept: Kept = NOTHING_KEPT,
+    kept: SearchCheckpoint = NO_CHECKPOINT,
 ) -> Choice:
     """Choose the law of a system's accelerations on a validation split, and fit it to all data.
 

@@ -24,7 +24,7 @@ from jax.flatten_util import ravel_pytree
 
 from mbdnode.identification.weak_form import samples_per_period
 from mbdnode.levenberg_marquardt import damped_step, minimize
-from mbdnode.programs import stored_program
+from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import Noise, Rows, rolled_out, runs_of, step_errors
 
 # Coefficients and initial states together are a harder problem than coefficients alone.

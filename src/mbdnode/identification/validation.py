@@ -19,7 +19,7 @@ import numpy as np
 from mbdnode.identification.initial_states import end_states, last_windows
 from mbdnode.identification.problem import Problem
 from mbdnode.nrmse import column_scales, nrmse_of, row_errors
-from mbdnode.programs import stored_program
+from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import (
     Noise,
     Rows,

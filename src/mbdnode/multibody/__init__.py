@@ -1,8 +1,8 @@
 """What a constrained multibody system is, and how all of it follows from a part."""
 
 from mbdnode.multibody.assembly import check_state, consistent_state
-from mbdnode.multibody.completion import complete, complete_position, tangent_at
 from mbdnode.multibody.definition import check_definition
+from mbdnode.multibody.dependent_coordinates import complete, complete_position, tangent_at
 from mbdnode.multibody.friction import Contacts, held_forces
 from mbdnode.multibody.kinematics import (
     constraint_counts,
@@ -31,7 +31,12 @@ from mbdnode.multibody.quantities import (
     nonnegative,
     positive,
 )
-from mbdnode.multibody.singular import SPACING, MotionPath, complete_across, find_crossing
+from mbdnode.multibody.singular_configurations import (
+    SPACING,
+    MotionPath,
+    complete_across,
+    find_crossing,
+)
 from mbdnode.multibody.system import (
     AbstractForecaster,
     AbstractNamed,

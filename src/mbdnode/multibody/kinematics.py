@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbdnode.multibody.system import AbstractSystem, Coords, Params, Time
-from mbdnode.programs import stored_program
+from mbdnode.program_cache import stored_program
 
 _Function = TypeVar("_Function", bound=Callable)
 

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbdnode.multibody.completion import tangent_at
+from mbdnode.multibody.dependent_coordinates import tangent_at
 from mbdnode.multibody.friction import Contacts, contacts_of, held_forces
 from mbdnode.multibody.kinematics import gamma, vector, velocity_constraints
 from mbdnode.multibody.system import AbstractSystem, Coords, Inputs, Params, Time

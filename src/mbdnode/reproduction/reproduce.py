@@ -26,8 +26,8 @@ from mbdnode.recipes import PAPER, RECIPES
 from mbdnode.report.tables import Verdict
 from mbdnode.reproduction.cases import CASES
 from mbdnode.reproduction.dispatch import Row, Watch, remove_parts, run_here
+from mbdnode.reproduction.finished_runs import gather
 from mbdnode.reproduction.folder import is_finished, read_config
-from mbdnode.reproduction.material import gather
 from mbdnode.reproduction.plan import Plan, PlannedRun, Request, default_models, shortened
 from mbdnode.reproduction.reference import (
     Reference,

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 
 from mbdnode.integrators import AbstractIntegrator
 from mbdnode.multibody import AbstractSystem, Params, Partition
-from mbdnode.programs import stored_program
+from mbdnode.program_cache import stored_program
 from mbdnode.simulation.rollout import rollout, rollout_given
 from mbdnode.simulation.signals import Signal
 from mbdnode.status import Status

@@ -4,7 +4,7 @@ Only the independent coordinates are integrated. At every evaluation the whole s
 from them (positions by Newton from the state at the start of the step, moved along its velocity),
 so constraints hold at round-off at every stage of every step, and the result is that of the same
 integrator on the minimal equations of motion. Where the constraints lose a rank, the motion goes on
-along its own branch (see `mbdnode.multibody.singular`), and the status tells.
+along its own branch (see `mbdnode.multibody.singular_configurations`), and the status tells.
 """
 
 import equinox as eqx
@@ -29,10 +29,14 @@ from mbdnode.multibody import (
     tangent_from,
     velocity_residual,
 )
-from mbdnode.simulation.friction import Sliding, friction_change, sliding
-from mbdnode.simulation.monitor import Monitor, look_ahead, start_monitor, update_monitor
-from mbdnode.simulation.passage import passage_end, passage_step, take
 from mbdnode.simulation.signals import Signal
+from mbdnode.simulation.singular_passage import passage_end, passage_step, take
+from mbdnode.simulation.singularity_monitor import (
+    Monitor,
+    look_ahead,
+    start_monitor,
+    update_monitor,
+)
 from mbdnode.simulation.steps import (
     LONGEST_ARC,
     Arrival,
@@ -43,6 +47,7 @@ from mbdnode.simulation.steps import (
     signs_differ,
     speed_of,
 )
+from mbdnode.simulation.stick_slip import Sliding, friction_change, sliding
 from mbdnode.status import Outcome, Status
 from mbdnode.trajectory import State, Trajectory
 

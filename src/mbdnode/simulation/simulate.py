@@ -31,7 +31,7 @@ from mbdnode.multibody import (
     resolve_parameters,
 )
 from mbdnode.numerics import check_precision
-from mbdnode.programs import stored_program
+from mbdnode.program_cache import stored_program
 from mbdnode.simulation.domain import Domain
 from mbdnode.simulation.ensemble import AbstractEnsemble, rollout_members, spread_of
 from mbdnode.simulation.rollout import NEEDS_PASSAGE, rollout

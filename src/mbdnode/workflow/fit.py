@@ -23,19 +23,19 @@ from mbdnode.evaluation import (
 )
 from mbdnode.formatting import percent
 from mbdnode.identification import Identified, learn
-from mbdnode.identification.kept import NOTHING_KEPT, Kept
 from mbdnode.identification.parameters import IdentifiedParameters, identify_parameters
+from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.multibody import AbstractSystem
 from mbdnode.recipes import IdentificationConfig, TrainingConfig
 from mbdnode.simulation import Domain, training_domain
 from mbdnode.training import Fit
 from mbdnode.trajectory import Dataset
-from mbdnode.workflow.completion import complete_runs
 from mbdnode.workflow.config import AUTO, PARAMETERS, FitConfig, make_model, unknown_parameters
 from mbdnode.workflow.hybrid import is_hybrid
 from mbdnode.workflow.large_logs import are_large, open_stream
 from mbdnode.workflow.model_choice import Choice, TriedModel, choose_model
 from mbdnode.workflow.systems import find_system, recorded_system
+from mbdnode.workflow.unrecorded_coordinates import complete_runs
 
 # A held-out NRMSE above this is said in the status, unless it is within the second factor of what
 # the noise alone would make.
@@ -379,7 +379,7 @@ def _varied(data: Dataset) -> tuple[str, ...]:
 
 
 def fit_and_score(
-    prepared: Prepared, *, report: Callable | None = None, kept: Kept = NOTHING_KEPT
+    prepared: Prepared, *, report: Callable | None = None, kept: SearchCheckpoint = NO_CHECKPOINT
 ) -> Fitted:
     """Train, and judge by what was held out.
 
@@ -408,7 +408,7 @@ def fit_and_score(
     return Fitted(prepared, found, domain, held, scores, horizon, told)
 
 
-def _learned(prepared: Prepared, report: Callable | None, kept: Kept) -> Any:
+def _learned(prepared: Prepared, report: Callable | None, kept: SearchCheckpoint) -> Any:
     """The model that was asked for, or a `Choice` of the data."""
     config, data, unknown = prepared.config, prepared.data.training, prepared.unknown
     if config.model == PARAMETERS or (unknown and prepared.stream is not None):

@@ -15,7 +15,7 @@ from typing import Any
 from mbdnode.evaluation import predict_runs, score
 from mbdnode.formatting import percent
 from mbdnode.identification import Identified
-from mbdnode.identification.kept import NOTHING_KEPT, Kept
+from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.models import MBDNODE
 from mbdnode.recipes import TrainingConfig
 from mbdnode.simulation import training_domain
@@ -85,7 +85,7 @@ def try_hybrid(
     parameters: tuple[str, ...] = (),
     seed: int = 0,
     report: Callable | None = None,
-    kept: Kept = NOTHING_KEPT,
+    kept: SearchCheckpoint = NO_CHECKPOINT,
 ) -> HybridTrial:
     """Train a network beside a law on what comes before the validation split.
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from mbdnode.formatting import percent
 from mbdnode.identification import Identified, learn
-from mbdnode.identification.kept import NOTHING_KEPT, Kept
 from mbdnode.identification.parameters import IdentifiedParameters, identify_parameters
+from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.recipes import training_config
 from mbdnode.training import Fit, fit
 from mbdnode.training.selection import split
@@ -102,7 +102,7 @@ def choose_model(
     unknown: dict[str, Any],
     varied: tuple[str, ...],
     report: Callable | None,
-    kept: Kept = NOTHING_KEPT,
+    kept: SearchCheckpoint = NO_CHECKPOINT,
 ) -> Choice:
     """Try models from simple to rich, and fit the one that the data asks for.
 
@@ -146,7 +146,7 @@ class _Ladder:
     """The steps, which share the split and the law."""
 
     def __init__(
-        self, config: FitConfig, system, data: Dataset, unknown, varied, report, kept=NOTHING_KEPT
+        self, config: FitConfig, system, data: Dataset, unknown, varied, report, kept=NO_CHECKPOINT
     ):
         self.config, self.system, self.data, self.unknown = config, system, data, unknown
         self.varied, self.report, self.kept = varied, report, kept

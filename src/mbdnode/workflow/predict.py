@@ -19,9 +19,9 @@ from mbdnode.models import AbstractModel
 from mbdnode.multibody import AbstractSystem, consistent_state, resolve_parameters
 from mbdnode.simulation import simulate
 from mbdnode.trajectory import Trajectory, check_trajectory_size
-from mbdnode.workflow.completion import complete_runs
 from mbdnode.workflow.folder import StoredFit, read_folder
 from mbdnode.workflow.systems import used_parameters
+from mbdnode.workflow.unrecorded_coordinates import complete_runs
 
 
 def predict_like(

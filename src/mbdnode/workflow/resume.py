@@ -1,8 +1,8 @@
 """A fit that was not finished: what is kept of it in its folder, and how it goes on.
 
 While a fit runs, its folder has a part `unfinished` with every candidate, structure and stage that
-is done (`mbdnode.identification.kept`), and `identity.json`, which says of what: the settings, a
-digest of every number that was read, the mechanism, the versions of the programs that compute. A
+is done (`mbdnode.identification.search_checkpoint`), and `identity.json`, which says of what: the
+settings, a digest of every number that was read, the mechanism, the versions of what computes. A
 fit that goes on must have the same, so that it ends where it would have ended, to the bit. A result
 that is in the folder already stays until the new one takes its place as a whole, and then this part
 goes with the old one.
@@ -23,7 +23,7 @@ from mbdnode.config import to_dict
 from mbdnode.data.files import MARKER, read_json, write_json
 from mbdnode.data.folders import METRICS, check_folder, open_folder
 from mbdnode.errors import UserError
-from mbdnode.identification.kept import Kept
+from mbdnode.identification.search_checkpoint import SearchCheckpoint
 from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.training.checkpoint import digest
 from mbdnode.workflow.config import FitConfig
@@ -51,7 +51,7 @@ def check_resume(path: Path, config: FitConfig) -> None:
 
 
 @contextmanager
-def keeping(path: Path, prepared: Prepared, *, resume: bool) -> Iterator[Kept]:
+def keeping(path: Path, prepared: Prepared, *, resume: bool) -> Iterator[SearchCheckpoint]:
     """Keep what a fit finishes in its folder.
 
     **Arguments:**
@@ -62,8 +62,9 @@ def keeping(path: Path, prepared: Prepared, *, resume: bool) -> Iterator[Kept]:
 
     **Returns:**
 
-    A context with the `Kept`. What is kept stays if the process is killed, and goes if the fit ends
-    with a `UserError`. Raises `UserError` if data, settings, mechanism or versions are others.
+    A context with the `SearchCheckpoint`. What is kept stays if the process is killed, and goes if
+    the fit ends with a `UserError`. Raises `UserError` if data, settings, mechanism or versions are
+    others.
     """
     identity = _identity(prepared)
     folder = check_folder(path, _KIND)
@@ -78,7 +79,7 @@ def keeping(path: Path, prepared: Prepared, *, resume: bool) -> Iterator[Kept]:
     # Two fits with one folder must not take each other's candidates for their own.
     own = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     try:
-        yield Kept(place / own)
+        yield SearchCheckpoint(place / own)
     except UserError:
         shutil.rmtree(place, ignore_errors=True)
         if new:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from mbdnode.data.files import find_files
 from mbdnode.data.logs.formats import open_logs
 from mbdnode.data.logs.reading import read
+from mbdnode.data.logs.reading_summary import Account, Note, RunSummary, Summary
 from mbdnode.data.logs.role_guess import Guess, guess_roles
-from mbdnode.data.logs.summary import Account, Note, RunSummary, Summary
 from mbdnode.data.signal import Rate, estimate_rate, noise_level
 from mbdnode.lazy import lazy_names
 

@@ -15,9 +15,9 @@ import re
 import numpy as np
 
 from mbdnode.data.logs.log import HUGE
+from mbdnode.data.logs.reading_summary import Account
 from mbdnode.data.logs.roles import setting
 from mbdnode.data.logs.runs import Run
-from mbdnode.data.logs.summary import Account
 from mbdnode.errors import UserError
 from mbdnode.formatting import plural
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from mbdnode.data.logs.summary import Note
+from mbdnode.data.logs.reading_summary import Note
 from mbdnode.data.logs.units import Heading
 from mbdnode.errors import UserError
 

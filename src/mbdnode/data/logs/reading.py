@@ -15,6 +15,7 @@ import numpy as np
 from mbdnode.data.files import Paths, find_files
 from mbdnode.data.logs.formats import open_logs
 from mbdnode.data.logs.log import AbstractLog
+from mbdnode.data.logs.reading_summary import Note, RunSummary, Summary
 from mbdnode.data.logs.role_guess import guess_roles
 from mbdnode.data.logs.roles import (
     GAPS,
@@ -34,7 +35,6 @@ from mbdnode.data.logs.segments import (
     finish,
     input_signal,
 )
-from mbdnode.data.logs.summary import Note, RunSummary, Summary
 from mbdnode.data.logs.trajectory_files import read_written
 from mbdnode.errors import UserError, check_memory
 from mbdnode.naming import unknown_name

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mbdnode.data.logs.log import AbstractLog, Block
+from mbdnode.data.logs.reading_summary import Note
 from mbdnode.data.logs.roles import Found, Roles, find_column, missing_column, setting
-from mbdnode.data.logs.summary import Note
 from mbdnode.errors import UserError, check_memory
 
 if TYPE_CHECKING:

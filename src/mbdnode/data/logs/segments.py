@@ -11,9 +11,9 @@ import numpy as np
 
 from mbdnode.data.logs.cleaning import clean, is_wrapped, sounds_like_angle, unwrap
 from mbdnode.data.logs.log import AbstractLog
+from mbdnode.data.logs.reading_summary import Account, RunSummary
 from mbdnode.data.logs.roles import Roles, setting
 from mbdnode.data.logs.runs import ColumnLayout, Run, lay_out, runs_in_log
-from mbdnode.data.logs.summary import Account, RunSummary
 from mbdnode.data.signal import FEWEST_ROWS, Rate, estimate_rate
 from mbdnode.errors import UserError
 from mbdnode.formatting import plural

@@ -21,8 +21,8 @@ import numpy as np
 
 from mbdnode.data.files import Paths
 from mbdnode.data.logs.reading import Reader, make_request
+from mbdnode.data.logs.reading_summary import Note, Summary
 from mbdnode.data.logs.runs import make_trajectory
-from mbdnode.data.logs.summary import Note, Summary
 from mbdnode.data.sampling import AbstractStream
 from mbdnode.errors import UserError
 from mbdnode.formatting import plural

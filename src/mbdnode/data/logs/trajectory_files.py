@@ -23,8 +23,8 @@ from mbdnode.data.files import SUFFIXES, check_destination, replace_file
 from mbdnode.data.logs.cleaning import GAP, is_wrapped, sounds_like_angle
 from mbdnode.data.logs.formats import open_logs
 from mbdnode.data.logs.log import AbstractLog
+from mbdnode.data.logs.reading_summary import Account, RunSummary, Summary
 from mbdnode.data.logs.runs import Names, make_trajectory
-from mbdnode.data.logs.summary import Account, RunSummary, Summary
 from mbdnode.errors import UserError
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Sampled signals: the noise in a column, smoothed values, and derivatives with their errors."""
 
 from mbdnode.data.signal.differentiation import FEWEST_ROWS, Rate, choose_window, estimate_rate
-from mbdnode.data.signal.noise import noise_level, noise_levels, quantum
+from mbdnode.data.signal.noise_estimation import noise_level, noise_levels, quantum
 from mbdnode.data.signal.polynomials import Window, differentiate, local_values
 
 __all__ = [

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mbdnode.data.signal.noise import noise_level, quantum
+from mbdnode.data.signal.noise_estimation import noise_level, quantum
 from mbdnode.data.signal.polynomials import (
     Window,
     even_weights,

@@ -23,10 +23,10 @@ from threadpoolctl import threadpool_limits
 
 from mbdnode.data.files import replace_file
 from mbdnode.errors import UserError
-from mbdnode.identification.kept import NOTHING_KEPT, Kept
 from mbdnode.identification.parameters.output_error import Fitted
 from mbdnode.identification.parameters.search import ParameterSearch
 from mbdnode.identification.parameters.unknowns import Unknowns, make_unknowns
+from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.models import FittedMechanism
 from mbdnode.multibody import AbstractSystem
@@ -205,7 +205,7 @@ def identify_parameters(
     interpolation: str | None = None,
     report: Any = None,
     room: int = 0,
-    kept: Kept = NOTHING_KEPT,
+    kept: SearchCheckpoint = NO_CHECKPOINT,
     pieces: int = 0,
 ) -> IdentifiedParameters:
     """Find the unknown parameters of a system; `identify(..., unknown=...)` is its public face.

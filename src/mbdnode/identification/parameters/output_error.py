@@ -34,7 +34,7 @@ from mbdnode.multibody import (
     complete,
     exchange,
 )
-from mbdnode.simulation.friction import friction_change, sliding
+from mbdnode.simulation.stick_slip import friction_change, sliding
 from mbdnode.trajectory import State
 
 # Iterations at most for one length of segments; a cost that falls by less than this part settled.

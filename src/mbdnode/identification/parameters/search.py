@@ -11,7 +11,6 @@ import numpy as np
 
 from mbdnode.data.signal import noise_levels
 from mbdnode.errors import UserError
-from mbdnode.identification.kept import NOTHING_KEPT, Kept
 from mbdnode.identification.parameters.cross_validation import Pieces, cross_validate
 from mbdnode.identification.parameters.inverse_dynamics import regress_parameters
 from mbdnode.identification.parameters.output_error import (
@@ -27,6 +26,7 @@ from mbdnode.identification.parameters.unknowns import (
     with_scales,
     with_sensors,
 )
+from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.identification.weak_form import samples_per_period
 from mbdnode.multibody import consistent_state
 from mbdnode.simulation.signals import INTERPOLATIONS
@@ -83,7 +83,7 @@ class ParameterSearch:
         interpolation,
         report,
         room=0,
-        kept: Kept = NOTHING_KEPT,
+        kept: SearchCheckpoint = NO_CHECKPOINT,
         pieces=0,
     ):
         self.system, self.room, self.pieces = system, room, pieces

@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.errors import UserError
-from mbdnode.mechanisms.planar.checking import Source
 from mbdnode.mechanisms.planar.description import (
     Description,
     all_columns,
@@ -23,6 +22,7 @@ from mbdnode.mechanisms.planar.description import (
 )
 from mbdnode.mechanisms.planar.friction import Friction
 from mbdnode.mechanisms.planar.mechanism import AbstractPlanar, PlanarKinematics, PlanarMechanism
+from mbdnode.mechanisms.planar.value_checks import Source
 from mbdnode.multibody import (
     choose_partition,
     consistent_state,

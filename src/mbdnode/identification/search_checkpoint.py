@@ -28,7 +28,7 @@ _JOURNAL = "values.jsonl"
 _NONE = {"none": True}
 
 
-class Kept:
+class SearchCheckpoint:
     """Results by name.
 
     **Arguments:**
@@ -40,9 +40,9 @@ class Kept:
         self.folder = folder
         self._values: dict[str, Any] = {} if folder is None else _read_journal(folder / _JOURNAL)
 
-    def inside(self, name: str) -> "Kept":
+    def inside(self, name: str) -> "SearchCheckpoint":
         """The results of a part of the search, which has names of its own."""
-        return Kept(None if self.folder is None else self.folder / name)
+        return SearchCheckpoint(None if self.folder is None else self.folder / name)
 
     def checkpoint(self, name: str) -> Checkpoint | None:
         """Where the training of a network keeps its state, to go on from there."""
@@ -142,4 +142,4 @@ def _read_journal(path: Path) -> dict[str, Any]:
 
 
 # For searches that are not to go on.
-NOTHING_KEPT = Kept()
+NO_CHECKPOINT = SearchCheckpoint()

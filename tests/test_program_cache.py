@@ -12,7 +12,7 @@ import pytest
 
 import mbdnode as mbd
 from mbdnode.integrators import get_integrator
-from mbdnode.programs import UndescribedError, describe
+from mbdnode.program_cache import UndescribedError, describe
 
 
 @dataclasses.dataclass(frozen=True)

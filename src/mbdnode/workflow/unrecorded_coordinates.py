@@ -28,7 +28,7 @@ from mbdnode.multibody import (
     velocity_constraints,
 )
 from mbdnode.naming import unknown_name
-from mbdnode.programs import stored_program
+from mbdnode.program_cache import stored_program
 from mbdnode.simulation.rollout import make_row
 from mbdnode.status import completed
 from mbdnode.trajectory import Dataset, State, Trajectory

@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from mbdnode.multibody.completion import complete_position, tangent_at
+from mbdnode.multibody.dependent_coordinates import complete_position, tangent_at
 from mbdnode.multibody.kinematics import gamma
 from mbdnode.multibody.partition import Partition
 from mbdnode.multibody.system import AbstractSystem, Coords, Params, Time

@@ -10,7 +10,7 @@ from toys import Pendulum
 import mbdnode as mbd
 from mbdnode.data.logs.runs import Names, make_trajectory
 from mbdnode.trajectory import Dataset
-from mbdnode.workflow.completion import complete_runs
+from mbdnode.workflow.unrecorded_coordinates import complete_runs
 
 CRANK = mbd.mechanisms.SliderCrank()
 T = np.linspace(0.0, 1.0, 41)

@@ -4,12 +4,12 @@ import io
 import sys
 import time
 
-from mbdnode.cli import silence
-from mbdnode.cli.silence import AGAIN_S, QUIET_S, Silence, broken_silence, drawing
+from mbdnode.cli import waiting_notice
+from mbdnode.cli.waiting_notice import AGAIN_S, QUIET_S, WaitingNotice, drawing, notice_when_waiting
 
 
 def test_a_word_comes_after_the_quiet_time_and_then_more_rarely():
-    quiet = Silence()
+    quiet = WaitingNotice()
     start = quiet.heard
     assert quiet.word(start + 0.9 * QUIET_S) is None
     assert quiet.word(start + 1.1 * QUIET_S)
@@ -20,7 +20,7 @@ def test_a_word_comes_after_the_quiet_time_and_then_more_rarely():
 
 
 def test_the_word_is_compiling_while_jax_was_just_heard_to():
-    quiet = Silence()
+    quiet = WaitingNotice()
     quiet.heard -= 10
     quiet._hear("/jax/core/compile/jaxpr_trace_duration", 1.0)
     assert quiet.word(time.monotonic()) == "compiling ..."
@@ -32,11 +32,11 @@ def test_the_word_is_compiling_while_jax_was_just_heard_to():
 def test_a_silent_command_says_something_within_two_seconds(monkeypatch):
     shown = io.StringIO()
     monkeypatch.setattr(sys, "stderr", shown)
-    monkeypatch.setattr(silence, "SILENCE", Silence())
-    with broken_silence():
+    monkeypatch.setattr(waiting_notice, "NOTICE", WaitingNotice())
+    with notice_when_waiting():
         time.sleep(QUIET_S + 1.0)
     assert "..." in shown.getvalue()
     shown.truncate(0)
-    with broken_silence(), drawing():
+    with notice_when_waiting(), drawing():
         time.sleep(QUIET_S + 0.5)
     assert shown.getvalue().strip("\0") == ""

@@ -2,7 +2,7 @@
 
 What takes long is compiling, now and then reading or computing; none of them can say so itself. A
 thread looks whether anything was printed of late, and says what seems to go on: JAX tells when it
-has traced, lowered or compiled something, and `mbdnode.programs` when it begins to.
+has traced, lowered or compiled something, and `mbdnode.program_cache` when it begins to.
 """
 
 import sys
@@ -16,7 +16,7 @@ from typing import Any
 QUIET_S, AGAIN_S = 2.0, 20.0
 
 
-class Silence:
+class WaitingNotice:
     """When something was printed last, and when JAX was last seen compiling."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Silence:
         self.heard, self._wait = now, AGAIN_S
         if "jax" not in sys.modules:
             return "loading ..."
-        programs = sys.modules.get("mbdnode.programs")
+        programs = sys.modules.get("mbdnode.program_cache")
         under_way = programs is not None and programs.compiling()
         return (
             "compiling ..."
@@ -62,17 +62,17 @@ class Silence:
             self.compiled = time.monotonic()
 
 
-SILENCE = Silence()
+NOTICE = WaitingNotice()
 
 
 @contextmanager
-def broken_silence() -> Iterator[None]:
+def notice_when_waiting() -> Iterator[None]:
     """Say something on standard error after two seconds without output."""
     ended = threading.Event()
 
     def watch() -> None:
         while not ended.wait(0.2):
-            word = SILENCE.word(time.monotonic())
+            word = NOTICE.word(time.monotonic())
             if word is not None:
                 said(f"{word}\n")
                 sys.stderr.flush()
@@ -81,7 +81,7 @@ def broken_silence() -> Iterator[None]:
     said = sys.stderr.write  # A word of our own ends no silence.
     for stream, write in streams:
         stream.write = _noting(write)
-    SILENCE.note()
+    NOTICE.note()
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
@@ -96,17 +96,17 @@ def broken_silence() -> Iterator[None]:
 @contextmanager
 def drawing() -> Iterator[None]:
     """While something moves in the terminal, which says enough."""
-    SILENCE.drawing = True
+    NOTICE.drawing = True
     try:
         yield
     finally:
-        SILENCE.drawing = False
-        SILENCE.note()
+        NOTICE.drawing = False
+        NOTICE.note()
 
 
 def _noting(write):
     def noted(text: str) -> int:
-        SILENCE.note()
+        NOTICE.note()
         return write(text)
 
     return noted
