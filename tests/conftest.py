@@ -47,6 +47,21 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+# Linux lets a process map 65,530 pieces of memory, every compiled program takes several, and LLVM
+# crashes at the limit.
+MANY_MAPS = 25_000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _memory_of_few_programs():
+    """What a file has compiled goes when there is much of it: files share little of that."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > MANY_MAPS:
+        jax.clear_caches()
+        gc.collect()
+
+
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory):
     """A headless Chromium, ended when the tests are done."""
