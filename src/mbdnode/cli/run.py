@@ -13,7 +13,7 @@ from mbdnode.data.files import must_be_file
 from mbdnode.data.folders import check_folder, folder_name
 from mbdnode.errors import UserError
 from mbdnode.formatting import one_of
-from mbdnode.recipes import PAPER, RECIPES
+from mbdnode.recipes import PAPER, RECIPES, get_recipe
 from mbdnode.reproduction.cases import check_case
 
 
@@ -77,6 +77,8 @@ def run(
     texts = split_assignments("--set", changes or (), "key=value", "epochs=100")
     if case is not None:
         check_case(case)
+    if recipe is not None:
+        get_recipe(recipe)
     if config is not None:
         must_be_file(config)
     if out is not None:

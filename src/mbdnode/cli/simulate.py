@@ -9,6 +9,7 @@ from mbdnode.cli.arguments import parse_assignments
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.data.files import check_destination
 from mbdnode.reproduction.cases import check_case
+from mbdnode.reproduction.cases.catalog import check_names
 
 
 def simulate(
@@ -47,6 +48,7 @@ def simulate(
     check_case(case)
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
+    check_names(case, start, changes)
 
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():

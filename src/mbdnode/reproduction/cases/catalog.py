@@ -9,8 +9,11 @@ and a test compares it with them.
 
 import functools
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from mbdnode.naming import unknown_name
 
 if TYPE_CHECKING:
     from mbdnode.reproduction.cases.case import Case
@@ -22,6 +25,24 @@ _FILE = Path(__file__).with_name("catalog.json")
 def catalog() -> dict[str, dict[str, Any]]:
     """All fields of every case, by its name, in the paper's order."""
     return {fields["name"]: fields for fields in json.loads(_FILE.read_text("utf-8"))}
+
+
+def check_names(case: str, initial: Iterable[str], parameters: Iterable[str]) -> None:
+    """Raise `UserError` for names that a case does not have; nothing is loaded.
+
+    **Arguments:**
+
+    - `case`: its name, which is known.
+    - `initial`: coordinates and velocities.
+    - `parameters`: of its mechanism.
+    """
+    fields = catalog()[case]
+    states = [each["name"] for each in (*fields["coordinates"], *fields["rates"])]
+    own = [each["name"] for each in fields["parameters"]]
+    for kind, given, known in (("coordinate", initial, states), ("parameter", parameters, own)):
+        for name in given:
+            if name not in known:
+                raise unknown_name(kind, name, known)
 
 
 def describe_case(case: "Case") -> dict[str, Any]:
