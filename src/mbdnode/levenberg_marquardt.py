@@ -32,7 +32,7 @@ times as long, and shooting over segments takes it more than ten times as long, 
 told that each initial state belongs to one segment alone (`python -m benchmarks.least_squares`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
 import jax
@@ -105,18 +105,54 @@ def minimize(
 
     The `Minimum`; the start itself where nothing lowers the cost, or its residual is not finite.
     """
-    first = lambda tree: jax.tree.map(lambda a: a[0], tree)  # noqa: E731
-    lifted = lambda tree: jax.tree.map(lambda a: np.asarray(a)[None], tree)  # noqa: E731
-    found = minimize_each(
-        lambda x: lifted(residual(first(x))),
-        lambda x: lifted(jacobian(first(x))),
-        lifted(start),
-        step=step,
-        damping=damping,
-        iterations=iterations,
-        tolerance=tolerance,
-    )
-    return first(found)
+    search = descend(start, step=step, damping=damping, iterations=iterations, tolerance=tolerance)
+    x = next(search)
+    # A model that does not follow the data misses it by more than can be squared.
+    with np.errstate(over="ignore", invalid="ignore"):
+        while True:
+            try:
+                x = search.send((np.asarray(residual(x)), lambda x=x: jacobian(x)))
+            except StopIteration as end:
+                return end.value
+
+
+def descend(
+    start: Any,
+    *,
+    step: Callable[[Any, np.ndarray, float], Any] = damped_step,
+    damping: float = 1e-3,
+    iterations: int = 30,
+    tolerance: float = 1e-4,
+) -> Generator[Any, tuple[np.ndarray, Any], Minimum]:
+    """The same, one point after another, for whoever evaluates several fits together.
+
+    **Arguments:** those of `minimize`.
+
+    **Returns:**
+
+    A generator. It gives the unknowns at which it wants to know the residual, and is sent that and
+    the Jacobian there, or a function of nothing that makes it; it returns the `Minimum`.
+    """
+    x = jax.tree.map(np.array, start)
+    now, jacobian = yield x
+    cost, used = float(np.sum(now**2)), 0
+    while np.isfinite(cost) and used < iterations:
+        slopes = jax.tree.map(np.asarray, jacobian() if callable(jacobian) else jacobian)
+        if not all(np.all(np.isfinite(part)) for part in jax.tree.leaves(slopes)):
+            break
+        used, before = used + 1, cost
+        for _ in range(_TRIALS):
+            trial = jax.tree.map(np.add, x, step(slopes, now, damping))
+            found, there = yield trial
+            reached = float(np.sum(found**2))
+            lower = np.isfinite(reached) and reached < cost
+            damping *= _ACCEPTED if lower else _REJECTED
+            if lower:
+                x, now, jacobian, cost = trial, found, there, reached
+                break
+        if before - cost < tolerance * before or cost == 0:
+            break
+    return Minimum(x, cost, used)
 
 
 # A model that does not follow the data misses it by more than can be squared.

@@ -153,13 +153,13 @@ class AbstractMechanism(AbstractSystem):
         mass = self.mass(q, mu)
         if tangent.split.dependent.shape[0]:
             mass = tangent.reduce(tangent.reduce(mass).T)
-        return reduced, jnp.linalg.solve(mass, reduced.T)
+        return reduced, small_solve(mass, reduced.T)
 
 
-def small_solve(matrix: Float[Array, "n n"], right: Float[Array, " n"]) -> Float[Array, " n"]:
+def small_solve(matrix: Float[Array, "n n"], right: Float[Array, "n *k"]) -> Float[Array, "n *k"]:
     """Solve `matrix x = right`; for a single unknown it is a division, which compiles quickly."""
     if matrix.shape[0] < 2:
-        return right / jnp.diag(matrix)
+        return right / matrix.reshape((1,) * right.ndim)
     return jnp.linalg.solve(matrix, right)
 
 

@@ -17,14 +17,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
 from mbdnode.multibody.quantities import Parameter, nonnegative
-
-# The support of a cubic B-spline, in distances between values.
-_SUPPORT = 4
 
 
 @dataclass(frozen=True)
@@ -72,14 +70,35 @@ class Profile:
         values = jnp.stack([mu[name] for name in self.names])
         last = len(self.names) - 1
         s = jnp.clip((x - self.low) / (self.high - self.low) * last, -2.0, last + 2.0)
-        cell = jnp.floor(s)
-        f = s - cell
-        g = 1 - f
-        weights = jnp.stack(
-            [g**3, 4 - 6 * f**2 + 3 * f**3, 4 - 6 * g**2 + 3 * g**3, f**3],
-        )
-        places = cell.astype(int) + jnp.arange(_SUPPORT) - 1
-        return weights @ values[jnp.clip(places, 0, last)] / 6
+        padded = jnp.concatenate([values[:1], values[:1], values[:1], values, *[values[-1:]] * 3])
+        return _spline(s, padded)
+
+
+@jax.custom_jvp
+def _spline(s: Float[Array, ""], values: Float[Array, " n"]) -> Float[Array, ""]:
+    """The spline at `s`, of values at the integers from minus three on.
+
+    The weights of all values are computed rather than the four that are not zero: nothing is looked
+    up, and what is differentiated by many parameters shares the weights among them.
+    """
+    return _weights(s, values.shape[0])[0] @ values
+
+
+@_spline.defjvp
+def _spline_jvp(primals, tangents):
+    (s, values), (along, change) = primals, tangents
+    weights, slopes = _weights(s, values.shape[0])
+    value, slope = jnp.stack([weights, slopes]) @ values
+    return value, slope * along + change @ weights
+
+
+def _weights(s, count: int):
+    """Of each value, and their derivatives by `s`."""
+    away = s - jnp.arange(-3.0, count - 3.0)
+    far = jnp.abs(away)
+    outer, inner = jnp.maximum(2.0 - far, 0.0), jnp.maximum(1.0 - far, 0.0)
+    slopes = -jnp.sign(away) * (outer**2 - 4.0 * inner**2) / 2
+    return (outer**3 - 4.0 * inner**3) / 6, slopes
 
 
 def profile(

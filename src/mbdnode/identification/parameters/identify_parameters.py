@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from mbdnode.data.files import replace_file
 from mbdnode.errors import UserError
-from mbdnode.identification.parameters.output_error import Fitted
+from mbdnode.identification.parameters.fitting import Fitted
 from mbdnode.identification.parameters.search import ParameterSearch
 from mbdnode.identification.parameters.unknowns import Unknowns, make_unknowns
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
@@ -287,7 +287,7 @@ def _make_result(search: ParameterSearch, fitted: Fitted, seconds: float, compil
         },
         variation=search.variation,
         initial_states=search.initial_states(fitted),
-        segment_seconds=search.seconds(search.level),
+        segment_seconds=search.seconds(search.cut),
         interpolation=search.interpolation,
         substeps=search.substeps,
         status=_status(search, rms, correlation, undetermined, at_bounds),
@@ -334,7 +334,7 @@ def _lag_one(residuals: np.ndarray) -> float:
 def _status(search: ParameterSearch, rms, correlation: float, undetermined, at_bounds) -> str:
     worst = int(np.argmax(rms / search.motion))
     text = (
-        f"simulates segments of {search.seconds(search.level):.3g} s with NRMSE "
+        f"simulates segments of {search.seconds(search.cut):.3g} s with NRMSE "
         f"{rms[worst] / search.motion[worst]:.1e} in {search.columns[worst]} "
         f"(noise {search.noise[worst] / search.motion[worst]:.1e})"
     )
@@ -342,6 +342,8 @@ def _status(search: ParameterSearch, rms, correlation: float, undetermined, at_b
         text += "; longer ones are not followed"
     if search.held:
         text += "; it misses more than the noise, so initial states are as measured"
+        if any(len(rows) > 2 for rows in search.cut) and len(search.held_out):
+            text += ", and segments as long as predict held-out pieces best"
     if correlation > 0.5 and np.any(rms > 2 * search.unit):
         text += (
             f"; residuals are correlated ({correlation:.2f} from one sample to the next), so the "

@@ -13,6 +13,7 @@ serves as a start of the search by output error.
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -107,9 +108,9 @@ def _equations(
         return np.zeros((0, len(unknowns.names))), np.zeros(0)
     rows = tuple(jnp.asarray(x[:-1], float) for x in (run.t, run.q, run.v, run.u))
     start = jnp.asarray(unknowns.start)
-    terms = _compiled_terms(system, unknowns.names, split, mu)
-    (momentum, load, slope), (momentum_by, load_by) = terms(start, rows)
-    (_, _, _), others = terms(start + jnp.asarray(unknowns.scale), rows)
+    given = system, unknowns.names, split, mu
+    (momentum, load, slope), (momentum_by, load_by) = _terms(*given, start, rows)
+    _, others = _terms(*given, start + jnp.asarray(unknowns.scale), rows)
     usable = np.max(np.asarray(slope)[windows.index], axis=1) < _STEEPEST
     constant = windows.integral_of_rate(np.asarray(momentum)) - windows.integral(np.asarray(load))
     matrix = windows.integral_of_rate(np.asarray(momentum_by)) - windows.integral(
@@ -136,8 +137,9 @@ def _size_of(matrix: np.ndarray, width: int) -> np.ndarray:
     return np.where(size > 0, size, 1.0)
 
 
-def _compiled_terms(system: AbstractMechanism, names: tuple[str, ...], split: Partition, mu: Any):
-    """Momentum and load of every row, and their derivatives by the parameters."""
+@eqx.filter_jit
+def _terms(system: AbstractMechanism, names: tuple[str, ...], split: Partition, mu: Any, at, rows):
+    """Momentum and load of every row, and their derivatives by the parameters, at some values."""
 
     def terms(values, t, q, v, u):
         own = {**mu, **{name: values[i] for i, name in enumerate(names)}}
@@ -157,11 +159,7 @@ def _compiled_terms(system: AbstractMechanism, names: tuple[str, ...], split: Pa
         ratio = scale[split.velocity.independent][None] / scale[split.velocity.dependent][:, None]
         return now, load, jnp.max(jnp.abs(tangent.slope) * ratio, initial=0.0)
 
-    @jax.jit
-    def every(values, rows):
-        def both(*row):
-            return terms(values, *row), jax.jacfwd(lambda p: terms(p, *row)[:2])(values)
+    def both(*row):
+        return terms(at, *row), jax.jacfwd(lambda p: terms(p, *row)[:2])(at)
 
-        return jax.vmap(both)(*rows)
-
-    return every
+    return jax.vmap(both)(*rows)

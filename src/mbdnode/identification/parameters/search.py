@@ -11,14 +11,16 @@ import numpy as np
 
 from mbdnode.data.signal import noise_levels
 from mbdnode.errors import UserError
-from mbdnode.identification.parameters.cross_validation import Pieces, cross_validate
-from mbdnode.identification.parameters.inverse_dynamics import regress_parameters
-from mbdnode.identification.parameters.output_error import (
-    Fitted,
-    OutputError,
-    fit_output,
-    independent_residuals,
+from mbdnode.identification.parameters.cross_validation import (
+    Edges,
+    Layout,
+    Pieces,
+    cross_validate,
+    simplest,
 )
+from mbdnode.identification.parameters.fitting import Fit, Fitted, fit_each, independent_residuals
+from mbdnode.identification.parameters.inverse_dynamics import regress_parameters
+from mbdnode.identification.parameters.output_error import OutputError
 from mbdnode.identification.parameters.segments import choose_splits, initial_guess, lay_out
 from mbdnode.identification.parameters.unknowns import (
     Unknowns,
@@ -50,8 +52,12 @@ _MISSES = 5.0
 _SAMPLES, _AROUND, _REFINED = 32, 0.15, 5
 # Delays from which the search begins, in steps of the data.
 _DELAYS = (0, 1, 2, 4, 8, 16)
-# Into so many pieces the data is cut where profiles are chosen by them.
-_PIECES = 4
+# Into so many pieces the data is cut where profiles are chosen by them, and into so many segments
+# the part of a run in a piece; zero for segments that are as long as can be.
+_PIECES, _CUTS = 4, (0, 1, 2, 4)
+# Lengths that are not the last only give a start to the next: the part of the cost by which an
+# iteration must lower it to go on.
+_SETTLED_MEANWHILE = 1e-3
 # Variations of profiles from which held-out pieces choose, from smooth to rough.
 _VARIATIONS = (0.01, 0.03, 0.1, 0.3, 1.0)
 # The integrator's error that is allowed, in units of the noise; and how many substeps at most.
@@ -150,36 +156,46 @@ class ParameterSearch:
             levels.append(now)
         return levels
 
-    def _first(self):
-        return zip(self.edges[0], self.runs, strict=True)
-
-    def _lanes(self, level: int, interpolation: str | None = None):
-        how, edges = interpolation or self.interpolation, self.edges[level]
+    def _lanes(self, edges: Edges, interpolation: str | None = None):
+        how = interpolation or self.interpolation
         rows = max(self.room, *(len(run.t) for run, _ in self.runs))
         # As many segments as there would be if all of the rows were filled, and some to spare.
-        most = max((len(x) - 1) * rows / len(run.t) for x, (run, _) in self._first())
+        first = zip(self.edges[0], self.runs, strict=True)
+        most = max((len(x) - 1) * rows / len(run.t) for x, (run, _) in first)
         room = 1 << int(np.ceil(np.log2(most)))
+        for (run, own), split, places in zip(self.runs, self.splits, edges, strict=True):
+            new = [row for row in places[:-1] if int(row) not in split]
+            split |= choose_splits(self.system, run, own, np.array(new, int)) if new else {}
         return lay_out(self.system, self.runs, self.columns, edges, self.splits, how, room, rows)
 
-    def _fit(self, level: int, values, initial=None, interpolation=None) -> Fitted | None:
-        lanes = self._lanes(level, interpolation)
+    def _fit(
+        self, level: int, starts, initial=None, interpolation=None, **options
+    ) -> list[Fitted | None]:
+        lanes = self._lanes(self.edges[level], interpolation)
         initial = initial_guess(lanes) if initial is None else initial
-        return self._minimize(lanes, values, initial, self.substeps)
+        options = {"settled": _SETTLED_MEANWHILE, **options}
+        return self._minimize(lanes, starts, initial, self.substeps, **options)
 
-    def _minimize(self, lanes, values, initial, substeps: int, *, held=False) -> Fitted | None:
-        """As `fit_output`; what an earlier process found is not searched for again."""
-        given = self.problem, lanes, self.unknowns, values, initial, substeps
+    def _minimize(self, lanes, starts, initial, substeps: int, **options) -> list[Fitted | None]:
+        """As `fit_each`, from several values; what an earlier process found is not searched for
+        again.
+        """
+        fits = [Fit(lanes, self.unknowns, one, initial, **options) for one in starts]
+        done: list[Fitted | None] = []
 
-        def arrays():
-            found = fit_output(*given, held=held)
-            return None if found is None else {k: np.asarray(x) for k, x in vars(found).items()}
+        def arrays(number: int):
+            if not done:
+                done.extend(fit_each(self.problem, fits, substeps))
+            one = done[number]
+            return None if one is None else {k: np.asarray(x) for k, x in vars(one).items()}
 
-        name, self._fits = f"fit-{self._fits}", self._fits + 1
-        found = self._kept.arrays(name, arrays)
-        if found is None:
-            return None
-        plain: dict[str, Any] = {k: x if x.ndim else x.item() for k, x in found.items()}
-        return Fitted(**plain)
+        found: list[Fitted | None] = []
+        for number in range(len(fits)):
+            name, self._fits = f"fit-{self._fits}", self._fits + 1
+            kept = self._kept.arrays(name, lambda number=number: arrays(number))
+            plain: dict[str, Any] = {k: x if x.ndim else x.item() for k, x in (kept or {}).items()}
+            found.append(Fitted(**plain) if plain else None)
+        return found
 
     def run(self) -> Fitted:
         """Through all lengths."""
@@ -191,15 +207,15 @@ class ParameterSearch:
         starts = [self._with_delay(start) for start in starts]
         able = [
             (fitted, how)
-            for start in starts
             for how in self.interpolations
-            if (fitted := self._fit(0, start, interpolation=how)) is not None
+            for fitted in self._fit(0, starts, interpolation=how)
+            if fitted is not None
         ]
         if not able:
             raise UserError(
                 "The system could not be simulated along the data from its starting values, over "
-                f"{self.seconds(0):.3g} s or less. Give other starts: Unknown(start=...), and see "
-                "that the recorded columns are in the system's units."
+                f"{self.seconds(self.edges[0]):.3g} s or less. Give other starts: "
+                "Unknown(start=...), and see that the recorded columns are in the system's units."
             )
         best, self.interpolation = min(able, key=lambda one: one[0].cost)
         self.level, self.held = 0, False
@@ -212,33 +228,47 @@ class ParameterSearch:
             best, self.level = grown, level
             starts.append(best.values)
             self._tell(best)
+        self.cut = self.edges[self.level]
         best = self._choose_interpolation(best)
+        best = self._again(best)
         if best.rms > _MISSES:
             best = self._hold(best, starts)
         if self.pieces or self.unknowns.open_profiles:
             best = self._hold_out(best)
         return self._with_substeps(best)
 
+    def _again(self, best: Fitted, **options) -> Fitted:
+        """The same until it has settled."""
+        lanes = self._lanes(self.cut)
+        found = self._minimize(lanes, [best.values], best.initial, self.substeps, **options)[0]
+        return best if found is None else found
+
     def _with_delay(self, start: np.ndarray) -> np.ndarray:
         """With the delays, all alike, from which the simulation misses least."""
         if not self.delays:
             return start
-        lanes = self._lanes(0)
-        given = jnp.asarray(initial_guess(lanes)), lanes, jnp.asarray(self.substeps)
         tried = []
         for steps in _DELAYS:
             values = start.copy()
             values[-self.delays :] = steps * self.unknowns.scale[-self.delays :]
-            cost = float(self.problem.cost(jnp.asarray(values), *given))
-            tried.append((cost if np.isfinite(cost) else np.inf, values))
-        return min(tried, key=lambda one: one[0])[1]
+            tried.append(values)
+        lanes = self._lanes(self.edges[0])
+        return tried[self._order(tried, lanes, initial_guess(lanes))[0]]
+
+    def _order(self, values: list[np.ndarray], lanes, initial: np.ndarray) -> list[int]:
+        """Of some values, those that can be simulated, from which misses least to most."""
+        points = [(one, initial) for one in values]
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = self.problem.each(points, lanes, jnp.asarray(self.substeps))
+            costs = np.array([np.sum(away**2) for away, _ in found])
+        return [int(i) for i in np.argsort(costs) if np.isfinite(costs[i])] or [0]
 
     def _choose_interpolation(self, best: Fitted) -> Fitted:
         """That which explains the longest segments best: short ones tell less of it."""
         chosen = self.interpolation
         for how in self.interpolations:
             if how != chosen:
-                found = self._fit(self.level, best.values, best.initial, how)
+                found = self._fit(self.level, [best.values], best.initial, how)[0]
                 if found is not None and found.cost < best.cost:
                     best, self.interpolation = found, how
         return best
@@ -247,50 +277,63 @@ class ParameterSearch:
         """The same from initial states as measured, unless the data asks for others, and from
         several starts: friction that comes and goes makes for many local minima.
         """
-        lanes = self._lanes(self.level)
+        lanes = self._lanes(self.cut)
         initial = initial_guess(lanes)
         starts = self._promising([*starts, best.values], lanes, initial)
-        found = [self._minimize(lanes, one, initial, self.substeps, held=True) for one in starts]
+        found = self._minimize(lanes, starts, initial, self.substeps, held=True)
         able = [one for one in found if one is not None and self._follows(one)]
         if not able:
             return best
         held = min(able, key=lambda one: one.cost)
-        free = self._minimize(lanes, held.values, best.initial, self.substeps)
+        free = self._minimize(lanes, [held.values], best.initial, self.substeps)[0]
         free = best if free is None else min(best, free, key=lambda one: one.cost)
         self.held = not _pays(free, held, lanes.blocks())
         return held if self.held else free
 
     def _hold_out(self, best: Fitted) -> Fitted:
-        """What is missed of pieces that are held out in turn; of several variations of profiles,
-        the one is taken that misses least of them.
+        """What is missed of pieces that are held out in turn. Of several variations of profiles,
+        and of several lengths of segments where the model misses more than the noise, those are
+        taken that miss least of them.
         """
-        count = self.pieces or _PIECES
-        levels = [
-            i for i, edges in enumerate(self.edges) if sum(len(x) - 1 for x in edges) >= count
-        ]
-        if not levels:
+        count, least = self.pieces or _PIECES, min(np.diff(x).min() for x in self.edges[0])
+        lengths = [len(run.t) - 1 for run, _ in self.runs]
+        if sum(length // least for length in lengths) < count:
             raise UserError(
                 f"The data has fewer than {count} segments, so as many pieces cannot be held out. "
                 "Give more data, or say the variation: Unknown(variation=...)."
             )
-        lanes = self._lanes(levels[-1])
-        initial = initial_guess(lanes)
-        if not self.held:
-            near = self._fit(levels[-1], best.values)
-            initial = initial if near is None else near.initial
-        pieces = Pieces(self.problem, lanes, initial, self.substeps, count)
-        if not self.unknowns.open_profiles:
-            self.held_out = cross_validate(pieces, self.unknowns, best.values) * self.unit
-            return best
-        tried, values = [], best.values
-        for variation in _VARIATIONS:
-            unknowns = self.unknowns.with_variation(variation)
-            tried.append((cross_validate(pieces, unknowns, values), unknowns, variation))
-        missed, self.unknowns, self.variation = min(tried, key=lambda one: np.sum(one[0] ** 2))
+
+        def laid_out(edges: Edges) -> Layout:
+            lanes = self._lanes(edges)
+            if self.held:
+                return Layout(lanes, initial_guess(lanes))
+            given = lanes, [best.values], initial_guess(lanes), self.substeps
+            near = self._minimize(*given, settled=_SETTLED_MEANWHILE)[0]
+            return Layout(lanes, initial_guess(lanes) if near is None else near.initial)
+
+        pieces = Pieces(self.problem, lengths, count, laid_out, self.substeps)
+        cut, missed = 1, None
+        if self.held:
+            cuts = [n for n in _CUTS if min(np.diff(x).min() for x in pieces.edges(n)) >= least]
+            asked = [(self.unknowns, one) for one in cuts]
+            tried = cross_validate(pieces, asked, best.values)
+            cut = cuts[int(np.argmin([np.sum(one**2) for one in tried]))]
+            missed = tried[cuts.index(cut)]
+        if self.unknowns.open_profiles:
+            unknowns = [self.unknowns.with_variation(x) for x in _VARIATIONS]
+            tried = cross_validate(pieces, [(one, cut) for one in unknowns], best.values)
+            chosen = simplest(tried)
+            self.unknowns, self.variation = unknowns[chosen], _VARIATIONS[chosen]
+            missed = tried[chosen]
+        if missed is None:
+            missed = cross_validate(pieces, [(self.unknowns, cut)], best.values)[0]
         self.held_out = missed * self.unit
-        lanes = self._lanes(self.level)
-        given = lanes, best.values, best.initial, self.substeps
-        again = self._minimize(*given, held=self.held)
+        if not self.held:
+            return self._again(best) if self.variation else best
+        self.cut = pieces.edges(cut)
+        lanes = self._lanes(self.cut)
+        given = lanes, [best.values], initial_guess(lanes), self.substeps
+        again = self._minimize(*given, held=True)[0]
         return best if again is None else again
 
     def _promising(self, starts: list[np.ndarray], lanes, initial: np.ndarray) -> list[np.ndarray]:
@@ -301,17 +344,14 @@ class ParameterSearch:
         size = np.maximum(np.abs(center), self.unknowns.scale)
         away = random.uniform(-_AROUND, _AROUND, (_SAMPLES, len(center)))
         values = [*starts, *(self.unknowns.inside(center + size * one) for one in away)]
-        given = jnp.asarray(initial), lanes, jnp.asarray(self.substeps)
-        costs = [float(self.problem.cost(jnp.asarray(one), *given)) for one in values]
-        order = [i for i in np.argsort(costs) if np.isfinite(costs[i])]
-        return [values[i] for i in order[:_REFINED]]
+        return [values[i] for i in self._order(values, lanes, initial)[:_REFINED]]
 
     def _set_scales(self) -> None:
         """Of parameters that start at zero: what moves the simulation as far as the data moves."""
-        lanes, unknowns = self._lanes(0), self.unknowns
-        values, initial = jnp.asarray(unknowns.start), jnp.asarray(initial_guess(lanes))
-        _, slopes = self.problem(values, initial, lanes, jnp.asarray(1))
-        by_values = np.asarray(slopes)[..., : len(unknowns.start)]
+        lanes, unknowns = self._lanes(self.edges[0]), self.unknowns
+        given = unknowns.start, initial_guess(lanes), lanes
+        _, slopes = self.problem(*given, jnp.asarray(1))
+        by_values = slopes[..., : len(unknowns.start)]
         sensitivity = np.sqrt(np.sum(by_values**2, axis=(0, 1)))
         motion = self.motion * np.sqrt(np.sum(np.asarray(lanes.counts))) / self.unit
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -328,7 +368,7 @@ class ParameterSearch:
         ):
             kept = np.searchsorted(fine, coarse[:-1])
             initial[run, : len(kept)] = best.initial[run, kept]
-        return self._fit(level, best.values, initial)
+        return self._fit(level, [best.values], initial)[0]
 
     def _follows(self, fitted: Fitted) -> bool:
         error = np.sqrt(np.sum(fitted.residuals**2, axis=(0, 1)) / fitted.rows) * self.unit
@@ -336,15 +376,14 @@ class ParameterSearch:
 
     def _with_substeps(self, best: Fitted) -> Fitted:
         """Refined with as many substeps as the integrator needs to hide below the noise."""
-        lanes = self._lanes(self.level)
+        lanes = self._lanes(self.cut)
         while self.substeps < _MOST_SUBSTEPS:
             finer = 2 * self.substeps
-            values, initial = jnp.asarray(best.values), jnp.asarray(best.initial)
-            again, _ = self.problem(values, initial, lanes, jnp.asarray(finer))
-            away = np.sqrt(np.mean((np.asarray(again) - best.residuals) ** 2))
+            again, _ = self.problem(best.values, best.initial, lanes, jnp.asarray(finer))
+            away = np.sqrt(np.mean((again - best.residuals) ** 2))
             if not away > _INTEGRATION * max(1.0, best.rms):
                 break
-            found = self._minimize(lanes, best.values, best.initial, finer, held=self.held)
+            found = self._minimize(lanes, [best.values], best.initial, finer, held=self.held)[0]
             if found is None:
                 break
             best, self.substeps = found, finer
@@ -373,12 +412,12 @@ class ParameterSearch:
             )
         return tuple(states)
 
-    def seconds(self, level: int) -> float:
+    def seconds(self, edges: Edges) -> float:
         """How long the longest segments are."""
         return max(
             float(run.t[last] - run.t[first])
-            for (run, _), edges in zip(self.runs, self.edges[level], strict=True)
-            for first, last in itertools.pairwise(edges)
+            for (run, _), rows in zip(self.runs, edges, strict=True)
+            for first, last in itertools.pairwise(rows)
         )
 
     def _tell(self, fitted: Fitted) -> None:
