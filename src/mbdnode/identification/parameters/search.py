@@ -55,9 +55,11 @@ _DELAYS = (0, 1, 2, 4, 8, 16)
 # Into so many pieces the data is cut where profiles are chosen by them, and into so many segments
 # the part of a run in a piece; zero for segments that are as long as can be.
 _PIECES, _CUTS = 4, (0, 1, 2, 4)
-# Lengths that are not the last only give a start to the next: the part of the cost by which an
-# iteration must lower it to go on.
-_SETTLED_MEANWHILE = 1e-3
+# The part of the cost by which an iteration must lower it to go on: for lengths that only give a
+# start to the next, and for several starts of which one is taken; and for a model that misses more
+# than the noise, whose cost is known to no more than that, since few of its residuals are
+# independent.
+_SETTLED_MEANWHILE, _SETTLED_MISSING = 1e-3, 1e-4
 # Variations of profiles from which held-out pieces choose, from smooth to rough.
 _VARIATIONS = (0.01, 0.03, 0.1, 0.3, 1.0)
 # The integrator's error that is allowed, in units of the noise; and how many substeps at most.
@@ -230,17 +232,15 @@ class ParameterSearch:
             self._tell(best)
         self.cut = self.edges[self.level]
         best = self._choose_interpolation(best)
-        best = self._again(best)
-        if best.rms > _MISSES:
-            best = self._hold(best, starts)
+        best = self._hold(best, starts) if best.rms > _MISSES else self._again(best)
         if self.pieces or self.unknowns.open_profiles:
             best = self._hold_out(best)
         return self._with_substeps(best)
 
-    def _again(self, best: Fitted, **options) -> Fitted:
+    def _again(self, best: Fitted) -> Fitted:
         """The same until it has settled."""
         lanes = self._lanes(self.cut)
-        found = self._minimize(lanes, [best.values], best.initial, self.substeps, **options)[0]
+        found = self._minimize(lanes, [best.values], best.initial, self.substeps)[0]
         return best if found is None else found
 
     def _with_delay(self, start: np.ndarray) -> np.ndarray:
@@ -280,12 +280,17 @@ class ParameterSearch:
         lanes = self._lanes(self.cut)
         initial = initial_guess(lanes)
         starts = self._promising([*starts, best.values], lanes, initial)
-        found = self._minimize(lanes, starts, initial, self.substeps, held=True)
+        given = {"held": True, "settled": _SETTLED_MEANWHILE}
+        found = self._minimize(lanes, starts, initial, self.substeps, **given)
         able = [one for one in found if one is not None and self._follows(one)]
         if not able:
-            return best
-        held = min(able, key=lambda one: one.cost)
-        free = self._minimize(lanes, [held.values], best.initial, self.substeps)[0]
+            return self._again(best)
+        values = [min(able, key=lambda one: one.cost).values]
+        given["settled"] = _SETTLED_MISSING
+        held = self._minimize(lanes, values, initial, self.substeps, **given)[0]
+        given["held"] = False
+        free = self._minimize(lanes, values, best.initial, self.substeps, **given)[0]
+        assert held is not None
         free = best if free is None else min(best, free, key=lambda one: one.cost)
         self.held = not _pays(free, held, lanes.blocks())
         return held if self.held else free
@@ -333,7 +338,7 @@ class ParameterSearch:
         self.cut = pieces.edges(cut)
         lanes = self._lanes(self.cut)
         given = lanes, [best.values], initial_guess(lanes), self.substeps
-        again = self._minimize(*given, held=True)[0]
+        again = self._minimize(*given, held=True, settled=_SETTLED_MISSING)[0]
         return best if again is None else again
 
     def _promising(self, starts: list[np.ndarray], lanes, initial: np.ndarray) -> list[np.ndarray]:
