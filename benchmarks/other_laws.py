@@ -6,8 +6,9 @@ Each of the paper's cases with one more force in its joints, learned from the sa
 case's own: the paper's network by the paper's recipe, and the closed forms, which are not told that
 anything was added; the hybrid that `mbdnode fit` would make of the law of `best`: with a network
 for what the law misses, where the validation split says that it helps; and the case's own
-mechanism, which has not the force, with a network for what it misses. `--known` trains the last of
-these alone.
+mechanism, which has not the force, with networks for what it misses: a function of each coordinate
+and of each velocity, or one free network, as the validation split says. `--known` trains the last
+of these alone.
 """
 
 import dataclasses
@@ -40,6 +41,13 @@ from mbdnode.workflow.hybrid import correct
 
 # Of each recipe, the last of which finds the law that is corrected.
 RECIPES, HYBRID, KNOWN = ("paper", "fast", "best"), "hybrid", "mechanism + network"
+# What the mechanism may lack, to choose from on the validation split, and how it is trained: as by
+# `trained`, with more iterations, as there are few weights, and less that holds them small.
+CORRECTIONS = (
+    {"structure": "joints", "width": 8, "affine": True},
+    {"structure": "free", "width": ALL["trained"].settings["width"]},
+)
+LONGER = {"refinement": 60, "regularization": 0.01}
 # Force against stretch and rate of each joint, in the units of the system.
 LAWS = {
     "cubic spring": lambda q, v: -2.0 * q**3,
@@ -113,10 +121,12 @@ def completed(case: Case, body: AbstractMechanism, seed: int) -> tuple[float, An
     integrator = configure(case.name, recipe="best").training.integrator
     truth = simulate_truth(case)
     data = Dataset(truth.rows(0, case.train_steps), case.parameters)
-    training = dataclasses.replace(training_config("trained"), integrator=integrator)
-    width = ALL["trained"].settings["width"]
-    model = MBDNODE.for_system(body, correction_of=body, width=width, seed=seed)
-    trained = fit(model, data, training, seed=seed)
+    training = dataclasses.replace(training_config("trained"), integrator=integrator, **LONGER)
+    models = [
+        MBDNODE.for_system(body, correction_of=body, seed=seed, correction_weight=1e-9, **settings)
+        for settings in CORRECTIONS
+    ]
+    trained = fit(models, data, training, seed=seed)
     found = predict(trained.model, truth, integrator, case.parameters)
     return evaluate(truth, found).mse, trained
 

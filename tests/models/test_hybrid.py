@@ -184,6 +184,99 @@ def test_correction_is_the_same_whatever_coordinate_is_integrated():
     assert found[3] - found[1] == pytest.approx(-0.7 * x / y, rel=1e-12)
 
 
+def with_forces(model, springs, resistances):
+    """Joint forces that are affine: of each coordinate an offset and a slope."""
+    values = np.array([*springs, *resistances])
+    return eqx.tree_at(
+        lambda m: (m.network.biases[-1], m.network.beside),
+        model,
+        (jnp.asarray(values[:, :1]), jnp.asarray(values[:, 1:, None])),
+    )
+
+
+JOINTS = {"structure": "joints", "affine": True, "width": 4}
+
+
+def test_forces_in_the_joints_are_accelerations_by_the_mass_of_the_mechanism():
+    model = MBDNODE.for_system(CartPole(), correction_of="mechanism", **JOINTS)
+    model = with_forces(model, [(0.2, -3.0), (0.0, 0.5)], [(0.0, -0.7), (0.1, -0.4)])
+    z, s, u = jnp.array([0.4, -0.9]), jnp.array([1.3, 0.2]), jnp.array([2.5])
+    mu = resolve_parameters(model)
+    torque = 0.2 - 3.0 * 0.4 - 0.7 * 1.3
+    push = 0.5 * -0.9 + 0.1 - 0.4 * 0.2
+    # A pole of 1 kg and 0.5 m on a cart of 1 kg.
+    mass = np.array([[0.25, 0.5 * np.cos(0.4)], [0.5 * np.cos(0.4), 2.0]])
+    expected = np.linalg.solve(mass, [torque, push])
+    found = model.learned_acceleration(T, z, s, u, mu)
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+    known = MBDNODE.for_system(CartPole(), correction_of="mechanism", width=4)
+    whole, plain = (m.minimal_rates(T, z, s, u, mu)[1] for m in (model, known))
+    np.testing.assert_allclose(whole - plain, expected, rtol=1e-12)
+
+
+def test_force_in_a_joint_moves_all_that_the_constraints_tie_to_it():
+    model = MBDNODE.for_system(Pendulum(), correction_of="mechanism", **JOINTS)
+    model = with_forces(model, [(0.7, 0.0)], [(0.0, 0.0)])
+    x, y = 1.2, -0.9  # On a rod of 1.5 m, with 2 kg.
+    q, v = jnp.array([x, y]), jnp.array([y, -x]) * 0.3
+    mu = resolve_parameters(model)
+    split = choose_partition(Pendulum(), T, q, mu, ("x",)).velocity
+    tangent = tangent_at(Pendulum(), split, T, q, mu)
+    plain, pushed = (
+        float(m.independent_acceleration(T, q, v, jnp.zeros(0), mu, tangent)[0])
+        for m in (Pendulum(), model)
+    )
+    # As y' = -(x/y) x', the mass that x moves is 2 (1 + x^2/y^2).
+    assert pushed - plain == pytest.approx(0.7 / (2 * (1 + (x / y) ** 2)), rel=1e-12)
+
+
+def test_functions_of_joints_read_their_own_coordinate_and_nothing_else():
+    model = MBDNODE.for_system(
+        CartPole(), correction_of="mechanism", angle_features=True, use_parameters=("m",), **JOINTS
+    )
+    assert model.network.reads == ((0, 1, 5), (2, 2, 5), (3, 3, 5), (4, 4, 5))
+    # theta as sine and cosine, x, their rates, m.
+    mu = resolve_parameters(model)
+    place = jnp.array([0.4, -0.9]), jnp.array([1.3, 0.2])
+    found = model.features(T, *place, jnp.ones(1), mu)
+    expected = [np.sin(0.4), np.cos(0.4), -0.9, 1.3, 0.2, 1.0]
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_joint_forces_keep_the_contract_and_come_back_from_their_file(tmp_path):
+    model = MBDNODE.for_system(CartPole(), correction_of="mechanism", **JOINTS)
+    check_model(model)
+    model = with_forces(model, [(0.2, -3.0), (0.0, 0.5)], [(0.0, -0.7), (0.1, -0.4)])
+    save(model, tmp_path / "model.safetensors")
+    again = load(tmp_path / "model.safetensors")
+    assert again.settings == model.settings
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(jax.tree.leaves(again.network), jax.tree.leaves(model.network), strict=True)
+    )
+
+
+@pytest.mark.slow
+def test_joint_forces_go_on_where_a_free_correction_does_not():
+    """A cart-pole with friction, from one motion; the other starts elsewhere."""
+
+    class Rubbing(CartPole):
+        def force(self, t, q, v, u, mu):
+            return vector(super().force(t, q, v, u, mu)) - 0.3 * jnp.tanh(2 * v)
+
+    def runs(system):
+        starts = ({"theta": 2.5, "x": 1.0}, {"theta": 3.6, "x": 0.0, "x_dot": 0.8})
+        return [simulate(system, TIMES, start, integrator="mp2") for start in starts]
+
+    seen, held_out = runs(Rubbing())
+    errors = []
+    for settings in ({"width": 12}, {**JOINTS, "width": 6}):
+        model = MBDNODE.for_system(CartPole(), correction_of="mechanism", **settings)
+        found = fit(model, Dataset(seen), CONFIG).model
+        errors.append(float(np.mean((runs(found)[1].q - held_out.q) ** 2)))
+    assert errors[1] < 0.1 * errors[0]
+
+
 def test_hybrid_keeps_the_contract_and_its_law_comes_with_its_file(tmp_path):
     system = SinglePendulum()
     law = eqx.tree_at(
@@ -216,6 +309,11 @@ def test_hybrid_of_a_mechanism_with_constraints_keeps_the_contract():
         ({"correction_of": "mechanism", "structure": "lagrangian"}, "structure is 'lagrangian'"),
         ({"correction_of": "mechanism", "constraints": "none"}, "constraints='hard'"),
         ({"correction_of": "mechanism", "correction_weight": -1.0}, "correction_weight is -1"),
+        ({"structure": "joints"}, "no mass is known"),
+        (
+            {"correction_of": Library.for_system(Oscillator(), degree=1), "structure": "joints"},
+            "no mass is known",
+        ),
     ],
 )
 def test_what_cannot_be_corrected_is_refused(settings, message):

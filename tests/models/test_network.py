@@ -1,5 +1,6 @@
 """The network against plain NumPy, and the variance of its first weights."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -45,6 +46,20 @@ def test_two_activations_take_turns():
         x = FORMULAS[name](np.asarray(weight) @ x + np.asarray(bias))
     expected = np.asarray(layers[-1][0]) @ x + np.asarray(layers[-1][1])
     np.testing.assert_allclose(network(jnp.asarray(given)), expected, atol=1e-14)
+
+
+def test_several_small_networks_are_those_networks_one_after_the_other():
+    reads = ((2, 0), (1, 1), (0, 2))
+    several = make_network((2, 5, 4, 1), "tanh", "xavier", seed=1, affine=True, reads=reads)
+    beside = np.random.default_rng(0).normal(size=(3, 1, 2))
+    several = eqx.tree_at(lambda n: n.beside, several, jnp.asarray(beside))
+    x = np.array([0.3, -1.1, 0.8])
+    expected = []
+    for i, which in enumerate(reads):
+        own = jax.tree.map(lambda a, i=i: a[i], several)
+        picked = x[list(which)]
+        expected += list(by_hand(own, picked) + beside[i] @ picked)
+    np.testing.assert_allclose(several(jnp.asarray(x)), expected, atol=1e-14)
 
 
 def test_every_activation_has_a_formula_here():

@@ -165,12 +165,13 @@ def _check_sizes(config: Any, arrays: dict[str, np.ndarray], path) -> None:
     if not hasattr(config, "width"):
         return  # A model without layers bounds its own size.
     # A fully connected layer has `width` rows; a recurrent one `width` columns.
-    group, axis, count = "network/weights", 0, getattr(config, "hidden_layers", 0) + 1
+    group, axis, count = "network/weights", -2, getattr(config, "hidden_layers", 0) + 1
     if hasattr(config, "layers"):
-        group, axis, count = "network/hidden", 1, config.layers
+        group, axis, count = "network/hidden", -1, config.layers
     first = f"{group}/0"
     found = sum(name.startswith(f"{group}/") for name in layers)
-    if first not in layers or layers[first].ndim != 2 or found != count:
+    # Three axes for several small networks.
+    if first not in layers or layers[first].ndim not in (2, 3) or found != count:
         raise UserError(f"{path} does not hold the layers of its own configuration.")
     if layers[first].shape[axis] != config.width:
         raise UserError(

@@ -6,7 +6,9 @@ What is known is a law that was found in data, or a mechanism. A law gives accel
 minimal coordinates, and so does a mechanism without constraints. One with constraints needs all of
 them: they are completed from a configuration near by, as in every simulation of it. The correction
 is of the minimal coordinates' accelerations, so that the constraints hold as they did; where a
-rollout integrates others, the constraints' tangent says what it adds to theirs.
+rollout integrates others, the constraints' tangent says what it adds to theirs. A mechanism, and a
+law that is one, know the mass as well: then the network may give forces, which that turns into
+accelerations, `correction = M^-1 f`.
 """
 
 import abc
@@ -57,6 +59,15 @@ class AbstractKnown(eqx.Module):
             which it is assembled.
         """
 
+    @property
+    @abc.abstractmethod
+    def has_mass(self) -> bool:
+        """Whether the mass is known too."""
+
+    @abc.abstractmethod
+    def mass(self, t, z, mu, near: Coords | None = None) -> Float[Array, "nz nz"]:
+        """That the minimal coordinates move, if it is known. Arguments as above."""
+
 
 class KnownLaw(AbstractKnown):
     """Those of a law."""
@@ -71,6 +82,16 @@ class KnownLaw(AbstractKnown):
     def acceleration(self, t, z, s, u, mu, near=None):
         """As the law says."""
         return self.law.minimal_rates(t, z, s, u, mu)[1]
+
+    @property
+    def has_mass(self) -> bool:
+        """Of a law that is a mechanism."""
+        return isinstance(self.law, LearnedMechanism)
+
+    def mass(self, t, z, mu, near=None):
+        """Up to a factor, which is that of the forces as well."""
+        assert isinstance(self.law, LearnedMechanism)
+        return self.law.mass(z, mu)
 
 
 class KnownMechanism(AbstractKnown):
@@ -98,6 +119,21 @@ class KnownMechanism(AbstractKnown):
         q, v, tangent, _ = complete(self.mechanism, self.partition, t, z, s, guess, mu)
         found = self.mechanism.independent_acceleration(t, q, v, u, mu, tangent)
         return found.astype(s.dtype)
+
+    @property
+    def has_mass(self) -> bool:
+        """A mechanism has one."""
+        return True
+
+    def mass(self, t, z, mu, near=None):
+        """Reduced to the minimal coordinates, which move all others."""
+        guess = self.home.astype(z.dtype) if near is None else near
+        still = jnp.zeros_like(z)
+        q, _, tangent, _ = complete(self.mechanism, self.partition, t, z, still, guess, mu)
+        found = self.mechanism.mass(q, mu)
+        if not self.closed:
+            found = tangent.reduce(tangent.reduce(found).T)
+        return found.astype(z.dtype)
 
     def corrected(self, t, q, v, u, mu, tangent, correction) -> Float[Array, " ni"]:
         """The accelerations that a rollout integrates, with what a correction adds to them.

@@ -34,7 +34,14 @@ from mbdnode.models.base import (
 from mbdnode.models.hybrid import AbstractKnown, CorrectionOf, KnownMechanism, make_known
 from mbdnode.models.network import Activation, Initialization, Network, make_network
 from mbdnode.models.structures import AbstractStructure, Lagrangian, Outputs, get_structure
-from mbdnode.multibody import AbstractMechanism, AbstractSystem, Coordinate, Input, Parameter
+from mbdnode.multibody import (
+    AbstractMechanism,
+    AbstractSystem,
+    Coordinate,
+    Input,
+    Parameter,
+    small_solve,
+)
 from mbdnode.naming import unknown_name
 
 Constraints = Literal["hard", "penalty", "augmented", "none"]
@@ -47,15 +54,16 @@ class MBDNODEConfig:
     **Arguments:**
 
     - `structure`: what the network gives: "free" accelerations, or the parts of "mechanical" or
-        "lagrangian" equations of motion.
+        "lagrangian" equations of motion; of a correction also the forces in the "joints".
     - `order`: "second" learns accelerations, "first" all rates of `(z, z')`.
-    - `width`, `hidden_layers`, `activation`, `initialization`: of the network.
+    - `width`, `hidden_layers`, `activation`, `initialization`: of the network; with "joints", of
+        each of the small networks.
     - `forces`: "inputs" feeds them to the network, "added" adds their known acceleration,
         "none" leaves them out.
     - `use_velocity`, `use_time`: whether the network reads velocities and time.
     - `use_parameters`: which parameters it reads, by name.
     - `angle_features`: read sine and cosine of the coordinates that are angles; None for every
-        structure but "free", and for a correction.
+        structure but "free" and "joints", and for a correction by other than "joints".
     - `angle_pairs`: with `angle_features`, read sine and cosine of the sum and of the difference
         of every two angles too: by these, chains of bodies have simple masses.
     - `affine`: an affine function of what the network reads beside it, trained with it. The network
@@ -158,12 +166,14 @@ class MBDNODE(AbstractRateModel):
         known, form = make_known(system, minimal, correction_of)
         config = _resolved(system, replace(config, correction_of=form))
         _check(system, config, minimal)
+        _check_mass(config, known)
         count_in = _feature_count(system, config, minimal)
         count_out = _structure(system, config, minimal).count
-        sizes = (count_in, *[config.width] * config.hidden_layers, count_out)
-        network = make_network(
-            sizes, config.activation, config.initialization, seed, affine=config.affine
-        )
+        reads = _reads(system, config, minimal)
+        ends = (count_in, count_out) if reads is None else (len(reads[0]), 1)
+        sizes = (ends[0], *[config.width] * config.hidden_layers, ends[1])
+        start = config.activation, config.initialization, seed
+        network = make_network(sizes, *start, affine=config.affine, reads=reads)
         if known is not None:
             network = eqx.tree_at(
                 lambda n: (n.weights[-1], n.biases[-1]), network, replace_fn=jnp.zeros_like
@@ -220,18 +230,22 @@ class MBDNODE(AbstractRateModel):
         if self.settings.order == "first":
             raw = self._outputs(t, s, u, mu)(z).astype(z.dtype)
             return raw[: z.shape[0]], raw[z.shape[0] :]
-        found = self.learned_acceleration(t, z, s, u, mu)
+        found = self.learned_acceleration(t, z, s, u, mu, near)
         if self.settings.forces == "added":
             found = found + input_acceleration(self.body, t, z, s, u, mu)
         if self.known is not None:
             found = found + self.known.acceleration(t, z, s, u, mu, near)
         return s, found
 
-    def learned_acceleration(self, t, z, s, u, mu) -> Float[Array, " nz"]:
+    def learned_acceleration(self, t, z, s, u, mu, near=None) -> Float[Array, " nz"]:
         """What the network gives alone, without what is known: the correction of a hybrid."""
         structure = self.structure
         outputs = self._outputs(t, s, u, mu)
-        return structure.acceleration(outputs, z, s, u[: structure.inputs])
+        found = structure.acceleration(outputs, z, s, u[: structure.inputs])
+        if not structure.gives_forces:
+            return found
+        assert self.known is not None
+        return small_solve(self.known.mass(t, z, mu, near), found)
 
     def mass(self, q: Float[Array, " nq"], mu: Any) -> Float[Array, "nq nq"]:
         """The learned mass, up to a factor: that of the minimal coordinates, which move all others.
@@ -291,7 +305,7 @@ class MBDNODE(AbstractRateModel):
         """The minimal coordinates' accelerations, from a whole state."""
         index = np.array(self.minimal)
         if isinstance(self.known, KnownMechanism) and not self.known.closed:
-            learned = self.learned_acceleration(t, q[index], v[index], u, mu)
+            learned = self.learned_acceleration(t, q[index], v[index], u, mu, q)
             return self.known.corrected(t, q, v, u, mu, tangent, learned)
         return self.minimal_rates(t, q[index], v[index], u, mu)[1]
 
@@ -317,11 +331,13 @@ class MBDNODE(AbstractRateModel):
 
 def _resolved(system: AbstractSystem, config: MBDNODEConfig) -> MBDNODEConfig:
     """The configuration with what its structure and the system say where it says nothing."""
-    own, corrects = get_structure(config.structure).reads_configuration, bool(config.correction_of)
-    chosen = {}
-    for name in ("angle_features", "scaling"):
-        if getattr(config, name) is None:
-            chosen[name] = own or corrects
+    structure, corrects = get_structure(config.structure), bool(config.correction_of)
+    own, chosen = structure.reads_configuration, {}
+    if config.angle_features is None:
+        # A spring that is twisted by a whole turn is not what it was.
+        chosen["angle_features"] = own or (corrects and not structure.is_separate)
+    if config.scaling is None:
+        chosen["scaling"] = own or corrects
     if own and config.damping is None:
         declared = isinstance(system, AbstractMechanism) and system.conservative
         # What a mechanism misses may be its friction.
@@ -332,8 +348,9 @@ def _resolved(system: AbstractSystem, config: MBDNODEConfig) -> MBDNODEConfig:
 def _structure(
     system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ...]
 ) -> AbstractStructure:
-    learned = len(system.inputs) if config.forces == "inputs" else 0
-    return get_structure(config.structure)(len(minimal), learned, config)
+    kind = get_structure(config.structure)
+    learned = len(system.inputs) if config.forces == "inputs" and not kind.is_separate else 0
+    return kind(len(minimal), learned, config)
 
 
 def _minimal_coordinates(system: AbstractSystem, config: MBDNODEConfig) -> tuple[int, ...]:
@@ -377,6 +394,34 @@ def _check_correction(config: MBDNODEConfig) -> None:
             f"constraints is {config.constraints!r}, but a correction is of the minimal "
             "coordinates, which keep them. Use constraints='hard'."
         )
+
+
+def _check_mass(config: MBDNODEConfig, known: AbstractKnown | None) -> None:
+    """Raise `UserError` for forces on masses that nobody knows."""
+    if not get_structure(config.structure).gives_forces or (known is not None and known.has_mass):
+        return
+    raise UserError(
+        f"structure is {config.structure!r}, which gives forces, but no mass is known that they "
+        "accelerate. Give a mechanism as correction_of, or use structure='free'."
+    )
+
+
+def _reads(
+    system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ...]
+) -> tuple[tuple[int, ...], ...] | None:
+    """Which features each of several small networks reads; None for one network of all."""
+    if not get_structure(config.structure).is_separate:
+        return None
+    angles = [bool(config.angle_features and system.coordinates[i].is_angle) for i in minimal]
+    ends = np.cumsum([1 + angle for angle in angles])
+    # All read as many, so a single feature is read twice where an angle has two.
+    rows = [(int(e) - 1 - angle, int(e) - 1) for e, angle in zip(ends, angles, strict=True)]
+    first = int(ends[-1])
+    if config.use_velocity:
+        rows += [(first + place, first + place) for place in range(len(minimal))]
+    last = _feature_count(system, config, minimal)
+    shared = tuple(range(last - len(config.use_parameters), last))
+    return tuple((row if any(angles) else row[:1]) + shared for row in rows)
 
 
 def _angle_pairs(

@@ -1,7 +1,8 @@
 """The paper's network: affine layers with an activation between them.
 
 A linear part may stand beside the layers. It has no offset of its own, since the last layer's bias
-is one.
+is one. Several small networks, each of which reads a few of the inputs and gives one output, are
+one `Network` too: its arrays are theirs, stacked.
 
 Weights start as Xavier (variance `2/(in + out)`) or Kaiming (variance `2/in`). Biases are uniform
 within `1/sqrt(in)`, which is what the paper's code leaves them at: at zero, every unit of a layer
@@ -9,6 +10,7 @@ would bend at the same place, and the mass-spring comes out two hundred times wo
 """
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -40,24 +42,34 @@ class Network(eqx.Module):
 
     **Arguments:**
 
-    - `weights`, `biases`: of each layer; a weight has shape (out, in).
+    - `weights`, `biases`: of each layer; a weight has shape (out, in), with an axis for the small
+        networks before it, if there are several.
     - `activation`: between layers; several, with commas, take turns.
     - `beside`: a matrix from the input straight to the output, or None.
+    - `reads`: of several small networks, which inputs each of them reads, as many for each; None
+        for one network of all inputs.
     """
 
-    weights: tuple[Float[Array, "_ _"], ...]
-    biases: tuple[Float[Array, " _"], ...]
+    weights: tuple[Float[Array, "*_ _ _"], ...]
+    biases: tuple[Float[Array, "*_ _"], ...]
     activation: str = eqx.field(static=True)
-    beside: Float[Array, "_ _"] | None = None
+    beside: Float[Array, "*_ _ _"] | None = None
+    reads: tuple[tuple[int, ...], ...] | None = eqx.field(static=True, default=None)
 
     def __call__(self, x: Float[Array, " n_in"]) -> Float[Array, " n_out"]:
-        """The network's value."""
+        """The network's value; of several, one after another."""
+        if self.reads is None:
+            return self._value(x, self.weights, self.biases, self.beside)
+        given = (x[np.array(self.reads)], self.weights, self.biases, self.beside)
+        return jax.vmap(self._value)(*given)[:, 0]
+
+    def _value(self, x, weights, biases, beside):
         turns = itertools.cycle(self.activation.split(","))
         given = x
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+        for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
             x = ACTIVATIONS[next(turns)](weight @ x + bias)
-        value = self.weights[-1] @ x + self.biases[-1]
-        return value if self.beside is None else value + self.beside @ given
+        value = weights[-1] @ x + biases[-1]
+        return value if beside is None else value + beside @ given
 
 
 @dataclass(frozen=True)
@@ -104,6 +116,7 @@ def make_network(
     seed: Any,
     *,
     affine: bool = False,
+    reads: tuple[tuple[int, ...], ...] | None = None,
 ) -> Network:
     """Draw a network.
 
@@ -113,6 +126,7 @@ def make_network(
     - `activation`, `initialization`: by name.
     - `seed`: of the draw; NumPy draws, so the weights are the same on every device.
     - `affine`: put a linear part beside the layers, zero at first.
+    - `reads`: for several small networks, which inputs each reads; `sizes` are then of each.
 
     **Returns:**
 
@@ -120,15 +134,18 @@ def make_network(
     """
     if not isinstance(seed, int) or seed < 0:
         raise UserError(f"seed is {seed!r}; it must be a whole number, not negative.")
-    check_weights(sum(before * after for before, after in itertools.pairwise(sizes)))
+    stacked = () if reads is None else (len(reads),)
+    count = sum(before * after for before, after in itertools.pairwise(sizes))
+    check_weights(count * math.prod(stacked))
     random = np.random.default_rng(seed)
     weights = []
     for before, after in itertools.pairwise(sizes):
         variance = 2 / (before + after) if initialization == "xavier" else 2 / max(before, 1)
-        weights.append(jnp.asarray(random.normal(size=(after, before)) * np.sqrt(variance)))
+        drawn = random.normal(size=(*stacked, after, before))
+        weights.append(jnp.asarray(drawn * np.sqrt(variance)))
     biases = tuple(
-        jnp.asarray(random.uniform(-1, 1, after) / np.sqrt(max(before, 1)))
+        jnp.asarray(random.uniform(-1, 1, (*stacked, after)) / np.sqrt(max(before, 1)))
         for before, after in itertools.pairwise(sizes)
     )
-    beside = jnp.zeros((sizes[-1], sizes[0])) if affine else None
-    return Network(tuple(weights), biases, activation, beside)
+    beside = jnp.zeros((*stacked, sizes[-1], sizes[0])) if affine else None
+    return Network(tuple(weights), biases, activation, beside, reads)

@@ -5,6 +5,7 @@
 | `free` | positions, velocities, inputs | `a` |
 | `mechanical` | the configuration | `g`, `D`, `Gamma`, `G` of `a = g + D v + Gamma[v, v] + G u` |
 | `lagrangian` | the configuration | `L`, `P`, `V`, `K`, `G` of the Euler-Lagrange equations |
+| `joints` | one position or velocity each | forces that a hybrid's mechanism misses |
 
     M a = dT/dq - M' v - dV/dq - D v + G u,  T = v.M v/2,  M = L L^T + P P^T,  D = K K^T
 
@@ -20,6 +21,12 @@ bodies of a planar chain add to the kinetic energy is `|P^T v|^2/2`, where a col
 derivative of a position along one axis: sines and cosines of the angles themselves, which a network
 with an affine part has from the start, and which it extrapolates. Two columns for each coordinate
 but one are enough for a chain, as `L` adds to the diagonal.
+
+What a mechanism misses (see `hybrid`) is often in its joints: springs, drag, friction. With
+`joints` the missing force on each coordinate is `f_i(q_i) + r_i(v_i)`, with a small network for
+each of these functions, and the mechanism's own mass turns the forces into accelerations. One
+motion shows little of a function of all positions and velocities, but of a function of one it shows
+all that it meets.
 
 A new structure is one class in this file and one entry of `STRUCTURES`.
 """
@@ -84,6 +91,10 @@ class AbstractStructure(abc.ABC):
 
     # Whether the network reads the configuration alone, and not velocities and inputs.
     reads_configuration: ClassVar[bool] = True
+    # Whether it gives forces, which a known mass turns into accelerations; and whether it is made
+    # of small networks, each of which reads one coordinate or velocity.
+    gives_forces: ClassVar[bool] = False
+    is_separate: ClassVar[bool] = False
 
     @classmethod
     def check(cls, settings: Any) -> None:
@@ -306,10 +317,39 @@ class Lagrangian(AbstractStructure):
         return found * jnp.asarray(np.broadcast_to(unit[:, None], found.shape), found.dtype)
 
 
+class JointForces(AbstractStructure):
+    """A force on each coordinate: a function of its position, and one of its velocity."""
+
+    reads_configuration: ClassVar[bool] = False
+    gives_forces: ClassVar[bool] = True
+    is_separate: ClassVar[bool] = True
+
+    @classmethod
+    def check(cls, settings: Any) -> None:
+        """What is in the joints depends on neither time nor inputs."""
+        _refuse(settings, order="second", damping=None, use_time=False, divisor=())
+
+    @property
+    def groups(self) -> dict[str, int]:
+        """Functions of the positions, and of the velocities."""
+        return {"springs": self.dof, "resistances": self.dof * self.settings.use_velocity}
+
+    def units(self, scales: Scales):
+        """Each function is as large as the forces are."""
+        force = jnp.tile(scales.rate, self.count // self.dof)
+        return jnp.zeros_like(force), force
+
+    def acceleration(self, outputs, z, s, u):
+        """The forces: what they accelerate is known elsewhere."""
+        each = outputs(z).reshape(-1, self.dof)
+        return jnp.sum(each, axis=0).astype(z.dtype)
+
+
 STRUCTURES: dict[str, type[AbstractStructure]] = {
     "free": Free,
     "mechanical": Mechanical,
     "lagrangian": Lagrangian,
+    "joints": JointForces,
 }
 
 

@@ -261,7 +261,7 @@ def correction_errors(
     index = np.array(model.minimal)
 
     def one(t, dt, q, v, u):
-        return dt * model.learned_acceleration(t, q[index], v[index], u, window.mu)
+        return dt * model.learned_acceleration(t, q[index], v[index], u, window.mu, q)
 
     starts = (window.t[:-1], window.dt, window.q[:-1], window.v[:-1], window.u[:-1])
     added = jax.vmap(one)(*starts)

@@ -22,8 +22,8 @@ def with_scaling(model: MBDNODE, windows: Windows, missed: Any = None) -> MBDNOD
 
     - `model`: with `scaling=True`.
     - `windows`: the training data.
-    - `missed`: of a hybrid, the accelerations that what is known lacks. They are its unit, so that
-        a correction of nothing is as small as they are.
+    - `missed`: of a hybrid, the accelerations or forces that what is known lacks. They are its
+        unit, so that a correction of nothing is as small as they are.
 
     **Returns:**
 

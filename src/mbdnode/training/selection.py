@@ -41,7 +41,8 @@ from mbdnode.trajectory import Dataset, Trajectory
 # Runs with fewer steps are held back whole.
 _LONG = 20
 # Iterations of the refinement that a candidate has at most: those who are still better then
-# are not stopped.
+# are not stopped. A hybrid has all of them: it is small, and begins so near to the data that what
+# it predicts may get worse before it gets better.
 _ITERATIONS = 10
 # An error that is larger than the smallest one by less than this factor is no worse.
 _SAME = 2.0
@@ -182,7 +183,8 @@ def _errors_of(model, part, config: TrainingConfig, seed, report, interrupt) -> 
     model, objective = cast((model, objective), config.precision)
     task, progress = Task(model, objective, config), begin(model, objective)
     history: list[dict[str, Any]] = []
-    iterations = min(config.refinement, _ITERATIONS)
+    hybrid = getattr(model, "corrected", None) is not None
+    iterations = config.refinement if hybrid else min(config.refinement, _ITERATIONS)
     total = config.epochs + iterations
     for epoch in range(config.epochs):
         table = batches(len(objective), config, seed, epoch)

@@ -156,7 +156,7 @@ def prepare_steps(model: Any, data: Dataset, config: TrainingConfig) -> tuple[An
 
 
 def _missed(model: Any, integrator: AbstractIntegrator, config: TrainingConfig, windows: Windows):
-    """The accelerations that what is known lacks, by the first step of every window."""
+    """The accelerations or forces that what is known lacks, by the first step of every window."""
     index = np.array(model.minimal)
 
     @eqx.filter_jit
@@ -165,7 +165,15 @@ def _missed(model: Any, integrator: AbstractIntegrator, config: TrainingConfig, 
         return jax.vmap(one)(windows)
 
     gone = windows.v[:, 1, index] - velocities(model, windows)
-    return gone / windows.dt[:, :1]
+    gone = gone / windows.dt[:, :1]
+    if not model.structure.gives_forces:
+        return gone
+
+    def force(window, missed):
+        place = window.t[0], window.q[0, index], window.mu, window.q[0]
+        return model.known.mass(*place) @ missed
+
+    return jax.vmap(force)(windows, gone)
 
 
 def own_partition(model: AbstractRateModel, windows: Windows) -> Partition:
