@@ -32,7 +32,21 @@ import pytest
 # the tests of Ctrl-C need what a user at a terminal has.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-jaxtyping.install_import_hook("mbdnode", "beartype.beartype")
+
+def _checked(package="mbdnode"):
+    """The modules whose annotations are checked at every call.
+
+    Those that print code are left out: they have no shapes to check, and make millions of short
+    calls, which would take twenty times as long.
+    """
+    printing = ["builder", "ir", "languages", "lowering", "pruning", "placement", "rules", "values"]
+    room = Path(__file__).parents[1] / "src" / package
+    names = [f"{package}.{path.stem}" for path in room.iterdir() if path.stem != "exports"]
+    exports = [path.stem for path in (room / "exports").iterdir()]
+    return names + [f"{package}.exports.{name}" for name in exports if name not in printing]
+
+
+jaxtyping.install_import_hook(_checked(), "beartype.beartype")
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")

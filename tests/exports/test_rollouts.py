@@ -2,6 +2,7 @@
 
 import ctypes
 import json
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +56,12 @@ def _law() -> Motion:
     return Motion(mbd.identify(damper, data, "fast").model, {"x": 2.0})
 
 
+def _hybrid() -> Motion:
+    """A mechanism with a network for what it misses; any weights have to move as they are."""
+    damper = mbd.mechanisms.SingleMassSpringDamper()
+    return Motion(mbd.MBDNODE.for_system(damper, width=8, correction_of=damper), {"x": 1.0})
+
+
 def _cart_pole() -> Motion:
     return Motion(mbd.mechanisms.CartPole(), {"theta": 1.0}, None, "mp2")
 
@@ -66,6 +73,7 @@ MOTIONS = {
     "network": _network,
     "constrained network": _constrained_network,
     "law": _law,
+    "hybrid": _hybrid,
 }
 
 
@@ -92,6 +100,16 @@ def program(motion):
     return trace_program(
         motion.model, name="m", integrator=motion.integrator, dt_s=DT, entries=ENTRIES
     )
+
+
+@pytest.fixture(scope="module")
+def sources(program, tmp_path_factory):
+    """A folder with the C of the model and a driver of it."""
+    folder, c = tmp_path_factory.mktemp("c"), c_source(program)
+    (folder / "m.h").write_text(c.header)
+    (folder / "m.c").write_text(c.source)
+    (folder / "driver.c").write_text(_DRIVER)
+    return folder
 
 
 def _inputs(motion) -> np.ndarray:
@@ -123,6 +141,34 @@ int run(int steps, const double *t, const double *q, const double *v, const doub
 """
 
 
+# Every array is as long as it must be, so that one read or write too far is seen.
+_MAIN = """
+#include "m.h"
+#include <stdio.h>
+#include <stdlib.h>
+int run(int steps, const double *t, const double *q, const double *v, const double *u, double *out,
+        double *y);
+static double *numbers(size_t count, int given)
+{
+    double *x = malloc(count * sizeof *x);
+    if (x == NULL || (given && fread(x, sizeof *x, count, stdin) != count)) exit(2);
+    return x;
+}
+int main(int count, char **words)
+{
+    const int steps = count > 1 ? atoi(words[1]) : 0;
+    const size_t rows = (size_t)steps;
+    double *t = numbers(rows + 1, 1), *q = numbers(M_NQ, 1), *v = numbers(M_NQ, 1);
+    double *u = numbers(rows * M_NU + 1, 1), *out = numbers(rows * 2 * M_NQ, 0);
+    double *y = numbers(M_NY, 0);
+    const int code = run(steps, t, q, v, u, out, y);
+    fwrite(out, sizeof *out, rows * 2 * M_NQ, stdout);
+    free(t); free(q); free(v); free(u); free(out); free(y);
+    return code;
+}
+"""
+
+
 def _close(found, truth) -> None:
     """To the rounding of the largest coordinate: orders of summation differ."""
     expected = np.concatenate([truth.q, truth.v], axis=1)[1:]
@@ -130,28 +176,52 @@ def _close(found, truth) -> None:
     assert np.max(np.abs(found - expected) / size) < 1e-12
 
 
+def _given(motion, truth) -> list[np.ndarray]:
+    """Times, the start and inputs, as the driver wants them; an array of no inputs is not empty."""
+    given = (truth.t, truth.q[0], truth.v[0], np.append(_inputs(motion).ravel(), 0.0))
+    return [np.ascontiguousarray(x, dtype=float) for x in given]
+
+
 @needs_cc
-def test_c_moves_as_simulate_does(motion, truth, program, tmp_path):
-    c = c_source(program)
-    (tmp_path / "m.h").write_text(c.header)
-    (tmp_path / "m.c").write_text(c.source)
-    (tmp_path / "driver.c").write_text(_DRIVER)
+def test_c_moves_as_simulate_does(motion, truth, program, sources):
     command = [CC, *WARNINGS, "-O1", "-shared", "-fPIC", "m.c", "driver.c", "-o", "m.so", "-lm"]
-    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    made = subprocess.run(command, cwd=sources, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr[:2000]
-    code = ctypes.CDLL(str(tmp_path / "m.so"))
-    count = len(motion.model.coordinates)
-    out, y = np.zeros((STEPS, 2 * count)), np.zeros(3)
-    arrays = [
-        np.ascontiguousarray(x, dtype=float)
-        for x in (truth.t, truth.q[0], truth.v[0], np.append(_inputs(motion).ravel(), 0.0))
-    ]
+    code = ctypes.CDLL(str(sources / "m.so"))
+    out = np.zeros((STEPS, 2 * len(motion.model.coordinates)))
+    y = np.zeros(len(program.tables.outputs))
     pointer = lambda x: x.ctypes.data_as(ctypes.c_void_p)  # noqa: E731
-    status = code.run(STEPS, *map(pointer, (*arrays, out, y)))
+    status = code.run(STEPS, *map(pointer, (*_given(motion, truth), out, y)))
     assert status == 0
     _close(out, truth)
-    residuals = y[len(program.tables.outputs) - 2 : len(program.tables.outputs)]
-    assert np.all(residuals < 1e-13 * max(1.0, float(np.max(np.abs(truth.q)))) * 10)
+    # Round-off of the largest coordinate, times what a Jacobian has of it.
+    assert np.all(y[-2:] < 1e-12 * max(1.0, float(np.max(np.abs(truth.q)))))
+
+
+@pytest.mark.skipif(shutil.which("clang") is None, reason="there is no clang")
+def test_clang_has_nothing_to_warn_of(sources):
+    command = ["clang", *WARNINGS, "-fsyntax-only", "m.c", "driver.c"]
+    made = subprocess.run(command, cwd=sources, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr[:2000]
+
+
+_SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_sanitizers_find_nothing_in_a_motion(motion, truth, program, sources, compiler):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no {compiler}")
+    (sources / "main.c").write_text(_MAIN)
+    parts = ["m.c", "driver.c", "main.c", "-o", compiler, "-lm"]
+    command = [compiler, *WARNINGS, *_SANITIZERS, *parts]
+    made = subprocess.run(command, cwd=sources, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr[:2000]
+    given = b"".join(x.tobytes() for x in _given(motion, truth))
+    done = subprocess.run([sources / compiler, str(STEPS)], input=given, capture_output=True)
+    assert done.returncode == 0, done.stderr[:3000]
+    _close(np.frombuffer(done.stdout).reshape(STEPS, -1), truth)
 
 
 @needs_node
@@ -180,9 +250,12 @@ def test_javascript_moves_as_simulate_does(motion, truth, program, tmp_path):
     _close(np.array(json.loads(made.stdout)), truth)
 
 
-def test_the_same_program_is_printed_twice_alike(program):
-    assert c_source(program) == c_source(program)
-    assert javascript_source(program) == javascript_source(program)
+def test_the_same_model_is_printed_twice_alike():
+    def printed():
+        program = trace_program(mbd.mechanisms.DoublePendulum(), name="m", entries=("init", "step"))
+        return c_source(program), javascript_source(program)
+
+    assert printed() == printed()
 
 
 def test_rates_are_the_derivatives_of_the_motion(motion, truth, program):
@@ -202,27 +275,43 @@ def test_rates_are_the_derivatives_of_the_motion(motion, truth, program):
         assert np.allclose(rate, slope, rtol=1e-5, atol=1e-4 * max(1.0, np.max(np.abs(rate))))
 
 
-def test_linearize_agrees_with_the_library(motion, truth, program):
+def test_linearize_is_the_slope_of_the_rates_of_the_minimal_state(motion, truth, program):
     q, v = np.asarray(truth.q[0]), np.asarray(truth.v[0])
-    known = np.ones(2 * len(q), np.uint8)
-    p = [x.start for x in program.tables.parameters]
-    u = _inputs(motion)[0]
-    state = program.run("init", 0.0, q, v, known, p)
+    p, u, count = [x.start for x in program.tables.parameters], _inputs(motion)[0], len(q)
+    state = program.run("init", 0.0, q, v, np.ones(2 * count, np.uint8), p)
     A, B = program.run("linearize", *state, 0.0, u, p)
-    start = mbd.State(jnp.asarray(q), jnp.asarray(v))
-    ours = mbd.linearize(motion.model, start, u)
-    scale = np.max(np.abs(ours.A))
-    if ours.states != _states(motion, program, state):
-        pytest.skip("init exchanged the independent coordinates, so the matrices are of others")
-    assert np.allclose(A, ours.A, atol=1e-9 * scale)
-    assert np.allclose(B, ours.B, atol=1e-9 * max(1.0, np.max(np.abs(ours.B), initial=0.0)))
+    which = _independent(program, state)
+    entries = np.concatenate([which, count + which])
+    known = np.isin(np.arange(2 * count), entries).astype(np.uint8)
+
+    def rates(change, u):
+        """Of the minimal state, with what is dependent on it completed anew."""
+        moved = np.concatenate([q, v]) + change
+        near = program.run("init", 0.0, moved[:count], moved[count:], known, p)
+        # The same partition, with which the matrices were made.
+        dq, dv = program.run("rates", *near[:2], *state[2:], 0.0, u, p)
+        return np.concatenate([dq, dv])[entries]
+
+    # Central differences: of second order in h, and round-off over h.
+    h, here = 1e-5, np.zeros(2 * count)
+    slopes = [(rates(h * e, u) - rates(-h * e, u)) / (2 * h) for e in np.eye(2 * count)[entries]]
+    assert np.allclose(A, np.transpose(slopes), atol=1e-7 * np.max(np.abs(A)))
+    if len(u):
+        slopes = [
+            (rates(here, u + h * e) - rates(here, u - h * e)) / (2 * h) for e in np.eye(len(u))
+        ]
+        assert np.allclose(B, np.transpose(slopes), atol=1e-7 * np.max(np.abs(B)))
+    ours = mbd.linearize(motion.model, mbd.State(jnp.asarray(q), jnp.asarray(v)), u)
+    names = (*motion.model.coordinate_names, *motion.model.rate_names)
+    # The library names its own states; those of a free choice may be others.
+    if ours.states == tuple(names[i] for i in entries):
+        assert np.allclose(A, ours.A, atol=1e-9 * np.max(np.abs(A)))
+        assert np.allclose(B, ours.B, atol=1e-9 * max(1.0, np.max(np.abs(B), initial=0.0)))
 
 
-def _states(motion, program, state) -> tuple[str, ...]:
-    """The names of the minimal state that a state is in."""
+def _independent(program, state) -> np.ndarray:
+    """The indices of the coordinates that a state is integrated in."""
     names = [f.name for f in program.state]
-    which = program.tables.independent
     if "velocity_independent" in names:
-        which = np.asarray(state[names.index("velocity_independent")])
-    model = motion.model
-    return tuple(x[i] for x in (model.coordinate_names, model.rate_names) for i in which)
+        return np.asarray(state[names.index("velocity_independent")])
+    return np.array(program.tables.independent)

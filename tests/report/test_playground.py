@@ -14,7 +14,8 @@ import mbdnode as mbd
 from mbdnode.mechanisms import SinglePendulum, SliderCrank
 from mbdnode.models import FittedMechanism
 from mbdnode.multibody import AccelerationFunction
-from mbdnode.report.playground import Play, make_play_page, write_play_page
+from mbdnode.report.playground import Play
+from mbdnode.report.playground_html import make_play_page, write_play_page
 from mbdnode.simulation import training_domain
 
 MOTION = "document.querySelector('.playground').playground.motion"

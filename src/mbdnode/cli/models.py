@@ -10,8 +10,8 @@ from mbdnode.data.folders import CONFIG, MODEL, find_result
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cases import check_case
 
-# Folders that hold a model, by the command that wrote them.
-_KINDS = ("fit", "run")
+# What a model can be given as; folders are called by the command that wrote them.
+CASE, MECHANISM, FIT, RUN = "case", "mechanism", "fit", "run"
 
 
 @dataclass(frozen=True)
@@ -35,36 +35,42 @@ class NamedModel:
     initial: dict[str, float] = field(default_factory=dict)
 
 
-def check_model(name: str) -> None:
-    """Raise `UserError` unless a model can be found under a name; nothing is loaded.
+def check_model(name: str) -> str:
+    """What a model is given as; nothing is loaded.
 
     **Arguments:**
 
     - `name`: the folder of a fit or a run, a TOML file, or a case.
+
+    **Returns:**
+
+    `CASE`, `MECHANISM`, `FIT` or `RUN`. Raises `UserError` where there is no model of this name.
     """
     path = Path(name)
     if name.endswith(".toml"):
         must_be_file(path)
-    elif path.is_dir():
+        return MECHANISM
+    if path.is_dir():
         found = read_marker(path)
         kind = None if found is None else found["kind"]
-        if kind not in _KINDS:
+        if kind not in (FIT, RUN):
             raise UserError(
                 f"'{path}' holds no model: name a folder that `mbdnode fit` or `mbdnode run` "
                 "wrote, a mechanism file, or a case."
             )
         find_result(path, kind, [CONFIG, MODEL])
-    elif os.path.sep in name or path.exists():
+        return kind
+    if os.path.sep in name or path.exists():
         raise UserError(
             f"'{path}' is neither the folder of a fit nor a mechanism file such as crank.toml."
         )
-    else:
-        try:
-            check_case(name)
-        except UserError as error:
-            raise UserError(
-                f"{error} Else name the folder of a fit, or a mechanism file such as crank.toml."
-            ) from None
+    try:
+        check_case(name)
+    except UserError as error:
+        raise UserError(
+            f"{error} Else name the folder of a fit, or a mechanism file such as crank.toml."
+        ) from None
+    return CASE
 
 
 def find_model(name: str, mechanism: str = "") -> NamedModel:
@@ -88,7 +94,7 @@ def find_model(name: str, mechanism: str = "") -> NamedModel:
         marker = read_marker(path)
         assert marker is not None
         label = path.resolve().name
-        if marker["kind"] == "fit":
+        if marker["kind"] == FIT:
             from mbdnode.workflow.folder import read_folder
             from mbdnode.workflow.systems import find_system
 

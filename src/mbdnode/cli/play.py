@@ -1,6 +1,5 @@
 """`mbdnode play`: a page on which anyone can play with a mechanism or with what was learned."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -8,12 +7,9 @@ import typer
 
 from mbdnode.cli.arguments import parse_assignments
 from mbdnode.cli.interrupts import leaving_at_once
-from mbdnode.data.files import check_destination, must_be_file, read_marker
-from mbdnode.data.folders import CONFIG, MODEL, find_result
+from mbdnode.cli.models import CASE, FIT, MECHANISM, check_model
+from mbdnode.data.files import check_destination
 from mbdnode.errors import UserError
-from mbdnode.reproduction.cases import check_case
-
-CASE, MECHANISM, FIT, RUN = "case", "mechanism", "fit", "run"
 
 
 def play(
@@ -54,7 +50,7 @@ def play(
     check_destination(out, (".html", ".htm"))
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
-    kind = _kind(what)
+    kind = check_model(what)
     if dt is not None and not 0 < dt < float("inf"):
         raise UserError(f"--dt is {dt:g}; it must be above zero and finite.")
     if mechanism and kind != FIT:
@@ -62,7 +58,7 @@ def play(
 
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():
-        from mbdnode.report.playground import write_play_page
+        from mbdnode.report.playground_html import write_play_page
 
         given = {"parameters": changes, "dt_s": dt}
         if integrator is not None:
@@ -70,26 +66,6 @@ def play(
         shown = _play(kind, what, start, mechanism, given)
         write_play_page(shown, out)
     typer.echo(f"Wrote {out}, {out.stat().st_size / 1000:,.0f} kB. Open it in a browser.")
-
-
-def _kind(what: str) -> str:
-    """What is to be played with, before anything is loaded."""
-    path = Path(what)
-    if path.is_dir():
-        found = read_marker(path)
-        kind = FIT if found is None else str(found["kind"])
-        if kind not in (FIT, RUN):
-            raise UserError(
-                f"'{path}' holds a result of `mbdnode {kind}`, which has no model to play with. "
-                "Name a folder of `mbdnode fit` or `mbdnode run`."
-            )
-        find_result(path, kind, (CONFIG, MODEL))
-        return kind
-    if path.suffix == ".toml" or os.path.sep in what:
-        must_be_file(path)
-        return MECHANISM
-    check_case(what)
-    return CASE
 
 
 def _fixed(integrator: str) -> str:

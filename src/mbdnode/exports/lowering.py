@@ -56,6 +56,26 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
+def refused(eqn: Any, how: str = "") -> UserError:
+    """That a primitive cannot be exported, by its name.
+
+    **Arguments:**
+
+    - `eqn`: the equation that uses it.
+    - `how`: in which way, if other uses of it are known.
+
+    **Returns:**
+
+    What to raise.
+    """
+    name = f"{eqn.primitive.name!r}{' ' + how if how else ''}"
+    return UserError(
+        f"The model uses the JAX primitive {name}, which the export does not know; it knows "
+        f"{len(RULES)} others. Write the model without it, or add a rule for it in "
+        "mbdnode/exports/rules."
+    )
+
+
 class Tables:
     """The constants of a program, each array once."""
 
@@ -340,11 +360,7 @@ class Lowering:
         """The results of one equation."""
         name = eqn.primitive.name
         if name not in RULES:
-            raise UserError(
-                f"The model uses the JAX primitive {name!r}, which the export does not know; it "
-                f"knows {len(RULES)} others. Write the model without it, or add a rule for it in "
-                "mbdnode/exports/rules."
-            )
+            raise refused(eqn)
         made = RULES[name](self, eqn, *values)
         return list(made) if isinstance(made, (list, tuple)) else [made]
 

@@ -11,6 +11,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr
 
 from mbdnode.errors import UserError
+from mbdnode.exports.ensembles import ENSEMBLE_ENTRIES, EnsemblePlant
 from mbdnode.exports.entries import ENTRIES, Plant
 from mbdnode.exports.names import check_identifier, identifiers
 from mbdnode.exports.tables import Quantity, QuantityTables
@@ -157,7 +158,7 @@ def trace_program(
         takes its length as an argument.
     - `parameters`: defaults other than the model's.
     - `precision`: of all numbers.
-    - `entries`: which functions.
+    - `entries`: which functions; an ensemble has those of `ENSEMBLE_ENTRIES` among them.
 
     **Returns:**
 
@@ -172,7 +173,10 @@ def trace_program(
     if not 0 < dt_s < float("inf"):
         raise UserError(f"The step is {dt_s:g} s; it must be positive and finite.")
     plant, reference = make_plant(model, integrator, parameters)
-    tables = _tables(model, plant, reference, parameters)
+    is_ensemble = isinstance(plant, EnsemblePlant)
+    if is_ensemble:
+        entries = [entry for entry in entries if entry in ENSEMBLE_ENTRIES]
+    tables = _tables(model[0] if is_ensemble else model, plant, reference, parameters)
     with in_precision(precision):
         state, found = _trace(plant, tables, precision, entries)
     method = integrator if isinstance(integrator, str) else type(integrator).__name__
@@ -198,10 +202,9 @@ def make_plant(model: Any, integrator: Any, parameters: Any) -> tuple[Plant, Sta
             "to step. Export a model that learns accelerations, such as MBDNODE."
         )
     if isinstance(model, AbstractEnsemble):
-        raise UserError(
-            f"An ensemble of {len(model)} models is {len(model)} motions, of which `simulate` "
-            "takes the mean; a step of one state cannot. Export a member: `ensemble[0]`."
-        )
+        plant, reference = make_plant(model[0], integrator, parameters)
+        parts = (plant.system, plant.integrator, plant.partition, plant.potential)
+        return EnsemblePlant(*parts, model), reference
     if not isinstance(model, AbstractSystem):
         raise TypeError(
             f"A mechanism or a model is needed, but this is a {type(model).__name__}. Wrap a bare "
@@ -232,6 +235,8 @@ def _tables(model: Any, plant: Plant, reference: State, parameters: Any) -> Quan
     outputs = ["position_residual", "velocity_residual"]
     if plant.potential is not None:
         outputs.insert(0, "energy")
+    if isinstance(plant, EnsemblePlant):
+        outputs += [f"{name}_spread" for name in (*model.coordinate_names, *model.rate_names)]
     names = [
         *model.coordinate_names,
         *model.rate_names,
@@ -246,6 +251,9 @@ def _tables(model: Any, plant: Plant, reference: State, parameters: Any) -> Quan
         return Quantity(name, word, renamed=name != word, **facts)
 
     q, v = np.asarray(reference.q), np.asarray(reference.v)
+    units = {"energy": "J"}
+    for c in model.coordinates:
+        units |= {f"{c.name}_spread": c.unit, f"{c.rate}_spread": f"{c.unit}/s" if c.unit else ""}
     return QuantityTables(
         coordinates=tuple(
             quantity(unit=c.unit, start=float(q[i]), is_angle=c.is_angle)
@@ -265,7 +273,7 @@ def _tables(model: Any, plant: Plant, reference: State, parameters: Any) -> Quan
             )
             for p in model.parameters
         ),
-        outputs=tuple(quantity(unit="J" if n == "energy" else "") for n in outputs),
+        outputs=tuple(quantity(unit=units.get(n, "")) for n in outputs),
         independent=tuple(int(i) for i in np.asarray(plant.partition.position.independent)),
         independent_rates=tuple(int(i) for i in np.asarray(plant.partition.velocity.independent)),
     )
@@ -330,6 +338,8 @@ _SIGNATURES: dict[str, tuple[bool, tuple[str, ...], tuple[str, ...] | None]] = {
 _ORDER = (
     "q",
     "v",
+    "member_q",
+    "member_v",
     "scale",
     "position_dependent",
     "position_independent",

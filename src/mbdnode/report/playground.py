@@ -9,15 +9,11 @@ import base64
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
-import jinja2
 import numpy as np
-from markupsafe import Markup
 
-from mbdnode.data.files import replace_file
 from mbdnode.errors import UserError
 from mbdnode.exports import trace_program
 from mbdnode.exports.languages.javascript import javascript_functions, javascript_source
@@ -32,14 +28,13 @@ from mbdnode.multibody import (
     resolve_parameters,
 )
 from mbdnode.report.drawings import Drawing, find_drawing
-from mbdnode.report.html import asset, look_of, script_data, view_of
+from mbdnode.report.html import look_of, view_of
 from mbdnode.report.panels import thinned
 from mbdnode.simulation import AbstractEnsemble, Domain, simulate
 from mbdnode.trajectory import State, Trajectory
 
 # What the page needs of a model; the rest of its functions would only make it longer.
 _ENTRIES = ("init", "project", "step", "outputs")
-SCRIPTS = ("parts.js", "charts.js", "motion.js", "stage.js", "play.js")
 # How long the motion is that says how large everything is; a paper of a recorder holds some of it.
 _TRIED_S, _PAPER_S, _MOST_STEPS, _MOST_POSES = 10.0, 12.0, 4_000, 400
 
@@ -322,54 +317,3 @@ def _band(main: AbstractSystem, others: Sequence[str], key: str) -> dict[str, An
         "directions": along.T.tolist(),
         "bounds": [[finite(max(p.at_least, p.above)), finite(p.at_most)] for p in main.parameters],
     }
-
-
-def program_scripts(playgrounds: Sequence[Playground]) -> Markup:
-    """The programs of some playgrounds as one script, each made when it is first asked for."""
-    lines = ["window.mbdnodePrograms = {"]
-    for one in playgrounds:
-        for key, (source, name) in one.programs.items():
-            # No text of a program can end the script that it stands in, or hide the rest of it.
-            safe = source.replace("</", "<\\/").replace("<!--", "<\\!--")
-            lines.append(f"{script_data(key)}() {{ {safe}\nreturn {name}; }},")
-    return Markup("\n".join([*lines, "};"]))
-
-
-def make_play_page(play: Play) -> str:
-    """The whole page as text.
-
-    **Arguments:**
-
-    - `play`: what it shows.
-
-    **Returns:**
-
-    HTML.
-    """
-    playground = make_playground(play, whole=True)
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    return environment.from_string(asset("play.html.j2")).render(
-        css=Markup(asset("page.css") + asset("play.css")),
-        title=play.title,
-        label=play.label,
-        compared=play.truth is not None,
-        drawn=playground.data["scene"] is not None,
-        driven=bool(playground.data["inputs"]),
-        data=Markup(script_data({"play": playground.data})),
-        programs=program_scripts([playground]),
-        scripts=[Markup(asset(name)) for name in SCRIPTS],
-    )
-
-
-def write_play_page(play: Play, path: Path) -> None:
-    """Write the page; an existing file is replaced whole or not at all.
-
-    **Arguments:**
-
-    - `play`: what it shows.
-    - `path`: where to.
-    """
-    text = make_play_page(play)
-    replace_file(path, lambda file: file.write(text.encode("utf-8", errors="replace")))

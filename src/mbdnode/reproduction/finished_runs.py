@@ -11,8 +11,10 @@ from typing import Any
 
 from mbdnode.data.files import read_json
 from mbdnode.data.folders import METRICS
-from mbdnode.models import KINDS, Capability, MBDNODEConfig
+from mbdnode.models import KINDS, MBDNODE, MODELS, Capability, MBDNODEConfig
+from mbdnode.multibody import AbstractSystem
 from mbdnode.recipes import PAPER, RECIPES
+from mbdnode.report.playground import Play
 from mbdnode.reproduction.cases import CASES, Case
 from mbdnode.reproduction.cases.control_task import ControlTask, control_sentence
 from mbdnode.reproduction.config import (
@@ -25,6 +27,7 @@ from mbdnode.reproduction.config import (
 )
 from mbdnode.reproduction.folder import read_run
 from mbdnode.reproduction.plan import Plan, PlannedRun, shortened
+from mbdnode.reproduction.play import play_case, play_run
 from mbdnode.reproduction.report.chapters import (
     NOT_RUN,
     PAPER_MARKS,
@@ -124,7 +127,27 @@ def _chapter(case: Case, plan: Plan, rows: Mapping[str, dict], folder: Path) -> 
         entries=tuple(_entry(*names, runs, rows, folder) for names, runs in groups.items()),
         studies=_studies(case),
         notes=(*_notes(case, groups), *_control_notes(groups, rows)),
+        play=_play(case, groups, rows, folder),
     )
+
+
+def _play(case: Case, groups: Groups, rows: Mapping[str, dict], folder: Path) -> Play:
+    """The mechanism beside what was learned of it, or alone.
+
+    Of the models that give accelerations it is the paper's, MBD-NODE, if one was trained, and of
+    several the run with the smallest error.
+    """
+    found = [
+        run
+        for (model, _, _), runs in groups.items()
+        if model in MODELS and issubclass(KINDS[MODELS[model][0]], AbstractSystem)
+        for run in runs
+        if rows[run.name]["outcome"] != "failed"
+    ]
+    if not found:
+        return play_case(case.name, {})
+    order = lambda run: (run.config.model != MBDNODE.kind, _error(rows[run.name]))  # noqa: E731
+    return play_run(folder / min(found, key=order).name, {})
 
 
 def _entry(

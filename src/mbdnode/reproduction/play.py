@@ -15,7 +15,7 @@ from mbdnode.multibody import consistent_state
 from mbdnode.report.playground import Play
 from mbdnode.reproduction.cases import Case, get_case
 from mbdnode.reproduction.config import integrator_of
-from mbdnode.reproduction.folder import StoredRun, read_run
+from mbdnode.reproduction.folder import read_run
 from mbdnode.reproduction.report.chapters import model_title
 from mbdnode.simulation import Domain, training_domain
 from mbdnode.trajectory import Trajectory
@@ -48,7 +48,8 @@ def play_case(
     case = get_case(name)
     values = {**case.parameters, **(parameters or {})}
     start = {**case.initial, **initial}
-    consistent_state(case.mechanism, start, parameters=values)
+    if initial or parameters:  # What the case says itself is known to fit together.
+        consistent_state(case.mechanism, start, parameters=values)
     return Play(
         title=case.title,
         name=case.name.replace(":", "-"),
@@ -81,34 +82,15 @@ def play_run(
 
     A `Play`.
     """
-    stored = read_run(folder)
+    stored, model = read_run(folder), load(folder / MODEL)
     own = integrator_of(stored.config)
-    return add_model(
-        play_case(
-            stored.config.case,
-            initial,
-            parameters=parameters,
-            integrator=integrator or _steps(own),
-            dt_s=dt_s,
-        ),
-        stored,
-        load(folder / MODEL),
+    play = play_case(
+        stored.config.case,
+        initial,
+        parameters=parameters,
+        integrator=integrator or _steps(own),
+        dt_s=dt_s,
     )
-
-
-def add_model(play: Play, stored: StoredRun, model: Any) -> Play:
-    """The playground of a case with a learned model beside the mechanism.
-
-    **Arguments:**
-
-    - `play`: of the case.
-    - `stored`: the run that has learned it.
-    - `model`: what it has learned.
-
-    **Returns:**
-
-    A `Play`.
-    """
     case = get_case(stored.config.case)
     return replace(
         play,
@@ -117,6 +99,8 @@ def add_model(play: Play, stored: StoredRun, model: Any) -> Play:
         truth=case.mechanism,
         domain=_domain(case, model, stored.truth),
         used=used_parameters(model),
+        # From another start, or with other parameters, it would be another motion.
+        motion=None if initial or parameters else stored.truth.kept,
     )
 
 

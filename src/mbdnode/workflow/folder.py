@@ -43,9 +43,11 @@ from mbdnode.identification.parameters import IdentifiedParameters
 from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.models import AbstractModel, Ensemble, load, save
 from mbdnode.recipes import RECIPES
+from mbdnode.report.playground import Play
 from mbdnode.simulation import Domain
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Fitted
+from mbdnode.workflow.play import make_fit_play
 from mbdnode.workflow.report.page import write_fit_page
 from mbdnode.workflow.results import FitStory, FoundTables, parameter_tables
 from mbdnode.workflow.resume import UNFINISHED
@@ -129,6 +131,21 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
         warnings=_warnings(fitted),
         found=_found(fit),
         versions={name: importlib.metadata.version(name) for name in _PACKAGES},
+        play=_play(fitted),
+    )
+
+
+def _play(fitted: Fitted) -> Play:
+    """The model from the start of a run that it has not seen, or of one that it has."""
+    config, runs = fitted.prepared.config, [one.truth for one in fitted.held_out]
+    return make_fit_play(
+        fitted.fit.model,
+        title=Path(config.mechanism or config.logs[0]).stem,
+        label=fitted.model_name,
+        integrator=config.integrator,
+        domain=fitted.domain,
+        motion=(runs or fitted.prepared.data.training.trajectories)[0].kept,
+        parameters=config.given_parameters,
     )
 
 

@@ -11,6 +11,7 @@ from mbdnode.evaluation import HeldOut, Horizon, Scores
 from mbdnode.formatting import percent
 from mbdnode.identification.parameters import IdentifiedParameters
 from mbdnode.multibody import AbstractSystem
+from mbdnode.report.playground import Play
 from mbdnode.trajectory import Trajectory
 
 
@@ -32,6 +33,7 @@ class FitStory:
     - `warnings`: sentences that a reader must not miss.
     - `versions`: of the packages, by name.
     - `found`: what was found, as tables of parameters or as the text of a law; empty for neither.
+    - `play`: what the section "Try it" plays with; None for a page without it.
     """
 
     title: str
@@ -47,6 +49,7 @@ class FitStory:
     warnings: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     found: "FoundTables | str" = ""
+    play: Play | None = None
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ import numpy as np
 
 from mbdnode import __version__
 from mbdnode.errors import UserError
+from mbdnode.exports.ensembles import check_single
 from mbdnode.exports.fmu.c_functions import c_functions
 from mbdnode.exports.fmu.compiling import compiled, find_compiler
 from mbdnode.exports.fmu.description import build_description, model_description
@@ -59,6 +60,7 @@ def write_fmu(program: Program, out: Path, version: int = 3) -> Motion:
     """
     if version not in VERSIONS:
         raise UserError(f"There is no FMI {version!r} here; choose 2 or 3.")
+    check_single(program, "An FMU")
     if program.precision != "float64":
         raise UserError("FMI's numbers are float64; export the model in that precision.")
     folder = _FOLDERS.get((version, sys.platform, platform.machine()))

@@ -116,6 +116,8 @@ def _header(program: Program, lowered: Lowered) -> str:
 _FIELDS = {
     "q": "coordinates",
     "v": "velocities",
+    "member_q": "coordinates of every member, one after the other",
+    "member_v": "velocities of every member",
     "scale": "the coordinates' sizes",
     "velocity_dependent": "indices of dependent coordinates",
     "velocity_independent": "indices of independent coordinates",

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.exports.ensembles import check_single
 from mbdnode.exports.fmu.c_functions import PlainFunction, c_functions
 from mbdnode.exports.program import Program
 from mbdnode.multibody import complete
@@ -66,6 +67,7 @@ def casadi_files(program: Program) -> dict[str, str]:
 
     Texts by file name: compile all `.c` into one shared library.
     """
+    check_single(program, "A function of CasADi")
     name = program.name
     functions = _functions(program)
     plain = {key: given for key, (given, _) in functions.items()}

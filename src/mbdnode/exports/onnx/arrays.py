@@ -54,6 +54,13 @@ def _split(graph: Graph, eqn: Any, x: Tensor) -> list[Tensor]:
     return made
 
 
+@rule("tile")
+def _tile(graph: Graph, eqn: Any, x: Tensor) -> Tensor:
+    for axis, count in enumerate(map(int, eqn.params["reps"])):
+        x = graph.joined([x] * count, axis) if count > 1 else x
+    return x
+
+
 @rule("concatenate")
 def _concatenate(graph: Graph, eqn: Any, *values: Tensor) -> Tensor:
     return graph.joined(values, int(eqn.params["dimension"]))

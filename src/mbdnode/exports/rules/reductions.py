@@ -84,7 +84,9 @@ def _by_loops(low: Lowering, shape, lengths, x: Value, whole, combine, first: Ex
         low.store(total, 0, first)
         with low.loops(lengths) as inner:
             before = low.make.load(Ref(total.buffer, low.region), 0)
-            low.store(total, 0, combine(before, low.element(x, whole(out, inner))))
+            after = combine(before, low.element(x, whole(out, inner)))
+            if after is not before:  # A sum of zeros.
+                low.store(total, 0, after)
         at = 0
         for i, stride in zip(out, strides, strict=True):
             at = low.make.iadd(at, low.make.imul(i, stride))

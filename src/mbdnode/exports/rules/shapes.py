@@ -13,6 +13,7 @@ from mbdnode.exports.lowering import (
     MOST_KNOWN,
     Lowering,
     is_mostly_known,
+    refused,
     rule,
     usual_of,
 )
@@ -87,7 +88,7 @@ def _without_ones(low: Lowering, x: Value, shape: tuple[int, ...]) -> Value:
 @rule("reshape", "squeeze", "expand_dims")
 def _reshape(low: Lowering, eqn: Any, x: Value, *_: Value) -> Value:
     if eqn.primitive.name == "reshape" and eqn.params.get("dimensions") is not None:
-        raise NotImplementedError("reshape with dimensions")
+        raise refused(eqn, "with the parameter 'dimensions'")
     return reshape(low, x, eqn.outvars[0].aval.shape)
 
 
@@ -146,6 +147,14 @@ def cut(
 def _slice(low: Lowering, eqn: Any, x: Value) -> Value:
     shape = eqn.outvars[0].aval.shape
     return cut(low, x, list(eqn.params["start_indices"]), shape, eqn.params["strides"])
+
+
+@rule("tile")
+def _tile(low: Lowering, eqn: Any, x: Value) -> Value:
+    pairs = zip(eqn.params["reps"], x.shape, strict=True)
+    apart = [int(n) for pair in pairs for n in pair]
+    wide = broadcast(low, x, apart, [2 * axis + 1 for axis in range(x.ndim)])
+    return reshape(low, wide, eqn.outvars[0].aval.shape)
 
 
 @rule("split")

@@ -66,13 +66,7 @@ no allocation, no recursion, no state but the struct that you hold.
 
 | function | what it does |
 |---|---|
-| `{name}_init` | a consistent state from what is known; the other values are guesses |
-| `{name}_step` | one step of {integrator} in place, of any length; u is held over it |
-| `{name}_rates` | dq, dv of the whole state, for a solver of your own |
-| `{name}_project` | a state that your solver has moved, back on the constraints |
-| `{name}_rates_derivative` | the derivative of the rates along a direction |
-| `{name}_outputs` | energy, if there is one, and the largest residuals of the constraints |
-| `{name}_linearize` | A and B of the minimal state, row by row |
+{functions}
 
 Functions that return an int return a status; `{name}_status_text` says what it means. 0 is all is
 well. -1: a singular configuration of the constraints is near, the step was taken but may be less
@@ -82,12 +76,24 @@ accurate than others. Above 0 the step was not taken and the state is as it was 
 {tables}{renamed}"""
 
 
+# What each entry does, for the list of the folder.
+_DOES = {
+    "init": "a consistent state from what is known; the other values are guesses",
+    "step": "one step of {integrator} in place, of any length; u is held over it",
+    "rates": "dq, dv of the whole state, for a solver of your own",
+    "project": "a state that your solver has moved, back on the constraints",
+    "rates_derivative": "the derivative of the rates along a direction",
+    "outputs": "energy, if there is one, and the largest residuals of the constraints",
+    "linearize": "A and B of the minimal state, row by row",
+}
+
+
 def write(program: Program, path: Path) -> None:
     """Fill the folder.
 
     **Arguments:**
 
-    - `program`: of `trace_program`, with all entries.
+    - `program`: of `trace_program`.
     - `path`: an empty folder.
     """
     name = program.name
@@ -100,6 +106,7 @@ def write(program: Program, path: Path) -> None:
         "nu": max(len(program.tables.inputs), 1),
         "model": program.model,
         "integrator": program.integrator,
+        "functions": _functions(program),
         "tables": _tables(program),
         "renamed": _renamed(program),
     }
@@ -112,6 +119,15 @@ def write(program: Program, path: Path) -> None:
     }
     for file, text in texts.items():
         (path / file).write_text(text, encoding="utf-8")
+
+
+def _functions(program: Program) -> str:
+    lines = [
+        f"| `{program.name}_{entry}` | {text.format(integrator=program.integrator)} |"
+        for entry, text in _DOES.items()
+        if entry in program.entries
+    ]
+    return "\n".join(lines)
 
 
 def _tables(program: Program) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 from mbdnode.models import LAW, Capability
 from mbdnode.multibody import AbstractMechanism
+from mbdnode.report.playground import Play
 from mbdnode.report.style import COLORS
 from mbdnode.reproduction.reference import Exhibit, Reference, median_of_all
 from mbdnode.trajectory import Trajectory
@@ -195,6 +196,7 @@ class Chapter:
     - `entries`: what was run.
     - `studies`: what the models were asked besides.
     - `notes`: sentences that a reader needs to judge the numbers.
+    - `play`: what its section "Try it" plays with; None for a chapter without it.
     """
 
     name: str
@@ -210,6 +212,7 @@ class Chapter:
     entries: tuple[Entry, ...]
     studies: tuple[Study, ...] = ()
     notes: tuple[str, ...] = ()
+    play: Play | None = None
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from mbdnode.formatting import ROUND_OFF, error_text, seconds_text
 from mbdnode.models import LAW
 from mbdnode.report.html import asset, make_film, script_data, small_png
 from mbdnode.report.panels import moving, squared_error, thinned
+from mbdnode.report.playground_html import make_try_it, playground_css, playground_scripts
 from mbdnode.report.tables import Cell, Table, Verdict, cell_text, without_columns
 from mbdnode.reproduction.reference import VERDICTS
 from mbdnode.reproduction.report.chapters import (
@@ -205,9 +206,11 @@ def make_page(reproduction: Reproduction, material: Material) -> str:
     for chapter in reproduction.chapters:
         names.append(file_name(chapter.name, names))
         chapters.append(_chapter(chapter, f"case-{names[-1]}", material, palette, reproduction))
+    tried = [chapter["tried"] for chapter in chapters if chapter["tried"] is not None]
     return template.render(
-        css=Markup(asset("page.css")),
+        css=Markup(asset("page.css") + playground_css(tried)),
         scripts=[Markup(asset(name)) for name in _SCRIPTS],
+        playground_scripts=playground_scripts(tried, _SCRIPTS),
         plotly=Markup(get_plotlyjs()),
         data=Markup(script_data([{key: c[key] for key in ("film", "curves")} for c in chapters])),
         signs=_SIGNS,
@@ -283,6 +286,7 @@ def _chapter(
         "notes": chapter.notes,
         "failures": failure_notes(chapter),
         "film": _film(chapter, shown),
+        "tried": None if chapter.play is None else make_try_it(chapter.play, name),
         "curves": curves,
         "has_losses": curves is not None
         and any(entry["losses"]["epochs"] for entry in curves["entries"]),

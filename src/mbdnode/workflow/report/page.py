@@ -23,6 +23,8 @@ from mbdnode.multibody import AbstractMechanism, constraint_counts, resolve_para
 from mbdnode.report import animation
 from mbdnode.report.drawings import find_drawing
 from mbdnode.report.html import asset, make_film, script_data, small_png
+from mbdnode.report.playground_html import TITLE as TRY_IT
+from mbdnode.report.playground_html import make_try_it, playground_css, playground_scripts
 from mbdnode.report.style import styled
 from mbdnode.workflow.report.figures import (
     draw_energy,
@@ -68,10 +70,13 @@ def make_fit_page(story: FitStory) -> str:
     )
     scores, shown = story.scores.runs, story.held_out[:_MOST_RUNS]
     film = _film(story)
+    tried = [] if story.play is None else [make_try_it(story.play, "fit")]
+    scripts = () if film is None else ("parts.js", "film.js")
     parts = [
         _part("facts", "The model") if story.facts else None,
         _found(story),
         _motion(story, film),
+        _part("try-it", TRY_IT) if tried else None,
         _held_out(story),
         _horizon(story),
         _space(story),
@@ -81,7 +86,7 @@ def make_fit_page(story: FitStory) -> str:
         _part("made", "Reproduce", ("This command makes the model and this report again:",)),
     ]
     return environment.from_string(asset("fit.html.j2")).render(
-        css=Markup(asset("page.css") + asset("fit.css")),
+        css=Markup(asset("page.css") + asset("fit.css") + playground_css(tried)),
         title=story.title,
         verdict=verdict(story),
         warnings=story.warnings,
@@ -90,7 +95,9 @@ def make_fit_page(story: FitStory) -> str:
         tables=() if isinstance(story.found, str) else story.found,
         law=story.found if isinstance(story.found, str) else "",
         film=None if film is None else Markup(script_data([{"film": film}])),
-        script=Markup(asset("parts.js") + asset("film.js")),
+        script=Markup("".join(asset(name) for name in scripts)),
+        tried=tried[0].html if tried else "",
+        playground_scripts=playground_scripts(tried, scripts),
         scores=[_row(score) for score in scores],
         runs=[_run(story, run, score) for run, score in zip(shown, scores, strict=False)],
         read=story.read,
