@@ -2,7 +2,21 @@
 
 The jaxpr of a model's functions is lowered to loops over arrays of fixed sizes, one rule for each
 primitive, and printed. It never looks at what the model is, so that mechanisms, laws, networks and
-hybrids are exported alike. Names are loaded when first used.
+hybrids are exported alike. In the order in which a model goes through the files:
+
+    writing                 `export`: what is asked for, checked; the file put in place as a whole
+    program                 names, state and jaxpr of each function, by `trace_program`
+        entries             these functions: init, step, rates, outputs, linearize
+        start               a consistent start, by operations that can be traced
+        ensembles           the same for the mean of several models
+    functions               each jaxpr as a function of named arrays
+        lowering, rules     from primitives to loops, a rule for each
+        values, builder     what a rule works with: arrays, and expressions simplified as they grow
+        ir, pruning         the loops, and what of them nobody reads
+    languages               printed as C or JavaScript; `placement` says where each expression goes
+    targets                 folders and files of them; `fmu`, `onnx` and `loops` for other programs
+
+Names are loaded when first used.
 """
 
 from typing import TYPE_CHECKING
