@@ -220,8 +220,8 @@ def emps(folder: Path, tested: bool) -> None:
     files = {"train": "DATA_EMPS.mat"} | ({"test": "DATA_EMPS_PULSES.mat"} if tested else {})
     runs = {name: run(file) for name, file in files.items()}
     training = coarser(runs["train"], EVERY)
-    chosen = Drive(), DriftingDrive()
-    drives = chosen if tested else (chosen[0], WornDrive(), chosen[1], AsymmetricDrive())
+    chosen = Drive(), WornDrive()
+    drives = chosen if tested else (*chosen, DriftingDrive(), AsymmetricDrive())
     for drive in drives:
         own = [x for x in drive.parameter_names if not x.startswith("dry_")]
         unknown = [*own, *(("dry_forward", "dry_backward") if not isinstance(drive, Drive) else ())]
