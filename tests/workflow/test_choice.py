@@ -9,8 +9,9 @@ from mbdnode.simulation import simulate
 from mbdnode.trajectory import Dataset
 from mbdnode.workflow import model_choice as choice
 from mbdnode.workflow.config import FitConfig
+from mbdnode.workflow.hybrid import thinned
 
-NAMES = ("parameters", "law", "law plus network", "network")
+NAMES = ("parameters", "law", "refined law", "law plus network", "network")
 
 
 def called(name):
@@ -32,7 +33,9 @@ def choose(monkeypatch, errors, rows=60):
         return try_it
 
     for method, name in zip(
-        ("try_parameters", "try_law", "try_hybrid", "try_network"), NAMES, strict=True
+        ("try_parameters", "try_law", "try_refined_law", "try_hybrid", "try_network"),
+        NAMES,
+        strict=True,
     ):
         monkeypatch.setattr(choice._Ladder, method, step(name))
     monkeypatch.setattr(choice._Ladder, "all_parameters", lambda self: called(NAMES[0]))
@@ -52,9 +55,10 @@ def test_first_within_the_noise_is_taken_and_none_after_it_is_tried(monkeypatch)
 @pytest.mark.parametrize(
     ("values", "taken"),
     [
-        ((0.104, 0.3, 0.1, 0.1), "parameters"),
-        ((0.2, 0.3, 0.12, 0.1), "network"),
-        ((np.inf, 0.3, 0.1, 0.11), "law plus network"),
+        ((0.104, 0.3, 0.2, 0.1, 0.1), "parameters"),
+        ((0.2, 0.3, 0.2, 0.12, 0.1), "network"),
+        ((np.inf, 0.3, 0.2, 0.1, 0.11), "law plus network"),
+        ((np.inf, 0.3, 0.1, 0.1, 0.1), "refined law"),
     ],
 )
 def test_simplest_within_a_tenth_of_the_best_is_taken(values, taken, monkeypatch):
@@ -65,7 +69,7 @@ def test_simplest_within_a_tenth_of_the_best_is_taken(values, taken, monkeypatch
 
 
 def test_parameters_are_not_tried_where_none_is_unknown(monkeypatch):
-    errors = {"law": 0.5, "law plus network": 0.4, "network": 0.05}
+    errors = {"law": 0.5, "refined law": 0.5, "law plus network": 0.4, "network": 0.05}
     found, tried = choose(monkeypatch, errors)
     assert found.taken == "network"
     assert tried == list(NAMES[1:])
@@ -75,3 +79,14 @@ def test_short_runs_leave_nothing_to_choose_by(monkeypatch):
     found, tried = choose(monkeypatch, {"parameters": 0.5}, rows=30)
     assert (found.taken, tried) == ("parameters", [])
     assert "leaves no part to choose by" in str(found)
+
+
+def test_networks_learn_from_even_pieces_of_long_runs():
+    runs = [simulate(SinglePendulum(), np.arange(n) * 0.01, {"theta": 0.1}) for n in (701, 1001)]
+    pieces = thinned(Dataset(runs), 800).trajectories
+    assert [len(piece) - 1 for piece in pieces] == [200] * 4
+    # Of both runs, the first from its first row on, and none twice.
+    starts = [float(piece.t[0]) for piece in pieces]
+    assert starts[0] == 0.0
+    np.testing.assert_array_equal(pieces[-1].q, runs[1].q[800:1001])
+    assert thinned(Dataset(runs), 1700).trajectories == tuple(runs)

@@ -86,10 +86,16 @@ def training_progress(epochs: int) -> Iterator[Callable[[dict[str, Any], int], N
     with drawing(), Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("training", total=epochs, loss=float("nan"), rate=float("nan"))
 
+        told = ""
+
         def report(row: dict[str, Any], total: int) -> None:
-            done = int(row["epoch"]) + 1
+            nonlocal told
+            done, model = int(row["epoch"]) + 1, row.get("model", "")
+            if model and model != told:
+                told = model
+                bar.console.print(f"trying a {escape(model)}: {escape(row['why'])}")
             shown = {"loss": row["loss"], "rate": row["learning_rate"]}
-            stage = row.get("stage", "training")
+            stage = row.get("stage", model or "training")
             bar.update(task, completed=done, total=total, description=stage, **shown)
 
         yield report
@@ -103,14 +109,21 @@ def _counted(stage: str, done: int, total: int) -> str:
 
 
 def _training_lines() -> Callable[[dict[str, Any], int], None]:
-    last = time.perf_counter()
-    start: tuple[float, int] | None = None
+    last, told = time.perf_counter(), ""
+    # Of rows that take alike: what they are of, the number of the last one, and the time and number
+    # of the first one, which took the compilation and says nothing of the others.
+    alike, seen, first = None, 0, (0.0, 0)
 
     def report(row: dict[str, Any], total: int) -> None:
-        nonlocal last, start
-        now, done = time.perf_counter(), int(row["epoch"]) + 1
-        if start is None:  # The first epoch took the compilation, which says nothing of the rest.
-            start = (now, done)
+        nonlocal last, told, alike, seen, first
+        now, done, model = time.perf_counter(), int(row["epoch"]) + 1, row.get("model", "")
+        if model and model != told:
+            told = model
+            typer.echo(f"trying a {model}: {row['why']}", err=True)
+        kind = (model, row.get("stage"), total, row["learning_rate"] > 0)
+        if kind != alike or done <= seen:
+            alike, first = kind, (now, done)
+        seen = done
         if now - last < _QUIET_S and done < total:
             return
         last = now
@@ -118,10 +131,11 @@ def _training_lines() -> Callable[[dict[str, Any], int], None]:
             error = f"error {row['loss']:.1e}{row.get('unit', '')}"
             typer.echo(f"{_counted(row['stage'], done, total)}, {error}", err=True)
             return
-        left = (now - start[0]) / max(done - start[1], 1) * (total - done)
+        each = (now - first[0]) / max(done - first[1], 1)
+        left = f", at most {each * (total - done):.0f} s left" if done > first[1] else ""
         typer.echo(
-            f"epoch {done:,} of {total:,}, loss {row['loss']:.3e}, rate "
-            f"{row['learning_rate']:.2e}, {left:.0f} s left",
+            f"{model + ', ' if model else ''}epoch {done:,} of {total:,}, loss {row['loss']:.3e}, "
+            f"rate {row['learning_rate']:.2e}{left}",
             err=True,
         )
 

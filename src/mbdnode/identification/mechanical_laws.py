@@ -86,11 +86,16 @@ def mechanisms(
     """
     doubtful = []
     known: dict[Any, HomogeneousEquations] = {}
+    seen = set()
     for number, form in enumerate(_forms(problem, rows)):
         if joint_laws is not None and form.blank.settings.joint_laws != joint_laws:
             continue
         propose = lambda f=form: _proposals(problem, f, rows, known)  # noqa: E731
         for left, width, support in problem.kept.value(f"proposals of form {number}", propose):
+            # What a richer form finds may be the law of a simpler one.
+            if (form.blank.settings, tuple(support)) in seen:
+                continue
+            seen.add((form.blank.settings, tuple(support)))
             start, support = _with_widths(form.blank, rows, width), np.array(support, int)
             candidate = Candidate(
                 "lagrangian",

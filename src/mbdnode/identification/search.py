@@ -66,6 +66,8 @@ _EXACT = 1e-8
 _INTEGRATORS_OWN, _OWN_SHARE = 1e-3, 5
 # A law explains the data if its validation NRMSE is below this, or near what the noise alone makes.
 _EXPLAINED = 0.01
+# Forms that are only tried on noisy data where nothing simpler explains it.
+_NO_MECHANISM = ("mechanical", "features")
 # What is not refined does not become exact, and stops at what people call accurate.
 _ACCURATE = 3e-4
 # A simpler candidate is taken if its error is within this factor of the best one's; of errors that
@@ -230,6 +232,9 @@ def choose_law(
         begun, found = len(attempts), False
         for candidate in family:
             place = len(attempts)
+            least = min((attempt.error for attempt in attempts), default=np.inf)
+            if noise.matters and candidate.structure in _NO_MECHANISM and least < _EXPLAINED:
+                break
             model = kept.model(f"candidate-{place}", lambda c=candidate: c.fit(early), system)
             error = np.inf
             if model is not None:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from mbdnode.evaluation import predict_runs, score
 from mbdnode.formatting import percent
 from mbdnode.identification import Identified
@@ -28,6 +30,8 @@ from mbdnode.trajectory import Dataset
 VALIDATION, BETTER = 0.2, 1.1
 # Of runs with fewer steps no part can be held back, and a part of that part for the network.
 _SHORTEST = 50
+# Steps of the pieces that are taken of runs with too many.
+_PIECE = 200
 
 
 @dataclass(frozen=True)
@@ -76,11 +80,40 @@ def are_long(data: Dataset) -> bool:
     return min(len(run) - 1 for run in data.trajectories) >= _SHORTEST
 
 
+def thinned(data: Dataset, steps: int) -> Dataset:
+    """The runs, or as many pieces of them as have this many steps at most, evenly spaced.
+
+    **Arguments:**
+
+    - `data`: the runs.
+    - `steps`: at most, in all.
+
+    **Returns:**
+
+    The data as it is, if it has no more; else pieces of equal length.
+    """
+    runs = list(zip(data.trajectories, data.parameters, strict=True))
+    if sum(len(run) - 1 for run, _ in runs) <= steps or any(run.t.ndim > 1 for run, _ in runs):
+        return data
+    length = min(_PIECE, *(len(run) - 1 for run, _ in runs))
+    pieces = [
+        (run, first, values)
+        for run, values in runs
+        for first in range(0, len(run) - length, length)
+    ]
+    count = max(1, min(steps // length, len(pieces)))
+    chosen = [pieces[i] for i in np.linspace(0, len(pieces) - 1, count).astype(int)]
+    cut = [run.rows(first, first + length) for run, first, _ in chosen]
+    return Dataset(cut, [values for _, _, values in chosen], recorded=data.recorded)
+
+
 def try_hybrid(
     found: Identified,
     data: Dataset,
     training: TrainingConfig,
     *,
+    trial: TrainingConfig | None = None,
+    most: int | None = None,
     width: int = 32,
     parameters: tuple[str, ...] = (),
     seed: int = 0,
@@ -94,6 +127,8 @@ def try_hybrid(
     - `found`: the law.
     - `data`: that it was found in.
     - `training`: of the network.
+    - `trial`: of the network that only predicts the validation split; the same if None.
+    - `most`: steps that a network is trained on; all if None.
     - `width`: of its hidden layers.
     - `parameters`: that differ between the runs, by name: the network reads them.
     - `seed`: of its first weights and of the order of the updates.
@@ -107,25 +142,25 @@ def try_hybrid(
     start = time.perf_counter()
     early, late = split(data, VALIDATION)
 
-    def trained(law: Any, on: Dataset, name: str) -> Fit:
+    def trained(law: Any, on: Dataset, name: str, how: TrainingConfig) -> Fit:
         settings = {"width": width, "use_parameters": parameters}
         model = MBDNODE.for_system(law.body, seed=seed, correction_of=law, **settings)
         options = {"seed": seed, "report": report, "checkpoint": kept.checkpoint(name)}
-        return fit(model, on, training, **options)
+        return fit(model, on if most is None else thinned(on, most), how, **options)
 
-    trial = trained(found.before_validation, early, "early-network")
+    tried = trained(found.before_validation, early, "early-network", trial or training)
 
     def errors() -> list[float]:
-        models = (found.before_validation, trial.model)
+        models = (found.before_validation, tried.model)
         given = early, late, data.recorded, training.integrator
         return [validation_error(model, *given)[0] for model in models]
 
     law, hybrid = kept.value("validation errors", errors)
-    seconds = time.perf_counter() - start - trial.compile_seconds
+    seconds = time.perf_counter() - start - tried.compile_seconds
     alone = percent(law) if law < float("inf") else "diverged"
 
     def finish() -> Fit:
-        whole = trained(found.model, data, "network")
+        whole = trained(found.model, data, "network", training)
         return replace(
             whole,
             status=(
@@ -133,7 +168,7 @@ def try_hybrid(
                 f"{alone}; the law: {found.status}; the network: {whole.status}"
             ),
             train_seconds=found.train_seconds + seconds + whole.train_seconds,
-            compile_seconds=found.compile_seconds + trial.compile_seconds + whole.compile_seconds,
+            compile_seconds=found.compile_seconds + tried.compile_seconds + whole.compile_seconds,
             diagnostics={
                 **found.diagnostics,
                 **whole.diagnostics,

@@ -1,10 +1,14 @@
 """Which kind of model the data asks for: `auto`.
 
-From simple to rich: the unknown parameters of the mechanism, a law, a law with a network beside it,
-a network. Each is fitted to the training data before the validation split (its last fifth) and
-predicts the split. The first that is within the noise there is taken, and none after it is tried;
-where none is, the simplest is taken that is nearly as good as the best. Then it is fitted to all of
-the training data. What was held out is not looked at.
+From simple to rich: the unknown parameters of the mechanism, a law, a law from the search through
+all forms where the recipe has tried few, a law with a network beside it, a network. Each is fitted
+to the training data before the validation split (its last fifth) and predicts the split. The first
+that is within the noise there is taken, and none after it is tried; where none is, the simplest is
+taken that is nearly as good as the best. Then it is fitted to all of the training data. What was
+held out is not looked at.
+
+Networks cost the most and are seldom needed, so what they may cost is bounded: they are tried with
+few iterations on evenly spaced pieces of the runs, and one that is taken is trained on such pieces.
 """
 
 from collections.abc import Callable
@@ -17,19 +21,31 @@ from mbdnode.formatting import percent
 from mbdnode.identification import Identified, learn
 from mbdnode.identification.parameters import IdentifiedParameters, identify_parameters
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
-from mbdnode.recipes import training_config
+from mbdnode.recipes import RECIPES, TrainingConfig, training_config
 from mbdnode.training import Fit, fit
 from mbdnode.training.selection import split
 from mbdnode.trajectory import Dataset
 from mbdnode.workflow.config import PARAMETERS, FitConfig, make_model
-from mbdnode.workflow.hybrid import BETTER, VALIDATION, are_long, try_hybrid, validation_error
+from mbdnode.workflow.hybrid import (
+    BETTER,
+    VALIDATION,
+    are_long,
+    thinned,
+    try_hybrid,
+    validation_error,
+)
 
 # A model explains the data if its validation NRMSE is below this, or within the second factor of
 # what the noise alone makes.
 _EXPLAINED, _NEAR = 0.01, 1.2
-# The recipe of networks, beside a law or alone.
+# The recipe of networks, beside a law or alone, with less of it in their trials; on how many steps
+# they are trained; and the structure of those without a law, whose programs are compiled soonest.
 _NETWORK = "trained"
-LAW_ALONE, HYBRID, NETWORK = "law", "law plus network", "network"
+_TRIAL = {"epochs": 5, "refinement": 10, "validation": 0.0}
+_MOST_STEPS, _STRUCTURE = 3_000, "free"
+# The recipe that tries all forms of laws.
+_ALL_FORMS = "best"
+LAW_ALONE, REFINED, HYBRID, NETWORK = "law", "refined law", "law plus network", "network"
 
 Found = Fit | Identified | IdentifiedParameters
 
@@ -40,7 +56,7 @@ class TriedModel:
 
     **Arguments:**
 
-    - `name`: parameters, law, law plus network, or network.
+    - `name`: parameters, law, refined law, law plus network, or network.
     - `validation_nrmse`: infinite where its prediction ended early; None where it was not measured,
         since there was nothing to choose.
     - `explained`: whether that is within the noise, or below one percent.
@@ -126,8 +142,9 @@ def choose_model(
         found = ladder.all_parameters() if unknown else ladder.law()
         return Choice(found, (TriedModel(name, None, False),), name)
     candidates: list[_Candidate] = []
-    for step in ([ladder.try_parameters] if unknown else []) + ladder.steps:
+    for step in ladder.steps():
         candidates.append(step())
+        ladder.tried.append(candidates[-1].tried)
         if candidates[-1].tried.explained:
             break
     errors = [_known(one.tried.validation_nrmse) for one in candidates]
@@ -150,8 +167,27 @@ class _Ladder:
     ):
         self.config, self.system, self.data, self.unknown = config, system, data, unknown
         self.varied, self.report, self.kept = varied, report, kept
-        self.steps = [self.try_law, self.try_hybrid, self.try_network]
+        self.tried: list[TriedModel] = []
         self._law: Identified | None = None
+
+    def steps(self) -> list[Callable[[], _Candidate]]:
+        """From simple to rich."""
+        few = not getattr(RECIPES[self.config.recipe].config, "refined", True)
+        return [
+            *([self.try_parameters] if self.unknown else []),
+            self.try_law,
+            *([self.try_refined_law] if few else []),
+            self.try_hybrid,
+            self.try_network,
+        ]
+
+    def telling(self, name: str) -> Callable | None:
+        """The report, with what is tried and why."""
+        report = self.report
+        if report is None:
+            return None
+        why = f"validation NRMSE so far {', '.join(map(str, self.tried))}, more than noise makes"
+        return lambda row, total: report({**row, "model": name, "why": why}, total)
 
     @property
     def parts(self) -> tuple[Dataset, Dataset]:
@@ -184,42 +220,57 @@ class _Ladder:
     def law(self) -> Identified:
         """Of all of the training data; `before_validation` is that of the first part."""
         if self._law is None:
-            subject, training = make_model(self.config, self.system, self.varied)
-            options = {"seed": self.config.seed, "report": self.report}
-            options["kept"] = self.kept.inside("law")
-            found = learn(subject, self.data, training, **options)
-            assert isinstance(found, Identified)
-            self._law = found
+            self._law = self._searched(self.config, "law", self.report)
         return self._law
+
+    def _searched(self, config: FitConfig, name: str, report: Callable | None) -> Identified:
+        subject, training = make_model(config, self.system, self.varied)
+        options = {"seed": config.seed, "report": report, "kept": self.kept.inside(name)}
+        found = learn(subject, self.data, training, **options)
+        assert isinstance(found, Identified)
+        return found
 
     def try_law(self) -> _Candidate:
         """A law by regression."""
-        found = self.law()
+        return self._law_candidate(LAW_ALONE, self.law())
+
+    def try_refined_law(self) -> _Candidate:
+        """A law of any form, its coefficients fitted to rollouts."""
+        before, config = self.law(), replace(self.config, recipe=_ALL_FORMS)
+        found = self._searched(config, "refined-law", self.telling(REFINED))
+        candidate = self._law_candidate(REFINED, found)
+        errors = [_known(one.validation_nrmse) for one in (self.tried[-1], candidate.tried)]
+        self._law = found if errors[1] < errors[0] else before
+        return candidate
+
+    def _law_candidate(self, name: str, found: Identified) -> _Candidate:
         error, explained = found.diagnostics["validation_nrmse"], found.diagnostics["explained"]
         if not explained:
-            error = self._error(LAW_ALONE, found.before_validation, self.config.integrator)[0]
-        return _Candidate(TriedModel(LAW_ALONE, float(error), explained), lambda: found)
+            error = self._error(name, found.before_validation, self.config.integrator)[0]
+        return _Candidate(TriedModel(name, float(error), explained), lambda: found)
 
     def try_hybrid(self) -> _Candidate:
         """A network beside the law."""
         training = replace(training_config(_NETWORK), integrator=self.config.integrator)
-        options = {"parameters": self.varied, "seed": self.config.seed, "report": self.report}
-        options["kept"] = self.kept.inside("hybrid")
+        options = {"parameters": self.varied, "seed": self.config.seed}
+        options |= {"trial": replace(training, **_TRIAL), "most": _MOST_STEPS}
+        options |= {"report": self.telling(HYBRID), "kept": self.kept.inside("hybrid")}
         trial = try_hybrid(self.law(), self.data, training, **options)
         error = trial.hybrid_nrmse
         return _Candidate(TriedModel(HYBRID, error, error < _EXPLAINED), trial.finish)
 
     def try_network(self) -> _Candidate:
         """A network alone."""
-        asked = replace(self.config, recipe=_NETWORK, model="", unknown={})
+        asked = replace(self.config, recipe=_NETWORK, model="", structure=_STRUCTURE, unknown={})
         subject, training = make_model(asked, self.system, self.varied)
+        report = self.telling(NETWORK)
 
-        def trained(on: Dataset, name: str) -> Fit:
-            options = {"seed": self.config.seed, "report": self.report}
+        def trained(on: Dataset, name: str, how: TrainingConfig) -> Fit:
+            options = {"seed": self.config.seed, "report": report}
             options["checkpoint"] = self.kept.checkpoint(name)
-            return fit(subject, on, training, **options)
+            return fit(subject, thinned(on, _MOST_STEPS), how, **options)
 
-        early = trained(self.parts[0], "early-network")
+        early = trained(self.parts[0], "early-network", replace(training, **_TRIAL))
         error = self._error(NETWORK, early.model, self.config.integrator)[0]
         tried = TriedModel(NETWORK, error, error < _EXPLAINED)
-        return _Candidate(tried, lambda: trained(self.data, "network"))
+        return _Candidate(tried, lambda: trained(self.data, "network", training))
