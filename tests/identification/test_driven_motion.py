@@ -10,10 +10,18 @@ from scipy.integrate import quad
 from scipy.interpolate import CubicSpline
 
 import mbdnode as mbd
+from mbdnode.identification.mechanical_laws import mechanisms
+from mbdnode.identification.problem import Problem
 from mbdnode.identification.regression import integrals
 from mbdnode.identification.residuals import describe_residuals
 from mbdnode.identification.shooting import make_segments
-from mbdnode.identification.weak_form import make_windows, middle_state
+from mbdnode.identification.weak_form import (
+    make_windows,
+    middle_state,
+    samples_per_period,
+    samples_per_swing,
+)
+from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.simulation.signals import input_polynomials
@@ -169,3 +177,48 @@ def test_segments_that_fill_up_have_no_weight():
     assert filled is not None
     assert np.all(np.asarray(filled.rows.weight)[count:] == 0)
     assert eqx.tree_equal(jax.tree.map(lambda x: x[:count], filled.rows), plain.rows)
+
+
+def test_segments_of_an_angle_that_turns_are_as_long_as_its_swings():
+    # Turning at 2 rad/s on the mean, with a swing of one second on top.
+    t = np.arange(1000) * 0.01
+    states = np.stack([2 * t + np.sin(2 * np.pi * t) / np.pi, 2 + 2 * np.cos(2 * np.pi * t)], 1)
+    rows = rows_from(t, states, np.zeros((1000, 1)))
+    assert samples_per_period(rows) > 200
+    assert samples_per_swing(rows) == pytest.approx(100, rel=0.1)
+    swing = np.stack([np.sin(2 * np.pi * t), 2 * np.pi * np.cos(2 * np.pi * t)], 1)
+    assert samples_per_swing(rows_from(t, swing, np.zeros((1000, 1)))) == pytest.approx(
+        100, rel=0.1
+    )
+
+
+def _shaken(count: int = 600, dt_s: float = 0.01):
+    """A pendulum of 0.5 m whose pivot is shaken sideways, and the acceleration of the pivot."""
+    shake = lambda x: 5 * np.sin(2.6 * x) + 4 * np.cos(5.3 * x)  # noqa: E731
+    law = lambda x, q, v: -(9.81 * np.sin(q) + shake(x) * np.cos(q)) / 0.5 - 0.1 * v  # noqa: E731
+    t, y = np.arange(count) * dt_s, np.array([0.5, 0.0])
+    rate = lambda x, y: np.array([y[1], law(x, *y)])  # noqa: E731
+    states = [y]
+    for x in t[:-1]:
+        k1 = rate(x, y)
+        k2 = rate(x + dt_s / 2, y + dt_s / 2 * k1)
+        k3 = rate(x + dt_s / 2, y + dt_s / 2 * k2)
+        y = y + dt_s / 6 * (k1 + 2 * k2 + 2 * k3 + rate(x + dt_s, y + dt_s * k3))
+        states.append(y)
+    return t, np.stack(states), shake(t)[:, None]
+
+
+def test_law_under_the_acceleration_of_a_moving_base_is_proposed():
+    # It acts by the cosine of the angle: no constant input map explains it.
+    rows = rows_from(*_shaken(), "cubic")
+    problem = Problem(
+        SinglePendulum(), get_integrator("rk4"), False, 0, estimate_noise(rows), by_steps=True
+    )
+    found = next(mechanisms(problem, rows)).fit(rows)
+    assert found is not None
+    for q, v, u in ((0.4, 1.0, 3.0), (2.0, -1.0, -5.0)):
+        state = (jnp.asarray([x]) for x in (q, v, u))
+        given = found.minimal_rates(0.0, *state, {})[1]
+        expected = -(9.81 * np.sin(q) + u * np.cos(q)) / 0.5 - 0.1 * v
+        # The spline through the samples misses the pivot's motion by parts in ten thousand.
+        assert float(given[0]) == pytest.approx(expected, rel=1e-3)

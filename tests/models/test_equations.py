@@ -36,7 +36,7 @@ def cart_law():
     cart = mbd.mechanisms.CartPole()
     scale = Scale(jnp.array([0.0, 0.3]), jnp.array([1.0, 2.0]))
     law = LearnedMechanism.for_system(
-        cart, lengths=scale, mass_degree=2, potential_degree=2, joint_laws=True
+        cart, lengths=scale, mass_degree=2, potential_degree=2, joint_laws=True, input_degree=1
     )
     random = np.random.default_rng(0)
     drawn = jnp.asarray(random.uniform(0.5, 2.0, len(law.network.values)))
@@ -49,8 +49,8 @@ def test_printed_mass_matrix_and_potential_have_the_law_s_values(cart_law):
     z, mu = jnp.array([VALUES["theta"], VALUES["x"]]), {}
     mass, printed = cart_law.mass(z, mu), group(equations, "mass matrix")
     # The free factor is the input's coefficient.
-    drive = np.asarray(cart_law.parts()[3])
-    factor = drive[np.argmax(np.abs(drive[:, 0])), 0]
+    drive = np.ravel(cart_law.parts()[3])
+    factor = drive[np.argmax(np.abs(drive))]
     for (i, j), name in {
         (0, 0): "M[theta, theta]",
         (0, 1): "M[theta, x]",
@@ -67,8 +67,14 @@ def test_printed_forces_have_the_law_s_values(cart_law):
     values = {**VALUES, name: VALUES["f"]}
     s, u = jnp.array([VALUES["theta_dot"], VALUES["x_dot"]]), jnp.array([VALUES["f"]])
     _, _, damping, drive, resistance = cart_law.parts()
-    force = drive @ u - damping @ s - cart_law.resistances(s) @ resistance
-    factor = float(drive[np.argmax(np.abs(np.asarray(drive)[:, 0])), 0])
+    # One, cosine and sine of the angle, and the length from its origin in its unit, by degree.
+    theta, x = VALUES["theta"], VALUES["x"]
+    known = {(0, 0): 1.0, (1, 0): np.cos(theta), (2, 0): np.sin(theta), (0, 1): (x - 0.3) / 2}
+    terms = np.array([known[term] for term in cart_law.input_basis.terms])
+    assert len(terms) == len(known)
+    force = (drive @ terms) @ u - damping @ s - cart_law.resistances(s) @ resistance
+    drive = np.ravel(drive)
+    factor = drive[np.argmax(np.abs(drive))]
     for i, coordinate in enumerate(("theta", "x")):
         found = value_of(printed[f"Q[{coordinate}]"], values)
         assert found == pytest.approx(float(force[i]) / factor, 1e-12)

@@ -34,25 +34,30 @@ from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import Rows, counted, places, spread_of_accelerations, trust
 
-# Degrees of mass and potential, and whether joints have laws of their own; the simplest first. Each
-# is a part of the one beside it, whose compiled programs serve all of its parts.
-_PLAIN, _JOINTS = (2, 2, False), (2, 1, True)
-_FORMS = (
-    ((1, 1, False), _PLAIN),
-    ((2, 1, False), _PLAIN),
-    ((1, 1, True), _JOINTS),
-    ((2, 1, True), _JOINTS),
-    ((0, 2, False), _PLAIN),
-    ((1, 2, False), _PLAIN),
-    ((0, 1, True), _JOINTS),
-    ((2, 2, False), _PLAIN),
-    ((0, 4, True), (0, 4, True)),
-    ((1, 2, True), (1, 2, True)),
-    ((2, 4, False), (2, 4, False)),
+# Degrees of mass and potential, whether joints have laws of their own, and the degree of the input
+# map; the simplest first. Each is a part of the one beside it, whose compiled programs serve all of
+# its parts.
+Degrees = tuple[int, int, bool, int]
+_PLAIN, _JOINTS = (2, 2, False, 1), (2, 1, True, 1)
+_FORMS: tuple[tuple[Degrees, Degrees], ...] = (
+    ((1, 1, False, 0), _PLAIN),
+    ((2, 1, False, 0), _PLAIN),
+    ((2, 1, False, 1), _PLAIN),
+    ((1, 1, True, 0), _JOINTS),
+    ((2, 1, True, 0), _JOINTS),
+    ((2, 1, True, 1), _JOINTS),
+    ((0, 2, False, 0), _PLAIN),
+    ((1, 2, False, 0), _PLAIN),
+    ((0, 1, True, 0), _JOINTS),
+    ((2, 2, False, 0), _PLAIN),
+    ((0, 4, True, 0), (0, 4, True, 0)),
+    ((1, 2, True, 0), (1, 2, True, 0)),
+    ((2, 4, False, 0), (2, 4, False, 0)),
 )
 # A richer form with more columns than this takes longer than to compile its parts one by one.
 _MOST_COLUMNS = 150
-_FEW_FORMS = 4
+# Of the recipe that tries few; the two with other input maps are for systems with inputs.
+_FEW_FORMS = 6
 # Friction sets in over these parts of the largest rate; the shooting refinement finds the rest.
 _WIDTHS = (0.3, 0.1, 0.03, 0.01)
 # Laws of one form that are fitted; each term more must lower what is left by this factor.
@@ -136,8 +141,7 @@ def unexplained(problem: Problem, rows: Rows) -> float:
 
 def most_mechanisms(problem: Problem) -> int:
     """How many laws are fitted at most."""
-    forms = len(_FORMS) if problem.refined else _FEW_FORMS
-    return 0 if problem.known != "nothing" else _MOST * (forms + 1)
+    return 0 if problem.known != "nothing" else _MOST * (len(_degrees(problem)) + 1)
 
 
 @dataclass(frozen=True)
@@ -154,14 +158,22 @@ class Form:
     columns: np.ndarray
 
 
+def _degrees(problem: Problem) -> list[tuple[Degrees, Degrees]]:
+    """Of the forms that make sense for the system, each with that of its compiled programs."""
+    forms = _FORMS if problem.refined else _FORMS[:_FEW_FORMS]
+    if problem.system.inputs and problem.forces == "inputs":
+        return list(forms)
+    return [(form, (*richer[:3], 0)) for form, richer in forms if form[3] == 0]
+
+
 def _forms(problem: Problem, rows: Rows) -> Iterator[Form]:
     """Every form that this much data can tell of, without coefficients."""
     most = _CROWDED * rows.z.shape[1] * len(counted(rows))
-    blanks: dict[tuple[int, int, bool], LearnedMechanism] = {}
+    blanks: dict[Degrees, LearnedMechanism] = {}
 
-    def blank_of(degrees: tuple[int, int, bool]) -> LearnedMechanism:
+    def blank_of(degrees: Degrees) -> LearnedMechanism:
         if degrees not in blanks:
-            mass, potential, joint_laws = degrees
+            mass, potential, joint_laws, acting = degrees
             blanks[degrees] = LearnedMechanism.for_system(
                 problem.system,
                 lengths=scale_of(places(rows, problem.parameters)),
@@ -170,12 +182,13 @@ def _forms(problem: Problem, rows: Rows) -> Iterator[Form]:
                 use_parameters=problem.parameters,
                 joint_laws=joint_laws,
                 relative_angles=True,
+                input_degree=acting,
                 forces=problem.forces,
                 interpolation=problem.interpolation,
             )
         return blanks[degrees]
 
-    for degrees, richer in _FORMS if problem.refined else _FORMS[:_FEW_FORMS]:
+    for degrees, richer in _degrees(problem):
         blank = blank_of(richer)
         if blank.network.values.size > _MOST_COLUMNS:
             blank = blank_of(degrees)
@@ -184,15 +197,17 @@ def _forms(problem: Problem, rows: Rows) -> Iterator[Form]:
             yield Form(blank, columns)
 
 
-def _columns_of(blank: LearnedMechanism, degrees: tuple[int, int, bool]) -> np.ndarray:
-    """The columns of a mechanism up to lower degrees of mass and potential."""
-    mass, potential, _ = degrees
+def _columns_of(blank: LearnedMechanism, degrees: Degrees) -> np.ndarray:
+    """The columns of a mechanism up to lower degrees of mass, potential and input map."""
+    mass, potential, _, acting = degrees
     inertial = np.array(blank.mass_basis.degrees) <= mass
     stored = (np.array(blank.potential_basis.degrees) <= potential) | np.array(
         blank.potential_basis.pairs
     )
-    pairs = blank.mass_columns // len(blank.mass_basis)
-    chosen = np.concatenate([np.tile(inertial, pairs), stored[1:]])
+    pairs, count = blank.mass_columns // len(blank.mass_basis), len(blank.minimal)
+    driven = np.tile(np.array(blank.input_basis.degrees) <= acting, count * len(blank.inputs))
+    springs = np.ones(len(blank.joints.springs) + count**2, bool)  # And damping.
+    chosen = np.concatenate([np.tile(inertial, pairs), stored[1:], springs, driven])
     rest = np.ones(blank.network.values.size - chosen.size, bool)
     return np.flatnonzero(np.concatenate([chosen, rest]))
 

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from mbdnode.identification.weak_form import samples_per_period
+from mbdnode.identification.weak_form import samples_per_swing
 from mbdnode.levenberg_marquardt import damped_step, minimize
 from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import Noise, Rows, rolled_out, runs_of, step_errors
@@ -76,7 +76,7 @@ def make_segments(
     """
     runs = runs_of(rows)
     longest = max(last - first for first, last in runs)
-    length = min(periods * min(max(samples_per_period(rows), _SHORTEST), _LONGEST), longest)
+    length = min(periods * min(max(samples_per_swing(rows), _SHORTEST), _LONGEST), longest)
     length = length if shape is None else shape[1]
     if from_the_end:
         runs = [(runs[-1][1] - length, runs[-1][1])]

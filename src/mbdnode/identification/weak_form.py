@@ -143,3 +143,28 @@ def samples_per_period(rows: Rows) -> int:
     moved, speed = np.std(z, axis=0), np.std(s, axis=0)
     rate = np.max(np.where(moved > 0, speed / np.where(moved > 0, moved, 1.0), 0.0))
     return int(np.clip(2 * np.pi / (max(rate, 1e-12) * np.median(dt)), 2, 10_000))
+
+
+def samples_per_swing(rows: Rows) -> int:
+    """Of the fastest coordinate, from how soon its velocity is another.
+
+    An angle that turns many times has a long period by its size, and a motion that is lost sight of
+    within a fraction of it. The mean square change of a sine over a sixth of its period is its
+    variance.
+
+    **Arguments:**
+
+    - `rows`: in order of run and time.
+
+    **Returns:**
+
+    No more than `samples_per_period`.
+    """
+    most = samples_per_period(rows)
+    s, spans = np.asarray(rows.s), runs_of(rows)
+    variance = np.var(np.concatenate([s[a:b] for a, b in spans]), axis=0)
+    for lag in range(1, max(1, most // 6)):
+        changes = [s[a + lag : b] - s[a : b - lag] for a, b in spans if b - a > lag]
+        if changes and np.any(np.mean(np.concatenate(changes) ** 2, axis=0) > variance):
+            return min(most, 6 * lag)
+    return most

@@ -3,7 +3,7 @@ r"""A law as a person would write it: mass matrix, potential, forces; as text an
 A law is a sum of terms, each a coefficient times functions of coordinates, velocities and inputs.
 A `LearnedMechanism` is written as
 
-    d(M(q) v)/dt - d(v.M(q) v/2)/dq = -dV/dq + Q(v, u)
+    d(M(q) v)/dt - d(v.M(q) v/2)/dq = -dV/dq + Q(q, v, u)
 
 with the entries of `M`, `V` and `Q` in closed form. Its equations are homogeneous, so one factor is
 free: it is chosen so that the first input acts with the coefficient 1, or, where nothing acts from
@@ -145,8 +145,9 @@ def _of_mechanism(model: LearnedMechanism) -> Equations:
                     ),
                     *_resistances(model, resistance / factor, i),
                     *(
-                        Term(drive[i, k] / factor, (_plain(one.name),))
+                        Term(term.coefficient, (*term.factors, _plain(one.name)))
                         for k, one in enumerate(model.inputs)
+                        for term in _expanded(drive[i, k] / factor, model.input_basis, places)
                     ),
                 ]
             ),
@@ -166,8 +167,8 @@ def _common_factor(mass: np.ndarray, drive: np.ndarray, model) -> tuple[float, s
     acting = np.abs(drive) > _ROUND_OFF * max(np.abs(drive).max(initial=0.0), 1e-300)
     for k, one in enumerate(model.inputs):
         if acting[:, k].any():
-            largest = drive[np.argmax(np.abs(drive[:, k])), k]
-            return float(largest), f"{one.name} acts with the coefficient 1"
+            own = drive[:, k].ravel()
+            return float(own[np.argmax(np.abs(own))]), f"{one.name} acts with the coefficient 1"
     constant = mass[:, 0]
     first = int(np.argmax(np.abs(constant) > _ROUND_OFF * np.abs(constant).max()))
     if constant[first] != 0:

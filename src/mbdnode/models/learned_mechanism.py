@@ -1,14 +1,15 @@
 """A mechanism learned as one: mass, potential, damping and input map, linear in a basis.
 
-    d/dt (dL/dv) - dL/dq + D v + R(v) = G u,    L = 1/2 v.M(q).v - V(q)
+    d/dt (dL/dv) - dL/dq + D v + R(v) = G(q) u,    L = 1/2 v.M(q).v - V(q)
 
 `M_ij` and `V` are combinations of products of `1, cos, sin` of angles and powers of lengths; `D`
-and `G` are constant matrices. With `joint_laws` there are also springs of twists in `V`, and `R`
-holds drag and friction of each joint. The equations are linear and homogeneous in all coefficients
-(the widths of friction apart), so they can be found in closed form, up to a factor that cancels.
-Accelerations follow by one small solve. With `forces="added"` there is no `G`: the acceleration
-that the inputs cause in the given mechanism is added instead, so that a law found without inputs
-can be run with them.
+is a constant matrix, and so is `G` unless `input_degree` says otherwise: a force with a fixed
+direction, or the acceleration of a moving base, acts on a link by the sine of its angle. With
+`joint_laws` there are also springs of twists in `V`, and `R` holds drag and friction of each joint.
+The equations are linear and homogeneous in all coefficients (the widths of friction apart), so they
+can be found in closed form, up to a factor that cancels. Accelerations follow by one small solve.
+With `forces="added"` there is no `G`: the acceleration that the inputs cause in the given mechanism
+is added instead, so that a law found without inputs can be run with them.
 """
 
 from dataclasses import dataclass, replace
@@ -50,6 +51,7 @@ class LearnedMechanismConfig:
     - `kept`: the columns whose coefficients are not zero; None for all.
     - `relative_angles`: whether `V` has the products of sines and cosines of every two angles,
         which are those of their sum and difference, whatever its degree.
+    - `input_degree`: of the basis of `G`, at most that of `M`; zero for constants.
     - `interpolation`: how sampled inputs go between their samples in a rollout, unless `simulate`
         is told otherwise: as in the data that the law was found in.
     """
@@ -61,6 +63,7 @@ class LearnedMechanismConfig:
     forces: Forces = "inputs"
     kept: tuple[int, ...] | None = None
     relative_angles: bool = False
+    input_degree: int = 0
     interpolation: Interpolation = "constant"
 
     def __post_init__(self):
@@ -68,6 +71,11 @@ class LearnedMechanismConfig:
         for name in ("mass_degree", "potential_degree"):
             if not 0 <= getattr(self, name) <= 8:
                 raise UserError(f"{name} is {getattr(self, name)}; it must be from 0 to 8.")
+        if not 0 <= self.input_degree <= self.mass_degree:
+            raise UserError(
+                f"input_degree is {self.input_degree}; it must be from 0 to mass_degree, which is "
+                f"{self.mass_degree}."
+            )
 
 
 class Coefficients(eqx.Module):
@@ -129,7 +137,8 @@ class LearnedMechanism(AbstractRateModel):
         joints = Joints()
         if config.joint_laws:
             joints = make_joints(own, config.potential_degree, potential.origin[: len(own)])
-        columns = sum(_lengths(len(minimal), len(system.inputs), mass, potential, joints))
+        acting = len(system.inputs) * _terms(mass, config.input_degree)
+        columns = sum(_lengths(len(minimal), acting, mass, potential, joints))
         kept = tuple(range(columns)) if config.kept is None else config.kept
         if any(not 0 <= k < columns for k in kept) or len(set(kept)) < len(kept):
             raise UserError(f"kept names columns from 0 to {columns - 1}, each once.")
@@ -165,6 +174,12 @@ class LearnedMechanism(AbstractRateModel):
         count = len(self.minimal)
         return count * (count + 1) // 2 * len(self.mass_basis)
 
+    @property
+    def input_basis(self) -> Basis:
+        """The functions of the position that the entries of `G` are combinations of."""
+        terms = self.mass_basis.terms[: _terms(self.mass_basis, self.settings.input_degree)]
+        return replace(self.mass_basis, terms=terms)
+
     def inertia(self, t, z, s, a, u, mu) -> Float[Array, "ns columns"]:
         """`dp/dt` of the equations `dp/dt + f = 0`, one column for each coefficient."""
         return jax.jvp(lambda q, v: self.momenta_and_forces(t, q, v, u, mu)[0], (z, s), (s, a))[1]
@@ -185,7 +200,10 @@ class LearnedMechanism(AbstractRateModel):
             caused = input_acceleration(self.body, t, z, s, u, mu)
             slopes = slopes + jax.jacfwd(terms, argnums=1)(z, caused).T
         damping = jnp.kron(jnp.eye(s.shape[0]), s[None, :])
-        drive = -jnp.kron(jnp.eye(s.shape[0]), jnp.zeros_like(u)[None, :] if added else u[None, :])
+        acting = jnp.zeros_like(u) if added else u
+        if self.settings.input_degree:
+            acting = jnp.kron(acting, self.input_basis(self._place(z, mu)))
+        drive = -jnp.kron(jnp.eye(s.shape[0]), acting[None, :])
         forces = jnp.concatenate([-slopes, damping, drive, self.resistances(s)], axis=1)
         still = jnp.zeros((s.shape[0], forces.shape[1] - momenta.shape[1]), z.dtype)
         return jnp.concatenate([momenta, still], axis=1)[:, kept], forces[:, kept]
@@ -209,9 +227,13 @@ class LearnedMechanism(AbstractRateModel):
         return self.joints.resistances(s, self.network.widths)
 
     def parts(self) -> tuple[Any, Any, Any, Any, Any]:
-        """Coefficients of mass (pairs, terms), potential, damping, input map and resistance."""
-        count, inputs = len(self.minimal), len(self.inputs)
-        lengths = _lengths(count, inputs, self.mass_basis, self.potential_basis, self.joints)
+        """Coefficients of mass (pairs, terms), potential, damping, input map and resistance.
+
+        Those of the input map are `(coordinates, inputs, terms)`.
+        """
+        count, inputs, terms = len(self.minimal), len(self.inputs), len(self.input_basis)
+        bases = self.mass_basis, self.potential_basis, self.joints
+        lengths = _lengths(count, inputs * terms, *bases)
         whole = jnp.zeros(sum(lengths), self.network.values.dtype)
         whole = whole.at[np.array(self.settings.kept)].set(self.network.values)
         mass, potential, damping, drive, resistance = jnp.split(whole, np.cumsum(lengths)[:-1])
@@ -219,7 +241,7 @@ class LearnedMechanism(AbstractRateModel):
             mass.reshape(-1, len(self.mass_basis)),
             potential,
             damping.reshape(count, count),
-            drive.reshape(count, inputs),
+            drive.reshape(count, inputs, terms),
             resistance,
         )
 
@@ -237,7 +259,11 @@ class LearnedMechanism(AbstractRateModel):
         kinetic = lambda q: 0.5 * s @ self.mass(q, mu) @ s  # noqa: E731
         _, turned = jax.jvp(lambda q: self.mass(q, mu) @ s, (z,), (s,))
         stored = lambda q: self.potentials(q, mu) @ potential  # noqa: E731
-        force = jax.grad(kinetic)(z) - turned - jax.grad(stored)(z) - damping @ s + drive @ u
+        # Of constants there is one term.
+        acting = (
+            drive @ self.input_basis(self._place(z, mu)) if drive.shape[2] > 1 else drive[..., 0]
+        )
+        force = jax.grad(kinetic)(z) - turned - jax.grad(stored)(z) - damping @ s + acting @ u
         force = force - self.resistances(s) @ resistance
         found = small_solve(self.mass(z, mu), force)
         if self.settings.forces == "added":
@@ -254,14 +280,19 @@ def _pairs(count: int) -> list[tuple[int, int]]:
     return [(i, j) for i in range(count) for j in range(i, count)]
 
 
+def _terms(basis: Basis, degree: int) -> int:
+    """How many terms of a basis, which are in order of their degrees, have this one at most."""
+    return int(np.sum(np.array(basis.degrees) <= degree))
+
+
 def _lengths(
-    dof: int, inputs: int, mass: Basis, potential: Basis, joints: Joints
+    dof: int, acting: int, mass: Basis, potential: Basis, joints: Joints
 ) -> tuple[int, ...]:
     """How many columns are of the mass, the potential, damping, inputs and resistance."""
     return (
         dof * (dof + 1) // 2 * len(mass),
         len(potential) - 1 + len(joints.springs),
         dof**2,
-        dof * inputs,
+        dof * acting,
         2 * len(joints),
     )
