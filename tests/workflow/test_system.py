@@ -6,6 +6,8 @@ import pytest
 import mbdnode as mbd
 from mbdnode.multibody import RecordedSystem, recorded_from
 from mbdnode.trajectory import Dataset
+from mbdnode.workflow.config import FitConfig
+from mbdnode.workflow.fit import read_and_check
 from mbdnode.workflow.systems import find_system, recorded_system
 
 SOURCE = """
@@ -85,3 +87,16 @@ def test_recorded_system_has_no_motion_of_its_own():
 def test_damaged_description_is_refused(data):
     with pytest.raises(ValueError, match="does not describe"):
         recorded_from(data)
+
+
+def test_unit_of_a_column_says_that_it_is_an_angle(tmp_path):
+    # By its name none of them would be known: two angles, and a length that is called like one.
+    t = np.arange(60) * 0.01
+    table = np.stack([t, 10 * np.sin(t), np.cos(t), np.sin(2 * t)], axis=1)
+    header = "t [s],shoulder [deg],arm [rad],pitch [mm]"
+    np.savetxt(tmp_path / "run.csv", table, delimiter=",", header=header, comments="")
+    columns = {"time": "t", "coordinates": ["shoulder", "arm", "pitch"]}
+    prepared = read_and_check(FitConfig((str(tmp_path / "run.csv"),), columns))
+    assert [c.is_angle for c in prepared.system.coordinates] == [True, True, False]
+    said = FitConfig((str(tmp_path / "run.csv"),), columns | {"angles": ["pitch"]})
+    assert [c.is_angle for c in read_and_check(said).system.coordinates] == [False, False, True]

@@ -282,14 +282,19 @@ def read_and_check(
     else:
         parts, more = split(data, config.holdout, config.seed), []
     if system is None:
-        angles = config.columns.get("angles")
-        system = recorded_system(parts.training, None if angles is None else tuple(angles))
+        system = recorded_system(parts.training, _angles_of(config, data.summary))
     unknown = _unknown_of(config, system, parts.training)
     parts, done = _completed(system, parts)
     notes += [*(f"  {line}" for line in done), *more, *parts.notes]
     subject, training = make_model(config, system, _varied(parts.training))
     rows = sum(len(run) for run in parts.training.trajectories)
     return Prepared(config, system, parts, tuple(notes), subject, training, rows, unknown=unknown)
+
+
+def _angles_of(config: FitConfig, summary: Any) -> tuple[str, ...] | None:
+    """As the roles say, else as the logs do by their units and names."""
+    said = config.columns.get("angles")
+    return tuple(said) if said is not None else getattr(summary, "angles", None)
 
 
 def _unknown_of(config: FitConfig, system: AbstractSystem, data: Dataset) -> dict[str, Any]:
@@ -348,8 +353,7 @@ def _prepare_stream(
     large = open_stream(files, held_files, config.holdout, config.seed, both, report)
     recorded = large.sample.trajectories[0].coordinates
     if system is None:
-        angles = config.columns.get("angles")
-        system = recorded_system(large.sample, None if angles is None else tuple(angles))
+        system = recorded_system(large.sample, _angles_of(config, large.summary))
     sample, more = complete_runs(system, large.sample)
     if recorded != system.coordinate_names or sample.trajectories[0].inputs != large.inputs:
         raise UserError(

@@ -34,6 +34,7 @@ from mbdnode.data.logs.segments import (
     at_times,
     finish,
     input_signal,
+    is_angle,
 )
 from mbdnode.data.logs.trajectory_files import read_written
 from mbdnode.errors import UserError, check_memory
@@ -132,7 +133,7 @@ def read(
             for segment, _ in segments
         ],
         [values for _, values in segments],
-        Summary(tuple(reader.runs), tuple(reader.notes)),
+        reader.summary(),
         names.recorded,
     )
 
@@ -252,6 +253,11 @@ class Reader:
         self.runs: list[RunSummary] = []
         self.notes: list[Note] = []
         self.names: Names | None = None
+        self._angles: tuple[str, ...] | None = None
+
+    def summary(self) -> Summary:
+        """What has been read so far."""
+        return Summary(tuple(self.runs), tuple(self.notes), self._angles)
 
     def segments(self) -> Iterator[tuple[Segment, dict[str, float]]]:
         """Every segment, with the parameters of its run."""
@@ -262,7 +268,10 @@ class Reader:
             for log in open_logs(path):
                 layout = lay_out(log, roles, with_inputs=not separate)
                 signals = self._signals(number, log) if separate else None
-                self.names = self.names or names_of(layout, roles, _input_names(signals))
+                if self.names is None:
+                    self.names = names_of(layout, roles, _input_names(signals))
+                    named = enumerate(self.names.coordinates)
+                    self._angles = tuple(x for i, x in named if is_angle(i, layout, roles))
                 for place, run in enumerate(runs_in_log(layout, self._most)):
                     signal = None if signals is None else _signal_for(run.label, signals, run.place)
                     done += len(run.t)

@@ -96,10 +96,13 @@ class Summary:
 
     - `runs`: in the order of the files.
     - `notes`: in the order in which they came up.
+    - `angles`: the coordinates that are angles, by what the user says, the unit or the name; None
+        where that was not asked.
     """
 
     runs: tuple[RunSummary, ...]
     notes: tuple[Note, ...]
+    angles: tuple[str, ...] | None = None
 
     @property
     def account(self) -> Account:

@@ -219,7 +219,7 @@ def _segment(run: Run, span: slice, layout: ColumnLayout, roles: Roles, inputs):
     given = [None if rate is None else next(measured) for rate in layout.rates]
     turns = np.zeros(count, int)
     for i in range(count):
-        if _is_angle(i, layout, roles) and is_wrapped(q[:, i]):
+        if is_angle(i, layout, roles) and is_wrapped(q[:, i]):
             q[:, i], turns[i] = unwrap(t, q[:, i], given[i])
     rates = [
         None if v is not None else estimate_rate(t, x) for v, x in zip(given, q.T, strict=True)
@@ -233,8 +233,14 @@ def _both(given: list, rates: list) -> zip:
     return zip(given, rates, strict=True)
 
 
-def _is_angle(number: int, layout: ColumnLayout, roles: Roles) -> bool:
-    """As the user says; else by the unit; else by the names."""
+def is_angle(number: int, layout: ColumnLayout, roles: Roles) -> bool:
+    """Whether a coordinate is an angle: as the user says; else by the unit; else by the names.
+
+    **Arguments:**
+
+    - `number`: of the coordinate.
+    - `layout`, `roles`: what the columns are.
+    """
     name, found = roles.coordinates[number][0], layout.coordinates[number]
     if roles.angles is not None:
         return name in roles.angles

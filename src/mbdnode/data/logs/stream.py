@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from mbdnode.data.files import Paths
 from mbdnode.data.logs.reading import Reader, make_request
-from mbdnode.data.logs.reading_summary import Note, Summary
+from mbdnode.data.logs.reading_summary import Note
 from mbdnode.data.logs.runs import make_trajectory
 from mbdnode.data.sampling import AbstractStream
 from mbdnode.errors import UserError
@@ -98,7 +98,7 @@ class LogStream(AbstractStream):
             raise
         assert reader.names is not None
         self._names, self._chunk_rows = reader.names, chunk_rows
-        self.summary = Summary(tuple(reader.runs), tuple(reader.notes))
+        self.summary = reader.summary()
         self._take(range(len(self._mu)))
 
     @property
@@ -112,7 +112,7 @@ class LogStream(AbstractStream):
         self.count = max(1, -(-total * (self._window + 1) // self._chunk_rows))
         self._size = -(-total // self.count)
         others = [note for note in self.summary.notes if note.kind != "windows"]
-        self.summary = Summary(self.summary.runs, (*others, self._described(total)))
+        self.summary = replace(self.summary, notes=(*others, self._described(total)))
 
     def only(self, windows: Sequence[int]) -> "LogStream":
         """A stream of some of the windows, from the same file.
