@@ -39,7 +39,16 @@ def _checked(package="mbdnode"):
     Those that print code are left out: they have no shapes to check, and make millions of short
     calls, which would take twenty times as long.
     """
-    printing = ["builder", "ir", "languages", "lowering", "pruning", "placement", "rules", "values"]
+    printing = [
+        "builder",
+        "ir",
+        "languages",
+        "jaxpr_to_ir",
+        "pruning",
+        "placement",
+        "primitive_rules",
+        "values",
+    ]
     room = Path(__file__).parents[1] / "src" / package
     names = [f"{package}.{path.stem}" for path in room.iterdir() if path.stem != "exports"]
     exports = [path.stem for path in (room / "exports").iterdir()]

@@ -14,11 +14,11 @@ import pytest
 
 from mbdnode.exports.functions import lower_function
 from mbdnode.exports.ir import Function
+from mbdnode.exports.jaxpr_to_ir import Tables
 from mbdnode.exports.languages.c_library import helper_source as c_helper
 from mbdnode.exports.languages.c_printer import C_TYPES, CPrinter
 from mbdnode.exports.languages.javascript_library import helper_source as javascript_helper
 from mbdnode.exports.languages.javascript_printer import ARRAYS, JavaScriptPrinter
-from mbdnode.exports.lowering import Tables
 from mbdnode.exports.program import Argument
 from mbdnode.exports.pruning import tables_of
 

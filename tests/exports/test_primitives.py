@@ -11,7 +11,7 @@ import pytest
 
 from mbdnode.errors import UserError
 from mbdnode.exports.functions import lower_function
-from mbdnode.exports.lowering import RULES, Tables
+from mbdnode.exports.jaxpr_to_ir import RULES, Tables
 from mbdnode.exports.program import Argument
 from tests.exports.calls import all_calls
 from tests.exports.harness import Call, lowered, needs_cc, needs_node, run_c, run_javascript

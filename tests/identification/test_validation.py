@@ -6,8 +6,8 @@ import pytest
 
 import mbdnode as mbd
 from mbdnode.identification.identify import describe_segments
+from mbdnode.identification.law_search import Attempt, Contest
 from mbdnode.identification.problem import Candidate, Problem
-from mbdnode.identification.search import Attempt, Contest
 from mbdnode.identification.validation import make_validation, validation_error
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import DoublePendulum

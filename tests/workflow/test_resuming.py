@@ -13,7 +13,7 @@ from scipy.integrate import solve_ivp
 from mbdnode.cli import main
 from mbdnode.data.files import replace_file
 from mbdnode.errors import UserError
-from mbdnode.identification import Identified, search
+from mbdnode.identification import Identified, law_search
 from mbdnode.identification.search_checkpoint import SearchCheckpoint
 from mbdnode.workflow import fit_logs
 from mbdnode.workflow import folder as fits
@@ -165,8 +165,8 @@ def test_refused_fit_leaves_nothing(logs, tmp_path, monkeypatch):
     def refuse(*given, **options):
         raise UserError("No candidate could be rolled out.")
 
-    monkeypatch.setattr(search.Contest, "choose", refuse)
-    monkeypatch.setattr(search, "families", lambda problem, rows: iter(()))
+    monkeypatch.setattr(law_search.Contest, "choose", refuse)
+    monkeypatch.setattr(law_search, "families", lambda problem, rows: iter(()))
     with pytest.raises(UserError, match="No candidate"):
         fit(logs, tmp_path / "new")
     assert list(tmp_path.iterdir()) == []

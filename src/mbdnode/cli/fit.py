@@ -123,7 +123,7 @@ def fit(
         from mbdnode.workflow.config import FitConfig
         from mbdnode.workflow.fit import fit_and_score, read_and_check
         from mbdnode.workflow.folder import PAGE, write_folder
-        from mbdnode.workflow.resume import check_resume, how_to_resume, keeping
+        from mbdnode.workflow.resume_fit import check_resume, how_to_resume, keeping
 
     config = FitConfig(
         logs=tuple(logs),

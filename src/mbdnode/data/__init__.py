@@ -5,7 +5,7 @@ Names are loaded when first used, so that logs can be looked at without loading 
 
 from typing import TYPE_CHECKING
 
-from mbdnode.lazy import lazy_names
+from mbdnode.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from mbdnode.data.files import check_destination

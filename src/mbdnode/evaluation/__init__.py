@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 # These share their names with their modules, which would take their places.
 from mbdnode.evaluation.energy import energy, energy_drift
 from mbdnode.evaluation.reactions import Reactions, reactions
-from mbdnode.lazy import lazy_names
+from mbdnode.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from mbdnode.evaluation.holdout import Holdout, hold_out_runs, separate_files, split, split_runs

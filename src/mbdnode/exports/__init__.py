@@ -7,10 +7,11 @@ hybrids are exported alike. In the order in which a model goes through the files
     writing                 `export`: what is asked for, checked; the file put in place as a whole
     program                 names, state and jaxpr of each function, by `trace_program`
         entries             these functions: init, step, rates, outputs, linearize
-        start               a consistent start, by operations that can be traced
+        consistent_start    a consistent start, by operations that can be traced
         ensembles           the same for the mean of several models
     functions               each jaxpr as a function of named arrays
-        lowering, rules     from primitives to loops, a rule for each
+        jaxpr_to_ir         from primitives to loops
+        primitive_rules     a rule for each of them
         values, builder     what a rule works with: arrays, and expressions simplified as they grow
         ir, pruning         the loops, and what of them nobody reads
     languages               printed as C or JavaScript; `placement` says where each expression goes
@@ -21,7 +22,7 @@ Names are loaded when first used.
 
 from typing import TYPE_CHECKING
 
-from mbdnode.lazy import lazy_names
+from mbdnode.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from mbdnode.exports.entries import ENTRIES

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.exports.start import assembled, chosen_partition, moving
+from mbdnode.exports.consistent_start import assembled, chosen_partition, moving
 from mbdnode.integrators import AbstractIntegrator
 from mbdnode.multibody import (
     AbstractSystem,

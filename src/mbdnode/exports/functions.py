@@ -5,9 +5,9 @@ from typing import Any
 
 from jax.interpreters import partial_eval
 
-import mbdnode.exports.rules  # noqa: F401  (registers the rules)
+import mbdnode.exports.primitive_rules  # noqa: F401  (registers the rules)
 from mbdnode.exports.ir import Buffer, Expr, Function, Ref, dtype_of
-from mbdnode.exports.lowering import Lowering, Tables
+from mbdnode.exports.jaxpr_to_ir import Lowering, Tables
 from mbdnode.exports.program import Argument, Entry, Program
 from mbdnode.exports.pruning import prune, tables_of
 from mbdnode.exports.values import View

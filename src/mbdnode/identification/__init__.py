@@ -8,8 +8,8 @@ from mbdnode.identification.identify import (
     learn,
 )
 from mbdnode.identification.initial_states import estimate_state, estimate_states
+from mbdnode.identification.law_search import choose_law
 from mbdnode.identification.parameters import Combination, IdentifiedParameters, Unknown
-from mbdnode.identification.search import choose_law
 from mbdnode.recipes import IdentificationConfig
 
 __all__ = [

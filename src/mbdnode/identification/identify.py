@@ -15,8 +15,8 @@ from threadpoolctl import threadpool_limits
 from mbdnode.data import AbstractStream
 from mbdnode.errors import UserError
 from mbdnode.formatting import percent
+from mbdnode.identification.law_search import Choice, SegmentError, Tell, choose_law
 from mbdnode.identification.parameters import identify_parameters
-from mbdnode.identification.search import Choice, SegmentError, Tell, choose_law
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.integrators import get_integrator
 from mbdnode.models import LAW, AbstractModel, check_capable
@@ -25,9 +25,9 @@ from mbdnode.models.library import Library
 from mbdnode.naming import unknown_name
 from mbdnode.recipes import IdentificationConfig, TrainingConfig, identification_config
 from mbdnode.simulation import INTERPOLATIONS, Interpolation
-from mbdnode.training.checkpoint import Checkpoint
 from mbdnode.training.data import as_dataset, check_names
 from mbdnode.training.engine import counted_compilation
+from mbdnode.training.epoch_checkpoint import Checkpoint
 from mbdnode.training.fit import Fit, Report, fit
 from mbdnode.trajectory import Dataset, Trajectory
 

@@ -5,7 +5,7 @@ Every expensive part of a search is a call without side effects: fit a candidate
 propose the laws of a form. Its result is kept under a name. When the same search runs again, what
 is kept is read in place of computed; models and numbers come back to the bit, so what follows from
 them does too. The names are those of one search over one set of data: whoever gives the folder must
-see to it that both are the same (`mbdnode.workflow.resume` does).
+see to it that both are the same (`mbdnode.workflow.resume_fit` does).
 
 Numbers and words go to a journal, a line for each, whose last line may be torn; models and arrays
 to files of their own, which are whole or not there.
@@ -20,7 +20,7 @@ import numpy as np
 
 from mbdnode.errors import UserError
 from mbdnode.models.files import load, read_arrays, save, write_arrays
-from mbdnode.training.checkpoint import Checkpoint
+from mbdnode.training.epoch_checkpoint import Checkpoint
 
 T = TypeVar("T")
 

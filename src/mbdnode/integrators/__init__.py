@@ -11,7 +11,7 @@ from mbdnode.integrators.base import AbstractIntegrator, Tableau
 from mbdnode.integrators.explicit import ForwardEuler, Midpoint, RungeKutta4
 from mbdnode.integrators.implicit import ImplicitOneStage
 from mbdnode.integrators.symplectic import YOSHIDA4, YOSHIDA6, Composition
-from mbdnode.lazy import lazy_names
+from mbdnode.lazy_imports import lazy_names
 from mbdnode.naming import unknown_name
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ Names are loaded when first used.
 
 from typing import TYPE_CHECKING
 
-from mbdnode.lazy import lazy_names
+from mbdnode.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from mbdnode.models.base import LAW, AbstractModel, AbstractRateModel, Capability, check_capable

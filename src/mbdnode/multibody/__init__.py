@@ -3,7 +3,7 @@
 from mbdnode.multibody.assembly import check_state, consistent_state
 from mbdnode.multibody.definition import check_definition
 from mbdnode.multibody.dependent_coordinates import complete, complete_position, tangent_at
-from mbdnode.multibody.friction import Contacts, held_forces
+from mbdnode.multibody.friction_law import Contacts, held_forces
 from mbdnode.multibody.kinematics import (
     constraint_counts,
     gamma,

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbdnode.multibody.dependent_coordinates import tangent_at
-from mbdnode.multibody.friction import Contacts, contacts_of, held_forces
+from mbdnode.multibody.friction_law import Contacts, contacts_of, held_forces
 from mbdnode.multibody.kinematics import gamma, vector, velocity_constraints
 from mbdnode.multibody.system import AbstractSystem, Coords, Inputs, Params, Time
 from mbdnode.multibody.tangent import Split, Tangent
@@ -48,7 +48,7 @@ class AbstractMechanism(AbstractSystem):
     def dry_friction(
         self, t: Time, q: Coords, v: Coords, u: Inputs, mu: Params
     ) -> tuple[Any, Any] | None:
-        """Directions and limits of dry friction (see `mbdnode.multibody.friction`), or None.
+        """Directions and limits of dry friction (see `mbdnode.multibody.friction_law`), or None.
 
         The directions have a row for each contact, whose slip velocity is that row times `v`. The
         limit is the force or torque up to which it holds and against which it slips; a pair is

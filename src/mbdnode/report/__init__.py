@@ -6,7 +6,7 @@ for Matplotlib.
 
 from typing import TYPE_CHECKING
 
-from mbdnode.lazy import lazy_names
+from mbdnode.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from mbdnode.report.scene import Scene, draw_case, draw_overview

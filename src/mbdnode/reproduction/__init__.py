@@ -5,7 +5,7 @@ Names are loaded when first used, so that the name of a case can be checked with
 
 from typing import TYPE_CHECKING
 
-from mbdnode.lazy import lazy_names
+from mbdnode.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from mbdnode.reproduction.cases import CASES, CONTROL_TASKS, Case, ControlTask, get_case

@@ -3,7 +3,7 @@
 The integrator moves under the friction that the velocities at the start of the step decide, so it
 keeps its order while nothing changes, and what is held does not move at all. A contact that comes
 to rest within the step, at a fraction that its slip at both ends tells, sticks from there or slips
-back: the impulses over the step are solved for (see `mbdnode.multibody.friction`), within bounds
+back: the impulses over the step are solved for (`mbdnode.multibody.friction_law`), within bounds
 that allow for either. What they differ from those that acted is added to the velocities, and to the
 positions as if it had acted evenly over the rest of the step.
 """

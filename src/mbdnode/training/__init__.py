@@ -1,8 +1,8 @@
 """Training of networks: losses, the compiled engine, `fit`."""
 
 from mbdnode.recipes import TrainingConfig
-from mbdnode.training.checkpoint import Checkpoint
 from mbdnode.training.ensemble import fit_ensemble
+from mbdnode.training.epoch_checkpoint import Checkpoint
 from mbdnode.training.fit import Fit, fit
 from mbdnode.training.objectives import check_training
 from mbdnode.training.selection import make_candidates

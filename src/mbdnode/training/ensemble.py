@@ -20,7 +20,6 @@ from mbdnode.data import AbstractStream
 from mbdnode.errors import UserError
 from mbdnode.models import AbstractModel, Ensemble
 from mbdnode.recipes import TrainingConfig, training_config
-from mbdnode.training.checkpoint import noted_interrupts
 from mbdnode.training.data import as_dataset, cast, check_names, check_stream, choose_smoother
 from mbdnode.training.engine import (
     Progress,
@@ -32,6 +31,7 @@ from mbdnode.training.engine import (
     rates,
     run_epoch,
 )
+from mbdnode.training.epoch_checkpoint import noted_interrupts
 from mbdnode.training.fit import Fit, Report
 from mbdnode.training.objectives import check_training, prepare
 from mbdnode.training.refinement import refine

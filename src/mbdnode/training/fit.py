@@ -15,15 +15,6 @@ from mbdnode.data import AbstractStream
 from mbdnode.errors import UserError
 from mbdnode.models import AbstractModel
 from mbdnode.recipes import TrainingConfig, training_config
-from mbdnode.training.checkpoint import (
-    Checkpoint,
-    Interrupt,
-    digest,
-    noted_interrupts,
-    read_checkpoint,
-    read_identity,
-    write_checkpoint,
-)
 from mbdnode.training.data import as_dataset, cast, check_names, check_stream, choose_smoother
 from mbdnode.training.engine import (
     Progress,
@@ -34,6 +25,15 @@ from mbdnode.training.engine import (
     raise_multipliers,
     rates,
     run_epoch,
+)
+from mbdnode.training.epoch_checkpoint import (
+    Checkpoint,
+    Interrupt,
+    digest,
+    noted_interrupts,
+    read_checkpoint,
+    read_identity,
+    write_checkpoint,
 )
 from mbdnode.training.objectives import AbstractObjective, check_training, prepare
 from mbdnode.training.refinement import is_refinement, refine

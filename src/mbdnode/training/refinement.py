@@ -25,8 +25,8 @@ from jaxtyping import Array, Float, Int
 from mbdnode.errors import UserError
 from mbdnode.levenberg_marquardt import Iterate, iterate
 from mbdnode.models import Network
-from mbdnode.training.checkpoint import noted_interrupts
 from mbdnode.training.engine import Progress, Task, counted_compilation
+from mbdnode.training.epoch_checkpoint import noted_interrupts
 
 # Numbers in the whole Jacobian, or in the matrix of a system (half a gigabyte).
 _MOST_NUMBERS = 64_000_000

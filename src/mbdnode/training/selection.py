@@ -23,15 +23,15 @@ from mbdnode.config import to_dict
 from mbdnode.errors import UserError
 from mbdnode.formatting import percent
 from mbdnode.recipes import TrainingConfig
-from mbdnode.training.checkpoint import (
+from mbdnode.training.data import cast
+from mbdnode.training.engine import Task, batches, begin, counted_compilation, rates, run_epoch
+from mbdnode.training.epoch_checkpoint import (
     Checkpoint,
     digest,
     noted_interrupts,
     read_errors,
     write_errors,
 )
-from mbdnode.training.data import cast
-from mbdnode.training.engine import Task, batches, begin, counted_compilation, rates, run_epoch
 from mbdnode.training.losses import Units, Windows, cut, window_errors
 from mbdnode.training.objectives import check_training, prepare
 from mbdnode.training.refinement import refine

@@ -6,7 +6,7 @@
 
 from typing import TYPE_CHECKING
 
-from mbdnode.lazy import lazy_names
+from mbdnode.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from mbdnode.workflow.config import FitConfig

@@ -9,7 +9,7 @@ from mbdnode.data.logs.columns_file import load_columns
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Fitted, fit_and_score, read_and_check
 from mbdnode.workflow.folder import KIND, write_folder
-from mbdnode.workflow.resume import check_resume, keeping
+from mbdnode.workflow.resume_fit import check_resume, keeping
 
 Files = str | Path | Sequence[str | Path]
 

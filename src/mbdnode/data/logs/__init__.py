@@ -11,7 +11,7 @@ from mbdnode.data.logs.reading import read
 from mbdnode.data.logs.reading_summary import Account, Note, RunSummary, Summary
 from mbdnode.data.logs.role_guess import Guess, guess_roles
 from mbdnode.data.signal import Rate, estimate_rate, noise_level
-from mbdnode.lazy import lazy_names
+from mbdnode.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from mbdnode.data.logs.stream import LogStream

@@ -8,10 +8,10 @@ import numpy as np
 
 from mbdnode.exports.functions import lower_function
 from mbdnode.exports.ir import Buffer, Function
+from mbdnode.exports.jaxpr_to_ir import Tables
 from mbdnode.exports.languages.c import CSource, array_definition, mentions
 from mbdnode.exports.languages.c_library import helper_source
 from mbdnode.exports.languages.c_printer import C_TYPES, CPrinter
-from mbdnode.exports.lowering import Tables
 from mbdnode.exports.program import Argument
 from mbdnode.exports.pruning import tables_of
 

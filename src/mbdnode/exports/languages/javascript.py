@@ -10,9 +10,9 @@ import numpy as np
 
 from mbdnode.exports.functions import Lowered, lower_function, lower_program
 from mbdnode.exports.ir import Function, dtype_of
+from mbdnode.exports.jaxpr_to_ir import Tables
 from mbdnode.exports.languages.javascript_library import helper_source
 from mbdnode.exports.languages.javascript_printer import ARRAYS, JavaScriptPrinter
-from mbdnode.exports.lowering import Tables
 from mbdnode.exports.program import Argument, Program
 from mbdnode.exports.pruning import tables_of
 from mbdnode.exports.status_texts import STATUS_TEXTS

@@ -20,9 +20,9 @@ from mbdnode.mechanisms.planar.description import (
     all_parameters,
     make_profiles,
 )
-from mbdnode.mechanisms.planar.friction import Friction
+from mbdnode.mechanisms.planar.joint_friction import Friction
+from mbdnode.mechanisms.planar.located_errors import Source
 from mbdnode.mechanisms.planar.mechanism import AbstractPlanar, PlanarKinematics, PlanarMechanism
-from mbdnode.mechanisms.planar.value_checks import Source
 from mbdnode.multibody import (
     choose_partition,
     consistent_state,

@@ -9,7 +9,7 @@ Coordinates, inputs and parameters of a description, and where in the file each 
 from dataclasses import dataclass, fields
 from typing import Any
 
-from mbdnode.mechanisms.planar.friction import Friction
+from mbdnode.mechanisms.planar.joint_friction import Friction
 from mbdnode.multibody import (
     Coordinate,
     Input,

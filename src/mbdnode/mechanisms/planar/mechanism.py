@@ -21,7 +21,7 @@ from mbdnode.mechanisms.planar.description import (
     make_parameters,
     make_profiles,
 )
-from mbdnode.mechanisms.planar.friction import viscous_forces
+from mbdnode.mechanisms.planar.joint_friction import viscous_forces
 from mbdnode.mechanisms.planar.joints import (
     constraint_names,
     constraints,

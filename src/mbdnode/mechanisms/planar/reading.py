@@ -8,9 +8,9 @@ from mbdnode.config import parse_toml, read_toml
 from mbdnode.errors import UserError
 from mbdnode.mechanisms.planar.analysis import check_whole
 from mbdnode.mechanisms.planar.description import GROUND, PARTS, Description
+from mbdnode.mechanisms.planar.located_errors import Source, check_name, check_table, read_keys
 from mbdnode.mechanisms.planar.mechanism import PlanarKinematics, PlanarMechanism
 from mbdnode.mechanisms.planar.schema import TABLES, TOP, PartKeys
-from mbdnode.mechanisms.planar.value_checks import Source, check_name, check_table, read_keys
 from mbdnode.naming import unknown_name
 
 # No mechanism needs more, and every one of them is compiled.

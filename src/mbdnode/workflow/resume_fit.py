@@ -25,7 +25,7 @@ from mbdnode.data.folders import METRICS, check_folder, open_folder
 from mbdnode.errors import UserError
 from mbdnode.identification.search_checkpoint import SearchCheckpoint
 from mbdnode.mechanisms.planar import AbstractPlanar
-from mbdnode.training.checkpoint import digest
+from mbdnode.training.epoch_checkpoint import digest
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Prepared
 

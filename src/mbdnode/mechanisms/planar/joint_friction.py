@@ -5,8 +5,8 @@ With the joint's angle or displacement `s` and its rate `s'`, the force against 
     limit(s) (1 + (static - 1) exp(-(s'/speed)^2)) + viscous(s) |s'|,
 
 each with its own value for backward motion where the file gives one. The first part is dry: it
-holds what does not slip (see `mbdnode.multibody.friction`). Lists of values are profiles along the
-joint (see `mbdnode.multibody.profiles`).
+holds what does not slip (see `mbdnode.multibody.friction_law`). Lists of values are profiles along
+the joint (see `mbdnode.multibody.profiles`).
 """
 
 from collections.abc import Sequence

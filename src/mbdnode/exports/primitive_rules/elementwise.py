@@ -8,7 +8,7 @@ import numpy as np
 
 from mbdnode.errors import UserError
 from mbdnode.exports.ir import FLOATS, Expr, dtype_of
-from mbdnode.exports.lowering import Lowering, rule
+from mbdnode.exports.jaxpr_to_ir import Lowering, rule
 from mbdnode.exports.values import Lazy, Value
 
 

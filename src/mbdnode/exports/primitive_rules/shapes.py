@@ -7,7 +7,7 @@ import numpy as np
 
 from mbdnode.exports.builder import Index
 from mbdnode.exports.ir import Expr, dtype_of
-from mbdnode.exports.lowering import (
+from mbdnode.exports.jaxpr_to_ir import (
     ALWAYS_UNROLLED,
     MOST_ELEMENTS,
     MOST_KNOWN,

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 from mbdnode.errors import UserError
-from mbdnode.identification.candidates import families, most_candidates
+from mbdnode.identification.law_candidates import families, most_candidates
 from mbdnode.identification.mechanical_laws import unexplained
 from mbdnode.identification.problem import Candidate, Problem
 from mbdnode.identification.residuals import residual_hint

@@ -8,8 +8,8 @@ from jax.lax import GatherScatterMode
 
 from mbdnode.exports.builder import Index
 from mbdnode.exports.ir import FLOATS, Branch, Expr, Ref, Region, numpy_type
-from mbdnode.exports.lowering import ALWAYS_UNROLLED, MOST_ELEMENTS, Lowering, rule
-from mbdnode.exports.rules.shapes import clamped
+from mbdnode.exports.jaxpr_to_ir import ALWAYS_UNROLLED, MOST_ELEMENTS, Lowering, rule
+from mbdnode.exports.primitive_rules.shapes import clamped
 from mbdnode.exports.values import Elements, Lazy, Value, View, row_major
 
 

@@ -12,8 +12,8 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Var
 
 from mbdnode.exports.builder import Index
 from mbdnode.exports.ir import Branch, BreakIf, Loop, Ref, Region, dtype_of
-from mbdnode.exports.lowering import Lowering, rule
-from mbdnode.exports.rules.shapes import cut, reshape
+from mbdnode.exports.jaxpr_to_ir import Lowering, rule
+from mbdnode.exports.primitive_rules.shapes import cut, reshape
 from mbdnode.exports.values import Elements, Value, View
 
 # A scan of a few turns over so many equations in all is written out.
@@ -154,7 +154,7 @@ def _row(low: Lowering, value: Value, at: Index) -> Value:
 
 
 def _unrolled(low: Lowering, p: Any, consts, start, rows) -> list[Value]:
-    from mbdnode.exports.rules.shapes import joined
+    from mbdnode.exports.primitive_rules.shapes import joined
 
     carry, ys = list(start), []
     order = range(p["length"] - 1, -1, -1) if p["reverse"] else range(p["length"])

@@ -9,9 +9,9 @@ import numpy as np
 
 from mbdnode.errors import UserError
 from mbdnode.exports.ir import BreakIf, Call, Expr, Loop, Ref, dtype_of
-from mbdnode.exports.lowering import MOST_ELEMENTS, Lowering, rule
-from mbdnode.exports.rules.reductions import reduced
-from mbdnode.exports.rules.shapes import transpose
+from mbdnode.exports.jaxpr_to_ir import MOST_ELEMENTS, Lowering, rule
+from mbdnode.exports.primitive_rules.reductions import reduced
+from mbdnode.exports.primitive_rules.shapes import transpose
 from mbdnode.exports.values import Elements, Lazy, Value, View, row_major
 
 # A product of this many multiplications at most is written out.
@@ -178,8 +178,8 @@ def _triangular_solve(low: Lowering, eqn: Any, a: Value, b: Value) -> Value:
         b = transpose(low, b, [*axes[:-2], axes[-1], axes[-2]])
         transposed = not transposed
     if n == 1:
-        from mbdnode.exports.rules.elementwise import elementwise
-        from mbdnode.exports.rules.shapes import broadcast
+        from mbdnode.exports.primitive_rules.elementwise import elementwise
+        from mbdnode.exports.primitive_rules.shapes import broadcast
 
         if not unit:
             wide = broadcast(low, a, b.shape, tuple(range(a.ndim))) if a.shape != b.shape else a

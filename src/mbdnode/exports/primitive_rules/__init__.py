@@ -1,6 +1,6 @@
 """One rule for each primitive: importing this package registers all of them."""
 
-from mbdnode.exports.rules import (
+from mbdnode.exports.primitive_rules import (
     control_flow,
     elementwise,
     indexing,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mbdnode.exports.ir import FLOATS, Expr, Ref, dtype_of, numpy_type
-from mbdnode.exports.lowering import MOST_UNROLLED, Lowering, rule
+from mbdnode.exports.jaxpr_to_ir import MOST_UNROLLED, Lowering, rule
 from mbdnode.exports.values import Elements, Value, View, row_major
 
 _OPERATION = {
