@@ -158,7 +158,7 @@ class AbstractMechanism(AbstractSystem):
 
 def small_solve(matrix: Float[Array, "n n"], right: Float[Array, "n *k"]) -> Float[Array, "n *k"]:
     """Solve `matrix x = right`; for a single unknown it is a division, which compiles quickly."""
-    if matrix.shape[0] < 2:
+    if matrix.shape[0] == 1:
         return right / matrix.reshape((1,) * right.ndim)
     return jnp.linalg.solve(matrix, right)
 
