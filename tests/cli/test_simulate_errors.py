@@ -42,7 +42,7 @@ CASES = {
     ),
     "no closed form": ("double-pendulum", "--integrator analytic", ("closed-form", "dopri8")),
     "impossible start": ("slider-crank", "--initial x3=7", ("x3 = 7", "residual")),
-    "steps not whole": ("cart-pole", "--steps 1.5", ("--steps", "integer")),
+    "steps not whole": ("cart-pole", "--steps 1.5", ("--steps", "valid int")),
     "more arguments": ("cart-pole", "x=1", ("x=1",)),
 }
 
