@@ -2,6 +2,8 @@
 
 import json
 
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from predictions import diverging, drifting, truth_of
 
@@ -59,6 +61,21 @@ def test_truth_stays_inside_the_view():
         for xs, ys in film["truth"]["paths"]:
             assert left <= np.min(xs) <= np.max(xs) <= right
             assert bottom <= np.min(ys) <= np.max(ys) <= top
+
+
+def test_prediction_beside_the_truth_is_in_view_up_to_half_of_its_size():
+    """The truth swings a little, the prediction turns over."""
+    system, truth = MECHANISMS["single-pendulum"], truth_of("single-pendulum")
+    angle = np.linspace(0, 1, len(truth.t))[:, None]
+    motion = lambda q: eqx.tree_at(lambda run: run.q, truth, jnp.asarray(q))  # noqa: E731
+    small, over = motion(0.1 * np.sin(6 * angle)), motion(3.0 * angle)
+    view = lambda prediction: np.array(  # noqa: E731
+        make_film(system, {}, small, {"model": prediction})["view"]
+    )
+    size = np.max(view(small)[2:] - view(small)[:2])
+    grown = view(over) - view(small)
+    assert grown[3] > 0.4 * size  # Upwards, where the other's bob goes.
+    assert np.max(np.abs(grown)) < 0.6 * size
 
 
 def test_film_is_json_without_what_json_lacks():

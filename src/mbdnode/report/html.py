@@ -47,6 +47,8 @@ def small_png(png: bytes) -> tuple[Markup, int, int]:
 
 
 _MOST_FRAMES = 361
+# Coordinates beyond which nothing is drawn; how far beside the truth predictions are, of its size.
+_FAR, _BESIDE = 1e4, 0.5
 # Colors that change with the page's own scheme are known there by name.
 _NAMED = {INK: "ink", MUTED: "muted", SHADE: "shade"}
 
@@ -84,7 +86,14 @@ def make_film(
     return {
         "t": [round(float(x), 4) for x in t],
         "trainEnd": train_end_s,
-        "view": view_of(drawing, t, q, ground, mu),
+        "view": view_of(
+            drawing,
+            t,
+            q,
+            ground,
+            mu,
+            [_at(rows, prediction)[1] for prediction in predictions.values()],
+        ),
         "recorded": drawing.recorded,
         "colors": list(drawing.colors),
         "ground": [_still(shape) for shape in ground],
@@ -106,7 +115,7 @@ def _moving(
 ) -> dict[str, Any]:
     """The columns of all parts, and the paths, of one motion."""
     # Far away is as good as gone, and keeps the numbers short.
-    q = np.where(np.abs(q) < 1e4, q, np.nan)
+    q = np.where(np.abs(q) < _FAR, q, np.nan)
     frames = np.array([_numbers(drawing.parts(state, mu)) for state in q])
     paths = drawing.traces(t, q, mu)
     return {
@@ -149,14 +158,29 @@ def view_of(
     q: np.ndarray,
     ground: Sequence[Shape],
     mu: Mapping[str, float],
+    others: Sequence[np.ndarray] = (),
 ) -> list[float]:
-    """Left, bottom, right and top of all that the truth covers, with some room around it."""
+    """Left, bottom, right and top of all that the truth covers, with some room around it.
+
+    Predictions may leave that by half of its size: what diverged would make all the rest small.
+    """
     good = q[np.all(np.isfinite(q), axis=1)]
     corners = [point for shape in ground for point in shape.corners()]
-    for state in good:
-        corners += [point for shape in drawing.parts(state, mu) for point in shape.corners()]
+    corners += _corners(drawing, good, mu)
     if drawing.recorded:
         corners += [tuple(point) for path in drawing.traces(t, good, mu) for point in path]
     low, high = np.min(corners, axis=0), np.max(corners, axis=0)
+    reach = _BESIDE * float(np.max(high - low))
+    least, most = low - reach, high + reach
+    for other in others:
+        near = other[np.all(np.abs(other) < _FAR, axis=1)]
+        if beside := _corners(drawing, near, mu):
+            within = np.clip(beside, least, most)
+            low, high = np.minimum(low, within.min(axis=0)), np.maximum(high, within.max(axis=0))
     room = 0.04 * float(np.max(high - low))
     return [round(float(x), 3) for x in (*(low - room), *(high + room))]
+
+
+def _corners(drawing: Drawing, q: np.ndarray, mu: Mapping[str, float]) -> list[tuple[float, float]]:
+    """Of all parts in all of these configurations."""
+    return [point for state in q for shape in drawing.parts(state, mu) for point in shape.corners()]
