@@ -140,6 +140,7 @@ def test_a_folder_that_cannot_be_made_is_done_without(tmp_path):
     assert cache_folder(str(tmp_path / "file" / "below"), None) is None
 
 
+@pytest.mark.slow
 def test_the_second_process_computes_the_same_bits_from_what_was_kept(tmp_path):
     code = """
 import mbdnode as mbd

@@ -65,6 +65,7 @@ def test_run_is_repeated_from_its_configuration_to_the_same_bits(folder, run, tm
         assert (again / name).read_bytes() == (folder / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_law_of_a_case_is_found_from_the_command_line(run, tmp_path):
     found = tmp_path / "law"
     code, *_ = run("run", "single-mass-spring-damper", "--recipe", "fast", "--out", found)

@@ -208,6 +208,7 @@ def _shaken(count: int = 600, dt_s: float = 0.01):
     return t, np.stack(states), shake(t)[:, None]
 
 
+@pytest.mark.slow
 def test_law_under_the_acceleration_of_a_moving_base_is_proposed():
     # It acts by the cosine of the angle: no constant input map explains it.
     rows = rows_from(*_shaken(), "cubic")

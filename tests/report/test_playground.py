@@ -84,6 +84,7 @@ def states_after(tab, steps, inputs=()):
     }}""")
 
 
+@pytest.mark.slow
 def test_slider_crank_in_javascript_is_that_of_python_over_five_seconds(browser, crank_page):
     t = 0.01 * np.arange(501)
     inputs = {"F": np.full(501, 1.5), "T": np.full(501, -2.0)}

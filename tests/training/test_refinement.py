@@ -72,6 +72,7 @@ def linear(swing):
     return system, motion_like(swing, system, dt, states), matrix
 
 
+@pytest.mark.slow
 def test_affine_part_learns_a_linear_law_everywhere(linear):
     system, run, matrix = linear
     model = MBDNODE.for_system(system, width=2, affine=True, scaling=True, divisor=(10.0,))

@@ -133,6 +133,7 @@ def test_prediction_like_a_log_has_its_rows_and_marks(fitted, place, capsys):
     assert said.endswith(f", theta1 {rmse:.2g} rad")
 
 
+@pytest.mark.slow
 def test_python_call_makes_the_same_folder_and_predictions_as_the_command(fitted, place):
     mbd.workflow.fit_logs(
         place / "run*.csv",
