@@ -142,9 +142,9 @@ def test_interrupted_command_says_how_to_go_on(killed, logs):
 def test_killed_fit_goes_on_to_the_same_bits_without_computing_what_was_done(
     killed, logs, whole, monkeypatch
 ):
-    measured, measure = [], search.validation_error
+    measured, measure = [], law_search.validation_error
     monkeypatch.setattr(
-        search, "validation_error", lambda *given: measured.append(1) or measure(*given)
+        law_search, "validation_error", lambda *given: measured.append(1) or measure(*given)
     )
     found = fit(logs, killed, resume=True).fit
     assert isinstance(found, Identified)
