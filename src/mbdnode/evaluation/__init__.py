@@ -14,8 +14,13 @@ from mbdnode.evaluation.reactions import Reactions, reactions
 from mbdnode.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from mbdnode.evaluation.holdout import Holdout, hold_out_runs, separate_files, split, split_runs
-    from mbdnode.evaluation.horizon import Horizon, measure_horizon
+    from mbdnode.evaluation.held_out_runs import (
+        Holdout,
+        hold_out_runs,
+        separate_files,
+        split,
+        split_runs,
+    )
     from mbdnode.evaluation.metrics import Metrics, evaluate, nrmse
     from mbdnode.evaluation.scores import (
         ColumnScore,
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
         predict_runs,
         score,
     )
+    from mbdnode.evaluation.valid_prediction_time import Horizon, measure_horizon
 
 __all__ = [
     "ColumnScore",
@@ -56,21 +62,21 @@ __getattr__ = lazy_names(
     {
         "ColumnScore": "scores",
         "HeldOut": "scores",
-        "Holdout": "holdout",
-        "Horizon": "horizon",
+        "Holdout": "held_out_runs",
+        "Horizon": "valid_prediction_time",
         "Metrics": "metrics",
         "RunScore": "scores",
         "Scores": "scores",
         "evaluate": "metrics",
-        "hold_out_runs": "holdout",
-        "measure_horizon": "horizon",
+        "hold_out_runs": "held_out_runs",
+        "measure_horizon": "valid_prediction_time",
         "nrmse": "metrics",
         "predict": "scores",
         "predict_runs": "scores",
         "score": "scores",
-        "separate_files": "holdout",
-        "split": "holdout",
-        "split_runs": "holdout",
+        "separate_files": "held_out_runs",
+        "split": "held_out_runs",
+        "split_runs": "held_out_runs",
     },
 )
 

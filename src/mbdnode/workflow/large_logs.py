@@ -16,7 +16,7 @@ import numpy as np
 
 from mbdnode.data.logs import LogStream, Summary, read
 from mbdnode.errors import UserError
-from mbdnode.evaluation.holdout import NamedRun, Span, run_names, split_runs
+from mbdnode.evaluation.held_out_runs import NamedRun, Span, run_names, split_runs
 from mbdnode.trajectory import Dataset, rows_identity
 
 # A million rows of a few columns, more or less: beyond it, training would hold several of them.
