@@ -114,6 +114,8 @@ class Builder:
     def __init__(self, function: Region):
         self.function = function
         self._known: dict[Any, Expr] = {}
+        # Most operations on a mechanism's derivatives are on the same few constants.
+        self._operated: dict[Any, Expr] = {}
         self._count = 0
 
     def _make(self, op: str, args: tuple, dtype: str, data: Any, key: Any, region: Region) -> Expr:
@@ -148,6 +150,13 @@ class Builder:
 
     def op(self, name: str, *args: Expr) -> Expr:
         """An operation on scalars of one type."""
+        key = (name, *args)
+        found = self._operated.get(key)
+        if found is None:
+            found = self._operated[key] = self._operation(name, args)
+        return found
+
+    def _operation(self, name: str, args: tuple[Expr, ...]) -> Expr:
         dtype = "bool" if name in _TO_BOOL else args[0].dtype
         if all(a.is_const for a in args):
             with np.errstate(all="ignore"):

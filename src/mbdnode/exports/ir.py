@@ -136,18 +136,16 @@ class Expr:
     - `data`: the value of a constant, the `Ref` of a load, what else an operation needs.
     - `region`: the outermost region in which it can be computed.
     - `number`: in the order of making; operands have smaller ones.
+
+    `is_const` says whether its value is known.
     """
 
-    __slots__ = ("args", "data", "dtype", "number", "op", "region")
+    __slots__ = ("args", "data", "dtype", "is_const", "number", "op", "region")
 
     def __init__(self, op: str, args: tuple, dtype: str, data: Any, region: Region, number: int):
         self.op, self.args, self.dtype, self.data = op, args, dtype, data
         self.region, self.number = region, number
-
-    @property
-    def is_const(self) -> bool:
-        """Whether its value is known."""
-        return self.op == "const"
+        self.is_const = op == "const"
 
     @property
     def value(self) -> Any:

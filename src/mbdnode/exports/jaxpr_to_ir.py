@@ -7,7 +7,7 @@ operations on them are put off until an element is asked for (`Lazy`), so that t
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -181,10 +181,14 @@ class Lowering:
 
     def filled(self, shape: Sequence[Any], dtype: str, element: Callable[[tuple], Expr]):
         """`Elements` from a function of the indices."""
-        array = np.empty(tuple(shape), dtype=object)
-        for index in indices_of(shape):
-            array[index] = element(index)
-        return Elements(array, dtype)
+        return self.listed(shape, dtype, map(element, indices_of(shape)))
+
+    def listed(self, shape: Sequence[Any], dtype: str, expressions: Iterable[Expr]) -> Elements:
+        """`Elements` from expressions in the order of the indices, the last running fastest."""
+        found = list(expressions)
+        array = np.empty(len(found), dtype=object)
+        array[:] = found
+        return Elements(array.reshape(tuple(shape)), dtype)
 
     def scalar(self, expr: Expr) -> Elements:
         """An expression as an array without axes."""

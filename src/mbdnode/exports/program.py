@@ -297,11 +297,18 @@ def _trace(
         "v_seed": number(count["q"]),
         "u_seed": number(count["u"]),
     }
-    init = (*(given[k] for k in ("t", "q", "v", "known", "p")),)
-    shapes = jax.eval_shape(plant.init, *init)
-    # A dictionary comes back from JAX in alphabetical order.
-    order = sorted(shapes, key=lambda k: _ORDER.index(k))
-    state = tuple(Field(k, shapes[k].shape, shapes[k].dtype.name) for k in order)
+    order: list[str] = []
+
+    def init(*arrays: Any) -> list[Any]:
+        made = plant.init(*arrays)
+        # Which fields there are is known once it was traced.
+        order[:] = sorted(made, key=_ORDER.index)
+        return [made[name] for name in order]
+
+    began = jax.make_jaxpr(init)(*(given[k] for k in _SIGNATURES["init"][1]))
+    state = tuple(
+        Field(name, x.shape, x.dtype.name) for name, x in zip(order, began.out_avals, strict=True)
+    )
     found = {}
     for name in wanted:
         takes, own, gives = _SIGNATURES[name]
@@ -309,7 +316,7 @@ def _trace(
         arguments = reads + [Argument(k, given[k].shape, given[k].dtype.name, "in") for k in own]
         function = _flat(getattr(plant, name), order, takes, gives)
         avals = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arguments]
-        closed = jax.make_jaxpr(function)(*avals)
+        closed = began if name == "init" else jax.make_jaxpr(function)(*avals)
         if gives is None:
             results = [Argument(f.name, f.shape, f.dtype, "state") for f in state]
         else:

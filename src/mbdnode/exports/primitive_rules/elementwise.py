@@ -38,14 +38,16 @@ def elementwise(
     size = math.prod(shape)
     values = tuple(low.settled(v) if v.size < size else v for v in values)
 
+    if low.unrolls(values, size):
+        columns = [np.broadcast_to(low.elements(v).array, shape).flat for v in values]
+        return low.listed(shape, dtype, map(function, *columns))
+
     def element(index: tuple) -> Expr:
         places = (
             tuple(0 if n == 1 else i for i, n in zip(index, v.shape, strict=False)) for v in values
         )
         return function(*(low.element(v, at) for v, at in zip(values, places, strict=True)))
 
-    if low.unrolls(values, size):
-        return low.filled(shape, dtype, element)
     return Lazy(shape, dtype, element, cost + sum(v.cost for v in values if isinstance(v, Lazy)))
 
 

@@ -3,6 +3,7 @@
 Factorizations are calls of a function of the language's library (`library.c`, `library.js`).
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -35,23 +36,16 @@ def _dot_general(low: Lowering, eqn: Any, x: Value, y: Value) -> Value:
     inner = x.shape[batch + len(free_x) :]
     products = int(np.prod(shape, dtype=int) * np.prod(inner, dtype=int))
 
+    if _written_out(x, y, products):
+        return _sums_of_products(low, x, y, math.prod(inner), shape, batch, dtype)
+    x, y = low.settled(x), low.settled(y)
+
     def parts(out: tuple, k: tuple) -> tuple[Expr, Expr]:
         b, rest = out[:batch], out[batch:]
         left = low.element(x, (*b, *rest[: len(free_x)], *k))
         right = low.element(y, (*b, *rest[len(free_x) :], *k))
         return low.make.cast(left, dtype), low.make.cast(right, dtype)
 
-    if _written_out(x, y, products):
-
-        def element(out: tuple) -> Expr:
-            total = low.make.const(0, dtype)
-            for k in np.ndindex(*inner):
-                left, right = parts(out, k)
-                total = low.make.op("add", total, low.make.op("mul", left, right))
-            return total
-
-        return low.filled(shape, dtype, element)
-    x, y = low.settled(x), low.settled(y)
     if len(shape) == 1 and len(inner) == 1 and products > 4 * MOST_ELEMENTS:
         matrix, vector = (x, y) if x.ndim == 2 else (y, x)
         if isinstance(matrix, View) and matrix.is_known:
@@ -75,6 +69,35 @@ def _written_out(x: Value, y: Value, products: int) -> bool:
         if isinstance(v, Elements) and v.size:
             share *= sum(not (e.is_const and e.value == 0) for e in v.array.flat) / v.size
     return products * share <= _MOST_PRODUCTS
+
+
+def _sums_of_products(
+    low: Lowering, x: Value, y: Value, length: int, shape: tuple[int, ...], batch: int, dtype: str
+) -> Elements:
+    """A product as one expression an element, each a sum of so many terms."""
+    make, zero = low.make, low.make.const(0, dtype)
+    count = math.prod(shape[:batch])
+
+    def rows(value: Value) -> np.ndarray:
+        """What is summed over, batch by batch."""
+        flat = [make.cast(e, dtype) for e in low.elements(value).array.flat]
+        array = np.empty(len(flat), dtype=object)
+        array[:] = flat
+        return array.reshape(count, len(flat) // max(count * length, 1), length)
+
+    def total(left: np.ndarray, right: np.ndarray) -> Expr:
+        found = zero
+        for a, b in zip(left, right, strict=True):
+            if a is not zero and b is not zero:
+                found = make.op("add", found, make.op("mul", a, b))
+        return found
+
+    if length == 0:
+        return low.listed(shape, dtype, [zero] * math.prod(shape))
+    pairs = zip(rows(x), rows(y), strict=True)
+    return low.listed(
+        shape, dtype, [total(a, b) for left, right in pairs for a in left for b in right]
+    )
 
 
 def _table_times(low: Lowering, matrix: View, vector: Value, dtype: str) -> Value:
