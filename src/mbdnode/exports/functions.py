@@ -1,5 +1,6 @@
 """The functions of a program in the form that languages print."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,11 +44,21 @@ def lower_program(program: Program) -> Lowered:
     A `Lowered`. Raises `UserError` for a primitive without a rule.
     """
     tables = Tables()
-    functions = [_lower_entry(entry, tables) for entry in program.entries.values()]
-    used: dict[int, Buffer] = {}
-    for function in functions:
-        for table in tables_of(function):
-            used.setdefault(id(table), table)
+    return with_tables([_lower_entry(entry, tables) for entry in program.entries.values()])
+
+
+def with_tables(functions: Sequence[Function]) -> Lowered:
+    """Functions with the tables that they read, which get their names here.
+
+    **Arguments:**
+
+    - `functions`: all of them.
+
+    **Returns:**
+
+    A `Lowered`.
+    """
+    used = {id(table): table for function in functions for table in tables_of(function)}
     for number, table in enumerate(used.values()):
         table.name = f"table{number}"
     return Lowered(tuple(functions), tuple(used.values()))

@@ -13,6 +13,7 @@ Where an expression is computed is decided last, when all of its uses are known 
 outside of loops that do not change it, and inside a branch if only that branch needs it.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -239,6 +240,17 @@ def roots_of(statement: Any) -> list[Expr]:
     if isinstance(statement, Call):
         return [a[1] if isinstance(a, tuple) else a for a in statement.arguments]
     return []
+
+
+def reached(root: Expr, seen: set[Expr]) -> Iterator[Expr]:
+    """What an expression is made of, itself first, without what was seen before."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            yield node
+            stack.extend(reversed(node.args))
 
 
 def regions_of(statement: Any) -> list[Region]:

@@ -13,6 +13,7 @@ from mbdnode.exports.ir import (
     Loop,
     Region,
     Store,
+    reached,
     roots_of,
 )
 
@@ -28,15 +29,7 @@ def prune(function: Function) -> None:
     seen: set[Expr] = set()
 
     def read(root: Expr) -> None:
-        stack = [root]
-        while stack:
-            node = stack.pop()
-            if node in seen:
-                continue
-            seen.add(node)
-            if node.op == "load":
-                live.add(id(node.data.buffer))
-            stack.extend(node.args)
+        live.update(id(node.data.buffer) for node in reached(root, seen) if node.op == "load")
 
     if function.result is not None:
         read(function.result)
@@ -118,15 +111,9 @@ def tables_of(function: Function) -> list[Buffer]:
     seen: set[Expr] = set()
 
     def read(root: Expr) -> None:
-        stack = [root]
-        while stack:
-            node = stack.pop()
-            if node in seen:
-                continue
-            seen.add(node)
+        for node in reached(root, seen):
             if node.op == "load" and node.data.buffer.kind == "table":
                 found.setdefault(id(node.data.buffer), node.data.buffer)
-            stack.extend(reversed(node.args))
 
     def walk(region: Region) -> None:
         for statement in region.statements:

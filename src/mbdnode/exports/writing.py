@@ -6,6 +6,7 @@ from typing import Any
 
 from mbdnode.data.files import check_destination, replace_file
 from mbdnode.data.folders import check_folder, replace_folder
+from mbdnode.exports.entries import ENTRIES
 from mbdnode.exports.names import KIND, check_identifier, identifier_of
 from mbdnode.exports.program import trace_program
 from mbdnode.exports.targets import target_for
@@ -57,6 +58,7 @@ def export(
         dt_s=dt_s,
         parameters=parameters,
         precision=precision,
+        entries=ENTRIES if chosen.entries is None else chosen.entries,
     )
     if not chosen.suffix:
         replace_folder(path, KIND, lambda folder: chosen.write(program, folder))

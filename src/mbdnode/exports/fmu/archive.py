@@ -96,7 +96,7 @@ def fmu_files(program: Program, version: int) -> tuple[dict[str, str], Motion]:
         f"{name}.h": own.header,
         f"{name}_motion.c": moving.source,
         f"{name}_motion.h": moving.header,
-        **{key: _template(key) for key in ("instance.h", *written)},
+        **{key: _template(key) for key in ("instance.h", "both_versions.h", *written)},
     }
     listed = [key for key in sources if key.endswith(".c")]
     variables = variables_of(tables, motion, program.dt_s)

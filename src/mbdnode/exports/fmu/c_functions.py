@@ -6,14 +6,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from mbdnode.exports.functions import lower_function
+from mbdnode.exports.functions import lower_function, with_tables
 from mbdnode.exports.ir import Buffer, Function
 from mbdnode.exports.jaxpr_to_ir import Tables
 from mbdnode.exports.languages.c import CSource, array_definition, mentions
 from mbdnode.exports.languages.c_library import helper_source
 from mbdnode.exports.languages.c_printer import C_TYPES, CPrinter
 from mbdnode.exports.program import Argument
-from mbdnode.exports.pruning import tables_of
 
 # A function in JAX, arrays of the shapes that it takes, and the names of its results.
 PlainFunction = tuple[Callable[..., Any], Mapping[str, np.ndarray], Sequence[str]]
@@ -42,13 +41,8 @@ def c_functions(name: str, functions: Mapping[str, PlainFunction]) -> CSource:
         ]
         comment = (function.__doc__ or "").strip().partition("\n")[0]
         lowered.append(lower_function(closed, takes, gives, tables, name=key, comment=comment))
-    used: dict[int, Buffer] = {}
-    for function in lowered:
-        for table in tables_of(function):
-            used.setdefault(id(table), table)
-    for number, table in enumerate(used.values()):
-        table.name = f"table{number}"
-    return CSource(_header(name, lowered), _source(name, lowered, list(used.values())))
+    made = with_tables(lowered)
+    return CSource(_header(name, made.functions), _source(name, made.functions, made.tables))
 
 
 def _signature(name: str, function: Function) -> str:

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from mbdnode.exports.entries import STATUS_TEXTS
 from mbdnode.exports.functions import Lowered, lower_program
 from mbdnode.exports.ir import Buffer, Function, dtype_of
 from mbdnode.exports.languages.c_library import helper_source
 from mbdnode.exports.languages.c_printer import C_TYPES, CPrinter
 from mbdnode.exports.program import Program
-from mbdnode.exports.status_texts import STATUS_TEXTS
 
 _BY_VALUE = ("t", "dt")
 

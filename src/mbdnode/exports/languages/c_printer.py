@@ -4,16 +4,7 @@ import math
 from typing import Any
 
 from mbdnode.exports.ir import FLOATS, Buffer, Expr, Function
-from mbdnode.exports.languages.printing import (
-    AND,
-    EQUAL,
-    OR,
-    PRIMARY,
-    SUM,
-    TERNARY,
-    UNARY,
-    AbstractPrinter,
-)
+from mbdnode.exports.languages.printing import EQUAL, PRIMARY, UNARY, AbstractPrinter
 from mbdnode.exports.names import C_KEYWORDS
 
 C_TYPES = {
@@ -46,15 +37,11 @@ _SUFFIX = {"i64": "INT64_C({})", "u64": "UINT64_C({})"}
 class CPrinter(AbstractPrinter):
     """C99, with the functions of `library.py` and `math.h`."""
 
+    equal, unequal = "==", "!="
+
     def __init__(self, prefix: str):
         super().__init__()
         self.prefix = prefix
-        self.helpers: dict[str, None] = {}
-
-    def helper(self, name: str) -> str:
-        """A function of the library, noted as used."""
-        self.helpers.setdefault(name)
-        return name
 
     def names_in_use(self) -> set[str]:
         """Keywords, and what `math.h` declares."""
@@ -84,10 +71,6 @@ class CPrinter(AbstractPrinter):
         kind = C_TYPES[buffer.dtype]
         return f"{kind} {name};" if buffer.kind == "scalar" else f"{kind} {name}[{buffer.size}];"
 
-    def read(self, buffer: Buffer, name: str, index: str) -> str:
-        """An element, or the variable itself."""
-        return name if buffer.kind == "scalar" else f"{name}[{index}]"
-
     def address(self, buffer: Buffer, name: str, offset: str) -> str:
         """A pointer."""
         if buffer.kind == "scalar":
@@ -112,23 +95,9 @@ class CPrinter(AbstractPrinter):
             return f"{self.prefix}_{call.function}"
         return self.helper(call.function)
 
-    def operation(self, expr: Expr) -> tuple[str, int]:
+    def arithmetic(self, expr: Expr) -> tuple[str, int]:
         """Operators and functions of `math.h`, or of the library."""
         op, dtype = expr.op, expr.args[0].dtype
-        if op in ("lt", "le", "gt", "ge"):
-            return self.binary(expr)
-        if op in ("eq", "ne"):
-            sign = "==" if op == "eq" else "!="
-            left, right = expr.args
-            return f"{self.text(left, SUM)} {sign} {self.text(right, SUM)}", EQUAL
-        if op == "select":
-            condition, yes, no = expr.args
-            parts = (self.text(condition, OR), self.text(yes, OR), self.text(no, OR))
-            return "{} ? {} : {}".format(*parts), TERNARY
-        if op == "cast":
-            return self._cast(expr)
-        if dtype == "bool":
-            return self._logical(expr)
         if op in ("add", "sub", "mul", "div") and dtype in FLOATS:
             return self.binary(expr)
         if op in ("add", "sub", "mul") and dtype == "index":
@@ -141,46 +110,18 @@ class CPrinter(AbstractPrinter):
             return f"signbit({self.text(expr.args[0])}) != 0", EQUAL
         if op in _MATH and dtype in FLOATS:
             name = _MATH[op] + ("f" if dtype == "f32" else "")
-            return self._function(name, expr)
+            return self.function(name, expr)
         if op == "bits":
-            return self._function(self.helper(f"bits_{dtype}"), expr)
-        return self._function(self.helper(f"{op}_{dtype}"), expr)
+            return self.function(self.helper(f"bits_{dtype}"), expr)
+        return self.function(self.helper(f"{op}_{dtype}"), expr)
 
-    def _function(self, name: str, expr: Expr) -> tuple[str, int]:
-        return f"{name}({', '.join(self.text(a) for a in expr.args)})", PRIMARY
-
-    def _logical(self, expr: Expr) -> tuple[str, int]:
-        op = expr.op
-        if op == "not":
-            return f"!{self.text(expr.args[0], UNARY)}", UNARY
-        # `min` and `max` of truth values are `and` and `or`.
-        sign, binds = {
-            "and": ("&&", AND),
-            "min": ("&&", AND),
-            "mul": ("&&", AND),
-            "or": ("||", OR),
-            "max": ("||", OR),
-            "add": ("||", OR),
-            "xor": ("!=", EQUAL),
-            "lt": ("<", EQUAL),
-        }[op]
-        parts = [self._inside(a, binds) for a in expr.args]
-        return f" {sign} ".join(parts), binds
-
-    def _inside(self, expr: Expr, binds: int) -> str:
-        """An operand of `&&` or `||`; compilers ask for parentheses where both are mixed."""
-        text, own = self._text(expr)
-        if own == binds and binds != EQUAL:
-            return text
-        least = SUM if binds == EQUAL else EQUAL
-        return text if own >= least else f"({text})"
-
-    def _cast(self, expr: Expr) -> tuple[str, int]:
+    def cast(self, expr: Expr) -> tuple[str, int]:
+        """A function of the library from numbers with a fraction to those without."""
         value, target = expr.args[0], expr.dtype
         if value.dtype in FLOATS and target not in FLOATS:
             if target == "index":
                 target = "i32"
-            return self._function(self.helper(f"{target}_from_{value.dtype}"), expr)
+            return self.function(self.helper(f"{target}_from_{value.dtype}"), expr)
         return f"({C_TYPES[target]}){self.text(value, UNARY)}", UNARY
 
 

@@ -8,14 +8,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from mbdnode.exports.functions import Lowered, lower_function, lower_program
+from mbdnode.exports.entries import STATUS_TEXTS
+from mbdnode.exports.functions import Lowered, lower_function, lower_program, with_tables
 from mbdnode.exports.ir import Function, dtype_of
 from mbdnode.exports.jaxpr_to_ir import Tables
 from mbdnode.exports.languages.javascript_library import helper_source
 from mbdnode.exports.languages.javascript_printer import ARRAYS, JavaScriptPrinter
 from mbdnode.exports.program import Argument, Program
-from mbdnode.exports.pruning import tables_of
-from mbdnode.exports.status_texts import STATUS_TEXTS
 from mbdnode.exports.tables import Quantity
 
 
@@ -67,17 +66,14 @@ def javascript_functions(
     another one to write their result to.
     """
     tables = Tables()
-    made = [_plain(key, *each, tables) for key, each in functions.items()]
-    used = {id(table): table for function in made for table in tables_of(function)}
-    for number, table in enumerate(used.values()):
-        table.name = f"table{number}"
-    names = {key: table.name for key, table in used.items()}
+    made = with_tables([_plain(key, *each, tables) for key, each in functions.items()])
+    names = {id(table): table.name for table in made.tables}
     printer = JavaScriptPrinter()
-    printed = [line for each in made for line in ["", *_function(printer, each, names)]]
+    printed = [line for each in made.functions for line in ["", *_function(printer, each, names)]]
     lines = [
         f"const {name} = (() => {{",
         '"use strict";',
-        *_tables(Lowered(tuple(made), tuple(used.values()))),
+        *_tables(made),
         *printer.scratch,
         *_library(printer),
         *printed,

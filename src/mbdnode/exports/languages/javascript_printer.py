@@ -11,12 +11,10 @@ from typing import Any
 from mbdnode.errors import UserError
 from mbdnode.exports.ir import FLOATS, Buffer, Expr
 from mbdnode.exports.languages.printing import (
-    AND,
     EQUAL,
     OR,
     PRIMARY,
     PRODUCT,
-    SUM,
     TERNARY,
     UNARY,
     AbstractPrinter,
@@ -48,16 +46,12 @@ _NARROW = {"i16": ("<< 16", ">> 16"), "i8": ("<< 24", ">> 24")}
 class JavaScriptPrinter(AbstractPrinter):
     """JavaScript, with the functions of `javascript_library.py` and `Math`."""
 
+    equal, unequal = "===", "!=="
+
     def __init__(self):
         super().__init__()
-        self.helpers: dict[str, None] = {}
         self.scratch: list[str] = []
         self._made = 0
-
-    def helper(self, name: str) -> str:
-        """A function of the library, noted as used."""
-        self.helpers.setdefault(name)
-        return name
 
     def names_in_use(self) -> set[str]:
         """Names that have a meaning here already."""
@@ -90,10 +84,6 @@ class JavaScriptPrinter(AbstractPrinter):
         self.scratch.append(f"const {shared} = new {ARRAYS[buffer.dtype]}({buffer.size});")
         return None
 
-    def read(self, buffer: Buffer, name: str, index: str) -> str:
-        """An element, or the variable itself."""
-        return name if buffer.kind == "scalar" else f"{name}[{index}]"
-
     def loaded(self, text: str, buffer: Buffer) -> tuple[str, int]:
         """Truth values are stored as bytes."""
         if buffer.dtype == "bool" and buffer.kind != "scalar":
@@ -121,23 +111,9 @@ class JavaScriptPrinter(AbstractPrinter):
             return self.helper(name if short == "f64" else f"{name}_f32")
         return self.helper(call.function)
 
-    def operation(self, expr: Expr) -> tuple[str, int]:
+    def arithmetic(self, expr: Expr) -> tuple[str, int]:
         """Operators and functions of `Math`, or of the library."""
-        op, dtype = expr.op, expr.args[0].dtype
-        if op in ("lt", "le", "gt", "ge"):
-            return self.binary(expr)
-        if op in ("eq", "ne"):
-            sign = "===" if op == "eq" else "!=="
-            left, right = expr.args
-            return f"{self.text(left, SUM)} {sign} {self.text(right, SUM)}", EQUAL
-        if op == "select":
-            condition, yes, no = expr.args
-            parts = (self.text(condition, OR), self.text(yes, OR), self.text(no, OR))
-            return "{} ? {} : {}".format(*parts), TERNARY
-        if op == "cast":
-            return self._cast(expr)
-        if dtype == "bool":
-            return self._logical(expr)
+        op = expr.op
         if op == "bits":
             raise UserError(
                 "The model uses the bits of a number (bitcast_convert_type), which JavaScript does "
@@ -153,7 +129,7 @@ class JavaScriptPrinter(AbstractPrinter):
         plain = dtype in FLOATS or dtype == "index"
         if op in ("add", "sub", "mul") or (op == "div" and dtype in FLOATS):
             if op == "mul" and dtype in ("i32", "u32"):
-                text, binds = self._function("Math.imul", expr)
+                text, binds = self.function("Math.imul", expr)
             else:
                 text, binds = self.binary(expr)
             return (text, binds) if plain else self._kept(text, binds, dtype)
@@ -165,17 +141,17 @@ class JavaScriptPrinter(AbstractPrinter):
             left, right = expr.args
             return f"{self.text(left, PRODUCT)} % {self.text(right, PRODUCT + 1)}", PRODUCT
         if op == "is_finite":
-            return self._function("Number.isFinite", expr)
+            return self.function("Number.isFinite", expr)
         if op in _MATH:
-            return self._function(_MATH[op], expr)
+            return self.function(_MATH[op], expr)
         if op in ("and", "or", "xor", "not", "shl", "shr") and dtype == "i64":
             raise UserError(
                 f"The model computes with the bits of 64-bit integers ({op}), which JavaScript "
                 "does not do on plain numbers. Export it to C, or in precision 'float32'."
             )
         if op in ("div", "rem"):
-            return self._function(self.helper(f"integer_{op}"), expr)
-        return self._function(self.helper(op), expr)
+            return self.function(self.helper(f"integer_{op}"), expr)
+        return self.function(self.helper(op), expr)
 
     def _kept(self, text: str, binds: int, dtype: str) -> tuple[str, int]:
         """An integer within its type."""
@@ -188,31 +164,8 @@ class JavaScriptPrinter(AbstractPrinter):
             return f"(({text}) & {255 if dtype == 'u8' else 65535})", PRIMARY
         return text, binds
 
-    def _function(self, name: str, expr: Expr) -> tuple[str, int]:
-        return f"{name}({', '.join(self.text(a) for a in expr.args)})", PRIMARY
-
-    def _logical(self, expr: Expr) -> tuple[str, int]:
-        op = expr.op
-        if op == "not":
-            return f"!{self.text(expr.args[0], UNARY)}", UNARY
-        sign, binds = {
-            "and": ("&&", AND),
-            "min": ("&&", AND),
-            "mul": ("&&", AND),
-            "or": ("||", OR),
-            "max": ("||", OR),
-            "add": ("||", OR),
-            "xor": ("!==", EQUAL),
-        }[op]
-        parts = []
-        for each in expr.args:
-            text, own = self._text(each)
-            same = own == binds and binds != EQUAL
-            least = SUM if binds == EQUAL else EQUAL
-            parts.append(text if same or own >= least else f"({text})")
-        return f" {sign} ".join(parts), binds
-
-    def _cast(self, expr: Expr) -> tuple[str, int]:
+    def cast(self, expr: Expr) -> tuple[str, int]:
+        """A number within the range of its type."""
         value, target = expr.args[0], expr.dtype
         if value.dtype == "bool":
             return f"{self.text(value, OR)} ? 1 : 0", TERNARY

@@ -1,7 +1,7 @@
 """Prints a function as text; what differs between languages is in the subclasses."""
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 from mbdnode.exports.ir import (
     Branch,
@@ -15,7 +15,7 @@ from mbdnode.exports.ir import (
     Region,
     Store,
 )
-from mbdnode.exports.placement import Placement
+from mbdnode.exports.languages.placement import Placement
 
 # How tightly an operation binds; the printed operands of a looser one get parentheses.
 TERNARY, OR, AND, EQUAL, COMPARE, SUM, PRODUCT, UNARY, PRIMARY = range(9)
@@ -29,14 +29,20 @@ _BINARY = {
     "gt": (">", COMPARE),
     "ge": (">=", COMPARE),
 }
+# Of truth values; `min` and `max` of them are `and` and `or`.
+_LOGICAL = {"and": AND, "min": AND, "mul": AND, "or": OR, "max": OR, "add": OR, "xor": EQUAL}
 _LETTERS = {"f64": "x", "f32": "x", "bool": "is"}
 
 
 class AbstractPrinter(abc.ABC):
     """Prints functions in one language."""
 
+    equal: ClassVar[str]
+    unequal: ClassVar[str]
+
     def __init__(self):
         self.lines: list[str] = []
+        self.helpers: dict[str, None] = {}
         self._indent = 0
         self.placement: Placement
 
@@ -47,8 +53,12 @@ class AbstractPrinter(abc.ABC):
         """A literal."""
 
     @abc.abstractmethod
-    def operation(self, expr: Expr) -> tuple[str, int]:
-        """An operation that is not one of the common binary ones, and how tightly it binds."""
+    def arithmetic(self, expr: Expr) -> tuple[str, int]:
+        """An operation on numbers, and how tightly it binds."""
+
+    @abc.abstractmethod
+    def cast(self, expr: Expr) -> tuple[str, int]:
+        """A value of another type."""
 
     @abc.abstractmethod
     def variable(self, dtype: str, name: str, value: str) -> str:
@@ -57,10 +67,6 @@ class AbstractPrinter(abc.ABC):
     @abc.abstractmethod
     def declare(self, buffer: Buffer, name: str) -> str | None:
         """The declaration of an array or of a variable that changes."""
-
-    @abc.abstractmethod
-    def read(self, buffer: Buffer, name: str, index: str) -> str:
-        """An element."""
 
     @abc.abstractmethod
     def address(self, buffer: Buffer, name: str, offset: str) -> str:
@@ -79,6 +85,11 @@ class AbstractPrinter(abc.ABC):
         """Names that a variable must not have."""
 
     # Functions
+
+    def helper(self, name: str) -> str:
+        """A function of the language's library, noted as used."""
+        self.helpers.setdefault(name)
+        return name
 
     def say(self, line: str) -> None:
         """A line of text."""
@@ -268,9 +279,48 @@ class AbstractPrinter(abc.ABC):
             return self.loaded(self.read(buffer, name, self.text(expr.args[0])), buffer)
         return self.operation(expr)
 
+    def read(self, buffer: Buffer, name: str, index: str) -> str:
+        """An element, or the variable itself."""
+        return name if buffer.kind == "scalar" else f"{name}[{index}]"
+
     def loaded(self, text: str, buffer: Buffer) -> tuple[str, int]:
         """An element as it is read from memory."""
         return text, PRIMARY
+
+    def operation(self, expr: Expr) -> tuple[str, int]:
+        """An operation on scalars, and how tightly it binds."""
+        op = expr.op
+        if op in ("lt", "le", "gt", "ge"):
+            return self.binary(expr)
+        if op in ("eq", "ne"):
+            sign = self.equal if op == "eq" else self.unequal
+            left, right = expr.args
+            return f"{self.text(left, SUM)} {sign} {self.text(right, SUM)}", EQUAL
+        if op == "select":
+            condition, yes, no = (self.text(part, OR) for part in expr.args)
+            return f"{condition} ? {yes} : {no}", TERNARY
+        if op == "cast":
+            return self.cast(expr)
+        return self._logical(expr) if expr.args[0].dtype == "bool" else self.arithmetic(expr)
+
+    def function(self, name: str, expr: Expr) -> tuple[str, int]:
+        """A call with the operands."""
+        return f"{name}({', '.join(self.text(a) for a in expr.args)})", PRIMARY
+
+    def _logical(self, expr: Expr) -> tuple[str, int]:
+        if expr.op == "not":
+            return f"!{self.text(expr.args[0], UNARY)}", UNARY
+        binds = _LOGICAL[expr.op]
+        sign = {AND: "&&", OR: "||", EQUAL: self.unequal}[binds]
+        return f" {sign} ".join(self._inside(a, binds) for a in expr.args), binds
+
+    def _inside(self, expr: Expr, binds: int) -> str:
+        """An operand of `&&` or `||`; compilers ask for parentheses where both are mixed."""
+        text, own = self._text(expr)
+        if own == binds and binds != EQUAL:
+            return text
+        least = SUM if binds == EQUAL else EQUAL
+        return text if own >= least else f"({text})"
 
     def binary(self, expr: Expr) -> tuple[str, int]:
         """An operation with a sign between its operands."""

@@ -8,6 +8,7 @@ from onnx import helper
 
 from mbdnode.errors import UserError
 from mbdnode.exports.onnx.graph import Graph, Tensor, rule
+from mbdnode.exports.primitive_rules.control_flow import linear_solve, processor_branch
 
 # A factorization is written out, so its size is that of the graph.
 _LARGEST = 64
@@ -25,18 +26,12 @@ def _call(graph: Graph, eqn: Any, *values: Tensor) -> list[Tensor]:
 
 @rule("custom_linear_solve")
 def _linear_solve(graph: Graph, eqn: Any, *values: Tensor) -> list[Tensor]:
-    lengths, jaxprs = eqn.params["const_lengths"], eqn.params["jaxprs"]
-    start = lengths.matvec + lengths.vecmat
-    consts = values[start : start + lengths.solve]
-    right = values[start + lengths.solve + lengths.transpose_solve :]
-    return graph.run_closed(jaxprs.solve, [*consts, *right])
+    return graph.run_closed(*linear_solve(eqn, values))
 
 
 @rule("platform_index")
 def _platform(graph: Graph, eqn: Any) -> Tensor:
-    platforms = list(eqn.params["platforms"])
-    own = [k for k, names in enumerate(platforms) if names is not None and "cpu" in names]
-    return graph.const(own[0] if own else platforms.index(None), np.int32)
+    return graph.const(processor_branch(eqn), np.int32)
 
 
 def _fresh(graph: Graph, like: Any) -> Tensor:

@@ -34,11 +34,16 @@ def _custom(low: Lowering, eqn: Any, *values: Value) -> list[Value]:
 
 @rule("custom_linear_solve")
 def _linear_solve(low: Lowering, eqn: Any, *values: Value) -> list[Value]:
+    return _inline(low, *linear_solve(eqn, values))
+
+
+def linear_solve(eqn: Any, values: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
+    """The jaxpr that solves, and what it takes of the operands of a `custom_linear_solve`."""
     lengths, jaxprs = eqn.params["const_lengths"], eqn.params["jaxprs"]
     start = lengths.matvec + lengths.vecmat
     consts = values[start : start + lengths.solve]
     right = values[start + lengths.solve + lengths.transpose_solve :]
-    return _inline(low, jaxprs.solve, (*consts, *right))
+    return jaxprs.solve, [*consts, *right]
 
 
 def _inline(low: Lowering, inner: Any, values: Sequence[Value]) -> list[Value]:
@@ -50,11 +55,14 @@ def _inline(low: Lowering, inner: Any, values: Sequence[Value]) -> list[Value]:
 
 @rule("platform_index")
 def _platform(low: Lowering, eqn: Any) -> Value:
-    """The branch for a processor, or the one for everything else."""
+    return low.scalar(low.make.const(processor_branch(eqn), "i32"))
+
+
+def processor_branch(eqn: Any) -> int:
+    """Of a `platform_index`: the branch for a processor, or the one for everything else."""
     platforms = list(eqn.params["platforms"])
     own = [k for k, names in enumerate(platforms) if names is not None and "cpu" in names]
-    number = own[0] if own else platforms.index(None)
-    return low.scalar(low.make.const(number, "i32"))
+    return own[0] if own else platforms.index(None)
 
 
 class _Carried:

@@ -24,12 +24,14 @@ class Target:
     - `module`: with its `write`, in this package.
     - `suffix`: of its file; empty for a folder.
     - `versions`: of the format, the first by default; none for a format that has only one.
+    - `entries`: the functions of the model that it is made of; None for all of them.
     """
 
     summary: str
     module: str
     suffix: str = ""
     versions: tuple[int, ...] = ()
+    entries: tuple[str, ...] | None = None
 
     def write(self, program: Any, path: Path, version: int | None = None) -> None:
         """Write a program there."""
@@ -50,10 +52,25 @@ class Target:
 
 TARGETS: dict[str, Target] = {
     "c": Target("C99 for libm alone: header, source, example, CMake file", "c_folder"),
-    "fmu": Target("Model Exchange and Co-Simulation, FMI 3.0 or 2.0", "fmu_file", ".fmu", (3, 2)),
-    "onnx": Target("a graph of ONNX: one step, and the rates", "onnx_file", ".onnx"),
-    "casadi": Target("external functions of CasADi, with Jacobians", "casadi_folder"),
-    "simulink": Target("a level-2 S-function of Simulink", "simulink_folder"),
+    "fmu": Target(
+        "Model Exchange and Co-Simulation, FMI 3.0 or 2.0",
+        "fmu_file",
+        ".fmu",
+        (3, 2),
+        entries=("init", "step"),
+    ),
+    "onnx": Target(
+        "a graph of ONNX: one step, and the rates",
+        "onnx_file",
+        ".onnx",
+        entries=("step", "rates"),
+    ),
+    "casadi": Target("external functions of CasADi, with Jacobians", "casadi_folder", entries=()),
+    "simulink": Target(
+        "a level-2 S-function of Simulink",
+        "simulink_folder",
+        entries=("init", "step", "outputs"),
+    ),
     "javascript": Target("one script for a page or for node", "javascript_file", ".js"),
 }
 

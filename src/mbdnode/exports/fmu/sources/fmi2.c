@@ -33,38 +33,18 @@ typedef struct {
 } fmi2EventInfo;
 
 #if defined FMI2_FUNCTION_PREFIX
-#define JOINED_(a, b) a##b
-#define JOINED(a, b) JOINED_(a, b)
-#define FMI(name) JOINED(FMI2_FUNCTION_PREFIX, name)
-#else
-#define FMI(name) name
+#define PREFIX FMI2_FUNCTION_PREFIX
 #endif
-#if defined _WIN32
-#define PUBLIC __declspec(dllexport)
-#elif defined __GNUC__
-#define PUBLIC __attribute__((visibility("default")))
-#else
-#define PUBLIC
-#endif
-#define STATUS PUBLIC fmi2Status
-#define UNUSED(x) (void)(x)
-
-/* Refuse a call that the standard does not allow in the present phase. */
-static int allowed(instance *one, int phases) {
-    if (one && (one->data.phase & phases)) return 1;
-    if (one) report(one, FAILED, "This function must not be called now.");
-    return 0;
-}
-#define REQUIRE(one, phases) \
-    if (!allowed(one, phases)) return fmi2Error
-
-enum { RUNNING = EVENT | CONTINUOUS | STEPPING, ANY = 63 };
-
-static const char *category(int status) {
-    return status == WARNED      ? "logStatusWarning"
-           : status == DISCARDED ? "logStatusDiscard"
-                                 : "logStatusError";
-}
+#define OWN(name) fmi2##name
+/* FMI 2.0 spells some of the common names otherwise. */
+#define fmi2GetFMUState fmi2GetFMUstate
+#define fmi2SetFMUState fmi2SetFMUstate
+#define fmi2FreeFMUState fmi2FreeFMUstate
+#define fmi2SerializedFMUStateSize fmi2SerializedFMUstateSize
+#define fmi2SerializeFMUState fmi2SerializeFMUstate
+#define fmi2DeserializeFMUState fmi2DeSerializeFMUstate
+#define fmi2GetContinuousStateDerivatives fmi2GetDerivatives
+#include "both_versions.h"
 
 static void tell(const instance *one, int status, const char *message) {
     fmi2CallbackLogger logger = ((const fmi2CallbackFunctions *)one->callback)->logger;
@@ -75,15 +55,6 @@ static void tell(const instance *one, int status, const char *message) {
 
 PUBLIC const char *FMI(fmi2GetTypesPlatform)(void) { return "default"; }
 PUBLIC const char *FMI(fmi2GetVersion)(void) { return "2.0"; }
-
-STATUS FMI(fmi2SetDebugLogging)(fmi2Component c, fmi2Boolean on, size_t n, const fmi2String *names) {
-    instance *one = c;
-    UNUSED(n);
-    UNUSED(names);
-    REQUIRE(one, ANY);
-    one->logs = on;
-    return fmi2OK;
-}
 
 PUBLIC fmi2Component FMI(fmi2Instantiate)(fmi2String name, fmi2Type type, fmi2String guid,
                                           fmi2String resources,
@@ -111,12 +82,6 @@ PUBLIC fmi2Component FMI(fmi2Instantiate)(fmi2String name, fmi2Type type, fmi2St
     return one;
 }
 
-PUBLIC void FMI(fmi2FreeInstance)(fmi2Component c) {
-    instance *one = c;
-    if (one) free(one->callback);
-    free_instance(one);
-}
-
 STATUS FMI(fmi2SetupExperiment)(fmi2Component c, fmi2Boolean has_tolerance, fmi2Real tolerance,
                                 fmi2Real start, fmi2Boolean has_stop, fmi2Real stop) {
     instance *one = c;
@@ -137,45 +102,13 @@ STATUS FMI(fmi2EnterInitializationMode)(fmi2Component c) {
     return fmi2OK;
 }
 
-STATUS FMI(fmi2ExitInitializationMode)(fmi2Component c) {
-    instance *one = c;
-    REQUIRE(one, INITIALIZATION);
-    if (!one->data.placed && initialize(one)) return fmi2Error;
-    one->data.phase = one->data.steps_itself ? STEPPING : EVENT;
-    return fmi2OK;
-}
-
-STATUS FMI(fmi2Terminate)(fmi2Component c) {
-    instance *one = c;
-    REQUIRE(one, RUNNING);
-    one->data.phase = TERMINATED;
-    return fmi2OK;
-}
-
-STATUS FMI(fmi2Reset)(fmi2Component c) {
-    instance *one = c;
-    REQUIRE(one, ANY);
-    set_defaults(&one->data);
-    return fmi2OK;
-}
-
 STATUS FMI(fmi2GetReal)(fmi2Component c, const fmi2ValueReference *vr, size_t n, fmi2Real *value) {
-    instance *one = c;
-    size_t i;
-    int code = DONE;
-    REQUIRE(one, ANY);
-    for (i = 0; i < n && !code; i++) code = get_value(one, vr[i], value + i);
-    return (fmi2Status)code;
+    return get_values(c, vr, n, value);
 }
 
 STATUS FMI(fmi2SetReal)(fmi2Component c, const fmi2ValueReference *vr, size_t n,
                         const fmi2Real *value) {
-    instance *one = c;
-    size_t i;
-    int code = DONE;
-    REQUIRE(one, INSTANTIATED | INITIALIZATION | RUNNING);
-    for (i = 0; i < n && !code; i++) code = set_value(one, vr[i], value[i]);
-    return (fmi2Status)code;
+    return set_values(c, vr, n, value);
 }
 
 /* There are no variables of other types. */
@@ -193,56 +126,6 @@ NO_VARIABLES(fmi2SetInteger, const fmi2Integer *)
 NO_VARIABLES(fmi2SetBoolean, const fmi2Boolean *)
 NO_VARIABLES(fmi2SetString, const fmi2String *)
 
-STATUS FMI(fmi2GetFMUstate)(fmi2Component c, fmi2FMUstate *state) {
-    instance *one = c;
-    REQUIRE(one, ANY);
-    if (!*state) *state = malloc(sizeof one->data);
-    if (!*state) return fmi2Error;
-    memcpy(*state, &one->data, sizeof one->data);
-    return fmi2OK;
-}
-
-STATUS FMI(fmi2SetFMUstate)(fmi2Component c, fmi2FMUstate state) {
-    instance *one = c;
-    REQUIRE(one, ANY);
-    if (!state) return fmi2Error;
-    memcpy(&one->data, state, sizeof one->data);
-    return fmi2OK;
-}
-
-STATUS FMI(fmi2FreeFMUstate)(fmi2Component c, fmi2FMUstate *state) {
-    UNUSED(c);
-    if (state) {
-        free(*state);
-        *state = NULL;
-    }
-    return fmi2OK;
-}
-
-STATUS FMI(fmi2SerializedFMUstateSize)(fmi2Component c, fmi2FMUstate state, size_t *size) {
-    UNUSED(c);
-    UNUSED(state);
-    *size = SAVED_SIZE;
-    return fmi2OK;
-}
-
-STATUS FMI(fmi2SerializeFMUstate)(fmi2Component c, fmi2FMUstate state, fmi2Byte *bytes,
-                                  size_t size) {
-    REQUIRE((instance *)c, ANY);
-    if (!state || size < SAVED_SIZE) return fmi2Error;
-    save(state, (unsigned char *)bytes);
-    return fmi2OK;
-}
-
-STATUS FMI(fmi2DeSerializeFMUstate)(fmi2Component c, const fmi2Byte *bytes, size_t size,
-                                    fmi2FMUstate *state) {
-    instance *one = c;
-    REQUIRE(one, ANY);
-    if (!*state) *state = malloc(sizeof one->data);
-    if (!*state) return fmi2Error;
-    return (fmi2Status)restore(one, (const unsigned char *)bytes, size, *state);
-}
-
 STATUS FMI(fmi2GetDirectionalDerivative)(fmi2Component c, const fmi2ValueReference *unknown,
                                          size_t unknowns, const fmi2ValueReference *known,
                                          size_t knowns, const fmi2Real *seed,
@@ -253,85 +136,12 @@ STATUS FMI(fmi2GetDirectionalDerivative)(fmi2Component c, const fmi2ValueReferen
 
 /* Model Exchange */
 
-STATUS FMI(fmi2EnterEventMode)(fmi2Component c) {
-    instance *one = c;
-    REQUIRE(one, CONTINUOUS | EVENT);
-    one->data.phase = EVENT;
-    return fmi2OK;
-}
-
 STATUS FMI(fmi2NewDiscreteStates)(fmi2Component c, fmi2EventInfo *info) {
     instance *one = c;
     REQUIRE(one, EVENT);
     memset(info, 0, sizeof *info);
     info->valuesOfContinuousStatesChanged = update_states(one);
     info->nominalsOfContinuousStatesChanged = info->valuesOfContinuousStatesChanged;
-    return fmi2OK;
-}
-
-STATUS FMI(fmi2EnterContinuousTimeMode)(fmi2Component c) {
-    instance *one = c;
-    REQUIRE(one, EVENT);
-    one->data.phase = CONTINUOUS;
-    return fmi2OK;
-}
-
-STATUS FMI(fmi2CompletedIntegratorStep)(fmi2Component c, fmi2Boolean final,
-                                        fmi2Boolean *enter_event_mode, fmi2Boolean *terminate) {
-    UNUSED(final);
-    REQUIRE((instance *)c, CONTINUOUS);
-    *terminate = 0;
-    return (fmi2Status)accept_step(c, enter_event_mode);
-}
-
-STATUS FMI(fmi2SetTime)(fmi2Component c, fmi2Real time) {
-    instance *one = c;
-    REQUIRE(one, EVENT | CONTINUOUS);
-    if (time != one->data.time) changed(&one->data);
-    one->data.time = time;
-    return fmi2OK;
-}
-
-STATUS FMI(fmi2SetContinuousStates)(fmi2Component c, const fmi2Real *x, size_t n) {
-    instance *one = c;
-    REQUIRE(one, CONTINUOUS | EVENT);
-    if (n != MODEL_NX) return fmi2Error;
-    memcpy(one->data.x, x, n * sizeof *x);
-    changed(&one->data);
-    return fmi2OK;
-}
-
-STATUS FMI(fmi2GetContinuousStates)(fmi2Component c, fmi2Real *x, size_t n) {
-    instance *one = c;
-    REQUIRE(one, INITIALIZATION | RUNNING);
-    if (n != MODEL_NX) return fmi2Error;
-    if (one->data.phase == INITIALIZATION && evaluate(one)) return fmi2Error;
-    memcpy(x, one->data.x, n * sizeof *x);
-    return fmi2OK;
-}
-
-STATUS FMI(fmi2GetDerivatives)(fmi2Component c, fmi2Real *derivatives, size_t n) {
-    instance *one = c;
-    int code;
-    REQUIRE(one, INITIALIZATION | RUNNING);
-    if (n != MODEL_NX) return fmi2Error;
-    code = evaluate(one);
-    if (!code) memcpy(derivatives, one->data.all + AT_DX, n * sizeof *derivatives);
-    return (fmi2Status)code;
-}
-
-STATUS FMI(fmi2GetEventIndicators)(fmi2Component c, fmi2Real *indicators, size_t n) {
-    UNUSED(indicators);
-    REQUIRE((instance *)c, INITIALIZATION | RUNNING);
-    return n ? fmi2Error : fmi2OK;
-}
-
-STATUS FMI(fmi2GetNominalsOfContinuousStates)(fmi2Component c, fmi2Real *nominals, size_t n) {
-    instance *one = c;
-    size_t i;
-    REQUIRE(one, ANY);
-    if (n != MODEL_NX) return fmi2Error;
-    for (i = 0; i < n; i++) nominals[i] = one->data.scale[state_coordinate(&one->data, i)];
     return fmi2OK;
 }
 

@@ -8,7 +8,17 @@ costs nothing. It becomes a variable there, or part of its only user's text.
 
 from typing import Any
 
-from mbdnode.exports.ir import Buffer, Expr, Function, Hold, Region, common, regions_of, roots_of
+from mbdnode.exports.ir import (
+    Buffer,
+    Expr,
+    Function,
+    Hold,
+    Region,
+    common,
+    reached,
+    regions_of,
+    roots_of,
+)
 
 # An expression of more operations than this is broken into variables, so that lines stay short.
 _LONGEST = 8
@@ -32,17 +42,12 @@ class Placement:
         self._collect(function)
 
     def _collect(self, function: Function) -> None:
-        found: dict[Expr, None] = {}
-        stack: list[Expr] = []
+        found: set[Expr] = set()
 
         def visit(root: Expr, region: Region) -> None:
             self._use(root, region)
-            stack.append(root)
-            while stack:
-                node = stack.pop()
-                if node not in found:
-                    found[node] = None
-                    stack.extend(node.args)
+            for _ in reached(root, found):
+                pass
 
         def walk(region: Region) -> None:
             for statement in region.statements:
