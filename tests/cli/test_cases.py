@@ -10,6 +10,7 @@ NAMES = [
     "single-mass-spring-damper",
     "triple-mass-spring-damper",
     "single-pendulum",
+    "single-pendulum:lengths",
     "double-pendulum",
     "double-pendulum:released-low",
     "cart-pole",

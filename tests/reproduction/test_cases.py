@@ -18,6 +18,7 @@ def test_the_cases_come_in_the_order_of_the_paper():
         "single-mass-spring-damper",
         "triple-mass-spring-damper",
         "single-pendulum",
+        "single-pendulum:lengths",
         "double-pendulum",
         "double-pendulum:released-low",
         "cart-pole",

@@ -1,6 +1,7 @@
 """A run sees its training range alone, and everything wrong with it is said beforehand."""
 
 import dataclasses
+import math
 
 import equinox as eqx
 import jax
@@ -12,8 +13,15 @@ from mbdnode.config import from_dict, to_dict
 from mbdnode.models import MBDNODE
 from mbdnode.recipes import RECIPES, Recipe
 from mbdnode.reproduction.cases import CASES, get_case
+from mbdnode.reproduction.cases.case import Trial
 from mbdnode.reproduction.config import RunConfig, configure, with_changes
-from mbdnode.reproduction.run import check, run_case, simulate_truth, training_data
+from mbdnode.reproduction.run import (
+    check,
+    run_case,
+    simulate_truth,
+    training_data,
+    training_motions,
+)
 from mbdnode.training import TrainingConfig, fit
 from mbdnode.training.engine import batches
 
@@ -60,11 +68,12 @@ def test_every_model_can_be_run_as_it_comes(case, model):
 
 @pytest.mark.parametrize("name", list(CASES))
 def test_one_setting_trains_every_case(name):
-    """Beside the integrator that made the data, and what the case says of its forces and mass."""
+    """Beside the integrator that made the data, and what the case says of forces and parameters."""
     config, first = (configure(case, recipe="trained") for case in (name, "cart-pole"))
     own = {"integrator": config.training.integrator}
     assert config.training == dataclasses.replace(first.training, **own)
-    printed = {field: getattr(config.settings, field) for field in ("divisor", "forces")}
+    stated = ("divisor", "forces", "use_parameters")
+    printed = {field: getattr(config.settings, field) for field in stated}
     assert config.settings == dataclasses.replace(first.settings, **printed)
     assert config.structures == first.structures == ("free", "lagrangian")
     assert [model.settings.structure for model in check(config)] == list(config.structures)
@@ -196,3 +205,24 @@ def test_law_that_was_found_without_a_force_follows_a_random_one(law_run):
 def test_recipe_is_one_update_a_step_in_time_order():
     config = configure("single-mass-spring-damper").training
     assert config == TrainingConfig(epochs=350, learning_rate=1e-3, decay=0.98)
+
+
+def test_a_case_of_other_parameters_is_learned_from_other_motions_alone():
+    case = get_case("single-pendulum:lengths")
+    truth = simulate_truth(case)
+    data = training_motions(case, truth)
+    lengths = [own["L"] for own in data.parameters]
+    asked = [1.0, *(trial.parameters["L"] for trial in case.trials if isinstance(trial, Trial))]
+    assert len(lengths) == len(set(lengths)) == len(data.trajectories) == 4
+    assert not set(lengths) & set(asked)
+    # As many of those asked lie between the learned ones as the page says.
+    assert sum(min(lengths) < length < max(lengths) for length in asked) == 3
+    for run, length in zip(data.trajectories, lengths, strict=True):
+        assert len(run) == len(truth)
+        # Small swings of an undamped pendulum of that length have this period; these are large
+        # and slow down by a known series, so the first return to the lowest point comes later.
+        crossings = np.flatnonzero(np.diff(np.sign(np.asarray(run["theta"])[1:])) < 0)
+        half = float(run.t[crossings[0] + 1])
+        highest = float(np.max(run["theta"]))
+        expected = math.pi * math.sqrt(length / 9.81) * (1 + highest**2 / 16)
+        assert half == pytest.approx(expected, rel=0.05)

@@ -17,6 +17,7 @@ from mbdnode.reproduction.cases import Case, get_case
 from mbdnode.reproduction.config import integrator_of
 from mbdnode.reproduction.folder import read_run
 from mbdnode.reproduction.report.chapters import model_title
+from mbdnode.reproduction.run import training_motions
 from mbdnode.simulation import Domain, training_domain
 from mbdnode.trajectory import Trajectory
 from mbdnode.workflow.systems import used_parameters
@@ -125,9 +126,9 @@ def _ranges(case: Case) -> dict[str, tuple[float, float]]:
 
 
 def _domain(case: Case, model: Any, truth: Trajectory) -> Domain | None:
-    """Where the training data lies: the first part of the truth, or samples between bounds."""
+    """Where the training data lies: motions, or samples between bounds."""
     if not case.bounds:
-        return training_domain(model, [truth.rows(0, case.train_steps)])
+        return training_domain(model, training_motions(case, truth).trajectories)
     rows = truth.rows(0, min(_MOST_SAMPLES, len(truth) - 1))
     random = np.random.default_rng(0)
 

@@ -110,7 +110,7 @@ def check(config: RunConfig) -> Any:
     models = make_candidates(
         KINDS[kind], case.mechanism, config.training, config.structures, config.seed, settings
     )
-    longest = case.train_steps or 1
+    longest = case.steps if case.training_parameters else case.train_steps or 1
     if config.training.window is not None and config.training.window > longest:
         raise UserError(
             f"The window is {config.training.window} steps, but the training data of "
@@ -214,15 +214,16 @@ def _control(case: Case, task: ControlTask, model: Any) -> Probe:
 
 def _try(case: Case, trial: Trial, model: Any, config: RunConfig) -> Probe:
     random = np.random.default_rng(config.seed)
+    parameters = {**case.parameters, **trial.parameters}
     truth = simulate(
         case.mechanism,
         case.times(trial.steps),
         trial.initial,
         inputs=None if trial.inputs is None else trial.inputs(trial.steps, random),
-        parameters=case.parameters,
+        parameters=parameters,
         integrator=case.integrator,
     )
-    found = predict(model, truth, config.training.integrator, case.parameters)
+    found = predict(model, truth, config.training.integrator, parameters)
     return _probe_of(case, trial, truth, found)
 
 
@@ -237,22 +238,54 @@ def _probe_errors(probes: tuple[Probe, ...]) -> dict[str, dict[str, float | None
     return {probe.name: {"mse": probe.mse, "nrmse": probe.nrmse} for probe in probes}
 
 
-def simulate_truth(case: Case, seed: int = 0) -> Trajectory:
-    """The case's own trajectory, by the integrator that made the paper's data."""
+def simulate_truth(
+    case: Case, seed: int = 0, parameters: Mapping[str, float] | None = None
+) -> Trajectory:
+    """The case's own trajectory, by the integrator that made the paper's data.
+
+    **Arguments:**
+
+    - `case`, `seed`: of what, and of its inputs.
+    - `parameters`: values that differ from the case's.
+
+    **Returns:**
+
+    A `Trajectory`.
+    """
     return simulate(
         case.mechanism,
         case.times(),
         case.initial,
         inputs=case.make_inputs(case.steps, seed),
-        parameters=case.parameters,
+        parameters={**case.parameters, **(parameters or {})},
         integrator=case.integrator,
     )
 
 
-def training_data(case: Case, truth: Trajectory, config: RunConfig) -> Dataset | AbstractStream:
-    """The training range of the truth, or samples where the paper samples."""
-    if not case.bounds:
+def training_motions(case: Case, truth: Trajectory) -> Dataset:
+    """What a case that does not sample is learned from.
+
+    **Arguments:**
+
+    - `case`: without bounds.
+    - `truth`: its own trajectory.
+
+    **Returns:**
+
+    The training range of the truth, or motions with other parameters.
+    """
+    if not case.training_parameters:
         return Dataset(truth.rows(0, case.train_steps), case.parameters)
+    return Dataset(
+        [simulate_truth(case, parameters=own) for own in case.training_parameters],
+        [{**case.parameters, **own} for own in case.training_parameters],
+    )
+
+
+def training_data(case: Case, truth: Trajectory, config: RunConfig) -> Dataset | AbstractStream:
+    """The training motions, or samples where the paper samples."""
+    if not case.bounds:
+        return training_motions(case, truth)
     if config.finds_law:
         # The form is chosen on the first chunk, and fitted to all of them.
         return _sample(case, config, -(-config.samples // _LARGEST_CHUNK))

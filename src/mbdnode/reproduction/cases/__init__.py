@@ -23,6 +23,7 @@ _CASES = {
     "single-mass-spring-damper": ("single_mass_spring_damper", "CASE"),
     "triple-mass-spring-damper": ("triple_mass_spring_damper", "CASE"),
     "single-pendulum": ("single_pendulum", "CASE"),
+    "single-pendulum:lengths": ("single_pendulum", "LENGTHS"),
     "double-pendulum": ("double_pendulum", "CASE"),
     "double-pendulum:released-low": ("double_pendulum", "RELEASED_LOW"),
     "cart-pole": ("cart_pole", "CASE"),

@@ -146,6 +146,7 @@ class Trial:
     - `steps`: how many, of the case's own size.
     - `inputs`: from the number of steps and a generator; None for zero.
     - `figure`: the label of the figure that shows it.
+    - `parameters`: values that differ from the case's.
     """
 
     name: str
@@ -154,6 +155,7 @@ class Trial:
     steps: int
     inputs: MakeInputs | None = None
     figure: str = ""
+    parameters: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -167,11 +169,14 @@ class Case:
     - `initial`: what the text gives of the start, by name.
     - `dt_s`: the step.
     - `steps`: how many, training range included.
-    - `train_steps`: how many of them are for training; zero for a case that is trained on samples.
+    - `train_steps`: how many of them are for training; zero for a case that is trained on samples,
+        or on motions with other parameters.
     - `integrator`: what made the paper's data.
     - `source`: where in the paper.
     - `inputs`: the test's inputs from the number of steps and a generator; None for zero.
     - `parameters`: values that differ from the mechanism's defaults.
+    - `training_parameters`: for a case that is trained on motions with other parameters: those of
+        each, which is as long as the case's own and starts alike.
     - `bounds`: min and max of what is sampled, for a case that is trained on samples.
     - `samples`: how many, with the paper's recipe.
     - `printed_samples`: how many the paper took.
@@ -196,6 +201,7 @@ class Case:
     source: str
     inputs: MakeInputs | None = None
     parameters: Mapping[str, float] = field(default_factory=dict)
+    training_parameters: tuple[Mapping[str, float], ...] = ()
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     samples: int = 1_000_000
     printed_samples: int = 10_000_000
