@@ -20,7 +20,7 @@ import mbdnode as mbd
 from mbdnode.identification import initial_states, shooting
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
-from mbdnode.models.library import Library
+from mbdnode.models.function_library import Library
 from mbdnode.training.rows import counted, estimate_noise, rows_of
 from mbdnode.trajectory import State
 

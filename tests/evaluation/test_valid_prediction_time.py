@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import brentq
 
 from mbdnode.evaluation import HeldOut, measure_horizon, predict, score
-from mbdnode.models.library import Library
+from mbdnode.models.function_library import Library
 from mbdnode.multibody import AccelerationFunction, Coordinate, angle
 from mbdnode.status import completed
 from mbdnode.trajectory import Trajectory

@@ -14,8 +14,8 @@ from mbdnode.identification.regression import regress
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import CartPole, SingleMassSpring, SinglePendulum, SliderCrank
 from mbdnode.models import MBDNODE
+from mbdnode.models.function_library import Library
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.models.library import Library
 from mbdnode.recipes import identification_config, training_config
 from mbdnode.reproduction.cases import get_case
 from mbdnode.testing import check_model

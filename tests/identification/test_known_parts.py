@@ -14,8 +14,8 @@ from mbdnode.config import from_dict
 from mbdnode.data import AbstractStream
 from mbdnode.identification import IdentificationConfig, identify
 from mbdnode.mechanisms import SinglePendulum, SliderCrank
+from mbdnode.models.function_library import Library
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.models.library import Library
 from mbdnode.training import TrainingConfig, fit
 
 DT_S, STEPS = 0.01, 240

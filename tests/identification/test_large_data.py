@@ -22,7 +22,7 @@ from mbdnode.identification.validation import (
 )
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
-from mbdnode.models.library import Library
+from mbdnode.models.function_library import Library
 from mbdnode.training.rows import estimate_noise, rows_of
 
 DT_S = 0.01

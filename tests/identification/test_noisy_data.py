@@ -14,7 +14,7 @@ from mbdnode.identification.shooting import make_segments, refine_segments
 from mbdnode.identification.weak_form import make_windows
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
-from mbdnode.models.library import Library
+from mbdnode.models.function_library import Library
 from mbdnode.training.rows import estimate_noise, rows_of, runs_of
 
 DT_S, STEPS = 0.01, 240

@@ -11,7 +11,7 @@ from mbdnode.identification.problem import Candidate, Problem
 from mbdnode.identification.validation import make_validation, validation_error
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import DoublePendulum
-from mbdnode.models.library import Library
+from mbdnode.models.function_library import Library
 from mbdnode.multibody import AccelerationFunction
 from mbdnode.training.rows import Noise, recorded_rates, rows_of
 

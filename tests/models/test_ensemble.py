@@ -13,8 +13,8 @@ from toys import Pendulum
 from mbdnode.evaluation import evaluate
 from mbdnode.mechanisms import CartPole, SingleMassSpring, SinglePendulum
 from mbdnode.models import FCNN, HNN, LNN, LSTM, MBDNODE, Ensemble, load, save
+from mbdnode.models.function_library import Library
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.models.library import Library
 from mbdnode.simulation import simulate
 from mbdnode.trajectory import State
 

@@ -21,7 +21,7 @@ from mbdnode.status import completed
 from mbdnode.trajectory import Trajectory
 from mbdnode.workflow.report.figures import draw_energy, draw_horizon, draw_run, energies
 from mbdnode.workflow.report.page import make_fit_page, write_fit_page
-from mbdnode.workflow.report.space_figure import draw_space, independent_coordinates
+from mbdnode.workflow.report.state_space_figure import draw_space, independent_coordinates
 from mbdnode.workflow.results import FitStory, verdict
 
 AHEAD = np.linspace(0.1, 2.0, 20)

@@ -20,8 +20,8 @@ from mbdnode.identification.parameters import identify_parameters
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.integrators import get_integrator
 from mbdnode.models import LAW, AbstractModel, check_capable
-from mbdnode.models.equations import Equations, equations_of
-from mbdnode.models.library import Library
+from mbdnode.models.function_library import Library
+from mbdnode.models.law_equations import Equations, equations_of
 from mbdnode.naming import unknown_name
 from mbdnode.recipes import IdentificationConfig, TrainingConfig, identification_config
 from mbdnode.simulation import INTERPOLATIONS, Interpolation

@@ -23,7 +23,7 @@ from mbdnode.identification.mechanical_laws import (
 from mbdnode.identification.problem import Candidate, Problem, chunks_of
 from mbdnode.identification.regression import regress
 from mbdnode.models.basis import scale_of
-from mbdnode.models.library import Library
+from mbdnode.models.function_library import Library
 from mbdnode.training.rows import Rows, counted, places
 
 _DEGREES, _FEW_DEGREES = (1, 2, 3, 5, 8, 12, 18, 26, 36), (1, 3, 18)

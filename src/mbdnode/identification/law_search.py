@@ -35,8 +35,8 @@ from mbdnode.identification.validation import (
 )
 from mbdnode.integrators import get_integrator
 from mbdnode.models.base import minimal_coordinates
+from mbdnode.models.function_library import Forces, Known
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.models.library import Forces, Known
 from mbdnode.simulation import INTERPOLATIONS, Interpolation
 from mbdnode.training.rows import (
     Noise,

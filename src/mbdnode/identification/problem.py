@@ -9,7 +9,7 @@ import numpy as np
 from mbdnode.identification.regression import Chunks
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.models import AbstractRateModel
-from mbdnode.models.library import Forces, Known
+from mbdnode.models.function_library import Forces, Known
 from mbdnode.simulation import Interpolation
 from mbdnode.training.rows import Noise, Rows
 

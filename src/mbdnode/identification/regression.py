@@ -29,7 +29,7 @@ from mbdnode.identification.weak_form import (
     middle_state,
     samples_per_period,
 )
-from mbdnode.models.library import Library
+from mbdnode.models.function_library import Library
 from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import (
     Noise,

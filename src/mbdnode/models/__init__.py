@@ -13,13 +13,18 @@ if TYPE_CHECKING:
     from mbdnode.models.files import load, save
     from mbdnode.models.fitted_mechanism import FittedMechanism
     from mbdnode.models.forecasters import FCNN, LSTM, FCNNConfig, LSTMConfig
+    from mbdnode.models.function_library import Library
     from mbdnode.models.learned_energy import HNN, LNN, HNNConfig, LNNConfig
     from mbdnode.models.learned_mechanism import LearnedMechanism
-    from mbdnode.models.library import Library
     from mbdnode.models.mbdnode import MBDNODE, MBDNODEConfig
     from mbdnode.models.network import Network, make_network
+    from mbdnode.models.network_structures import (
+        STRUCTURES,
+        AbstractStructure,
+        Scales,
+        get_structure,
+    )
     from mbdnode.models.registry import KINDS, MODELS, check_trained_by, trained_by
-    from mbdnode.models.structures import STRUCTURES, AbstractStructure, Scales, get_structure
 
 __all__ = [
     "FCNN",
@@ -66,10 +71,10 @@ __getattr__ = lazy_names(
         "LSTM": "forecasters",
         "MBDNODE": "mbdnode",
         "MODELS": "registry",
-        "STRUCTURES": "structures",
+        "STRUCTURES": "network_structures",
         "AbstractModel": "base",
         "AbstractRateModel": "base",
-        "AbstractStructure": "structures",
+        "AbstractStructure": "network_structures",
         "Capability": "base",
         "Ensemble": "ensemble",
         "FCNNConfig": "forecasters",
@@ -78,13 +83,13 @@ __getattr__ = lazy_names(
         "LNNConfig": "learned_energy",
         "LSTMConfig": "forecasters",
         "LearnedMechanism": "learned_mechanism",
-        "Library": "library",
+        "Library": "function_library",
         "MBDNODEConfig": "mbdnode",
         "Network": "network",
-        "Scales": "structures",
+        "Scales": "network_structures",
         "check_capable": "base",
         "check_trained_by": "registry",
-        "get_structure": "structures",
+        "get_structure": "network_structures",
         "load": "files",
         "make_network": "network",
         "save": "files",

@@ -20,8 +20,8 @@ from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
 from mbdnode.models.base import AbstractRateModel
+from mbdnode.models.function_library import Library, LibraryConfig
 from mbdnode.models.learned_mechanism import LearnedMechanism, LearnedMechanismConfig
-from mbdnode.models.library import Library, LibraryConfig
 from mbdnode.multibody import (
     AbstractMechanism,
     AbstractSystem,

@@ -33,7 +33,7 @@ from mbdnode.models.base import (
     names_of,
 )
 from mbdnode.models.basis import Basis, Joints, Scale, make_basis, make_joints
-from mbdnode.models.library import Forces
+from mbdnode.models.function_library import Forces
 from mbdnode.multibody import AbstractSystem, Coordinate, Input, Parameter, length, small_solve
 from mbdnode.simulation import Interpolation
 

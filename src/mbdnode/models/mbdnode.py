@@ -6,9 +6,9 @@ With `order="first"` the network gives both rates (a NODE); with "second" the ac
 SONODE). Parameters among its inputs make it a PNODE. External forces enter as inputs of the
 network, or, for a system without constraints, as the acceleration `M^-1 (F_e(u) - F_e(0))` added
 to the network's own, so that a model trained without forces can be run with them. A `structure`
-makes `f` of the parts of equations of motion, which the network then gives (see `structures`). With
-`correction_of`, `f` is what a law or a mechanism says, plus what the network gives (see `hybrid`):
-nothing at first, so that training begins there.
+makes `f` of the parts of equations of motion, which the network then gives (see
+`network_structures`). With `correction_of`, `f` is what a law or a mechanism says, plus what the
+network gives (see `hybrid`): nothing at first, so that training begins there.
 """
 
 import itertools
@@ -33,7 +33,7 @@ from mbdnode.models.base import (
 )
 from mbdnode.models.hybrid import AbstractKnown, CorrectionOf, KnownMechanism, make_known
 from mbdnode.models.network import Activation, Initialization, Network, make_network
-from mbdnode.models.structures import AbstractStructure, Lagrangian, Outputs, get_structure
+from mbdnode.models.network_structures import AbstractStructure, Lagrangian, Outputs, get_structure
 from mbdnode.multibody import (
     AbstractMechanism,
     AbstractSystem,

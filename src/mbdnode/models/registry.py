@@ -10,9 +10,9 @@ from mbdnode.errors import UserError
 from mbdnode.models.base import LAW, AbstractModel
 from mbdnode.models.fitted_mechanism import FittedMechanism
 from mbdnode.models.forecasters import FCNN, LSTM
+from mbdnode.models.function_library import Library
 from mbdnode.models.learned_energy import HNN, LNN
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.models.library import Library
 from mbdnode.models.mbdnode import MBDNODE
 from mbdnode.naming import unknown_name
 from mbdnode.recipes import PAPER, get_recipe, law_recipes

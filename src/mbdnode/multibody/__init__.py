@@ -1,8 +1,9 @@
 """What a constrained multibody system is, and how all of it follows from a part."""
 
 from mbdnode.multibody.assembly import check_state, consistent_state
-from mbdnode.multibody.definition import check_definition
+from mbdnode.multibody.definition_checks import check_definition
 from mbdnode.multibody.dependent_coordinates import complete, complete_position, tangent_at
+from mbdnode.multibody.equations_of_motion import AbstractMechanism, accelerations, kkt, small_solve
 from mbdnode.multibody.friction_law import Contacts, held_forces
 from mbdnode.multibody.kinematics import (
     constraint_counts,
@@ -13,7 +14,6 @@ from mbdnode.multibody.kinematics import (
     velocity_constraints,
     velocity_residual,
 )
-from mbdnode.multibody.mechanism import AbstractMechanism, accelerations, kkt, small_solve
 from mbdnode.multibody.partition import (
     Partition,
     choose_partition,

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.errors import UserError
-from mbdnode.multibody.definition import check_definition
+from mbdnode.multibody.definition_checks import check_definition
 from mbdnode.multibody.kinematics import (
     position_jacobian,
     position_residual,

@@ -20,7 +20,13 @@ from mbdnode.report.html import asset, script_data
 from mbdnode.report.playground import Play, Playground, make_playground
 
 TITLE = "Try it"
-_SCRIPTS = ("parts.js", "charts.js", "motion.js", "stage.js", "play.js")
+_SCRIPTS = (
+    "drawing_parts.js",
+    "playground_charts.js",
+    "playground_motion.js",
+    "playground_stage.js",
+    "playground_controls.js",
+)
 
 
 @dataclass(frozen=True)
@@ -89,13 +95,13 @@ def _environment() -> jinja2.Environment:
 
 
 def _place(key: str, compared: bool, *, whole: bool) -> Markup:
-    template = _environment().from_string(asset("playground.html.j2"))
+    template = _environment().from_string(asset("playground_section.html.j2"))
     return Markup(template.render(key=key, compared=compared, whole=whole))
 
 
 def playground_css(sections: Sequence[TryIt]) -> str:
     """The style of playgrounds, where there is one."""
-    return asset("play.css") if any(one.playground for one in sections) else ""
+    return asset("playground.css") if any(one.playground for one in sections) else ""
 
 
 def playground_scripts(sections: Sequence[TryIt], without: Collection[str] = ()) -> Markup:
@@ -144,7 +150,7 @@ def make_play_page(play: Play) -> str:
     made = make_playground(play, whole=True)
     compared = play.truth is not None
     section = TryIt("play", "", made, compared)
-    return _environment().from_string(asset("play.html.j2")).render(
+    return _environment().from_string(asset("playground_page.html.j2")).render(
         css=Markup(asset("page.css") + playground_css([section])),
         title=play.title,
         lead=_told(play, made),

@@ -4,8 +4,8 @@ from mbdnode.recipes import TrainingConfig
 from mbdnode.training.ensemble import fit_ensemble
 from mbdnode.training.epoch_checkpoint import Checkpoint
 from mbdnode.training.fit import Fit, fit
+from mbdnode.training.network_selection import make_candidates
 from mbdnode.training.objectives import check_training
-from mbdnode.training.selection import make_candidates
 
 __all__ = [
     "Checkpoint",

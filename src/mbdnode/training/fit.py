@@ -35,9 +35,9 @@ from mbdnode.training.epoch_checkpoint import (
     read_identity,
     write_checkpoint,
 )
+from mbdnode.training.network_selection import Choice, choose
 from mbdnode.training.objectives import AbstractObjective, check_training, prepare
 from mbdnode.training.refinement import is_refinement, refine
-from mbdnode.training.selection import Choice, choose
 from mbdnode.trajectory import Dataset, Trajectory
 
 

@@ -22,7 +22,7 @@ from mbdnode.models import MBDNODE
 from mbdnode.recipes import TrainingConfig
 from mbdnode.simulation import training_domain
 from mbdnode.training import Fit, fit
-from mbdnode.training.selection import split
+from mbdnode.training.network_selection import split
 from mbdnode.trajectory import Dataset
 
 # The last part of the training data that is predicted, and by which factor a model must be better

@@ -23,7 +23,7 @@ from mbdnode.identification.parameters import IdentifiedParameters, identify_par
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.recipes import RECIPES, TrainingConfig, training_config
 from mbdnode.training import Fit, fit
-from mbdnode.training.selection import split
+from mbdnode.training.network_selection import split
 from mbdnode.trajectory import Dataset
 from mbdnode.workflow.config import PARAMETERS, FitConfig, make_model
 from mbdnode.workflow.hybrid import (

@@ -35,7 +35,7 @@ _SUFFIX = {"i64": "INT64_C({})", "u64": "UINT64_C({})"}
 
 
 class CPrinter(AbstractPrinter):
-    """C99, with the functions of `library.py` and `math.h`."""
+    """C99, with the functions of `c_library.py` and `math.h`."""
 
     equal, unequal = "==", "!="
 

@@ -157,7 +157,7 @@ _MODEL_LINES = {
     "fcnn": "a network for the state as a function of time",
     NUMERICAL: "the equations of motion themselves, by an integrator; nothing is learned",
 }
-_SCRIPTS = ("look.js", "parts.js", "film.js", "plots.js", "costs.js")
+_SCRIPTS = ("plot_theme.js", "drawing_parts.js", "film.js", "plots.js", "costs.js")
 _NUMBERS = re.compile(r"[-+]?[\d.,]+(e-?\d+)?( of \d+)?|-")
 
 

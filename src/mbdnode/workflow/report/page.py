@@ -33,7 +33,7 @@ from mbdnode.workflow.report.figures import (
     draw_run,
     energies,
 )
-from mbdnode.workflow.report.space_figure import draw_space
+from mbdnode.workflow.report.state_space_figure import draw_space
 from mbdnode.workflow.results import FitStory, verdict
 
 # So many held-out runs are drawn; all of them are in the table.
@@ -71,7 +71,7 @@ def make_fit_page(story: FitStory) -> str:
     scores, shown = story.scores.runs, story.held_out[:_MOST_RUNS]
     film = _film(story)
     tried = [] if story.play is None else [make_try_it(story.play, "fit")]
-    scripts = () if film is None else ("parts.js", "film.js")
+    scripts = () if film is None else ("drawing_parts.js", "film.js")
     parts = [
         _part("facts", "The model") if story.facts else None,
         _found(story),

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 
 from mbdnode.errors import UserError
+from mbdnode.multibody.equations_of_motion import AbstractMechanism
 from mbdnode.multibody.kinematics import vector
-from mbdnode.multibody.mechanism import AbstractMechanism
 from mbdnode.multibody.quantities import Coordinate
 from mbdnode.multibody.system import AbstractSystem, resolve_parameters
 from mbdnode.naming import unknown_name

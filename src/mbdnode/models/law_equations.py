@@ -20,8 +20,8 @@ import numpy as np
 
 from mbdnode.errors import UserError
 from mbdnode.models.basis import Basis
+from mbdnode.models.function_library import Library
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.models.library import Library
 
 # Coefficients below this part of the largest one beside them are round-off.
 _ROUND_OFF = 1e-9

@@ -8,9 +8,9 @@ import pytest
 
 import mbdnode as mbd
 from mbdnode.models.basis import Scale
-from mbdnode.models.equations import equations_of
+from mbdnode.models.function_library import Library
+from mbdnode.models.law_equations import equations_of
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.models.library import Library
 
 VALUES = {"theta": 0.7, "x": -0.4, "theta_dot": 1.3, "x_dot": 0.6, "f": 2.5}
 

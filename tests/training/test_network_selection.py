@@ -11,7 +11,7 @@ import pytest
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models import MBDNODE
 from mbdnode.training import Checkpoint, TrainingConfig, fit, fit_ensemble, selection
-from mbdnode.training.selection import split
+from mbdnode.training.network_selection import split
 from mbdnode.trajectory import Dataset
 
 CONFIG = TrainingConfig(
