@@ -74,8 +74,9 @@ _ACCURATE = 3e-4
 # are mostly noise, the differences mean more.
 _NEARLY, _NEARLY_IN_NOISE = 3.0, 1.2
 _WHILE = 10
-# How many are refined over longer segments, where there is noise, of those that follow the motion.
-_REFINED, _FOLLOWS = 4, 0.3
+# How many are refined over longer segments, where there is noise, of those that follow the motion;
+# and how many where one is good already, or few are to be tried.
+_REFINED, _FEW_REFINED, _FOLLOWS = 4, 3, 0.3
 # A law that leaves this part of the inertia over single steps has seen no noise; and by how much an
 # interpolation must explain more than held inputs.
 _EXPLAINED_STEPS, _SAME = 3e-4, 1.01
@@ -252,8 +253,7 @@ def choose_law(
             if found or (noise.matters and contest.stalled(problem, begun)):
                 break
         if noise.matters:
-            # One that is good already, or the most promising ones.
-            count = _REFINED if refined and not found else 1
+            count = _REFINED if refined and not found else _FEW_REFINED
             for attempt in contest.best(problem, count, begun):
                 contest.refine(problem, attempt, early)
             errors = [attempt.error for attempt in attempts[begun:]]
@@ -319,14 +319,17 @@ class Contest:
         return min(errors[:-_WHILE]) < _NEARLY_IN_NOISE * min(errors[-_WHILE:])
 
     def best(self, problem: Problem, count: int, begun: int) -> list[Attempt]:
-        """Of those from a number on, the best that follow the motion and can be refined."""
+        """Of those from a number on that follow the motion: the best, a simpler one, the others."""
         errors = self.errors(problem, self.level(problem))
         able = [
             (error, place)
             for place, (error, one) in enumerate(zip(errors, self.attempts, strict=True))
             if error < _FOLLOWS and one.candidate.refine is not None and place >= begun
         ]
-        return [self.attempts[place] for _, place in sorted(able)[:count]]
+        ranked = sorted(able)
+        near = [one for one in ranked[1:] if one[0] < _NEARLY * ranked[0][0]]
+        ranked[1:1] = sorted(near, key=lambda one: one[1])[:1]
+        return [self.attempts[place] for place in dict.fromkeys(k for _, k in ranked)][:count]
 
     def refine(self, problem: Problem, attempt: Attempt, rows: Rows) -> None:
         """Put the refined model in the place of an attempt, if it predicts better."""

@@ -2,7 +2,8 @@
 
 Each form is a set of terms. Along the data its equations are linear in their coefficients, as
 accelerations give them or, for noisy data, in integral form; `null_vector` finds which few terms
-make a law. What it finds is then fitted to the steps of the integrator, or to rollouts.
+make a law, and `noisy_laws` where there is noise. What they find is then fitted to the steps of the
+integrator, or to rollouts.
 """
 
 from collections.abc import Iterator
@@ -14,21 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.identification.null_vector import (
-    HomogeneousEquations,
-    candidate_supports,
-    compress,
-    find_law,
-    likely_supports,
-)
+from mbdnode.identification.motion_equations import equations_along, weighted_equations
+from mbdnode.identification.noisy_laws import WeightedLaw, fit_law, weighted_supports
+from mbdnode.identification.null_vector import candidate_supports, find_law
 from mbdnode.identification.problem import Candidate, Problem, chunks_of
-from mbdnode.identification.regression import Chunks, integrals, nodes, parts_of, triangle
+from mbdnode.identification.regression import nodes
 from mbdnode.identification.shooting import make_segments, refine_segments, refine_steps
-from mbdnode.identification.weak_form import (
-    independent_windows,
-    make_windows,
-    samples_per_period,
-)
 from mbdnode.models.basis import scale_of
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.program_cache import stored_program
@@ -58,6 +50,9 @@ _FORMS: tuple[tuple[Degrees, Degrees], ...] = (
 _MOST_COLUMNS = 150
 # Of the recipe that tries few; the two with other input maps are for systems with inputs.
 _FEW_FORMS = 6
+# Of the windows of noisy data: the shorter ones tell more, unless noise or the smoothing of rates
+# hides it. One length for coefficients, and for laws of the joints, whose widths multiply the work.
+_LENGTHS, _LENGTH = (4, 2, 1), 2
 # Friction sets in over these parts of the largest rate; the shooting refinement finds the rest.
 _WIDTHS = (0.3, 0.1, 0.03, 0.01)
 # Laws of one form that are fitted; each term more must lower what is left by this factor.
@@ -90,13 +85,14 @@ def mechanisms(
     An iterator; a form that is not asked for costs nothing.
     """
     doubtful = []
-    known: dict[Any, HomogeneousEquations] = {}
+    known: dict[Any, Any] = {}
     seen = set()
     for number, form in enumerate(_forms(problem, rows)):
         if joint_laws is not None and form.blank.settings.joint_laws != joint_laws:
             continue
         propose = lambda f=form: _proposals(problem, f, rows, known)  # noqa: E731
-        for left, width, support in problem.kept.value(f"proposals of form {number}", propose):
+        proposals = problem.kept.value(f"proposals of form {number}", propose)
+        for left, width, support, values in proposals:
             # What a richer form finds may be the law of a simpler one.
             if (form.blank.settings, tuple(support)) in seen:
                 continue
@@ -105,7 +101,7 @@ def mechanisms(
             candidate = Candidate(
                 "lagrangian",
                 f"mechanism of {len(support)} terms",
-                lambda r, b=start, k=support: _fitted(problem, r, b, k),
+                lambda r, b=start, k=support, v=values: _fitted(problem, r, b, k, np.array(v)),
                 lambda m, r, k=support: _refined(problem, m, r, k),
             )
             if problem.noise.matters or left < _PROMISING:
@@ -118,7 +114,7 @@ def mechanisms(
 
 
 def unexplained(problem: Problem, rows: Rows) -> float:
-    """The part of the inertia that a form without joint laws leaves unexplained, with all terms.
+    """What a form without joint laws leaves unexplained, with all terms.
 
     **Arguments:**
 
@@ -127,16 +123,22 @@ def unexplained(problem: Problem, rows: Rows) -> float:
 
     **Returns:**
 
-    The part; infinity for too little data.
+    The part of the inertia; of noisy data the residual in units of its noise, which compares with
+    others of that alone. Infinity for too little data.
     """
     form = next((f for f in _forms(problem, rows) if not f.blank.settings.joint_laws), None)
     if form is None:
         return np.inf
-    equations = _equations(problem, form.blank, rows)
+    weighted = None
+    if problem.noise.matters:
+        weighted = weighted_equations(problem, form.blank, rows, _LENGTH)
+    equations = equations_along(problem, form.blank, rows) if weighted is None else weighted[1]
     support = np.flatnonzero(equations.norms > 0)
     if support.size > _CROWDED * rows.z.shape[1] * len(counted(rows)):
         support = np.intersect1d(support, form.columns)
-    return find_law(equations, support)[1]
+    values, left = find_law(equations, support)
+    law = None if weighted is None else fit_law(weighted[0], support, values)
+    return left if law is None else float(np.sqrt(law.squares))
 
 
 def most_mechanisms(problem: Problem) -> int:
@@ -212,42 +214,80 @@ def _columns_of(blank: LearnedMechanism, degrees: Degrees) -> np.ndarray:
     return np.flatnonzero(np.concatenate([chosen, rest]))
 
 
-def _proposals(
-    problem: Problem, form: Form, rows: Rows, known: dict[Any, HomogeneousEquations]
-) -> list[tuple[float, float, list[int]]]:
-    """The most promising supports of one form, with widths of friction, and what they leave.
+Proposal = tuple[float, float, list[int], list[float]]
 
-    `known` keeps the equations of richer forms, of which this one may be a part.
+
+def _proposals(problem: Problem, form: Form, rows: Rows, known: dict[Any, Any]) -> list[Proposal]:
+    """The most promising supports of one form, and what they leave, simple ones first.
+
+    Each with its width of friction and its coefficients. `known` keeps the equations of richer
+    forms, of which this one may be a part.
     """
-    found, blank = [], form.blank
-    # As in the Bayesian information criterion, where there is noise.
-    independent = independent_windows(rows, samples_per_period(rows)) * rows.z.shape[1]
-    worth = _WORTH
-    if problem.noise.matters:
-        worth = float(np.exp(np.log(independent) / (2 * independent)))
-    for width in _WIDTHS if blank.settings.joint_laws else (1.0,):
-        start = _with_widths(blank, rows, width)
-        key = (blank.settings, width)
-        if key not in known:
-            known[key] = _equations(problem, start, rows)
-        equations = known[key]
-        supports = (
-            likely_supports(equations, form.columns, independent, _MOST)
-            if problem.noise.matters
-            else candidate_supports(equations, form.columns)
-        )
-        for support in supports:
-            left = find_law(equations, support)[1]
-            found.append((left, width, support, start, equations))
-    found.sort(key=lambda proposal: proposal[0] * worth ** proposal[2].size)
+    find = _proposals_in_noise if problem.noise.matters else _proposals_of_steps
     seen, kept = set(), []
-    for left, width, support, start, equations in found:
+    for _, left, width, support, values in sorted(
+        find(problem, form, rows, known), key=lambda proposal: proposal[0]
+    ):
         if tuple(support) in seen or len(kept) == _MOST:
             continue
         seen.add(tuple(support))
-        if _is_law(problem, _law(start, equations, support), rows):
-            kept.append((float(left), float(width), support.tolist()))
+        start = _with_widths(form.blank, rows, width)
+        if _is_law(problem, _with_coefficients(start, support, values), rows):
+            kept.append((float(left), float(width), support.tolist(), values.tolist()))
     return sorted(kept, key=lambda proposal: len(proposal[2]))
+
+
+def _proposals_of_steps(
+    problem: Problem, form: Form, rows: Rows, known: dict[Any, Any]
+) -> Iterator[tuple[float, float, float, np.ndarray, np.ndarray]]:
+    """Supports of data without noise, with a score by which to sort them."""
+    blank = form.blank
+    for width in _WIDTHS if blank.settings.joint_laws else (1.0,):
+        key = (blank.settings, width)
+        if key not in known:
+            known[key] = equations_along(problem, _with_widths(blank, rows, width), rows)
+        for support in candidate_supports(known[key], form.columns):
+            values, left = find_law(known[key], support)
+            yield left * _WORTH**support.size, left, width, support, values
+
+
+def _proposals_in_noise(
+    problem: Problem, form: Form, rows: Rows, known: dict[Any, Any]
+) -> Iterator[tuple[float, float, float, np.ndarray, np.ndarray]]:
+    """Supports by the Bayesian information criterion, which compares those of one length."""
+    blank = form.blank
+    widths = _WIDTHS if blank.settings.joint_laws else (1.0,)
+    starts: dict[float, list[np.ndarray]] = {width: [] for width in widths}
+    for times in (_LENGTH,) if blank.settings.joint_laws else _LENGTHS:
+        found: list[tuple[float, float, WeightedLaw]] = []
+        for width in widths:
+            key = (blank.settings, width, times)
+            if key not in known:
+                known[key] = weighted_equations(
+                    problem, _with_widths(blank, rows, width), rows, times
+                )
+            if known[key] is None:
+                continue
+            weighted, plain = known[key]
+            start, support = (
+                np.zeros(plain.masses.size),
+                form.columns[plain.norms[form.columns] > 0],
+            )
+            start[support] = find_law(plain, support)[0]
+            path = weighted_supports(weighted, form.columns, [start, *starts[width]])
+            found += [(law.criterion(weighted.independent), width, law) for law in path]
+            if path:
+                # Longer windows lead to where shorter ones have more than one minimum.
+                starts[width] = [_all_values(blank, path[0].support, path[0].values)]
+        least = min((criterion for criterion, _, _ in found), default=0.0)
+        for criterion, width, law in found:
+            yield criterion - least, law.squares, width, law.support, law.values
+
+
+def _all_values(blank: LearnedMechanism, support: np.ndarray, values: np.ndarray) -> np.ndarray:
+    every = np.zeros(blank.network.values.size)
+    every[support] = values
+    return every
 
 
 def _with_widths(model: LearnedMechanism, rows: Rows, width: float) -> LearnedMechanism:
@@ -259,76 +299,14 @@ def _with_widths(model: LearnedMechanism, rows: Rows, width: float) -> LearnedMe
     return eqx.tree_at(lambda m: m.network.widths, model, jnp.asarray(width * fastest))
 
 
-def _equations(
-    problem: Problem, model: LearnedMechanism, rows: Rows, chunks: Chunks | None = None
-) -> HomogeneousEquations:
-    """Along all rows, or all chunks; of more than fit in memory only the triangles are kept."""
-    count, period = model.network.values.size, samples_per_period(rows)
-    masses = np.arange(count) < model.mass_columns
-    sums: list[np.ndarray] = []
-    for chunk in chunks() if chunks is not None else [rows]:
-        for part in parts_of(chunk, count * rows.z.shape[1]):
-            found = [x.reshape(-1, count) for x in _whole_and_inertia(problem, model, part, period)]
-            if sums:
-                found = [triangle(np.vstack(pair)) for pair in zip(sums, found, strict=True)]
-            sums = found
-    return compress(sums[0], sums[1], masses)
-
-
-def _whole_and_inertia(
-    problem: Problem, model: LearnedMechanism, rows: Rows, period: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """From accelerations; in integral form where noise or inputs leave none."""
-    if problem.noise.matters:
-        windows = make_windows(rows, period)
-        inertia = windows.integral_of_rate(np.asarray(_momenta_and_forces(model, rows)[0]))
-        forces = lambda r: _momenta_and_forces(model, r)[1]  # noqa: E731
-        return inertia + integrals(windows, forces, rows, problem.by_steps), inertia
-    if problem.by_steps:
-        counts = np.asarray(rows.weight) > 0
-        whole, inertia = _over_steps(model, rows)
-        return whole[counts], inertia[counts]
-    weight = trust(rows)
-    whole, inertia = (
-        np.asarray(x)[weight > 0] * weight[weight > 0, None, None]
-        for x in _equations_and_inertia(model, rows)
-    )
-    return whole, inertia
-
-
-def _over_steps(model: LearnedMechanism, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-    """The equations over single steps, by their rates: `weak_form` has the formula."""
-    found = [_momenta_and_forces(model, one) for one in nodes(rows, noisy=False)]
-    momenta, forces = ([np.asarray(pair[k]) for pair in found] for k in (0, 1))
-    inertia = (momenta[2] - momenta[0]) / np.asarray(rows.dt)[:, None, None]
-    return inertia + (forces[0] + 4 * forces[1] + forces[2]) / 6, inertia
-
-
-def _momenta_and_forces(model: LearnedMechanism, rows: Rows):
-    return _compiled(model, rows.t, rows.z, rows.s, rows.u, rows.mu)
-
-
-# Of what is needed alone, so that one program serves every interpolation of the inputs.
-@stored_program
-def _compiled(model: LearnedMechanism, t, z, s, u, mu):
-    return jax.vmap(model.momenta_and_forces)(t, z, s, u, mu)
-
-
-@stored_program
-def _equations_and_inertia(model: LearnedMechanism, rows: Rows):
-    inertia = jax.vmap(model.inertia)(rows.t, rows.z, rows.s, rows.a, rows.u, rows.mu)
-    return inertia + _momenta_and_forces(model, rows)[1], inertia
-
-
-def _law(
-    blank: LearnedMechanism, equations: HomogeneousEquations, support: np.ndarray
+def _with_coefficients(
+    blank: LearnedMechanism, support: np.ndarray, values: np.ndarray
 ) -> LearnedMechanism:
     """The law in these columns; the others are zero, so that all laws of a form have one shape."""
-    values = np.zeros(equations.masses.size)
-    values[support] = find_law(equations, support)[0]
+    every = _all_values(blank, support, values)
     # The law is free up to a factor: the largest mass is one.
-    values = values / values[_largest_mass(blank, values)]
-    return eqx.tree_at(lambda m: m.network.values, blank, jnp.asarray(values))
+    every = every / every[_largest_mass(blank, every)]
+    return eqx.tree_at(lambda m: m.network.values, blank, jnp.asarray(every))
 
 
 def _largest_mass(model: LearnedMechanism, values: np.ndarray) -> int:
@@ -336,11 +314,21 @@ def _largest_mass(model: LearnedMechanism, values: np.ndarray) -> int:
 
 
 def _fitted(
-    problem: Problem, rows: Rows, blank: LearnedMechanism, support: np.ndarray
+    problem: Problem, rows: Rows, blank: LearnedMechanism, support: np.ndarray, start: np.ndarray
 ) -> LearnedMechanism | None:
-    # Accelerations of the further chunks are not exact; without noise the first one says it all.
-    chunks = chunks_of(problem, rows) if problem.noise.matters else None
-    model = _law(blank, _equations(problem, blank, rows, chunks), support)
+    """With the coefficients of these rows, from those of a proposal."""
+    chunks = chunks_of(problem, rows)
+    weighted = None
+    if problem.noise.matters and chunks is None:
+        weighted = weighted_equations(problem, blank, rows, _LENGTH)
+    law = None if weighted is None else fit_law(weighted[0], support, start)
+    if law is not None:
+        values = law.values
+    else:
+        # Accelerations of the further chunks are not exact; without noise the first says it all.
+        chunks = chunks if problem.noise.matters else None
+        values = find_law(equations_along(problem, blank, rows, chunks), support)[0]
+    model = _with_coefficients(blank, support, values)
     if problem.refined:
         model = improved(problem, model, rows, _free(model, support))
     return model if _is_law(problem, model, rows) else None

@@ -84,32 +84,6 @@ def candidate_supports(
     return [columns for _, _, columns in sorted(steepest, key=lambda jump: jump[1])]
 
 
-def likely_supports(
-    equations: HomogeneousEquations, columns: np.ndarray, count: float, most: int = 6
-) -> list[np.ndarray]:
-    """Sets of columns that may be the law of noisy data, the likeliest first.
-
-    Noise hides the jump: what a column explains of it is told from what the law needs by how much
-    one must expect (the Bayesian information criterion).
-
-    **Arguments:**
-
-    - `equations`: along the data.
-    - `columns`: that it may use.
-    - `count`: how many independent equations there are.
-    - `most`: how many sets.
-
-    **Returns:**
-
-    Indices of columns, for each candidate.
-    """
-    support = np.intersect1d(np.flatnonzero(equations.norms > 0), columns)
-    criterion = lambda left, size: 2 * count * np.log(left) + size * np.log(count)  # noqa: E731
-    path = _path(equations, support)
-    path.sort(key=lambda pair: criterion(max(pair[0], 1e-300), pair[1].size))
-    return [columns for _, columns in path[:most]]
-
-
 def _path(equations: HomogeneousEquations, support: np.ndarray) -> list[tuple[float, np.ndarray]]:
     """Ever smaller supports, and the part that each leaves unexplained."""
     path: list[tuple[float, np.ndarray]] = []

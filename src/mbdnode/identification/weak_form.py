@@ -65,6 +65,18 @@ class WeakFormWindows:
         """Of the test function times the time derivative of what was sampled."""
         return -self._summed(self.slope, values)
 
+    def noise_gains(self) -> tuple[float, float]:
+        """By how much an integral of a rate moves with noise of unit size, in what it is of.
+
+        In the velocities, for momenta of measured ones; in the positions, for those of velocities
+        that are derivatives of positions.
+        """
+        # In the middle of a window the test function is one, and its weight the width of a step.
+        step = np.max(self.value, axis=1, keepdims=True)
+        twice = np.gradient(self.slope, axis=1) / step
+        of_rates, of_positions = (np.linalg.norm(x, axis=1) for x in (self.slope, twice))
+        return float(np.median(of_rates)), float(np.median(of_positions))
+
     def _summed(self, weights: np.ndarray, values: np.ndarray) -> np.ndarray:
         """A few windows at a time: they overlap, and together are several times the data."""
         numbers = self.index.shape[1] * max(1, values[:1].size)
@@ -76,13 +88,14 @@ class WeakFormWindows:
         return np.concatenate(sums)
 
 
-def make_windows(rows: Rows, period: int | None = None) -> WeakFormWindows:
+def make_windows(rows: Rows, period: int | None = None, times: int = 1) -> WeakFormWindows:
     """Windows of about a fifth of a period, overlapping, each inside one run.
 
     **Arguments:**
 
     - `rows`: the data, in order of run and time.
     - `period`: its samples, where the rows are a part of the data; their own if not given.
+    - `times`: by how much they are longer than that.
 
     **Returns:**
 
@@ -90,15 +103,15 @@ def make_windows(rows: Rows, period: int | None = None) -> WeakFormWindows:
     """
     t, dt = np.asarray(rows.t), np.asarray(rows.dt)
     length = (period or samples_per_period(rows)) // _PER_PERIOD
-    length = int(np.clip(length, _SHORTEST, _LONGEST))
+    length = times * int(np.clip(length, _SHORTEST, _LONGEST))
     stride = max(1, length // _OVERLAP)
     starts = [
         first for begin, end in runs_of(rows) for first in range(begin, end - length + 1, stride)
     ]
     index = np.array(starts, int).reshape(-1, 1) + np.arange(length)[None, :]
-    times = t[index]
-    half = (times[:, -1:] - times[:, :1]) / 2
-    x = (times - times[:, :1] - half) / np.where(half > 0, half, 1.0)
+    samples = t[index]
+    half = (samples[:, -1:] - samples[:, :1]) / 2
+    x = (samples - samples[:, :1] - half) / np.where(half > 0, half, 1.0)
     value = (1 - x**2) ** _POWER
     slope = -2 * _POWER * x * (1 - x**2) ** (_POWER - 1) / np.where(half > 0, half, 1.0)
     # Trapezoids: half of the interval before a sample and half of the one after it.
@@ -110,9 +123,9 @@ def make_windows(rows: Rows, period: int | None = None) -> WeakFormWindows:
     return WeakFormWindows(index, value * width, slope * width, (steps[0], steps[1], steps[2]))
 
 
-def independent_windows(rows: Rows, period: int) -> float:
+def independent_windows(rows: Rows, period: int, times: int = 1) -> float:
     """How many windows say something of their own; those that overlap share most of it."""
-    return max(2.0, len(make_windows(rows, period)) / _OVERLAP)
+    return max(2.0, len(make_windows(rows, period, times)) / _OVERLAP)
 
 
 def middle_state(rows: Rows, *, noisy: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,156 @@
+"""The equations of motion along the data, linear in the coefficients of a form.
+
+From accelerations; in integral form (`weak_form`) where noise or inputs that change leave none.
+Those of noisy data are also kept window by window, with the mass matrix and the noise of each
+coordinate, for `noisy_laws` to weight them.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mbdnode.identification.noisy_laws import WeightedEquations
+from mbdnode.identification.null_vector import HomogeneousEquations, compress
+from mbdnode.identification.problem import Problem
+from mbdnode.identification.regression import Chunks, integrals, nodes, parts_of, triangle
+from mbdnode.identification.weak_form import (
+    WeakFormWindows,
+    independent_windows,
+    make_windows,
+    samples_per_period,
+)
+from mbdnode.models.learned_mechanism import LearnedMechanism
+from mbdnode.program_cache import stored_program
+from mbdnode.training.rows import Rows, trust
+
+# Windows that are weighted; more would tell a law no better.
+_MOST_WINDOWS = 1_000
+
+
+def equations_along(
+    problem: Problem, model: LearnedMechanism, rows: Rows, chunks: Chunks | None = None
+) -> HomogeneousEquations:
+    """The equations along all rows, or all chunks.
+
+    Of more than fit in memory only the triangles are kept.
+
+    **Arguments:**
+
+    - `problem`: what is to be learned.
+    - `model`: whose columns; its coefficients are of no use.
+    - `rows`: the data.
+    - `chunks`: of which the rows are the first; the rows alone if None.
+
+    **Returns:**
+
+    `HomogeneousEquations`.
+    """
+    count, period = model.network.values.size, samples_per_period(rows)
+    masses = np.arange(count) < model.mass_columns
+    sums: list[np.ndarray] = []
+    for chunk in chunks() if chunks is not None else [rows]:
+        for part in parts_of(chunk, count * rows.z.shape[1]):
+            found = [x.reshape(-1, count) for x in _whole_and_inertia(problem, model, part, period)]
+            if sums:
+                found = [triangle(np.vstack(pair)) for pair in zip(sums, found, strict=True)]
+            sums = found
+    return compress(sums[0], sums[1], masses)
+
+
+def weighted_equations(
+    problem: Problem, model: LearnedMechanism, rows: Rows, times: int
+) -> tuple[WeightedEquations, HomogeneousEquations] | None:
+    """The equations of noisy data over windows, to be weighted by the noise.
+
+    **Arguments:**
+
+    - `problem`, `model`, `rows`: as for `equations_along`.
+    - `times`: by how much the windows are longer than the shortest ones.
+
+    **Returns:**
+
+    Them, and the same ones without weights; None where no run is as long as a window.
+    """
+    count, period = model.network.values.size, samples_per_period(rows)
+    found = [
+        _over_windows(problem, model, part, make_windows(part, period, times))
+        for part in parts_of(rows, count * rows.z.shape[1])
+    ]
+    whole, inertia, mass = (np.concatenate([one[k] for one in found]) for k in range(3))
+    if not len(whole):
+        return None
+    windows = make_windows(rows, period, times)
+    of_rates, of_positions = windows.noise_gains()
+    noise = np.where(problem.measured, problem.noise.s * of_rates, problem.noise.z * of_positions)
+    independent = independent_windows(rows, period, times) * rows.z.shape[1]
+    masses = np.arange(count) < model.mass_columns
+    some = np.unique(np.linspace(0, len(whole) - 1, min(len(whole), _MOST_WINDOWS)).astype(int))
+    flat = lambda x: x.reshape(-1, count)  # noqa: E731
+    plain = compress(flat(whole), flat(inertia), masses)
+    return WeightedEquations(whole[some], mass[some], masses, noise, independent), plain
+
+
+def _over_windows(
+    problem: Problem, model: LearnedMechanism, rows: Rows, windows: WeakFormWindows
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The whole equations, their inertia, and the mass matrix in the middle of each window."""
+    whole, inertia = _in_integral_form(problem, model, rows, windows)
+    middle = windows.index[:, windows.index.shape[1] // 2]
+    # Momenta are linear in the velocities: those of unit velocities are the columns of the mass.
+    units = (jnp.zeros_like(rows.s).at[:, j].set(1.0) for j in range(rows.s.shape[1]))
+    columns = [
+        np.asarray(_momenta_and_forces(model, eqx.tree_at(lambda r: r.s, rows, s))[0])[middle]
+        for s in units
+    ]
+    return whole, inertia, np.stack(columns, axis=2)
+
+
+def _in_integral_form(
+    problem: Problem, model: LearnedMechanism, rows: Rows, windows: WeakFormWindows
+) -> tuple[np.ndarray, np.ndarray]:
+    inertia = windows.integral_of_rate(np.asarray(_momenta_and_forces(model, rows)[0]))
+    forces = lambda r: _momenta_and_forces(model, r)[1]  # noqa: E731
+    return inertia + integrals(windows, forces, rows, problem.by_steps), inertia
+
+
+def _whole_and_inertia(
+    problem: Problem, model: LearnedMechanism, rows: Rows, period: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """From accelerations; in integral form where noise or inputs leave none."""
+    if problem.noise.matters:
+        return _in_integral_form(problem, model, rows, make_windows(rows, period))
+    if problem.by_steps:
+        counts = np.asarray(rows.weight) > 0
+        whole, inertia = _over_steps(model, rows)
+        return whole[counts], inertia[counts]
+    weight = trust(rows)
+    whole, inertia = (
+        np.asarray(x)[weight > 0] * weight[weight > 0, None, None]
+        for x in _equations_and_inertia(model, rows)
+    )
+    return whole, inertia
+
+
+def _over_steps(model: LearnedMechanism, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """The equations over single steps, by their rates: `weak_form` has the formula."""
+    found = [_momenta_and_forces(model, one) for one in nodes(rows, noisy=False)]
+    momenta, forces = ([np.asarray(pair[k]) for pair in found] for k in (0, 1))
+    inertia = (momenta[2] - momenta[0]) / np.asarray(rows.dt)[:, None, None]
+    return inertia + (forces[0] + 4 * forces[1] + forces[2]) / 6, inertia
+
+
+def _momenta_and_forces(model: LearnedMechanism, rows: Rows):
+    return _compiled(model, rows.t, rows.z, rows.s, rows.u, rows.mu)
+
+
+# Of what is needed alone, so that one program serves every interpolation of the inputs.
+@stored_program
+def _compiled(model: LearnedMechanism, t, z, s, u, mu):
+    return jax.vmap(model.momenta_and_forces)(t, z, s, u, mu)
+
+
+@stored_program
+def _equations_and_inertia(model: LearnedMechanism, rows: Rows):
+    inertia = jax.vmap(model.inertia)(rows.t, rows.z, rows.s, rows.a, rows.u, rows.mu)
+    return inertia + _momenta_and_forces(model, rows)[1], inertia
