@@ -9,13 +9,11 @@ import pytest
 HEAVY = ("jax", "numpy", "scipy", "matplotlib", "pyarrow", "diffrax", "equinox", "pandas")
 
 PROBE = """
-import json, sys, time
-began = time.perf_counter()
+import json, sys
 from mbdnode.cli import main
 code = main({arguments!r})
-seconds = time.perf_counter() - began
 loaded = [name for name in {heavy!r} if name in sys.modules]
-print(json.dumps({{"code": code, "loaded": loaded, "seconds": seconds}}), file=sys.stderr)
+print(json.dumps({{"code": code, "loaded": loaded}}), file=sys.stderr)
 """
 
 
@@ -147,14 +145,6 @@ for words in {WRONG!r}:
     assert all(line.startswith("error: ") for line in said)
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"loop", "loop.csv", "file", "log.csv", "mine", "fit"}
-
-
-def test_help_is_quick(capsys):
-    seconds = min(probe("--help")[1]["seconds"] for _ in range(3))
-    with capsys.disabled():
-        print(f"\nmbdnode --help takes {seconds:.3f} s after Python has started")
-    # The aim is 0.3 s with Python's own start; a loaded machine gets some room.
-    assert seconds < 2.0
 
 
 def test_importing_the_package_loads_no_numerics():
