@@ -12,7 +12,8 @@ those runs has the scale that it has in the training data; one that never moves 
 
 The NRMSE of runs is the root mean square of `e` over all of their rows, so that each run counts by
 its length. A prediction is valid while `e` is at most `LIMIT`: one tenth of the standard deviation,
-and of an angle no more than 0.1 rad.
+and of an angle no more than 0.1 rad. What is recorded has noise, which is no error of a prediction:
+where it is not small beside the limit, validity is told by `errors_without_noise`.
 """
 
 from collections.abc import Sequence
@@ -21,6 +22,9 @@ import numpy as np
 
 LIMIT = 0.1
 _LARGEST_ANGLE_RAD = 1.0
+# Rows over which noise is averaged: three standard deviations of its mean square, over rows of one
+# column, are then the square of the limit.
+_DEVIATIONS = 3
 # A column that moves by less than this part of the largest column moves by round-off.
 _STILL = 1e-12
 
@@ -98,3 +102,36 @@ def nrmse_of(errors: Sequence[np.ndarray]) -> float:
     rows = np.concatenate([np.asarray(run, float) for run in errors])
     with np.errstate(over="ignore"):
         return float(np.sqrt(np.mean(rows**2)))
+
+
+def errors_without_noise(errors: np.ndarray, noise: float) -> np.ndarray:
+    """The errors of a prediction's rows, less what noise of the recording makes of them.
+
+    The mean of `e^2` over neighboring rows, less `noise^2`; over no more rows than it takes to tell
+    the rest from the limit. Noise that was overestimated hides no error: never is more taken off
+    than the error where it is small, in its lowest quarter.
+
+    **Arguments:**
+
+    - `errors`: of every row, as `row_errors` has them.
+    - `noise`: the NRMSE that the noise alone would make.
+
+    **Returns:**
+
+    One number for each row; as they were, where noise is small beside the limit.
+    """
+    wanted = 2 * _DEVIATIONS**2 * (noise / LIMIT) ** 4
+    rows = int(min(np.ceil(wanted), max(1, len(errors) // 4)))
+    if wanted < 1 or not len(errors):
+        return errors
+    finite = np.isfinite(errors)
+    sums, counts = (
+        np.concatenate([[0.0], np.cumsum(x)])
+        for x in (np.where(finite, np.where(finite, errors, 0.0) ** 2, 0.0), finite)
+    )
+    first = np.clip(np.arange(len(errors)) - rows // 2, 0, len(errors) - rows)
+    count = np.maximum(counts[first + rows] - counts[first], 1)
+    means = (sums[first + rows] - sums[first]) / count
+    # Noise cannot be more than is left where the prediction is best.
+    square = min(noise**2, float(np.quantile(means[finite], 0.25))) if finite.any() else 0.0
+    return np.where(finite, np.sqrt(np.maximum(means - square, 0.0)), errors)

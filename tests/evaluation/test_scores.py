@@ -9,7 +9,7 @@ from mbdnode.evaluation.scores import rows_before
 from mbdnode.formatting import percent
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.multibody import Coordinate, angle
-from mbdnode.nrmse import LIMIT, column_scales, nrmse_of, row_errors
+from mbdnode.nrmse import LIMIT, column_scales, errors_without_noise, nrmse_of, row_errors
 from mbdnode.status import completed
 from mbdnode.trajectory import Trajectory
 
@@ -111,6 +111,30 @@ def test_noise_of_what_was_recorded_is_told_beside_the_error():
     assert found.noise == pytest.approx(0.05 / np.std(noisy), rel=0.05)
 
 
+@pytest.mark.parametrize(("offset", "left"), [(0.0, False), (0.25, True)])
+def test_noise_of_what_was_recorded_is_no_error_of_the_prediction(offset, left):
+    # Nine parts in a hundred: single rows exceed the limit now and then, and most rows of a dozen
+    # do somewhere in a run of four thousand.
+    t, size = 0.01 * np.arange(4000), 0.09 * np.sqrt(0.5)
+    clean = np.sin(3 * t)
+    noisy = clean + np.random.default_rng(0).normal(0.0, size, 4000)
+    clean = clean + offset * np.sqrt(0.5) * (t >= 20.0)
+    runs = [trajectory(t, x[:, None], np.zeros((4000, 1)), ("x",)) for x in (noisy, clean)]
+    (one,) = score([HeldOut("a run", *runs, np.zeros(4000, bool), ("x",))], [X]).runs
+    assert (one.left_s is not None) == left
+    if left:
+        # Where the truth steps, to half of the rows that are averaged over.
+        assert one.left_s == pytest.approx(20.0, abs=0.2)
+
+
+def test_overestimated_noise_hides_no_error():
+    errors = np.where(np.arange(400) < 200, 0.01, 0.3)
+    found = errors_without_noise(errors, 0.5)
+    assert np.all(found[300:] > 0.29)
+    assert np.all(found[:100] < LIMIT)
+    np.testing.assert_array_equal(errors_without_noise(errors, 0.01), errors)
+
+
 def test_headline_is_the_nrmse_of_all_rows_and_not_of_the_median_run():
     long = np.resize([0.0, 2.0], 98)[:, None]
     short = np.resize([0.0, 2.0], 2)[:, None]
@@ -120,7 +144,8 @@ def test_headline_is_the_nrmse_of_all_rows_and_not_of_the_median_run():
 
 
 def test_prediction_that_leaves_the_limit_is_told_with_time_column_and_place():
-    truth = np.column_stack([np.resize([0.0, 2.0], 100), np.resize([0.0, 2.0], 100)])
+    wave = np.sqrt(2) * np.sin(2 * np.pi * np.arange(100) / 50)
+    truth = np.column_stack([wave, wave])
     found = truth.copy()
     found[20, 0] += 0.5  # A single row is noise.
     found[60:, 1] += 0.5

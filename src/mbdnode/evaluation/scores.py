@@ -18,7 +18,7 @@ from mbdnode.data.signal import noise_level
 from mbdnode.formatting import percent
 from mbdnode.models import AbstractModel
 from mbdnode.multibody import AbstractSystem, Coordinate
-from mbdnode.nrmse import LIMIT, column_scales, nrmse_of, row_errors
+from mbdnode.nrmse import LIMIT, column_scales, errors_without_noise, nrmse_of, row_errors
 from mbdnode.simulation import Domain, simulate
 from mbdnode.trajectory import State, Trajectory
 
@@ -350,7 +350,7 @@ def _score_run(
     t, count = np.asarray(run.truth.t), predicted_rows(run.prediction)
     errors = row_errors(truth, found, scales) if names else np.full(len(t), np.nan)
     errors = np.where((np.arange(len(t)) >= count) & ~np.isnan(errors), np.inf, errors)
-    left = _leaves(errors)
+    left = _leaves(errors_without_noise(errors, _noise([run], names, [truth], scales)))
     if count < len(t):
         left = count if left is None else min(left, count)
     column = ""

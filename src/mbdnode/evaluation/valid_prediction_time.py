@@ -5,7 +5,8 @@ run to its end. A prediction's error at a time ahead is that of `mbdnode.nrmse` 
 same whose root mean square over a run is its NRMSE. Its median over all predictions that are long
 enough grows with the time ahead, and the valid prediction time is that at which it exceeds the
 limit: one tenth of the standard deviation, of an angle no more than 0.1 rad. Where it never does,
-the valid prediction time is as long as was measured, and that is said.
+the valid prediction time is as long as was measured, and that is said. Noise of what was recorded
+is no error of a prediction, and where it is not small beside the limit it is averaged out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ import numpy as np
 from mbdnode.evaluation.scores import begin_at, predict, rows_before, table_of
 from mbdnode.models import FittedMechanism
 from mbdnode.multibody import AbstractSystem
-from mbdnode.nrmse import LIMIT, row_errors
+from mbdnode.nrmse import LIMIT, errors_without_noise, row_errors
 from mbdnode.status import completed
 from mbdnode.trajectory import Trajectory
 
@@ -69,6 +70,8 @@ def measure_horizon(
     recorded: Sequence[str] | None,
     scales: Mapping[str, float],
     integrator: str,
+    *,
+    noise: float = 0.0,
 ) -> Horizon | None:
     """The error against the time ahead, and the valid prediction time.
 
@@ -79,6 +82,7 @@ def measure_horizon(
     - `recorded`: which columns were measured; None for all.
     - `scales`: of the scored columns, as `score` has them.
     - `integrator`: of the rollouts.
+    - `noise`: the NRMSE that the noise of the recorded columns alone would make.
 
     **Returns:**
 
@@ -108,7 +112,7 @@ def measure_horizon(
         found = table_of(predict(model, padded, integrator, parameters), names)[: len(truth)]
         measured = table_of(truth, names)
         times.append(np.asarray(truth.t) - float(truth.t[0]))
-        errors.append(row_errors(measured, found, units))
+        errors.append(errors_without_noise(row_errors(measured, found, units), noise))
         still.append(row_errors(measured, np.broadcast_to(measured[:1], measured.shape), units))
     return _summed_up(times, errors, still)
 

@@ -407,7 +407,9 @@ def fit_and_score(
     runs, recorded = prepared.data.held_out, training.recorded
     held = predict_runs(found.model, runs, recorded, domain, config.integrator)
     scores = score(held, prepared.system.coordinates, training.trajectories)
-    horizon = measure_horizon(found.model, runs, recorded, scores.scales, config.integrator)
+    horizon = measure_horizon(
+        found.model, runs, recorded, scores.scales, config.integrator, noise=scores.noise
+    )
     told = choice if isinstance(choice, Choice) else None
     return Fitted(prepared, found, domain, held, scores, horizon, told)
 
