@@ -10,7 +10,7 @@ import pytest
 
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models import MBDNODE
-from mbdnode.training import Checkpoint, TrainingConfig, fit, fit_ensemble, selection
+from mbdnode.training import Checkpoint, TrainingConfig, fit, fit_ensemble, network_selection
 from mbdnode.training.network_selection import split
 from mbdnode.trajectory import Dataset
 
@@ -108,14 +108,16 @@ def test_nothing_that_is_held_back_trains_a_candidate(run, candidates):
     for one in (run, other):
         losses = []
         report = lambda row, n: losses.append(row["loss"])  # noqa: B023, E731
-        errors.append(selection.choose(candidates[1:], Dataset(one), CONFIG, 0, report).errors[0])
+        errors.append(
+            network_selection.choose(candidates[1:], Dataset(one), CONFIG, 0, report).errors[0]
+        )
         told.append(losses)
     assert told[0] == told[1]
     assert errors[0] < 1e-6 < errors[1]
 
 
 def test_nothing_is_tried_after_a_candidate_that_is_good(run, candidates):
-    found = selection.choose(candidates[::-1], Dataset(run), CONFIG, 0, lambda row, n: None)
+    found = network_selection.choose(candidates[::-1], Dataset(run), CONFIG, 0, lambda row, n: None)
     assert (found.candidate, len(found.errors)) == (0, 1)
     assert found.describe(["this", "that"]).startswith("chose this by validation NRMSE (this ")
 

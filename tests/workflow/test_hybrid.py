@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from toys import RubbingPendulum
 
-from mbdnode.identification import Identified
-from mbdnode.models import Library
-from mbdnode.recipes import TrainingConfig
+from mbdnode.identification import Identified, identify
+from mbdnode.models import LearnedMechanism, Library
+from mbdnode.recipes import TrainingConfig, identification_config
 from mbdnode.simulation import simulate
 from mbdnode.trajectory import Dataset
 from mbdnode.workflow.hybrid import correct, is_hybrid
@@ -58,6 +58,32 @@ def test_law_that_misses_a_friction_is_corrected(found, data):
     ]
     missed = [np.max(np.abs(q - np.asarray(run.q))) for q in both]
     assert missed[1] < 0.1 * missed[0]
+
+
+@pytest.mark.slow
+def test_law_with_a_mass_is_corrected_in_its_joints_and_the_friction_comes_out(found, data):
+    class Frictionless(RubbingPendulum):
+        def force(self, t, q, v, u, mu):
+            return -9.81 * jnp.sin(q)
+
+    run = simulate(Frictionless(), TIMES, {"theta": 1.2}, integrator="mp2")
+    asked = {"integrator": "mp2", "structure": "lagrangian"}
+    config = dataclasses.replace(identification_config("fast"), **asked)
+    law = identify(RubbingPendulum(), run, config).model
+    assert isinstance(law, LearnedMechanism)
+    wrong = dataclasses.replace(found, model=law, before_validation=law)
+    longer = dataclasses.replace(TRAINING, refinement=40)
+    fit = correct(wrong, data, longer)
+    assert fit.model.settings.structure == "joints"
+    assert fit.diagnostics["hybrid_validation_nrmse"] < 0.01
+    # At speeds that the motion has, away from where the friction changes its sign. A step of
+    # forward Euler is the acceleration.
+    v = np.linspace(0.5, 2.5, 9)
+    starts = [{"theta": 0.0, "theta_dot": speed} for speed in (0.0, *v)]
+    steps = [simulate(fit.model, [0.0, 1.0], start, integrator="fe1") for start in starts]
+    at_rest, *moving = (float(step.v[1, 0] - step.v[0, 0]) for step in steps)
+    friction = (0.3 + 0.6 * np.exp(-((v / 0.8) ** 2))) * np.tanh(v / 0.2)
+    np.testing.assert_allclose(at_rest - np.array(moving), friction, atol=0.03)
 
 
 def test_hybrid_that_is_no_better_is_not_taken(found, data):

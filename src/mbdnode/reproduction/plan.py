@@ -33,7 +33,7 @@ _BASELINE = "fcnn"
 _QUICK_MODELS = {"trained": MBDNODE.kind, PAPER: _BASELINE, "best": LAW}
 # A quick run makes these parts of the epochs, and of the iterations of a refinement.
 QUICK_PART = 0.1
-QUICK_REFINEMENT = 2 / 3
+QUICK_REFINEMENT = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -255,8 +255,8 @@ def _is_shortened(config: RunConfig, request: Request) -> bool:
 def quick(config: RunConfig) -> RunConfig:
     """The same run, shortened.
 
-    A network that is refined keeps its epochs of Adam, the choice of its structure and two thirds
-    of the iterations. Any other has a tenth of the epochs, and its learning rate falls as far in
+    A network that is refined keeps its epochs of Adam, the choice of its structure and a third of
+    the iterations. Any other has a tenth of the epochs, and its learning rate falls as far in
     them as it would have in all, so that the run is a short one of its kind rather than the
     beginning of a long one. Of samples a tenth is taken.
 
@@ -295,7 +295,7 @@ def shortened(recipe: str) -> str:
         return ""
     if not chosen.config.refinement:
         return "a tenth of its epochs"
-    return "two thirds of the iterations of Levenberg-Marquardt"
+    return "a third of the iterations of Levenberg-Marquardt"
 
 
 def _folder_name(config: RunConfig) -> str:

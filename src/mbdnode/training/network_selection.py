@@ -178,7 +178,7 @@ def _errors_of(model, part, config: TrainingConfig, seed, report, interrupt) -> 
     model, objective = prepare(model, training, config)
     # Some windows twice, to be as many as in all of the data: the same compiled programs serve.
     again = np.resize(np.arange(len(objective)), count)
-    examples = jax.tree.map(lambda x: x[again], objective.examples)
+    examples = jax.tree.map(lambda x: jax.device_put(np.asarray(x)[again]), objective.examples)
     objective = eqx.tree_at(lambda o: o.examples, objective, examples)
     model, objective = cast((model, objective), config.precision)
     task, progress = Task(model, objective, config), begin(model, objective)

@@ -181,21 +181,24 @@ def _part(task: Task, history: list[dict[str, Any]], done: int) -> Float[Array, 
     return jnp.asarray(value, task.config.precision)
 
 
-def _penalized(network: Any) -> Any:
-    """One for every weight that is to be small, zero for what is affine."""
-    ones = jax.tree.map(jnp.ones_like, eqx.filter(network, eqx.is_inexact_array))
+def _penalized(network: Any, arrays: Any = jnp) -> Any:
+    """One for every weight that is to be small, zero for what is affine.
+
+    As JAX's arrays, or as NumPy's.
+    """
+    ones = jax.tree.map(arrays.ones_like, eqx.filter(network, eqx.is_inexact_array))
     if not isinstance(ones, Network):
         return ones
     affine = lambda n: (n.biases[-1], *([] if n.beside is None else [n.beside]))  # noqa: E731
-    return eqx.tree_at(affine, ones, replace_fn=jnp.zeros_like)
+    return eqx.tree_at(affine, ones, replace_fn=arrays.zeros_like)
 
 
 def _mean_square(network: Any) -> float:
     """Of the weights that are to be small, over all of them."""
-    which = jax.tree.leaves(_penalized(network))
+    which = jax.tree.leaves(_penalized(network, np))
     weights = jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array))
-    squares = sum(float(jnp.sum(w * x**2)) for w, x in zip(which, weights, strict=True))
-    return squares / sum(x.size for x in weights)
+    pairs = zip(which, map(np.asarray, weights), strict=True)
+    return sum(float(np.sum(w * x**2)) for w, x in pairs) / sum(x.size for x in weights)
 
 
 @eqx.filter_jit

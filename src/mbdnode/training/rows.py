@@ -237,8 +237,8 @@ def counted(rows: Rows) -> Rows:
 
 def spread_of_accelerations(rows: Rows) -> Float[Array, " nz"]:
     """The unit in which accelerations are compared."""
-    spread = jnp.std(counted(rows).a, axis=0)
-    return jnp.where(spread > 0, spread, 1.0)
+    spread = np.std(np.asarray(counted(rows).a), axis=0)
+    return jnp.asarray(np.where(spread > 0, spread, 1.0))
 
 
 def trust(rows: Rows) -> np.ndarray:

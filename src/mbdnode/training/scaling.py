@@ -1,4 +1,8 @@
-"""Where training starts and in which units it measures, from the training data alone."""
+"""Where training starts and in which units it measures, from the training data alone.
+
+By NumPy, but for what the network reads: dozens of small programs, each compiled for a sum or a
+quotient, would take longer than an epoch.
+"""
 
 from typing import Any
 
@@ -8,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.models import MBDNODE, Scales
+from mbdnode.program_cache import stored_program
 from mbdnode.training.losses import Windows
 
 # Features that together vary by less than this part of the most are taken as tied to each other:
@@ -32,7 +37,7 @@ def with_scaling(model: MBDNODE, windows: Windows, missed: Any = None) -> MBDNOD
     center, spread = mean_and_spread(_features(model, windows))
     scales = _scales(model, windows)
     if missed is not None:
-        size = _root_mean_square(missed[:, None])
+        size = _root_mean_square(np.asarray(missed)[:, None])
         scales = scales._replace(rate_mean=jnp.zeros_like(size), rate_spread=size)
     out_center, out_spread = model.structure.units(scales)
     return eqx.tree_at(
@@ -92,11 +97,11 @@ def _affine_fit(model: MBDNODE, windows: Windows) -> tuple[Any, Any]:
     """The offset and the slopes of the least-squares fit of the mean rates."""
     features, slopes = _features(model, _halfway(windows)), _slopes(model, windows)
     rows, targets = (x.reshape(-1, x.shape[-1]) for x in (features, slopes))
-    rows = (rows - model.center[None]) / model.spread[None]
-    targets = (targets - model.out_center[None]) / model.out_spread[None]
-    rows = jnp.concatenate([rows, jnp.ones((len(rows), 1))], axis=1)
-    found = jnp.linalg.lstsq(rows, targets, rcond=_STILL)[0].T
-    return found[:, -1], found[:, :-1]
+    rows = (rows - np.asarray(model.center)) / np.asarray(model.spread)
+    targets = (targets - np.asarray(model.out_center)) / np.asarray(model.out_spread)
+    rows = np.concatenate([rows, np.ones((len(rows), 1), rows.dtype)], axis=1)
+    found = np.linalg.lstsq(rows, targets, rcond=_STILL)[0].T
+    return jnp.asarray(found[:, -1]), jnp.asarray(found[:, :-1])
 
 
 def step_units(windows: Windows) -> tuple[Any, Any]:
@@ -110,13 +115,19 @@ def step_units(windows: Windows) -> tuple[Any, Any]:
 
     The mean step times the spread of the velocities, and times that of the accelerations.
     """
-    accelerations = jnp.diff(windows.v, axis=1) / windows.dt[..., None]
-    dt = jnp.mean(windows.dt)
-    return dt * mean_and_spread(windows.v)[1], dt * mean_and_spread(accelerations)[1]
+    v, dt = np.asarray(windows.v), np.asarray(windows.dt)
+    accelerations = np.diff(v, axis=1) / dt[..., None]
+    velocity, acceleration = (np.asarray(mean_and_spread(x)[1]) for x in (v, accelerations))
+    return jnp.asarray(np.mean(dt) * velocity), jnp.asarray(np.mean(dt) * acceleration)
 
 
-def _features(model: MBDNODE, windows: Windows) -> Any:
+def _features(model: MBDNODE, windows: Windows) -> np.ndarray:
     """What the network reads at every state of every window, before scaling."""
+    return np.asarray(_read(model, windows))
+
+
+@stored_program
+def _read(model: MBDNODE, windows: Windows) -> Any:
     index = np.array(model.minimal)
 
     def row(t, q, v, u, mu):
@@ -130,50 +141,56 @@ def _scales(model: MBDNODE, windows: Windows) -> Scales:
     """How large what the network's outputs are made of is in these windows."""
     index = np.array(model.minimal)
     angles = np.array([model.coordinates[i].is_angle for i in model.minimal])
-    position = mean_and_spread(windows.q[..., index])[1]
+    position = np.asarray(mean_and_spread(np.asarray(windows.q)[..., index])[1])
+    largest = np.where(angles, 1.0, np.inf).astype(position.dtype)
     return Scales(
         *mean_and_spread(_slopes(model, windows)),
-        position=jnp.where(angles, jnp.minimum(position, 1.0), position),
-        velocity=_root_mean_square(windows.v[..., index]),
-        inputs=_root_mean_square(windows.u[..., : model.structure.inputs]),
+        position=jnp.asarray(np.minimum(position, largest)),
+        velocity=_root_mean_square(np.asarray(windows.v)[..., index]),
+        inputs=_root_mean_square(np.asarray(windows.u)[..., : model.structure.inputs]),
     )
 
 
-def _root_mean_square(values: Any) -> Any:
+def _root_mean_square(values: np.ndarray) -> Any:
     """Of every column, of which there may be none; one for what is always zero."""
-    size = jnp.sqrt(jnp.mean(values**2, axis=(0, 1)))
-    return jnp.where(size > 0, size, 1.0)
+    size = np.sqrt(np.mean(values**2, axis=(0, 1)))
+    return jnp.asarray(np.where(size > 0, size, 1.0).astype(values.dtype))
 
 
 def _halfway(windows: Windows) -> Windows:
     """The middle of every step; inputs are held over it."""
-    between = lambda x: (x[:, 1:] + x[:, :-1]) / 2  # noqa: E731
+
+    def between(values):
+        rows = np.asarray(values)
+        return jnp.asarray((rows[:, 1:] + rows[:, :-1]) / 2)
+
     return Windows(
         t=between(windows.t),
         dt=windows.dt,
         q=between(windows.q),
         v=between(windows.v),
-        u=windows.u[:, :-1],
+        u=jnp.asarray(np.asarray(windows.u)[:, :-1]),
         mu=windows.mu,
     )
 
 
-def _slopes(model: MBDNODE, windows: Windows) -> Any:
+def _slopes(model: MBDNODE, windows: Windows) -> np.ndarray:
     """What the network would have to give for the mean rates of every step."""
-    index = np.array(model.minimal)
-    slopes = jnp.diff(windows.v[..., index], axis=1) / windows.dt[..., None]
+    index, dt = np.array(model.minimal), np.asarray(windows.dt)
+    rates, slopes = (
+        np.diff(np.asarray(x)[..., index], axis=1) / dt[..., None] for x in (windows.q, windows.v)
+    )
     if model.settings.order == "first":
-        rates = jnp.diff(windows.q[..., index], axis=1) / windows.dt[..., None]
-        return jnp.concatenate([rates, slopes], axis=-1)
+        return np.concatenate([rates, slopes], axis=-1)
     if model.settings.divisor:
-        divisor = jnp.asarray(model.settings.divisor, slopes.dtype)
-        return slopes * jnp.broadcast_to(divisor, slopes.shape)
+        return slopes * np.asarray(model.settings.divisor, slopes.dtype)
     return slopes
 
 
 def mean_and_spread(values: Any) -> tuple[Any, Any]:
     """Of every column; one that never changes has spread one, so that it is only shifted."""
-    flat = values.reshape(-1, values.shape[-1])
-    mean, spread = jnp.mean(flat, axis=0), jnp.std(flat, axis=0)
-    still = spread <= jnp.sqrt(jnp.finfo(spread.dtype).eps) * jnp.maximum(jnp.abs(mean), 1e-30)
-    return mean, jnp.where(still, 1.0, spread)
+    flat = np.asarray(values)
+    flat = flat.reshape(-1, flat.shape[-1])
+    mean, spread = np.mean(flat, axis=0), np.std(flat, axis=0)
+    still = spread <= np.sqrt(np.finfo(spread.dtype).eps) * np.maximum(np.abs(mean), 1e-30)
+    return jnp.asarray(mean), jnp.asarray(np.where(still, 1.0, spread).astype(spread.dtype))

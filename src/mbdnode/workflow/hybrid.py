@@ -5,6 +5,10 @@ fitted to what comes before that split, it is corrected by a network that is tra
 part (`MBDNODE.for_system(system, correction_of=law)`), and both predict the split. Where the hybrid
 is better by a tenth at least, the law of all of the training data is corrected in the same way.
 Nothing that was held out is looked at.
+
+Of a law that has a mass, forces in the joints are tried first: each of one coordinate, or of one
+velocity, so they say something of states that no run has been to. One network of everything is for
+what they do not explain.
 """
 
 import time
@@ -18,7 +22,7 @@ from mbdnode.evaluation import predict_runs, score
 from mbdnode.formatting import percent
 from mbdnode.identification import Identified
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
-from mbdnode.models import MBDNODE
+from mbdnode.models import MBDNODE, LearnedMechanism
 from mbdnode.recipes import TrainingConfig
 from mbdnode.simulation import training_domain
 from mbdnode.training import Fit, fit
@@ -28,8 +32,12 @@ from mbdnode.trajectory import Dataset
 # The last part of the training data that is predicted, and by which factor a model must be better
 # there than one that is simpler.
 VALIDATION, BETTER = 0.2, 1.1
+# Below this part of the motion there is nothing left to explain.
+_GOOD = 0.01
 # Of runs with fewer steps no part can be held back, and a part of that part for the network.
 _SHORTEST = 50
+# Forces in the joints are small networks of one variable each.
+_JOINTS = {"structure": "joints", "width": 8, "affine": True}
 # Steps of the pieces that are taken of runs with too many.
 _PIECE = 200
 
@@ -142,25 +150,35 @@ def try_hybrid(
     start = time.perf_counter()
     early, late = split(data, VALIDATION)
 
-    def trained(law: Any, on: Dataset, name: str, how: TrainingConfig) -> Fit:
-        settings = {"width": width, "use_parameters": parameters}
+    given = early, late, data.recorded, training.integrator
+
+    def trained(law: Any, on: Dataset, name: str, how: TrainingConfig, form: dict) -> Fit:
+        settings = {"width": width, "use_parameters": parameters, **form}
         model = MBDNODE.for_system(law.body, seed=seed, correction_of=law, **settings)
         options = {"seed": seed, "report": report, "checkpoint": kept.checkpoint(name)}
         return fit(model, on if most is None else thinned(on, most), how, **options)
 
-    tried = trained(found.before_validation, early, "early-network", trial or training)
+    def attempt(form: dict[str, Any]) -> tuple[float, Fit]:
+        name = form.get("structure", "free")
+        network = trained(found.before_validation, early, f"early-{name}", trial or training, form)
+        error = lambda: validation_error(network.model, *given)[0]  # noqa: E731
+        return kept.value(f"validation error of {name}", error), network
 
-    def errors() -> list[float]:
-        models = (found.before_validation, tried.model)
-        given = early, late, data.recorded, training.integrator
-        return [validation_error(model, *given)[0] for model in models]
-
-    law, hybrid = kept.value("validation errors", errors)
-    seconds = time.perf_counter() - start - tried.compile_seconds
+    law_error = lambda: validation_error(found.before_validation, *given)[0]  # noqa: E731
+    law = kept.value("validation error of the law", law_error)
+    hybrid, chosen, compile_s = float("inf"), {}, 0.0
+    for form in ([_JOINTS] if isinstance(found.model, LearnedMechanism) else []) + [{}]:
+        error, network = attempt(form)
+        compile_s += network.compile_seconds
+        if error * BETTER < hybrid:
+            hybrid, chosen = error, form
+        if hybrid < _GOOD:
+            break
+    seconds = time.perf_counter() - start - compile_s
     alone = percent(law) if law < float("inf") else "diverged"
 
     def finish() -> Fit:
-        whole = trained(found.model, data, "network", training)
+        whole = trained(found.model, data, "network", training, chosen)
         return replace(
             whole,
             status=(
@@ -168,7 +186,7 @@ def try_hybrid(
                 f"{alone}; the law: {found.status}; the network: {whole.status}"
             ),
             train_seconds=found.train_seconds + seconds + whole.train_seconds,
-            compile_seconds=found.compile_seconds + tried.compile_seconds + whole.compile_seconds,
+            compile_seconds=found.compile_seconds + compile_s + whole.compile_seconds,
             diagnostics={
                 **found.diagnostics,
                 **whole.diagnostics,

@@ -81,7 +81,7 @@ class StepObjective(AbstractObjective):
         if not (self.config.refinement and model.settings.affine) or model.corrected is not None:
             return super().start(model)
         rows = np.linspace(0, len(self) - 1, _START_WINDOWS).round().astype(int)
-        picked = jax.tree.map(lambda x: x[rows], self.examples)
+        picked = jax.tree.map(lambda x: jax.device_put(np.asarray(x)[rows]), self.examples)
         network, loss = fit_affine(eqx.tree_at(lambda o: o.examples, self, picked), model)
         return network, min(1.0, (loss / _LARGE) ** 0.5)
 
