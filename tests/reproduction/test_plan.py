@@ -114,7 +114,7 @@ def test_quick_refinement_chooses_its_structure_and_iterates_less():
     assert short.structures == whole.structures
     assert short.training.epochs == whole.training.epochs
     assert short.training.validation == whole.training.validation
-    assert short.training.refinement == -(-2 * whole.training.refinement // 3)
+    assert short.training.refinement == whole.training.refinement // 3 == 20
     assert "a third" in shortened("trained")
     assert shortened("best") == ""
 
