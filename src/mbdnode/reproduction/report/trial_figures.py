@@ -28,7 +28,7 @@ RANDOM_FORCE = "random-force"
 
 @styled()
 def draw_starts(chapter: Chapter, exhibit: Exhibit) -> Figure:
-    """Portraits from other initial states; the states of the training range lie faintly behind."""
+    """Portraits of other motions; the states of the training range lie faintly behind."""
     told = [
         (shown, probe)
         for shown in shown_entries(chapter)
@@ -50,14 +50,12 @@ def draw_starts(chapter: Chapter, exhibit: Exhibit) -> Figure:
         panels.panel_title(axes, number, _probe_text(shown, probe, chapter))
     for axes in places:
         axes.set_axis_off()
-    handles = [
-        panels.line("-", "truth", COLORS[0]),
-        panels.line(":", "prediction", COLORS[0]),
-        panels.line("-", "states of the training range", MUTED),
-    ]
+    handles = [panels.line("-", "truth", COLORS[0]), panels.line(":", "prediction", COLORS[0])]
     handles[0].set(linewidth=3.2, alpha=0.32)
-    handles[2].set(linewidth=5.0, alpha=0.25)
-    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    if chapter.train_end_s > 0:
+        handles.append(panels.line("-", "states of the training range", MUTED))
+        handles[-1].set(linewidth=5.0, alpha=0.25)
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     return figure
 
 
