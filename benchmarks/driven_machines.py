@@ -1,6 +1,7 @@
 """Driven machines, with noise and without: how far ahead the laws found by regression predict.
 
     python -m benchmarks.driven_machines [--recipe best] [--noise 0,0.01] [--runs 6] [MACHINE ...]
+    python -m benchmarks.driven_machines --write FOLDER [--noise 0.01] [MACHINE ...]
 
 Each machine is stepped by the classical Runge-Kutta method at a twentieth of the recorded step
 (its error is near 1e-10 of the motion), from random states under random inputs. Torques and forces
@@ -8,12 +9,16 @@ of motors are held over each recorded step; the acceleration of a moving base is
 recorded at the samples alone. Noise is normal, a part of each column's standard deviation. Two more
 runs, with the same noise, are held out whole; nothing of them is seen in the fit. Printed are the
 NRMSE of their predictions and the valid prediction time, as `mbdnode fit` has them.
+
+With `--write` nothing is fitted: time, positions and inputs of the same runs are written as CSV
+files, without rates, for `mbdnode fit`; the runs that are held out are `test*.csv`.
 """
 
 import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -41,24 +46,28 @@ class Machine:
     - `acceleration`: `a(t, q, v, u, mu)`.
     - `coordinates`: of it.
     - `initial`: the standard deviations of positions and velocities at the start of a run.
-    - `input`: its name; empty for a machine that nothing drives.
-    - `size`: of the input: its standard deviation where it is held, its amplitude where smooth.
+    - `inputs`: their names.
+    - `sizes`: of the inputs: standard deviations where they are held, amplitudes where smooth.
     - `smooth`: whether the input is a smooth function of time, else held over three steps.
     - `dt_s`: the recorded step.
+    - `center`: the mean of the positions at the start; zeros if not given.
+    - `feedback`: added to the held inputs at every recorded step, from positions and velocities.
     """
 
     acceleration: Callable
     coordinates: tuple
     initial: tuple[tuple[float, ...], tuple[float, ...]]
-    input: str
-    size: float
+    inputs: tuple[str, ...]
+    sizes: tuple[float, ...]
     smooth: bool = False
     dt_s: float = 0.02
+    center: tuple[float, ...] = ()
+    feedback: Callable | None = None
 
     def system(self) -> mbd.AccelerationFunction:
         """What the fit is told: names, and nothing of the law."""
         return mbd.AccelerationFunction(
-            self.acceleration, self.coordinates, inputs=(mbd.Input(self.input),)
+            self.acceleration, self.coordinates, inputs=tuple(mbd.Input(x) for x in self.inputs)
         )
 
 
@@ -122,75 +131,148 @@ def _moving_base(t, q, v, u, mu):
     return jnp.array([-(GRAVITY * jnp.sin(q[0]) + u[0] * jnp.cos(q[0])) / 0.5 - 0.1 * v[0]])
 
 
+def _crane(t, q, v, u, mu):
+    """A trolley, a cable whose length is hoisted, a load that sways."""
+    trolley, load = 4.0, 1.5
+    sine, cosine, length = jnp.sin(q[2]), jnp.cos(q[2]), q[1]
+    mass = [
+        [trolley + load, load * sine, load * length * cosine],
+        [load * sine, load, 0.0],
+        [load * length * cosine, 0.0, load * length**2],
+    ]
+    force = [
+        u[0] - 2.0 * v[0] - load * (2 * v[1] * cosine * v[2] - length * sine * v[2] ** 2),
+        u[1] - 3.0 * v[1] + load * length * v[2] ** 2 + load * GRAVITY * cosine,
+        -2 * load * length * v[1] * v[2] - load * GRAVITY * length * sine - 0.05 * v[2],
+    ]
+    return _solved(mass, force)
+
+
+def _crane_servo(q, v):
+    """The trolley is drawn to its track's middle, the load is held at 1.4 m."""
+    return np.array([-2 * q[0], -1.5 * GRAVITY - 12 * (q[1] - 1.4) - 6 * v[1]])
+
+
+def _two_link_arm(t, q, v, u, mu):
+    """Two links with a motor in each joint, the second angle from the first link."""
+    m1, m2, l1, c1, c2, i1, i2 = 2.1, 1.3, 0.5, 0.25, 0.22, 0.05, 0.03
+    coupled, far = m2 * l1 * c2, i2 + m2 * c2**2
+    near = i1 + far + m1 * c1**2 + m2 * l1**2
+    across, turn = coupled * jnp.cos(q[1]), coupled * jnp.sin(q[1])
+    outer = m2 * c2 * GRAVITY * jnp.sin(q[0] + q[1])
+    mass = [[near + 2 * across, far + across], [far + across, far]]
+    force = [
+        u[0]
+        - 0.4 * v[0]
+        + turn * (2 * v[0] * v[1] + v[1] ** 2)
+        - (m1 * c1 + m2 * l1) * GRAVITY * jnp.sin(q[0])
+        - outer,
+        u[1] - 0.25 * v[1] - turn * v[0] ** 2 - outer,
+    ]
+    return _solved(mass, force)
+
+
 MACHINES = {
     "acrobot, absolute angles": Machine(
         _acrobot_absolute,
         (mbd.angle("theta1"), mbd.angle("theta2")),
         ((1.0, 1.0), (1.0, 1.0)),
-        "torque",
-        1.5,
+        ("torque",),
+        (1.5,),
     ),
     "acrobot, relative angles": Machine(
         _acrobot_relative,
         (mbd.angle("theta1"), mbd.angle("theta2")),
         ((1.0, 1.0), (1.0, 1.0)),
-        "torque",
-        1.5,
+        ("torque",),
+        (1.5,),
     ),
     "furuta pendulum": Machine(
         _furuta,
         (mbd.angle("arm"), mbd.angle("pendulum")),
         ((0.5, 1.0), (1.0, 2.0)),
-        "torque",
-        0.06,
+        ("torque",),
+        (0.06,),
         dt_s=0.01,
     ),
     "driven cart-pole": Machine(
         _cart,
         (mbd.length("x"), mbd.angle("theta")),
         ((0.3, 1.0), (0.5, 2.0)),
-        "force",
-        5.0,
+        ("force",),
+        (5.0,),
     ),
     "pendulum on a moving base": Machine(
         _moving_base,
         (mbd.angle("theta"),),
         ((0.8,), (1.0,)),
-        "acceleration",
-        6.0,
+        ("acceleration",),
+        (6.0,),
         smooth=True,
         dt_s=0.05,
+    ),
+    "crane": Machine(
+        _crane,
+        (mbd.length("x"), mbd.length("l"), mbd.angle("sway")),
+        ((0.2, 0.1, 0.4), (0.2, 0.1, 0.4)),
+        ("trolley force", "hoist force"),
+        (8.0, 1.5),
+        center=(0.0, 1.4, 0.0),
+        feedback=_crane_servo,
+    ),
+    "two-link arm": Machine(
+        _two_link_arm,
+        (mbd.angle("shoulder"), mbd.angle("elbow")),
+        ((0.8, 0.8), (0.0, 0.0)),
+        ("shoulder torque", "elbow torque"),
+        (5.0, 2.0),
+        dt_s=0.01,
     ),
 }
 
 
 def run_of(machine: Machine, seed: int, *, steps: int = STEPS) -> Trajectory:
-    """A run without noise, from a random state under a random input."""
+    """A run without noise, from a random state under random inputs."""
     random = np.random.default_rng(seed)
     q, v = (random.normal(size=len(x)) * np.array(x) for x in machine.initial)
+    q = q + np.array(machine.center or np.zeros(len(q)))
     fine = np.arange(steps * SUBSTEPS + 1) * (machine.dt_s / SUBSTEPS)
     if machine.smooth:
         # Up to a sixth of the sampling rate.
         frequency = random.uniform(0.2, 1 / (6 * machine.dt_s), 5)
         phase = random.uniform(0, 2 * np.pi, 5)
-        samples = (
-            machine.size
-            * np.sqrt(0.4)
-            * np.sum(np.sin(2 * np.pi * frequency * fine[:, None] + phase), axis=1)
-        )
-        how = "cubic"
-    else:
-        held = machine.size * np.repeat(random.normal(size=steps // 3 + 1), 3 * SUBSTEPS)
-        samples, how = held[: len(fine)], "constant"
-    system = machine.system()
+        waves = np.sin(2 * np.pi * frequency * fine[:, None] + phase)
+        samples = machine.sizes[0] * np.sqrt(0.4) * np.sum(waves, axis=1)[:, None]
+        return _recorded(machine, fine, q, v, samples, "cubic")
+    held = random.normal(size=(steps // 3 + 1, len(machine.sizes))) * np.array(machine.sizes)
+    held = np.repeat(held, 3, axis=0)[: steps + 1]
+    if machine.feedback is not None:
+        held = _with_feedback(machine, fine[: SUBSTEPS + 1], q, v, held)
+    samples = np.repeat(held, SUBSTEPS, axis=0)[: len(fine)]
+    return _recorded(machine, fine, q, v, samples, "constant")
+
+
+def _with_feedback(machine: Machine, one: np.ndarray, q, v, held: np.ndarray) -> np.ndarray:
+    """The inputs of a closed loop, step by step."""
+    assert machine.feedback is not None
+    system, applied = machine.system(), held.copy()
+    for k in range(len(held)):
+        applied[k] += machine.feedback(np.asarray(q), np.asarray(v))
+        inputs = np.repeat(applied[k : k + 1], len(one), axis=0)
+        run = mbd.simulate(system, one, mbd.State(jnp.asarray(q), jnp.asarray(v)), inputs=inputs)
+        q, v = run.q[-1], run.v[-1]
+    return applied
+
+
+def _recorded(machine: Machine, fine: np.ndarray, q, v, samples: np.ndarray, how) -> Trajectory:
+    """The simulated run at the recorded steps."""
     start = mbd.State(jnp.asarray(q), jnp.asarray(v))
-    run = mbd.simulate(system, fine, start, inputs=samples[:, None], interpolation=how)
+    run = mbd.simulate(machine.system(), fine, start, inputs=samples, interpolation=how)
     if int(run.status.step) != len(fine) - 1:
         raise RuntimeError(f"the simulation ended: {run.status}")
     every = lambda x: jnp.asarray(np.asarray(x)[::SUBSTEPS]) if np.ndim(x) else x  # noqa: E731
-    coarse = jax.tree.map(every, run)
-    last = jnp.asarray(steps)
-    return eqx.tree_at(lambda r: r.status.step, coarse, last)
+    last = jnp.asarray((len(fine) - 1) // SUBSTEPS)
+    return eqx.tree_at(lambda r: r.status.step, jax.tree.map(every, run), last)
 
 
 def with_noise(runs: list[Trajectory], part: float, seed: int) -> list[Trajectory]:
@@ -210,6 +292,19 @@ def with_noise(runs: list[Trajectory], part: float, seed: int) -> list[Trajector
     return noisy
 
 
+def write(machine: Machine, part: float, count: int, seed: int, folder: Path) -> None:
+    """Positions and inputs of the runs that `measure` would fit, and of those that it holds out."""
+    clean = [run_of(machine, 100 * seed + k) for k in range(count + HELD_OUT)]
+    runs = with_noise(clean, part, seed) if part else clean
+    folder.mkdir(parents=True, exist_ok=True)
+    for k, run in enumerate(runs):
+        states = [f"{c.name} [{c.unit}]" for c in machine.coordinates]
+        names = ("time [s]", *states, *machine.inputs)
+        table = np.column_stack([np.asarray(x) for x in (run.t, run.q, run.u)])
+        path = folder / (f"run{k}.csv" if k < count else f"test{k - count}.csv")
+        np.savetxt(path, table, delimiter=",", header=",".join(names), comments="", fmt="%.10g")
+
+
 def measure(machine: Machine, part: float, recipe: str, count: int, seed: int = 0) -> dict:
     """Fit all runs but the last ones, and predict those."""
     clean = [run_of(machine, 100 * seed + k) for k in range(count + HELD_OUT)]
@@ -227,7 +322,7 @@ def _judged(found: Any, named: list, training: list, system: Any) -> dict:
     domain = training_domain(found.model, training)
     held_out = predict_runs(found.model, named, None, domain, "rk4")
     scores = score(held_out, system.coordinates, training)
-    horizon = measure_horizon(found.model, named, None, scores.scales, "rk4")
+    horizon = measure_horizon(found.model, named, None, scores.scales, "rk4", noise=scores.noise)
     return {
         "nrmse": scores.nrmse,
         "valid": str(horizon),
@@ -247,8 +342,16 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=6)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--equations", action="store_true")
+    parser.add_argument("--write", type=Path, help="a folder for CSV files; then nothing is fitted")
     given = parser.parse_args()
     chosen = [name for name in MACHINES if not given.machines or name in given.machines]
+    if given.write is not None:
+        for name in chosen:
+            for part in (float(x) for x in given.noise.split(",")):
+                folder = given.write / f"{name} {part:g}".replace(",", "").replace(" ", "-")
+                write(MACHINES[name], part, given.runs, given.seed, folder)
+                print(folder)
+        return
     table = Table(
         title=f"Driven machines, recipe {given.recipe}, {given.runs} runs of {STEPS} steps"
     )

@@ -74,12 +74,12 @@ _ACCURATE = 3e-4
 # are mostly noise, the differences mean more.
 _NEARLY, _NEARLY_IN_NOISE = 3.0, 1.2
 _WHILE = 10
-# How many are refined over longer segments, where there is noise, of those that follow the motion;
-# and how many where one is good already, or few are to be tried.
+# How many are refined over longer segments, in noise, of those that follow the motion; fewer where
+# one is good already, or few are to be tried.
 _REFINED, _FEW_REFINED, _FOLLOWS = 4, 3, 0.3
 # A law that leaves this part of the inertia over single steps has seen no noise; and by how much an
-# interpolation must explain more than held inputs.
-_EXPLAINED_STEPS, _SAME = 3e-4, 1.01
+# interpolation must explain more than held inputs, without noise and in it.
+_EXPLAINED_STEPS, _SAME, _SAME_IN_NOISE = 3e-4, 1.01, 1.05
 
 # Called with what is being done ("candidate", "chunk"), how many are, of how many at most, and the
 # smallest error so far.
@@ -256,9 +256,7 @@ def choose_law(
             count = _REFINED if refined and not found else _FEW_REFINED
             for attempt in contest.best(problem, count, begun):
                 contest.refine(problem, attempt, early)
-            errors = [attempt.error for attempt in attempts[begun:]]
-            least = min(errors, default=np.inf)
-            found = least < enough
+            found = any(attempt.error < enough for attempt in attempts[begun:])
         if found:
             break
     chosen = contest.choose(problem, enough, _NEARLY_IN_NOISE if noise.matters else _NEARLY)
@@ -273,9 +271,8 @@ def choose_law(
     if isinstance(model, LearnedMechanism):
         model = model.without_zeros()
     found = Choice(model, tuple(attempts), chosen, segments, noise, floor, "", 0.0)
-    hint = ""
-    if not (found.explained or split.steps is not None):
-        hint = kept.value("hint", lambda: residual_hint(problem, model, rows))
+    clear = found.explained or split.steps is not None
+    hint = "" if clear else kept.value("hint", lambda: residual_hint(problem, model, rows))
     return replace(found, hint=hint, seconds=time.perf_counter() - start)
 
 
@@ -349,7 +346,7 @@ class Contest:
             del self._errors[key]
 
     def choose(self, problem: Problem, enough: float, nearly: float) -> Attempt:
-        """The simplest of those that do nearly as well as the best."""
+        """The simplest of those that do nearly as well as the best; of noisy laws, by terms."""
         errors = self.errors(problem, self.level(problem))
         best = min(errors, default=np.inf)
         if not np.isfinite(best):
@@ -357,8 +354,11 @@ class Contest:
                 "No candidate could be rolled out over the end of the training range. Give more "
                 "data, leave the structure open, or train a network with fit."
             )
-        chosen = next(i for i, error in enumerate(errors) if error <= max(nearly * best, enough))
-        return self.attempts[chosen]
+        able = [i for i, error in enumerate(errors) if error <= max(nearly * best, enough)]
+        terms = [one.candidate.terms for one in self.attempts]
+        if problem.noise.matters and terms[able[0]]:
+            able = sorted((i for i in able if terms[i]), key=lambda i: (terms[i], errors[i]))
+        return self.attempts[able[0]]
 
     def segments(self, problem: Problem, chosen: Attempt, floor: float) -> tuple[SegmentError, ...]:
         """How well the chosen one predicts, down to the first length that it predicts well."""
@@ -383,7 +383,7 @@ def _with_inputs(
     that explains its steps to a part that noise would not allow says that there is none.
     """
     lone = all(last - first == 1 for first, last in runs_of(plain))
-    if not problem.by_steps or not plain.u.shape[1] or lone:
+    if not (problem.by_steps and plain.u.shape[1]) or lone:
         return problem, plain
     tables = {
         one: rows_of(problem.system, minimal, data, interpolation=one)
@@ -398,7 +398,8 @@ def _with_inputs(
             left = {one: _unexplained(problem, one, rows) for one, rows in tables.items()}
         chosen = min(left, key=lambda one: left[one])
         # Held inputs are the usual ones: others must explain more.
-        if "constant" in left and left["constant"] < _SAME * left[chosen]:
+        same = left[chosen] * (_SAME_IN_NOISE if problem.noise.matters else _SAME)
+        if left.get("constant", np.inf) < same:
             chosen = "constant"
     else:
         chosen = how or "constant"

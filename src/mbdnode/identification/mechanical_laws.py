@@ -103,6 +103,7 @@ def mechanisms(
                 f"mechanism of {len(support)} terms",
                 lambda r, b=start, k=support, v=values: _fitted(problem, r, b, k, np.array(v)),
                 lambda m, r, k=support: _refined(problem, m, r, k),
+                len(support),
             )
             if problem.noise.matters or left < _PROMISING:
                 yield candidate
@@ -129,16 +130,29 @@ def unexplained(problem: Problem, rows: Rows) -> float:
     form = next((f for f in _forms(problem, rows) if not f.blank.settings.joint_laws), None)
     if form is None:
         return np.inf
-    weighted = None
-    if problem.noise.matters:
-        weighted = weighted_equations(problem, form.blank, rows, _LENGTH)
-    equations = equations_along(problem, form.blank, rows) if weighted is None else weighted[1]
-    support = np.flatnonzero(equations.norms > 0)
-    if support.size > _CROWDED * rows.z.shape[1] * len(counted(rows)):
-        support = np.intersect1d(support, form.columns)
-    values, left = find_law(equations, support)
-    law = None if weighted is None else fit_law(weighted[0], support, values)
-    return left if law is None else float(np.sqrt(law.squares))
+    most = _CROWDED * rows.z.shape[1] * len(counted(rows))
+    law, left = None, np.inf
+    for times in [one for one in _LENGTHS if one >= _LENGTH] if problem.noise.matters else ():
+        weighted = weighted_equations(problem, form.blank, rows, times)
+        if weighted is None:
+            continue
+        support = _moving(weighted[1].norms, form, most)
+        starts = [find_law(weighted[1], support)[0]]
+        if law is not None and law.support.size == support.size:
+            starts.append(law.values)
+        found = [fit_law(weighted[0], support, start) for start in starts]
+        law = min((one for one in found if one), key=lambda one: one.squares, default=None)
+        left = np.inf if law is None else float(np.sqrt(law.squares))
+    if law is not None:
+        return left
+    equations = equations_along(problem, form.blank, rows)
+    return find_law(equations, _moving(equations.norms, form, most))[1]
+
+
+def _moving(norms: np.ndarray, form: "Form", most: float) -> np.ndarray:
+    """The columns that are not zero, of the richer form if the data can tell of so many."""
+    support = np.flatnonzero(norms > 0)
+    return support if support.size <= most else np.intersect1d(support, form.columns)
 
 
 def most_mechanisms(problem: Problem) -> int:

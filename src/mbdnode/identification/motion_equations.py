@@ -24,8 +24,8 @@ from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import Rows, trust
 
-# Windows that are weighted; more would tell a law no better.
-_MOST_WINDOWS = 1_000
+# Numbers in the equations that are weighted, over evenly many windows: more tell a law no better.
+_MOST_NUMBERS = 100_000
 
 
 def equations_along(
@@ -85,7 +85,8 @@ def weighted_equations(
     noise = np.where(problem.measured, problem.noise.s * of_rates, problem.noise.z * of_positions)
     independent = independent_windows(rows, period, times) * rows.z.shape[1]
     masses = np.arange(count) < model.mass_columns
-    some = np.unique(np.linspace(0, len(whole) - 1, min(len(whole), _MOST_WINDOWS)).astype(int))
+    most = min(len(whole), max(1, _MOST_NUMBERS // whole[0].size))
+    some = np.unique(np.linspace(0, len(whole) - 1, most).astype(int))
     flat = lambda x: x.reshape(-1, count)  # noqa: E731
     plain = compress(flat(whole), flat(inertia), masses)
     return WeightedEquations(whole[some], mass[some], masses, noise, independent), plain

@@ -26,8 +26,8 @@ import numpy as np
 
 # Columns that are tried for removal in earnest, of those that a linear estimate finds dispensable.
 _TRIED = 4
-# Of more columns than this, several are removed at a time.
-_MANY, _AT_ONCE = 24, 8
+# Of more columns than this, several are removed at a time: these parts of them, or one.
+_MANY, _PARTS = 24, (5, 20)
 # Steps for a start that is far away, and after a column was removed; and the part of the sum of
 # squares by which a step must lower it to go on.
 _FIRST_STEPS, _STEPS, _LOWERED = 30, 6, 1e-4
@@ -185,7 +185,7 @@ def _with_fewer(equations: WeightedEquations, law: WeightedLaw) -> WeightedLaw |
     price = scaled**2 / np.maximum(np.diag(inverse), 1e-300)
     cheapest = np.argsort(price)
     if law.support.size > _MANY:
-        attempts = [cheapest[: law.support.size // _AT_ONCE], cheapest[:1]]
+        attempts = [cheapest[: law.support.size // part] for part in _PARTS] + [cheapest[:1]]
     else:
         attempts = [cheapest[i : i + 1] for i in range(min(_TRIED, law.support.size))]
     best = None

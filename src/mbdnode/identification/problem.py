@@ -76,9 +76,11 @@ class Candidate:
     - `fit`: from rows to a model; None where it cannot.
     - `refine`: from a fitted model and the rows to one whose rollouts over longer segments come
         nearer to them; None for what has no such refinement.
+    - `terms`: of the law, by which laws compare; zero where they are not counted.
     """
 
     structure: str
     name: str
     fit: Callable[[Rows], AbstractRateModel | None]
     refine: Callable[[Any, Rows], AbstractRateModel | None] | None = None
+    terms: int = 0
