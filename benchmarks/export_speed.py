@@ -4,9 +4,7 @@ Every figure is of processor time on one core, the median of several runs, all i
 that they are of the same machine under the same load. It ends with an error if a goal is missed.
 """
 
-import ctypes
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,30 +15,11 @@ from rich.console import Console
 from rich.table import Table
 
 import mbdnode as mbd
+from benchmarks.exported_code import build_library, run_c
 from benchmarks.slider_crank_speed import CASE, mujoco_seconds_a_step, scipy_seconds_a_step
 from mbdnode.exports import c_source, trace_program
 
-FLAGS = ("-std=c99", "-O3", "-march=native")
 REPEATS = 7
-
-_DRIVER = """
-#include "m.h"
-#include <time.h>
-double run(int steps, double dt, const double *q, const double *v, const double *u, double *out);
-double run(int steps, double dt, const double *q, const double *v, const double *u, double *out)
-{
-    m_state state;
-    unsigned char known[2 * M_NQ];
-    for (int i = 0; i < 2 * M_NQ; ++i) known[i] = 1;
-    int code = m_init(&state, 0, q, v, known, m_default_parameters);
-    const clock_t begin = clock();
-    for (int k = 0; k < steps && code <= 0; ++k)
-        code = m_step(&state, k * dt, (k + 1) * dt - k * dt, u + k * M_NU, m_default_parameters);
-    const clock_t end = clock();
-    for (int i = 0; i < M_NQ; ++i) { out[i] = state.q[i]; out[M_NQ + i] = state.v[i]; }
-    return code > 0 ? -1.0 : (double)(end - begin) / CLOCKS_PER_SEC / steps;
-}
-"""
 
 _PRODUCTS = """
 #include <time.h>
@@ -75,35 +54,16 @@ double run(int turns)
 """
 
 
-def _build(folder: Path, sources: dict[str, str], flags: tuple[str, ...] = FLAGS) -> ctypes.CDLL:
-    for name, text in sources.items():
-        (folder / name).write_text(text)
-    files = [name for name in sources if name.endswith(".c")]
-    command = ["cc", *flags, "-shared", "-fPIC", *files, "-o", "m.so", "-lm"]
-    subprocess.run(command, cwd=folder, check=True)
-    code = ctypes.CDLL(str(folder / "m.so"))
-    code.run.restype = ctypes.c_double
-    return code
-
-
 def _seconds_a_step(model, start, inputs, steps: int, dt_s: float) -> tuple[float, np.ndarray]:
-    program = trace_program(model, name="m", dt_s=dt_s, entries=("init", "step"))
-    c = c_source(program)
-    count = len(program.tables.coordinates)
-    out = np.zeros(2 * count)
-    arrays = [np.ascontiguousarray(x, float) for x in (start.q, start.v, np.append(inputs, 0.0))]
-    with tempfile.TemporaryDirectory() as folder:
-        code = _build(Path(folder), {"m.h": c.header, "m.c": c.source, "driver.c": _DRIVER})
-        pointers = [x.ctypes.data_as(ctypes.c_void_p) for x in (*arrays, out)]
-        call = lambda: code.run(steps, ctypes.c_double(dt_s), *pointers)  # noqa: E731
-        seconds = statistics.median(call() for _ in range(REPEATS))
-    assert seconds > 0, "the exported model failed"
-    return seconds, out
+    c = c_source(trace_program(model, name="m", dt_s=dt_s, entries=("init", "step")))
+    given = (c.header, c.source, start, inputs, dt_s)
+    rows, seconds = run_c(*given, steps=steps, repeats=REPEATS)
+    return seconds, rows[-1]
 
 
 def _products_seconds(features: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        code = _build(Path(folder), {"products.c": _PRODUCTS.format(n=features)})
+        code = build_library(Path(folder), {"products.c": _PRODUCTS.format(n=features)})
         return statistics.median(code.run(2_000) for _ in range(REPEATS))
 
 
@@ -111,6 +71,7 @@ def main(console: Console) -> bool:
     """Measure and print; whether every goal is met."""
     start = mbd.consistent_state(CASE.mechanism, CASE.initial)
     inputs = CASE.make_inputs(CASE.steps)
+    assert inputs is not None
     exported, out = _seconds_a_step(CASE.mechanism, start, inputs, CASE.steps, CASE.dt_s)
     begin = time.process_time()
     scipy_wall = scipy_seconds_a_step(start, inputs[:300])

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import re
+import warnings
 from pathlib import Path
 from unittest import mock
 
@@ -47,6 +48,21 @@ def test_many_rollouts_differ_as_their_starts_and_parameters_do():
     assert spread[-1] > 100 * spread[0]
     assert np.all(np.isfinite(turns))
     assert len(set(turns)) == 3
+
+
+@slow
+def test_do_mpc_brings_a_cart_pole_upright_by_the_exported_step():
+    pytest.importorskip("casadi", reason="CasADi, of the extra `bench`, is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # do-mpc tells what else it could do.
+        pytest.importorskip("do_mpc", reason="do-mpc, of the extra `bench`, is not installed")
+    theta, _, omega, _ = load("control_with_do_mpc").main(steps=75).T
+    cart, t = mbdnode.mechanisms.CartPole(), 0.04 * np.arange(76)
+    left_alone = mbdnode.simulate(cart, t, {"theta": 0.4})["theta"]
+    assert np.max(left_alone) > np.pi / 2
+    # Three seconds are several times the 0.3 s in which a pole of 0.5 m falls; an eighth is left.
+    assert np.max(np.abs(theta)) < 0.5
+    assert np.max(np.abs([theta[-1], omega[-1]])) < 0.05
 
 
 @slow

@@ -356,3 +356,48 @@ def test_casadi_opens_the_same_file_and_differentiates_it(fmus, tmp_path, versio
     linear = mbd.linearize(CART, [0.4, 0.0, 0.5, 0.0], [0.0])
     np.testing.assert_allclose(found[0], linear.A, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(found[1], linear.B, rtol=1e-12)
+
+
+def test_fmi_library_moves_the_file_as_simulate_does(fmus, truth):
+    """The importer of Modelon's, which PyFMI and libcosim are built on; it knows FMI 2.0."""
+    reason = "libcosimpy, of the extra `test`, is not installed"
+    execution = pytest.importorskip("libcosimpy.CosimExecution", reason=reason).CosimExecution
+    from libcosimpy.CosimLogging import CosimLogLevel, log_output_level
+    from libcosimpy.CosimObserver import CosimObserver
+    from libcosimpy.CosimSlave import CosimLocalSlave
+
+    log_output_level(CosimLogLevel.ERROR)
+    master = execution.from_step_size(step_size=10_000_000)  # nanoseconds
+    slave = CosimLocalSlave(fmu_path=fmus["pendulum", 2], instance_name="pendulum")
+    number = master.add_local_slave(local_slave=slave)
+    observer = CosimObserver.create_last_value()
+    master.add_observer(observer=observer)
+    known = {v.name.decode(): v.reference for v in master.slave_variables(slave_index=number)}
+    for name, value in SPIN.items():
+        master.real_initial_value(slave_index=number, variable_reference=known[name], value=value)
+    wanted = [known[name] for name in (*PENDULUM.coordinate_names, *PENDULUM.rate_names)]
+    rows = []
+    for _ in T[1:]:
+        assert master.step(step_count=1)
+        rows.append(observer.last_real_values(slave_index=number, variable_references=wanted))
+    np.testing.assert_allclose(rows, truth["rk4"][1:], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_ecos_moves_the_file_as_simulate_does(fmus, truth, version):
+    try:
+        import ecospy
+    except (ImportError, OSError) as error:
+        pytest.skip(f"Ecos, of the extra `bench`, is not installed, or has no TBB: {error}")
+    names = (*PENDULUM.coordinate_names, *PENDULUM.rate_names)
+    with ecospy.EcosSimulationStructure() as structure:
+        structure.add_model("pendulum", fmus["pendulum", version])
+        given = {f"pendulum::{name}": value for name, value in SPIN.items()}
+        structure.add_parameter_set("start", given)
+        with ecospy.EcosSimulation(structure=structure, step_size=0.01) as simulation:
+            simulation.init(parameter_set="start")
+            rows = []
+            for _ in T[1:]:
+                simulation.step()
+                rows.append([simulation.get_real(f"pendulum::{name}") for name in names])
+    np.testing.assert_allclose(rows, truth["rk4"][1:], rtol=0, atol=1e-12)

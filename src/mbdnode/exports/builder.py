@@ -100,6 +100,7 @@ OPERATIONS: dict[str, Callable] = {
 _TO_BOOL = {"eq", "ne", "lt", "le", "gt", "ge", "is_finite", "signbit"}
 # Of a number and itself, which is no NaN.
 _OF_SAME = {"eq": True, "ne": False, "lt": False, "le": True, "gt": False, "ge": True}
+_ZEROS = {"neg", "mul", "div"}
 _COMMUTE = {"add", "mul", "max", "min", "and", "or", "xor", "eq", "ne"}
 
 
@@ -160,7 +161,9 @@ class Builder:
         dtype = "bool" if name in _TO_BOOL else args[0].dtype
         if all(a.is_const for a in args):
             with np.errstate(all="ignore"):
-                return self.const(OPERATIONS[name](*(a.value for a in args)), dtype)
+                value = OPERATIONS[name](*(a.value for a in args))
+            # Zeros are one constant: with signs, a negated matrix of zeros is two kinds of them.
+            return self.const(abs(value) if name in _ZEROS and value == 0 else value, dtype)
         if name in _COMMUTE:
             args = tuple(sorted(args, key=lambda a: (a.is_const, a.number)))
         same = len(args) == 2 and args[0] is args[1] and args[0].dtype not in FLOATS

@@ -1,6 +1,7 @@
 """A model as a program: its tables, its state, and the jaxpr of each of its functions."""
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -133,7 +134,9 @@ class Program:
 @contextlib.contextmanager
 def in_precision(precision: str) -> Iterator[None]:
     """JAX with numbers of 64 or of 32 bits."""
-    with jax.enable_x64(precision == "float64"):
+    with jax.enable_x64(precision == "float64"), warnings.catch_warnings():
+        # A model of 64 bits is cut to 32 because that was asked for.
+        warnings.filterwarnings("ignore", "Explicitly requested dtype float64")
         yield
 
 
