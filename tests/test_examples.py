@@ -76,6 +76,7 @@ def test_guide_carries_a_part_of_what_the_wrist_pin_carries():
 
 def test_every_example_is_tested():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {
+        "control_with_do_mpc",
         "own_mechanism",
         "simulate_many",
         "reactions",
