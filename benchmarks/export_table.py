@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import fmpy
 import jax
 import numpy as np
@@ -62,12 +63,19 @@ def learned(kind: str) -> tuple[Any, dict[str, float], float]:
     if kind == "network":
         return make(damper, width=256), {"x": 1.0}, 0.01
     if kind == "hybrid":
-        return make(damper, width=16, correction_of=damper), {"x": 1.0}, 0.01
+        return corrected(make(damper, width=16, correction_of=damper)), {"x": 1.0}, 0.01
     if kind == "joints":
         start = {"theta1": 1.0, "theta2": 0.5}
-        return make(pendulum, correction_of=pendulum, **joints), start, 0.01
+        return corrected(make(pendulum, correction_of=pendulum, **joints)), start, 0.01
     start = {"theta1": 1.0, "theta1_dot": 1.0}
-    return make(crank, correction_of=crank, **joints), start, 0.01
+    return corrected(make(crank, correction_of=crank, **joints)), start, 0.01
+
+
+def corrected(hybrid: Any) -> Any:
+    """The hybrid with drawn weights: an untrained correction is exactly zero, and left out."""
+    random = np.random.default_rng(0)
+    drawn = jax.tree.map(lambda x: jax.device_put(random.normal(size=x.shape) / 4), hybrid.network)
+    return eqx.tree_at(lambda m: m.network, hybrid, drawn)
 
 
 def model_of(name: str) -> tuple[Any, dict[str, float], float]:

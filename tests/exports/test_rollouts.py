@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -56,10 +58,36 @@ def _law() -> Motion:
     return Motion(mbd.identify(damper, data, "fast").model, {"x": 2.0})
 
 
+def _with_drawn_weights(model: Any) -> Any:
+    """The model with other weights: an untrained correction is exactly zero, and tests nothing."""
+    random = np.random.default_rng(0)
+    drawn = jax.tree.map(lambda x: jnp.asarray(random.normal(size=x.shape) / 2), model.network)
+    return eqx.tree_at(lambda m: m.network, model, drawn)
+
+
 def _hybrid() -> Motion:
-    """A mechanism with a network for what it misses; any weights have to move as they are."""
+    """A mechanism with a network for what it misses."""
     damper = mbd.mechanisms.SingleMassSpringDamper()
-    return Motion(mbd.MBDNODE.for_system(damper, width=8, correction_of=damper), {"x": 1.0})
+    model = mbd.MBDNODE.for_system(damper, width=8, correction_of=damper)
+    return Motion(_with_drawn_weights(model), {"x": 1.0})
+
+
+def _joint_forces() -> Motion:
+    """A mechanism with a small network for the force of each position and velocity."""
+    pendulum = mbd.mechanisms.DoublePendulum()
+    joints = {"structure": "joints", "width": 4, "affine": True}
+    model = mbd.MBDNODE.for_system(pendulum, correction_of=pendulum, **joints)
+    return Motion(_with_drawn_weights(model), {"theta1": 1.0, "theta2": 0.5})
+
+
+def test_drawn_weights_change_the_motion():
+    """Or the correction could be left out of an export without anybody noticing."""
+    for made in (_hybrid(), _joint_forces()):
+        moved, plain = (
+            mbd.simulate(system, np.linspace(0.0, 0.1, 11), made.initial).q
+            for system in (made.model, made.model.body)
+        )
+        assert np.max(np.abs(moved - plain)) > 1e-4
 
 
 def _cart_pole() -> Motion:
@@ -74,11 +102,12 @@ MOTIONS = {
     "constrained network": _constrained_network,
     "law": _law,
     "hybrid": _hybrid,
+    "joint forces": _joint_forces,
 }
 
 
 # Tracing and type checks of a whole mechanism take long.
-_SLOW = ("file", "constrained network")
+_SLOW = ("file", "constrained network", "joint forces")
 _PARAMS = [pytest.param(n, marks=pytest.mark.slow) if n in _SLOW else n for n in MOTIONS]
 
 
