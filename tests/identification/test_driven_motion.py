@@ -130,6 +130,7 @@ def test_potentials_of_relative_angles_are_in_every_form():
         np.testing.assert_allclose(terms @ weights, wanted, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_law_of_a_driven_joint_is_found_with_the_interpolation_of_its_input():
     # A pendulum under a smooth torque of which only samples are known, at a seventh of a radian of
     # its phase: taken as held, no law explains it.

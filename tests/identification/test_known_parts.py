@@ -75,6 +75,7 @@ def test_forces_that_never_acted_are_known_of_a_known_mechanism(magnet):
     assert acceleration(magnet, 0.4, 1.0, force=12.0, **HEAVY) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("structure", "kind"), [("linear", Library), ("lagrangian", LearnedMechanism)]
 )
@@ -216,6 +217,7 @@ def streamed():
     gc.unfreeze()
 
 
+@pytest.mark.slow
 def test_stream_gives_the_coefficients_of_the_same_data_in_memory(streamed):
     own = Pieces(6)
     runs = [own.chunk(number).trajectories[0] for number in range(6)]

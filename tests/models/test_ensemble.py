@@ -149,6 +149,7 @@ def test_mean_of_constrained_members_stays_on_the_constraints():
     np.testing.assert_allclose(run.spread.q, every.std(axis=0, ddof=1), atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [FCNN, LSTM])
 def test_forecasters_have_a_mean_and_a_spread(kind):
     settings = {"past": 3, "layers": 1} if kind is LSTM else {"hidden_layers": 1}

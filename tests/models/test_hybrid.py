@@ -131,6 +131,7 @@ SWING = {"x": 1.3}
 SHORT = np.arange(61) * 0.02
 
 
+@pytest.mark.slow
 def test_untrained_hybrid_of_a_constrained_mechanism_moves_like_it_to_the_bit():
     model = MBDNODE.for_system(Pendulum(), correction_of=Pendulum(), width=6)
     assert model.independent == ("x",)

@@ -165,6 +165,7 @@ def drift(model, steps):
     return np.max(np.abs(values - values[0]))
 
 
+@pytest.mark.slow
 def test_rollout_keeps_the_learned_energy_to_the_order_of_the_integrator():
     model = MBDNODE.for_system(DoublePendulum(), structure="lagrangian", width=6, seed=1)
     assert model.conservative
@@ -232,6 +233,7 @@ def test_gradient_is_finite_at_rest_at_the_origin(structure):
     assert any(np.any(np.asarray(x) != 0) for x in slopes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", STRUCTURED)
 def test_separable_model_keeps_the_contract_and_runs_with_the_leapfrog(structure):
     model = MBDNODE.for_system(

@@ -162,6 +162,7 @@ def test_stacked_blocks_share_friction(pull, limits, expected):
     np.testing.assert_allclose(run.q, 0.5 * np.outer(T**2, expected), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_dry_hinge_is_the_same_in_angle_and_cartesian_coordinates():
     one = mbd.simulate(hinge(SinglePendulum, lambda q: [1.0]), T, {"theta": 1.0})
     both = hinge(SinglePendulumCartesian, lambda q: [-q[1], q[0]])

@@ -21,11 +21,15 @@ from mbdnode.integrators.base import add
 from mbdnode.testing import check_integrator
 
 
-# Methods that choose their own step are the largest programs.
+# Implicit methods, and those that choose their own step, are the largest programs.
+def _is_large(integrator):
+    return isinstance(integrator, Adaptive | ImplicitOneStage)
+
+
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] * isinstance(INTEGRATORS[name], Adaptive))
+        pytest.param(name, marks=[pytest.mark.slow] * _is_large(INTEGRATORS[name]))
         for name in INTEGRATORS
     ],
 )

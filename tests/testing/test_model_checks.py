@@ -24,7 +24,10 @@ def test_law_keeps_the_contract(forces):
     check_model(eqx.tree_at(lambda m: m.network.weights, blank, weights))
 
 
-@pytest.mark.parametrize("constraints", ["hard", "penalty", "augmented", "none"])
+@pytest.mark.parametrize(
+    "constraints",
+    ["hard", *(pytest.param(x, marks=pytest.mark.slow) for x in ("penalty", "augmented", "none"))],
+)
 def test_every_way_to_keep_constraints_keeps_the_contract(constraints):
     check_model(MBDNODE.for_system(SliderCrank(), width=8, constraints=constraints))
 

@@ -99,6 +99,7 @@ def test_layers_start_at_nothing_and_can_still_learn(swing, width):
     assert bool(np.any(np.asarray(slopes.weights[-2]) != 0)) == (width > 1)
 
 
+@pytest.mark.slow
 def test_lagrangian_starts_as_uniform_motion(swing):
     """A constant mass and no potential; what damps starts at something that can grow or vanish."""
     settings = {"structure": "lagrangian", "width": 4, "affine": True}
@@ -133,6 +134,7 @@ def test_affine_part_is_fitted_first_and_what_it_leaves_sets_the_pace(swing, lin
     assert objective.start(model)[1] == 1.0
 
 
+@pytest.mark.slow
 def test_adam_moves_weights_in_proportion_to_the_pace(small, swing):
     model, objective = prepare(small, Dataset(swing), CONFIG)
     table = jnp.asarray(batches(len(objective), CONFIG, 0, 0)[:1])
@@ -207,6 +209,7 @@ def regularized(swing, small):
     return config, fit(small, swing, config)
 
 
+@pytest.mark.slow
 def test_regularized_refinement_fits_as_well_with_smaller_weights(swing, small, regularized):
     found = regularized[1]
     plain = fit(small, swing, dataclasses.replace(CONFIG, refinement=25))
