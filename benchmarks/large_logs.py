@@ -1,20 +1,29 @@
 """Ten million rows of measurements, fitted in bounded memory.
 
-    python -m benchmarks.large_logs [ROWS] [RECIPE]
+    python -m benchmarks.large_logs [ROWS] [RECIPE] [WORKERS,WORKERS...]
 
 Cart-poles are released hanging askew, each pushed to and fro by a force of its own, and recorded
 for fifty seconds with noise of a hundredth of the motion. The recordings are written to Parquet,
 read as a stream and fitted; the law that comes out predicts motions that were not among them. Both
 must stay below two gigabytes of resident memory, and are set beside the time in which pyarrow reads
 the same file.
+
+With numbers of workers, such as `1,2`, the same is done on so many Dask workers of this machine,
+each a process of its own, and the laws are compared to the bit. Workers read and fit a smaller file
+first, so that what they load and compile is not in the times.
 """
 
+import re
 import resource
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,6 +32,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 import mbdnode as mbd
+from mbdnode.cluster import remote_workers
 from mbdnode.models import AbstractModel
 
 CART = mbd.mechanisms.CartPole()
@@ -85,7 +95,78 @@ def peak_bytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
 
 
-def main(console: Console, rows: int, recipe: str) -> int:
+def opened(path: Path, folder: str, cluster: str | None = None) -> mbd.LogStream:
+    """The recordings as a stream."""
+    return mbd.LogStream(
+        path,
+        time="t",
+        run="run",
+        coordinates=["theta", "x"],
+        rates={"theta": "omega", "x": "v"},
+        inputs=["u"],
+        window=WINDOW,
+        cache=folder,
+        cluster=cluster,
+    )
+
+
+@contextmanager
+def dask_cluster(workers: int, folder: str) -> Iterator[str]:
+    """The address of a scheduler with so many workers, all of which end with the block."""
+    dask = [sys.executable, "-m", "dask"]
+    where = ["--host", "127.0.0.1", "--no-dashboard"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    started = [subprocess.Popen([*dask, "scheduler", *where, "--port", "0"], **quiet)]
+    try:
+        log = started[0].stderr
+        assert log is not None
+        found = (re.search(r"Scheduler at:\s+(tcp://\S+)", line) for line in log)
+        address = next(match[1] for match in found if match)
+        place = ["--nthreads", "1", "--no-nanny", "--local-directory", folder]
+        quiet["stderr"] = subprocess.DEVNULL
+        for _ in range(workers):
+            started.append(subprocess.Popen([*dask, "worker", address, *where, *place], **quiet))
+        with remote_workers(address) as client:
+            client.wait_for_workers(workers, timeout=120)
+        yield address
+    finally:
+        for process in reversed(started):
+            process.kill()
+            process.wait()
+
+
+def bits(model: AbstractModel) -> list[bytes]:
+    """All numbers of a model."""
+    return [np.asarray(x).tobytes() for x in jax.tree.leaves(model) if eqx.is_array(x)]
+
+
+def compare_workers(
+    console: Console, path: Path, folder: str, recipe: str, numbers: list[int], alone: AbstractModel
+) -> bool:
+    """Print the times of so many workers, and return whether all laws are the same to the bit."""
+    small, same = Path(folder) / "small.parquet", True
+    write(small, 4 * BATCH * ROWS, seed=2)
+    for workers in numbers:
+        with dask_cluster(workers, folder) as address:
+            first = opened(small, folder, address)
+            mbd.identify(CART, first, recipe)
+            first.close()
+            begin = time.perf_counter()
+            stream = opened(path, folder, address)
+            read_s = time.perf_counter() - begin
+            found = mbd.identify(CART, stream, recipe)
+            total_s = time.perf_counter() - begin
+            stream.close()
+        alike = bits(found.model) == bits(alone)
+        same = same and alike
+        console.print(
+            f"{workers} worker(s): read {read_s:.1f} s, read + fit {total_s:.1f} s, "
+            f"{'the same bits' if alike else 'OTHER BITS'} as one process"
+        )
+    return same
+
+
+def main(console: Console, rows: int, recipe: str, numbers: list[int]) -> int:
     """Write, read, fit, predict, and print what it took."""
     stages = [(time.perf_counter(), time.process_time())]
     taken: dict[str, tuple[float, float]] = {}
@@ -106,16 +187,7 @@ def main(console: Console, rows: int, recipe: str) -> int:
         path = Path(folder) / "runs.parquet"
         write(path, rows)
         note("write", f"wrote {rows:,} rows, {path.stat().st_size / 1e6:.0f} MB")
-        stream = mbd.LogStream(
-            path,
-            time="t",
-            run="run",
-            coordinates=["theta", "x"],
-            rates={"theta": "omega", "x": "v"},
-            inputs=["u"],
-            window=WINDOW,
-            cache=folder,
-        )
+        stream = opened(path, folder)
         note("read", f"read {stream.count} chunks")
         found = mbd.identify(CART, stream, recipe, report=report)
         note("fit", "fitted")
@@ -123,15 +195,17 @@ def main(console: Console, rows: int, recipe: str) -> int:
         # Last, since it holds all of the file.
         pq.read_table(path)
         note("pyarrow", "pyarrow read the same file")
+        same = compare_workers(console, path, folder, recipe, numbers, found.model)
     for what in (("read",), ("read", "fit")):
         wall, cpu = (sum(taken[k][i] for k in what) / taken["pyarrow"][i] for i in (0, 1))
         console.print(f"{' + '.join(what)} / pyarrow: {wall:.1f}, of CPU {cpu:.1f}")
     console.print(found.status)
     console.print(f"error on motions that were not recorded: {prediction_error(found.model):.1e}")
     console.print(f"peak memory {peak / 1e9:.2f} GB of {MOST_BYTES / 1e9:.0f} GB allowed")
-    return int(peak > MOST_BYTES)
+    return int(peak > MOST_BYTES or not same)
 
 
 if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
-    sys.exit(main(Console(), count, sys.argv[2] if len(sys.argv) > 2 else "fast"))
+    workers = [int(n) for n in sys.argv[3].split(",")] if len(sys.argv) > 3 else []
+    sys.exit(main(Console(), count, sys.argv[2] if len(sys.argv) > 2 else "fast", workers))

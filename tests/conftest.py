@@ -15,6 +15,7 @@ import os
 import shutil
 import signal
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
@@ -101,3 +102,19 @@ def browser(tmp_path_factory):
 
     with Browser(program, tmp_path_factory.mktemp("chromium")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def dask_processes(tmp_path_factory):
+    """Start a scheduler; whatever was started ends with the block."""
+    from dask_processes import DaskProcesses
+
+    @contextmanager
+    def start(**settings):
+        processes = DaskProcesses(tmp_path_factory.mktemp("dask"), **settings)
+        try:
+            yield processes
+        finally:
+            processes.end()
+
+    return start

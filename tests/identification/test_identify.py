@@ -133,7 +133,7 @@ def test_draws_of_the_slider_crank_give_its_accelerations():
     # Samples have no order in time, so they cannot look noisy.
     noise, rk4 = estimate_noise(rows), get_integrator("rk4")
     assert not noise.matters
-    model = regress(blank, lambda: iter([rows]), ridge=0.0, integrator=rk4, noise=noise)
+    model = regress(blank, rows, ridge=0.0, integrator=rk4, noise=noise)
     drawn = next(mbd.sample_accelerations(SliderCrank(), bounds, 50, seed=9))
     index = model.minimal[0]
 

@@ -119,10 +119,10 @@ def test_least_squares_in_parts_are_those_at_once(monkeypatch, noise):
     rows = rows_from(swings(6, noise=noise))
     blank = Library.for_system(SinglePendulum(), degree=2)
     settings = {"ridge": 0.0, "integrator": get_integrator("rk4"), "noise": estimate_noise(rows)}
-    whole = regress(blank, lambda: iter([rows]), **settings).network.weights
+    whole = regress(blank, rows, **settings).network.weights
     columns = whole.shape[1]
     monkeypatch.setattr(parts, "MOST_NUMBERS", 250 * columns)
-    in_parts = regress(blank, lambda: iter([rows]), **settings).network.weights
+    in_parts = regress(blank, rows, **settings).network.weights
     np.testing.assert_allclose(in_parts, whole, atol=1e-6 * float(np.max(np.abs(whole))))
 
 
@@ -142,7 +142,7 @@ def test_every_form_and_every_chunk_is_told(learned):
     assert [done for _, done, _ in forms] == list(range(len(forms)))
     assert all(len(forms) <= total for _, _, total in forms)
     chunks = [row for row in told if row[0] == "chunk"]
-    assert chunks == [("chunk", number, 8) for number in range(1, 8)]
+    assert chunks == [("chunk", number, 8) for number in range(8)]
     assert found.history == []
 
 

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from mbdnode.reproduction import dask_workers as cluster
+from mbdnode import cluster
+from mbdnode.cluster import ClusterLost, local_workers, remote_workers
 from mbdnode.reproduction import dispatch
-from mbdnode.reproduction.dask_workers import ClusterLost, local_workers, remote_workers
 from mbdnode.reproduction.dispatch import run_here, run_on
 
 # Long enough to be killed in the middle of it, and never waited for to the end.

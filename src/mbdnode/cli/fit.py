@@ -94,6 +94,15 @@ def fit(
             show_default=False,
         ),
     ] = "",
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Address of a Dask scheduler, such as tcp://127.0.0.1:8786, whose workers read "
+            "the logs and fit a law to them; they must find the files under the same paths.",
+            metavar="ADDRESS",
+            show_default=False,
+        ),
+    ] = None,
     resume: Annotated[
         bool,
         typer.Option(
@@ -143,13 +152,13 @@ def fit(
     from mbdnode.data.logs.roles import hints_as_options
 
     with leaving_at_once(), hints_as_options(), counting("reading", "row") as counted:
-        prepared = read_and_check(config, report=counted)
+        prepared = read_and_check(config, report=counted, cluster=cluster)
     for line in prepared.notes:
         typer.echo(line)
 
     # Without epochs there is nothing to keep; with them, what was learned until Ctrl-C is.
     grace_s = None if isinstance(prepared.training, TrainingConfig) else 0.0
-    with keeping(out, prepared, resume=resume) as kept:
+    with prepared, keeping(out, prepared, resume=resume) as kept:
         farewell = how_to_resume(out)
         with leaving_at_once(grace_s, farewell), training_progress(prepared.epochs) as report:
             fitted = fit_and_score(prepared, report=report, kept=kept)

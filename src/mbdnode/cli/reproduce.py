@@ -122,7 +122,7 @@ def _split(text: str) -> list[str]:
 def _run_plan(
     plan: "Plan", left: "list[PlannedRun]", out: Path, place: "Workplace"
 ) -> "dict[str, Row]":
-    from mbdnode.reproduction.dask_workers import ClusterLost
+    from mbdnode.cluster import ClusterLost
     from mbdnode.reproduction.reproduce import command_line, run_plan
 
     again = command_line(plan.request, place, out, resume=True)

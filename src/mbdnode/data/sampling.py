@@ -14,7 +14,7 @@ what it would have seen.
 
 import abc
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -24,6 +24,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError, check_memory
+from mbdnode.factors import Factor, MergeTree
 from mbdnode.multibody import (
     AbstractMechanism,
     Params,
@@ -273,6 +274,33 @@ class AbstractStream(abc.ABC):
     @abc.abstractmethod
     def chunk(self, number: int) -> Dataset:
         """The data of one epoch."""
+
+    def factors(
+        self,
+        make: Callable[[Dataset, int | None], Factor],
+        *,
+        most_rows: int | None = None,
+        report: Callable[[int, int], None] | None = None,
+    ) -> Factor:
+        """One factor of all chunks of a stream that ends, merged in their order.
+
+        **Arguments:**
+
+        - `make`: gives the factor of data; of a batch of windows, of the first so many.
+        - `most_rows`: that a batch should have, where the stream can choose.
+        - `report`: called with how many parts of the data are done, of how many.
+
+        **Returns:**
+
+        The factor.
+        """
+        assert self.count is not None
+        tree = MergeTree()
+        for number in range(self.count):
+            tree.add(make(self.chunk(number), None))
+            if report is not None:
+                report(number + 1, self.count)
+        return tree.result()
 
 
 class StepStream(AbstractStream):

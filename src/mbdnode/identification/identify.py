@@ -6,13 +6,14 @@ equations that a person can read, with every candidate that was tried and its sc
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from mbdnode.data import AbstractStream
+from mbdnode.data.logs import LogStream
 from mbdnode.errors import UserError
 from mbdnode.formatting import percent
 from mbdnode.identification.law_search import Choice, SegmentError, Tell, choose_law
@@ -117,6 +118,7 @@ def identify(
     seed: int = 0,
     report: Report | None = None,
     kept: SearchCheckpoint = NO_CHECKPOINT,
+    cluster: str | None = None,
 ) -> Any:
     """Find the law of a system's accelerations, or the values of its unknown parameters.
 
@@ -129,7 +131,8 @@ def identify(
     - `system`: gives the names and the constraints: a mechanism, or `Recorded`. Its forces and its
         mass are not used, unless the configuration says that they are known.
     - `data`: what to learn from; nothing outside of it is ever seen. Of a stream, the form is
-        chosen on the first chunk, and what is linear in its unknowns is fitted to all of them.
+        chosen on the first chunk, a sample of the whole, and what is linear in its unknowns is
+        fitted to all of them.
     - `recipe`: of a law: a key of `RECIPES`, or an `IdentificationConfig`.
     - `unknown`: names of the system's parameters, or what is known of each by name: an `Unknown`,
         bounds `(low, high)`, or None.
@@ -146,12 +149,16 @@ def identify(
         so far as its "loss" and "candidate" or "chunk" as its "stage"; and how many there are at
         most.
     - `kept`: what the same call finished before it was killed, and what it finishes now.
+    - `cluster`: the address of a Dask scheduler, such as "tcp://127.0.0.1:8786", whose workers read
+        the files of a `LogStream` and fit what is linear; the result has the same bits as here.
 
     **Returns:**
 
     An `IdentifiedParameters` if `unknown` is given, else an `Identified`. To fit a law of the same
     form to other data, give its `structure` in the configuration.
     """
+    if cluster is not None:
+        data = _on_cluster(data, cluster)
     if unknown is not None:
         if recipe != "best":
             raise UserError(
@@ -184,7 +191,8 @@ def identify(
             "the system itself, such as model.body, or train the model with fit."
         )
     check_identification(system, config)
-    stream = data if isinstance(data, AbstractStream) else None
+    # A stream without an end is as good as its first chunk, and one of a single chunk is that.
+    stream = data if isinstance(data, AbstractStream) and (data.count or 1) > 1 else None
     first = as_dataset(data.chunk(0) if isinstance(data, AbstractStream) else data)
     check_names(system, first)
     # The matrices are small, and threads that wait for each other made this ten times slower.
@@ -199,8 +207,7 @@ def identify(
             known=config.known,
             forces=config.forces,
             interpolation=interpolation,
-            more=_more(stream),
-            chunks=1 if stream is None else stream.count or 1,
+            stream=stream,
             tell=None if report is None else _teller(report),
             kept=kept,
         )
@@ -313,12 +320,14 @@ def _identified(choice: Choice, compile_s: float) -> Identified:
     )
 
 
-def _more(stream: AbstractStream | None) -> Callable[[], Iterator[Dataset]] | None:
-    """What follows the first chunk of a stream that ends."""
-    if stream is None or not stream.count or stream.count == 1:
-        return None
-    count = stream.count
-    return lambda: (stream.chunk(number) for number in range(1, count))
+def _on_cluster(data: Any, cluster: str) -> LogStream:
+    if not isinstance(data, LogStream):
+        raise UserError(
+            f"cluster is {cluster!r}, and the data is a {type(data).__name__}, which is in memory "
+            "here. A cluster reads logs where its workers are: give a LogStream, or leave cluster "
+            "out."
+        )
+    return data.on(cluster)
 
 
 def _teller(report: Report) -> Tell:

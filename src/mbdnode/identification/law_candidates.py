@@ -138,10 +138,10 @@ def _library(
         interpolation=problem.interpolation,
         **settings,
     )
-    chunks = chunks_of(problem, rows) or (lambda: iter([rows]))
     model = regress(
         model,
-        chunks,
+        rows,
+        chunks_of(problem, rows),
         ridge=ridge,
         integrator=problem.integrator,
         noise=problem.noise,

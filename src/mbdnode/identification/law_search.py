@@ -10,17 +10,19 @@ after the training range is ever read.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 import numpy as np
 
+from mbdnode.data import AbstractStream
 from mbdnode.errors import UserError
 from mbdnode.identification.law_candidates import families, most_candidates
 from mbdnode.identification.mechanical_laws import unexplained
 from mbdnode.identification.problem import Candidate, Problem
+from mbdnode.identification.regression import Chunks
 from mbdnode.identification.residuals import residual_hint
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.identification.shooting import segment_shapes
@@ -158,8 +160,7 @@ def choose_law(
     known: Known = "nothing",
     forces: Forces = "inputs",
     interpolation: Interpolation | None = None,
-    more: Callable[[], Iterator[Dataset]] | None = None,
-    chunks: int = 1,
+    stream: AbstractStream | None = None,
     tell: Tell | None = None,
     kept: SearchCheckpoint = NO_CHECKPOINT,
 ) -> Choice:
@@ -176,9 +177,8 @@ def choose_law(
     - `known`: what of the system need not be learned.
     - `forces`: whether what the inputs do is learned, or added as the mechanism has it.
     - `interpolation`: of the inputs between samples; the one that explains the data best if None.
-    - `more`: gives further data, chunk by chunk, as often as it is called. The choice is made on
-        `data` alone; what is linear in its unknowns is then fitted to all.
-    - `chunks`: how many chunks there are, the first included.
+    - `stream`: all of the data, where `data` is a sample of it. The choice is made on the sample
+        alone; what is linear in its unknowns is then fitted to all.
     - `tell`: called for every candidate and every chunk.
     - `kept`: what this search finished before it was killed, and what it finishes now.
 
@@ -219,13 +219,10 @@ def choose_law(
         if tell is not None:
             tell(what, done, total, min((attempt.error for attempt in attempts), default=np.inf))
 
-    def all_rows() -> Iterator[Rows]:
-        yield rows
-        for number, chunk in enumerate(more() if more is not None else (), start=2):
-            say("chunk", number, chunks)
-            yield rows_of(system, minimal, chunk, accelerations=False, interpolation=how)
-
-    problem = given if more is None else replace(given, chunks=all_rows)
+    problem = given
+    if stream is not None:
+        told = lambda done, total: say("chunk", done, total)  # noqa: E731
+        problem = replace(given, chunks=Chunks(stream, system, minimal, how, told))
     # What was rounded on its way here cannot be met more closely either.
     floor = noise_in(split, noise)
     enough = max(_EXACT if refined else _ACCURATE, _NEARLY_IN_NOISE * floor)

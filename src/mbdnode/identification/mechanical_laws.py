@@ -339,9 +339,10 @@ def _fitted(
     if law is not None:
         values = law.values
     else:
-        # Accelerations of the further chunks are not exact; without noise the first says it all.
+        # Accelerations of the chunks are not exact; without noise the sample says it all.
         chunks = chunks if problem.noise.matters else None
-        values = find_law(equations_along(problem, blank, rows, chunks), support)[0]
+        some = equations_along(problem, blank, rows, chunks, support)
+        values = find_law(some, np.arange(support.size))[0]
     model = _with_coefficients(blank, support, values)
     if problem.refined:
         model = improved(problem, model, rows, _free(model, support))

@@ -5,22 +5,33 @@ Those of noisy data are also kept window by window, with the mass matrix and the
 coordinate, for `noisy_laws` to weight them.
 """
 
+from dataclasses import replace
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.factors import Factor
 from mbdnode.identification.noisy_laws import WeightedEquations
 from mbdnode.identification.null_vector import HomogeneousEquations, compress
 from mbdnode.identification.problem import Problem
-from mbdnode.identification.regression import Chunks, integrals, nodes, parts_of, triangle
+from mbdnode.identification.regression import (
+    Chunks,
+    factor_of_rows,
+    integrals,
+    nodes,
+    parts_of,
+)
+from mbdnode.identification.search_checkpoint import NO_CHECKPOINT
 from mbdnode.identification.weak_form import (
     WeakFormWindows,
     independent_windows,
     make_windows,
     samples_per_period,
 )
-from mbdnode.models.learned_mechanism import LearnedMechanism
+from mbdnode.models.learned_mechanism import Coefficients, LearnedMechanism
 from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import Rows, trust
 
@@ -29,7 +40,11 @@ _MOST_NUMBERS = 100_000
 
 
 def equations_along(
-    problem: Problem, model: LearnedMechanism, rows: Rows, chunks: Chunks | None = None
+    problem: Problem,
+    model: LearnedMechanism,
+    rows: Rows,
+    chunks: Chunks | None = None,
+    support: np.ndarray | None = None,
 ) -> HomogeneousEquations:
     """The equations along all rows, or all chunks.
 
@@ -40,22 +55,35 @@ def equations_along(
     - `problem`: what is to be learned.
     - `model`: whose columns; its coefficients are of no use.
     - `rows`: the data.
-    - `chunks`: of which the rows are the first; the rows alone if None.
+    - `chunks`: of which the rows are a sample; the rows alone if None.
+    - `support`: the columns that are wanted; all if not given.
 
     **Returns:**
 
     `HomogeneousEquations`.
     """
-    count, period = model.network.values.size, samples_per_period(rows)
-    masses = np.arange(count) < model.mass_columns
-    sums: list[np.ndarray] = []
-    for chunk in chunks() if chunks is not None else [rows]:
-        for part in parts_of(chunk, count * rows.z.shape[1]):
-            found = [x.reshape(-1, count) for x in _whole_and_inertia(problem, model, part, period)]
-            if sums:
-                found = [triangle(np.vstack(pair)) for pair in zip(sums, found, strict=True)]
-            sums = found
-    return compress(sums[0], sums[1], masses)
+    masses = np.arange(model.network.values.size) < model.mass_columns
+    if support is not None:
+        model, masses = _with_columns(model, support), masses[support]
+    # What the rest of a problem holds need not, and cannot, go to another machine.
+    given = replace(problem, chunks=None, kept=NO_CHECKPOINT)
+    make = partial(_blocks, given, model, samples_per_period(rows))
+    columns = masses.size * rows.z.shape[1]
+    found = factor_of_rows(make, rows, columns) if chunks is None else chunks.factor(make, columns)
+    return compress(found[0], found[1], masses)
+
+
+def _with_columns(model: LearnedMechanism, support: np.ndarray) -> LearnedMechanism:
+    """A mechanism of some columns alone, which are quicker to compute."""
+    kept = tuple(int(k) for k in np.array(model.settings.kept)[support])
+    network = Coefficients(model.network.values[support], model.network.widths)
+    return replace(model, network=network, settings=replace(model.settings, kept=kept))
+
+
+def _blocks(problem: Problem, model: LearnedMechanism, period: int, rows: Rows) -> Factor:
+    """The whole equations, and their inertia."""
+    found = _whole_and_inertia(problem, model, rows, period)
+    return tuple(x.reshape(-1, model.network.values.size) for x in found)
 
 
 def weighted_equations(

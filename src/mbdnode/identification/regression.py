@@ -10,12 +10,15 @@ data, its acceleration was off by that much over the step,
 and the fit is repeated. Each round shrinks what is left by about the square of the step over the
 time in which the accelerations change.
 
-Data comes in chunks, which need not fit in memory together: of each only the triangular factor is
-kept, and a round is one pass over them. A chunk of a hundred thousand rows is a few megabytes, but
-its values of two thousand functions are two gigabytes, so large chunks are taken in parts.
+Data may come in chunks, which need not fit in memory together, nor be on this machine: of each only
+the triangular factor is kept, and a round is one pass over them. A chunk of a hundred thousand rows
+is a few megabytes, but its values of two thousand functions are two gigabytes, so large chunks are
+taken in parts. Factors are merged in the order of `mbdnode.factors`.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -23,6 +26,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.data import AbstractStream
+from mbdnode.factors import Factor, merge_all, triangle
 from mbdnode.identification.weak_form import (
     WeakFormWindows,
     make_windows,
@@ -36,11 +41,13 @@ from mbdnode.training.rows import (
     Rows,
     counted,
     inputs_at,
+    rows_of,
     runs_of,
     spread_of_accelerations,
     step_errors,
 )
 from mbdnode.training.scaling import mean_and_spread
+from mbdnode.trajectory import Dataset
 
 # Numbers of a matrix that is made at once; a few copies of it are alive at a time.
 MOST_NUMBERS = 4_000_000
@@ -76,20 +83,78 @@ def parts_of(rows: Rows, columns: int) -> Iterator[Rows]:
         first = last
 
 
-def triangle(block: np.ndarray) -> np.ndarray:
-    """A matrix with the same lengths and angles between its columns, in few rows."""
-    return np.asarray(np.linalg.qr(block, mode="r")) if block.shape[0] > block.shape[1] else block
+def factor_of_rows(make: Callable[[Rows], Factor], rows: Rows, columns: int) -> Factor:
+    """The factor of rows in memory, part by part.
+
+    **Arguments:**
+
+    - `make`: gives that of a part.
+    - `rows`: in order of run and time.
+    - `columns`: of the matrix that will be made of them.
+    """
+    return merge_all(make(part) for part in parts_of(rows, columns))
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """Data that is not held together: of each chunk a factor is made where it is.
+
+    **Arguments:**
+
+    - `stream`: gives the chunks.
+    - `system`, `minimal`, `interpolation`: by which they become rows.
+    - `report`: called with how many parts are done, of how many.
+    """
+
+    stream: AbstractStream
+    system: Any
+    minimal: tuple[int, ...]
+    interpolation: str
+    report: Callable[[int, int], None] | None = None
+
+    def factor(self, make: Callable[[Rows], Factor], columns: int) -> Factor:
+        """Of all chunks.
+
+        **Arguments:**
+
+        - `make`: gives that of rows; it may be sent to another machine.
+        - `columns`: of the matrix that will be made of them.
+        """
+        given = make, columns, self.system, self.minimal, self.interpolation
+        most = max(1, MOST_NUMBERS // max(columns, 1))
+        return self.stream.factors(
+            partial(_factor_of_chunk, *given), most_rows=most, report=self.report
+        )
+
+
+def _factor_of_chunk(
+    make: Callable[[Rows], Factor],
+    columns: int,
+    system: Any,
+    minimal: tuple[int, ...],
+    interpolation: str,
+    data: Dataset,
+    count: int | None,
+) -> Factor:
+    """Of the first so many windows; the others fill up, so that compiled programs serve all."""
+    rows = rows_of(system, minimal, data, accelerations=False, interpolation=interpolation)
+    windows = data.trajectories[0].t.shape[0]
+    if count is not None and count < windows:
+        weight = np.asarray(rows.weight).copy()
+        weight[count * (len(rows) // windows) :] = 0.0
+        rows = eqx.tree_at(lambda r: r.weight, rows, jax.device_put(weight))
+    found = factor_of_rows(make, rows, columns)
+    return tuple(triangle(x) if np.ndim(x) == 2 else x for x in found)
 
 
 _ROUNDS = 20
 _NEGLIGIBLE = 1e-13
 
-Chunks = Callable[[], Iterator[Rows]]
-
 
 def regress(
     model: Library,
-    chunks: Chunks,
+    rows: Rows,
+    chunks: Chunks | None = None,
     *,
     ridge: float,
     integrator: Any,
@@ -101,7 +166,8 @@ def regress(
     **Arguments:**
 
     - `model`: whose functions.
-    - `chunks`: gives the training data, chunk by chunk, as often as it is called.
+    - `rows`: the training data; where there are chunks, a sample of it, for scales alone.
+    - `chunks`: of all of it.
     - `ridge`: on the random features, in units of a column's own length.
     - `integrator`: whose steps correct the accelerations.
     - `noise`: of the data; where it matters, the equations are taken in integral form.
@@ -111,31 +177,32 @@ def regress(
 
     The model.
     """
-    first = next(chunks())
-    unit, period = spread_of_accelerations(first), samples_per_period(first)
-    model = _scaled(model, first, noise)
+    unit, period = spread_of_accelerations(rows), samples_per_period(rows)
+    model = _scaled(model, rows, noise)
     weights = np.zeros(model.network.weights.shape[1])
     weights[weights.size - model.settings.features :] = np.sqrt(ridge)
+    given = integrator, unit, noise, period, by_steps
     solver = _Solver(weights)
-
-    def parts() -> Iterator[Rows]:
-        for rows in chunks():
-            yield from parts_of(rows, weights.size)
+    alone = chunks is None and len(counted(rows)) <= max(1, MOST_NUMBERS // weights.size)
 
     def solved(fitted: Library | None) -> tuple[Library, float]:
         """With the coefficients corrected, and the size of what was missed before."""
-        solver.begin()
-        squares, count = 0.0, 0
-        for rows in parts():
-            targets, missed = _targets(
-                model, fitted, rows, integrator, unit, noise, period, by_steps
+        if alone:
+            targets, missed = _targets(model, fitted, rows, *given)
+            squares, count = np.sum(missed**2), missed.size
+            change = solver.again(lambda: _matrix(model, rows, noise, period, by_steps), targets)
+        else:
+            make = partial(_equations, model, fitted, *given)
+            found = (
+                factor_of_rows(make, rows, weights.size)
+                if chunks is None
+                else chunks.factor(make, weights.size)
             )
-            squares, count = squares + float(np.sum(missed**2)), count + missed.size
-            solver.take(lambda rows=rows: _matrix(model, rows, noise, period, by_steps), targets)
-        change = jnp.asarray(solver.solution().T)
-        change = change if fitted is None else fitted.network.weights + change
-        found = eqx.tree_at(lambda m: m.network.weights, model, change)
-        return found, float(np.sqrt(squares / max(count, 1)))
+            change, squares, count = solver.of_triangle(found[0]), found[1], found[2]
+        changed = jnp.asarray(change.T)
+        changed = changed if fitted is None else fitted.network.weights + changed
+        better = eqx.tree_at(lambda m: m.network.weights, model, changed)
+        return better, float(np.sqrt(squares / max(count, 1)))
 
     fitted, _ = solved(None)
     if noise.matters:
@@ -149,6 +216,17 @@ def regress(
             return fitted if size < smallest else best
         best, smallest, fitted = fitted, size, corrected
     return best
+
+
+def _equations(
+    model: Library, fitted: Library | None, integrator, unit, noise, period, by_steps, rows: Rows
+) -> Factor:
+    """Columns and targets side by side; and the squares of what was missed, and their number."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        given = integrator, unit, noise, period, by_steps
+        targets, missed = _targets(model, fitted, rows, *given)
+    block = np.hstack([_matrix(model, rows, noise, period, by_steps), targets])
+    return block, np.asarray(np.sum(missed**2)), np.asarray(float(missed.size))
 
 
 def _scaled(model: Library, rows: Rows, noise: Noise) -> Library:
@@ -218,10 +296,9 @@ def integrals(
 
 
 def _matrix(model: Library, rows: Rows, noise: Noise, period: int, by_steps: bool) -> np.ndarray:
-    own = counted(rows)
     if noise.matters:
-        return integrals(make_windows(own, period), lambda r: _columns(model, r), own, by_steps)
-    return np.asarray(_columns(model, _middle(own, noise)))
+        return integrals(make_windows(rows, period), lambda r: _columns(model, r), rows, by_steps)
+    return np.asarray(_columns(model, _middle(rows, noise)))[: len(counted(rows))]
 
 
 def _targets(
@@ -235,59 +312,40 @@ def _targets(
     by_steps: bool,
 ):
     """What the columns must add up to, and what the model so far has missed."""
-    own = counted(rows)
+    count = len(counted(rows))
     if noise.matters:
-        windows = make_windows(own, period)
-        rest = integrals(windows, lambda r: _momentum_and_rest(model, r)[1], own, by_steps)
-        momentum = np.asarray(_momentum_and_rest(model, own)[0])
+        windows = make_windows(rows, period)
+        rest = integrals(windows, lambda r: _momentum_and_rest(model, r)[1], rows, by_steps)
+        momentum = np.asarray(_momentum_and_rest(model, rows)[0])
         return windows.integral_of_rate(momentum) + rest, np.zeros(0)
-    there = _middle(own, noise)
+    there = _middle(rows, noise)
     if fitted is None:
-        mean = (own.s_next - own.s) / own.dt[:, None]
-        return np.asarray(_wanted(model, there, mean)), np.zeros(0)
-    missed = np.asarray(_missed(fitted, rows, integrator, unit))[: len(own), : own.s.shape[1]]
-    still = _wanted(model, there, jnp.zeros_like(own.s))
+        mean = (rows.s_next - rows.s) / rows.dt[:, None]
+        return np.asarray(_wanted(model, there, mean))[:count], np.zeros(0)
+    missed = np.asarray(_missed(fitted, rows, integrator, unit))[:, : rows.s.shape[1]]
+    still = _wanted(model, there, jnp.zeros_like(rows.s))
     off = _wanted(model, there, -jnp.asarray(missed) * unit[None])
-    return np.asarray(off - still), missed
+    return np.asarray(off - still)[:count], missed[:count]
 
 
 class _Solver:
-    """Least squares with the same columns again and again.
-
-    A single chunk is factored once. Of several, which may not fit in memory together, only the
-    triangular factor of columns and targets side by side is kept.
-    """
+    """Least squares with the same columns again and again."""
 
     def __init__(self, weights: np.ndarray):
         self._ridge = np.diag(weights)[weights > 0]
+        self._columns = weights.size
         self._factored: Any = None
-        self.begin()
 
-    def begin(self) -> None:
-        """Another pass over the chunks."""
-        self._pieces, self._triangle, self._targets = 0, np.zeros((0, 0)), np.zeros((0, 0))
-        self._first: Any = None
-
-    def take(self, matrix: Callable[[], np.ndarray], targets: np.ndarray) -> None:
-        """One chunk; its columns are made only if they are needed."""
-        self._pieces += 1
-        if self._pieces == 1:
-            self._first, self._targets = matrix, targets
-            return
-        if self._pieces == 2:
-            self._triangle = triangle(np.hstack([self._first(), self._targets]))
-        block = np.hstack([matrix(), targets])
-        self._triangle = triangle(np.vstack([self._triangle, block]))
-
-    def solution(self) -> np.ndarray:
-        """Of all chunks: one column for each column of the targets."""
-        if self._pieces > 1:
-            columns = self._triangle.shape[1] - self._targets.shape[1]
-            factored = self._factor(self._triangle[:, :columns])
-            return self._solve(factored, self._triangle[:, columns:])
+    def again(self, matrix: Callable[[], np.ndarray], targets: np.ndarray) -> np.ndarray:
+        """One column for each column of the targets; the matrix is made and factored once."""
         if self._factored is None:
-            self._factored = self._factor(self._first())
-        return self._solve(self._factored, self._targets)
+            self._factored = self._factor(matrix())
+        return self._solve(self._factored, targets)
+
+    def of_triangle(self, triangle: np.ndarray) -> np.ndarray:
+        """The same from the triangle of columns and targets side by side."""
+        factored = self._factor(triangle[:, : self._columns])
+        return self._solve(factored, triangle[:, self._columns :])
 
     def _factor(self, matrix: np.ndarray):
         norms = np.linalg.norm(matrix, axis=0)

@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from mbdnode.cluster import NEW_WORKER_S, ClusterLost
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data.files import read_json, replace_file
 from mbdnode.data.folders import METRICS, open_folder, replace_folder
 from mbdnode.errors import UserError
 from mbdnode.reproduction.config import RunConfig, integrator_of
-from mbdnode.reproduction.dask_workers import ClusterLost
 from mbdnode.reproduction.folder import CHECKPOINT, ERROR, FIRST_FILES, KIND, run_in_folder
 from mbdnode.reproduction.plan import PlannedRun
 from mbdnode.training.epoch_checkpoint import Interrupt, noted_interrupts
@@ -194,8 +194,6 @@ def remove_parts(folder: Path) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
-# How long a campaign waits for a new worker after the last one has left.
-NEW_WORKER_S = 60.0
 _LOOK_S = 1.0
 
 

@@ -141,7 +141,7 @@ def run_plan(
     The rows of the runs that were carried out now, by name.
     """
     if place.cluster is not None:
-        from mbdnode.reproduction.dask_workers import remote_workers
+        from mbdnode.cluster import remote_workers
         from mbdnode.reproduction.dispatch import run_on
 
         with remote_workers(place.cluster) as client:
@@ -149,7 +149,7 @@ def run_plan(
             return run_on(client, left, out / RUNS, watch)
     _begin(plan, out)
     if place.jobs is not None:
-        from mbdnode.reproduction.dask_workers import local_workers
+        from mbdnode.cluster import local_workers
         from mbdnode.reproduction.dispatch import run_on
 
         with local_workers(min(place.jobs, len(left))) as client:

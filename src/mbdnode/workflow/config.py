@@ -1,10 +1,12 @@
 """What a fit to logs is, as data: it can be repeated from its folder alone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from mbdnode.config import check_types
+from mbdnode.data.logs import find_files
 from mbdnode.data.logs.columns_file import check_roles
 from mbdnode.errors import UserError
 from mbdnode.identification import check_identification
@@ -104,6 +106,33 @@ class FitConfig:
         for name, bounds in self.unknown.items():
             if bounds is not None and len(bounds) != 2:
                 raise UserError(f"Bounds of {name!r} are {bounds}; give two, low and high.")
+
+
+def columns_of(config: FitConfig, files: Sequence[Path]) -> dict[str, Any]:
+    """The roles of some files, with those of several files of inputs that go with them.
+
+    **Arguments:**
+
+    - `config`: of the fit.
+    - `files`: of states.
+
+    **Returns:**
+
+    The arguments of `read`, by name.
+    """
+    columns = dict(config.columns)
+    inputs = find_files(columns["input_files"]) if columns.get("input_files") else []
+    if len(inputs) < 2:
+        return columns
+    # By name, else by order: of all files that were named, as where nothing is held out.
+    named = [*config.logs, *config.holdout_logs]
+    places = list(dict.fromkeys(path.resolve() for path in find_files(named)))
+    stems = {path.stem: path for path in inputs}
+    if set(stems) == {path.stem for path in places}:
+        columns["input_files"] = [stems[path.stem] for path in files]
+    elif len(inputs) == len(places):
+        columns["input_files"] = [inputs[places.index(path.resolve())] for path in files]
+    return columns
 
 
 def unknown_parameters(config: FitConfig, system: AbstractSystem) -> dict[str, Any]:

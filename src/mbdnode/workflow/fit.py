@@ -25,12 +25,20 @@ from mbdnode.formatting import percent
 from mbdnode.identification import Identified, learn
 from mbdnode.identification.parameters import IdentifiedParameters, identify_parameters
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
+from mbdnode.models import LAW
 from mbdnode.multibody import AbstractSystem
-from mbdnode.recipes import IdentificationConfig, TrainingConfig
+from mbdnode.recipes import RECIPES, IdentificationConfig, TrainingConfig
 from mbdnode.simulation import Domain, training_domain
 from mbdnode.training import Fit
 from mbdnode.trajectory import Dataset
-from mbdnode.workflow.config import AUTO, PARAMETERS, FitConfig, make_model, unknown_parameters
+from mbdnode.workflow.config import (
+    AUTO,
+    PARAMETERS,
+    FitConfig,
+    columns_of,
+    make_model,
+    unknown_parameters,
+)
 from mbdnode.workflow.hybrid import is_hybrid
 from mbdnode.workflow.large_logs import are_large, open_stream
 from mbdnode.workflow.model_choice import Choice, TriedModel, choose_model
@@ -70,6 +78,14 @@ class Prepared:
     rows: int
     stream: LogStream | None = None
     unknown: dict[str, Any] = field(default_factory=dict)
+
+    def __enter__(self) -> "Prepared":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove what was kept of logs that were read in parts, here and on workers."""
+        if self.stream is not None:
+            self.stream.close()
 
     @property
     def epochs(self) -> int:
@@ -253,7 +269,10 @@ def _advice(fitted: "Fitted") -> list[str]:
 
 
 def read_and_check(
-    config: FitConfig, *, report: Callable[[int, int | None], None] | None = None
+    config: FitConfig,
+    *,
+    report: Callable[[int, int | None], None] | None = None,
+    cluster: str | None = None,
 ) -> Prepared:
     """Read the logs, and check everything that can be checked before training.
 
@@ -261,6 +280,8 @@ def read_and_check(
 
     - `config`: of the fit.
     - `report`: called with the rows read, and those in all files, where they are too many to hold.
+    - `cluster`: the address of a Dask scheduler whose workers read the logs, and fit what is linear
+        in its unknowns to all of them.
 
     **Returns:**
 
@@ -271,12 +292,14 @@ def read_and_check(
         find_files(list(config.logs)),
         find_files(list(config.holdout_logs)) if config.holdout_logs else [],
     )
-    if are_large(files):
-        return _prepare_stream(config, files, held_files, system, report)
-    data = read(files, **_columns_of(config, files))
+    if cluster is not None:
+        _check_cluster(config, cluster)
+    if cluster is not None or are_large(files):
+        return _prepare_stream(config, files, held_files, system, report, cluster)
+    data = read(files, **columns_of(config, files))
     notes = str(data.summary).splitlines()
     if held_files:
-        held = read(held_files, **_columns_of(config, held_files))
+        held = read(held_files, **columns_of(config, held_files))
         parts = hold_out_runs(data, held)
         more = ["held out:", *str(held.summary).splitlines()]
     else:
@@ -289,6 +312,17 @@ def read_and_check(
     subject, training = make_model(config, system, _varied(parts.training))
     rows = sum(len(run) for run in parts.training.trajectories)
     return Prepared(config, system, parts, tuple(notes), subject, training, rows, unknown=unknown)
+
+
+def _check_cluster(config: FitConfig, cluster: str) -> None:
+    """Raise `UserError` for what a cluster does not help with."""
+    if RECIPES[config.recipe].finds_law and config.model in (AUTO, LAW) and not config.unknown:
+        return
+    what = "unknown parameters" if config.unknown else f"{config.model} by {config.recipe!r}"
+    raise UserError(
+        f"A cluster ({cluster}) is given, but what is to be learned is {what}, in one process. "
+        f"Leave the cluster out, or ask for a law: --model {LAW}, by the recipe fast or best."
+    )
 
 
 def _angles_of(config: FitConfig, summary: Any) -> tuple[str, ...] | None:
@@ -324,33 +358,17 @@ def _completed(system: AbstractSystem, parts: Holdout) -> tuple[Holdout, list[st
     return replace(parts, training=learned, held_out=held_out), notes
 
 
-def _columns_of(config: FitConfig, files: Sequence[Path]) -> dict[str, Any]:
-    """The roles, and of several files of inputs those that go with these files of states."""
-    columns = dict(config.columns)
-    inputs = find_files(columns["input_files"]) if columns.get("input_files") else []
-    if len(inputs) < 2:
-        return columns
-    # By name, else by order: of all files that were named, as where nothing is held out.
-    named = [*config.logs, *config.holdout_logs]
-    places = list(dict.fromkeys(path.resolve() for path in find_files(named)))
-    stems = {path.stem: path for path in inputs}
-    if set(stems) == {path.stem for path in places}:
-        columns["input_files"] = [stems[path.stem] for path in files]
-    elif len(inputs) == len(places):
-        columns["input_files"] = [inputs[places.index(path.resolve())] for path in files]
-    return columns
-
-
 def _prepare_stream(
     config: FitConfig,
     files: Sequence[Path],
     held_files: Sequence[Path],
     system: AbstractSystem | None,
     report: Any,
+    cluster: str | None,
 ) -> Prepared:
     """The same for logs that are read in parts."""
-    both = [_columns_of(config, part) for part in (files, held_files)]
-    large = open_stream(files, held_files, config.holdout, config.seed, both, report)
+    both = [columns_of(config, part) for part in (files, held_files)]
+    large = open_stream(files, held_files, config.holdout, config.seed, both, report, cluster)
     recorded = large.sample.trajectories[0].coordinates
     if system is None:
         system = recorded_system(large.sample, _angles_of(config, large.summary))

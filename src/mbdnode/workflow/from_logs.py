@@ -29,6 +29,7 @@ def fit_logs(
     structure: str = "",
     resume: bool = False,
     report: Callable[[dict[str, Any], int], None] | None = None,
+    cluster: str | None = None,
 ) -> Fitted:
     """Fit a model to logs, score it on held-out runs, and write a folder with a report.
 
@@ -57,6 +58,8 @@ def fit_logs(
     - `resume`: go on with the fit that was begun in the folder, from the same logs with the same
         settings; it ends with the bits that it would have ended with.
     - `report`: called with a row of the history and the number of all rows as training goes on.
+    - `cluster`: the address of a Dask scheduler whose workers read the logs and fit a law to them,
+        with the same bits as in this process.
 
     **Returns:**
 
@@ -79,8 +82,8 @@ def fit_logs(
     config = FitConfig(logs=_names(logs), columns=roles, **given)
     if resume:
         check_resume(path, config)
-    prepared = read_and_check(config)
-    with keeping(path, prepared, resume=resume) as kept:
+    prepared = read_and_check(config, cluster=cluster)
+    with prepared, keeping(path, prepared, resume=resume) as kept:
         fitted = fit_and_score(prepared, report=report, kept=kept)
     write_folder(path, fitted, _call(config, path))
     return fitted

@@ -60,6 +60,7 @@ def open_stream(
     seed: int,
     columns: Sequence[dict[str, Any]],
     report: Callable[[int, int | None], None] | None,
+    cluster: str | None = None,
 ) -> Large:
     """Read logs in parts.
 
@@ -70,12 +71,13 @@ def open_stream(
     - `fraction`, `seed`: of what is held out of `files` otherwise.
     - `columns`: the roles in `files` and in `held_out`, as `read` takes them.
     - `report`: called with the rows read, and those in all files.
+    - `cluster`: the address of a Dask scheduler whose workers read `files`; None to read them here.
 
     **Returns:**
 
     A `Large`.
     """
-    stream = _stream(files, columns[0], report)
+    stream = _stream(files, columns[0], report, cluster)
     runs = _of_files(held_out, columns[1]) if held_out else ()
     spans = split_runs(
         list(stream.runs.values()),
@@ -107,8 +109,14 @@ def open_stream(
     )
 
 
-def _stream(files: Sequence[Path], columns: dict[str, Any], report: Any = None) -> LogStream:
-    return LogStream(list(files), window=_WINDOW, chunk_rows=_CHUNK_ROWS, report=report, **columns)
+def _stream(
+    files: Sequence[Path],
+    columns: dict[str, Any],
+    report: Any = None,
+    cluster: str | None = None,
+) -> LogStream:
+    sizes = {"window": _WINDOW, "chunk_rows": _CHUNK_ROWS}
+    return LogStream(list(files), **sizes, report=report, cluster=cluster, **columns)
 
 
 def _windows_in(stream: LogStream, spans: Sequence[Span], held_out: bool) -> list[int]:

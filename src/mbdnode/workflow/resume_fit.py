@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from mbdnode.cluster import ClusterLost
 from mbdnode.config import to_dict
 from mbdnode.data.files import MARKER, read_json, write_json
 from mbdnode.data.folders import METRICS, check_folder, open_folder
@@ -80,6 +81,8 @@ def keeping(path: Path, prepared: Prepared, *, resume: bool) -> Iterator[SearchC
     own = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     try:
         yield SearchCheckpoint(place / own)
+    except ClusterLost:
+        raise  # What is done is kept, as it is where this process is killed.
     except UserError:
         shutil.rmtree(place, ignore_errors=True)
         if new:

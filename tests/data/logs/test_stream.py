@@ -7,8 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from mbdnode.data.logs import LogStream, read
-from mbdnode.data.logs import stream as stream_module
+from mbdnode.data.logs import LogStream, open_logs, read, shards
 
 ROLES = {"time": "t", "coordinates": ["x"], "rates": ["v"], "inputs": ["F"], "run": "run"}
 
@@ -16,7 +15,7 @@ ROLES = {"time": "t", "coordinates": ["x"], "rates": ["v"], "inputs": ["F"], "ru
 @pytest.fixture
 def log(tmp_path, monkeypatch):
     """Three runs of 95, 40 and 3 rows, read 50 rows at a time."""
-    monkeypatch.setattr(stream_module, "_PART", 50)
+    monkeypatch.setattr(shards, "PART", 50)
     lengths = (95, 40, 3)
     t = np.concatenate([np.arange(n) * 0.1 for n in lengths])
     run, mass = (np.repeat(x, lengths) for x in ([1, 2, 3], [1.0, 2.0, 3.0]))
@@ -102,3 +101,62 @@ def test_a_run_that_comes_back_is_refused(tmp_path):
 def test_sizes_must_make_sense(log, sizes):
     with pytest.raises(ValueError, match="at least one window"):
         LogStream(log[0], **ROLES, **sizes)
+
+
+@pytest.fixture
+def in_row_groups(tmp_path):
+    """Runs of 30 rows in row groups of 50, with times as stamps."""
+    t, run = np.tile(np.arange(30) * 0.1, 8), np.repeat(np.arange(8), 30)
+    stamps = pa.array((t * 1e9).astype(np.int64)).cast(pa.timestamp("ns"))
+    table = {"t": stamps, "x": np.sin(t) + run, "v": np.cos(t), "F": 0 * t, "run": run}
+    pyarrow.parquet.write_table(pa.table(table), tmp_path / "log.parquet", row_group_size=50)
+    return tmp_path / "log.parquet"
+
+
+def test_parts_of_a_parquet_file_begin_with_runs_and_hold_every_row_once(in_row_groups):
+    (log,) = open_logs(in_row_groups)
+    spans = log.spans(60, 40, 4)
+    assert spans == [(0, 90), (90, 150), (150, 240)]
+    # Runs that are longer than what may be held are cut where a row group ends.
+    assert log.spans(60, 5, 4) == [(0, 100), (100, 200), (200, 240)]
+    assert log.spans(60, 40, None) == [(0, 100), (100, 200), (200, 240)]
+    blocks = [block for span in spans for block in log.blocks_in(span, [0, 1], [4], 20)]
+    (whole,) = log.blocks([0, 1], [4], 1000)
+    for k in range(2):
+        np.testing.assert_array_equal(
+            np.concatenate([block.numbers[k] for block in blocks]), whole.numbers[k]
+        )
+    assert blocks[0].first == 0
+    ends = np.cumsum([len(block.numbers[0]) for block in blocks])
+    assert [block.first for block in blocks[1:]] == ends[:-1].tolist()
+
+
+def test_windows_do_not_depend_on_the_parts_that_are_read(in_row_groups, monkeypatch):
+    whole = LogStream(in_row_groups, **ROLES, window=9, chunk_rows=100)
+    monkeypatch.setattr(shards, "ROWS", 60)
+    parts = LogStream(in_row_groups, **ROLES, window=9, chunk_rows=100)
+    assert parts.places == whole.places
+    assert parts.runs == whole.runs
+    assert parts.summary.account == whole.summary.account
+    for number in range(whole.count):
+        for name in ("t", "q", "v", "u"):
+            np.testing.assert_array_equal(
+                *(getattr(one.chunk(number).trajectories[0], name) for one in (whole, parts))
+            )
+
+
+def test_factor_of_all_windows_counts_each_once(in_row_groups, monkeypatch):
+    monkeypatch.setattr(shards, "ROWS", 60)
+    stream = LogStream(in_row_groups, **ROLES, window=9, chunk_rows=100)
+
+    def make(data, count):
+        q = np.asarray(data.trajectories[0].q)[:count]
+        return q.reshape(-1, 1), np.array(q.size)
+
+    told = []
+    found, count = stream.factors(make, report=lambda *state: told.append(state))
+    windows = [one for place in range(8) for one in stream.places if one.run == place]
+    assert count == 10 * len(windows)
+    every = np.concatenate([np.asarray(stream.stretch([i]).trajectories[0].q) for i in range(32)])
+    assert float(found[0, 0]) ** 2 == pytest.approx(np.sum(every**2), rel=1e-12)
+    assert told == [(1, 3), (2, 3), (3, 3)]

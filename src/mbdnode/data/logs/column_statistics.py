@@ -12,7 +12,7 @@ import numpy as np
 
 from mbdnode.data.logs.cleaning import GAP, TURN, is_wrapped, sounds_like_angle
 from mbdnode.data.logs.log import AbstractLog, Sample, column_name, take_sample
-from mbdnode.data.logs.reading import Reader, make_request
+from mbdnode.data.logs.reading import Reader, check_any, make_request
 from mbdnode.data.logs.role_guess import Guess, guess_from
 from mbdnode.data.logs.units import find_unit, why_unclear
 from mbdnode.data.signal import noise_level
@@ -157,6 +157,7 @@ def obstacle(files: Sequence[Path], roles: Mapping[str, Any]) -> str:
             rows += len(segment.t)
             if 8 * rows * (1 + 2 * segment.q.shape[1] + segment.u.shape[1]) > _MOST_BYTES:
                 break
+        check_any(reader.runs, reader.request.handling.fewest_rows)
     except UserError as error:
         return str(error)
     if rows < _FEWEST_ROWS:

@@ -42,6 +42,30 @@ class Block:
     truncated: int = 0
 
 
+@dataclass(frozen=True)
+class Piece:
+    """A part of the logs that is read by itself.
+
+    **Arguments:**
+
+    - `number`: of the file, among all that are read.
+    - `path`: the file.
+    - `input_path`: the file of its inputs, if they are in one of their own.
+    - `log`: which of the file's logs, by number; None for all.
+    - `span`: the first row, and the one after the last; None for all.
+    - `part`: the number of the span in its log.
+    - `rows`: how many there are, where the file says so.
+    """
+
+    number: int
+    path: Path
+    input_path: Path | None = None
+    log: int | None = None
+    span: tuple[int, int] | None = None
+    part: int = 0
+    rows: int | None = None
+
+
 @dataclass
 class AbstractLog(abc.ABC):
     """A table in a file, or in a part of a file.
@@ -68,6 +92,32 @@ class AbstractLog(abc.ABC):
         self, numbers: Sequence[int], labels: Sequence[int] = (), rows: int = BLOCK_ROWS
     ) -> Iterator[Block]:
         """Some columns, by their number; all of them must have the same length."""
+
+    def spans(self, rows: int, most: int, label: int | None) -> list[tuple[int, int] | None]:
+        """Parts that can be read without what is before them; one, of all rows, if it is text.
+
+        **Arguments:**
+
+        - `rows`: that a part should have at least.
+        - `most`: a run with no more rows than that is not cut.
+        - `label`: the column that tells runs apart, by number.
+
+        **Returns:**
+
+        First rows and those after the last; None for all rows.
+        """
+        return [None]
+
+    def blocks_in(
+        self,
+        span: tuple[int, int] | None,
+        numbers: Sequence[int],
+        labels: Sequence[int] = (),
+        rows: int = BLOCK_ROWS,
+    ) -> Iterator[Block]:
+        """The blocks of one of the `spans`."""
+        assert span is None
+        return self.blocks(numbers, labels, rows)
 
     @property
     def size(self) -> int | None:

@@ -5,7 +5,7 @@ with one segment after another, from files of any size. `read_inputs` is the sam
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ import numpy as np
 
 from mbdnode.data.files import Paths, find_files
 from mbdnode.data.logs.formats import open_logs
-from mbdnode.data.logs.log import AbstractLog
+from mbdnode.data.logs.log import AbstractLog, Piece
 from mbdnode.data.logs.reading_summary import Note, RunSummary, Summary
 from mbdnode.data.logs.role_guess import guess_roles
 from mbdnode.data.logs.roles import (
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 Columns = Sequence[str] | Mapping[str, str]
 
-# Of a log with more runs, measured rates are compared with derivatives in these, and then in every
-# run whose number is a power of two.
+# Of more files, and of a log with more runs, measured rates are compared with derivatives in these,
+# and then in every one whose number is a power of two; of further parts of a log, in their first.
 _FIRST_RUNS = 16
 
 
@@ -125,6 +125,7 @@ def read(
     )
     reader = Reader(request)
     segments = list(reader.segments())
+    check_any(reader.runs, request.handling.fewest_rows)
     assert reader.names is not None
     names = reader.names
     return Dataset(
@@ -156,6 +157,19 @@ class ReadRequest:
     handling: Handling
     input_files: tuple[Path, ...] = ()
     apart: bool = False
+
+    def pieces(self) -> list[Piece]:
+        """Every file, with that of its inputs: by name, else by order."""
+        others: dict[Path, Path] = {}
+        if len(self.input_files) == 1:
+            others = dict.fromkeys(self.files, self.input_files[0])
+        elif self.input_files:
+            stems = {path.stem: path for path in self.input_files}
+            own = [path.stem for path in self.files]
+            by_name = len(stems) == len(self.input_files) and set(own) == set(stems)
+            found = [stems[stem] for stem in own] if by_name else self.input_files
+            others = dict(zip(self.files, found, strict=True))
+        return [Piece(i, path, others.get(path)) for i, path in enumerate(self.files)]
 
 
 def make_request(
@@ -240,16 +254,17 @@ class Reader:
 
     - `request`: what to read.
     - `most_rows`: of a run to hold at a time; None for all.
-    - `report`: called with the rows read so far, and those in all files where they say so.
+    - `pieces`: the parts of the files to read; all of them if not given.
     """
 
     def __init__(
         self,
         request: ReadRequest,
         most_rows: int | None = None,
-        report: Callable[[int, int | None], None] | None = None,
+        pieces: Sequence[Piece] | None = None,
     ):
-        self.request, self._most, self._report = request, most_rows, report
+        self.request, self._most = request, most_rows
+        self.pieces = request.pieces() if pieces is None else pieces
         self.runs: list[RunSummary] = []
         self.notes: list[Note] = []
         self.names: Names | None = None
@@ -261,64 +276,61 @@ class Reader:
 
     def segments(self) -> Iterator[tuple[Segment, dict[str, float]]]:
         """Every segment, with the parameters of its run."""
+        for piece in self.pieces:
+            for number, log in enumerate(open_logs(piece.path)):
+                if piece.log in (None, number):
+                    yield from self._segments_of(piece, log)
+
+    def _segments_of(
+        self, piece: Piece, log: AbstractLog
+    ) -> Iterator[tuple[Segment, dict[str, float]]]:
         roles, handling = self.request.roles, self.request.handling
-        separate = self.request.apart
-        done, total = 0, self._total() if self._report else None
-        for number, path in enumerate(self.request.files):
-            for log in open_logs(path):
-                layout = lay_out(log, roles, with_inputs=not separate)
-                signals = self._signals(number, log) if separate else None
-                if self.names is None:
-                    self.names = names_of(layout, roles, _input_names(signals))
-                    named = enumerate(self.names.coordinates)
-                    self._angles = tuple(x for i, x in named if is_angle(i, layout, roles))
-                for place, run in enumerate(runs_in_log(layout, self._most)):
-                    signal = None if signals is None else _signal_for(run.label, signals, run.place)
-                    done += len(run.t)
-                    # What is wrong with a column of a log is so in all of its runs.
-                    looked = place < _FIRST_RUNS or place & (place - 1) == 0
-                    given = run, layout, roles, handling, signal
-                    segments, summary = finish(*given, with_rates=looked)
-                    self.runs.append(summary)
-                    for segment in segments:
-                        yield segment, dict(run.parameters)
-                    self.notes += run.notes
-                    if self._report:
-                        self._report(done, total)
-                self.notes += log.notes
-        if not any(run.segments for run in self.runs):
-            raise UserError(self._nothing_left())
+        layout = lay_out(log, roles, with_inputs=not self.request.apart)
+        signals = self._signals(piece, log) if self.request.apart else None
+        if self.names is None:
+            self.names = names_of(layout, roles, _input_names(signals))
+            named = enumerate(self.names.coordinates)
+            self._angles = tuple(x for i, x in named if is_angle(i, layout, roles))
+        for place, run in enumerate(runs_in_log(layout, self._most, piece.span)):
+            signal = None if signals is None else _signal_for(run.label, signals, run.place)
+            # What is wrong with a column of a log is so in all of its runs.
+            looked = all(_is_looked_at(n) for n in (piece.number, piece.part, place))
+            looked = looked and (piece.part == 0 or place == 0)
+            segments, summary = finish(run, layout, roles, handling, signal, with_rates=looked)
+            self.runs.append(summary)
+            for segment in segments:
+                yield segment, dict(run.parameters)
+            self.notes += run.notes
+        if piece.part:  # What is to be said of the file was said of its beginning.
+            log.notes = [note for note in log.notes if note.kind == "warning"]
+        self.notes += log.notes
 
-    def _nothing_left(self) -> str:
-        fates = "; ".join(line for run in self.runs[:1] for line in run.account.lines())
-        return (
-            f"No run of {self.runs[0].place} is long enough: {fates}. "
-            f"A run needs at least {self.request.handling.fewest_rows} rows, and five where a rate "
-            "is to be estimated."
-        )
-
-    def _total(self) -> int | None:
-        sizes = [log.size for path in self.request.files for log in open_logs(path)]
-        known = [size for size in sizes if size is not None]
-        return sum(known) if len(known) == len(sizes) else None
-
-    def _signals(self, number: int, log: AbstractLog) -> dict[str | None, InputSignal]:
+    def _signals(self, piece: Piece, log: AbstractLog) -> dict[str | None, InputSignal]:
         """Of the inputs that go with one log of states."""
-        roles, others = self.request.roles, self.request.input_files
-        if not others:
+        roles = self.request.roles
+        if piece.input_path is None:
             assert roles.input_time is not None
             return input_signal(log, roles, roles.input_time)
-        other = others[0]
-        if len(others) > 1:
-            stems = {path.stem: path for path in others}
-            own = [path.stem for path in self.request.files]
-            by_name = len(stems) == len(others) and set(own) == set(stems)
-            other = stems[own[number]] if by_name else others[number]
-        source = open_logs(other)[0]
+        source = open_logs(piece.input_path)[0]
         signals = input_signal(source, roles, roles.input_time or roles.time)
-        log.note("inputs", f"from '{other}'")
+        log.note("inputs", f"from '{piece.input_path}'")
         self.notes += source.notes
         return signals
+
+
+def check_any(runs: Sequence[RunSummary], fewest_rows: int) -> None:
+    """Raise `UserError` if nothing is left of what was read."""
+    if any(run.segments for run in runs):
+        return
+    fates = "; ".join(line for run in runs[:1] for line in run.account.lines())
+    raise UserError(
+        f"No run of {runs[0].place} is long enough: {fates}. A run needs at least {fewest_rows} "
+        "rows, and five where a rate is to be estimated."
+    )
+
+
+def _is_looked_at(number: int) -> bool:
+    return number < _FIRST_RUNS or number & (number - 1) == 0
 
 
 def _signal_for(
@@ -387,6 +399,7 @@ def read_inputs(
         raise UserError(f"'{path}' gives the times, so leave {dt} and {count} out.")
     reader = Reader(request)
     segments = list(reader.segments())
+    check_any(reader.runs, request.handling.fewest_rows)
     if len(segments) != 1:
         raise UserError(f"'{path}' holds {len(segments)} runs or segments of them; give one.")
     segment, parameters = segments[0]

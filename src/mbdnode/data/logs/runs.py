@@ -265,7 +265,9 @@ def make_trajectory(t, q, v, u, names: Names) -> "Trajectory":
     )
 
 
-def runs_in_log(layout: ColumnLayout, most_rows: int | None = None) -> Iterator[Run]:
+def runs_in_log(
+    layout: ColumnLayout, most_rows: int | None = None, span: tuple[int, int] | None = None
+) -> Iterator[Run]:
     """The runs of a log.
 
     **Arguments:**
@@ -273,6 +275,7 @@ def runs_in_log(layout: ColumnLayout, most_rows: int | None = None) -> Iterator[
     - `layout`: of the log.
     - `most_rows`: to hold at a time, or little more. A longer run comes in parts, and the rows of
         one run must then follow each other. None to hold all.
+    - `span`: the rows to read, as the log's `spans` gives them; None for all.
 
     **Returns:**
 
@@ -290,7 +293,8 @@ def runs_in_log(layout: ColumnLayout, most_rows: int | None = None) -> Iterator[
             f"'{layout.log.name}' with {layout.log.size:,} rows",
             "Cut it into several files, or leave out rows.",
         )
-    blocks = layout.log.blocks(numbers, labels, *([max(most_rows // 4, 1)] if most_rows else []))
+    size = [max(most_rows // 4, 1)] if most_rows else []
+    blocks = layout.log.blocks_in(span, numbers, labels, *size)
     grouped = _in_parts(blocks, most_rows, layout) if most_rows else _whole(blocks, layout)
     empty = True
     for label, first_rows, values, truncated in grouped:

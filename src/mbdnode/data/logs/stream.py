@@ -1,35 +1,43 @@
-"""Logs larger than memory: read once in parts, cleaned, and kept on disk as equal windows.
+"""Logs larger than memory: read once in shards, cleaned, and kept on disk as equal windows.
 
 Training asks for chunks of one shape in any order and many times over, and a text file can be read
-in one order only. So the windows go to a temporary file, where each has its place; memory holds one
+in one order only. So the windows go to temporary files, where each has its place; memory holds one
 part of a log, or one chunk. Each window knows its run and its rows, so that some can be held out.
+
+On a cluster the shards are read by its workers, and the windows stay with them. What comes from
+there is an index of a few numbers a window, the windows that are asked for by number, and the
+factors that are made of all of them (`factors`).
 """
 
+import contextlib
 import copy
 import hashlib
 import json
 import os
+import secrets
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mbdnode.cluster import check_files, remote_workers, spread, spread_and_merge
 from mbdnode.data.files import Paths
-from mbdnode.data.logs.reading import Reader, make_request
-from mbdnode.data.logs.reading_summary import Note
-from mbdnode.data.logs.runs import make_trajectory
+from mbdnode.data.logs import shards
+from mbdnode.data.logs.log import Piece
+from mbdnode.data.logs.reading import ReadRequest, check_any, make_request
+from mbdnode.data.logs.reading_summary import Note, Summary
+from mbdnode.data.logs.shards import MakeFactor, Selection, Shard, ShardIndex
 from mbdnode.data.sampling import AbstractStream
 from mbdnode.errors import UserError
+from mbdnode.factors import Factor, merge, merge_all
 from mbdnode.formatting import plural
-from mbdnode.trajectory import Dataset, Trajectory, rows_identity
-
-# Rows of a log that are cleaned at a time.
-_PART = 400_000
+from mbdnode.trajectory import Dataset
 
 
 @dataclass(frozen=True)
@@ -50,17 +58,20 @@ class WindowPlace:
 class LogStream(AbstractStream):
     """The windows of logs of any size, in chunks of one shape.
 
-    Each chunk takes its windows from all over the data, so that the first, from which scales and
-    structures are chosen, is like the others. After the last chunk comes the first again.
+    Each chunk takes its windows at random from all over the data, so that the first, from which
+    scales and structures are chosen, is like the others. After the last chunk comes the first
+    again.
 
     **Arguments:**
 
     - `paths`: as for `read`.
     - `window`: steps in each window; segments that are shorter are cut, and counted.
     - `chunk_rows`: about how many rows make a chunk.
-    - `cache`: the directory for the temporary file, which is as large as the numbers in the logs;
-        the system's own if not given.
-    - `report`: called with the rows read so far, and those in all files where the files say so.
+    - `cache`: the directory for the temporary files, which are as large as the numbers in the logs;
+        the system's own if not given. Workers have their own.
+    - `report`: called with the rows read so far, and those in all files where they say so.
+    - `cluster`: the address of a Dask scheduler whose workers read the logs, in place of this
+        process. They must find them under the same paths.
     - `roles`: the other arguments of `read`, by name.
     """
 
@@ -72,6 +83,7 @@ class LogStream(AbstractStream):
         chunk_rows: int = 100_000,
         cache: str | os.PathLike[str] | None = None,
         report: Callable[[int, int | None], None] | None = None,
+        cluster: str | None = None,
         **roles: Any,
     ):
         if window < 1 or chunk_rows <= window:
@@ -80,26 +92,119 @@ class LogStream(AbstractStream):
                 "one step, and a chunk at least one window."
             )
         request = make_request(paths, fewest_rows=window + 1, **roles)
+        bare = replace(request, files=(), input_files=())
+        self._window, self._chunk_rows = window, chunk_rows
+        self._remote = shards.RemoteStore(secrets.token_hex(8), bare, window)
+        self._cluster, self._keeper = cluster, None
         home = Path(tempfile.mkdtemp(prefix="mbdnode-", dir=cache))
         self._remove = weakref.finalize(self, shutil.rmtree, home, True)
-        self._file, self._window = home / "windows", window
-        reader = Reader(request, _PART, report)
-        self._keeper: LogStream | None = None
-        # Of each window, where it was and the parameters of its run.
-        self.places: tuple[WindowPlace, ...] = ()
-        self._mu: list[dict[str, float]] = []
+        self._local = shards.WindowStore(home, bare, window)
         # Of each run by name, the rows of its segments, and what tells them from others.
         self.runs: dict[str, list[int]] = {}
         self.identities: dict[str, list[str]] = {}
         try:
-            self._fill(reader)
+            indices = self._read(request, report)
         except BaseException:
-            self._remove()
+            self.close()
             raise
-        assert reader.names is not None
-        self._names, self._chunk_rows = reader.names, chunk_rows
-        self.summary = reader.summary()
-        self._take(range(len(self._mu)))
+        self._index(indices, request.handling.fewest_rows)
+        self._take(range(len(self.places)))
+
+    def _read(
+        self, request: ReadRequest, report: Callable[[int, int | None], None] | None
+    ) -> list[ShardIndex]:
+        """Plan the shards, and read them all."""
+        pieces, plan = request.pieces(), partial(shards.pieces_of, request=self._remote.request)
+        if self._cluster is None:
+            found = [plan(piece) for piece in pieces]
+        else:
+            with remote_workers(self._cluster) as client:
+                pieces = [_absolute(piece) for piece in pieces]
+                files = [path for one in pieces for path in (one.path, one.input_path) if path]
+                check_files(client, list(dict.fromkeys(files)))
+                found = spread(client, plan, pieces)
+        parts = [part for parts in found for part in parts]
+        self._shards = shards.make_shards(parts)
+        sizes = [part.rows for part in parts]
+        total = None if None in sizes else sum(size for size in sizes if size is not None)
+        if self._cluster is not None:
+            done = lambda number, of: report and report((total or of) * number // of, total)  # noqa: E731
+            with remote_workers(self._cluster) as client:
+                read = partial(shards.read_there, self._remote)
+                return spread(client, read, self._shards, report=done)
+        indices, rows = [], 0
+        for shard in self._shards:
+            indices.append(self._local.read(shard))
+            rows += sum(run.account.read for run in indices[-1].runs)
+            if report is not None:
+                report(rows, total)
+        return indices
+
+    def _index(self, indices: Sequence[ShardIndex], fewest_rows: int) -> None:
+        """Where every window is, and what became of every row."""
+        places: list[WindowPlace] = []
+        self._mu: list[dict[str, float]] = []
+        numbers: dict[str, int] = {}
+        seen: set[str] = set()
+        last = ""
+        for index in indices:
+            for place in dict.fromkeys(run.place for run in index.runs):
+                if place in seen and place != last:
+                    raise UserError(
+                        f"The rows of {place} go on after those of another run. Sort the rows by "
+                        "run, or read the file whole, with read."
+                    )
+                seen.add(place)
+                last = place
+            for segment in index.segments:
+                own = self.runs.setdefault(segment.run, [])
+                run = numbers.setdefault(segment.run, len(numbers))
+                places += [WindowPlace(run, len(own), int(start)) for start in segment.starts]
+                own.append(segment.rows)
+                self.identities.setdefault(segment.run, []).append(segment.identity)
+                self._mu += [segment.parameters] * len(segment.starts)
+        runs = tuple(run for index in indices for run in index.runs)
+        check_any(runs, fewest_rows)
+        self.places = tuple(places)
+        self._first = np.cumsum([0, *(index.windows for index in indices)])
+        self._workers = [index.worker for index in indices]
+        notes = tuple(note for index in indices for note in index.notes)
+        named = next(index for index in indices if index.segments)
+        assert named.names is not None
+        self._names, self.summary = named.names, Summary(runs, notes, named.angles)
+
+    def close(self) -> None:
+        """Remove the windows, here and on the workers. The stream is of no use then."""
+        self._remove()
+        if self._cluster is None:
+            return
+        with contextlib.suppress(UserError, OSError), remote_workers(self._cluster) as client:
+            client.run(shards.forget, self._remote.key)
+
+    def on(self, cluster: str | None) -> "LogStream":
+        """The same stream for the workers of a cluster, which read the files again.
+
+        **Arguments:**
+
+        - `cluster`: the address of a Dask scheduler; None for the stream as it is.
+
+        **Returns:**
+
+        A `LogStream`.
+        """
+        if cluster is None or cluster == self._cluster:
+            return self
+        part = copy.copy(self)
+        part._keeper, part._cluster = self, cluster
+        part._workers = [None] * len(self._shards)
+        part._shards = [
+            replace(shard, pieces=tuple(map(_absolute, shard.pieces))) for shard in self._shards
+        ]
+        with remote_workers(cluster) as client:
+            pieces = [piece for shard in part._shards for piece in shard.pieces]
+            files = [path for one in pieces for path in (one.path, one.input_path) if path]
+            check_files(client, list(dict.fromkeys(files)))
+        return part
 
     @property
     def identity(self) -> str:
@@ -111,11 +216,13 @@ class LogStream(AbstractStream):
         self._taken, total = np.array(windows, int), len(windows)
         self.count = max(1, -(-total * (self._window + 1) // self._chunk_rows))
         self._size = -(-total // self.count)
+        # At random, since what every n-th window shows may be always the same part of a run.
+        self._order = np.random.default_rng(0).permutation(total)
         others = [note for note in self.summary.notes if note.kind != "windows"]
         self.summary = replace(self.summary, notes=(*others, self._described(total)))
 
     def only(self, windows: Sequence[int]) -> "LogStream":
-        """A stream of some of the windows, from the same file.
+        """A stream of some of the windows, from the same files.
 
         **Arguments:**
 
@@ -128,7 +235,7 @@ class LogStream(AbstractStream):
         if not len(windows):
             raise UserError("A stream needs at least one window.")
         part = copy.copy(self)
-        part._keeper = self  # The file is removed with the stream that wrote it.
+        part._keeper = self  # The files are removed with the stream that wrote them.
         part._take(windows)
         return part
 
@@ -139,29 +246,8 @@ class LogStream(AbstractStream):
         return Note(
             "windows",
             f"{total:,} of {self._window} steps in {parts} of {self._size:,}"
-            f"{again}; runs of more than {_PART:,} rows were read in parts",
+            f"{again}; runs of more than {shards.PART:,} rows were read in parts",
         )
-
-    def _fill(self, reader: Reader) -> None:
-        """Write every window; what is left over at the end of a segment is covered by one more."""
-        places: list[WindowPlace] = []
-        numbers: dict[str, int] = {}
-        with open(self._file, "wb") as file:
-            for segment, values in reader.segments():
-                table = np.column_stack([segment.t, segment.q, segment.v, segment.u])
-                last = len(table) - 1
-                starts = np.minimum(np.arange(0, last, self._window), last - self._window)
-                name = reader.runs[-1].place
-                number = numbers.setdefault(name, len(numbers))
-                segments = self.runs.setdefault(name, [])
-                for start in starts:
-                    file.write(table[start : start + self._window + 1].tobytes())
-                    places.append(WindowPlace(number, len(segments), int(start)))
-                segments.append(len(table))
-                same = rows_identity(segment.t, segment.q, segment.u)
-                self.identities.setdefault(name, []).append(same)
-                self._mu += [values] * len(starts)
-        self.places = tuple(places)
 
     def chunk(self, number: int) -> Dataset:
         """A batch of windows.
@@ -175,12 +261,9 @@ class LogStream(AbstractStream):
         A `Dataset` with one batch of trajectories.
         """
         assert self.count is not None
-        taken = self._taken[np.arange(number % self.count, len(self._taken), self.count)]
-        wanted = np.resize(taken, self._size)
-        names = self._mu[0]
-        values = {name: np.array([self._mu[i][name] for i in wanted]) for name in names}
-        run = self._trajectory(self._tables(wanted))
-        return Dataset(run, values, recorded=self._names.recorded)
+        own = np.sort(self._order[number % self.count :: self.count])
+        wanted = np.resize(self._taken[own], self._size)
+        return shards.batch_of(self._tables(wanted), self._parameters(wanted), self._names)
 
     def stretch(self, windows: Sequence[int]) -> Dataset:
         """Consecutive windows of one segment as the run that they were.
@@ -200,21 +283,73 @@ class LogStream(AbstractStream):
             # Neighbors share a row, and the last window of a segment may share many.
             parts.append(table[max(0, end + 1 - first) if parts else 0 :])
             end = first + self._window
-        run = self._trajectory(np.concatenate(parts))
-        return Dataset(run, self._mu[windows[0]], recorded=self._names.recorded)
+        return shards.batch_of(np.concatenate(parts), self._mu[windows[0]], self._names)
+
+    def factors(
+        self,
+        make: MakeFactor,
+        *,
+        most_rows: int | None = None,
+        report: Callable[[int, int], None] | None = None,
+    ) -> Factor:
+        """One factor of all windows, made where they are and merged in the order of the shards.
+
+        **Arguments:**
+
+        - `make`, `most_rows`, `report`: as for `AbstractStream`.
+
+        **Returns:**
+
+        The factor: the same to the bit in this process and on any number of workers.
+        """
+        steps = self._window + 1
+        chosen = [(shard, own) for shard, own in self._by_shard(self._taken) if len(own)]
+        most = max(len(own) for _, own in chosen)
+        block = int(np.clip(min(most_rows or np.inf, self._chunk_rows) // steps, 1, most))
+        some = [
+            Selection(shard, own - self._first[shard.number], self._parameters(own))
+            for shard, own in chosen
+        ]
+        if self._cluster is not None:
+            given = self._remote, self._names, make, block
+            where = [self._workers[one.shard.number] for one in some]
+            with remote_workers(self._cluster) as client:
+                function = partial(shards.factor_there, *given)
+                return spread_and_merge(client, function, some, merge, where=where, report=report)
+
+        def each() -> Iterator[Factor]:
+            for number, one in enumerate(some):
+                yield shards.factor_of(self._local, self._names, make, block, one)
+                if report is not None:
+                    report(number + 1, len(some))
+
+        return merge_all(each())
+
+    def _by_shard(self, windows: np.ndarray) -> list[tuple[Shard, np.ndarray]]:
+        """Windows in order, by the shard that has them."""
+        where = np.searchsorted(self._first, windows, side="right") - 1
+        return [(shard, windows[where == shard.number]) for shard in self._shards]
+
+    def _parameters(self, windows: np.ndarray) -> dict[str, np.ndarray]:
+        return {name: np.array([self._mu[i][name] for i in windows]) for name in self._mu[0]}
 
     def _tables(self, windows: np.ndarray) -> np.ndarray:
-        columns = 1 + 2 * len(self._names.coordinates) + len(self._names.inputs)
-        shape = (self._window + 1, columns)
-        bytes_each = 8 * shape[0] * shape[1]
-        table = np.empty((len(windows), *shape))
-        with open(self._file, "rb") as file:
-            for place, window in enumerate(windows):
-                file.seek(int(window) * bytes_each)
-                table[place] = np.frombuffer(file.read(bytes_each)).reshape(shape)
-        return table
+        distinct, back = np.unique(windows, return_inverse=True)
+        asked = [(s, own - self._first[s.number]) for s, own in self._by_shard(distinct)]
+        asked = [(shard, own) for shard, own in asked if len(own)]
+        if self._cluster is None:
+            found = [self._local.tables(shard)[own] for shard, own in asked]
+        else:
+            where = [self._workers[shard.number] for shard, _ in asked]
+            with remote_workers(self._cluster) as client:
+                function = partial(shards.tables_there, self._remote)
+                found = spread(client, function, asked, where=where)
+        return np.concatenate(found)[back]
 
-    def _trajectory(self, table: np.ndarray) -> Trajectory:
-        nq = len(self._names.coordinates)
-        t, q, v, u = np.split(table, [1, 1 + nq, 1 + 2 * nq], axis=-1)
-        return make_trajectory(t[..., 0], q, v, u, self._names)
+
+def _absolute(piece: Piece) -> Piece:
+    """Workers have another current directory."""
+    other = piece.input_path
+    return replace(
+        piece, path=piece.path.absolute(), input_path=None if other is None else other.absolute()
+    )

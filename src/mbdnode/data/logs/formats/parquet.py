@@ -1,5 +1,6 @@
 """Parquet files, a batch of rows at a time."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,19 +54,71 @@ class ParquetLog(AbstractLog):
             kind = kind.value_type
         return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
+    def spans(self, rows: int, most: int, label: int | None) -> list[tuple[int, int] | None]:
+        """Whole row groups, from the first row of a run on unless the run is very long."""
+        with self._open() as file:
+            counts = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+            ends = np.cumsum(counts, dtype=int)
+            edges = [0]
+            for group, end in enumerate(ends[:-1].tolist()):
+                if end - edges[-1] >= rows and self._rows - end >= rows // 2:
+                    begin = (
+                        end if label is None else self._run_start(file, group, ends, most, label)
+                    )
+                    if begin > edges[-1]:
+                        edges.append(begin)
+        return list(itertools.pairwise([*edges, self._rows]))
+
+    def _run_start(self, file: Any, group: int, ends: np.ndarray, most: int, label: int) -> int:
+        """Of the run that goes on after a row group; the group's end if that is far away."""
+        end, name = int(ends[group]), self._fields[label].name
+        after = file.iter_batches(1, row_groups=[group + 1], columns=[name], use_threads=False)
+        own = _words(next(after).column(name))[0]
+        while group >= 0 and end - int(ends[group]) < most:
+            words = _words(file.read_row_group(group, columns=[name]).column(0).combine_chunks())
+            others = np.flatnonzero(words != own)
+            begin = int(ends[group]) - len(words)
+            if len(others):
+                start = begin + int(others[-1]) + 1
+                return start if end - start <= most else end
+            group -= 1
+        return end
+
     def blocks(
         self, numbers: Sequence[int], labels: Sequence[int] = (), rows: int = BLOCK_ROWS
     ) -> Iterator[Block]:
         """The columns, batch by batch; a row group is never in memory as a whole."""
+        return self.blocks_in(None, numbers, labels, rows)
+
+    def blocks_in(
+        self,
+        span: tuple[int, int] | None,
+        numbers: Sequence[int],
+        labels: Sequence[int] = (),
+        rows: int = BLOCK_ROWS,
+    ) -> Iterator[Block]:
+        """Those of some rows, from the row groups that hold them."""
         wanted = list(dict.fromkeys(self._fields[i].name for i in (*numbers, *labels)))
-        first, origins = 0, {}
+        begin, end = span or (0, self._rows)
         with self._open() as file:
+            counts = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+            ends = np.cumsum([0, *counts])
+            groups = [i for i in range(len(counts)) if ends[i] < end and ends[i + 1] > begin]
+            first = int(ends[groups[0]]) if groups else 0
             try:
-                for batch in file.iter_batches(rows, columns=wanted, use_threads=False):
+                origins = {i: self._origin(file, i) if begin else None for i in numbers}
+                for batch in file.iter_batches(
+                    rows, row_groups=groups, columns=wanted, use_threads=False
+                ):
+                    skipped = min(max(begin - first, 0), batch.num_rows)
+                    first += skipped
+                    batch = batch.slice(skipped, max(end - first, 0))
+                    if not batch.num_rows:
+                        continue
                     columns = []
                     for i in numbers:
                         column = batch.column(self._fields[i].name)
-                        values, origins[i] = self._numbers(column, i, first, origins.get(i))
+                        values, origins[i] = self._numbers(column, i, first, origins[i])
                         columns.append(values)
                     names = [self._fields[i].name for i in labels]
                     words = tuple(_words(batch.column(name)) for name in names)
@@ -75,6 +128,17 @@ class ParquetLog(AbstractLog):
                 raise UserError(
                     f"'{self.path}' is damaged after {first:,} rows: {error}. Write it again."
                 ) from error
+
+    def _origin(self, file: Any, number: int) -> int | None:
+        """The first time stamp of a column of them, from which those of all parts count."""
+        field = self._fields[number]
+        if not pa.types.is_timestamp(field.type):
+            return None
+        for batch in file.iter_batches(BLOCK_ROWS, columns=[field.name], use_threads=False):
+            found = seconds_since(batch.column(0), None)[1]
+            if found is not None:
+                return found
+        return None
 
     def _open(self) -> Any:
         import pyarrow.parquet  # Slow to load, and most logs are text.

@@ -1,0 +1,318 @@
+"""Where Dask workers come from: this machine's cores, or a cluster that somebody else started.
+
+That is the only difference between the two; work is given to either in the same way. Dask notices
+a worker that dies and gives what it did to another one, a few times; what raises is not tried
+again, because it would raise again.
+
+`spread` has a function called for many items, where the workers are. `spread_and_merge` also makes
+one result of all, two at a time and on the workers, in an order that depends on the items alone
+(`mbdnode.factors`), so that no more than one result comes back, and the same one whoever did what.
+"""
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mbdnode import __version__
+from mbdnode.errors import UserError
+from mbdnode.factors import merge_all
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+
+_CONNECT_S = 5.0
+_FIRST_WORKER_S = 10.0
+# How often those who wait look after the workers, and how long they wait for a new one after the
+# last has left.
+_LOOK_S, NEW_WORKER_S = 1.0, 60.0
+# Threads of one worker would change each other's number of BLAS threads, and with it the bits.
+_NUMERICS = threading.Lock()
+
+Report = Callable[[int, int], None]
+
+
+class ClusterLost(UserError, OSError):
+    """The scheduler, or the last of its workers, is gone."""
+
+
+@contextmanager
+def local_workers(jobs: int) -> Iterator["Client"]:
+    """A client of `jobs` worker processes on this machine, which end with it."""
+    import dask.config
+    from distributed import Client, LocalCluster
+
+    settings = {
+        "distributed.worker.multiprocessing-method": "spawn",  # JAX does not survive a fork.
+        "distributed.scheduler.allowed-failures": 3,
+        "distributed.scheduler.worker-saturation": 1.0,
+    }
+    with _quiet(), dask.config.set(settings):
+        cluster = LocalCluster(
+            n_workers=jobs,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address=None,  # pyright: ignore[reportArgumentType]
+            memory_limit=0,  # The system decides what is too much, not a share of it.
+            silence_logs=logging.CRITICAL,
+            env=_one_thread(),
+        )
+        try:
+            with Client(cluster, set_as_default=False) as client:
+                # Ctrl-C goes to every process of the terminal; only this one is to answer it.
+                client.run(_ignore_interrupts)
+                yield client
+        finally:
+            with _undisturbed():
+                cluster.close(timeout=10)
+
+
+@contextmanager
+def remote_workers(address: str) -> Iterator["Client"]:
+    """A client of the Dask scheduler at an address, whose workers have this package.
+
+    **Arguments:**
+
+    - `address`: such as "tcp://127.0.0.1:8786".
+    """
+    from distributed import Client
+
+    way_out = "Start one with `dask scheduler`, and give the address that it prints."
+    with _quiet():
+        try:
+            client = Client(address, timeout=_CONNECT_S, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise UserError(f"No Dask scheduler answers at {address!r}. {way_out}") from error
+        try:
+            _check_workers(client, address)
+            yield client
+        finally:
+            with _undisturbed():
+                client.close(timeout=_CONNECT_S)
+
+
+def _check_workers(client: "Client", address: str) -> None:
+    try:
+        client.wait_for_workers(1, timeout=_FIRST_WORKER_S)
+    except TimeoutError:
+        raise UserError(
+            f"The Dask scheduler at {address!r} has no workers. Start some with "
+            f"`dask worker {address} --nthreads 1`."
+        ) from None
+    versions: Any = client.run(_version, on_error="return")
+    for worker, found in versions.items():
+        if isinstance(found, Exception):
+            raise UserError(
+                f"The worker {worker} of {address!r} cannot load mbdnode ({found}). Install it "
+                "where it runs."
+            )
+        if found != __version__:
+            raise UserError(
+                f"The worker {worker} has mbdnode {found}, but this is {__version__}. Results of "
+                "two versions do not belong together; install the same on both."
+            )
+
+
+def check_files(client: "Client", files: Sequence[Path]) -> None:
+    """Raise `UserError` unless every worker finds the same files as this process.
+
+    **Arguments:**
+
+    - `client`: of the workers.
+    - `files`: absolute paths.
+    """
+    own = _sizes([str(path) for path in files])
+    found: Any = client.run(_sizes, list(own))
+    for worker, sizes in found.items():
+        for name, size in sizes.items():
+            if size == own[name]:
+                continue
+            what = "does not find" if size is None else "finds another file as"
+            raise UserError(
+                f"The worker {worker} {what} '{name}'. Files are read where the workers are: put "
+                "them in a folder that all machines share, under the same path, or copy them to "
+                "that path on each."
+            )
+
+
+def _sizes(names: list[str]) -> dict[str, int | None]:
+    """In bytes; None for what is not there, or may not be read."""
+    return {name: os.stat(name).st_size if os.access(name, os.R_OK) else None for name in names}
+
+
+def spread(
+    client: "Client",
+    function: Callable[[Any], Any],
+    items: Sequence[Any],
+    *,
+    where: Sequence[str | None] | None = None,
+    report: Report | None = None,
+) -> list[Any]:
+    """Call a function for every item, on the workers.
+
+    **Arguments:**
+
+    - `client`: of the workers.
+    - `function`: without side effects that anybody relies on: where a worker dies, it is called
+        again elsewhere.
+    - `items`: its arguments.
+    - `where`: the worker that should do each, if it is there and free; None for any.
+    - `report`: called with how many are done, of how many.
+
+    **Returns:**
+
+    Its results, in the order of the items. Raises what it raises, and `ClusterLost`.
+    """
+    futures = _submitted(client, function, items, where)
+    _await(client, futures, report)
+    return [_result(client, future) for future in futures]
+
+
+def spread_and_merge(
+    client: "Client",
+    function: Callable[[Any], Any],
+    items: Sequence[Any],
+    merged: Callable[[Any, Any], Any],
+    *,
+    where: Sequence[str | None] | None = None,
+    report: Report | None = None,
+) -> Any:
+    """The same, and its results merged on the workers, in the order of the items.
+
+    **Arguments:**
+
+    - `client`, `function`, `items`, `where`, `report`: as for `spread`.
+    - `merged`: makes one result of two.
+
+    **Returns:**
+
+    One result. Raises what is raised, and `ClusterLost`.
+    """
+    futures = _submitted(client, function, items, where)
+
+    def both(one: "Future", other: "Future") -> "Future":
+        return client.submit(call_alone, merged, one, other, pure=False)
+
+    last = merge_all(futures, both)
+    _await(client, futures, report)
+    return _result(client, last)
+
+
+def call_alone(function: Callable[..., Any], *args: Any) -> Any:
+    """On a worker: call a function with one BLAS thread, and nothing of ours beside it."""
+    from threadpoolctl import threadpool_limits
+
+    with _NUMERICS, threadpool_limits(1, "blas"):
+        return function(*args)
+
+
+def _submitted(client: "Client", function, items, where) -> list["Future"]:
+    places = where or [None] * len(items)
+    return [
+        client.submit(
+            call_alone,
+            function,
+            item,
+            pure=False,
+            workers=None if place is None else [place],
+            allow_other_workers=place is not None,
+        )
+        for item, place in zip(items, places, strict=True)
+    ]
+
+
+def _await(client: "Client", futures: Sequence["Future"], report: Report | None) -> None:
+    """Until all are done for the first time; results may be lost again with their worker."""
+    for number, future in enumerate(futures):
+        _result(client, future, fetched=False)
+        if report is not None:
+            report(number + 1, len(futures))
+
+
+def _result(client: "Client", future: "Future", *, fetched: bool = True) -> Any:
+    """What a task gives, as long as there is a worker to wait for."""
+    from distributed import CancelledError, KilledWorker, wait
+
+    last_crew = time.monotonic()
+    while True:
+        try:
+            with client.as_current():
+                wait([future], timeout=_LOOK_S)
+            if fetched or future.status == "error":
+                return future.result(timeout=_LOOK_S)
+            return None
+        except KilledWorker as error:
+            raise UserError(
+                f"Workers died {error.allowed_failures + 1} times over the same piece of work, "
+                f"the last of them {error.last_worker.address}. Look at its log; give workers more "
+                "memory if that was it."
+            ) from error
+        except CancelledError as error:
+            raise ClusterLost("The Dask scheduler is gone, and with it what it held.") from error
+        except TimeoutError:
+            last_crew = _look_after(client, last_crew)
+
+
+def _look_after(client: "Client", last_crew: float) -> float:
+    """When there was a worker last."""
+    try:
+        # Not `scheduler_info`: a thread of Dask's own overwrites its answer now and then with one
+        # that names no workers.
+        crew: Any = client.nthreads()
+    except (OSError, TimeoutError) as error:
+        raise ClusterLost(f"The Dask scheduler does not answer any more: {error}") from error
+    now = time.monotonic()
+    if not crew and now - last_crew > NEW_WORKER_S:
+        raise ClusterLost(
+            f"The Dask scheduler has had no worker for {NEW_WORKER_S:.0f} s. Start some with "
+            "`dask worker ADDRESS --nthreads 1`."
+        )
+    return now if crew else last_crew
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Dask's own log tells of every lost connection; what matters of it is said by us."""
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
+    before = {handler: handler.level for logger in loggers for handler in logger.handlers}
+    for handler in before:
+        handler.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for handler, level in before.items():
+            handler.setLevel(level)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """An impatient second Ctrl-C must not leave processes behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Only the main thread hears of it, and may decide.
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _one_thread() -> dict[str, str]:
+    """Several processes that each use every core would only get in each other's way."""
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false"
+    return {"XLA_FLAGS": flags.strip(), "OPENBLAS_NUM_THREADS": "1"}
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _version() -> str:
+    return __version__

@@ -1,0 +1,181 @@
+"""Logs fitted on Dask workers: the same bits as here, however many there are and whoever dies."""
+
+import os
+import signal
+from dataclasses import replace
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from motions import acceleration, stepped, with_noise
+
+import mbdnode as mbd
+from mbdnode import cluster
+from mbdnode.data.logs import shards
+from mbdnode.factors import merge, merge_all, triangle
+from mbdnode.identification import regression
+from mbdnode.mechanisms import SinglePendulum
+from mbdnode.recipes import identification_config
+from mbdnode.workflow.config import FitConfig
+from mbdnode.workflow.fit import read_and_check
+
+ROLES = {"time": "t", "coordinates": ["theta"], "rates": ["omega"], "run": "run"}
+ROLES["inputs"] = [one.name for one in SinglePendulum().inputs]
+DT_S = 0.02
+# So that three runs in a file are four or five batches, and the sample is a part of the data.
+SIZES = {"window": 40, "chunk_rows": 500}
+
+
+def law(theta, rate):
+    return -9.81 * np.sin(theta) - 0.1 * rate
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Three runs with noise in each of five files, one of them of text."""
+    folder = tmp_path_factory.mktemp("logs")
+    for number in range(5):
+        states = [
+            with_noise(
+                stepped(law, (0.4 + 0.2 * k, 0.1 * number), DT_S, 200), 0.02, seed=k + number
+            )
+            for k in range(3)
+        ]
+        table = np.concatenate(states)
+        columns = {
+            "t": np.tile(DT_S * np.arange(201), 3),
+            "theta": table[:, 0],
+            "omega": table[:, 1],
+            "run": np.repeat(np.arange(3), 201),
+            **dict.fromkeys(ROLES["inputs"], np.zeros(603)),
+        }
+        place = folder / f"{number}.parquet"
+        if number < 4:
+            pyarrow.parquet.write_table(pa.table(columns), place)
+            continue
+        rows = zip(*(map(repr, map(float, x)) for x in columns.values()), strict=True)
+        text = "\n".join([",".join(columns), *(",".join(row) for row in rows)])
+        (folder / f"{number}.csv").write_text(text)
+    return sorted(folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def one_shard_a_file():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shards, "BYTES", 1)
+        yield
+
+
+@pytest.fixture(scope="module")
+def scheduler(dask_processes):
+    """One worker; tests add more."""
+    with dask_processes() as processes:
+        processes.add_worker()
+        yield processes
+
+
+def found_in(stream, **options):
+    config = replace(identification_config("fast"), structure="linear")
+    return mbd.identify(SinglePendulum(), stream, config, **options)
+
+
+def bits(found):
+    return [np.asarray(x).tobytes() for x in jax.tree.leaves(found.model) if np.ndim(x)]
+
+
+@pytest.fixture(scope="module")
+def here(files, one_shard_a_file):
+    stream = mbd.LogStream(files, **ROLES, **SIZES)
+    return stream, found_in(stream)
+
+
+def test_law_of_all_shards_is_the_true_one(here):
+    stream, found = here
+    assert (stream.count, len(stream.places)) == (7, 75)
+    for theta, rate in [(0.5, 0.0), (0.8, 1.0), (-0.6, 2.0)]:
+        away = acceleration(found.model, theta, rate) - law(theta, rate)
+        assert abs(away) < 0.02 * 9.81
+
+
+def test_one_worker_and_two_give_the_bits_of_one_process(here, files, scheduler):
+    stream, found = here
+    with cluster.remote_workers(scheduler.address):
+        one = found_in(stream, cluster=scheduler.address)
+    assert bits(one) == bits(found)
+    scheduler.add_worker()
+    with cluster.remote_workers(scheduler.address) as client:
+        client.wait_for_workers(2, timeout=60)
+    there = mbd.LogStream(files, **ROLES, **SIZES, cluster=scheduler.address)
+    assert there.places == stream.places
+    assert there.summary.account == stream.summary.account
+    two = found_in(there)
+    there.close()
+    assert bits(two) == bits(found)
+    assert two.candidates == found.candidates
+
+
+def test_worker_killed_over_a_shard_changes_no_bit(here, scheduler, tmp_path, monkeypatch):
+    stream, found = here
+    died = tmp_path / "died"
+
+    def deadly(*given):
+        from mbdnode.identification.regression import _factor_of_chunk
+
+        if not died.exists():
+            died.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return _factor_of_chunk(*given)
+
+    workers = [scheduler.add_worker() for _ in range(2)]
+    with cluster.remote_workers(scheduler.address) as client:
+        client.wait_for_workers(3, timeout=60)
+    monkeypatch.setattr(regression, "_factor_of_chunk", deadly)
+    again = found_in(stream, cluster=scheduler.address)
+    assert died.exists()
+    assert len(workers) == 2
+    assert bits(again) == bits(found)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 8])
+def test_merged_factors_are_the_factor_of_all_rows_in_the_order_of_their_numbers(count):
+    rng = np.random.default_rng(count)
+    blocks = [rng.normal(size=(12, 4)) for _ in range(count)]
+    parts = [(triangle(block), np.array(float(k))) for k, block in enumerate(blocks)]
+    found, total = merge_all(parts)
+    whole = np.vstack(blocks)
+    # R.T R is A.T A, whatever the signs of the rows; to a few units in the last place.
+    np.testing.assert_allclose(found.T @ found, whole.T @ whole, rtol=0, atol=1e-13 * 12 * count)
+    assert total == sum(range(count))
+    names = merge_all("12345678"[:count], lambda one, other: f"({one}{other})")
+    assert names == {1: "1", 2: "(12)", 5: "(((12)(34))5)", 8: "(((12)(34))((56)(78)))"}[count]
+    if count == 2:
+        np.testing.assert_array_equal(merge(*parts)[0], found)
+
+
+def test_data_in_memory_is_not_sent_to_a_cluster(here):
+    data = here[0].chunk(0)
+    with pytest.raises(mbd.UserError, match="the data is a Dataset, which is in memory here"):
+        found_in(data, cluster="tcp://127.0.0.1:1")
+
+
+@pytest.mark.parametrize(("there", "why"), [(None, "does not find"), (1, "finds another file as")])
+def test_worker_without_the_files_is_named_with_the_way_out(files, there, why):
+    client = SimpleNamespace(run=lambda _, names: {"tcp://a": dict.fromkeys(names, there)})
+    with pytest.raises(mbd.UserError, match=rf"worker tcp://a {why} .*0\.parquet.* share"):
+        cluster.check_files(client, files)
+
+
+def test_worker_without_the_package_is_named(monkeypatch):
+    answers = {"tcp://a": cluster.__version__, "tcp://b": ImportError("No module 'mbdnode'")}
+    client = SimpleNamespace(wait_for_workers=lambda *_, **__: None, run=lambda *_, **__: answers)
+    with pytest.raises(mbd.UserError, match=r"worker tcp://b .* cannot load mbdnode .*Install"):
+        cluster._check_workers(client, "tcp://s")
+
+
+def test_networks_and_parameters_are_refused_before_anything_is_read(files):
+    config = FitConfig(tuple(map(str, files)), ROLES, recipe="paper")
+    with pytest.raises(mbd.UserError, match="what is to be learned is mbd-node by 'paper'"):
+        read_and_check(config, cluster="tcp://127.0.0.1:1")
