@@ -8,6 +8,10 @@ solves is cut into parts for XLA's thread pool, and whoever waits for the parts 
 it. On a machine with few cores all of them come to wait, and the computation never ends (jaxlib
 0.10). Sixteen threads on two cores cost nothing that can be measured.
 
+XLA's older code generator for programs without networks (`compiler_options`): it compiles the step
+of a constrained mechanism in half the time, and that step then runs as fast within a tenth. An
+update of a network takes twice as long with it, so networks are left to the newer one.
+
 Compiled programs kept in a folder from one process to the next, since people wait for compilation
 far longer than for the numbers. An existing setting of JAX wins.
 """
@@ -18,9 +22,12 @@ import os
 import platform
 import sys
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import jax
+import jaxlib
 
 from mbdnode.errors import UserError
 
@@ -28,6 +35,10 @@ from mbdnode.errors import UserError
 CACHE_BYTES = 1_000_000_000
 # Where `mbdnode.program_cache` keeps its own; None where nothing is to be kept.
 programs_folder: Path | None = None
+# A matrix as large as this in both directions is a layer of a network.
+_LAYER = 32
+# The releases of jaxlib in which the option below was measured.
+_MEASURED = ("0.10.",)
 
 jax.config.update("jax_enable_x64", True)
 
@@ -60,6 +71,22 @@ def warn_of_few_threads(asked: str | None) -> None:
             RuntimeWarning,
             stacklevel=3,
         )
+
+
+def compiler_options(arrays: Iterable[Any]) -> dict[str, Any]:
+    """How XLA is to compile a program, by the arrays that it is called with.
+
+    Empty for networks, for accelerators, for other releases of jaxlib, and where `XLA_FLAGS` says
+    what the user wants.
+    """
+    if (
+        not jaxlib.__version__.startswith(_MEASURED)
+        or "xla_cpu_use_fusion_emitters" in os.environ.get("XLA_FLAGS", "")
+        or jax.default_backend() != "cpu"
+        or any(x.ndim >= 2 and min(x.shape[-2:]) >= _LAYER for x in arrays)
+    ):
+        return {}
+    return {"xla_cpu_use_fusion_emitters": False}
 
 
 def cache_folder(setting: str | None, home: str | None) -> Path | None:

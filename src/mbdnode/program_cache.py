@@ -74,28 +74,44 @@ class _StoredProgram:
     def __init__(self, function: Callable, inline: bool):
         self.function = function
         self._jitted = eqx.filter_jit(function, inline=inline)  # pyright: ignore[reportCallIssue]
+        self._with_options: dict[tuple, Callable] = {}
         self._programs: dict[Any, Callable | None] = {}
 
     def __call__(self, *args, **kwargs):
         leaves, structure = jax.tree.flatten((args, kwargs))
         arrays = [leaf for leaf in leaves if eqx.is_array(leaf)]
         folder = numerics.programs_folder
-        if folder is None or _traced(arrays):
+        if _traced(arrays):  # What is around it says how it is compiled.
             return self._jitted(*args, **kwargs)
+        if folder is None:
+            return self._compiled_anew(arrays)(*args, **kwargs)
         static = tuple(_HOLE if eqx.is_array(leaf) else leaf for leaf in leaves)
         kinds = tuple((x.shape, x.dtype, getattr(x, "weak_type", False)) for x in arrays)
         key = (structure, static, tuple(map(type, static)), kinds, trace_context())
         try:
             program = self._programs[key]
         except TypeError:  # What cannot be hashed.
-            return self._jitted(*args, **kwargs)
+            return self._compiled_anew(arrays)(*args, **kwargs)
         except KeyError:
             path = self._path(folder, args, kwargs)
             if path is not None and (result := self._first(path, key, arrays)) is not None:
                 return result.value
             program = path and self._compile(path, structure, static, arrays)
             self._programs[key] = program
-        return self._jitted(*args, **kwargs) if program is None else program(arrays)
+        if program is None:
+            return self._compiled_anew(arrays)(*args, **kwargs)
+        return program(arrays)
+
+    def _compiled_anew(self, arrays: list) -> Callable:
+        """The function compiled by JAX itself, which keeps no program without tracing."""
+        options = numerics.compiler_options(arrays)
+        key = tuple(options.items())
+        if key not in self._with_options:
+            self._with_options[key] = eqx.filter_jit(
+                self.function,
+                compiler_options=options,  # pyright: ignore[reportCallIssue]
+            )
+        return self._with_options[key]
 
     def _path(self, folder: Path, args, kwargs) -> Path | None:
         """Of the program; None if it cannot be found by what decides it."""
@@ -137,7 +153,7 @@ class _StoredProgram:
         flat.__name__ = flat.__qualname__ = path.stem
         with _counted(), _left_out_of_the_cache():
             lowered = jax.jit(flat).lower(*arrays)
-            compiled = lowered.compile()
+            compiled = lowered.compile(numerics.compiler_options(arrays))
         _store(path, compiled, templates[-1], "lapack" in lowered.as_text())
         return _program(compiled, templates[-1])
 

@@ -7,7 +7,6 @@ controller at a time, with its inputs held, and is compiled once.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,11 +15,10 @@ from mbdnode.control.decisions import Decision, Decisions
 from mbdnode.control.mpc import MPC
 from mbdnode.control.state_space import as_vector, check_controllable_kind
 from mbdnode.errors import UserError
-from mbdnode.integrators import AbstractIntegrator, get_integrator
+from mbdnode.integrators import get_integrator
 from mbdnode.multibody import (
     AbstractNamed,
     AbstractSystem,
-    Partition,
     check_definition,
     check_state,
     choose_partition,
@@ -29,8 +27,8 @@ from mbdnode.multibody import (
     resolve_parameters,
 )
 from mbdnode.simulation import AbstractEnsemble
-from mbdnode.simulation.rollout import make_row, rollout
-from mbdnode.simulation.signals import Signal
+from mbdnode.simulation.held_inputs import rollout_held
+from mbdnode.simulation.rollout import make_row
 from mbdnode.status import Outcome, Status, completed
 from mbdnode.trajectory import State, Trajectory, check_trajectory_size
 
@@ -178,28 +176,17 @@ class SteppedPlant:
             # Over many steps the first choice may have become a poor one.
             time = jnp.asarray(t, float)
             self._partition = choose_partition(self.system, time, state.q, self.mu)
-        grid = t + self._grid
-        return _step(
-            self.system, self._integrator, grid, state, u, self.mu, self._partition, self._moving
+        run = rollout_held(
+            self.system,
+            self._integrator,
+            t + self._grid,
+            state,
+            u,
+            self.mu,
+            self._partition,
+            self._moving,
         )
-
-
-@eqx.filter_jit
-def _step(
-    system: AbstractSystem,
-    integrator: AbstractIntegrator,
-    t,
-    state: State,
-    u,
-    mu,
-    partition: Partition,
-    moving: bool,
-) -> tuple[State, Status]:
-    """Compiled once for each kind of plant, whichever loop it is in."""
-    held = jnp.broadcast_to(u[None], (t.shape[0], u.shape[0]))
-    signal = Signal(held, held[:-1, None, :])
-    run = rollout(system, integrator, t, state, signal, mu, partition, moving)
-    return State(run.q[-1], run.v[-1]), run.status
+        return State(run.q[-1], run.v[-1]), run.status
 
 
 def _as_state(system: AbstractSystem, initial: Any, parameters: Mapping | None) -> State:

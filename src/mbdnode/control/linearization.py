@@ -24,6 +24,7 @@ from jaxtyping import Array, Float
 from mbdnode.control.problem import as_number
 from mbdnode.control.state_space import StateSpace, as_vector, state_space
 from mbdnode.errors import UserError
+from mbdnode.program_cache import stored_program
 
 
 class Linearization(eqx.Module):
@@ -99,7 +100,7 @@ def jacobians_at(space: StateSpace, t: Any, z: Any, u: Any):
     return _jacobians(space, *(jnp.asarray(x, float) for x in (t, z, u)))
 
 
-@eqx.filter_jit
+@stored_program
 def _jacobians(space: StateSpace, t, z, u):
     return space.jacobians(t, z, u, space.home)
 

@@ -16,6 +16,7 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,6 +26,7 @@ from mbdnode.control.linearization import discretize_all
 from mbdnode.control.problem import ControlProblem
 from mbdnode.control.quadratic_program import QuadraticProgram
 from mbdnode.control.state_space import StateSpace
+from mbdnode.numerics import compiler_options
 
 # How far to go toward the program's plan, in turn.
 _FRACTIONS = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05, 0.02)
@@ -105,10 +107,12 @@ class Predictor:
         )
         cost = functools.partial(_cost, *arrays, problem.violation_cost)
         step = functools.partial(_advance, space, problem.dt_s)
-        self.advance = jax.jit(step)
-        self.linearize = jax.jit(functools.partial(_linearize, space, step, cost, problem.dt_s))
-        self.follow = jax.jit(functools.partial(_follow, step, problem.dt_s))
-        self.measure = jax.jit(functools.partial(_measure, step, cost, problem.dt_s))
+        options = compiler_options(filter(eqx.is_array, jax.tree.leaves(space)))
+        compiled = functools.partial(jax.jit, compiler_options=options)
+        self.advance = compiled(step)
+        self.linearize = compiled(functools.partial(_linearize, space, step, cost, problem.dt_s))
+        self.follow = compiled(functools.partial(_follow, step, problem.dt_s))
+        self.measure = compiled(functools.partial(_measure, step, cost, problem.dt_s))
 
 
 def _advance(space: StateSpace, dt, t, z, u, near):

@@ -25,6 +25,7 @@ from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError, check_memory
 from mbdnode.factors import Factor, MergeTree
+from mbdnode.integrators import get_integrator
 from mbdnode.multibody import (
     AbstractMechanism,
     Params,
@@ -39,7 +40,8 @@ from mbdnode.multibody import (
     tangent_from,
 )
 from mbdnode.naming import unknown_name
-from mbdnode.simulation import simulate
+from mbdnode.program_cache import stored_program
+from mbdnode.simulation.held_inputs import rollout_held
 from mbdnode.trajectory import Dataset, Samples, State
 
 # More at once would only take memory: a thousand keep every core busy.
@@ -160,7 +162,7 @@ def _bounds(mechanism, partition: Partition, ranges) -> tuple[np.ndarray, np.nda
     return bounds[:, 0], bounds[:, 1]
 
 
-@eqx.filter_jit
+@stored_program
 def _anchors(mechanism, partition: Partition, reference: State, mu: Params, points) -> _Anchors:
     """Follow paths to the positions; those that cannot be reached fall back to the start."""
     t = jnp.zeros(())
@@ -178,7 +180,7 @@ def _anchors(mechanism, partition: Partition, reference: State, mu: Params, poin
     return jax.vmap(one)(points)
 
 
-@eqx.filter_jit
+@stored_program
 def _evaluate(mechanism, partition: Partition, anchors: _Anchors, mu: Params, points):
     """Complete every sample from its nearest anchor, and say which may be accepted."""
     t = jnp.zeros(())
@@ -232,7 +234,7 @@ def _follow(mechanism, partition, reference, mu, points, samples: Samples, lost)
     return samples
 
 
-@eqx.filter_jit
+@stored_program
 def _evaluate_path(mechanism, partition: Partition, reference: State, mu: Params, points):
     """Complete every sample by following a path from the reference."""
     t = jnp.zeros(())
@@ -344,33 +346,26 @@ class StepStream(AbstractStream):
         self.count = count
         self._sampler = Sampler(mechanism, ranges, guess, parameters)
         self._size, self._seed, self._parameters = size, seed, dict(parameters or {})
-        times, partition = np.array([0.0, dt_s]), self._sampler.partition
-
-        # Compiled once for all chunks.
-        @jax.jit
-        @jax.vmap
-        def step(q, v, u):
-            return simulate(
-                mechanism,
-                times,
-                State(q, v),
-                inputs=u[None] if u.shape[0] else None,
-                parameters=parameters,
-                integrator=integrator,
-                independent=partition,
-            )
-
-        self._step = step
+        self._times, self._integrator = np.array([0.0, dt_s]), get_integrator(integrator)
 
     def chunk(self, number: int) -> Dataset:
         """A batch of `size` trajectories of two rows each, as training takes it."""
         # Blocks of equal size, so that the step is compiled for one shape.
         block = -(-self._size // -(-self._size // BLOCK))
-        runs = []
+        runs, mechanism = [], self._sampler.mechanism
         for samples in self._sampler.sample(self._size, [self._seed, number], block):
             count = len(samples)
             full = jax.tree.map(lambda x: np.resize(x, (block, *x.shape[1:])), samples)
-            taken = self._step(full.q, full.v, full.u)
+            taken = rollout_held(
+                mechanism,
+                self._integrator,
+                self._times,
+                State(full.q, full.v),
+                full.u,
+                self._sampler.mu,
+                self._sampler.partition,
+                not mechanism.closed_on_minimal,
+            )
             runs.append(jax.tree.map(lambda x: np.asarray(x)[:count], taken))  # noqa: B023
         steps = jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *runs)
         return Dataset(steps, self._parameters)
