@@ -93,6 +93,7 @@ class StateSpace(eqx.Module):
         taken = position.take_independent(state.q), velocity.take_independent(state.v)
         return jnp.concatenate(taken)
 
+    @eqx.filter_jit  # So that the stages of a step share one trace.
     def rate(self, t: Time, z: Minimal, u: Float[Array, " nu"], near: Coords):
         """The rate of `z`, and the whole configuration there.
 

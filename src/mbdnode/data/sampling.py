@@ -355,7 +355,7 @@ class StepStream(AbstractStream):
         runs, mechanism = [], self._sampler.mechanism
         for samples in self._sampler.sample(self._size, [self._seed, number], block):
             count = len(samples)
-            full = jax.tree.map(lambda x: np.resize(x, (block, *x.shape[1:])), samples)
+            full = jax.tree.map(lambda x: jnp.asarray(np.resize(x, (block, *x.shape[1:]))), samples)
             taken = rollout_held(
                 mechanism,
                 self._integrator,

@@ -10,9 +10,11 @@ The velocity residual is the derivative of `Phi` in direction `(1, v)`; differen
 residual once more in that direction with `v` held gives `-gamma`. Autodiff does both.
 """
 
+import functools
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -102,7 +104,28 @@ def gamma(system: AbstractSystem, t: Time, q: Coords, v: Coords, mu: Params) -> 
 
 def constraint_counts(system: AbstractSystem, mu: Params) -> tuple[int, int]:
     """How many holonomic and how many nonholonomic constraints there are."""
+    leaves, structure = jax.tree.flatten((system, mu))
+    # Shapes alone decide, and a loop under control asks at every step: traced once for each.
+    kinds = tuple(_Kind(x.shape, x.dtype) if eqx.is_array(x) else x for x in leaves)
+    try:
+        return _counts(structure, kinds)
+    except TypeError:  # What cannot be hashed.
+        return _counts.__wrapped__(structure, kinds)
+
+
+class _Kind(NamedTuple):
+    """Of an array."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+@functools.lru_cache(maxsize=256)
+def _counts(structure: Any, kinds: tuple) -> tuple[int, int]:
+    shapes = [jax.ShapeDtypeStruct(*x) if isinstance(x, _Kind) else x for x in kinds]
+    system, mu = jax.tree.unflatten(structure, shapes)
     t, q = jnp.zeros(()), jnp.zeros(len(system.coordinates))
-    holonomic = jax.eval_shape(lambda: position_residual(system, t, q, mu)).shape[0]
-    nonholonomic = jax.eval_shape(lambda: _nonholonomic(system, t, q, mu))[1].shape[0]
+    shape = eqx.filter_eval_shape
+    holonomic = shape(position_residual, system, t, q, mu).shape[0]
+    nonholonomic = shape(_nonholonomic, system, t, q, mu)[1].shape[0]
     return holonomic, nonholonomic
