@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import mbdnode as mbd
-from mbdnode.numerics import cache_folder, shrink_cache
+from mbdnode.numerics import cache_folder, compiler_options, shrink_cache
 
 
 @pytest.fixture(scope="module")
@@ -168,3 +168,18 @@ def test_what_was_not_used_for_longest_is_removed_first(tmp_path):
     shrink_cache(tmp_path, most=250)
     shrink_cache(tmp_path / "gone")
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_programs_without_networks_have_the_older_code_generator_unless_the_user_says(monkeypatch):
+    data, layer = jnp.zeros((5_000, 6)), jnp.zeros((256, 256))
+    option = "xla_cpu_use_fusion_emitters"
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    assert compiler_options([data]) == {option: False}
+    assert compiler_options([data, layer]) == {}
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=AVX2")
+    assert compiler_options([data]) == {option: False}
+    monkeypatch.setenv("XLA_FLAGS", f"--{option}=true")
+    assert compiler_options([data]) == {}
+    monkeypatch.delenv("XLA_FLAGS")
+    monkeypatch.setattr("jaxlib.__version__", "0.99.0")
+    assert compiler_options([data]) == {}
