@@ -11,10 +11,16 @@ import mbdnode as mbd
 from mbdnode.data.signal import estimate_rate
 from mbdnode.identification.mechanical_laws import mechanisms
 from mbdnode.identification.motion_equations import weighted_equations
-from mbdnode.identification.noisy_laws import WeightedEquations, fit_law, weighted_supports
+from mbdnode.identification.noisy_laws import (
+    Likelihood,
+    WeightedEquations,
+    fit_law,
+    in_order,
+    weighted_supports,
+)
 from mbdnode.identification.null_vector import compress, find_law
 from mbdnode.identification.problem import Problem
-from mbdnode.identification.weak_form import make_windows
+from mbdnode.identification.weak_form import make_windows, smoothed
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.training.rows import estimate_noise, rows_of
@@ -125,8 +131,46 @@ def test_coordinate_that_is_measured_worse_is_not_left_out():
     assert law.values[2] / law.values[0] == pytest.approx(4.0, rel=0.01)
     assert law.values[3] / law.values[1] == pytest.approx(9.0, rel=0.03)
     # One of two masses less, or one of two springs, would be another law: none is cheaper.
-    path = weighted_supports(equations, np.arange(4), [law.values])
+    path = weighted_supports(equations, np.arange(4), [law.values], np.arange(4))
     assert min(path, key=lambda one: one.criterion(400.0)).support.size == 4
+
+
+def test_constant_is_found_where_other_functions_nearly_add_up_to_it():
+    # q'' = -5 sin q over a small range, where 1, cos q, sin q and sin 2q are nearly dependent.
+    random = np.random.default_rng(2)
+    q = random.uniform(0.8, 1.4, 400)
+    a = -5 * np.sin(q) + 0.05 * random.normal(size=q.size)
+    inertial = np.stack([np.ones_like(q), np.cos(q), np.sin(q), np.sin(2 * q)], axis=1)
+    force = np.stack([np.sin(q), np.cos(q), np.sin(2 * q)], axis=1)
+    whole = np.concatenate([a[:, None] * inertial, force], axis=1)[:, None, :]
+    mass = np.concatenate([inertial, np.zeros_like(force)], axis=1)[:, None, None, :]
+    equations = WeightedEquations(whole, mass, np.arange(7) < 4, np.array([0.05]), 400.0)
+    start = np.array([0.1, 1.0, 1.0, -0.5, 5.0, 0.1, 0.1])
+    path = weighted_supports(equations, np.arange(7), [start], np.array([0, 4, 5]))
+    best = min(path, key=lambda one: one.criterion(400.0))
+    assert best.support.tolist() == [0, 4]
+    assert best.values[1] / best.values[0] == pytest.approx(5.0, rel=0.01)
+
+
+def test_laws_are_tried_by_their_terms_where_they_are_equally_likely():
+    # Of windows of one length the first is unlikely; of the other length there is one law alone.
+    laws = [Likelihood(1, 50.0, 3), Likelihood(1, 2.0, 6), Likelihood(1, 0.0, 7)]
+    assert in_order([*laws, Likelihood(2, 900.0, 5)]) == [3, 1, 2, 0]
+
+
+def test_positions_are_smoothed_by_their_rates_and_not_drawn_away_by_filtered_ones():
+    t = np.arange(2_000) * 0.01
+    noise = 1e-3 * np.random.default_rng(3).normal(size=(t.size, 2))
+    truth = np.stack([np.sin(2 * t), 2 * np.cos(2 * t)], axis=1)
+    filtered = np.stack([np.sin(2 * t), 1.8 * np.cos(2 * t - 0.1)], axis=1)
+    # Half of a rate of 0.2 over a hundred rows would draw a position away by 0.1.
+    for states, most in ((truth, 0.3e-3), (filtered, 1.1e-3)):
+        run = as_trajectory(SinglePendulum(), t, states + noise, np.zeros((t.size, 1)))
+        rows = rows_of(SinglePendulum(), (0,), mbd.Dataset(run))
+        smooth = smoothed(rows, estimate_noise(rows), np.array([True]))
+        assert np.std(np.asarray(smooth.z)[:, 0] - truth[:-1, 0]) < most
+        # Rows that follow each other still do.
+        assert np.array_equal(np.asarray(smooth.z)[1:], np.asarray(smooth.z_next)[:-1])
 
 
 def test_singular_start_is_refused():

@@ -11,20 +11,26 @@ from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.identification.motion_equations import equations_along, weighted_equations
-from mbdnode.identification.noisy_laws import WeightedLaw, fit_law, weighted_supports
+from mbdnode.identification.motion_equations import equations_along, is_law, weighted_equations
+from mbdnode.identification.noisy_laws import (
+    Likelihood,
+    WeightedEquations,
+    WeightedLaw,
+    fit_law,
+    fit_others,
+    in_order,
+    likely,
+    weighted_supports,
+)
 from mbdnode.identification.null_vector import candidate_supports, find_law
 from mbdnode.identification.problem import Candidate, Problem, chunks_of
-from mbdnode.identification.regression import nodes
 from mbdnode.identification.shooting import make_segments, refine_segments, refine_steps
 from mbdnode.models.basis import scale_of
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.program_cache import stored_program
-from mbdnode.training.rows import Rows, counted, places, spread_of_accelerations, trust
+from mbdnode.training.rows import Rows, counted, places, spread_of_accelerations
 
 # Degrees of mass and potential, whether joints have laws of their own, and the degree of the input
 # map; the simplest first. Each is a part of the one beside it, whose compiled programs serve all of
@@ -63,10 +69,6 @@ _PROMISING = 1e-2
 _CROWDED = 0.4
 # Iterations of shooting over a period, for all; and over growing segments, for the best.
 _SCREENING, _ITERATIONS = 8, 20
-# A mass matrix that is worse than this is no mass matrix.
-_SINGULAR = 1e8
-# A law that leaves this part of the accelerations unexplained is none.
-_UNEXPLAINED = 0.1
 
 
 def mechanisms(
@@ -87,12 +89,17 @@ def mechanisms(
     doubtful = []
     known: dict[Any, Any] = {}
     seen = set()
-    for number, form in enumerate(_forms(problem, rows)):
-        if joint_laws is not None and form.blank.settings.joint_laws != joint_laws:
-            continue
-        propose = lambda f=form: _proposals(problem, f, rows, known)  # noqa: E731
-        proposals = problem.kept.value(f"proposals of form {number}", propose)
-        for left, width, support, values in proposals:
+    for forms in _groups(problem, rows, joint_laws):
+        proposals: list[tuple[Form, Proposal]] = []
+        for number, form in forms:
+            propose = lambda f=form: _proposals(problem, f, rows, known)  # noqa: E731
+            own = problem.kept.value(f"proposals of form {number}", propose)
+            proposals += [(form, proposal) for proposal in own]
+        if problem.noise.matters:
+            # A simple form that lacks a term of the law may still predict within the noise.
+            laws = [Likelihood(one[4], one[5], len(one[2])) for _, one in proposals]
+            proposals = [proposals[i] for i in in_order(laws)]
+        for form, (left, width, support, values, _, _) in proposals:
             # What a richer form finds may be the law of a simpler one.
             if (form.blank.settings, tuple(support)) in seen:
                 continue
@@ -208,52 +215,59 @@ def _forms(problem: Problem, rows: Rows) -> Iterator[Form]:
         blank = blank_of(richer)
         if blank.network.values.size > _MOST_COLUMNS:
             blank = blank_of(degrees)
-        columns = _columns_of(blank, degrees)
+        columns = blank.columns_up_to(degrees[0], degrees[1], degrees[3])
         if columns.size <= most:
             yield Form(blank, columns)
 
 
-def _columns_of(blank: LearnedMechanism, degrees: Degrees) -> np.ndarray:
-    """The columns of a mechanism up to lower degrees of mass, potential and input map."""
-    mass, potential, _, acting = degrees
-    inertial = np.array(blank.mass_basis.degrees) <= mass
-    stored = (np.array(blank.potential_basis.degrees) <= potential) | np.array(
-        blank.potential_basis.pairs
-    )
-    pairs, count = blank.mass_columns // len(blank.mass_basis), len(blank.minimal)
-    driven = np.tile(np.array(blank.input_basis.degrees) <= acting, count * len(blank.inputs))
-    springs = np.ones(len(blank.joints.springs) + count**2, bool)  # And damping.
-    chosen = np.concatenate([np.tile(inertial, pairs), stored[1:], springs, driven])
-    rest = np.ones(blank.network.values.size - chosen.size, bool)
-    return np.flatnonzero(np.concatenate([chosen, rest]))
+def _groups(
+    problem: Problem, rows: Rows, joint_laws: bool | None
+) -> Iterator[list[tuple[int, Form]]]:
+    """Numbered forms whose laws compare: of noisy data those with the same equations."""
+    groups: dict[Any, list[tuple[int, Form]]] = {}
+    for number, form in enumerate(_forms(problem, rows)):
+        settings = form.blank.settings
+        if joint_laws is not None and settings.joint_laws != joint_laws:
+            continue
+        if problem.noise.matters:
+            groups.setdefault(settings, []).append((number, form))
+        else:
+            yield [(number, form)]
+    yield from groups.values()
 
 
-Proposal = tuple[float, float, list[int], list[float]]
+# What a law leaves, its width of friction, its columns and coefficients; of noisy data also the
+# length of the windows and the criterion.
+Proposal = tuple[float, float, list[int], list[float], int, float]
 
 
 def _proposals(problem: Problem, form: Form, rows: Rows, known: dict[Any, Any]) -> list[Proposal]:
     """The most promising supports of one form, and what they leave, simple ones first.
 
-    Each with its width of friction and its coefficients. `known` keeps the equations of richer
-    forms, of which this one may be a part.
+    `known` keeps the equations of richer forms, of which this one may be a part.
     """
     find = _proposals_in_noise if problem.noise.matters else _proposals_of_steps
     seen, kept = set(), []
-    for _, left, width, support, values in sorted(
+    for _, left, width, support, values, length, criterion in sorted(
         find(problem, form, rows, known), key=lambda proposal: proposal[0]
     ):
         if tuple(support) in seen or len(kept) == _MOST:
             continue
         seen.add(tuple(support))
         start = _with_widths(form.blank, rows, width)
-        if _is_law(problem, _with_coefficients(start, support, values), rows):
-            kept.append((float(left), float(width), support.tolist(), values.tolist()))
+        if is_law(problem, _with_coefficients(start, support, values), rows):
+            law = support.tolist(), values.tolist()
+            kept.append((float(left), float(width), *law, length, float(criterion)))
     return sorted(kept, key=lambda proposal: len(proposal[2]))
+
+
+# A score by which to sort them, and what a `Proposal` has.
+Scored = tuple[float, float, float, np.ndarray, np.ndarray, int, float]
 
 
 def _proposals_of_steps(
     problem: Problem, form: Form, rows: Rows, known: dict[Any, Any]
-) -> Iterator[tuple[float, float, float, np.ndarray, np.ndarray]]:
+) -> Iterator[Scored]:
     """Supports of data without noise, with a score by which to sort them."""
     blank = form.blank
     for width in _WIDTHS if blank.settings.joint_laws else (1.0,):
@@ -262,40 +276,52 @@ def _proposals_of_steps(
             known[key] = equations_along(problem, _with_widths(blank, rows, width), rows)
         for support in candidate_supports(known[key], form.columns):
             values, left = find_law(known[key], support)
-            yield left * _WORTH**support.size, left, width, support, values
+            yield left * _WORTH**support.size, left, width, support, values, 0, left
 
 
 def _proposals_in_noise(
     problem: Problem, form: Form, rows: Rows, known: dict[Any, Any]
-) -> Iterator[tuple[float, float, float, np.ndarray, np.ndarray]]:
+) -> Iterator[Scored]:
     """Supports by the Bayesian information criterion, which compares those of one length."""
-    blank = form.blank
-    widths = _WIDTHS if blank.settings.joint_laws else (1.0,)
-    starts: dict[float, list[np.ndarray]] = {width: [] for width in widths}
-    for times in (_LENGTH,) if blank.settings.joint_laws else _LENGTHS:
-        found: list[tuple[float, float, WeightedLaw]] = []
-        for width in widths:
+    blank, found = form.blank, []
+    for width in _WIDTHS if blank.settings.joint_laws else (1.0,):
+        starts: list[np.ndarray] = []
+        paths: dict[int, tuple[WeightedEquations, list[WeightedLaw]]] = {}
+        for times in (_LENGTH,) if blank.settings.joint_laws else _LENGTHS:
             key = (blank.settings, width, times)
             if key not in known:
-                known[key] = weighted_equations(
-                    problem, _with_widths(blank, rows, width), rows, times
-                )
+                full = _with_widths(blank, rows, width)
+                known[key] = weighted_equations(problem, full, rows, times)
             if known[key] is None:
                 continue
             weighted, plain = known[key]
-            start, support = (
-                np.zeros(plain.masses.size),
-                form.columns[plain.norms[form.columns] > 0],
-            )
-            start[support] = find_law(plain, support)[0]
-            path = weighted_supports(weighted, form.columns, [start, *starts[width]])
-            found += [(law.criterion(weighted.independent), width, law) for law in path]
-            if path:
-                # Longer windows lead to where shorter ones have more than one minimum.
-                starts[width] = [_all_values(blank, path[0].support, path[0].values)]
-        least = min((criterion for criterion, _, _ in found), default=0.0)
-        for criterion, width, law in found:
-            yield criterion - least, law.squares, width, law.support, law.values
+            support = form.columns[plain.norms[form.columns] > 0]
+            start = _all_values(blank, support, find_law(plain, support)[0])
+            path = weighted_supports(weighted, support, [start, *starts], _simplest(form))
+            paths[times] = weighted, path
+            # Longer windows lead to where shorter ones have more than one minimum.
+            starts = [_all_values(blank, law.support, law.values) for law in path[:1]]
+        for times, (weighted, path) in paths.items():
+            others = [
+                law
+                for length, (equations, laws) in paths.items()
+                for law in (likely(laws, equations.independent) if length != times else ())
+            ]
+            every = path + fit_others(weighted, path, others)
+            found += [(times, law.criterion(weighted.independent), width, law) for law in every]
+    order = in_order([Likelihood(one[0], one[1], one[3].support.size) for one in found])
+    for place, number in enumerate(order):
+        times, criterion, width, law = found[number]
+        yield place, law.squares, width, law.support, law.values, times, criterion
+
+
+def _simplest(form: Form) -> np.ndarray:
+    """Constant masses of single coordinates, and the potential of the first degree."""
+    blank, count = form.blank, len(form.blank.minimal)
+    single = [i for i, (a, b) in enumerate(zip(*np.triu_indices(count), strict=True)) if a == b]
+    masses = len(blank.mass_basis) * np.array(single)
+    stored = np.flatnonzero(np.array(blank.potential_basis.degrees[1:]) == 1)
+    return np.intersect1d(form.columns, np.concatenate([masses, blank.mass_columns + stored]))
 
 
 def _all_values(blank: LearnedMechanism, support: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -346,14 +372,14 @@ def _fitted(
     model = _with_coefficients(blank, support, values)
     if problem.refined:
         model = improved(problem, model, rows, _free(model, support))
-    return model if _is_law(problem, model, rows) else None
+    return model if is_law(problem, model, rows) else None
 
 
 def _refined(
     problem: Problem, model: LearnedMechanism, rows: Rows, support: np.ndarray
 ) -> LearnedMechanism | None:
     found = refine_further(problem, model, rows, _free(model, support))
-    return found if _is_law(problem, found, rows) else None
+    return found if is_law(problem, found, rows) else None
 
 
 def _free(model: LearnedMechanism, support: np.ndarray) -> np.ndarray:
@@ -418,30 +444,3 @@ def _widths_of(model: LearnedMechanism, support: np.ndarray) -> list[int]:
     """Where the widths of the frictions in a support stand among all coefficients."""
     count, joints = model.network.values.size, len(model.joints)
     return [int(k) + joints for k in support if k >= count - joints]
-
-
-def _is_law(problem: Problem, model: LearnedMechanism, rows: Rows) -> bool:
-    """Whether its mass is regular, and it explains the accelerations at all."""
-    where = rows
-    if problem.by_steps:
-        # Where the mean acceleration of a step is that of the motion.
-        where = nodes(rows, noisy=problem.noise.matters)[1]
-    masses, rates = (np.asarray(x) for x in _masses_and_rates(model, where))
-    if not (np.all(np.isfinite(masses)) and np.all(np.isfinite(rates))):
-        return False
-    if not np.max(np.linalg.cond(masses)) < _SINGULAR:
-        return False
-    if problem.noise.matters:
-        return True  # Accelerations are not known; rollouts will tell.
-    missed = (rates - np.asarray(rows.a)) / np.asarray(spread_of_accelerations(rows))
-    weight = trust(rows)[:, None]
-    left = np.sqrt(np.sum((weight * missed) ** 2) / np.sum(weight**2) / missed.shape[1])
-    return bool(left < _UNEXPLAINED)
-
-
-@stored_program
-def _masses_and_rates(model: LearnedMechanism, rows: Rows):
-    def rate(row):
-        return model.minimal_rates(row.t, row.z, row.s, row.u, row.mu)[1]
-
-    return jax.vmap(model.mass)(rows.z, rows.mu), jax.vmap(rate)(rows)

@@ -30,13 +30,18 @@ from mbdnode.identification.weak_form import (
     independent_windows,
     make_windows,
     samples_per_period,
+    smoothed,
 )
 from mbdnode.models.learned_mechanism import Coefficients, LearnedMechanism
 from mbdnode.program_cache import stored_program
-from mbdnode.training.rows import Rows, trust
+from mbdnode.training.rows import Rows, spread_of_accelerations, trust
 
 # Numbers in the equations that are weighted, over evenly many windows: more tell a law no better.
 _MOST_NUMBERS = 100_000
+# A mass matrix that is worse than this is no mass matrix.
+_SINGULAR = 1e8
+# A law that leaves this part of the accelerations unexplained is none.
+_UNEXPLAINED = 0.1
 
 
 def equations_along(
@@ -101,6 +106,8 @@ def weighted_equations(
     Them, and the same ones without weights; None where no run is as long as a window.
     """
     count, period = model.network.values.size, samples_per_period(rows)
+    if not problem.by_steps:
+        rows = smoothed(rows, problem.noise, problem.measured)
     found = [
         _over_windows(problem, model, part, make_windows(part, period, times))
         for part in parts_of(rows, count * rows.z.shape[1])
@@ -118,6 +125,44 @@ def weighted_equations(
     flat = lambda x: x.reshape(-1, count)  # noqa: E731
     plain = compress(flat(whole), flat(inertia), masses)
     return WeightedEquations(whole[some], mass[some], masses, noise, independent), plain
+
+
+def is_law(problem: Problem, model: LearnedMechanism, rows: Rows) -> bool:
+    """Whether its mass is regular, and it explains the accelerations at all.
+
+    **Arguments:**
+
+    - `problem`: what is to be learned.
+    - `model`: with its coefficients.
+    - `rows`: the data.
+
+    **Returns:**
+
+    Whether it does; of noisy data the mass alone is looked at, and rollouts will tell the rest.
+    """
+    where = rows
+    if problem.by_steps:
+        # Where the mean acceleration of a step is that of the motion.
+        where = nodes(rows, noisy=problem.noise.matters)[1]
+    masses, rates = (np.asarray(x) for x in _masses_and_rates(model, where))
+    if not (np.all(np.isfinite(masses)) and np.all(np.isfinite(rates))):
+        return False
+    if not np.max(np.linalg.cond(masses)) < _SINGULAR:
+        return False
+    if problem.noise.matters:
+        return True
+    missed = (rates - np.asarray(rows.a)) / np.asarray(spread_of_accelerations(rows))
+    weight = trust(rows)[:, None]
+    left = np.sqrt(np.sum((weight * missed) ** 2) / np.sum(weight**2) / missed.shape[1])
+    return bool(left < _UNEXPLAINED)
+
+
+@stored_program
+def _masses_and_rates(model: LearnedMechanism, rows: Rows):
+    def rate(row):
+        return model.minimal_rates(row.t, row.z, row.s, row.u, row.mu)[1]
+
+    return jax.vmap(model.mass)(rows.z, rows.mu), jax.vmap(rate)(rows)
 
 
 def _over_windows(

@@ -16,7 +16,11 @@ coordinate that is measured best.) Its minimum is found by Gauss-Newton steps, w
     d rho = M^-1 (E dc - M(dc) M^-1 E c) / (sigma |phi''| dt),
 
 and columns are removed one by one, always the one whose removal costs least; the Bayesian
-information criterion tells which supports are likely.
+information criterion tells which supports are likely. Over a small range columns are nearly
+combinations of each other, and the wrong one may go: a constant, in place of which a sine and a
+cosine stay. So columns that went are put back one by one, and others are removed again, as long as
+that makes the law likelier; and the same is begun from the simplest law. To first order,
+`rho + J dc`, this is linear algebra in a few numbers; the laws that it finds are then fitted.
 """
 
 from collections.abc import Sequence
@@ -32,6 +36,17 @@ _MANY, _PARTS = 24, (5, 20)
 # squares by which a step must lower it to go on.
 _FIRST_STEPS, _STEPS, _LOWERED = 30, 6, 1e-4
 _SMALLEST, _LARGEST = 1e-10, 1e4
+# Times that columns are exchanged at most, and laws with exchanged ones that are fitted each time.
+_EXCHANGES, _EXCHANGED = 16, 4
+# Laws whose criteria differ by less than this are equally likely; and one that is likelier by less
+# than this is no other.
+_EQUALLY, _SAME = 6.0, 0.1
+# An inverse mass above this is that of a singular one, for coefficients near one.
+_HUGE = 1e30
+# Laws found elsewhere that are fitted.
+_OTHERS = 12
+# More columns than this part of the equations would fit anything.
+_CROWDED = 0.4
 
 
 @dataclass(frozen=True)
@@ -130,9 +145,12 @@ def fit_law(
 
 
 def weighted_supports(
-    equations: WeightedEquations, columns: np.ndarray, starts: Sequence[np.ndarray]
+    equations: WeightedEquations,
+    columns: np.ndarray,
+    starts: Sequence[np.ndarray],
+    simplest: np.ndarray,
 ) -> list[WeightedLaw]:
-    """Laws with ever fewer columns.
+    """Laws with ever fewer columns, and some with ever more.
 
     **Arguments:**
 
@@ -140,10 +158,13 @@ def weighted_supports(
     - `columns`: that a law may use.
     - `starts`: coefficients of all columns of the equations, to begin with; the law that fits best
         of those that they lead to is the first.
+    - `simplest`: columns of a law to which others are added; masses among them are of one size.
 
     **Returns:**
 
-    The laws, with all columns first; none where every start has a singular mass.
+    The laws, with all columns first, as far as the equations can tell of so many; then those with
+    exchanged columns, and those that begin with the simplest. None where every start has a singular
+    mass.
     """
     support = columns[np.linalg.norm(equations.whole, axis=(0, 1))[columns] > 0]
     begun = [fit_law(equations, support, start[support]) for start in starts]
@@ -153,7 +174,179 @@ def weighted_supports(
     while law is not None:
         path.append(law)
         law = _with_fewer(equations, law)
-    return path
+    most = _CROWDED * equations.whole.shape[0] * equations.whole.shape[1]
+    path = [law for law in path if law.support.size <= most]
+    count = equations.independent
+    first = min(path, key=lambda one: one.criterion(count), default=None)
+    path += _likelier(equations, support, first)
+    simple = _simple(equations, np.intersect1d(support, simplest))
+    return path + _likelier(equations, support, simple)
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """How likely a law of one form is, beside others.
+
+    **Arguments:**
+
+    - `length`: of the windows; criteria compare for one length alone.
+    - `criterion`: of Bayesian information.
+    - `terms`: of the law.
+    """
+
+    length: int
+    criterion: float
+    terms: int
+
+
+def in_order(laws: Sequence[Likelihood]) -> list[int]:
+    """The order in which laws of several forms are to be tried.
+
+    **Arguments:**
+
+    - `laws`: all of them.
+
+    **Returns:**
+
+    Their numbers: those that are as likely as the likeliest with their length of windows first, the
+    simplest before the others, and then the rest as they are.
+    """
+    least: dict[int, float] = {}
+    for law in laws:
+        least[law.length] = min(law.criterion, least.get(law.length, np.inf))
+    likely = [i for i, law in enumerate(laws) if law.criterion - least[law.length] < _EQUALLY]
+    rest = [i for i in range(len(laws)) if i not in set(likely)]
+    return sorted(likely, key=lambda i: laws[i].terms) + rest
+
+
+def likely(laws: Sequence[WeightedLaw], independent: float) -> list[WeightedLaw]:
+    """Those that are as likely as the likeliest, the simplest first."""
+    criteria = [law.criterion(independent) for law in laws]
+    least = min(criteria, default=0.0)
+    pairs = zip(laws, criteria, strict=True)
+    able = [law for law, criterion in pairs if criterion - least < _EQUALLY]
+    return sorted(able, key=lambda law: law.support.size)
+
+
+def fit_others(
+    equations: WeightedEquations, own: Sequence[WeightedLaw], others: Sequence[WeightedLaw]
+) -> list[WeightedLaw]:
+    """Laws that were found elsewhere, such as with windows of another length, fitted here.
+
+    **Arguments:**
+
+    - `equations`: along the data.
+    - `own`: the laws that were found in them.
+    - `others`: those that were found elsewhere, the first ones before all.
+
+    **Returns:**
+
+    A few of the others that are not among the own, with coefficients of these equations.
+    """
+    seen, found = {tuple(law.support) for law in own}, []
+    for law in others:
+        if tuple(law.support) in seen or len(found) == _OTHERS:
+            continue
+        seen.add(tuple(law.support))
+        fitted = fit_law(equations, law.support, law.values)
+        if fitted is not None:
+            found.append(fitted)
+    return found
+
+
+def _likelier(
+    equations: WeightedEquations, columns: np.ndarray, law: WeightedLaw | None
+) -> list[WeightedLaw]:
+    """Laws with exchanged columns, each likelier than the one before."""
+    found = []
+    while law is not None and len(found) < _EXCHANGES:
+        law = _exchanged(equations, columns, law)
+        found += [] if law is None else [law]
+    return found
+
+
+def _simple(equations: WeightedEquations, columns: np.ndarray) -> WeightedLaw | None:
+    """The law in these columns, from masses of one."""
+    inertial = equations.masses[columns]
+    if not inertial.any() or inertial.all():
+        return None
+    flat = equations.whole[..., columns].reshape(-1, columns.size)
+    start = np.ones(columns.size)
+    target = -flat[:, inertial].sum(axis=1)
+    start[~inertial] = np.linalg.lstsq(flat[:, ~inertial], target, rcond=None)[0]
+    return fit_law(equations, columns, start)
+
+
+def _exchanged(
+    equations: WeightedEquations, columns: np.ndarray, law: WeightedLaw
+) -> WeightedLaw | None:
+    """The likeliest law with one column more and others less; None if it is not likelier."""
+    absent = np.setdiff1d(columns, law.support)
+    every = np.concatenate([law.support, absent])
+    values = np.concatenate([law.values, np.zeros(absent.size)])
+    whole, mass = equations.whole[..., every], equations.mass[..., every]
+    found = _residuals(whole, mass, equations.noise, values)
+    if found is None:
+        return None
+    rho, a, inverse = found
+    jacobian = _jacobian(whole, mass, equations.noise, a, inverse)
+    sizes = np.linalg.norm(jacobian, axis=0)
+    tall, scaled = jacobian / np.where(sizes > 0, sizes, 1.0), values * sizes
+    along = scaled / np.linalg.norm(scaled)
+    square = tall.T @ tall + np.outer(along, along)
+    slope, total = tall.T @ rho.ravel(), float(np.sum(rho**2))
+    trials: dict[tuple[int, ...], tuple[float, np.ndarray]] = {}
+    for extra in range(law.support.size, every.size):
+        chosen = np.append(np.arange(law.support.size), extra)
+        places, start, criterion = _eliminated(
+            equations, every, chosen, square, slope, scaled, total, rho.size
+        )
+        trials[tuple(places)] = criterion, start / np.where(sizes[places] > 0, sizes[places], 1.0)
+    count, best = equations.independent, law
+    for places, (_, start) in sorted(trials.items(), key=lambda one: one[1][0])[:_EXCHANGED]:
+        support = every[np.array(places)]
+        order = np.argsort(support)
+        fitted = fit_law(equations, support[order], start[order], _STEPS)
+        if fitted is not None and fitted.criterion(count) < best.criterion(count) - _SAME:
+            best = fitted
+    return None if best is law else best
+
+
+def _eliminated(
+    equations: WeightedEquations,
+    every: np.ndarray,
+    chosen: np.ndarray,
+    square: np.ndarray,
+    slope: np.ndarray,
+    scaled: np.ndarray,
+    total: float,
+    rows: int,
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """To first order: the likeliest law in some of the chosen columns.
+
+    Returns their places, coefficients and the criterion.
+    """
+    count, unit = equations.independent, 1e-10 * np.eye(chosen.size)
+    inverse = np.linalg.inv(square[np.ix_(chosen, chosen)] + unit)
+    change = -inverse @ slope[chosen]
+    values, squares = scaled[chosen] + change, total + float(slope[chosen] @ change)
+    best = chosen, values, np.inf
+    while True:
+        criterion = float(count * np.log(max(squares / rows, 1e-300)) + chosen.size * np.log(count))
+        if criterion < best[2]:
+            best = chosen, values, criterion
+        price = values**2 / np.maximum(np.diag(inverse), 1e-300)
+        inertial = equations.masses[every[chosen]]
+        last = [np.sum(kind) == 1 for kind in (inertial, ~inertial)]
+        price = np.where(np.where(inertial, last[0], last[1]), np.inf, price)
+        gone = int(np.argmin(price))
+        if chosen.size <= 2 or not np.isfinite(price[gone]):
+            return best
+        squares += float(price[gone])
+        column = inverse[:, gone] / inverse[gone, gone]
+        values = np.delete(values - column * values[gone], gone)
+        inverse = np.delete(np.delete(inverse - np.outer(column, inverse[gone]), gone, 0), gone, 1)
+        chosen = np.delete(chosen, gone)
 
 
 def _residuals(whole: np.ndarray, mass: np.ndarray, noise: np.ndarray, values: np.ndarray):
@@ -164,7 +357,8 @@ def _residuals(whole: np.ndarray, mass: np.ndarray, noise: np.ndarray, values: n
     except np.linalg.LinAlgError:
         return None
     a = np.einsum("wij,wj->wi", inverse, whole @ values)
-    return (a / noise, a, inverse) if np.all(np.isfinite(a)) else None
+    sound = np.all(np.isfinite(a)) and np.max(np.abs(inverse)) < _HUGE
+    return (a / noise, a, inverse) if sound else None
 
 
 def _jacobian(

@@ -19,9 +19,12 @@ velocities at both ends give the state in the middle to that order.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import equinox as eqx
+import jax
 import numpy as np
 
-from mbdnode.training.rows import Rows, runs_of
+from mbdnode.data.signal import smooth_states
+from mbdnode.training.rows import Noise, Rows, runs_of
 
 # The test function (1 - x^2)^POWER is flat enough at its ends for the sums to be exact integrals.
 _POWER = 6
@@ -126,6 +129,47 @@ def make_windows(rows: Rows, period: int | None = None, times: int = 1) -> WeakF
 def independent_windows(rows: Rows, period: int, times: int = 1) -> float:
     """How many windows say something of their own; those that overlap share most of it."""
     return max(2.0, len(make_windows(rows, period, times)) / _OVERLAP)
+
+
+def smoothed(rows: Rows, noise: Noise, measured: np.ndarray) -> Rows:
+    """The rows with states that have lost most of their noise.
+
+    A function of a noisy state is biased: the cosine of an angle by the factor `exp(-sigma^2/2)`,
+    the square of a velocity by `sigma^2`, and products of columns by more. What an integral over a
+    window averages out is the noise of its terms, not that bias, which shrinks with the noise of
+    the states alone.
+
+    **Arguments:**
+
+    - `rows`: in order of run and time.
+    - `noise`: of them.
+    - `measured`: of every coordinate whether its rate was measured.
+
+    **Returns:**
+
+    The rows; as they were in coordinates whose rate was not measured. Where positions and
+    velocities do not agree with each other (filtered rates) they are smoothed less, and stay within
+    their noise of what was recorded.
+    """
+    spans, t = runs_of(rows), np.asarray(rows.t)
+    z, s, z_next, s_next = (np.array(x) for x in (rows.z, rows.s, rows.z_next, rows.s_next))
+    ends = t + np.asarray(rows.dt)
+    for i in np.flatnonzero(measured):
+        whole = lambda x, after, a, b: np.append(x[a:b], after[b - 1])  # noqa: E731
+        runs = [
+            (
+                whole(t, ends, a, b),
+                whole(z[:, i], z_next[:, i], a, b),
+                whole(s[:, i], s_next[:, i], a, b),
+            )
+            for a, b in spans
+        ]
+        found = smooth_states(runs, float(noise.z[i]), float(noise.s[i]))
+        for (a, b), (place, rate) in zip(spans, found, strict=True):
+            z[a:b, i], z_next[a:b, i] = place[:-1], place[1:]
+            s[a:b, i], s_next[a:b, i] = rate[:-1], rate[1:]
+    states = tuple(jax.device_put(x) for x in (z, s, z_next, s_next))
+    return eqx.tree_at(lambda r: (r.z, r.s, r.z_next, r.s_next), rows, states)
 
 
 def middle_state(rows: Rows, *, noisy: bool) -> tuple[np.ndarray, np.ndarray]:

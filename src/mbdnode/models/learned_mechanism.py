@@ -174,6 +174,19 @@ class LearnedMechanism(AbstractRateModel):
         count = len(self.minimal)
         return count * (count + 1) // 2 * len(self.mass_basis)
 
+    def columns_up_to(self, mass: int, potential: int, acting: int) -> np.ndarray:
+        """The columns up to lower degrees of mass, potential and input map, and all others."""
+        inertial = np.array(self.mass_basis.degrees) <= mass
+        stored = (np.array(self.potential_basis.degrees) <= potential) | np.array(
+            self.potential_basis.pairs
+        )
+        pairs, count = self.mass_columns // len(self.mass_basis), len(self.minimal)
+        driven = np.tile(np.array(self.input_basis.degrees) <= acting, count * len(self.inputs))
+        springs = np.ones(len(self.joints.springs) + count**2, bool)  # And damping.
+        chosen = np.concatenate([np.tile(inertial, pairs), stored[1:], springs, driven])
+        rest = np.ones(self.network.values.size - chosen.size, bool)
+        return np.flatnonzero(np.concatenate([chosen, rest]))
+
     @property
     def input_basis(self) -> Basis:
         """The functions of the position that the entries of `G` are combinations of."""

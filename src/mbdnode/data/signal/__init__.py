@@ -3,6 +3,7 @@
 from mbdnode.data.signal.differentiation import FEWEST_ROWS, Rate, choose_window, estimate_rate
 from mbdnode.data.signal.noise_estimation import noise_level, noise_levels, quantum
 from mbdnode.data.signal.polynomials import Window, differentiate, local_values
+from mbdnode.data.signal.state_smoothing import smooth_states
 
 __all__ = [
     "FEWEST_ROWS",
@@ -15,4 +16,5 @@ __all__ = [
     "noise_level",
     "noise_levels",
     "quantum",
+    "smooth_states",
 ]
