@@ -18,11 +18,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.interpolate import CubicSpline
 from scipy.io import loadmat
 
 import mbdnode as mbd
 from mbdnode.data.signal import estimate_rate
+from mbdnode.simulation.interpolation import input_polynomials
 from mbdnode.status import completed
 
 # The drive's rows are taken in fives for the fit, and one by one for the test.
@@ -254,8 +254,8 @@ def silverbox(folder: Path, tested: bool) -> None:
     for name, one in runs.items():
         head = one.rows(0, 49)
         head = eqx.tree_at(lambda r: r.q, head, head.q - through * head.u)
-        start = fitted_start(head, Oscillator(), found.parameters, "c")
-        fine, loads = finer(one, 4)
+        start = fitted_start(head, Oscillator(), found.parameters, "c", found.interpolation)
+        fine, loads = finer(one, 4, found.interpolation)
         again = mbd.simulate(
             Oscillator(),
             fine,
@@ -269,20 +269,26 @@ def silverbox(folder: Path, tested: bool) -> None:
         print(f"{name}: RMSE {1e3 * float(np.sqrt(np.mean(error**2))):.3f} mV")
 
 
-def fitted_start(head: mbd.Trajectory, system, parameters: dict, one: str) -> mbd.State:
+def fitted_start(
+    head: mbd.Trajectory, system, parameters: dict, one: str, interpolation: str
+) -> mbd.State:
     """The state at the first of some rows, by a fit in which nothing else is unknown."""
     data = mbd.Dataset(head, parameters, recorded=list(system.coordinate_names))
     # A parameter that a prior holds: the initial state alone is free.
     value = parameters[one]
     held = {one: mbd.Unknown(mean=value, std=1e-6 * value)}
-    return mbd.identify(system, data, unknown=held, interpolation="cubic").initial_states[0]
+    return mbd.identify(system, data, unknown=held, interpolation=interpolation).initial_states[0]
 
 
-def finer(run: mbd.Trajectory, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Times and inputs at so many substeps, the inputs by a cubic spline."""
-    t = np.asarray(run.t)
+def finer(run: mbd.Trajectory, count: int, how: str) -> tuple[np.ndarray, np.ndarray]:
+    """Times and inputs at so many substeps, close enough for a spline between them."""
+    t, u = np.asarray(run.t), np.asarray(run.u)
     fine = np.interp(np.arange(count * (len(t) - 1) + 1) / count, np.arange(len(t)), t)
-    return fine, CubicSpline(t, np.asarray(run.u))(fine)
+    polynomials = input_polynomials(t, u, how)
+    later = (fine[:-1] - np.repeat(t[:-1], count)).reshape(-1, count)
+    powers = later[:, :, None] ** np.arange(polynomials.shape[1])
+    inside = np.einsum("kjp,kpi->kji", powers, polynomials).reshape(-1, u.shape[1])
+    return fine, np.concatenate([inside, u[-1:]])
 
 
 def arm(folder: Path, tested: bool) -> None:

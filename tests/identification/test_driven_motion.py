@@ -24,7 +24,7 @@ from mbdnode.identification.weak_form import (
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.simulation.signals import input_polynomials
+from mbdnode.simulation.interpolation import input_polynomials
 from mbdnode.training.rows import begun_later, by_steps, estimate_noise, inputs_at, rows_of
 
 DT_S = 0.02

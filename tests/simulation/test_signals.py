@@ -9,8 +9,10 @@ import pytest
 from scipy.interpolate import CubicSpline, PPoly, interp1d
 from toys import Oscillator
 
+from mbdnode.errors import UserError
 from mbdnode.multibody import AccelerationFunction, Input, length
 from mbdnode.simulation import simulate
+from mbdnode.simulation.interpolation import possible
 from mbdnode.simulation.signals import make_signal
 from mbdnode.trajectory import State
 
@@ -48,6 +50,35 @@ def test_interpolation_matches_scipy_inside_every_interval(kind, t):
             found = signal.at(jnp.array(now), jnp.array(start), signal.coefficients[index])
             # Solving for the spline costs a few digits on the uneven grid.
             np.testing.assert_allclose(found, [expected(now)], atol=1e-13)
+
+
+@pytest.mark.parametrize("part", [0.3, 0.8])
+def test_band_limited_inputs_are_those_of_their_spectrum(part):
+    dt, random = 0.01, np.random.default_rng(3)
+    frequency, phase = random.uniform(0, part / (2 * dt), 20), random.uniform(0, 2 * np.pi, 20)
+    wave = lambda s: np.sum(np.sin(2 * np.pi * frequency * s[..., None] + phase), -1)  # noqa: E731
+    t = dt * np.arange(200)
+    signal = make_signal(Oscillator(), jnp.asarray(t), wave(t), "band-limited")
+    for fraction in (0.0, 0.2, 0.5, 0.9):
+        now = t[:-1] + fraction * dt
+        found = jax.vmap(signal.at)(jnp.asarray(now), jnp.asarray(t[:-1]), signal.coefficients)
+        # Nearer to the ends than the window reaches, samples are missing that would count.
+        away = (np.asarray(found)[:, 0] - wave(now))[16:-16]
+        assert np.sqrt(np.mean(away**2)) < 1e-4 * np.std(wave(t))
+        assert fraction or np.max(np.abs(np.asarray(found)[:, 0] - wave(now))) < 1e-12
+
+
+def test_band_limited_inputs_keep_a_constant_and_need_even_times():
+    still = make_signal(Oscillator(), jnp.linspace(0.0, 1.0, 5), np.full(5, 3.0), "band-limited")
+    for later in (0.0, 0.1, 0.2):
+        found = still.at(jnp.array(later), jnp.array(0.0), still.coefficients[0])
+        # The coefficients of a polynomial of degree seven are some ten thousand times its values.
+        np.testing.assert_allclose(found, [3.0], atol=1e-11)
+    with pytest.raises(UserError, match=r"0\.1 to 0\.7 s.*cubic"):
+        make_signal(Oscillator(), jnp.array([0.0, 0.1, 0.3, 1.0]), np.zeros(4), "band-limited")
+    assert possible([UNIFORM]) == ("constant", "linear", "cubic", "band-limited")
+    assert possible([UNIFORM, UNEVEN]) == ("constant", "linear", "cubic")
+    assert possible([UNIFORM[:3]]) == ("constant", "linear", "band-limited")
 
 
 @pytest.mark.parametrize("count", [4, 5])

@@ -139,8 +139,9 @@ def identify(
     - `sensors`: what is unknown of the sensors, by recorded column: "gain", "offset", or an input
         that the sensor reads besides (feedthrough), such as `{"y": ("offset", "u")}`; and "delay"
         of an input, `{"u": "delay"}`.
-    - `interpolation`: of the inputs between samples: "constant", "linear" or "cubic"; the one that
-        explains the data best if not given. A law keeps it for its own simulations.
+    - `interpolation`: of the inputs between samples: "constant", "linear", "cubic" or
+        "band-limited"; the one that explains the data best if not given. A law keeps it for its own
+        simulations.
     - `pieces`: with `unknown`: into so many the data is cut, and each is predicted by a fit to the
         others, as `held_out` of the result has it: to choose between mechanisms.
     - `seed`: of random features.

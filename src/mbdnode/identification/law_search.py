@@ -39,7 +39,8 @@ from mbdnode.integrators import get_integrator
 from mbdnode.models.base import minimal_coordinates
 from mbdnode.models.function_library import Forces, Known
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.simulation import INTERPOLATIONS, Interpolation
+from mbdnode.simulation import Interpolation
+from mbdnode.simulation.interpolation import possible
 from mbdnode.training.rows import (
     Noise,
     Rows,
@@ -384,7 +385,7 @@ def _with_inputs(
         return problem, plain
     tables = {
         one: rows_of(problem.system, minimal, data, interpolation=one)
-        for one in ((how,) if how else INTERPOLATIONS)
+        for one in ((how,) if how else possible(run.t for run, _ in single_trajectories(data)))
     }
     if problem.known == "nothing":
         clean = replace(problem, noise=replace(problem.noise, relative=0.0))

@@ -2,7 +2,7 @@
 
 from mbdnode.simulation.domain import Domain, training_domain
 from mbdnode.simulation.ensemble import AbstractEnsemble
-from mbdnode.simulation.signals import INTERPOLATIONS, Interpolation
+from mbdnode.simulation.interpolation import INTERPOLATIONS, Interpolation
 from mbdnode.simulation.simulate import simulate
 
 __all__ = [

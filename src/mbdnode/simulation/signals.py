@@ -1,8 +1,8 @@
-"""Inputs between their samples: constant, linear or cubic on each interval, or a function of time.
+"""Inputs of a rollout: interpolated samples, functions of time, constants.
 
-The three interpolations are one thing: on the interval that starts at `t_k` the input is a
-polynomial in `t - t_k`, of degree zero, one or three. Evaluating it by interval, and not by time,
-keeps a held input at its own value up to the very end of its step.
+On the interval that starts at `t_k` a sampled input is a polynomial in `t - t_k`
+(`mbdnode.simulation.interpolation`). Evaluating it by interval, and not by time, keeps a held input
+at its own value up to the very end of its step.
 
 Inputs by name may be samples in one column and a function in another. Polynomials and functions
 are added, and each is zero where the other speaks.
@@ -10,7 +10,7 @@ are added, and each is zero where the other speaks.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -21,9 +21,7 @@ from jaxtyping import Array, Float
 from mbdnode.errors import UserError
 from mbdnode.multibody import AbstractNamed, is_traced
 from mbdnode.naming import unknown_name
-
-Interpolation = Literal["constant", "linear", "cubic"]
-INTERPOLATIONS: tuple[Interpolation, ...] = ("constant", "linear", "cubic")
+from mbdnode.simulation.interpolation import INTERPOLATIONS, POLYNOMIALS
 
 
 class Signal(eqx.Module):
@@ -109,7 +107,7 @@ def make_signal(
         )
     _check_finite(values, names)
     samples = jnp.concatenate([values, values[-1:]]) if per_step else values
-    return Signal(samples, _POLYNOMIALS[interpolation](t, samples))
+    return Signal(samples, POLYNOMIALS[interpolation](t, samples))
 
 
 def _signal_by_name(
@@ -139,7 +137,7 @@ def _signal_by_name(
     # Constants need no spline, for which there may be too few times.
     kind = interpolation if any(x.ndim for x in others) else "constant"
     driven = sum(function is not None for function in functions)
-    coefficients = _POLYNOMIALS[kind](t, samples) if driven < len(names) else None
+    coefficients = POLYNOMIALS[kind](t, samples) if driven < len(names) else None
     if not driven:
         return Signal(samples, coefficients)
     function = _FunctionsByName(names, functions)
@@ -203,67 +201,3 @@ def _as_inputs(value: Any, count: int) -> Float[Array, " nu"]:
             f"The input function returned shape {value.shape}; it must return {count} value(s)."
         )
     return value
-
-
-def _constant(t, values):
-    return values[:-1, None, :]
-
-
-def _linear(t, values):
-    slope = jnp.diff(values, axis=0) / jnp.diff(t)[:, None]
-    return jnp.stack([values[:-1], slope], axis=1)
-
-
-def _cubic(t, values):
-    """The spline with two continuous derivatives, and a third at the second and last-but-one."""
-    if t.shape[0] < 4:
-        raise UserError(
-            f"Cubic interpolation needs at least 4 samples, but there are {t.shape[0]}. Use "
-            "interpolation='linear'."
-        )
-    h = jnp.diff(t)
-    slope = jnp.diff(values, axis=0) / h[:, None]
-    # Second derivatives m_1 ... m_(n-2) solve a tridiagonal system; the not-a-knot ends
-    # m_0 = (1 + h_0/h_1) m_1 - (h_0/h_1) m_2, and their mirror, are substituted into it.
-    first, last = h[0] / h[1], h[-1] / h[-2]
-    main = (2 * (h[:-1] + h[1:])).at[0].add(h[0] * (1 + first)).at[-1].add(h[-1] * (1 + last))
-    upper = h[1:].at[0].add(-h[0] * first).at[-1].set(0.0)
-    lower = h[:-1].at[-1].add(-h[-1] * last).at[0].set(0.0)
-    inner = jax.lax.linalg.tridiagonal_solve(lower, main, upper, 6 * jnp.diff(slope, axis=0))
-    start = (1 + first) * inner[0] - first * inner[1]
-    end = (1 + last) * inner[-1] - last * inner[-2]
-    second = jnp.concatenate([start[None], inner, end[None]])
-    width = h[:, None]
-    return jnp.stack(
-        [
-            values[:-1],
-            slope - width * (2 * second[:-1] + second[1:]) / 6,
-            second[:-1] / 2,
-            jnp.diff(second, axis=0) / (6 * width),
-        ],
-        axis=1,
-    )
-
-
-_POLYNOMIALS = {"constant": _constant, "linear": _linear, "cubic": _cubic}
-
-
-def input_polynomials(t: np.ndarray, values: np.ndarray, interpolation: str) -> np.ndarray:
-    """The inputs on every interval, as polynomials of the time since it began.
-
-    **Arguments:**
-
-    - `t`: `(n,)`, increasing.
-    - `values`: `(n, inputs)`.
-    - `interpolation`: between the samples; too few of them for a cubic spline are joined by lines.
-
-    **Returns:**
-
-    `(n - 1, powers, inputs)`, the lowest power first.
-    """
-    if interpolation == "constant" or not values.shape[1]:
-        return np.asarray(values)[:-1, None, :]
-    kind = "linear" if interpolation == "cubic" and len(t) < 4 else interpolation
-    found = np.asarray(_POLYNOMIALS[kind](jnp.asarray(t), jnp.asarray(values)))
-    powers = {"linear": 2, "cubic": 4}[interpolation]
-    return np.pad(found, ((0, 0), (0, powers - found.shape[1]), (0, 0)))

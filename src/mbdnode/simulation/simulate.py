@@ -79,7 +79,8 @@ def simulate(
     - `parameters`: values by name; defaults for the rest.
     - `integrator`: a name such as "rk4" or "dopri8", or an integrator; "analytic" for the
         closed form of a system that has one.
-    - `interpolation`: of sampled inputs: "constant" over each step, "linear" or "cubic"; the
+    - `interpolation`: of sampled inputs: "constant" over each step, "linear", "cubic" or
+        "band-limited" (no frequency above half the sampling rate, at even times); the
         system's own if not given, which is "constant" unless a fit chose another.
     - `independent`: names of the coordinates to integrate, or a `Partition`, if the system's
         choice is not wanted.

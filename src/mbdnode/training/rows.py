@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 from mbdnode.data.signal import differentiate, noise_levels
 from mbdnode.models import AbstractRateModel
 from mbdnode.multibody import AbstractSystem
-from mbdnode.simulation.signals import input_polynomials
+from mbdnode.simulation.interpolation import input_polynomials
 from mbdnode.trajectory import Dataset, Trajectory
 
 # Rows of a stretch from which noise can be told, and rows that are looked at, about.

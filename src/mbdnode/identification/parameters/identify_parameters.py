@@ -31,7 +31,7 @@ from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.models import FittedMechanism
 from mbdnode.multibody import AbstractSystem
 from mbdnode.naming import unknown_name
-from mbdnode.simulation.signals import INTERPOLATIONS
+from mbdnode.simulation.interpolation import INTERPOLATIONS
 from mbdnode.training.data import check_names
 from mbdnode.training.engine import counted_compilation
 from mbdnode.trajectory import Dataset, State

@@ -31,7 +31,7 @@ from mbdnode.identification.parameters.unknowns import (
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.identification.weak_form import samples_per_period
 from mbdnode.multibody import consistent_state
-from mbdnode.simulation.signals import INTERPOLATIONS
+from mbdnode.simulation.interpolation import possible
 from mbdnode.training.rows import rows_of, single_trajectories
 from mbdnode.trajectory import Dataset, State
 
@@ -108,11 +108,9 @@ class ParameterSearch:
             )
         self.substeps, self.report = 1, report
         driven = any(np.any(np.ptp(np.asarray(run.u), axis=0) > 0) for run, _ in self.runs)
-        self.interpolations = (
-            INTERPOLATIONS if driven and not interpolation else ((interpolation or "constant"),)
-        )
-        if any(len(run.t) < 4 for run, _ in self.runs):
-            self.interpolations = tuple(x for x in self.interpolations if x != "cubic")
+        self.interpolations = (interpolation or "constant",)
+        if driven and not interpolation:
+            self.interpolations = possible(run.t for run, _ in self.runs)
         self.interpolation = self.interpolations[0]
         tables = [(np.asarray(run.t), self._table(run)) for run, _ in self.runs]
         everything = np.concatenate([x for _, x in tables])
@@ -210,6 +208,7 @@ class ParameterSearch:
         able = [
             (fitted, how)
             for how in self.interpolations
+            if how != "band-limited" or len(self.interpolations) == 1
             for fitted in self._fit(0, starts, interpolation=how)
             if fitted is not None
         ]
@@ -264,10 +263,13 @@ class ParameterSearch:
         return [int(i) for i in np.argsort(costs) if np.isfinite(costs[i])] or [0]
 
     def _choose_interpolation(self, best: Fitted) -> Fitted:
-        """That which explains the longest segments best: short ones tell less of it."""
+        """That which explains the longest segments best: short ones tell less of it.
+
+        Band-limited inputs are smooth, and tried where a smooth one is best so far.
+        """
         chosen = self.interpolation
         for how in self.interpolations:
-            if how != chosen:
+            if how != chosen and (how != "band-limited" or self.interpolation == "cubic"):
                 found = self._fit(self.level, [best.values], best.initial, how)[0]
                 if found is not None and found.cost < best.cost:
                     best, self.interpolation = found, how
