@@ -81,6 +81,21 @@ def test_parameters_of_a_driven_pendulum_are_found_from_its_angle(clean):
     np.testing.assert_allclose(again.q, clean.q, atol=1e-5)
 
 
+def test_inputs_with_a_spectrum_up_to_half_the_sampling_rate_are_taken_as_band_limited():
+    random, half = np.random.default_rng(5), 0.5 / (TIMES[1] - TIMES[0])
+    frequency, phase = random.uniform(0, 0.8 * half, 12), random.uniform(0, 2 * np.pi, 12)
+
+    def push(s):
+        return np.sum(4 * np.sin(2 * np.pi * frequency * np.asarray(s)[..., None] + phase), -1)
+
+    data = mbd.Dataset(recorded(push=push), recorded=["theta"])
+    found = mbd.identify(PENDULUM, data, unknown=["m", "L", "c"])
+    assert found.interpolation == "band-limited"
+    # The input is known to 1e-4 of itself.
+    for name in ("m", "L", "c"):
+        assert found.parameters[name] == pytest.approx(TRUE[name], rel=1e-4)
+
+
 # Many experiments are fitted.
 @pytest.mark.slow
 def test_standard_errors_are_those_of_repeated_experiments(clean):

@@ -25,6 +25,8 @@ Interpolation = Literal["constant", "linear", "cubic", "band-limited"]
 INTERPOLATIONS: tuple[Interpolation, ...] = ("constant", "linear", "cubic", "band-limited")
 # Samples to either side that count, the Kaiser window's shape, and the polynomial's degree.
 _REACH, _KAISER, _DEGREE = 16, 8.0, 7
+# That a polynomial of any of them has.
+MOST_TERMS = _DEGREE + 1
 # Of the step: by so much times may be uneven, as printed digits make them.
 _UNEVEN = 1e-3
 
@@ -146,5 +148,5 @@ def input_polynomials(t: np.ndarray, values: np.ndarray, interpolation: str) -> 
         return np.asarray(values)[:-1, None, :]
     kind = "linear" if interpolation == "cubic" and len(t) < 4 else interpolation
     found = np.asarray(POLYNOMIALS[kind](jnp.asarray(t), jnp.asarray(values)))
-    powers = {"linear": 2, "cubic": 4, "band-limited": _DEGREE + 1}[interpolation]
+    powers = {"linear": 2, "cubic": 4, "band-limited": MOST_TERMS}[interpolation]
     return np.pad(found, ((0, 0), (0, powers - found.shape[1]), (0, 0)))

@@ -60,7 +60,7 @@ def _delayed(polynomials: np.ndarray, t: np.ndarray, delay: float) -> np.ndarray
         integral = before[at] + held[at] * (t - delay - begin[at])
         found[:, 0] = np.diff(integral) / length
         return found
-    terms = 2 if not np.any(polynomials[:, 2:]) else polynomials.shape[1]
+    terms = 1 + int(np.max(np.flatnonzero(np.any(polynomials, axis=0))))
     parts = np.linspace(0.0, 1.0, terms)
     time = np.maximum(begin[:, None] + parts * length[:, None] - delay, t[0])
     at = places(time)

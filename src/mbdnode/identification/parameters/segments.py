@@ -14,11 +14,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from mbdnode.multibody import AbstractSystem, Partition, choose_partition, resolve_parameters
+from mbdnode.simulation.interpolation import MOST_TERMS
 from mbdnode.simulation.signals import make_signal
 from mbdnode.trajectory import State, Trajectory
-
-# Inputs are cubic polynomials on each step, of which held and linear ones use the first terms.
-_TERMS = 4
 
 
 class Lanes(eqx.Module):
@@ -110,7 +108,9 @@ def _lane(system, run, own, columns, edges, splits, interpolation, most, room) -
     given = run.u if system.inputs else None
     signal = make_signal(system, jnp.asarray(t), given, interpolation)
     polynomials = np.asarray(signal.coefficients)
-    polynomials = np.pad(polynomials, ((1, 0), (0, _TERMS - polynomials.shape[1]), (0, 0)))
+    # Of one shape for all interpolations, of which the simpler ones use the first terms.
+    unused = MOST_TERMS - polynomials.shape[1]
+    polynomials = np.pad(polynomials, ((1, 0), (0, unused), (0, 0)))
     # A segment begins by a step of no length under the input of the next one.
     polynomials[0] = polynomials[1]
     starts = np.asarray(edges[:-1])
