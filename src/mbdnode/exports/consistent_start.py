@@ -23,7 +23,7 @@ from mbdnode.multibody import (
     position_residual,
     velocity_constraints,
 )
-from mbdnode.multibody.partition import TIE, sizes
+from mbdnode.multibody.partition import TIE, scaled_rows, sizes
 from mbdnode.multibody.tangent import factorize, solve_factored
 
 _MOST_ITERATIONS = 100
@@ -145,20 +145,28 @@ def _others(chosen, count: int):
     return order[: count - chosen.shape[0]]
 
 
-def _split(system: AbstractSystem, scaled, rank: int, named) -> Split:
+def _split(system: AbstractSystem, scaled, rank: int, named, like: Split) -> Split:
     rows, count = scaled.shape
     if rank == 0:
         return Split(jnp.arange(0), jnp.arange(0), jnp.arange(count))
+    # What is eliminated has the first pivots, and stands first, in its own order.
+    explicit = like.elimination
+    first = ((), ()) if explicit is None else (explicit.rows, explicit.columns)
+    leading = [jnp.array(part, int) for part in first]
     if named is None:
-        dependent = _pivots(scaled, rank)
+        dependent = jnp.concatenate([leading[1], _pivots(scaled, rank)[len(first[1]) :]])
         independent = _others(dependent, count)
     else:
         free = sorted(system.coordinate_names.index(n) for n in named)
-        dependent = jnp.array([c for c in range(count) if c not in free], int)
+        bound = [c for c in range(count) if c not in free and c not in first[1]]
+        dependent = jnp.array([*first[1], *bound], int)
         independent = jnp.array(free, int)
     if rank == rows:
-        return Split(jnp.arange(rank), dependent, independent)
-    return Split(jnp.sort(_pivots(scaled[:, dependent].T, rank)), dependent, independent)
+        used = jnp.array([*first[0], *(r for r in range(rows) if r not in first[0])], int)
+    else:
+        used = jnp.sort(_pivots(scaled[:, dependent].T, rank)[len(first[0]) :])
+        used = jnp.concatenate([leading[0], used])
+    return Split(used, dependent, independent, explicit)
 
 
 def chosen_partition(system: AbstractSystem, like: Partition, t, q, mu: Params) -> Partition:
@@ -175,14 +183,12 @@ def chosen_partition(system: AbstractSystem, like: Partition, t, q, mu: Params) 
     """
     scale, _ = sizes(system, t, q, mu)
     jacobian, _ = velocity_constraints(system, t, q, mu)
-    scaled = jacobian * scale[None, :]
-    size = jnp.linalg.norm(scaled, axis=1, keepdims=True)
-    scaled = scaled / jnp.where(size > 0, size, 1.0)
+    scaled = scaled_rows(jacobian, scale, like.velocity.elimination)
     rank = like.velocity.rows.shape[0]
-    velocity = _split(system, scaled, rank, system.independent)
+    velocity = _split(system, scaled, rank, system.independent, like.velocity)
     if like.position.rows.shape == like.velocity.rows.shape:
         return Partition(velocity, velocity, scale, like.redundant)
     holonomic = like.position.rows.shape[0]
     count = jax.eval_shape(lambda x: position_residual(system, t, x, mu), q).shape[0]
-    position = _split(system, scaled[:count], holonomic, None)
+    position = _split(system, scaled[:count], holonomic, None, like.position)
     return Partition(position, velocity, scale, like.redundant)

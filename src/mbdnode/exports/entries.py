@@ -124,9 +124,9 @@ class Plant:
         name = f"{which}_dependent"
         if name not in fields:
             parts = (own.rows, own.dependent, own.independent)
-            return Split(*(jnp.asarray(np.asarray(x)) for x in parts))
-        rows = fields.get(f"{which}_rows", jnp.arange(own.rows.shape[0]))
-        return Split(rows, fields[name], fields[f"{which}_independent"])
+            return Split(*(jnp.asarray(np.asarray(x)) for x in parts), own.elimination)
+        rows = fields.get(f"{which}_rows", jnp.asarray(np.asarray(own.rows)))
+        return Split(rows, fields[name], fields[f"{which}_independent"], own.elimination)
 
     def partition_of(self, fields: Fields) -> Partition:
         """The partition that a state is in."""

@@ -6,10 +6,14 @@ from the tangent by one linear solve. The position solve is differentiated impli
     Phi_qd dq_d = -(Phi_qi dq_i + Phi_t dt + Phi_mu dmu),
 
 so gradients flow through it at the price of one linear solve, however many iterations it took.
+
+What the constraints give explicitly (see `elimination`) is substituted, and Newton's method has the
+rest as its unknowns: none for a tree, two for a loop of pins.
 """
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from mbdnode.multibody.kinematics import position_residual, velocity_constraints
@@ -45,13 +49,27 @@ def complete_position(
     """
     if split.dependent.shape[0] == 0:
         return independent, jnp.array(True)
+    count = split.eliminated
 
-    def residual(dependent):
-        q = split.merge(dependent, independent)
-        return position_residual(system, t, q, mu)[split.rows]
+    def place(unknown, solves=1):
+        """All coordinates, of which the eliminated ones follow from the others."""
+        if split.elimination is None:
+            return split.merge(unknown, independent)
+        explicit, rows = jnp.zeros(count, independent.dtype), np.array(split.elimination.rows, int)
+        # Linear, so that one solve does; a second takes it to the round-off of the residual.
+        for _ in range(solves):
+            q = split.merge(jnp.concatenate([explicit, unknown]), independent)
+            left = position_residual(system, t, q, mu)[rows]
+            explicit = explicit - split.elimination.solve(left)
+        return split.merge(jnp.concatenate([explicit, unknown]), independent)
 
+    def residual(unknown):
+        return position_residual(system, t, place(unknown), mu)[split.rows[count:]]
+
+    if not split.unknowns:
+        return place(jnp.zeros(0, independent.dtype), 2), jnp.array(True)
     eps = jnp.finfo(independent.dtype).eps
-    size = scale[split.dependent]
+    size = scale[split.dependent[count:]]
 
     def newton(function, start):
         def improve(carry):
@@ -81,9 +99,9 @@ def complete_position(
     def tangent_solve(linear, right):
         return _solve(jax.jacfwd(linear)(jnp.zeros_like(right)), right)
 
-    start = jax.lax.stop_gradient(guess[split.dependent])
-    dependent, done = jax.lax.custom_root(residual, start, newton, tangent_solve, has_aux=True)
-    return split.merge(dependent, independent), jax.lax.stop_gradient(done) > 0
+    start = jax.lax.stop_gradient(guess[split.dependent[count:]])
+    unknown, done = jax.lax.custom_root(residual, start, newton, tangent_solve, has_aux=True)
+    return place(unknown, 2), jax.lax.stop_gradient(done) > 0
 
 
 def _solve(matrix: Float[Array, "n n"], right: Float[Array, " n"]) -> Float[Array, " n"]:

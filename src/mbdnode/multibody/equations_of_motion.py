@@ -139,21 +139,29 @@ class AbstractMechanism(AbstractSystem):
         if tangent.split.dependent.shape[0] == 0:
             given = self._given_mass(q, mu)
             return force / given if given.ndim == 1 else small_solve(given, force)
-        mass = self.mass(q, mu)
+        mass = self._given_mass(q, mu)
         offset = tangent.acceleration(
             jnp.zeros(tangent.slope.shape[1], v.dtype), gamma(self, t, q, v, mu)
         )
-        half = tangent.reduce(mass)
-        reduced = tangent.reduce(half.T)
-        return small_solve(reduced, tangent.reduce(force - mass @ offset))
+        load = mass * offset if mass.ndim == 1 else mass @ offset
+        return small_solve(reduced_mass(mass, tangent), tangent.reduce(force - load))
 
     def mobility(self, contacts: Contacts, q: Coords, mu: Params, tangent: Tangent):
         """`W_i`, and how the independent coordinates respond to each contact: `M_i^-1 W_i^T`."""
         reduced = tangent.reduce(contacts.directions.T).T
-        mass = self.mass(q, mu)
-        if tangent.split.dependent.shape[0]:
-            mass = tangent.reduce(tangent.reduce(mass).T)
+        mass = reduced_mass(self._given_mass(q, mu), tangent)
         return reduced, small_solve(mass, reduced.T)
+
+
+def reduced_mass(mass: Float[Array, "nq *nq"], tangent: Tangent) -> Float[Array, "ni ni"]:
+    """`T^T M T`, where a vector is the diagonal of `M`."""
+    split = tangent.split
+    if split.dependent.shape[0] == 0:
+        return jnp.diag(mass) if mass.ndim == 1 else mass
+    if mass.ndim == 2:
+        return tangent.reduce(tangent.reduce(mass).T)
+    heavy = mass[split.dependent][:, None] * tangent.slope
+    return jnp.diag(mass[split.independent]) + tangent.slope.T @ heavy
 
 
 def small_solve(matrix: Float[Array, "n n"], right: Float[Array, "n *k"]) -> Float[Array, "n *k"]:

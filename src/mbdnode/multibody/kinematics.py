@@ -19,6 +19,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mbdnode.multibody.constraint_structure import (
+    Coloring,
+    Structure,
+    color_columns,
+    structure_of,
+)
 from mbdnode.multibody.system import AbstractSystem, Coords, Params, Time
 from mbdnode.program_cache import stored_program
 
@@ -58,12 +64,75 @@ def _nonholonomic(system, t, q, mu) -> tuple[Float[Array, "nn nq"], Float[Array,
     return jnp.asarray(matrix).astype(q.dtype), vector(right).astype(q.dtype)
 
 
+class _Kind(NamedTuple):
+    """Of an array."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+def by_shapes(function: Any, system: AbstractSystem, mu: Params, *more: Any) -> Any:
+    """What a function finds of a system whose arrays are only shapes, found once for each.
+
+    **Arguments:**
+
+    - `function`: under `functools.lru_cache`; of a structure and leaves for `of_shapes`, and more.
+    - `system`, `mu`: any.
+    - `more`: further arguments, which have a hash.
+    """
+    leaves, structure = jax.tree.flatten((system, mu))
+    # Shapes alone decide, and a loop under control asks at every step: traced once for each.
+    kinds = tuple(_Kind(x.shape, x.dtype) if eqx.is_array(x) else x for x in leaves)
+    try:
+        return function(structure, kinds, *more)
+    except TypeError:  # What cannot be hashed.
+        return function.__wrapped__(structure, kinds, *more)
+
+
+def of_shapes(structure: Any, kinds: tuple) -> tuple[Any, Any]:
+    """The system and the parameters with shapes in place of arrays."""
+    shapes = [jax.ShapeDtypeStruct(*x) if isinstance(x, _Kind) else x for x in kinds]
+    return jax.tree.unflatten(structure, shapes)
+
+
+def constraint_structure(system: AbstractSystem, mu: Params) -> tuple[Structure, Coloring]:
+    """How the holonomic constraints of a system depend on its coordinates.
+
+    **Arguments:**
+
+    - `system`: any.
+    - `mu`: its parameters, of which only the names and types count.
+
+    **Returns:**
+
+    A `Structure` with a row for each constraint, and the `Coloring` of `Phi_q`.
+    """
+    return by_shapes(structure_by_shapes, system, mu)
+
+
+@functools.lru_cache(maxsize=256)
+def structure_by_shapes(structure: Any, kinds: tuple) -> tuple[Structure, Coloring]:
+    """The same for `by_shapes`."""
+    given = of_shapes(structure, kinds)
+    is_shape = lambda x: isinstance(x, jax.ShapeDtypeStruct)  # noqa: E731
+    arrays, others = eqx.partition(given, is_shape)
+
+    def function(q, t, arrays):
+        system, mu = eqx.combine(arrays, others)
+        return vector(system.constraint(t, q, mu)).astype(q.dtype)
+
+    time = jax.ShapeDtypeStruct((), float)
+    found = structure_of(function, len(given[0].coordinates), time, arrays)
+    return found, color_columns(found.depends)
+
+
 @compiled
 def position_jacobian(
     system: AbstractSystem, t: Time, q: Coords, mu: Params
 ) -> Float[Array, "nh nq"]:
-    """`Phi_q`, by forward-mode autodiff."""
-    return jax.jacfwd(position_residual, argnums=2)(system, t, q, mu)
+    """`Phi_q`, by forward-mode autodiff along as few directions as its pattern allows."""
+    _, coloring = constraint_structure(system, mu)
+    return coloring.jacobian(lambda x: position_residual(system, t, x, mu), q)
 
 
 def position_time_derivative(
@@ -104,26 +173,12 @@ def gamma(system: AbstractSystem, t: Time, q: Coords, v: Coords, mu: Params) -> 
 
 def constraint_counts(system: AbstractSystem, mu: Params) -> tuple[int, int]:
     """How many holonomic and how many nonholonomic constraints there are."""
-    leaves, structure = jax.tree.flatten((system, mu))
-    # Shapes alone decide, and a loop under control asks at every step: traced once for each.
-    kinds = tuple(_Kind(x.shape, x.dtype) if eqx.is_array(x) else x for x in leaves)
-    try:
-        return _counts(structure, kinds)
-    except TypeError:  # What cannot be hashed.
-        return _counts.__wrapped__(structure, kinds)
-
-
-class _Kind(NamedTuple):
-    """Of an array."""
-
-    shape: tuple[int, ...]
-    dtype: Any
+    return by_shapes(_counts, system, mu)
 
 
 @functools.lru_cache(maxsize=256)
 def _counts(structure: Any, kinds: tuple) -> tuple[int, int]:
-    shapes = [jax.ShapeDtypeStruct(*x) if isinstance(x, _Kind) else x for x in kinds]
-    system, mu = jax.tree.unflatten(structure, shapes)
+    system, mu = of_shapes(structure, kinds)
     t, q = jnp.zeros(()), jnp.zeros(len(system.coordinates))
     shape = eqx.filter_eval_shape
     holonomic = shape(position_residual, system, t, q, mu).shape[0]

@@ -9,12 +9,16 @@ Exchanging dependent coordinate i for independent coordinate j multiplies `|det 
 `|S_ij|`, where `S = -C_d^-1 C_i` is already at hand as the slope of the tangent. So the rule is:
 when the largest entry of `S` passes a limit, exchange that pair. The full state is carried
 unchanged, so the motion does not notice.
+
+Coordinates that the constraints give explicitly (see `elimination`) are dependent ones in every
+configuration, unless they are named: pivots and exchanges are among the others.
 """
 
+import functools
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
@@ -22,10 +26,14 @@ import scipy  # Its parts are slow to load, and do so when they are first used.
 from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
+from mbdnode.multibody.elimination import Elimination, plan_elimination
 from mbdnode.multibody.kinematics import (
+    by_shapes,
     compiled,
     constraint_counts,
-    position_jacobian,
+    constraint_structure,
+    position_residual,
+    structure_by_shapes,
     velocity_constraints,
 )
 from mbdnode.multibody.system import AbstractSystem, Coords, Params, Time, is_traced
@@ -41,6 +49,8 @@ _RANK_TOLERANCE = 1e-10
 EXCHANGE_LIMIT = 1.5
 # Of what is equal up to this, the first is taken: the choice must not hang on round-off.
 TIE = 1e-9
+# The length of columns that are pivots before all others, which have entries below one.
+_FIRST = 1e3
 
 
 class Partition(eqx.Module):
@@ -61,12 +71,13 @@ class Partition(eqx.Module):
 
     @property
     def may_branch(self) -> bool:
-        """Whether positions are constrained, so that branches of configurations can cross.
+        """Whether positions have to be solved for, so that branches of configurations can cross.
 
+        What is an explicit function of the independent coordinates has one branch.
         Constraints on velocities alone have no branches: a pivot that changes its sign under them
         is a matter of the coordinates, and not of the motion.
         """
-        return self.position.dependent.shape[0] > 0
+        return self.position.unknowns > 0
 
     @property
     def degrees_of_freedom(self) -> int:
@@ -102,11 +113,9 @@ def choose_partition(
     scale = coordinate_scale(system, t, q, mu)
     jacobian, _ = velocity_constraints(system, t, q, mu)
     traced = is_traced(system, q, t, mu)
+    elimination = choose_elimination(system, mu, named)
     # Of plain numbers by NumPy: JAX would compile each of these.
-    xp = jnp if traced else np
-    scaled = xp.asarray(jacobian) * xp.asarray(scale)[None, :]
-    size = xp.linalg.norm(scaled, axis=1, keepdims=True)
-    scaled = scaled / xp.where(size > 0, size, 1.0)
+    scaled = scaled_rows(jacobian, scale, elimination, jnp if traced else np)
     if traced and system.allow_redundant and not assume_full_rank:
         raise UserError(
             f"{type(system).__name__} allows redundant constraints, whose number cannot be known "
@@ -114,12 +123,40 @@ def choose_partition(
             "result to simulate as `independent`."
         )
     choose = _choose_traced if traced else _choose_concrete
-    velocity, redundant = choose(system, scaled, named)
+    velocity, redundant = choose(system, scaled, named, elimination)
     if nonholonomic == 0:
         return Partition(velocity, velocity, scale, redundant)
     # Nonholonomic rows take no positions, so those are split by the holonomic rows alone.
-    position, _ = choose(system, scaled[:holonomic], None)
+    position, _ = choose(system, scaled[:holonomic], None, elimination)
     return Partition(position, velocity, scale, redundant)
+
+
+def choose_elimination(
+    system: AbstractSystem, mu: Params, named: Sequence[str] | None
+) -> Elimination | None:
+    """What is eliminated of a system whose independent coordinates are named, or not."""
+    kept = () if named is None else tuple(system.coordinate_names.index(n) for n in named)
+    return by_shapes(_elimination, system, mu, kept)
+
+
+@functools.lru_cache(maxsize=256)
+def _elimination(structure: Any, kinds: tuple, kept: tuple[int, ...]) -> Elimination | None:
+    return plan_elimination(structure_by_shapes.__wrapped__(structure, kinds)[0], kept)
+
+
+def scaled_rows(jacobian, scale, elimination: Elimination | None, xp=jnp):
+    """The rows among which pivots are chosen: of unit length, in scaled coordinates."""
+    if elimination is not None:
+        jacobian = elimination.row_reduced(jacobian, xp)
+    scaled = xp.asarray(jacobian) * xp.asarray(scale)[None, :]
+    size = xp.linalg.norm(scaled, axis=1, keepdims=True)
+    scaled = scaled / xp.where(size > 0, size, 1.0)
+    if elimination is None:
+        return scaled
+    # Longer than all that is left, so that they are the first pivots.
+    weight = np.ones(scaled.shape[1])
+    weight[list(elimination.columns)] = _FIRST
+    return scaled * xp.asarray(weight)[None, :]
 
 
 def _names(
@@ -153,20 +190,25 @@ def sizes(
     where there are only lengths, the radius of curvature (first over second derivatives). A
     constraint's size counts second derivatives too, since the first vanish where it is singular.
     """
-    is_angle = jnp.array([c.is_angle for c in system.coordinates])
+    is_angle = np.array([c.is_angle for c in system.coordinates])
     jacobian = jnp.abs(velocity_constraints(system, t, q, mu)[0])
-    curvature = jnp.abs(jax.jacfwd(position_jacobian, argnums=2)(system, t, q, mu))
-    curvature = jnp.concatenate(
-        [curvature, jnp.zeros((jacobian.shape[0] - curvature.shape[0], *curvature.shape[1:]))]
-    )
-    both = is_angle[:, None] & is_angle[None, :]
-    neither = ~is_angle[:, None] & ~is_angle[None, :]
+    # The second derivatives of a row by the columns that it has, one of each color.
+    _, coloring = constraint_structure(system, mu)
+    phi = lambda x: position_residual(system, t, x, mu)  # noqa: E731
+    slopes = lambda x: coloring.derivatives(phi, x)  # noqa: E731
+    used, angles = coloring.used, is_angle[coloring.column]
+    pairs = used[:, :, None] & used[:, None, :]
+    curvature = jnp.where(pairs, jnp.abs(coloring.derivatives(slopes, q)), 0.0)
+    both = angles[:, :, None] & angles[:, None, :]
+    neither = ~angles[:, :, None] & ~angles[:, None, :]
+    others = jnp.zeros(jacobian.shape[0] - used.shape[0], q.dtype)
 
     def most(values, mask):
         axes = tuple(range(1, values.ndim))
-        return jnp.max(jnp.where(mask[None], values, 0.0), axis=axes, initial=0.0)
+        found = jnp.max(jnp.where(mask, values, 0.0), axis=axes, initial=0.0)
+        return found if found.shape == jacobian.shape[:1] else jnp.concatenate([found, others])
 
-    by_length, by_angle = most(jacobian, ~is_angle), most(jacobian, is_angle)
+    by_length, by_angle = (most(jacobian, mask[None, :]) for mask in (~is_angle, is_angle))
     lever = _ratio(jnp.maximum(by_angle, most(curvature, both)), by_length)
     radius = _ratio(by_length, most(curvature, neither))
     found = jnp.max(jnp.concatenate([lever, radius]), initial=0.0)
@@ -174,7 +216,9 @@ def sizes(
     guess = jnp.where(farthest > 0, farthest, 1.0)
     scale = jnp.where(is_angle, 1.0, jnp.where(found > 0, found, guess))
     present = jnp.where(is_angle, 1.0, jnp.where(farthest > 0, farthest, scale))
-    return scale, jacobian @ scale + (curvature @ present) @ present
+    own = present[coloring.column]
+    bending = jnp.sum(curvature * own[:, :, None] * own[:, None, :], axis=(1, 2))
+    return scale, jacobian @ scale + jnp.concatenate([bending, others])
 
 
 def _ratio(above: Float[Array, " n"], below: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -183,7 +227,7 @@ def _ratio(above: Float[Array, " n"], below: Float[Array, " n"]) -> Float[Array,
     return jnp.where(below > tiny, above / jnp.where(below > tiny, below, 1.0), 0.0)
 
 
-def _choose_concrete(system, jacobian, named) -> tuple[Split, tuple[int, ...]]:
+def _choose_concrete(system, jacobian, named, elimination) -> tuple[Split, tuple[int, ...]]:
     matrix = np.asarray(jacobian)
     rank, columns = _rank_and_pivots(matrix)
     _, row_order = _rank_and_pivots(matrix.T)
@@ -205,10 +249,17 @@ def _choose_concrete(system, jacobian, named) -> tuple[Split, tuple[int, ...]]:
         _check_named(matrix, rank, columns, named, names)
     dependent = columns[:rank]
     row_order = _rank_and_pivots(matrix[:, dependent].T)[1] if rank else row_order
-    rest = np.array([c for c in range(matrix.shape[1]) if c not in dependent], dtype=int)
-    return Split(
-        jnp.asarray(np.sort(row_order[:rank])), jnp.asarray(dependent), jnp.asarray(rest)
-    ), redundant
+    rest = np.setdiff1d(np.arange(matrix.shape[1]), dependent)
+    rows = np.sort(row_order[:rank])
+    if elimination is not None:
+        rows, dependent = _first(elimination.rows, rows), _first(elimination.columns, dependent)
+    rows, dependent, rest = (jnp.asarray(part, int) for part in (rows, dependent, rest))
+    return Split(rows, dependent, rest, elimination), redundant
+
+
+def _first(leading: tuple[int, ...], order: np.ndarray) -> np.ndarray:
+    """The leading indices, then the others in their order."""
+    return np.concatenate([leading, [i for i in order if i not in set(leading)]]).astype(int)
 
 
 def _check_named(matrix, rank, columns, named, names) -> None:
@@ -238,20 +289,25 @@ def _biased(matrix):
     return matrix * (1 - TIE * np.arange(matrix.shape[1], dtype=matrix.dtype))[None, :]
 
 
-def _choose_traced(system, jacobian, named) -> tuple[Split, tuple[int, ...]]:
+def _choose_traced(system, jacobian, named, elimination) -> tuple[Split, tuple[int, ...]]:
     """The same choice on traced values: the rank cannot be looked at, so it is taken as full."""
     rank, size = jacobian.shape
+    rows, columns = np.arange(rank), np.zeros(0, int)
+    if elimination is not None:
+        rows, columns = _first(elimination.rows, rows), np.array(elimination.columns, int)
     if named is not None:
         names = system.coordinate_names
         if len(named) != size - rank:
             raise _wrong_count(named, size - rank)
         free = jnp.array(sorted(names.index(n) for n in named), int)
-        bound = jnp.array([c for c in range(size) if names[c] not in named], int)
-        return Split(jnp.arange(rank), bound, free), ()
+        bound = np.array([c for c in range(size) if names[c] not in named])
+        bound = _first(tuple(map(int, columns)), bound)
+        return Split(jnp.asarray(rows), jnp.asarray(bound, int), free, elimination), ()
     if rank == 0:
         return Split(jnp.arange(0), jnp.arange(0), jnp.arange(size)), ()
     pivots = jsl.qr(_biased(jacobian), mode="r", pivoting=True)[-1].astype(int)
-    return Split(jnp.arange(rank), pivots[:rank], jnp.sort(pivots[rank:])), ()
+    dependent = jnp.concatenate([jnp.asarray(columns), pivots[len(columns) : rank]])
+    return Split(jnp.asarray(rows), dependent, jnp.sort(pivots[rank:]), elimination), ()
 
 
 def _wrong_count(named, dof: int) -> UserError:
@@ -264,9 +320,14 @@ def _wrong_count(named, dof: int) -> UserError:
 
 def exchange_gain(
     split: Split, slope: Float[Array, "nd ni"], scale: Float[Array, " nq"]
-) -> Float[Array, "nd ni"]:
-    """By what factor `|det C_d|` grows, in scaled coordinates, if a pair is exchanged."""
-    return jnp.abs(slope) * scale[split.independent][None, :] / scale[split.dependent][:, None]
+) -> Float[Array, "nr ni"]:
+    """By what factor `|det C_d|` grows, in scaled coordinates, if a pair is exchanged.
+
+    Coordinates that are eliminated are not exchanged, and have no row.
+    """
+    first = split.eliminated
+    above, below = scale[split.independent], scale[split.dependent[first:]]
+    return jnp.abs(slope[first:]) * above[None, :] / below[:, None]
 
 
 def exchange(
@@ -288,18 +349,20 @@ def exchange(
 
     A `Split` of the same shape.
     """
-    if 0 in slope.shape:
-        return split
     gain = exchange_gain(split, slope, scale)
+    if gain.size == 0:
+        return split
     # The first of equal gains, as a symmetric mechanism has: round-off must not choose.
     best = jnp.argmax(gain.ravel() * (1 - TIE * jnp.arange(gain.size, dtype=gain.dtype)))
     i, j = best // gain.shape[1], best % gain.shape[1]
     swap = gain[i, j] > limit
+    i = i + split.eliminated
     leaving, entering = split.dependent[i], split.independent[j]
     return Split(
         split.rows,
         split.dependent.at[i].set(jnp.where(swap, entering, leaving)),
         split.independent.at[j].set(jnp.where(swap, leaving, entering)),
+        split.elimination,
     )
 
 

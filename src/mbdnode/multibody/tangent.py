@@ -8,15 +8,23 @@ into dependent and independent ones leaves one factorization,
 
 with `S = -C_d^-1 C_i`. The same `S` reduces the mass matrix, and tells by its size how good the
 choice of independent coordinates is (see `partition`).
+
+Dependent coordinates that the constraints give explicitly come first (see `elimination`), and only
+the rest is factored: with `C_d = [A, C_xd; C_rx, C_rd]` and `L = -A^-1 C_x`, that is the block
+
+    C_rd + C_rx L_d.
 """
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-Factor = tuple[Float[Array, "nd nd"], Int[Array, " nd"]]
+from mbdnode.multibody.elimination import Elimination, times
+
+Factor = tuple[Float[Array, "nr nr"], Int[Array, " nr"]]
 
 
 class Split(eqx.Module):
@@ -26,7 +34,8 @@ class Split(eqx.Module):
 
     - `rows`: constraints that are used; redundant ones are left out.
     - `dependent`: as many coordinates as there are rows.
-    - `independent`: all the others, ascending when there are no constraints.
+    - `independent`: all the others, ascending unless some were exchanged.
+    - `elimination`: of the dependent coordinates and the rows that come first, if any.
     """
 
     rows: Int[Array, " nd"]
@@ -35,11 +44,23 @@ class Split(eqx.Module):
     # Where each coordinate stands in `dependent` followed by `independent`: merging is then one
     # gather, which costs a fraction of two scatters.
     _place: Int[Array, " nq"]
+    elimination: Elimination | None = eqx.field(static=True, default=None)
 
-    def __init__(self, rows, dependent, independent):
+    def __init__(self, rows, dependent, independent, elimination=None):
         self.rows, self.dependent, self.independent = rows, dependent, independent
+        self.elimination = elimination
         order = jnp.concatenate([dependent, independent])
         self._place = jnp.argmax(order[:, None] == jnp.arange(order.shape[0])[None, :], axis=0)
+
+    @property
+    def eliminated(self) -> int:
+        """How many of the dependent coordinates are explicit functions of the others."""
+        return 0 if self.elimination is None else self.elimination.count
+
+    @property
+    def unknowns(self) -> int:
+        """How many dependent coordinates have to be solved for."""
+        return self.dependent.shape[0] - self.eliminated
 
     def merge(
         self, dependent: Float[Array, " nd"], independent: Float[Array, " ni"]
@@ -62,7 +83,10 @@ class Tangent(eqx.Module):
     - `split`: the choice of coordinates.
     - `slope`: `S`, the rates of the dependent coordinates per rate of the independent ones.
     - `drift`: `r`, what the dependent velocities have when the independent ones stand still.
-    - `block`, `factor`: `C_d` and its LU factors; None where it is singular.
+    - `block`, `factor`: what has to be factored of `C_d`, and its LU factors; None where it is
+        singular.
+    - `lift`, `across`: `L_d` and `C_rx`; None where nothing is eliminated.
+    - `size`: the largest entry of the rows from which `block` is made.
     - `offset`: `s`, where it is known without `C_d` (see `singular`), at the velocities for which
         the tangent was made; None where it follows from `C_d`.
     """
@@ -70,15 +94,18 @@ class Tangent(eqx.Module):
     split: Split
     slope: Float[Array, "nd ni"]
     drift: Float[Array, " nd"]
-    block: Float[Array, "nd nd"] | None = None
+    block: Float[Array, "nr nr"] | None = None
     factor: Factor | None = None
     offset: Float[Array, " nd"] | None = None
+    lift: Float[Array, "nx nr"] | None = None
+    across: Float[Array, "nr nx"] | None = None
+    size: Float[Array, ""] | None = None
 
     def velocity(self, independent: Float[Array, " ni"]) -> Float[Array, " nq"]:
         """All velocities."""
         if self.split.dependent.shape[0] == 0:
             return independent
-        return self.split.merge(self.slope @ independent + self.drift, independent)
+        return self.split.merge(times(self.slope, independent) + self.drift, independent)
 
     def acceleration(
         self, independent: Float[Array, " ni"], gamma: Float[Array, " nc"]
@@ -87,23 +114,43 @@ class Tangent(eqx.Module):
         if self.split.dependent.shape[0] == 0:
             return independent
         offset = self.solve(gamma[self.split.rows]) if self.offset is None else self.offset
-        return self.split.merge(self.slope @ independent + offset, independent)
+        return self.split.merge(times(self.slope, independent) + offset, independent)
 
     def solve(self, right: Float[Array, " nd"]) -> Float[Array, " nd"]:
         """`C_d^-1 right`."""
         assert self.block is not None
         assert self.factor is not None
-        return solve_factored(self.block, self.factor, right)
+        explicit = self.split.elimination
+        if explicit is None:
+            return solve_factored(self.block, self.factor, right)
+        first = explicit.solve(right[: explicit.count])
+        if not self.split.unknowns:
+            return first
+        assert self.lift is not None
+        assert self.across is not None
+        left = right[explicit.count :] - times(self.across, first)
+        rest = solve_factored(self.block, self.factor, left)
+        return jnp.concatenate([first + times(self.lift, rest), rest])
 
     def solve_transposed(self, right: Float[Array, " nd"]) -> Float[Array, " nd"]:
         """`C_d^-T right`, which gives multipliers from forces."""
         assert self.block is not None
         assert self.factor is not None
-        return solve_factored(self.block.T, self.factor, right, transposed=True)
+        explicit = self.split.elimination
+        if explicit is None:
+            return solve_factored(self.block.T, self.factor, right, transposed=True)
+        first = right[: explicit.count]
+        if not self.split.unknowns:
+            return explicit.solve_transposed(first)
+        assert self.lift is not None
+        assert self.across is not None
+        moved = right[explicit.count :] + self.lift.T @ first
+        rest = solve_factored(self.block.T, self.factor, moved, transposed=True)
+        return jnp.concatenate([explicit.solve_transposed(first - self.across.T @ rest), rest])
 
     @property
     def determinant(self) -> Float[Array, ""]:
-        """`det C_d`; its sign changes only where the split becomes singular."""
+        """`det C_d` up to a constant; its sign changes only where the split becomes singular."""
         assert self.factor is not None
         lu, pivots = self.factor
         swaps = jnp.sum(pivots != jnp.arange(pivots.shape[0], dtype=pivots.dtype))
@@ -116,10 +163,15 @@ class Tangent(eqx.Module):
 
     @property
     def pivot_ratio(self) -> Float[Array, ""]:
-        """The smallest pivot of `C_d` over the largest: a rough reciprocal of its condition."""
+        """The smallest pivot of `C_d` over the largest: a rough reciprocal of its condition.
+
+        What is left after an elimination may be small altogether, and is compared with the rows
+        that it was made of.
+        """
         assert self.factor is not None
         pivots = jnp.abs(jnp.diag(self.factor[0]))
         least, most = jnp.min(pivots, initial=jnp.inf), jnp.max(pivots, initial=0.0)
+        most = most if self.size is None else jnp.maximum(most, self.size)
         tiny = _least(pivots)
         return jnp.where(least > tiny, least / jnp.maximum(most, tiny), 0.0)
 
@@ -139,6 +191,8 @@ def tangent_from(
     jacobian: Float[Array, "nc nq"], right: Float[Array, " nc"], split: Split
 ) -> Tangent:
     """Factor `C` and `c` for a given split."""
+    if split.elimination is not None:
+        return _eliminated_tangent(jacobian, right, split, split.elimination)
     rows = jacobian[split.rows]
     block = rows[:, split.dependent]
     factor = factorize(block)
@@ -147,13 +201,43 @@ def tangent_from(
     return Tangent(split, solved[:, :-1], solved[:, -1], block, factor)
 
 
+def _eliminated_tangent(jacobian, right, split: Split, explicit: Elimination) -> Tangent:
+    """The same after an elimination."""
+    count, columns = explicit.count, np.array(explicit.columns, int)
+    slopes = explicit.slopes(jacobian)
+    first = explicit.solve(right[np.array(explicit.rows, int)])
+    if not split.unknowns:
+        none = jnp.zeros((0, 0), jacobian.dtype)
+        # All that is not eliminated is independent, and in order.
+        return Tangent(split, slopes, first, none, factorize(none))
+    rest = split.rows[count:]
+    rows = jacobian[rest]
+    across = rows[:, columns]
+    left = rows[:, explicit.others] + across @ slopes
+    dependent = jnp.asarray(explicit.place)[split.dependent[count:]]
+    independent = jnp.asarray(explicit.place)[split.independent]
+    block, lift = left[:, dependent], slopes[:, dependent]
+    factor = factorize(block)
+    given = right[rest] - times(across, first)
+    both = jnp.concatenate([-left[:, independent], given[:, None]], axis=1)
+    solved = solve_factored(block, factor, both)
+    slope = jnp.concatenate([slopes[:, independent] + lift @ solved[:, :-1], solved[:, :-1]])
+    drift = jnp.concatenate([first + times(lift, solved[:, -1]), solved[:, -1]])
+    size = jax.lax.stop_gradient(jnp.max(jnp.abs(rows)))
+    return Tangent(split, slope, drift, block, factor, None, lift, across, size)
+
+
 def factorize(matrix: Float[Array, "n n"]) -> Factor:
     """LU factors with pivots that one can divide by, however singular the matrix.
 
     A pivot of zero becomes one of round-off, so that no infinity arises that would turn
     derivatives into NaN where the result is not used; `Tangent.singular` tells.
     """
-    lu, pivots = jsl.lu_factor(jax.lax.stop_gradient(matrix))
+    matrix = jax.lax.stop_gradient(matrix)
+    if matrix.shape[0] <= 1:  # LAPACK would be called for a division.
+        lu, pivots = matrix, jnp.zeros(matrix.shape[0], jnp.int32)
+    else:
+        lu, pivots = jsl.lu_factor(matrix)
     diagonal = jnp.diag(lu)
     size = jnp.max(jnp.abs(diagonal), initial=0.0)
     least = jnp.maximum(jnp.finfo(lu.dtype).eps * size, _least(lu))
@@ -178,6 +262,12 @@ def solve_factored(
     Derivatives are those of the solution, not of the factors: they cost two more solves.
     """
     trans = int(transposed)
+    if matrix.shape[0] <= 1:
+        # The factor is the matrix, or its round-off in place of zero.
+        held = factor[0][0, 0] if matrix.shape[0] else jnp.ones((), right.dtype)
+        return jax.lax.custom_linear_solve(
+            lambda x: matrix @ x, right, lambda _, b: b / held, lambda _, b: b / held
+        )
     return jax.lax.custom_linear_solve(
         lambda x: matrix @ x,
         right,

@@ -158,7 +158,7 @@ class _Splitter:
             (known.velocity, index[self.size :]),
         ):
             count = old.dependent.shape[0]
-            halves.append(Split(old.rows, part[:count], part[count:]))
+            halves.append(Split(old.rows, part[:count], part[count:], old.elimination))
         return Partition(halves[0], halves[1], scale, known.redundant)
 
 

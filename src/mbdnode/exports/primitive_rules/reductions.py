@@ -134,6 +134,9 @@ def _arg(low: Lowering, eqn: Any, x: Value) -> Value:
     x = low.settled(x, 8)
 
     def wins(new: Expr, old: Expr) -> Expr:
+        if x.dtype == "bool":  # Where the old one is known, a comparison would not be left out.
+            more, less = (new, old) if better == "gt" else (old, new)
+            return make.op("and", more, make.op("not", less))
         found = make.op(better, new, old)
         if x.dtype in FLOATS:
             odd = make.op("and", make.op("ne", new, new), make.op("eq", old, old))

@@ -32,6 +32,9 @@ from jaxtyping import Array, Float
 from mbdnode.mechanisms.planar.description import Description, Drive, Joint, drive_terms
 from mbdnode.multibody import Coords, Params, Time
 
+# A larger matrix, most of which is zero, is multiplied entry by entry.
+_LARGE = 2_000
+
 
 class Map(NamedTuple):
     """Something that is linear in `w`: a matrix, and what the ground adds."""
@@ -41,11 +44,22 @@ class Map(NamedTuple):
 
     def __call__(self, w: Float[Array, " nw"]) -> Float[Array, " n"]:
         """Its value."""
-        value = jnp.asarray(self.matrix, w.dtype) @ w
+        if self.matrix.size > _LARGE:
+            places, factors = _entries(self.matrix)
+            value = jnp.sum(jnp.asarray(factors, w.dtype) * w[places], axis=1)
+        else:
+            value = jnp.asarray(self.matrix, w.dtype) @ w
         return value + jnp.asarray(self.constant, w.dtype) if np.any(self.constant) else value
 
     def __sub__(self, other: "Map") -> "Map":
         return Map(self.matrix - other.matrix, self.constant - other.constant)
+
+
+def _entries(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The entries of every row that are not zero: their columns and values, as many for each."""
+    most = int(np.max(np.sum(matrix != 0, axis=1), initial=1))
+    places = np.argsort(matrix == 0, axis=1, kind="stable")[:, :most]
+    return places, np.take_along_axis(matrix, places, axis=1)
 
 
 def coordinates_and_angles(q: Coords) -> Float[Array, " nw"]:

@@ -1,0 +1,193 @@
+"""Coordinates that the constraints give explicitly, eliminated once and for all.
+
+A pin at `r + R(theta) p` is nonlinear in the angle of a body, but its position `r` stands in it
+with constant factors. Constraints that have constant factors in some coordinates x,
+
+    A x + f(t, w) = 0      =>      x = -A^-1 f(t, w),       dx/dw = L = -A^-1 f_w,
+
+are solved for them in every configuration by one matrix that is inverted at set-up. Substituted in
+the others, they leave a system in the remaining coordinates w alone,
+
+    Psi(t, w) = Phi_r(t, x(t, w), w) = 0,       Psi_w = Phi_rw + Phi_rx L.
+
+Joints of a tree leave none: its dependent coordinates are an explicit function of the independent
+ones, whatever its size. Every loop leaves as many rows as it closes; a slider-crank of nine
+coordinates is one equation in one unknown. `det C_d` is that of `Psi_w` times a constant, so that
+singular configurations are those of `Psi`, and x never has to be exchanged for another coordinate.
+
+Since a joint couples two bodies, a column of `f_w` has few entries, and one of `L` is the sum of as
+many columns of `A^-1`.
+"""
+
+import functools
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+import scipy  # Its parts are slow to load, and do so when they are first used.
+from jaxtyping import Array, Float
+
+from mbdnode.multibody.constraint_structure import Structure
+
+# Pivots of a constant matrix with rows of unit length: below this it is not solved.
+_SMALLEST_PIVOT = 1e-6
+# Matrices up to this many entries are multiplied with what comes before and after them in one loop.
+_SMALL = 128
+# If columns of `f_w` have more entries than this, `L` is a product of full matrices.
+_MOST_ENTRIES = 12
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """Which coordinates are eliminated by which constraints.
+
+    **Arguments:**
+
+    - `size`: the number of coordinates.
+    - `columns`: the coordinates x.
+    - `rows`: the constraints that are solved for them.
+    - `entries`: of `A`, each a row, a column and a value.
+    - `coupled`: for each remaining coordinate, the rows of `A` that depend on it.
+    """
+
+    size: int
+    columns: tuple[int, ...]
+    rows: tuple[int, ...]
+    entries: tuple[tuple[int, int, float], ...]
+    coupled: tuple[tuple[int, ...], ...]
+
+    @property
+    def count(self) -> int:
+        """How many coordinates are eliminated."""
+        return len(self.columns)
+
+    @functools.cached_property
+    def others(self) -> np.ndarray:
+        """The coordinates w."""
+        return np.setdiff1d(np.arange(self.size), self.columns)
+
+    @functools.cached_property
+    def inverse(self) -> Float[np.ndarray, "nx nx"]:
+        """`A^-1`."""
+        matrix = np.zeros((self.count, self.count))
+        for row, column, value in self.entries:
+            matrix[row, column] = value
+        inverse = np.linalg.inv(matrix)
+        # Joints have factors of one, whose inverse is whole but for rounding.
+        whole = np.round(inverse)
+        return np.where(np.abs(inverse - whole) < 1e-12, whole, inverse)
+
+    @functools.cached_property
+    def place(self) -> np.ndarray:
+        """Where each coordinate stands among `others`."""
+        place = np.zeros(self.size, int)
+        place[self.others] = np.arange(len(self.others))
+        return place
+
+    def solve(self, right: Float[Array, "nx *k"]) -> Float[Array, "nx *k"]:
+        """`A^-1 right`."""
+        return times(jnp.asarray(self.inverse, right.dtype), right)
+
+    def solve_transposed(self, right: Float[Array, "nx *k"]) -> Float[Array, "nx *k"]:
+        """`A^-T right`."""
+        return times(jnp.asarray(self.inverse.T, right.dtype), right)
+
+    def slopes(self, jacobian: Float[Array, "nc nq"]) -> Float[Array, "nx nw"]:
+        """`L`, from the Jacobian of the constraints."""
+        rows, columns = np.array(self.rows, int), self.others
+        most = max((len(own) for own in self.coupled), default=0)
+        if most > min(_MOST_ENTRIES, self.count):
+            return -self.solve(jacobian[rows][:, columns])
+        # A column with fewer entries has zeros for the others.
+        own = np.zeros((most, len(columns)), int)
+        used = np.zeros((most, len(columns)))
+        for column, found in enumerate(self.coupled):
+            own[: len(found), column], used[: len(found), column] = found, 1.0
+        total = jnp.zeros((self.count, len(columns)), jacobian.dtype)
+        for k in range(most):
+            part = -self.inverse[:, own[k]] * used[k][None, :]
+            entries = jacobian[rows[own[k]], columns]
+            total = total + jnp.asarray(part, jacobian.dtype) * entries[None, :]
+        return total
+
+    def row_reduced(self, jacobian, xp=jnp):
+        """A matrix with the same dependencies between its columns, solved for x.
+
+        The rows of x have nothing in the columns w, and the others nothing in the columns x, so
+        that a choice of pivots takes x first; what is left is `Psi_w`.
+        """
+        rows, columns = np.array(self.rows, int), np.array(self.columns, int)
+        rest = np.setdiff1d(np.arange(jacobian.shape[0]), rows)
+        given = xp.asarray(jacobian)
+        slope = -xp.asarray(self.inverse) @ given[rows][:, self.others]
+        left = given[rest][:, self.others] + given[rest][:, columns] @ slope
+        if xp is np:
+            found = np.zeros(jacobian.shape)
+            found[np.ix_(rest, self.others)] = left
+            found[rows, columns] = 1.0
+            return found
+        found = jnp.zeros(jacobian.shape, given.dtype)
+        found = found.at[rest[:, None], self.others[None, :]].set(left)
+        return found.at[rows, columns].set(1.0)
+
+
+def times(matrix: Float[Array, "m n"], right: Float[Array, "n *k"]) -> Float[Array, "m *k"]:
+    """`matrix @ right`; for a few numbers, a product of matrices costs more to call than to do."""
+    if right.ndim > 1 or matrix.size > _SMALL:
+        return matrix @ right
+    return jnp.sum(matrix * right[None, :], axis=1)
+
+
+def plan_elimination(structure: Structure, kept: Collection[int] = ()) -> Elimination | None:
+    """Choose what is eliminated: as much as constant factors allow.
+
+    **Arguments:**
+
+    - `structure`: of the holonomic constraints.
+    - `kept`: coordinates that must not be eliminated.
+
+    **Returns:**
+
+    An `Elimination`, or None if there is nothing to eliminate.
+    """
+    constant, bent = structure.coefficient, structure.bent
+    size = constant.shape[1]
+    possible = [
+        c for c in range(size) if c not in kept and np.any((constant[:, c] != 0) & ~bent[:, c])
+    ]
+    # First all that stand with constant factors wherever they stand, then others one by one: each
+    # takes the rows away that are bent in it, and is left where those are needed.
+    straight = [c for c in possible if not bent[:, c].any()]
+    columns = [straight[i] for i in _independent(constant[:, straight])]
+    alive = np.ones(len(constant), bool)
+    for column in sorted((c for c in possible if bent[:, c].any()), key=lambda c: bent[:, c].sum()):
+        rows, more = alive & ~bent[:, column], [*columns, column]
+        if not np.any(constant[rows, column]) or rows.sum() < len(more):
+            continue
+        if len(_independent(constant[rows][:, more])) == len(more):
+            columns, alive = more, rows
+    if not columns:
+        return None
+    columns = sorted(columns)
+    candidates = np.flatnonzero(alive)
+    rows = sorted(candidates[_independent(constant[candidates][:, columns].T)])
+    matrix = constant[np.ix_(rows, columns)]
+    entries = tuple((int(i), int(j), float(matrix[i, j])) for i, j in np.argwhere(matrix))
+    others = np.setdiff1d(np.arange(size), columns)
+    depends = structure.depends[np.ix_(rows, others)]
+    coupled = tuple(tuple(map(int, np.flatnonzero(own))) for own in depends.T)
+    return Elimination(size, tuple(map(int, columns)), tuple(map(int, rows)), entries, coupled)
+
+
+def _independent(matrix: np.ndarray) -> list[int]:
+    """Columns of a matrix that do not follow from each other, as many as there are."""
+    if 0 in matrix.shape:
+        return []
+    length = np.linalg.norm(matrix, axis=1, keepdims=True)
+    unit = matrix / np.where(length > 0, length, 1.0)
+    # Of equal columns the first is taken.
+    biased = unit * (1 - 1e-9 * np.arange(matrix.shape[1]))[None, :]
+    r, pivots = scipy.linalg.qr(biased, mode="r", pivoting=True)  # pyright: ignore
+    count = int(np.sum(np.abs(np.diag(r)) > _SMALLEST_PIVOT))
+    return sorted(int(column) for column in pivots[:count])
