@@ -172,6 +172,35 @@ def _two_link_arm(t, q, v, u, mu):
     return _solved(mass, force)
 
 
+def _sprung_base(t, q, v, u, mu):
+    """A pushed mass on a spring, with a pendulum on it that the air brakes."""
+    base, bob, length = 2.2, 0.7, 0.45
+    across = bob * length * jnp.cos(q[1])
+    mass = [[base + bob, across], [across, bob * length**2]]
+    force = [
+        u[0] - 38.0 * q[0] - 1.7 * v[0] + bob * length * jnp.sin(q[1]) * v[1] ** 2,
+        -bob * GRAVITY * length * jnp.sin(q[1]) - 0.022 * v[1] * jnp.abs(v[1]),
+    ]
+    return _solved(mass, force)
+
+
+def _ball_and_beam(t, q, v, u, mu):
+    """A ball that rolls on a beam, which a motor turns."""
+    ball, beam = 0.35, 0.14
+    mass = [[1.4 * ball, 0.0], [0.0, beam + ball * q[0] ** 2]]
+    force = [
+        ball * q[0] * v[1] ** 2 - ball * GRAVITY * jnp.sin(q[1]) - 0.06 * v[0],
+        u[0] - 2 * ball * q[0] * v[0] * v[1] - ball * GRAVITY * q[0] * jnp.cos(q[1]) - 0.09 * v[1],
+    ]
+    return _solved(mass, force)
+
+
+def _beam_servo(q, v):
+    """The beam is turned against the ball's distance and speed, its weight is carried."""
+    wanted = 0.3 * q[0] + 0.25 * v[0]
+    return np.array([0.35 * GRAVITY * q[0] + 4.0 * (wanted - q[1]) - 1.0 * v[1]])
+
+
 MACHINES = {
     "acrobot, absolute angles": Machine(
         _acrobot_absolute,
@@ -227,6 +256,21 @@ MACHINES = {
         ("shoulder torque", "elbow torque"),
         (5.0, 2.0),
         dt_s=0.01,
+    ),
+    "pendulum on a sprung base": Machine(
+        _sprung_base,
+        (mbd.length("x"), mbd.angle("theta")),
+        ((0.1, 1.0), (0.3, 2.0)),
+        ("force",),
+        (20.0,),
+    ),
+    "ball and beam": Machine(
+        _ball_and_beam,
+        (mbd.length("r"), mbd.angle("beam")),
+        ((0.15, 0.1), (0.1, 0.1)),
+        ("torque",),
+        (1.0,),
+        feedback=_beam_servo,
     ),
 }
 

@@ -1,17 +1,20 @@
 """What recipes are told by: segments of several lengths, and only what was recorded."""
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import mbdnode as mbd
+from mbdnode.identification.contest import Attempt, Contest
 from mbdnode.identification.identify import describe_segments
-from mbdnode.identification.law_search import Attempt, Contest
+from mbdnode.identification.law_search import Choice
 from mbdnode.identification.problem import Candidate, Problem
-from mbdnode.identification.validation import make_validation, validation_error
+from mbdnode.identification.validation import make_validation, noise_in, validation_error
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import DoublePendulum
 from mbdnode.models.function_library import Library
+from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.multibody import AccelerationFunction
 from mbdnode.training.rows import Noise, recorded_rates, rows_of
 
@@ -116,3 +119,37 @@ def test_estimated_rates_have_no_part_in_the_error():
         [(whole, whole)], None, whole, np.zeros(2, bool), np.array([False, True])
     )
     assert np.isfinite(some.scales).tolist() == [True, True, False, True]
+
+
+def test_wrong_law_that_predicts_short_pieces_is_not_called_within_the_noise():
+    """Small swings of a pendulum: a mass that is 1 below and negative above does nearly as well."""
+    pendulum = AccelerationFunction(lambda t, q, v, u, mu: -9.81 * jnp.sin(q), (mbd.angle("q"),))
+    run = mbd.simulate(pendulum, np.arange(201) * 0.02, {"q": 0.25})
+    part = lambda a, b: rows_of(  # noqa: E731
+        pendulum, (0,), mbd.Dataset(run.rows(a, b)), accelerations=False
+    )
+    whole, angle = part(0, 200), np.ones(1, bool)
+    split = make_validation([(part(0, 160), part(160, 200))], None, whole, angle, angle)
+    noise = Noise(np.array([0.01]), np.array([0.03]), 0.06)
+    problem = Problem(pendulum, RK4, False, 0, noise)
+    blank = LearnedMechanism.for_system(pendulum, mass_degree=1, potential_degree=1)
+    attempts = []
+    for mass in ((0.2, 0.8), (1.0, 0.0)):
+        values = np.zeros(blank.network.values.size)
+        # One, cosine and sine for the mass; cosine and sine for the potential.
+        values[:2], values[3] = mass, -9.81
+        law = eqx.tree_at(lambda m: m.network.values, blank, jnp.asarray(values))
+        candidate = Candidate("lagrangian", "law", lambda r: None, terms=3)
+        attempts.append(Attempt(candidate, validation_error(problem, law, split), law))
+    floor = noise_in(split, noise)
+    assert all(one.error < 1.2 * floor for one in attempts)
+    contest = Contest(split)
+    contest.attempts += attempts[:1]
+    for right in (None, attempts[1]):
+        contest.attempts += [] if right is None else [right]
+        chosen = contest.choose(problem, 1.2 * floor, 1.2, whole)
+        definite = contest.definite(problem, chosen, whole)
+        choice = Choice(chosen.model, (), chosen, (), noise, floor, "", 0.0, definite)
+        # Alone it is taken, and not trusted; beside the right one it is not taken.
+        assert chosen is (right or attempts[0])
+        assert choice.explained is (right is not None)

@@ -96,7 +96,9 @@ def test_status_of_a_useless_model_says_so(logs):
     config = FitConfig(tuple(logs), ROLES, recipe="paper", epochs=1, holdout_logs=(logs[2],))
     fitted = fit_and_score(read_and_check(config))
     assert fitted.scores.nrmse is None or fitted.scores.nrmse > 0.1
-    assert len(fitted.doubts()) == 1
+    # And that predictions leave the training data, where they do.
+    assert len(fitted.doubts()) == 1 + (fitted.outside > 0.1)
+    assert ("outside the training data" in fitted.status) == (fitted.outside > 0.1)
     assert fitted.status.startswith(fitted.fit.status)
     assert fitted.metrics()["status"] == fitted.status
     assert "held-out" in fitted.status

@@ -107,7 +107,7 @@ def test_fit_finds_parameters_and_never_trains_on_what_is_held_out(folder, tmp_p
         assert without["standard_errors"][name] < 0.05 * value
     assert without["model"] == "parameters"
     assert list(without["tried"]) == ["parameters"]
-    assert "Taken: parameters, the simplest that predicts it within the noise" in said
+    assert "Taken: parameters, the simplest that predicts these pieces within the noise" in said
     assert "standard error" in said
     page = (tmp_path / "without" / "report.html").read_text()
     assert "Correlations" in page

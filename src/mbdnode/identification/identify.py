@@ -32,6 +32,11 @@ from mbdnode.training.epoch_checkpoint import Checkpoint
 from mbdnode.training.fit import Fit, Report, fit
 from mbdnode.trajectory import Dataset, Trajectory
 
+_INDEFINITE = (
+    "its mass matrix is not positive definite at all angles, so it is no law of a mechanism, and "
+    "says nothing of motions outside the training data"
+)
+
 
 @dataclass(frozen=True)
 class TriedCandidate:
@@ -303,6 +308,7 @@ def _identified(choice: Choice, compile_s: float) -> Identified:
             for part in (
                 f"chose a {found.name}, {tried}",
                 describe_segments(choice.segments),
+                "" if choice.definite else _INDEFINITE,
                 choice.hint,
             )
             if part

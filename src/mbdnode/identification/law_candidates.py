@@ -14,14 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.identification.mechanical_laws import (
-    improved,
-    mechanisms,
-    most_mechanisms,
-    refine_further,
-)
+from mbdnode.identification.mechanical_laws import mechanisms, most_mechanisms
 from mbdnode.identification.problem import Candidate, Problem, chunks_of
 from mbdnode.identification.regression import regress
+from mbdnode.identification.shooting import improved, refine_further
 from mbdnode.models.basis import scale_of
 from mbdnode.models.function_library import Library
 from mbdnode.training.rows import Rows, counted, places

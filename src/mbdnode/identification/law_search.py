@@ -18,10 +18,17 @@ import jax
 import numpy as np
 
 from mbdnode.data import AbstractStream
-from mbdnode.errors import UserError
+from mbdnode.identification.contest import (
+    NEAR,
+    NEARLY,
+    NEARLY_IN_NOISE,
+    Attempt,
+    Contest,
+    SegmentError,
+)
 from mbdnode.identification.law_candidates import families, most_candidates
 from mbdnode.identification.mechanical_laws import unexplained
-from mbdnode.identification.problem import Candidate, Problem
+from mbdnode.identification.problem import Problem
 from mbdnode.identification.regression import Chunks
 from mbdnode.identification.residuals import residual_hint
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
@@ -32,7 +39,6 @@ from mbdnode.identification.validation import (
     integrator_error,
     make_validation,
     noise_in,
-    unaccelerated_error,
     validation_error,
 )
 from mbdnode.integrators import get_integrator
@@ -57,12 +63,6 @@ from mbdnode.trajectory import Dataset, Trajectory
 
 _VALIDATION = 0.2
 _SHORTEST = 10
-# Candidates are compared over the longest segments that one of them predicts better than this.
-_PREDICTED = 0.5
-# A prediction is good if it misses less than this part of what the motion does: of its standard
-# deviation, and over short segments of what accelerations make of it. Within the second factor of
-# the noise nothing better can be told.
-_GOOD, _NEAR = 0.1, 1.2
 # An error of this size, relative to the motion, is round-off: nothing richer can do better.
 _EXACT = 1e-8
 # Errors below this may be those of a good integrator, up to so many times what its steps make.
@@ -73,13 +73,9 @@ _EXPLAINED = 0.01
 _NO_MECHANISM = ("mechanical", "features")
 # What is not refined does not become exact, and stops at what people call accurate.
 _ACCURATE = 3e-4
-# A simpler candidate is taken if its error is within this factor of the best one's; of errors that
-# are mostly noise, the differences mean more.
-_NEARLY, _NEARLY_IN_NOISE = 3.0, 1.2
-_WHILE = 10
 # How many are refined over longer segments, in noise, of those that follow the motion; fewer where
 # one is good already, or few are to be tried.
-_REFINED, _FEW_REFINED, _FOLLOWS = 4, 3, 0.3
+_REFINED, _FEW_REFINED = 4, 3
 # A law that leaves this part of the inertia over single steps has seen no noise; and by how much an
 # interpolation must explain more than held inputs, without noise and in it.
 _EXPLAINED_STEPS, _SAME, _SAME_IN_NOISE = 3e-4, 1.01, 1.05
@@ -87,35 +83,6 @@ _EXPLAINED_STEPS, _SAME, _SAME_IN_NOISE = 3e-4, 1.01, 1.05
 # Called with what is being done ("candidate", "chunk"), how many are, of how many at most, and the
 # smallest error so far.
 Tell = Callable[[str, int, int, float], None]
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """A candidate, its NRMSE over the whole validation split, and the model that made it.
-
-    `refined` says whether the model was refined over longer segments.
-    """
-
-    candidate: Candidate
-    error: float
-    model: Any
-    refined: bool = False
-
-
-@dataclass(frozen=True)
-class SegmentError:
-    """How well segments of one length are predicted.
-
-    **Arguments:**
-
-    - `seconds`: their length.
-    - `error`: the NRMSE.
-    - `good`: whether that is small, beside what the motion does over such a segment.
-    """
-
-    seconds: float
-    error: float
-    good: bool
 
 
 @dataclass(frozen=True)
@@ -133,6 +100,8 @@ class Choice:
     - `floor`: the error that the noise alone makes on the validation split.
     - `hint`: what the residuals of a law that does not explain the data say; else nothing.
     - `seconds`: what it took, compilation included.
+    - `definite`: whether the mass matrix of the law is positive definite at all angles; true for
+        what has no mass.
     """
 
     model: Any
@@ -143,11 +112,12 @@ class Choice:
     floor: float
     hint: str
     seconds: float
+    definite: bool = True
 
     @property
     def explained(self) -> bool:
         """Whether the law explains the data, but for its noise."""
-        return bool(self.chosen.error < max(_EXPLAINED, _NEAR * self.floor))
+        return self.definite and bool(self.chosen.error < max(_EXPLAINED, NEAR * self.floor))
 
 
 def choose_law(
@@ -226,7 +196,7 @@ def choose_law(
         problem = replace(given, chunks=Chunks(stream, system, minimal, how, told))
     # What was rounded on its way here cannot be met more closely either.
     floor = noise_in(split, noise)
-    enough = max(_EXACT if refined else _ACCURATE, _NEARLY_IN_NOISE * floor)
+    enough = max(_EXACT if refined else _ACCURATE, NEARLY_IN_NOISE * floor)
     for family in families(problem, early):
         begun, found = len(attempts), False
         for candidate in family:
@@ -254,10 +224,18 @@ def choose_law(
             count = _REFINED if refined and not found else _FEW_REFINED
             for attempt in contest.best(problem, count, begun):
                 contest.refine(problem, attempt, early)
+                # Two starts that end alike, or of which one predicts the split, tell enough.
+                selected = [a for a in attempts[begun:] if np.isfinite(a.criterion)]
+                if contest.agreed() or (
+                    len(selected) > 1 and min(a.error for a in selected) < enough
+                ):
+                    break
             found = any(attempt.error < enough for attempt in attempts[begun:])
         if found:
             break
-    chosen = contest.choose(problem, enough, _NEARLY_IN_NOISE if noise.matters else _NEARLY)
+    nearly = NEARLY_IN_NOISE if noise.matters else NEARLY
+    chosen = contest.choose(problem, enough, nearly, rows)
+    definite = contest.definite(problem, chosen, rows)
     segments = contest.segments(problem, chosen, floor)
     model = kept.model("fitted-to-all", lambda: chosen.candidate.fit(rows), system)
     refine = chosen.candidate.refine
@@ -268,108 +246,10 @@ def choose_law(
         model = chosen.model  # All of the data defeats what a part of it supports.
     if isinstance(model, LearnedMechanism):
         model = model.without_zeros()
-    found = Choice(model, tuple(attempts), chosen, segments, noise, floor, "", 0.0)
+    found = Choice(model, tuple(attempts), chosen, segments, noise, floor, "", 0.0, definite)
     clear = found.explained or split.steps is not None
     hint = "" if clear else kept.value("hint", lambda: residual_hint(problem, model, rows))
     return replace(found, hint=hint, seconds=time.perf_counter() - start)
-
-
-class Contest:
-    """The attempts so far, and their errors over segments of every length that was looked at."""
-
-    def __init__(self, split: ValidationSplit):
-        self.split = split
-        self.attempts: list[Attempt] = []
-        self._errors: dict[tuple[int, int], float] = {}
-
-    def errors(self, problem: Problem, level: int) -> list[float]:
-        """Of all attempts, over segments of one length."""
-        return [self._error(problem, place, level) for place in range(len(self.attempts))]
-
-    def _error(self, problem: Problem, place: int, level: int) -> float:
-        attempt = self.attempts[place]
-        if level == 0 or attempt.model is None:
-            return attempt.error
-        if (place, level) not in self._errors:
-            name = f"error of {'refined ' * attempt.refined}{place} at level {level}"
-            measure = lambda: validation_error(problem, attempt.model, self.split, level)  # noqa: E731
-            self._errors[place, level] = problem.kept.value(name, measure)
-        return self._errors[place, level]
-
-    def level(self, problem: Problem) -> int:
-        """The longest segments that a candidate predicts; the shortest ones if none does."""
-        for level in range(self.split.levels):
-            if min(self.errors(problem, level), default=np.inf) < _PREDICTED:
-                return level
-        return self.split.levels - 1
-
-    def stalled(self, problem: Problem, begun: int) -> bool:
-        """Whether richer candidates of a family have not been better for a while.
-
-        `begun` is the number of its first. The rest would fit noise.
-        """
-        if len(self.attempts) - begun <= _WHILE:
-            return False
-        errors = self.errors(problem, self.level(problem))
-        return min(errors[:-_WHILE]) < _NEARLY_IN_NOISE * min(errors[-_WHILE:])
-
-    def best(self, problem: Problem, count: int, begun: int) -> list[Attempt]:
-        """Of those from a number on that follow the motion: the best, a simpler one, the others."""
-        errors = self.errors(problem, self.level(problem))
-        able = [
-            (error, place)
-            for place, (error, one) in enumerate(zip(errors, self.attempts, strict=True))
-            if error < _FOLLOWS and one.candidate.refine is not None and place >= begun
-        ]
-        ranked = sorted(able)
-        near = [one for one in ranked[1:] if one[0] < _NEARLY * ranked[0][0]]
-        ranked[1:1] = sorted(near, key=lambda one: one[1])[:1]
-        return [self.attempts[place] for place in dict.fromkeys(k for _, k in ranked)][:count]
-
-    def refine(self, problem: Problem, attempt: Attempt, rows: Rows) -> None:
-        """Put the refined model in the place of an attempt, if it predicts better."""
-        refine, kept = attempt.candidate.refine, problem.kept
-        assert refine is not None
-        place, level = self.attempts.index(attempt), self.level(problem)
-        model = kept.model(f"refined-{place}", lambda: refine(attempt.model, rows), problem.system)
-        if model is None:
-            return
-        before = self._error(problem, place, level)
-        measure = lambda at: lambda: validation_error(problem, model, self.split, at)  # noqa: E731
-        if not kept.value(f"error of refined {place} at level {level}", measure(level)) < before:
-            return
-        error = kept.value(f"error of refined {place} at level 0", measure(0))
-        self.attempts[place] = Attempt(attempt.candidate, error, model, True)
-        for key in [key for key in self._errors if key[0] == place]:
-            del self._errors[key]
-
-    def choose(self, problem: Problem, enough: float, nearly: float) -> Attempt:
-        """The simplest of those that do nearly as well as the best; of noisy laws, by terms."""
-        errors = self.errors(problem, self.level(problem))
-        best = min(errors, default=np.inf)
-        if not np.isfinite(best):
-            raise UserError(
-                "No candidate could be rolled out over the end of the training range. Give more "
-                "data, leave the structure open, or train a network with fit."
-            )
-        able = [i for i, error in enumerate(errors) if error <= max(nearly * best, enough)]
-        terms = [one.candidate.terms for one in self.attempts]
-        if problem.noise.matters and terms[able[0]]:
-            able = sorted((i for i in able if terms[i]), key=lambda i: (terms[i], errors[i]))
-        return self.attempts[able[0]]
-
-    def segments(self, problem: Problem, chosen: Attempt, floor: float) -> tuple[SegmentError, ...]:
-        """How well the chosen one predicts, down to the first length that it predicts well."""
-        found = []
-        for level in range(self.split.levels):
-            error = self._error(problem, self.attempts.index(chosen), level)
-            moved = min(1.0, unaccelerated_error(self.split, level))
-            good = error < max(_GOOD * moved, _NEAR * floor)
-            seconds = 0.0 if self.split.steps is not None else self.split.segments(level).seconds
-            found.append(SegmentError(seconds, error, good))
-            if good:
-                break
-        return tuple(found)
 
 
 def _with_inputs(

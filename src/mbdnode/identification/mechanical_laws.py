@@ -27,10 +27,11 @@ from mbdnode.identification.noisy_laws import (
 )
 from mbdnode.identification.null_vector import candidate_supports, find_law
 from mbdnode.identification.problem import Candidate, Problem, chunks_of
-from mbdnode.identification.shooting import make_segments, refine_segments, refine_steps
+from mbdnode.identification.shooting import improved, refine_further
+from mbdnode.identification.term_selection import select_terms
 from mbdnode.models.basis import scale_of
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.training.rows import Rows, counted, places, spread_of_accelerations
+from mbdnode.training.rows import Rows, counted, places
 
 # Degrees of mass and potential, whether joints have laws of their own, and the degree of the input
 # map; the simplest first. Each is a part of the one beside it, whose compiled programs serve all of
@@ -67,8 +68,6 @@ _MOST, _WORTH = 4, 2.0
 _PROMISING = 1e-2
 # More unknowns than this part of the equations would fit anything.
 _CROWDED = 0.4
-# Iterations of shooting over a period, for all; and over growing segments, for the best.
-_SCREENING, _ITERATIONS = 8, 20
 
 
 def mechanisms(
@@ -105,13 +104,8 @@ def mechanisms(
                 continue
             seen.add((form.blank.settings, tuple(support)))
             start, support = _with_widths(form.blank, rows, width), np.array(support, int)
-            candidate = Candidate(
-                "lagrangian",
-                f"mechanism of {len(support)} terms",
-                lambda r, b=start, k=support, v=values: _fitted(problem, r, b, k, np.array(v)),
-                lambda m, r, k=support: _refined(problem, m, r, k),
-                len(support),
-            )
+            fit = lambda r, b=start, k=support, v=values: _fitted(problem, r, b, k, np.array(v))  # noqa: E731
+            candidate = _candidate(problem, fit, support, np.arange(start.network.values.size))
             if problem.noise.matters or left < _PROMISING:
                 yield candidate
             else:
@@ -119,6 +113,46 @@ def mechanisms(
     # Where no form says the truth, the nearest ones may still do well.
     for _, candidate in sorted(doubtful, key=lambda pair: pair[0])[:_MOST]:
         yield candidate
+
+
+def _candidate(problem: Problem, fit: Any, support: np.ndarray, columns: np.ndarray) -> Candidate:
+    """A law in some terms, which may be chosen anew among these columns where there is noise.
+
+    Rollouts are asked about all terms that are compiled: they cost little more than those of the
+    form.
+    """
+
+    def select(model: Any, rows: Rows) -> tuple[Any, float] | None:
+        found = select_terms(problem, model, rows, columns, _free)
+        if found is None:
+            return None
+        law = found.model
+        if problem.refined:
+            law = refine_further(problem, law, rows, _free(law, found.support))
+        return (law, found.criterion) if is_law(problem, law, rows) else None
+
+    def reselected(model: Any) -> Candidate:
+        own = np.flatnonzero(np.asarray(model.network.values))
+        values = np.asarray(model.network.values)[own]
+
+        def fitted(rows: Rows) -> Any:
+            # What all chunks say is linear; of the rest, rollouts have said it already.
+            if chunks_of(problem, rows) is None:
+                return model
+            return _fitted(problem, rows, model, own, values)
+
+        return _candidate(problem, fitted, own, columns)
+
+    noisy = problem.noise.matters
+    return Candidate(
+        "lagrangian",
+        f"mechanism of {len(support)} terms",
+        fit,
+        lambda model, rows: _refined(problem, model, rows, support),
+        len(support),
+        select if noisy else None,
+        reselected if noisy else None,
+    )
 
 
 def unexplained(problem: Problem, rows: Rows) -> float:
@@ -386,58 +420,6 @@ def _free(model: LearnedMechanism, support: np.ndarray) -> np.ndarray:
     """All of a support but the largest mass, which is one, and the widths of its frictions."""
     fixed = _largest_mass(model, np.asarray(model.network.values))
     return np.array([int(k) for k in support if k != fixed] + _widths_of(model, support), int)
-
-
-def improved(problem: Problem, model: Any, rows: Rows, free: np.ndarray) -> Any:
-    """The model after a fit to the integrator's steps, or to rollouts where there is noise.
-
-    **Arguments:**
-
-    - `problem`: what is to be learned.
-    - `model`: with coefficients that are nearly right, in its `network`.
-    - `rows`: the training data.
-    - `free`: which coefficients may change, by index.
-
-    **Returns:**
-
-    The model; as it was, if nothing is better.
-    """
-    if not problem.noise.matters:
-        return refine_steps(model, rows, problem.integrator, spread_of_accelerations(rows), free)
-    return _shot(problem, model, rows, free, problem.segments[:1], _SCREENING)
-
-
-def refine_further(problem: Problem, model: Any, rows: Rows, free: np.ndarray) -> Any:
-    """The model after a fit to rollouts over segments that grow, to several periods.
-
-    **Arguments:** as for `improved`.
-
-    **Returns:**
-
-    The model; of the recipe that does not refine, after a short fit over a period.
-    """
-    if not problem.refined:
-        return _shot(problem, model, rows, free, problem.segments[:1], _SCREENING)
-    return _shot(problem, model, rows, free, problem.segments, _ITERATIONS)
-
-
-def _shot(
-    problem: Problem, model: Any, rows: Rows, free: np.ndarray, shapes: Any, iterations: int
-) -> Any:
-    for shape in shapes:
-        segments = make_segments(rows, shape=shape)
-        if segments is None:
-            return model
-        model = refine_segments(
-            model,
-            segments,
-            problem.integrator,
-            problem.noise,
-            free,
-            measured=problem.measured,
-            iterations=iterations,
-        )[0]
-    return model
 
 
 def _widths_of(model: LearnedMechanism, support: np.ndarray) -> list[int]:

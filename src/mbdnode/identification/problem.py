@@ -77,6 +77,9 @@ class Candidate:
     - `refine`: from a fitted model and the rows to one whose rollouts over longer segments come
         nearer to them; None for what has no such refinement.
     - `terms`: of the law, by which laws compare; zero where they are not counted.
+    - `select`: from a fitted model and the rows to one whose terms its rollouts have chosen, with
+        the criterion of that choice; None for what has no terms to choose.
+    - `reselected`: the candidate with the terms of such a model.
     """
 
     structure: str
@@ -84,3 +87,5 @@ class Candidate:
     fit: Callable[[Rows], AbstractRateModel | None]
     refine: Callable[[Any, Rows], AbstractRateModel | None] | None = None
     terms: int = 0
+    select: Callable[[Any, Rows], tuple[Any, float] | None] | None = None
+    reselected: Callable[[Any], "Candidate"] | None = None

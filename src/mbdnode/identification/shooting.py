@@ -22,10 +22,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from mbdnode.identification.problem import Problem
 from mbdnode.identification.weak_form import samples_per_swing
 from mbdnode.levenberg_marquardt import damped_step, minimize
 from mbdnode.program_cache import stored_program
-from mbdnode.training.rows import Noise, Rows, rolled_out, runs_of, step_errors
+from mbdnode.training.rows import (
+    Noise,
+    Rows,
+    rolled_out,
+    runs_of,
+    spread_of_accelerations,
+    step_errors,
+)
 
 # Coefficients and initial states together are a harder problem than coefficients alone.
 _SEGMENT_DAMPING = 1e-2
@@ -37,6 +45,10 @@ _MIN_NOISE = 1e-3
 PERIODS = (1, 4)
 # Free coefficients are counted in so many.
 _AT_ONCE = 8
+# Coefficients by which rollouts over segments are differentiated at a time.
+_DIRECTIONS = 16
+# Iterations of shooting over a period, for all; and over growing segments, for the best.
+_SCREENING, _ITERATIONS = 8, 20
 
 
 class ShootingSegments(eqx.Module):
@@ -144,29 +156,72 @@ def refine_segments(
 
     The model and the fitted initial states; as they were, if nothing is better.
     """
-    unit = unit_of(segments.rows, noise)
-    if measured is not None:
-        unit = np.where(np.concatenate([np.ones(len(measured), bool), measured]), unit, np.inf)
-    given = model, segments.rows, integrator, jnp.asarray(unit)
-    whole, ways = _whole_values(model, free), _directions(model, free)
+    given = model, segments.rows, integrator, jnp.asarray(_unit(segments, noise, measured))
+    whole = _whole_values(model, free)
 
     def jacobians(x):
-        by_values, by_initial = _segment_jacobians(whole(x[0]), x[1], ways, *given)
-        return np.asarray(by_values)[..., : free.size], by_initial
+        return _in_parts(whole(x[0]), x[1], free, given)
 
     found = minimize(
         lambda x: _segment_residuals(whole(x[0]), x[1], *given),
         jacobians,
-        (_values_of(model)[free], segments.initial),
+        (values_of(model)[free], segments.initial),
         step=_eliminated_step,
         damping=_SEGMENT_DAMPING,
         iterations=iterations,
     )
     values, initial = found.x
-    return _with_values(model, whole(values)), jnp.asarray(initial)
+    return with_values(model, whole(values)), jnp.asarray(initial)
 
 
-def _values_of(model: Any) -> np.ndarray:
+def linearized_residuals(
+    model: Any,
+    initial: Any,
+    segments: ShootingSegments,
+    integrator: Any,
+    noise: Noise,
+    wanted: np.ndarray,
+    measured: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """How the residuals change with coefficients, where the initial states follow.
+
+    **Arguments:**
+
+    - `model`, `segments`, `integrator`, `noise`, `measured`: as for `refine_segments`.
+    - `initial`: the fitted initial states.
+    - `wanted`: which coefficients, by index.
+
+    **Returns:**
+
+    The Jacobian, `(rows, coefficients)`, and the residuals, both without what another initial state
+    of a segment could explain.
+    """
+    given = model, segments.rows, integrator, jnp.asarray(_unit(segments, noise, measured))
+    values = jax.device_put(values_of(model))
+    residual = np.asarray(_segment_residuals(values, initial, *given))
+    by_values, by_initial = _in_parts(values, initial, wanted, given)
+    basis = np.linalg.qr(np.asarray(by_initial))[0]
+    inside = lambda x: x - basis @ (np.swapaxes(basis, -1, -2) @ x)  # noqa: E731
+    jacobian = inside(by_values).reshape(residual.size, -1)
+    return jacobian, inside(residual[..., None]).reshape(-1)
+
+
+def _in_parts(values: Any, initial: Any, wanted: np.ndarray, given: Any) -> tuple[Any, Any]:
+    """Jacobians by some coefficients and by the initial states.
+
+    So many coefficients at a time that one compiled program serves every law of a form.
+    """
+    found, by_initial = [], None
+    for first in range(0, max(wanted.size, 1), _DIRECTIONS):
+        part = wanted[first : first + _DIRECTIONS]
+        ways = _directions(given[0], part, _DIRECTIONS)
+        by_values, by_initial = _segment_jacobians(values, initial, ways, *given)
+        found.append(np.asarray(by_values)[..., : part.size])
+    return np.concatenate(found, axis=-1), by_initial
+
+
+def values_of(model: Any) -> np.ndarray:
+    """All coefficients of a model, in one row."""
     return np.asarray(ravel_pytree(model.network)[0])
 
 
@@ -174,17 +229,25 @@ def _whole_values(model: Any, free: np.ndarray) -> Callable[[Any], Any]:
     """All coefficients from those that are free; compiled programs take all of them."""
 
     def whole(x):
-        values = _values_of(model).copy()
+        values = values_of(model).copy()
         values[free] = x
         return jax.device_put(values)
 
     return whole
 
 
-def _directions(model: Any, free: np.ndarray) -> Any:
+def _unit(segments: ShootingSegments, noise: Noise, measured: np.ndarray | None) -> np.ndarray:
+    """Of positions and velocities; infinite for velocities that were not measured."""
+    unit = unit_of(segments.rows, noise)
+    if measured is None:
+        return unit
+    return np.where(np.concatenate([np.ones(len(measured), bool), measured]), unit, np.inf)
+
+
+def _directions(model: Any, free: np.ndarray, least: int = 1) -> Any:
     """One for each free coefficient, filled up so that one compiled program serves many counts."""
-    count = -(-max(free.size, 1) // _AT_ONCE) * _AT_ONCE
-    ways = np.zeros((count, _values_of(model).size))
+    count = -(-max(free.size, least) // _AT_ONCE) * _AT_ONCE
+    ways = np.zeros((count, values_of(model).size))
     ways[np.arange(free.size), free] = 1.0
     return jax.device_put(ways)
 
@@ -202,7 +265,8 @@ def unit_of(segments: Rows, noise: Noise) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _with_values(model: Any, values: Any) -> Any:
+def with_values(model: Any, values: Any) -> Any:
+    """The model with other coefficients, in one row."""
     return eqx.tree_at(lambda m: m.network, model, ravel_pytree(model.network)[1](values))
 
 
@@ -228,7 +292,7 @@ def path_residual(model: Any, initial: Any, rows: Rows, integrator: Any, unit: A
 
 
 def _all_residuals(values, initial, model, segments: Rows, integrator, unit):
-    own = _with_values(model, values)
+    own = with_values(model, values)
     one = lambda state, rows: path_residual(own, state, rows, integrator, unit)  # noqa: E731
     return jax.vmap(one)(initial, segments)
 
@@ -287,23 +351,75 @@ def refine_steps(model: Any, rows: Rows, integrator: Any, unit: Any, free: np.nd
     found = minimize(
         lambda x: _step_residuals(whole(x), *given),
         lambda x: np.asarray(_step_jacobian(whole(x), ways, *given))[:, : free.size],
-        _values_of(model)[free],
+        values_of(model)[free],
         iterations=_STEP_ITERATIONS,
         tolerance=_STEP_TOLERANCE,
     )
-    return _with_values(model, whole(found.x))
+    return with_values(model, whole(found.x))
 
 
 # Compiled once for all candidates of one form: which coefficients are free is decided outside.
 @stored_program
 def _step_residuals(values, model, rows, integrator, unit):
-    return step_errors(_with_values(model, values), rows, integrator, unit).reshape(-1)
+    return step_errors(with_values(model, values), rows, integrator, unit).reshape(-1)
 
 
 @stored_program
 def _step_jacobian(values, ways, model, rows, integrator, unit):
     def errors(along):
-        own = _with_values(model, values + along @ ways)
+        own = with_values(model, values + along @ ways)
         return step_errors(own, rows, integrator, unit).reshape(-1)
 
     return jax.jacfwd(errors)(jnp.zeros(ways.shape[0]))
+
+
+def improved(problem: Problem, model: Any, rows: Rows, free: np.ndarray) -> Any:
+    """The model after a fit to the integrator's steps, or to rollouts where there is noise.
+
+    **Arguments:**
+
+    - `problem`: what is to be learned.
+    - `model`: with coefficients that are nearly right, in its `network`.
+    - `rows`: the training data.
+    - `free`: which coefficients may change, by index.
+
+    **Returns:**
+
+    The model; as it was, if nothing is better.
+    """
+    if not problem.noise.matters:
+        return refine_steps(model, rows, problem.integrator, spread_of_accelerations(rows), free)
+    return _shot(problem, model, rows, free, problem.segments[:1], _SCREENING)
+
+
+def refine_further(problem: Problem, model: Any, rows: Rows, free: np.ndarray) -> Any:
+    """The model after a fit to rollouts over segments that grow, to several periods.
+
+    **Arguments:** as for `improved`.
+
+    **Returns:**
+
+    The model; of the recipe that does not refine, after a short fit over a period.
+    """
+    if not problem.refined:
+        return _shot(problem, model, rows, free, problem.segments[:1], _SCREENING)
+    return _shot(problem, model, rows, free, problem.segments, _ITERATIONS)
+
+
+def _shot(
+    problem: Problem, model: Any, rows: Rows, free: np.ndarray, shapes: Any, iterations: int
+) -> Any:
+    for shape in shapes:
+        segments = make_segments(rows, shape=shape)
+        if segments is None:
+            return model
+        model = refine_segments(
+            model,
+            segments,
+            problem.integrator,
+            problem.noise,
+            free,
+            measured=problem.measured,
+            iterations=iterations,
+        )[0]
+    return model

@@ -168,7 +168,13 @@ def _common_factor(mass: np.ndarray, drive: np.ndarray, model) -> tuple[float, s
     for k, one in enumerate(model.inputs):
         if acting[:, k].any():
             own = drive[:, k].ravel()
-            return float(own[np.argmax(np.abs(own))]), f"{one.name} acts with the coefficient 1"
+            value = float(own[np.argmax(np.abs(own))])
+            # Masses are positive: the diagonal's rows come first of those with the same row of M.
+            count = len(model.minimal)
+            diagonal = [i * count - i * (i - 1) // 2 for i in range(count)]
+            heavy = mass[diagonal].ravel()
+            sign = np.sign(value * heavy[np.argmax(np.abs(heavy))]) or 1.0
+            return value * sign, f"{one.name} acts with the coefficient {sign:g}"
     constant = mass[:, 0]
     first = int(np.argmax(np.abs(constant) > _ROUND_OFF * np.abs(constant).max()))
     if constant[first] != 0:

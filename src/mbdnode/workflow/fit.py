@@ -139,6 +139,12 @@ class Fitted:
         return " ".join([str(self.choice), *_advice(self)])
 
     @property
+    def outside(self) -> float | None:
+        """The part of the predicted rows that lies outside the training data; None without any."""
+        parts = [float(np.mean(one.outside)) for one in self.held_out]
+        return float(np.mean(parts)) if parts else None
+
+    @property
     def residual_correlation(self) -> float | None:
         """Of held-out errors from one sample to the next; None without any."""
         pairs = [errors for one in self.held_out for errors in _errors_of(one, self.scores.scales)]
@@ -181,13 +187,16 @@ class Fitted:
                 if self.horizon.valid_s is None
                 else f", so do not predict farther than {self.horizon}"
             )
+        if self.outside is not None and self.outside > _DOUBTED:
+            found.append(
+                f"{percent(self.outside)} of what is predicted is outside the training data"
+            )
         return found
 
     def metrics(self) -> dict[str, Any]:
         """The content of metrics.json."""
         prepared, horizon = self.prepared, self.horizon
         residuals = [float(np.nanmax(one.prediction.position_residual)) for one in self.held_out]
-        outside = [float(np.mean(one.outside)) for one in self.held_out]
         return {
             "model": self.model_name,
             "recipe": prepared.config.recipe,
@@ -198,7 +207,7 @@ class Fitted:
             **self.scores.as_dict(),
             "valid_prediction_time_s": None if horizon is None else horizon.valid_s,
             "valid_prediction_time_is_capped": None if horizon is None else horizon.is_capped,
-            "outside": float(np.mean(outside)) if outside else None,
+            "outside": self.outside,
             "position_residual": max(residuals, default=None),
             "train_seconds": self.fit.train_seconds,
             "compile_seconds": self.fit.compile_seconds,
@@ -250,12 +259,8 @@ def _advice(fitted: "Fitted") -> list[str]:
             "they act differently, or give one of them its value."
         )
     runs = len(fitted.prepared.data.training.trajectories)
-    outside = [float(np.mean(one.outside)) for one in fitted.held_out]
-    if outside and float(np.mean(outside)) > _DOUBTED:
-        found.append(
-            f"{percent(float(np.mean(outside)))} of the held-out rows lie outside the training "
-            "data: record runs that go there."
-        )
+    if fitted.outside is not None and fitted.outside > _DOUBTED:
+        found.append("Predictions leave the training data: record runs that go there.")
     explained = fitted.choice is not None and any(t.explained for t in fitted.choice.tried)
     if not explained:
         found.append(

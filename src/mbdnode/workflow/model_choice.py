@@ -82,11 +82,13 @@ class Choice:
     - `found`: the model, fitted to all of the training data.
     - `tried`: in order.
     - `taken`: the name of the one.
+    - `seconds`: how long the pieces are that they predicted, in the median.
     """
 
     found: Found
     tried: tuple[TriedModel, ...]
     taken: str
+    seconds: float = 0.0
 
     def __str__(self) -> str:
         if len(self.tried) == 1 and self.tried[0].validation_nrmse is None:
@@ -94,14 +96,16 @@ class Choice:
         each = ", ".join(map(str, self.tried))
         one = next(tried for tried in self.tried if tried.name == self.taken)
         if one.explained:
-            why = "the simplest that predicts it within the noise, or to one percent"
+            why = "the simplest that predicts these pieces within the noise, or to one percent"
         elif len(self.tried) == 1:
             why = "the only one that was tried"
         else:
             why = "the simplest of those within a tenth of the best; none is within the noise"
         return (
-            f"Tried from simple to rich, with the NRMSE over the last fifth of the training data, "
-            f"which they had not seen: {each}. Taken: {self.taken}, {why}."
+            f"Tried from simple to rich, with the NRMSE over the last fifth of each training run, "
+            f"pieces of {self.seconds:.3g} s which they had not seen: {each}. Taken: {self.taken}, "
+            f"{why}. That says nothing of longer predictions, or of motions outside the training "
+            "data."
         )
 
 
@@ -152,7 +156,11 @@ def choose_model(
     if not chosen.tried.explained:
         near = [e <= BETTER * min(errors) for e in errors]
         chosen = candidates[near.index(True)]
-    return Choice(chosen.finish(), tuple(c.tried for c in candidates), chosen.tried.name)
+    ends = [
+        float(np.median(run.t[..., -1] - run.t[..., 0])) for run in ladder.parts[1].trajectories
+    ]
+    tried = tuple(c.tried for c in candidates)
+    return Choice(chosen.finish(), tried, chosen.tried.name, float(np.median(ends)))
 
 
 def _known(error: float | None) -> float:

@@ -1,0 +1,235 @@
+"""Which of the candidates that were tried is taken.
+
+Every attempt predicts segments of the validation split, and attempts are compared over the longest
+segments that any of them predicts: of a chaotic motion every law loses sight. Of those that do
+nearly as well as the best, the simplest is taken. Where there is noise, many laws do as well over
+segments of the kind that they were fitted to, the wrong ones too. So the terms of the best are
+chosen anew by rollouts (`term_selection`), from several starts, and three things decide in turn:
+that the law is one of a mechanism (its mass is positive definite at all angles), that it predicts
+the validation split, and the criterion of its terms.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mbdnode.errors import UserError
+from mbdnode.identification.problem import Candidate, Problem
+from mbdnode.identification.shooting import values_of, with_values
+from mbdnode.identification.term_selection import is_definite
+from mbdnode.identification.validation import (
+    ValidationSplit,
+    unaccelerated_error,
+    validation_error,
+)
+from mbdnode.models.learned_mechanism import LearnedMechanism
+from mbdnode.training.rows import Rows
+
+# Candidates are compared over the longest segments that one of them predicts better than this.
+_PREDICTED = 0.5
+# A prediction is good if it misses less than this part of what the motion does: of its standard
+# deviation, and over short segments of what accelerations make of it. Within the second factor of
+# the noise nothing better can be told.
+_GOOD, NEAR = 0.1, 1.2
+# A simpler candidate is taken if its error is within this factor of the best one's; of errors that
+# are mostly noise, the differences mean more.
+NEARLY, NEARLY_IN_NOISE = 3.0, 1.2
+_WHILE = 10
+# What is refined over longer segments follows the motion.
+_FOLLOWS = 0.3
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A candidate, its NRMSE over the whole validation split, and the model that made it.
+
+    `refined` says whether the model was refined over longer segments; `criterion` is that of terms
+    which rollouts have chosen, infinite where they have not.
+    """
+
+    candidate: Candidate
+    error: float
+    model: Any
+    refined: bool = False
+    criterion: float = np.inf
+
+
+@dataclass(frozen=True)
+class SegmentError:
+    """How well segments of one length are predicted.
+
+    **Arguments:**
+
+    - `seconds`: their length.
+    - `error`: the NRMSE.
+    - `good`: whether that is small, beside what the motion does over such a segment.
+    """
+
+    seconds: float
+    error: float
+    good: bool
+
+
+class Contest:
+    """The attempts so far, and their errors over segments of every length that was looked at."""
+
+    def __init__(self, split: ValidationSplit):
+        self.split = split
+        self.attempts: list[Attempt] = []
+        self._errors: dict[tuple[int, int], float] = {}
+
+    def errors(self, problem: Problem, level: int) -> list[float]:
+        """Of all attempts, over segments of one length."""
+        return [self._error(problem, place, level) for place in range(len(self.attempts))]
+
+    def _error(self, problem: Problem, place: int, level: int) -> float:
+        attempt = self.attempts[place]
+        if level == 0 or attempt.model is None:
+            return attempt.error
+        if (place, level) not in self._errors:
+            name = f"error of {'refined ' * attempt.refined}{place} at level {level}"
+            measure = lambda: validation_error(problem, attempt.model, self.split, level)  # noqa: E731
+            self._errors[place, level] = problem.kept.value(name, measure)
+        return self._errors[place, level]
+
+    def level(self, problem: Problem) -> int:
+        """The longest segments that a candidate predicts; the shortest ones if none does."""
+        for level in range(self.split.levels):
+            if min(self.errors(problem, level), default=np.inf) < _PREDICTED:
+                return level
+        return self.split.levels - 1
+
+    def stalled(self, problem: Problem, begun: int) -> bool:
+        """Whether richer candidates of a family have not been better for a while.
+
+        `begun` is the number of its first. The rest would fit noise.
+        """
+        if len(self.attempts) - begun <= _WHILE:
+            return False
+        errors = self.errors(problem, self.level(problem))
+        return min(errors[:-_WHILE]) < NEARLY_IN_NOISE * min(errors[-_WHILE:])
+
+    def best(self, problem: Problem, count: int, begun: int) -> list[Attempt]:
+        """Of those from a number on that follow the motion: the best, a simpler one, the others."""
+        errors = self.errors(problem, self.level(problem))
+        able = [
+            (error, place)
+            for place, (error, one) in enumerate(zip(errors, self.attempts, strict=True))
+            if place >= begun
+            and error < (_FOLLOWS if one.candidate.select is None else np.inf)
+            and one.candidate.refine is not None
+        ]
+        ranked = sorted(able)
+        near = [one for one in ranked[1:] if one[0] < NEARLY * ranked[0][0]]
+        ranked[1:1] = sorted(near, key=lambda one: one[1])[:1]
+        return [self.attempts[place] for place in dict.fromkeys(k for _, k in ranked)][:count]
+
+    def refine(self, problem: Problem, attempt: Attempt, rows: Rows) -> None:
+        """Put the refined model in the place of an attempt, if it predicts better."""
+        refine, kept = attempt.candidate.refine, problem.kept
+        assert refine is not None
+        place, level = self.attempts.index(attempt), self.level(problem)
+        candidate, model, criterion = self._selected(problem, attempt, rows)
+        if model is None:
+            fit = lambda: refine(attempt.model, rows)  # noqa: E731
+            model = kept.model(f"refined-{place}", fit, problem.system)
+        if model is None:
+            return
+        before = self._error(problem, place, level)
+        measure = lambda at: lambda: validation_error(problem, model, self.split, at)  # noqa: E731
+        if not kept.value(f"error of refined {place} at level {level}", measure(level)) < before:
+            return
+        error = kept.value(f"error of refined {place} at level 0", measure(0))
+        self.attempts[place] = Attempt(candidate, error, model, True, criterion)
+        for key in [key for key in self._errors if key[0] == place]:
+            del self._errors[key]
+
+    def _selected(
+        self, problem: Problem, attempt: Attempt, rows: Rows
+    ) -> tuple[Candidate, Any, float]:
+        """With terms that rollouts have chosen; without a model where they cannot."""
+        candidate = attempt.candidate
+        select, reselected = candidate.select, candidate.reselected
+        if select is None or reselected is None:
+            return candidate, None, np.inf
+
+        def numbers() -> dict[str, np.ndarray] | None:
+            found = select(attempt.model, rows)
+            if found is None:
+                return None
+            return {"values": values_of(found[0]), "criterion": np.array([found[1]])}
+
+        place = self.attempts.index(attempt)
+        found = problem.kept.arrays(f"selected-{place}", numbers)
+        if found is None:
+            return candidate, None, np.inf
+        model = with_values(attempt.model, np.asarray(found["values"]))
+        return reselected(model), model, float(found["criterion"][0])
+
+    def agreed(self) -> bool:
+        """Whether rollouts have chosen the same terms from two starts."""
+        terms = [
+            tuple(np.flatnonzero(values_of(one.model)))
+            for one in self.attempts
+            if np.isfinite(one.criterion)
+        ]
+        return len(set(terms)) < len(terms)
+
+    def definite(self, problem: Problem, attempt: Attempt, rows: Rows) -> bool:
+        """Whether the law of an attempt has a mass matrix that a mechanism may have.
+
+        **Arguments:**
+
+        - `problem`: what is to be learned; of data without noise nothing else is to be expected.
+        - `attempt`: one of these.
+        - `rows`: the data, for lengths and parameters.
+
+        **Returns:**
+
+        True for what has no mass.
+        """
+        if not (problem.noise.matters and isinstance(attempt.model, LearnedMechanism)):
+            return True
+        places = (problem.system.coordinates[i] for i in attempt.model.minimal)
+        angles = np.array([one.is_angle for one in places])
+        name = f"whether {'refined ' * attempt.refined}{self.attempts.index(attempt)} is definite"
+        return problem.kept.value(name, lambda: is_definite(attempt.model, rows, angles))
+
+    def choose(
+        self, problem: Problem, enough: float, nearly: float, rows: Rows | None = None
+    ) -> Attempt:
+        """The simplest of those that do nearly as well as the best.
+
+        Of noisy laws: of those whose mass is definite, if any, the likeliest by the criterion of
+        its terms where rollouts chose them, else the one with the fewest.
+        """
+        errors = self.errors(problem, self.level(problem))
+        best = min(errors, default=np.inf)
+        if not np.isfinite(best):
+            raise UserError(
+                "No candidate could be rolled out over the end of the training range. Give more "
+                "data, leave the structure open, or train a network with fit."
+            )
+        able = [i for i, error in enumerate(errors) if error <= max(nearly * best, enough)]
+        if rows is not None:
+            sound = [i for i in able if self.definite(problem, self.attempts[i], rows)]
+            able = sound or able
+        terms = [one.candidate.terms for one in self.attempts]
+        if problem.noise.matters and terms[able[0]]:
+            order = lambda i: (self.attempts[i].criterion, terms[i], errors[i])  # noqa: E731
+            able = sorted((i for i in able if terms[i]), key=order)
+        return self.attempts[able[0]]
+
+    def segments(self, problem: Problem, chosen: Attempt, floor: float) -> tuple[SegmentError, ...]:
+        """How well the chosen one predicts, down to the first length that it predicts well."""
+        found = []
+        for level in range(self.split.levels):
+            error = self._error(problem, self.attempts.index(chosen), level)
+            moved = min(1.0, unaccelerated_error(self.split, level))
+            good = error < max(_GOOD * moved, NEAR * floor)
+            seconds = 0.0 if self.split.steps is not None else self.split.segments(level).seconds
+            found.append(SegmentError(seconds, error, good))
+            if good:
+                break
+        return tuple(found)
