@@ -182,7 +182,8 @@ def choose_columns(
     sizes = np.linalg.norm(columns, axis=0)
     sizes = np.where(sizes > 0, sizes, 1.0)
     # Few rows with the same lengths and angles.
-    small = np.linalg.qr(np.column_stack([columns / sizes, target]), mode="r")
+    together = np.column_stack([columns / sizes, target])
+    small = np.asarray(np.linalg.qr(together, mode="r"))
     whole, wanted = small[:, :-1], small[:, -1]
     taken, path = begun.copy(), []
     squares = _squares_and_gains(whole, wanted, taken & ~fixed)[0]

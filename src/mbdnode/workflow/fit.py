@@ -173,8 +173,7 @@ class Fitted:
         """Why the model should not be relied on, by the runs that were held out; or nothing."""
         found, scores = [], self.scores
         if scores.ended:
-            count, total = len(scores.ended), len(scores.runs)
-            first = scores.ended[0]
+            count, total, first = len(scores.ended), len(scores.runs), scores.ended[0]
             found.append(
                 f"the prediction of {count} of {total} held-out runs ended early, that of "
                 f"{first.name} at t = {first.ended_s:.4g} s"
@@ -187,10 +186,8 @@ class Fitted:
                 if self.horizon.valid_s is None
                 else f", so do not predict farther than {self.horizon}"
             )
-        if self.outside is not None and self.outside > _DOUBTED:
-            found.append(
-                f"{percent(self.outside)} of what is predicted is outside the training data"
-            )
+        if (outside := self.outside or 0.0) > _DOUBTED:
+            found.append(f"{percent(outside)} of the predicted rows lie outside the training data")
         return found
 
     def metrics(self) -> dict[str, Any]:
@@ -259,7 +256,7 @@ def _advice(fitted: "Fitted") -> list[str]:
             "they act differently, or give one of them its value."
         )
     runs = len(fitted.prepared.data.training.trajectories)
-    if fitted.outside is not None and fitted.outside > _DOUBTED:
+    if (fitted.outside or 0.0) > _DOUBTED:
         found.append("Predictions leave the training data: record runs that go there.")
     explained = fitted.choice is not None and any(t.explained for t in fitted.choice.tried)
     if not explained:
