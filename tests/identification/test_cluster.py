@@ -71,10 +71,21 @@ def one_shard_a_file():
 
 @pytest.fixture(scope="module")
 def scheduler(dask_processes):
-    """One worker; tests add more."""
+    """With one worker; tests add more."""
     with dask_processes() as processes:
         processes.add_worker()
         yield processes
+
+
+def with_workers(processes, count):
+    """Its address, with at least so many workers."""
+    with cluster.remote_workers(processes.address) as client:
+        there = len(client.nthreads())
+    for _ in range(count - there):
+        processes.add_worker()
+    with cluster.remote_workers(processes.address) as client:
+        client.wait_for_workers(count, timeout=60)
+    return processes.address
 
 
 def found_in(stream, **options):
@@ -102,13 +113,10 @@ def test_law_of_all_shards_is_the_true_one(here):
 
 def test_one_worker_and_two_give_the_bits_of_one_process(here, files, scheduler):
     stream, found = here
-    with cluster.remote_workers(scheduler.address):
-        one = found_in(stream, cluster=scheduler.address)
+    one = found_in(stream, cluster=with_workers(scheduler, 1))
     assert bits(one) == bits(found)
-    scheduler.add_worker()
-    with cluster.remote_workers(scheduler.address) as client:
-        client.wait_for_workers(2, timeout=60)
-    there = mbd.LogStream(files, **ROLES, **SIZES, cluster=scheduler.address)
+    address = with_workers(scheduler, 2)
+    there = mbd.LogStream(files, **ROLES, **SIZES, cluster=address)
     assert there.places == stream.places
     assert there.summary.account == stream.summary.account
     two = found_in(there)
@@ -129,13 +137,10 @@ def test_worker_killed_over_a_shard_changes_no_bit(here, scheduler, tmp_path, mo
             os.kill(os.getpid(), signal.SIGKILL)
         return _factor_of_chunk(*given)
 
-    workers = [scheduler.add_worker() for _ in range(2)]
-    with cluster.remote_workers(scheduler.address) as client:
-        client.wait_for_workers(3, timeout=60)
+    address = with_workers(scheduler, 2)
     monkeypatch.setattr(regression, "_factor_of_chunk", deadly)
-    again = found_in(stream, cluster=scheduler.address)
+    again = found_in(stream, cluster=address)
     assert died.exists()
-    assert len(workers) == 2
     assert bits(again) == bits(found)
 
 

@@ -1,6 +1,8 @@
 """Whole states from logs of some coordinates, against motions that are known in all of them."""
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from motions import as_trajectory
@@ -10,7 +12,10 @@ from toys import Pendulum
 import mbdnode as mbd
 from mbdnode.data.logs.runs import Names, make_trajectory
 from mbdnode.trajectory import Dataset
-from mbdnode.workflow.unrecorded_coordinates import complete_runs
+from mbdnode.workflow import large_logs
+from mbdnode.workflow.config import FitConfig
+from mbdnode.workflow.fit import read_and_check
+from mbdnode.workflow.unrecorded_coordinates import complete_runs, completion_of
 
 CRANK = mbd.mechanisms.SliderCrank()
 T = np.linspace(0.0, 1.0, 41)
@@ -142,3 +147,55 @@ def test_row_where_the_constraints_cannot_be_closed_is_named():
     beyond = log.q.at[20].set(9.0)
     with pytest.raises(ValueError, match="Row 20"):
         complete_runs(pendulum, Dataset(eqx.tree_at(lambda r: r.q, log, beyond)))
+
+
+@pytest.fixture
+def large_log(turning, tmp_path, monkeypatch):
+    """The crank's angle and torque alone, in a log that is read in windows of ten steps."""
+    monkeypatch.setattr(large_logs, "_LARGE_BYTES", 1000)
+    monkeypatch.setattr(large_logs, "_WINDOW", 10)
+    monkeypatch.setattr(large_logs, "_CHUNK_ROWS", 22)
+    columns = {"t": turning.t, "omega": turning["theta1_dot"], "angle": turning["theta1"]}
+    table = np.column_stack([*columns.values(), turning["T"]])
+    path = tmp_path / "crank.csv"
+    header = ",".join([*columns, "torque"])
+    np.savetxt(path, table, delimiter=",", header=header, comments="", fmt="%.17g")
+    return str(path)
+
+
+def test_logs_that_are_read_in_parts_are_completed_window_by_window(turning, large_log):
+    roles = {"time": "t", "coordinates": {"theta1": "angle"}, "rates": {"theta1": "omega"}}
+    roles["inputs"] = {"T": "torque"}
+    prepared = read_and_check(FitConfig((large_log,), roles, "slider-crank", holdout=0.0))
+    stream = prepared.stream
+    assert stream.count == 2
+    seen = set()
+    for number in range(stream.count):
+        chunk = stream.chunk(number)
+        run = chunk.trajectories[0]
+        assert (run.coordinates, run.inputs) == (CRANK.coordinate_names, CRANK.input_names)
+        assert chunk.recorded == ("theta1", "theta1_dot")
+        rows = np.rint(np.asarray(run.t) / float(T[1])).astype(int)
+        seen |= set(rows.ravel().tolist())
+        # Newton's method ends at round-off, from wherever a window begins.
+        assert np.asarray(run.q) == pytest.approx(np.asarray(turning.q)[rows], abs=1e-10)
+        assert np.asarray(run.v) == pytest.approx(np.asarray(turning.v)[rows], abs=1e-10)
+    assert seen == set(range(41))
+
+    def squares(data, count):
+        return (np.asarray(np.sum(np.asarray(data.trajectories[0]["x3"])[:count] ** 2)),)
+
+    (total,) = stream.factors(squares)
+    x3 = np.asarray(turning["x3"])
+    every = [x3[first : first + 11] for first in (0, 10, 20, 30)]
+    assert float(total) == pytest.approx(np.sum(np.square(every)), rel=1e-10)
+
+
+def test_windows_that_cannot_be_closed_are_refused_with_their_time(turning):
+    whole, sample = Dataset(turning), Dataset(recorded(turning, ["x3"], ["T"]))
+    change = completion_of(CRANK, sample, Dataset(turning, recorded=("x3", "x3_dot")))
+    (run,) = sample.trajectories
+    far = eqx.tree_at(lambda r: r.q, run, run.q + 10.0)
+    batch = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[None]), far)
+    with pytest.raises(mbd.UserError, match=r"t = 0 s has x3 = .*cannot be closed"):
+        change(Dataset(batch, whole.parameters[0]))

@@ -43,7 +43,7 @@ from mbdnode.workflow.hybrid import is_hybrid
 from mbdnode.workflow.large_logs import are_large, open_stream
 from mbdnode.workflow.model_choice import Choice, TriedModel, choose_model
 from mbdnode.workflow.systems import find_system, recorded_system
-from mbdnode.workflow.unrecorded_coordinates import complete_runs
+from mbdnode.workflow.unrecorded_coordinates import complete_runs, completion_of
 
 # A held-out NRMSE above this is said in the status, unless it is within the second factor of what
 # the noise alone would make.
@@ -371,16 +371,11 @@ def _prepare_stream(
     """The same for logs that are read in parts."""
     both = [columns_of(config, part) for part in (files, held_files)]
     large = open_stream(files, held_files, config.holdout, config.seed, both, report, cluster)
-    recorded = large.sample.trajectories[0].coordinates
     if system is None:
         system = recorded_system(large.sample, _angles_of(config, large.summary))
     sample, more = complete_runs(system, large.sample)
-    if recorded != system.coordinate_names or sample.trajectories[0].inputs != large.inputs:
-        raise UserError(
-            "Logs of this size are read in parts and must have every coordinate and input of the "
-            f"system, in its order: {', '.join((*system.coordinate_names, *system.input_names))}. "
-            "Thin the log, or name the columns so."
-        )
+    change = completion_of(system, large.sample, sample)
+    training_stream = large.training if change is None else large.training.changed(change)
     unknown = _unknown_of(config, system, large.sample)
     subject, training = make_model(config, system, _varied(large.sample))
     notes = [*str(large.summary).splitlines(), *(f"  {line}" for line in more)]
@@ -389,7 +384,7 @@ def _prepare_stream(
         parts = _completed(system, replace(parts, training=large.sample))[0]
     return Prepared(
         *(config, system, parts, tuple(notes), subject, training, large.rows),
-        stream=large.training,
+        stream=training_stream,
         unknown=unknown,
     )
 

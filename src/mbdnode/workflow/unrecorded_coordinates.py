@@ -8,12 +8,14 @@ in one. Inputs that were not recorded are zero.
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy
+import scipy.spatial
 
 from mbdnode.errors import UserError
 from mbdnode.multibody import (
@@ -37,6 +39,8 @@ from mbdnode.trajectory import Dataset, State, Trajectory
 _REGULAR = 1e-8
 # Sets of coordinates that are looked at; any log has fewer.
 _MOST_SETS = 20_000
+# Completed states from which windows are begun.
+_MOST_STATES = 1_000
 
 
 def complete_runs(system: AbstractSystem, data: Dataset) -> tuple[Dataset, list[str]]:
@@ -249,6 +253,10 @@ def _indices(partition: Partition) -> list[int]:
 
 @stored_program
 def _close(system: AbstractSystem, partition: Partition, q, t, z, s, mu: Params):
+    return _closed_rows(system, partition, q, t, z, s, mu)
+
+
+def _closed_rows(system: AbstractSystem, partition: Partition, q, t, z, s, mu: Params):
     """Every row's whole state, each from the one before."""
 
     def onward(carry, row):
@@ -262,3 +270,126 @@ def _close(system: AbstractSystem, partition: Partition, q, t, z, s, mu: Params)
 
     first = (State(q, jnp.zeros_like(q)), t[0])
     return jax.lax.scan(onward, first, (t, z, s))[1]
+
+
+@dataclass(frozen=True)
+class Completion:
+    """Completes batches of windows as `complete_runs` completed a sample of them.
+
+    Each window begins at the state of the sample whose recorded coordinates are the nearest, so it
+    is assembled as that one is; nothing else of the sample is needed, wherever the windows are.
+
+    **Arguments:**
+
+    - `system`: what moved.
+    - `recorded`: the coordinates that the logs have, and those of them that determine the others.
+    - `chosen`: the latter.
+    - `kept`: the columns that are as they were measured.
+    - `states`: all coordinates of some rows of the sample; None for a system without constraints.
+    """
+
+    system: AbstractSystem
+    recorded: tuple[str, ...]
+    chosen: tuple[str, ...]
+    kept: tuple[str, ...]
+    states: np.ndarray | None
+
+    def __call__(self, data: Dataset) -> Dataset:
+        """The windows of a batch with every coordinate and input of the system.
+
+        Raises `UserError` where the constraints cannot be closed.
+        """
+        run: Trajectory = jax.tree.map(np.asarray, data.trajectories[0])
+        values, batch = data.parameters[0], run.t.shape
+        inputs = [
+            run.u[..., run.inputs.index(name)] if name in run.inputs else np.zeros(batch)
+            for name in self.system.input_names
+        ]
+        u = np.stack(inputs, axis=-1) if inputs else np.zeros((*batch, 0))
+        if self.states is None:
+            places = [run.coordinates.index(name) for name in self.system.coordinate_names]
+            q, v = run.q[..., places], run.v[..., places]
+        else:
+            q, v = self._closed(run, values)
+        found = Trajectory(
+            t=jnp.asarray(run.t),
+            q=jnp.asarray(q),
+            v=jnp.asarray(v),
+            u=jnp.asarray(u),
+            position_residual=jnp.asarray(run.position_residual),
+            velocity_residual=jnp.asarray(run.velocity_residual),
+            status=run.status,
+            coordinates=self.system.coordinate_names,
+            rates=self.system.rate_names,
+            inputs=self.system.input_names,
+        )
+        return Dataset(found, values, data.summary, self.kept)
+
+    def _closed(self, run: Trajectory, values: Mapping) -> tuple[np.ndarray, np.ndarray]:
+        assert self.states is not None
+        count = run.t.shape[0]
+        own = {name: np.broadcast_to(np.asarray(x, float), (count,)) for name, x in values.items()}
+        first = {name: float(x[0]) for name, x in own.items()}
+        mu = resolve_parameters(self.system, first)
+        every = jax.tree.map(lambda x: np.broadcast_to(np.asarray(x), (count, *np.shape(x))), mu)
+        every = {name: jnp.asarray(own.get(name, x)) for name, x in dict(every).items()}
+        columns = [self.system.coordinate_names.index(name) for name in self.recorded]
+        known = self.states[:, columns]
+        scale = np.where(np.ptp(known, axis=0) > 0, np.ptp(known, axis=0), 1.0)
+        tree = scipy.spatial.cKDTree(known / scale)
+        start = self.states[tree.query(run.q[:, 0] / scale)[1]]
+        partition = choose_partition(
+            self.system, jnp.asarray(run.t[0, 0]), jnp.asarray(start[0]), mu, self.chosen
+        )
+        names = [self.system.coordinate_names[i] for i in _indices(partition)]
+        places = [run.coordinates.index(name) for name in names]
+        given = (start, run.t, run.q[..., places], run.v[..., places])
+        found, solved = _close_all(self.system, partition, *map(jnp.asarray, given), every)
+        good = np.asarray(solved)
+        if not np.all(good):
+            window, row = (int(i) for i in np.argwhere(~good)[0])
+            at = ", ".join(
+                f"{name} = {run.q[window, row, run.coordinates.index(name)]:g}"
+                for name in self.chosen
+            )
+            raise UserError(
+                f"A row at t = {run.t[window, row]:g} s has {at}, where the constraints cannot be "
+                f"closed from the row before; it is one of {int(np.sum(~good)):,} in a batch of "
+                f"{good.size:,}. Check units and zero points, or record more coordinates."
+            )
+        return np.asarray(found.q), np.asarray(found.v)
+
+
+def completion_of(system: AbstractSystem, sample: Dataset, whole: Dataset) -> Completion | None:
+    """How further windows are completed.
+
+    **Arguments:**
+
+    - `system`: what moved.
+    - `sample`: windows as they were recorded.
+    - `whole`: what `complete_runs` made of them.
+
+    **Returns:**
+
+    A `Completion`; None where windows are whole as they are.
+    """
+    first, made = sample.trajectories[0], whole.trajectories[0]
+    if (first.coordinates, first.inputs) == (made.coordinates, made.inputs):
+        return None
+    kept = tuple(whole.recorded or made.columns)
+    chosen = tuple(name for name in kept if name in system.coordinate_names)
+    mu = resolve_parameters(system, _scalars(sample.parameters[0]))
+    states = None
+    if sum(constraint_counts(system, mu)) > 0:
+        rows = np.concatenate([np.asarray(run.q) for run in whole.trajectories])
+        some = np.linspace(0, len(rows) - 1, min(len(rows), _MOST_STATES)).astype(int)
+        states = rows[some]
+    return Completion(system, first.coordinates, chosen, kept, states)
+
+
+@stored_program
+def _close_all(system: AbstractSystem, partition: Partition, q, t, z, s, mu: dict[str, Any]):
+    def one(q, t, z, s, mu):
+        return _closed_rows(system, partition, q, t, z, s, mu)
+
+    return jax.vmap(one)(q, t, z, s, mu)

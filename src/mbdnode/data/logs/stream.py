@@ -80,7 +80,7 @@ class LogStream(AbstractStream):
         paths: Paths,
         *,
         window: int = 200,
-        chunk_rows: int = 100_000,
+        chunk_rows: int = 50_000,
         cache: str | os.PathLike[str] | None = None,
         report: Callable[[int, int | None], None] | None = None,
         cluster: str | None = None,
@@ -96,6 +96,7 @@ class LogStream(AbstractStream):
         self._window, self._chunk_rows = window, chunk_rows
         self._remote = shards.RemoteStore(secrets.token_hex(8), bare, window)
         self._cluster, self._keeper = cluster, None
+        self._change: Callable[[Dataset], Dataset] | None = None
         home = Path(tempfile.mkdtemp(prefix="mbdnode-", dir=cache))
         self._remove = weakref.finalize(self, shutil.rmtree, home, True)
         self._local = shards.WindowStore(home, bare, window)
@@ -239,6 +240,21 @@ class LogStream(AbstractStream):
         part._take(windows)
         return part
 
+    def changed(self, change: Callable[[Dataset], Dataset]) -> "LogStream":
+        """A stream whose windows go through a function, where they are.
+
+        **Arguments:**
+
+        - `change`: gives a batch of as many windows; it may be sent to another machine.
+
+        **Returns:**
+
+        A `LogStream`.
+        """
+        part = copy.copy(self)
+        part._keeper, part._change = self, change
+        return part
+
     def _described(self, total: int) -> Note:
         filled = self.count * self._size - total if self.count else 0
         again = f", of which {filled:,} come twice to fill them up" if filled else ""
@@ -263,7 +279,8 @@ class LogStream(AbstractStream):
         assert self.count is not None
         own = np.sort(self._order[number % self.count :: self.count])
         wanted = np.resize(self._taken[own], self._size)
-        return shards.batch_of(self._tables(wanted), self._parameters(wanted), self._names)
+        found = shards.batch_of(self._tables(wanted), self._parameters(wanted), self._names)
+        return found if self._change is None else self._change(found)
 
     def stretch(self, windows: Sequence[int]) -> Dataset:
         """Consecutive windows of one segment as the run that they were.
@@ -302,6 +319,8 @@ class LogStream(AbstractStream):
 
         The factor: the same to the bit in this process and on any number of workers.
         """
+        if self._change is not None:
+            make = partial(_made_of_changed, self._change, make)
         steps = self._window + 1
         chosen = [(shard, own) for shard, own in self._by_shard(self._taken) if len(own)]
         most = max(len(own) for _, own in chosen)
@@ -345,6 +364,12 @@ class LogStream(AbstractStream):
                 function = partial(shards.tables_there, self._remote)
                 found = spread(client, function, asked, where=where)
         return np.concatenate(found)[back]
+
+
+def _made_of_changed(
+    change: Callable[[Dataset], Dataset], make: MakeFactor, data: Dataset, count: int | None
+) -> Factor:
+    return make(change(data), count)
 
 
 def _absolute(piece: Piece) -> Piece:

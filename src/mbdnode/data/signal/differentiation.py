@@ -209,7 +209,7 @@ class _Trials:
         """At the rows (not a number near the ends), and `|w|^2`."""
         if (degree, half) not in self.found:
             at = np.full(len(self.rows), np.nan)
-            inside = (self.rows >= half) & (self.rows < self.count - half)
+            inside = self._inside(half)
             middles = self.rows[inside]
             around = np.lib.stride_tricks.sliding_window_view(self.values, 2 * half + 1)
             away = around[middles - half] - self.values[middles][:, None]
@@ -243,16 +243,26 @@ class _Trials:
         if not narrower:
             return bias
         # Where this window has an estimate, narrower ones have too.
-        here = self._estimates(degree, half)[0]
-        good = np.isfinite(here)
-        others = np.stack([self._estimates(degree, other)[0][good] for other in narrower])
-        means = np.mean((here[good] - others) ** 2, axis=1).tolist()
-        for other, mean in zip(narrower, means, strict=True):
-            expected = self._expected((degree, half), (degree, other))
-            excess = mean - expected
-            if excess > expected * _far(self._independent(half, other, others.shape[1])):
-                bias = max(bias, excess)
-        return bias
+        here, gain = self._estimates(degree, half)
+        good = self._inside(half)
+        found = [self._estimates(degree, other) for other in narrower]
+        others = np.stack([values[good] for values, _ in found])
+        gains = np.array([one for _, one in found])
+        alike = np.array(
+            [_alike((degree, half), (degree, other), self.order) for other in narrower]
+        )
+        expected = self.sigma**2 * (gain + gains - 2 * alike * np.sqrt(gain * gains))
+        excess = np.mean((here[good] - others) ** 2, axis=1) - expected
+        # `_independent` and `_far`, of all of them at once.
+        independent = (self.count - 2 * half) / (np.array(narrower) + 1)
+        independent = np.clip(independent, 1, others.shape[1])
+        sure = excess > expected * (_DOUBT + _SIGNIFICANT * np.sqrt(2 / independent))
+        return max(bias, float(np.max(excess, where=sure, initial=0.0)))
+
+    def _inside(self, half: int) -> slice:
+        """The rows, in order, that have so many on either side."""
+        first, last = np.searchsorted(self.rows, [half, self.count - half])
+        return slice(int(first), int(last))
 
     def _independent(self, half: int, narrower: int, count: int) -> float:
         """How many of the differences of two windows say something of their own."""

@@ -94,7 +94,14 @@ def fit_locally(
             found[inner] = np.correlate(values - mean, weights, mode="valid")
             found[inner] += mean if order == 0 else 0.0
         gain[inner] = weights @ weights
-        todo = np.flatnonzero(first != middles - half)
+        for ends, part in ((slice(0, half), 0), (slice(count - half, count), 1)):
+            weights = end_weights(degree, width, order)[part] / mean_step(t) ** order
+            own = values[ends]
+            around = values[:width] if part == 0 else values[count - width :]
+            found[ends] = np.einsum("nk,nk->n", weights, around[None] - own[:, None])
+            found[ends] += own if order == 0 else 0.0
+            gain[ends] = np.sum(weights**2, axis=1)
+        return found, gain
     block = max(1, 2_000_000 // width)
     for start in range(0, len(todo), block):
         at = todo[start : start + block]
@@ -137,6 +144,16 @@ def even_weights(degree: int, width: int, order: int) -> np.ndarray:
     """With one time unit a sample; a log of many runs asks for the same ones again and again."""
     rows = np.arange(width)
     return uneven_weights(rows.astype(float), rows[None], np.array([width // 2]), degree, order)[0]
+
+
+@functools.lru_cache(maxsize=256)
+def end_weights(degree: int, width: int, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same for the rows near both ends, whose windows are the first and the last rows."""
+    t, half = np.arange(width, dtype=float), width // 2
+    rows = np.tile(np.arange(width), (half, 1))
+    places = np.arange(half), np.arange(width - half, width)
+    first, last = (uneven_weights(t, rows, at, degree, order) for at in places)
+    return first, last
 
 
 def mean_step(t: np.ndarray) -> float:
