@@ -14,7 +14,12 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.identification.motion_equations import equations_along, is_law, weighted_equations
+from mbdnode.identification.motion_equations import (
+    equations_along,
+    fit_to_chunks,
+    is_law,
+    weighted_equations,
+)
 from mbdnode.identification.noisy_laws import (
     Likelihood,
     WeightedEquations,
@@ -391,16 +396,15 @@ def _fitted(
     problem: Problem, rows: Rows, blank: LearnedMechanism, support: np.ndarray, start: np.ndarray
 ) -> LearnedMechanism | None:
     """With the coefficients of these rows, from those of a proposal."""
-    chunks = chunks_of(problem, rows)
-    weighted = None
-    if problem.noise.matters and chunks is None:
-        weighted = weighted_equations(problem, blank, rows, _LENGTH)
+    # Accelerations of the chunks are not exact; without noise the sample says it all.
+    chunks = chunks_of(problem, rows) if problem.noise.matters else None
+    weighted = weighted_equations(problem, blank, rows, _LENGTH) if problem.noise.matters else None
     law = None if weighted is None else fit_law(weighted[0], support, start)
     if law is not None:
         values = law.values
+        if chunks is not None:
+            values = fit_to_chunks(problem, blank, rows, chunks, support, values, _LENGTH)
     else:
-        # Accelerations of the chunks are not exact; without noise the sample says it all.
-        chunks = chunks if problem.noise.matters else None
         some = equations_along(problem, blank, rows, chunks, support)
         values = find_law(some, np.arange(support.size))[0]
     model = _with_coefficients(blank, support, values)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.factors import Factor
-from mbdnode.identification.noisy_laws import WeightedEquations
+from mbdnode.identification.noisy_laws import WeightedEquations, linearized
 from mbdnode.identification.null_vector import HomogeneousEquations, compress
 from mbdnode.identification.problem import Problem
 from mbdnode.identification.regression import (
@@ -38,6 +38,8 @@ from mbdnode.training.rows import Rows, spread_of_accelerations, trust
 
 # Numbers in the equations that are weighted, over evenly many windows: more tell a law no better.
 _MOST_NUMBERS = 100_000
+# Gauss-Newton steps over all chunks: from the law of a sample the first is nearly all of the way.
+_STEPS = 2
 # A mass matrix that is worse than this is no mass matrix.
 _SINGULAR = 1e8
 # A law that leaves this part of the accelerations unexplained is none.
@@ -115,9 +117,7 @@ def weighted_equations(
     whole, inertia, mass = (np.concatenate([one[k] for one in found]) for k in range(3))
     if not len(whole):
         return None
-    windows = make_windows(rows, period, times)
-    of_rates, of_positions = windows.noise_gains()
-    noise = np.where(problem.measured, problem.noise.s * of_rates, problem.noise.z * of_positions)
+    noise = _noise_of_windows(problem, make_windows(rows, period, times))
     independent = independent_windows(rows, period, times) * rows.z.shape[1]
     masses = np.arange(count) < model.mass_columns
     most = min(len(whole), max(1, _MOST_NUMBERS // whole[0].size))
@@ -125,6 +125,68 @@ def weighted_equations(
     flat = lambda x: x.reshape(-1, count)  # noqa: E731
     plain = compress(flat(whole), flat(inertia), masses)
     return WeightedEquations(whole[some], mass[some], masses, noise, independent), plain
+
+
+def _noise_of_windows(problem: Problem, windows: WeakFormWindows) -> np.ndarray:
+    of_rates, of_positions = windows.noise_gains()
+    return np.where(problem.measured, problem.noise.s * of_rates, problem.noise.z * of_positions)
+
+
+def fit_to_chunks(
+    problem: Problem,
+    model: LearnedMechanism,
+    rows: Rows,
+    chunks: Chunks,
+    support: np.ndarray,
+    values: np.ndarray,
+    times: int,
+) -> np.ndarray:
+    """A law of noisy data fitted to all chunks, by Gauss-Newton steps from that of a sample.
+
+    Without weights, noise would move the coefficients by as much however many chunks there are.
+
+    **Arguments:**
+
+    - `problem`, `model`, `rows`, `times`: as for `weighted_equations`; the rows are the sample.
+    - `chunks`: of all data. Each step is one pass over them, which leaves a triangle.
+    - `support`, `values`: of the law of the sample.
+
+    **Returns:**
+
+    The coefficients.
+    """
+    period = samples_per_period(rows)
+    noise = _noise_of_windows(problem, make_windows(rows, period, times))
+    given = replace(problem, chunks=None, kept=NO_CHECKPOINT), _with_columns(model, support)
+    for _ in range(_STEPS):
+        make = partial(_gauss_newton_block, *given, period, times, noise, values)
+        (block,) = chunks.factor(make, support.size * rows.z.shape[1] ** 2)
+        if len(block) <= support.size:
+            return values
+        sizes = np.linalg.norm(block[:, :-1], axis=0)
+        sizes = np.where(sizes > 0, sizes, 1.0)
+        scaled = values * sizes
+        # The law's own direction is free: no step along it.
+        along = scaled / np.linalg.norm(scaled)
+        square = np.vstack([block[:, :-1] / sizes, along * np.linalg.norm(block[:, -1])])
+        step = np.linalg.lstsq(square, np.append(block[:, -1], 0.0), rcond=None)[0]
+        values = (scaled - step) / sizes
+    return values
+
+
+def _gauss_newton_block(
+    problem: Problem,
+    model: LearnedMechanism,
+    period: int,
+    times: int,
+    noise: np.ndarray,
+    values: np.ndarray,
+    rows: Rows,
+) -> Factor:
+    if not problem.by_steps:
+        rows = smoothed(rows, problem.noise, problem.measured)
+    whole, _, mass = _over_windows(problem, model, rows, make_windows(rows, period, times))
+    return (linearized(whole, mass, noise, values),)
 
 
 def is_law(problem: Problem, model: LearnedMechanism, rows: Rows) -> bool:

@@ -349,6 +349,27 @@ def _eliminated(
         chosen = np.delete(chosen, gone)
 
 
+def linearized(
+    whole: np.ndarray, mass: np.ndarray, noise: np.ndarray, values: np.ndarray
+) -> np.ndarray:
+    """The Jacobian of `rho` and `rho` itself, side by side: a block of Gauss-Newton equations.
+
+    **Arguments:**
+
+    - `whole`, `mass`, `noise`: as in `WeightedEquations`, of the columns of a law.
+    - `values`: its coefficients.
+
+    **Returns:**
+
+    `(equations, columns + 1)`; none where a mass is singular.
+    """
+    found = _residuals(whole, mass, noise, values)
+    if found is None:
+        return np.zeros((0, values.size + 1))
+    rho, a, inverse = found
+    return np.column_stack([_jacobian(whole, mass, noise, a, inverse), rho.ravel()])
+
+
 def _residuals(whole: np.ndarray, mass: np.ndarray, noise: np.ndarray, values: np.ndarray):
     """`rho`, the accelerations that it is of, and the inverse masses; None for a singular mass."""
     matrices = mass @ values

@@ -336,15 +336,15 @@ class Completion:
         columns = [self.system.coordinate_names.index(name) for name in self.recorded]
         known = self.states[:, columns]
         scale = np.where(np.ptp(known, axis=0) > 0, np.ptp(known, axis=0), 1.0)
-        tree = scipy.spatial.cKDTree(known / scale)
+        tree = scipy.spatial.KDTree(known / scale)
         start = self.states[tree.query(run.q[:, 0] / scale)[1]]
         partition = choose_partition(
             self.system, jnp.asarray(run.t[0, 0]), jnp.asarray(start[0]), mu, self.chosen
         )
         names = [self.system.coordinate_names[i] for i in _indices(partition)]
         places = [run.coordinates.index(name) for name in names]
-        given = (start, run.t, run.q[..., places], run.v[..., places])
-        found, solved = _close_all(self.system, partition, *map(jnp.asarray, given), every)
+        t, z, s = (jnp.asarray(x) for x in (run.t, run.q[..., places], run.v[..., places]))
+        found, solved = _close_all(self.system, partition, jnp.asarray(start), t, z, s, every)
         good = np.asarray(solved)
         if not np.all(good):
             window, row = (int(i) for i in np.argwhere(~good)[0])
