@@ -265,7 +265,9 @@ def _with_inputs(
         return problem, plain
     tables = {
         one: rows_of(problem.system, minimal, data, interpolation=one)
-        for one in ((how,) if how else possible(run.t for run, _ in single_trajectories(data)))
+        for one in (
+            (how,) if how else possible(np.asarray(run.t) for run, _ in single_trajectories(data))
+        )
     }
     if problem.known == "nothing":
         clean = replace(problem, noise=replace(problem.noise, relative=0.0))
