@@ -1,7 +1,9 @@
-"""Rates of noisy columns: ours beside SciPy's smoothing spline with generalized cross-validation.
+"""Noise and rates of noisy columns.
 
-The truth is the analytic derivative. Times are in units of the step for the spline, which finds no
-penalty otherwise.
+First the noise that is estimated from each column alone, beside what it is: white, rounded, coarse,
+uneven, filtered. Then rates, beside those of SciPy's smoothing spline with generalized
+cross-validation. The truth is the analytic derivative. Times are in units of the step for the
+spline, which finds no penalty otherwise.
 """
 
 import time
@@ -9,7 +11,7 @@ import time
 import numpy as np
 from scipy.interpolate import make_smoothing_spline
 
-from mbdnode.data.signal import estimate_rate
+from mbdnode.data.signal import estimate_rate, noise_level
 
 
 def crank(rows_a_turn: float, ripple: float):
@@ -47,8 +49,33 @@ def motions() -> dict:
     }
 
 
+def noisy_columns(sigma: float = 0.01, step: float = 0.02) -> dict:
+    """Times, values and the standard deviation of what was added to a motion, by name."""
+    random, t = np.random.default_rng(0), np.linspace(0, 10, 1_001)
+    motion = lambda t: np.sin(3 * t) + 0.3 * np.sin(8 * t + 1)  # noqa: E731
+    with_noise = lambda t: motion(t) + sigma * random.standard_normal(len(t))  # noqa: E731
+    rounded = lambda x: np.round(x / step) * step  # noqa: E731
+    uneven = np.sort(random.uniform(0, 10, len(t)))
+    mean = np.convolve(sigma * random.standard_normal(len(t) + 4), np.ones(5) / 5, "valid")
+    six, four = (np.arange(0, 40, 2 * np.pi / 8 / rows) for rows in (6, 4))
+    return {
+        "white": (t, with_noise(t), sigma),
+        "rounded, no other noise": (t, rounded(motion(t)), step / np.sqrt(12)),
+        "rounded, and white": (t, rounded(with_noise(t)), np.hypot(sigma, step / np.sqrt(12))),
+        "uneven times": (uneven, with_noise(uneven), sigma),
+        "6 rows a period": (six, with_noise(six), sigma),
+        "4 rows a period": (four, with_noise(four), sigma),
+        "filtered, mean of 5 rows": (t, motion(t) + mean, sigma / np.sqrt(5)),
+    }
+
+
 def main() -> None:
-    """Errors and times of both, for every motion and size of the noise."""
+    """Estimates of noise, then errors and times of both, for every motion and noise."""
+    print(f"{'column':24} {'noise':>8} {'estimate':>9} {'ratio':>9}")
+    for name, (t, x, known) in noisy_columns().items():
+        found = noise_level(t, x)
+        print(f"{name:24} {known:8.4f} {found:9.4f} {found / known:9.2f}")
+    print()
     ratios, spent = [], np.zeros(2)
     print(f"{'motion':24} {'noise':>8} {'ours':>9} {'stated':>9} {'spline':>9}")
     for name, (t, x, truth) in motions().items():
