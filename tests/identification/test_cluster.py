@@ -130,7 +130,7 @@ def test_worker_killed_over_a_shard_changes_no_bit(here, scheduler, tmp_path, mo
     died = tmp_path / "died"
 
     def deadly(*given):
-        from mbdnode.identification.regression import _factor_of_chunk
+        from mbdnode.identification.regression.least_squares import _factor_of_chunk
 
         if not died.exists():
             died.touch()

@@ -12,15 +12,15 @@ from scipy.interpolate import CubicSpline
 import mbdnode as mbd
 from mbdnode.identification.mechanical_laws import mechanisms
 from mbdnode.identification.problem import Problem
-from mbdnode.identification.regression import integrals
-from mbdnode.identification.residuals import describe_residuals
-from mbdnode.identification.shooting import make_segments
-from mbdnode.identification.weak_form import (
+from mbdnode.identification.regression.least_squares import integrals
+from mbdnode.identification.regression.weak_form import (
     make_windows,
     middle_state,
     samples_per_period,
     samples_per_swing,
 )
+from mbdnode.identification.residuals import describe_residuals
+from mbdnode.identification.shooting import make_segments
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models.learned_mechanism import LearnedMechanism

@@ -10,7 +10,7 @@ from problems import cart_pole
 
 import mbdnode as mbd
 from mbdnode.identification import IdentificationConfig, choose_law, identify
-from mbdnode.identification.regression import regress
+from mbdnode.identification.regression.least_squares import regress
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import CartPole, SingleMassSpring, SinglePendulum, SliderCrank
 from mbdnode.models import MBDNODE

@@ -15,7 +15,7 @@ from mbdnode.data import AbstractStream
 from mbdnode.identification import identify
 from mbdnode.identification import regression as parts
 from mbdnode.identification.problem import Problem
-from mbdnode.identification.regression import regress
+from mbdnode.identification.regression.least_squares import regress
 from mbdnode.identification.validation import (
     MOST_SEGMENTS,
     evenly,

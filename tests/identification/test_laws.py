@@ -9,7 +9,7 @@ from motions import acceleration, recorded, stepped
 
 import mbdnode as mbd
 from mbdnode.identification import choose_law
-from mbdnode.identification.null_vector import candidate_supports, compress, find_law
+from mbdnode.identification.regression.null_vector import candidate_supports, compress, find_law
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models.basis import make_basis, make_joints
 from mbdnode.models.learned_mechanism import LearnedMechanism

@@ -10,8 +10,8 @@ from scipy.special import beta
 
 import mbdnode as mbd
 from mbdnode.identification import estimate_state, identify
+from mbdnode.identification.regression.weak_form import make_windows
 from mbdnode.identification.shooting import make_segments, refine_segments
-from mbdnode.identification.weak_form import make_windows
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models.function_library import Library

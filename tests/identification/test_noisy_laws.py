@@ -10,17 +10,17 @@ from motions import as_trajectory
 import mbdnode as mbd
 from mbdnode.data.signal import estimate_rate
 from mbdnode.identification.mechanical_laws import mechanisms
-from mbdnode.identification.motion_equations import weighted_equations
-from mbdnode.identification.noisy_laws import (
+from mbdnode.identification.problem import Problem
+from mbdnode.identification.regression.motion_equations import weighted_equations
+from mbdnode.identification.regression.noisy_laws import (
     Likelihood,
     WeightedEquations,
     fit_law,
     in_order,
     weighted_supports,
 )
-from mbdnode.identification.null_vector import compress, find_law
-from mbdnode.identification.problem import Problem
-from mbdnode.identification.weak_form import make_windows, smoothed
+from mbdnode.identification.regression.null_vector import compress, find_law
+from mbdnode.identification.regression.weak_form import make_windows, smoothed
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.training.rows import estimate_noise, rows_of

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import mbdnode as mbd
-from mbdnode.identification.contest import Attempt, Contest
 from mbdnode.identification.identify import describe_segments
 from mbdnode.identification.law_search import Choice
+from mbdnode.identification.law_selection import Attempt, LawSelection
 from mbdnode.identification.problem import Candidate, Problem
 from mbdnode.identification.validation import make_validation, noise_in, validation_error
 from mbdnode.integrators import get_integrator
@@ -54,34 +54,34 @@ def laws():
     )
 
 
-def contest_of(split, *laws):
-    contest = Contest(split)
+def selection_of(split, *laws):
+    selection = LawSelection(split)
     for law in laws:
         candidate = Candidate("linear", "law", lambda r: None)
-        contest.attempts.append(Attempt(candidate, validation_error(PROBLEM, law, split), law))
-    return contest
+        selection.attempts.append(Attempt(candidate, validation_error(PROBLEM, law, split), law))
+    return selection
 
 
 def test_right_law_of_a_chaotic_motion_is_preferred_to_a_simple_wrong_one(chaos, laws):
-    contest = contest_of(chaos, *laws)
-    wrong, right = contest.errors(PROBLEM, 0)
+    selection = selection_of(chaos, *laws)
+    wrong, right = selection.errors(PROBLEM, 0)
     # Over eight seconds both have lost sight of it, and the simpler one would be taken.
     assert right > 0.5
     assert wrong < 3 * right
-    assert contest.choose(PROBLEM, 3e-4, 3.0).model is laws[1]
+    assert selection.choose(PROBLEM, 3e-4, 3.0).model is laws[1]
 
 
 def test_right_law_of_a_chaotic_motion_is_not_called_none(chaos, laws):
-    contest = contest_of(chaos, *laws)
-    told = describe_segments(contest.segments(PROBLEM, contest.attempts[1], 0.0))
+    selection = selection_of(chaos, *laws)
+    told = describe_segments(selection.segments(PROBLEM, selection.attempts[1], 0.0))
     assert "no law" not in told
     assert "predicts this motion well for about" in told
     assert "over 8 s" in told
 
 
 def test_law_that_explains_no_segment_is_said_to_be_none(chaos, laws):
-    contest = contest_of(chaos, *laws)
-    assert describe_segments(contest.segments(PROBLEM, contest.attempts[0], 0.0)).endswith(
+    selection = selection_of(chaos, *laws)
+    assert describe_segments(selection.segments(PROBLEM, selection.attempts[0], 0.0)).endswith(
         "no law was found that predicts this motion well"
     )
 
@@ -143,12 +143,12 @@ def test_wrong_law_that_predicts_short_pieces_is_not_called_within_the_noise():
         attempts.append(Attempt(candidate, validation_error(problem, law, split), law))
     floor = noise_in(split, noise)
     assert all(one.error < 1.2 * floor for one in attempts)
-    contest = Contest(split)
-    contest.attempts += attempts[:1]
+    selection = LawSelection(split)
+    selection.attempts += attempts[:1]
     for right in (None, attempts[1]):
-        contest.attempts += [] if right is None else [right]
-        chosen = contest.choose(problem, 1.2 * floor, 1.2, whole)
-        definite = contest.definite(problem, chosen, whole)
+        selection.attempts += [] if right is None else [right]
+        chosen = selection.choose(problem, 1.2 * floor, 1.2, whole)
+        definite = selection.definite(problem, chosen, whole)
         choice = Choice(chosen.model, (), chosen, (), noise, floor, "", 0.0, definite)
         # Alone it is taken, and not trusted; beside the right one it is not taken.
         assert chosen is (right or attempts[0])

@@ -16,7 +16,7 @@ import numpy as np
 
 from mbdnode.identification.mechanical_laws import mechanisms, most_mechanisms
 from mbdnode.identification.problem import Candidate, Problem, chunks_of
-from mbdnode.identification.regression import regress
+from mbdnode.identification.regression.least_squares import regress
 from mbdnode.identification.shooting import improved, refine_further
 from mbdnode.models.basis import scale_of
 from mbdnode.models.function_library import Library

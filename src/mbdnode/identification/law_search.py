@@ -18,18 +18,18 @@ import jax
 import numpy as np
 
 from mbdnode.data import AbstractStream
-from mbdnode.identification.contest import (
+from mbdnode.identification.law_candidates import families, most_candidates
+from mbdnode.identification.law_selection import (
     NEAR,
     NEARLY,
     NEARLY_IN_NOISE,
     Attempt,
-    Contest,
+    LawSelection,
     SegmentError,
 )
-from mbdnode.identification.law_candidates import families, most_candidates
 from mbdnode.identification.mechanical_laws import unexplained
 from mbdnode.identification.problem import Problem
-from mbdnode.identification.regression import Chunks
+from mbdnode.identification.regression.least_squares import Chunks
 from mbdnode.identification.residuals import residual_hint
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.identification.shooting import segment_shapes
@@ -183,8 +183,8 @@ def choose_law(
     if noise.matters:
         given = replace(given, segments=segment_shapes(early, rows))
     early = filled_up(early, len(rows))
-    contest = Contest(split)
-    attempts = contest.attempts
+    selection = LawSelection(split)
+    attempts = selection.attempts
 
     def say(what: str, done: int, total: int) -> None:
         if tell is not None:
@@ -218,15 +218,15 @@ def choose_law(
                 enough = max(enough, _OWN_SHARE * kept.value(f"steps of {place}", own))
             found = error < enough
             # The next family may still have what this one lacks.
-            if found or (noise.matters and contest.stalled(problem, begun)):
+            if found or (noise.matters and selection.stalled(problem, begun)):
                 break
         if noise.matters:
             count = _REFINED if refined and not found else _FEW_REFINED
-            for attempt in contest.best(problem, count, begun):
-                contest.refine(problem, attempt, early)
+            for attempt in selection.best(problem, count, begun):
+                selection.refine(problem, attempt, early)
                 # Two starts that end alike, or of which one predicts the split, tell enough.
                 selected = [a for a in attempts[begun:] if np.isfinite(a.criterion)]
-                if contest.agreed() or (
+                if selection.agreed() or (
                     len(selected) > 1 and min(a.error for a in selected) < enough
                 ):
                     break
@@ -234,9 +234,9 @@ def choose_law(
         if found:
             break
     nearly = NEARLY_IN_NOISE if noise.matters else NEARLY
-    chosen = contest.choose(problem, enough, nearly, rows)
-    definite = contest.definite(problem, chosen, rows)
-    segments = contest.segments(problem, chosen, floor)
+    chosen = selection.choose(problem, enough, nearly, rows)
+    definite = selection.definite(problem, chosen, rows)
+    segments = selection.segments(problem, chosen, floor)
     model = kept.model("fitted-to-all", lambda: chosen.candidate.fit(rows), system)
     refine = chosen.candidate.refine
     if model is not None and chosen.refined and refine is not None:

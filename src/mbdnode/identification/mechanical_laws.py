@@ -14,13 +14,14 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.identification.motion_equations import (
+from mbdnode.identification.problem import Candidate, Problem, chunks_of
+from mbdnode.identification.regression.motion_equations import (
     equations_along,
     fit_to_chunks,
     is_law,
     weighted_equations,
 )
-from mbdnode.identification.noisy_laws import (
+from mbdnode.identification.regression.noisy_laws import (
     Likelihood,
     WeightedEquations,
     WeightedLaw,
@@ -30,8 +31,7 @@ from mbdnode.identification.noisy_laws import (
     likely,
     weighted_supports,
 )
-from mbdnode.identification.null_vector import candidate_supports, find_law
-from mbdnode.identification.problem import Candidate, Problem, chunks_of
+from mbdnode.identification.regression.null_vector import candidate_supports, find_law
 from mbdnode.identification.shooting import improved, refine_further
 from mbdnode.identification.term_selection import select_terms
 from mbdnode.models.basis import scale_of

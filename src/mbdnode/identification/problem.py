@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mbdnode.identification.regression import Chunks
+from mbdnode.identification.regression.least_squares import Chunks
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.models import AbstractRateModel
 from mbdnode.models.function_library import Forces, Known

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mbdnode.identification.problem import Problem
-from mbdnode.identification.weak_form import samples_per_period
+from mbdnode.identification.regression.weak_form import samples_per_period
 from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import Rows, counted, runs_of, spread_of_accelerations, step_errors
 

@@ -23,7 +23,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from mbdnode.identification.problem import Problem
-from mbdnode.identification.weak_form import samples_per_swing
+from mbdnode.identification.regression.weak_form import samples_per_swing
 from mbdnode.levenberg_marquardt import damped_step, minimize
 from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import (

@@ -13,7 +13,7 @@ import numpy as np
 from mbdnode.data.signal import noise_levels
 from mbdnode.identification.parameters.output_error import OutputError
 from mbdnode.identification.parameters.segments import choose_splits, initial_guess, lay_out
-from mbdnode.identification.weak_form import samples_per_period
+from mbdnode.identification.regression.weak_form import samples_per_period
 from mbdnode.levenberg_marquardt import minimize_each
 from mbdnode.multibody import AbstractMechanism
 from mbdnode.training.rows import rows_of

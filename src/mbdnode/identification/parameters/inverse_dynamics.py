@@ -20,7 +20,7 @@ import numpy as np
 import scipy
 
 from mbdnode.identification.parameters.unknowns import Unknowns
-from mbdnode.identification.weak_form import make_windows
+from mbdnode.identification.regression.weak_form import make_windows
 from mbdnode.multibody import (
     AbstractMechanism,
     Partition,

@@ -28,8 +28,8 @@ from mbdnode.identification.parameters.unknowns import (
     with_scales,
     with_sensors,
 )
+from mbdnode.identification.regression.weak_form import samples_per_period
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
-from mbdnode.identification.weak_form import samples_per_period
 from mbdnode.multibody import consistent_state
 from mbdnode.simulation.interpolation import possible
 from mbdnode.training.rows import rows_of, single_trajectories

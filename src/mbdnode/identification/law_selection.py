@@ -71,7 +71,7 @@ class SegmentError:
     good: bool
 
 
-class Contest:
+class LawSelection:
     """The attempts so far, and their errors over segments of every length that was looked at."""
 
     def __init__(self, split: ValidationSplit):

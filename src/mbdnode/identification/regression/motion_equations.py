@@ -14,24 +14,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.factors import Factor
-from mbdnode.identification.noisy_laws import WeightedEquations, linearized
-from mbdnode.identification.null_vector import HomogeneousEquations, compress
 from mbdnode.identification.problem import Problem
-from mbdnode.identification.regression import (
+from mbdnode.identification.regression.least_squares import (
     Chunks,
     factor_of_rows,
     integrals,
     nodes,
     parts_of,
 )
-from mbdnode.identification.search_checkpoint import NO_CHECKPOINT
-from mbdnode.identification.weak_form import (
+from mbdnode.identification.regression.noisy_laws import WeightedEquations, linearized
+from mbdnode.identification.regression.null_vector import HomogeneousEquations, compress
+from mbdnode.identification.regression.weak_form import (
     WeakFormWindows,
     independent_windows,
     make_windows,
     samples_per_period,
     smoothed,
 )
+from mbdnode.identification.search_checkpoint import NO_CHECKPOINT
 from mbdnode.models.learned_mechanism import Coefficients, LearnedMechanism
 from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import Rows, spread_of_accelerations, trust

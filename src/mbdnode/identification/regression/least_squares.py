@@ -28,7 +28,7 @@ import numpy as np
 
 from mbdnode.data import AbstractStream
 from mbdnode.factors import Factor, merge_all, triangle
-from mbdnode.identification.weak_form import (
+from mbdnode.identification.regression.weak_form import (
     WeakFormWindows,
     make_windows,
     middle_state,

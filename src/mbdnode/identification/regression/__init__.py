@@ -1,0 +1,1 @@
+"""What is linear in its unknowns, by linear algebra: clean accelerations, equations in noise."""
