@@ -16,7 +16,7 @@ import mbdnode as mbd
 from mbdnode import cluster
 from mbdnode.data.logs import shards
 from mbdnode.factors import merge, merge_all, triangle
-from mbdnode.identification import regression
+from mbdnode.identification.regression import least_squares
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.recipes import identification_config
 from mbdnode.workflow.config import FitConfig
@@ -138,7 +138,7 @@ def test_worker_killed_over_a_shard_changes_no_bit(here, scheduler, tmp_path, mo
         return _factor_of_chunk(*given)
 
     address = with_workers(scheduler, 2)
-    monkeypatch.setattr(regression, "_factor_of_chunk", deadly)
+    monkeypatch.setattr(least_squares, "_factor_of_chunk", deadly)
     again = found_in(stream, cluster=address)
     assert died.exists()
     assert bits(again) == bits(found)

@@ -13,8 +13,8 @@ import mbdnode as mbd
 from mbdnode.cli.output import training_progress
 from mbdnode.data import AbstractStream
 from mbdnode.identification import identify
-from mbdnode.identification import regression as parts
 from mbdnode.identification.problem import Problem
+from mbdnode.identification.regression import least_squares as parts
 from mbdnode.identification.regression.least_squares import regress
 from mbdnode.identification.validation import (
     MOST_SEGMENTS,

@@ -165,7 +165,7 @@ def test_refused_fit_leaves_nothing(logs, tmp_path, monkeypatch):
     def refuse(*given, **options):
         raise UserError("No candidate could be rolled out.")
 
-    monkeypatch.setattr(law_search.Contest, "choose", refuse)
+    monkeypatch.setattr(law_search.LawSelection, "choose", refuse)
     monkeypatch.setattr(law_search, "families", lambda problem, rows: iter(()))
     with pytest.raises(UserError, match="No candidate"):
         fit(logs, tmp_path / "new")

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.multibody.constraint_structure import (
@@ -71,6 +72,11 @@ class _Kind(NamedTuple):
     dtype: Any
 
 
+def _kind(x: Array) -> _Kind:
+    """In double precision: what depends on what is the same in any."""
+    return _Kind(x.shape, np.dtype(float) if jnp.issubdtype(x.dtype, jnp.floating) else x.dtype)
+
+
 def by_shapes(function: Any, system: AbstractSystem, mu: Params, *more: Any) -> Any:
     """What a function finds of a system whose arrays are only shapes, found once for each.
 
@@ -82,7 +88,7 @@ def by_shapes(function: Any, system: AbstractSystem, mu: Params, *more: Any) -> 
     """
     leaves, structure = jax.tree.flatten((system, mu))
     # Shapes alone decide, and a loop under control asks at every step: traced once for each.
-    kinds = tuple(_Kind(x.shape, x.dtype) if eqx.is_array(x) else x for x in leaves)
+    kinds = tuple(_kind(x) if eqx.is_array(x) else x for x in leaves)
     try:
         return function(structure, kinds, *more)
     except TypeError:  # What cannot be hashed.

@@ -19,8 +19,6 @@ is, so both lose most of their noise without a fast motion being cut short.
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.linalg import cho_solve_banded, cholesky_banded
-from scipy.optimize import minimize_scalar
 
 # Rows that choose the intensity; more say the same.
 _ENOUGH = 5_000
@@ -48,6 +46,8 @@ def smooth_states(
 
     Positions and velocities of each run. Runs of fewer than three rows are as they were.
     """
+    from scipy.optimize import minimize_scalar  # Slow to load for who only looks at a log.
+
     able = [run for run in runs if len(run[0]) > 2]
     if not able:
         return [(z, s) for _, z, s in runs]
@@ -89,6 +89,8 @@ def _solve(
     dt: np.ndarray, z: np.ndarray, s: np.ndarray, ratio: float, intensity: float
 ) -> tuple[np.ndarray, float]:
     """The likeliest states in units of the position's noise, and -2 log likelihood of the data."""
+    from scipy.linalg import cho_solve_banded, cholesky_banded
+
     count, inverse = len(z), 0.0 if np.isinf(ratio) else 1 / ratio**2
     step, weight = _moved(dt), _information(dt) / intensity
     turned = np.swapaxes(step, 1, 2) @ weight
