@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jaxlib
 
 from mbdnode.errors import UserError
 
@@ -37,7 +36,7 @@ CACHE_BYTES = 1_000_000_000
 programs_folder: Path | None = None
 # A matrix as large as this in both directions is a layer of a network.
 _LAYER = 32
-# The releases of jaxlib in which the option below was measured.
+# The releases of JAX in which the option below was measured.
 _MEASURED = ("0.10.",)
 
 jax.config.update("jax_enable_x64", True)
@@ -76,11 +75,11 @@ def warn_of_few_threads(asked: str | None) -> None:
 def compiler_options(arrays: Iterable[Any]) -> dict[str, Any]:
     """How XLA is to compile a program, by the arrays that it is called with.
 
-    Empty for networks, for accelerators, for other releases of jaxlib, and where `XLA_FLAGS` says
+    Empty for networks, for accelerators, for other releases of JAX, and where `XLA_FLAGS` says
     what the user wants.
     """
     if (
-        not jaxlib.__version__.startswith(_MEASURED)
+        not jax.__version__.startswith(_MEASURED)
         or "xla_cpu_use_fusion_emitters" in os.environ.get("XLA_FLAGS", "")
         or jax.default_backend() != "cpu"
         or any(x.ndim >= 2 and min(x.shape[-2:]) >= _LAYER for x in arrays)

@@ -124,7 +124,8 @@ class Plant:
         name = f"{which}_dependent"
         if name not in fields:
             parts = (own.rows, own.dependent, own.independent)
-            return Split(*(jnp.asarray(np.asarray(x)) for x in parts), own.elimination)
+            rows, dependent, independent = (jnp.asarray(np.asarray(x)) for x in parts)
+            return Split(rows, dependent, independent, own.elimination)
         rows = fields.get(f"{which}_rows", jnp.asarray(np.asarray(own.rows)))
         return Split(rows, fields[name], fields[f"{which}_independent"], own.elimination)
 

@@ -110,7 +110,7 @@ class ParameterSearch:
         driven = any(np.any(np.ptp(np.asarray(run.u), axis=0) > 0) for run, _ in self.runs)
         self.interpolations = (interpolation or "constant",)
         if driven and not interpolation:
-            self.interpolations = possible(run.t for run, _ in self.runs)
+            self.interpolations = possible(np.asarray(run.t) for run, _ in self.runs)
         self.interpolation = self.interpolations[0]
         tables = [(np.asarray(run.t), self._table(run)) for run, _ in self.runs]
         everything = np.concatenate([x for _, x in tables])
