@@ -92,7 +92,8 @@ class Coloring(NamedTuple):
 def color_columns(depends: np.ndarray) -> Coloring:
     """A `Coloring`, from which entries of a Jacobian may be other than zero."""
     count, size = depends.shape
-    color, taken = np.zeros(size, int), []
+    # Of 32 bits, since exported programs may be traced without larger integers.
+    color, taken = np.zeros(size, np.int32), []
     for column in range(size):
         own = depends[:, column]
         number = next((n for n, rows in enumerate(taken) if not np.any(rows & own)), len(taken))
