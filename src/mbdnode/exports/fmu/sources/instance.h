@@ -114,29 +114,22 @@ static void set_defaults(model_data *d) {
     memcpy(d->scale, model_nominals, sizeof model_nominals);
 }
 
-/* The order in which `own` splits: dependent coordinates, then independent ones; velocities alike. */
-#if MODEL_HAS_TWO_SPLITS
-#define FIRST_INDEPENDENT(own) (own)->position_independent
-#else
-#define FIRST_INDEPENDENT(own) (own)->velocity_independent
-#endif
+/* The order in which `own` splits: dependent coordinates, then independent ones; velocities alike.
+   The dependent ones that the constraints give explicitly stand first, so their order matters. */
 #if MODEL_EXCHANGES
+#if MODEL_HAS_TWO_SPLITS
+#define POSITION_SPLIT(own, part) (own)->position_##part
+#else
+#define POSITION_SPLIT(own, part) (own)->velocity_##part
+#endif
 static void own_order(const MODEL(state) *own, double order[SIZED(2 * MODEL_NQ)]) {
-    int level;
-    size_t i, at = 0;
-    for (level = 0; level < 2; level++) {
-        size_t count = level ? MODEL_NX - MODEL_NZ : MODEL_NZ;
-        size_t last = (size_t)(level + 1) * MODEL_NQ - count;
-        unsigned char free[SIZED(MODEL_NQ)] = {0};
-        for (i = 0; i < count; i++) {
-            size_t one = (size_t)(level ? own->velocity_independent[i] : FIRST_INDEPENDENT(own)[i]);
-            free[one] = 1;
-            order[last + i] = (double)one;
-        }
-        for (i = 0; i < MODEL_NQ; i++)
-            if (!free[i]) order[at++] = (double)i;
-        at = MODEL_NQ;
-    }
+    const size_t free_positions = MODEL_NZ, free_velocities = MODEL_NX - MODEL_NZ;
+    double *at = order;
+    size_t i;
+    for (i = 0; i < MODEL_NQ - free_positions; i++) *at++ = (double)POSITION_SPLIT(own, dependent)[i];
+    for (i = 0; i < free_positions; i++) *at++ = (double)POSITION_SPLIT(own, independent)[i];
+    for (i = 0; i < MODEL_NQ - free_velocities; i++) *at++ = (double)own->velocity_dependent[i];
+    for (i = 0; i < free_velocities; i++) *at++ = (double)own->velocity_independent[i];
 }
 #endif
 
