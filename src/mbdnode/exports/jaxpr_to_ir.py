@@ -319,7 +319,8 @@ class Lowering:
             return size <= MOST_KNOWN and all(is_mostly_known(v) for v in wide)
         # Beside known zeros it pays to write out an array in memory, too.
         others = [v for v in wide if not isinstance(v, Elements)]
-        if all(v.size <= 4 * MOST_UNROLLED for v in others) and any(map(is_mostly_known, wide)):
+        few = all(v.size <= 4 * MOST_UNROLLED for v in others)
+        if few and any(is_mostly_known(v) and not _is_varied(v) for v in wide):
             return True
         if size > MOST_ELEMENTS:
             return False
@@ -381,6 +382,11 @@ def is_mostly_known(value: Value) -> bool:
     if not isinstance(value, Elements):
         return isinstance(value, View) and value.is_known
     return 4 * sum(e.is_const for e in value.array.flat) >= 3 * value.size
+
+
+def _is_varied(value: Value) -> bool:
+    """Whether no constant is half of the elements, as in a list of indices."""
+    return isinstance(value, Elements) and usual_of([value]) is None
 
 
 def _plain(index: Index) -> int | None:
