@@ -79,7 +79,7 @@ program = trace_program(Rubbing(), name="rubbing", dt_s=0.01, entries=("init", "
 write_fmu(program, folder / "rubbing.fmu", 3)
 program = trace_program(Follower(), name="follower", dt_s=0.01, entries=("init", "step"))
 write_fmu(program, folder / "follower.fmu", 3)
-'''
+''',
     )
     named = {(name, version): f"{name}{version}" for name in MODELS for version in (2, 3)}
     named |= {name: name for name in ("again", "rubbing", "follower")}

@@ -213,3 +213,29 @@ def test_refused_names_of_independent_coordinates_reach_the_user():
         simulate(Pendulum(), TIMES, start, independent="z")
     with pytest.raises(ValueError, match=r"2 independent .*\(x, y\).* 1 degree.*Name 1"):
         simulate(Pendulum(), TIMES, start, independent=("x", "y"))
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("constraints", "constraint"),
+        ("position_constraint", "constraint"),
+        ("dry_frictions", "dry_friction"),
+    ],
+)
+def test_a_method_that_is_nearly_called_what_it_should_be_is_refused(name, meant):
+    bead = type("Bead", (SingleMassSpring,), {name: lambda self, t, q, mu: [q[0]]})
+    with pytest.raises(ValueError, match=rf"method '{name}'.* none .* '{meant}'.*underscore"):
+        simulate(bead(), TIMES, {"x": 1.0})
+
+
+def test_a_helper_may_be_named_after_a_method_that_is_there():
+    class Bead(Pendulum):
+        def constraint(self, t, q, mu):
+            return [self.constraint_of_rod(q, mu)]
+
+        def constraint_of_rod(self, q, mu):
+            return q[0] ** 2 + q[1] ** 2 - mu["L"] ** 2
+
+    found, expected = (simulate(kind(), TIMES, {"x": 0.5}) for kind in (Bead, Pendulum))
+    np.testing.assert_array_equal(found.q, expected.q)

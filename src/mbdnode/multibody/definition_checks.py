@@ -4,6 +4,8 @@ Only shapes are looked at, so nothing is computed, and a definition that has pas
 at again.
 """
 
+import inspect
+from difflib import get_close_matches
 from typing import Any
 
 import jax
@@ -17,6 +19,10 @@ from mbdnode.multibody.system import AbstractSystem, resolve_parameters
 from mbdnode.naming import unknown_name
 
 _passed: set[Any] = set()
+# Methods that a mechanism need not have.
+_OPTIONAL = ("constraint", "nonholonomic", "dry_friction", "contacts", "potential_energy")
+# How alike two names are (of at most 1) that are taken for one: a letter more, or two exchanged.
+_NEARLY = 0.85
 
 
 def check_definition(system: AbstractSystem) -> None:
@@ -36,6 +42,8 @@ def check_definition(system: AbstractSystem) -> None:
             'length("x") or angle("theta").'
         )
     _check_columns(system)
+    if isinstance(system, AbstractMechanism):
+        _check_methods(system)
     for named in system.independent or ():
         if named not in system.coordinate_names:
             raise unknown_name("coordinate", named, system.coordinate_names)
@@ -62,6 +70,27 @@ def _check_columns(system: AbstractSystem) -> None:
                     f"{what}. Give one of them another name."
                 )
             meant[name] = what
+
+
+def _check_methods(system: AbstractMechanism) -> None:
+    """Raise `UserError` for a method that is nearly called what it should be.
+
+    A mechanism is unconstrained, or without friction, if the method for it is not there; one with a
+    slip in its name would go unnoticed.
+    """
+    kind = type(system)
+    absent = [n for n in _OPTIONAL if getattr(kind, n, None) is getattr(AbstractMechanism, n)]
+    for name, _ in inspect.getmembers(kind, callable):
+        if name.startswith("_") or hasattr(AbstractMechanism, name):
+            continue
+        near = get_close_matches(name, absent, 1, _NEARLY)
+        near = near or [each for each in absent if each == "constraint" and each in name]
+        if near:
+            raise UserError(
+                f"{kind.__name__} has a method {name!r}, which is not asked for, and none that is "
+                f"called {near[0]!r}. Rename it, or begin its name with an underscore if it is a "
+                "helper of your own."
+            )
 
 
 def _check_constraints(system: AbstractSystem, t, q, mu) -> None:
