@@ -8,6 +8,7 @@ import pytest
 
 from mbdnode.cli import main
 from mbdnode.data.logs import LogStream
+from mbdnode.data.logs import stream as stream_module
 from mbdnode.workflow import large_logs as large
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import fit_and_score, read_and_check
@@ -108,7 +109,7 @@ def test_status_of_a_useless_model_says_so(logs):
 def small_limits(monkeypatch):
     """Logs of some kilobytes are large, and windows are short."""
     monkeypatch.setattr(large, "_LARGE_BYTES", 1000)
-    monkeypatch.setattr(large, "_WINDOW", 20)
+    monkeypatch.setattr(stream_module, "_WINDOW", 20)
     monkeypatch.setattr(large, "_CHUNK_ROWS", 100)
 
 

@@ -10,6 +10,7 @@ from problems import solve_slider_crank
 from toys import Pendulum
 
 import mbdnode as mbd
+from mbdnode.data.logs import stream as stream_module
 from mbdnode.data.logs.runs import Names, make_trajectory
 from mbdnode.trajectory import Dataset
 from mbdnode.workflow import large_logs
@@ -153,7 +154,7 @@ def test_row_where_the_constraints_cannot_be_closed_is_named():
 def large_log(turning, tmp_path, monkeypatch):
     """The crank's angle and torque alone, in a log that is read in windows of ten steps."""
     monkeypatch.setattr(large_logs, "_LARGE_BYTES", 1000)
-    monkeypatch.setattr(large_logs, "_WINDOW", 10)
+    monkeypatch.setattr(stream_module, "_WINDOW", 10)
     monkeypatch.setattr(large_logs, "_CHUNK_ROWS", 22)
     columns = {"t": turning.t, "omega": turning["theta1_dot"], "angle": turning["theta1"]}
     table = np.column_stack([*columns.values(), turning["T"]])

@@ -21,7 +21,7 @@ from mbdnode.trajectory import Dataset, rows_identity
 
 # A million rows of a few columns, more or less: beyond it, training would hold several of them.
 _LARGE_BYTES = 100_000_000
-_WINDOW, _CHUNK_ROWS = 500, 50_000
+_CHUNK_ROWS = 50_000
 # Held-out stretches that are predicted, and how many windows long they are at most.
 _SHOWN, _LONGEST = 6, 20
 
@@ -83,7 +83,7 @@ def open_stream(
         list(stream.runs.values()),
         0.0 if held_out else fraction,
         seed,
-        gap=_WINDOW,
+        gap=stream.window,
         identities=[tuple(segments) for segments in stream.identities.values()],
     )
     # A copy of a held-out run under another name is held out too.
@@ -93,8 +93,8 @@ def open_stream(
     learned, judged = (_windows_in(stream, spans, held) for held in (False, True))
     if not learned or (fraction > 0 and not held_out and not judged):
         raise UserError(
-            f"Logs of this size are read in windows of {_WINDOW} steps, and one part of them has "
-            "not one such window. Log longer runs, hold out another part, or name files with "
+            f"Logs of this size are read in windows of {stream.window} steps, and one part of them "
+            "has not one such window. Log longer runs, hold out another part, or name files with "
             "--holdout."
         )
     training = stream.only(learned)
@@ -103,7 +103,7 @@ def open_stream(
         training,
         sample,
         runs if held_out else _stretches(stream, judged),
-        len(learned) * (_WINDOW + 1),
+        len(learned) * (stream.window + 1),
         training.summary,
         sample.trajectories[0].inputs,
     )
@@ -115,8 +115,7 @@ def _stream(
     report: Any = None,
     cluster: str | None = None,
 ) -> LogStream:
-    sizes = {"window": _WINDOW, "chunk_rows": _CHUNK_ROWS}
-    return LogStream(list(files), **sizes, report=report, cluster=cluster, **columns)
+    return LogStream(list(files), chunk_rows=_CHUNK_ROWS, report=report, cluster=cluster, **columns)
 
 
 def _windows_in(stream: LogStream, spans: Sequence[Span], held_out: bool) -> list[int]:
@@ -125,7 +124,7 @@ def _windows_in(stream: LogStream, spans: Sequence[Span], held_out: bool) -> lis
     found = []
     for number, place in enumerate(stream.places):
         span = sides.get((place.run, place.segment))
-        if span and span.first <= place.first and place.first + _WINDOW <= span.last:
+        if span and span.first <= place.first and place.first + stream.window <= span.last:
             found.append(number)
     return found
 
@@ -148,7 +147,7 @@ def _stretches(stream: LogStream, windows: Sequence[int]) -> tuple[NamedRun, ...
         follows = (
             last is not None
             and (last.run, last.segment) == (place.run, place.segment)
-            and place.first <= last.first + _WINDOW
+            and place.first <= last.first + stream.window
         )
         if follows and len(groups[-1]) < _LONGEST:
             groups[-1].append(i)

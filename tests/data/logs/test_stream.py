@@ -160,3 +160,14 @@ def test_factor_of_all_windows_counts_each_once(in_row_groups, monkeypatch):
     every = np.concatenate([np.asarray(stream.stretch([i]).trajectories[0].q) for i in range(32)])
     assert float(found[0, 0]) ** 2 == pytest.approx(np.sum(every**2), rel=1e-12)
     assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+@pytest.mark.parametrize(("lengths", "window"), [((900, 700), 500), ((41,) * 30, 40), ((4,), 11)])
+def test_windows_are_as_long_as_most_runs_are(tmp_path, lengths, window):
+    t = np.concatenate([np.arange(n) * 0.1 for n in (*lengths, 12)])
+    run = np.repeat(np.arange(len(lengths) + 1), (*lengths, 12))
+    table = {"t": t, "x": np.sin(t), "v": np.cos(t), "F": 0 * t, "run": run}
+    pyarrow.parquet.write_table(pa.table(table), tmp_path / "log.parquet")
+    stream = LogStream(tmp_path / "log.parquet", **ROLES)
+    assert stream.window == window
+    assert stream.chunk(0).trajectories[0].t.shape[-1] == window + 1

@@ -21,6 +21,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from mbdnode.cluster import check_files, remote_workers, spread, spread_and_merg
 from mbdnode.data.files import Paths
 from mbdnode.data.logs import shards
 from mbdnode.data.logs.log import Piece
-from mbdnode.data.logs.reading import ReadRequest, check_any, make_request
+from mbdnode.data.logs.reading import Reader, ReadRequest, check_any, make_request
 from mbdnode.data.logs.reading_summary import Note, Summary
 from mbdnode.data.logs.shards import MakeFactor, Selection, Shard, ShardIndex
 from mbdnode.data.sampling import AbstractStream
@@ -38,6 +39,12 @@ from mbdnode.errors import UserError
 from mbdnode.factors import Factor, merge, merge_all
 from mbdnode.formatting import plural
 from mbdnode.trajectory import Dataset
+
+# Steps of a window, at most and at least, where the runs decide; and how many of a hundred runs may
+# be too short for it.
+_WINDOW, _SHORTEST, _TOO_SHORT = 500, 10, 10
+# How many are looked at for that.
+_FIRST_FILES, _FIRST_RUNS = 64, 200
 
 
 @dataclass(frozen=True)
@@ -60,12 +67,13 @@ class LogStream(AbstractStream):
 
     Each chunk takes its windows at random from all over the data, so that the first, from which
     scales and structures are chosen, is like the others. After the last chunk comes the first
-    again.
+    again. `window` is the number of steps of each.
 
     **Arguments:**
 
     - `paths`: as for `read`.
-    - `window`: steps in each window; segments that are shorter are cut, and counted.
+    - `window`: steps in each window; segments that are shorter are cut, and counted. If not given,
+        500, or as many as nine of ten runs at the beginning of the logs have.
     - `chunk_rows`: about how many rows make a chunk.
     - `cache`: the directory for the temporary files, which are as large as the numbers in the logs;
         the system's own if not given. Workers have their own.
@@ -79,13 +87,15 @@ class LogStream(AbstractStream):
         self,
         paths: Paths,
         *,
-        window: int = 200,
+        window: int | None = None,
         chunk_rows: int = 50_000,
         cache: str | os.PathLike[str] | None = None,
         report: Callable[[int, int | None], None] | None = None,
         cluster: str | None = None,
         **roles: Any,
     ):
+        if window is None:
+            window = _usual_length(make_request(paths, **roles), min(_WINDOW, chunk_rows - 1))
         if window < 1 or chunk_rows <= window:
             raise UserError(
                 f"window is {window} steps and chunk_rows is {chunk_rows}; a window has at least "
@@ -93,7 +103,7 @@ class LogStream(AbstractStream):
             )
         request = make_request(paths, fewest_rows=window + 1, **roles)
         bare = replace(request, files=(), input_files=())
-        self._window, self._chunk_rows = window, chunk_rows
+        self.window, self._chunk_rows = window, chunk_rows
         self._remote = shards.RemoteStore(secrets.token_hex(8), bare, window)
         self._cluster, self._keeper = cluster, None
         self._change: Callable[[Dataset], Dataset] | None = None
@@ -215,7 +225,7 @@ class LogStream(AbstractStream):
 
     def _take(self, windows: Sequence[int]) -> None:
         self._taken, total = np.array(windows, int), len(windows)
-        self.count = max(1, -(-total * (self._window + 1) // self._chunk_rows))
+        self.count = max(1, -(-total * (self.window + 1) // self._chunk_rows))
         self._size = -(-total // self.count)
         # At random, since what every n-th window shows may be always the same part of a run.
         self._order = np.random.default_rng(0).permutation(total)
@@ -261,7 +271,7 @@ class LogStream(AbstractStream):
         parts = plural(self.count or 0, "chunk")
         return Note(
             "windows",
-            f"{total:,} of {self._window} steps in {parts} of {self._size:,}"
+            f"{total:,} of {self.window} steps in {parts} of {self._size:,}"
             f"{again}; runs of more than {shards.PART:,} rows were read in parts",
         )
 
@@ -299,7 +309,7 @@ class LogStream(AbstractStream):
             first = self.places[window].first
             # Neighbors share a row, and the last window of a segment may share many.
             parts.append(table[max(0, end + 1 - first) if parts else 0 :])
-            end = first + self._window
+            end = first + self.window
         return shards.batch_of(np.concatenate(parts), self._mu[windows[0]], self._names)
 
     def factors(
@@ -321,7 +331,7 @@ class LogStream(AbstractStream):
         """
         if self._change is not None:
             make = partial(_made_of_changed, self._change, make)
-        steps = self._window + 1
+        steps = self.window + 1
         chosen = [(shard, own) for shard, own in self._by_shard(self._taken) if len(own)]
         most = max(len(own) for _, own in chosen)
         block = int(np.clip(min(most_rows or np.inf, self._chunk_rows) // steps, 1, most))
@@ -370,6 +380,17 @@ def _made_of_changed(
     change: Callable[[Dataset], Dataset], make: MakeFactor, data: Dataset, count: int | None
 ) -> Factor:
     return make(change(data), count)
+
+
+def _usual_length(request: ReadRequest, most: int) -> int:
+    """Steps that most of the first runs have; no more than `most`."""
+    bare = replace(request, files=(), input_files=())
+    pieces = [p for piece in request.pieces()[:_FIRST_FILES] for p in shards.pieces_of(piece, bare)]
+    first = shards.make_shards(pieces)[0]
+    segments = islice(Reader(bare, shards.PART, first.pieces).segments(), _FIRST_RUNS)
+    steps = [len(segment.t) - 1 for segment, _ in segments]
+    usual = int(np.percentile(steps, _TOO_SHORT, method="higher")) if steps else most
+    return min(most, max(usual, _SHORTEST))
 
 
 def _absolute(piece: Piece) -> Piece:
