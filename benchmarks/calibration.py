@@ -1,23 +1,28 @@
 """Are standard errors and 90 % bands what they say? Parameters from noisy runs, many times.
 
-    python -m benchmarks.calibration [EXPERIMENTS [SYSTEM ...]]
+    python -m benchmarks.calibration [EXPERIMENTS [SYSTEM ...]] [--cluster tcp://...]
 
 In each experiment the parameters of a mechanism are found from one run with 1 % noise on what is
 recorded of it, and a motion from another initial state under another input is predicted, from its
 true initial state. What is determined, parameters or combinations of them, should lie within 1.645
 standard errors of the truth in 90 % of the cases and within two in 95 %, and the true motion within
 1.645 times `trajectory.spread` at 90 % of the times. The linkages have their crank angle recorded
-alone.
+alone. Workers of a cluster share the experiments; each starts where it finds this folder.
 """
 
+import argparse
+import functools
 import statistics
-import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import equinox as eqx
 import numpy as np
 
 import mbdnode as mbd
+from mbdnode.cluster import remote_workers, spread
 
 # Half the width of a 90 % band, in standard deviations.
 NINE_TENTHS = 1.645
@@ -85,47 +90,93 @@ def in_standard_errors(found, true: dict[str, float]) -> list[float]:
     return [*alone, *together]
 
 
-def repeat(name: str, count: int) -> str:
-    """Find parameters and predict many times, and say what was covered."""
+class Outcome(NamedTuple):
+    """What one experiment gave.
+
+    **Arguments:**
+
+    - `away`: how far from the truth everything is that was determined, in standard errors.
+    - `covered`: the part of the motion that lies within its band.
+    - `error`: NRMSE of the motion.
+    - `seconds`: to find the parameters.
+    """
+
+    away: list[float]
+    covered: float
+    error: float
+    seconds: float
+
+
+@functools.cache
+def motions(name: str) -> tuple[mbd.Trajectory, mbd.Trajectory]:
+    """The run from which parameters are found, without noise, and the one to predict."""
     one, system = EXPERIMENTS[name], mbd.mechanisms.get_mechanism(name)
     t = np.arange(one.steps + 1) * STEP_S
-    clean, truth = (
+    first, second = (
         mbd.simulate(
             system, t, start, inputs=inputs_of(system, t, one.size, phase), parameters=one.true
         )
         for start, phase in ((one.first, 0.0), (one.second, 1.0))
     )
+    return first, second
+
+
+def experiment(which: tuple[str, int]) -> Outcome:
+    """Find the parameters of a system from noise of a seed, and predict."""
+    name, seed = which
+    one, system = EXPERIMENTS[name], mbd.mechanisms.get_mechanism(name)
+    clean, truth = motions(name)
     columns = list(one.recorded or system.coordinate_names)
+    places = [system.coordinate_names.index(column) for column in columns]
     noise = NOISE * np.std(np.asarray(clean.q), axis=0)
-    places = [system.coordinate_names.index(name) for name in columns]
-    away, covered, errors, seconds = [], [], [], []
-    for number in range(count):
-        shake = np.random.default_rng(number).normal(size=clean.q.shape) * noise
-        seen = eqx.tree_at(lambda r: r.q, clean, clean.q + shake)
-        data = mbd.Dataset(seen, recorded=columns)
-        found = mbd.identify(system, data, unknown=list(one.true), interpolation="constant")
-        seconds.append(found.train_seconds)
-        away += in_standard_errors(found, one.true)
-        start = mbd.State(truth.q[0], truth.v[0])
-        load = truth.u if system.inputs else None
-        again = mbd.simulate(found.model, t, start, inputs=load)
-        assert again.spread is not None
-        missed = np.abs(np.asarray(again.q - truth.q))[1:, places]
-        covered.append(np.mean(missed <= NINE_TENTHS * np.asarray(again.spread.q)[1:, places]))
-        size = np.std(np.asarray(truth.q)[:, places], axis=0)
-        errors.append(float(np.sqrt(np.mean((missed / size) ** 2))))
-    within = np.array(away)
-    error = float(np.std(covered)) / count**0.5
+    shake = np.random.default_rng(seed).normal(size=clean.q.shape) * noise
+    data = mbd.Dataset(eqx.tree_at(lambda r: r.q, clean, clean.q + shake), recorded=columns)
+    found = mbd.identify(system, data, unknown=list(one.true), interpolation="constant")
+    start, load = mbd.State(truth.q[0], truth.v[0]), truth.u if system.inputs else None
+    again = mbd.simulate(found.model, truth.t, start, inputs=load)
+    assert again.spread is not None
+    missed = np.abs(np.asarray(again.q - truth.q))[1:, places]
+    covered = np.mean(missed <= NINE_TENTHS * np.asarray(again.spread.q)[1:, places])
+    error = np.sqrt(np.mean((missed / np.std(np.asarray(truth.q)[:, places], axis=0)) ** 2))
+    away = in_standard_errors(found, one.true)
+    return Outcome(away, float(covered), float(error), found.train_seconds)
+
+
+def told(name: str, outcomes: Sequence[Outcome]) -> str:
+    """What was covered of one system."""
+    within = np.array([away for outcome in outcomes for away in outcome.away])
+    covered = [outcome.covered for outcome in outcomes]
+    spread_of_mean = float(np.std(covered)) / len(covered) ** 0.5
+    error = statistics.median(outcome.error for outcome in outcomes)
+    seconds = statistics.median(outcome.seconds for outcome in outcomes)
     return (
         f"{name}: within 1.645 / 2 standard errors {np.mean(within < NINE_TENTHS):.1%} / "
         f"{np.mean(within < 2):.1%} of {len(within)}; motion within the band "
-        f"{np.mean(covered):.1%} ± {error:.1%}; median NRMSE {statistics.median(errors):.2%}; "
-        f"median {statistics.median(seconds):.1f} s an experiment"
+        f"{np.mean(covered):.1%} ± {spread_of_mean:.1%}; median NRMSE {error:.2%}; "
+        f"median {seconds:.1f} s an experiment"
     )
 
 
+def main() -> None:
+    """Print a line for each system."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("experiments", nargs="?", type=int, default=200)
+    parser.add_argument("systems", nargs="*", default=list(EXPERIMENTS))
+    parser.add_argument("--cluster", help="the address of a Dask scheduler")
+    asked = parser.parse_args()
+    print(f"{asked.experiments} experiments each")
+    with remote_workers(asked.cluster) if asked.cluster else nullcontext() as client:
+        for name in asked.systems:
+            all_of_it = [(name, seed) for seed in range(asked.experiments)]
+            if client is None:
+                outcomes = [experiment(which) for which in all_of_it]
+            else:
+                outcomes = spread(client, experiment, all_of_it)
+            print(told(name, outcomes), flush=True)
+
+
 if __name__ == "__main__":
-    total = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    print(f"{total} experiments each")
-    for system_name in sys.argv[2:] or EXPERIMENTS:
-        print(repeat(system_name, total), flush=True)
+    # Workers look for what they call in the module of this name.
+    from benchmarks import calibration
+
+    calibration.main()
