@@ -12,6 +12,7 @@ import pytest
 from mbdnode.errors import UserError
 from mbdnode.exports.functions import lower_function
 from mbdnode.exports.jaxpr_to_ir import RULES, Tables
+from mbdnode.exports.languages import javascript_printer
 from mbdnode.exports.program import Argument
 from tests.exports.calls import all_calls
 from tests.exports.harness import Call, lowered, needs_cc, needs_node, run_c, run_javascript
@@ -71,6 +72,14 @@ def test_no_rule_reads_or_writes_outside_of_its_arrays_or_overflows(calls, expec
 
 @needs_node
 def test_every_rule_gives_what_jax_gives_in_javascript(calls, expected, tmp_path):
+    _compare(calls, run_javascript(calls, tmp_path), expected)
+
+
+@needs_node
+def test_functions_that_are_divided_give_the_same(calls, expected, tmp_path, monkeypatch):
+    """Every loop and every branch as a function of its own."""
+    monkeypatch.setattr(javascript_printer, "_LONG_FUNCTION", 0)
+    monkeypatch.setattr(javascript_printer, "_LONG_PART", 0)
     _compare(calls, run_javascript(calls, tmp_path), expected)
 
 

@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from mbdnode.errors import UserError
-from mbdnode.exports.ir import FLOATS, Buffer, Expr
+from mbdnode.exports.ir import FLOATS, Branch, Buffer, Expr, Function, Loop
 from mbdnode.exports.languages.printing import (
     EQUAL,
     OR,
@@ -41,6 +41,9 @@ floor ceil abs sign max min pow
 _MATH = {name: f"Math.{name}" for name in _WORDS.split()}
 _WIDTH = {"i32": "({}) | 0", "u32": "({}) >>> 0"}
 _NARROW = {"i16": ("<< 16", ">> 16"), "i8": ("<< 24", ">> 24")}
+# V8 interprets functions of more than 60 kB of bytecode for ever, a hundred times slower. What is
+# printed of a longer function than this many characters is divided, into parts of about so many.
+_LONG_FUNCTION, _LONG_PART = 40_000, 5_000
 
 
 class JavaScriptPrinter(AbstractPrinter):
@@ -52,6 +55,43 @@ class JavaScriptPrinter(AbstractPrinter):
         super().__init__()
         self.scratch: list[str] = []
         self._made = 0
+        self._spans: list[tuple[int, int]] = []
+
+    def body(self, function: Function, names: dict[int, str]) -> None:
+        """The statements of a function; long loops and branches are functions of their own."""
+        first, self._spans = len(self.lines), []
+        super().body(function, names)
+        if sum(len(line) for line in self.lines[first:]) > _LONG_FUNCTION:
+            self._divide()
+
+    def _loop(self, loop: Loop) -> None:
+        first = len(self.lines)
+        super()._loop(loop)
+        self._spans.append((first, len(self.lines)))
+
+    def _branch(self, branch: Branch) -> None:
+        first = len(self.lines)
+        super()._branch(branch)
+        self._spans.append((first, len(self.lines)))
+
+    def _divide(self) -> None:
+        """Put inner loops and branches first, then what is left of those around them, into arrows.
+
+        What they read and assign of the function around them stays where it is.
+        """
+        length = [len(line) for line in self.lines]
+        before, after = {}, {}
+        for first, last in self._spans:  # Inner ones end first.
+            if sum(length[first:last]) > _LONG_PART:
+                before[first] = before.get(first, 0) + 1
+                after[last] = after.get(last, 0) + 1
+                length[first:last] = [0] * (last - first)
+        lines: list[str] = []
+        for number, line in enumerate(self.lines):
+            lines += (
+                ["})();"] * after.get(number, 0) + ["(() => {"] * before.get(number, 0) + [line]
+            )
+        self.lines = lines + ["})();"] * after.get(len(self.lines), 0)
 
     def names_in_use(self) -> set[str]:
         """Names that have a meaning here already."""
