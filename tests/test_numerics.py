@@ -120,6 +120,25 @@ def test_a_pool_that_was_made_before_us_is_told():
     assert "PJRT_NPROC" not in in_a_new_process("import jax, mbdnode; jax.numpy.ones(3)").stderr
 
 
+# A loop over 8 kB, and whether it is one function in the compiled program.
+LOOP = """
+import os, mbdnode, jax, jax.numpy as jnp
+loop = lambda x: jax.lax.fori_loop(0, 9, lambda _, y: jnp.sin(y) + y[::-1], x)
+compiled = jax.jit(loop).lower(jnp.ones(1_000)).compile()
+print("small_call" in compiled.as_text(), os.environ["XLA_FLAGS"])
+"""
+
+
+def test_small_loops_are_compiled_as_one_function_unless_the_user_has_such_options():
+    first, flags = in_a_new_process(LOOP, {"XLA_FLAGS": "--xla_cpu_max_isa=AVX2"}).stdout.split(
+        " ", 1
+    )
+    assert first == "True"
+    assert flags.startswith("--xla_cpu_max_isa=AVX2 --xla_backend_extra_options=")
+    own = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=64"
+    assert in_a_new_process(LOOP, {"XLA_FLAGS": own}).stdout.split() == ["False", own]
+
+
 WHERE = "import mbdnode.numerics, jax; print(jax.config.values['jax_compilation_cache_dir'])"
 
 
@@ -172,14 +191,14 @@ def test_what_was_not_used_for_longest_is_removed_first(tmp_path):
 
 def test_programs_without_networks_have_the_older_code_generator_unless_the_user_says(monkeypatch):
     data, layer = jnp.zeros((5_000, 6)), jnp.zeros((256, 256))
-    option = "xla_cpu_use_fusion_emitters"
+    option, library = "xla_cpu_use_fusion_emitters", {"xla_cpu_experimental_ynn_fusion_type": ""}
     monkeypatch.delenv("XLA_FLAGS", raising=False)
-    assert compiler_options([data]) == {option: False}
+    assert compiler_options([data]) == {option: False, **library}
     assert compiler_options([data, layer]) == {}
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=AVX2")
-    assert compiler_options([data]) == {option: False}
+    assert compiler_options([data]) == {option: False, **library}
     monkeypatch.setenv("XLA_FLAGS", f"--{option}=true")
-    assert compiler_options([data]) == {}
+    assert compiler_options([data]) == library
     monkeypatch.delenv("XLA_FLAGS")
     monkeypatch.setattr("jax.__version__", "0.99.0")
     assert compiler_options([data]) == {}

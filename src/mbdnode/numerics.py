@@ -12,6 +12,11 @@ XLA's older code generator for programs without networks (`compiler_options`): i
 of a constrained mechanism in half the time, and that step then runs as fast within a tenth. An
 update of a network takes twice as long with it, so networks are left to the newer one.
 
+Small loops compiled as one function, asked for when the package is imported: XLA calls every
+operation of a loop by itself, which for a mechanism of a few coordinates takes several times as
+long as the numbers do. Loops over more memory stay as they are. For the same reason programs
+without networks have their products of matrices written out, in place of calls of a library.
+
 Compiled programs kept in a folder from one process to the next, since people wait for compilation
 far longer than for the numbers. An existing setting of JAX wins.
 """
@@ -36,7 +41,12 @@ CACHE_BYTES = 1_000_000_000
 programs_folder: Path | None = None
 # A matrix as large as this in both directions is a layer of a network.
 _LAYER = 32
-# The releases of JAX in which the option below was measured.
+# Of programs without networks: the older code generator, and no library for products of matrices.
+_WITHOUT_NETWORKS = {
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_cpu_experimental_ynn_fusion_type": "",
+}
+# The releases of JAX in which these options were measured.
 _MEASURED = ("0.10.",)
 
 jax.config.update("jax_enable_x64", True)
@@ -75,17 +85,17 @@ def warn_of_few_threads(asked: str | None) -> None:
 def compiler_options(arrays: Iterable[Any]) -> dict[str, Any]:
     """How XLA is to compile a program, by the arrays that it is called with.
 
-    Empty for networks, for accelerators, for other releases of JAX, and where `XLA_FLAGS` says
-    what the user wants.
+    Empty for networks, for accelerators and for other releases of JAX; what `XLA_FLAGS` names is
+    left to the user.
     """
     if (
         not jax.__version__.startswith(_MEASURED)
-        or "xla_cpu_use_fusion_emitters" in os.environ.get("XLA_FLAGS", "")
         or jax.default_backend() != "cpu"
         or any(x.ndim >= 2 and min(x.shape[-2:]) >= _LAYER for x in arrays)
     ):
         return {}
-    return {"xla_cpu_use_fusion_emitters": False}
+    flags = os.environ.get("XLA_FLAGS", "")
+    return {name: value for name, value in _WITHOUT_NETWORKS.items() if name not in flags}
 
 
 def cache_folder(setting: str | None, home: str | None) -> Path | None:

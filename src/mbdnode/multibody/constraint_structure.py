@@ -10,7 +10,7 @@ What is not known of an operation counts as bent, so that the pattern of `Phi_q`
 never too sparse, and a coefficient is a constant wherever one is stated.
 
 Since a joint couples two bodies, `Phi_q` has few entries in a row, and few directional derivatives
-give all of them (see `Coloring`).
+give all that are not constants (see `Coloring`).
 """
 
 from collections.abc import Callable
@@ -61,20 +61,22 @@ class Coloring(NamedTuple):
     """Columns of a Jacobian in groups, of which no two have a row in common.
 
     All columns of one color are found by one directional derivative, so that a mechanism of any
-    size needs a few of them.
+    size needs a few of them. Columns that are constant in all rows have no color.
 
     **Arguments:**
 
     - `seeds`: the direction of each color.
-    - `color`: of each column.
+    - `color`: of each column; any where it has none.
     - `column`: of each row, the column of each color; any where it has none.
     - `used`: where it has one.
+    - `constant`: the entries of the columns without a color.
     """
 
     seeds: np.ndarray
     color: np.ndarray
     column: np.ndarray
     used: np.ndarray
+    constant: np.ndarray
 
     def derivatives(self, function: Callable, q: Float[Array, " nq"]) -> Float[Array, "... colors"]:
         """The derivatives of a function along all seeds, as the last axis of its result."""
@@ -86,27 +88,34 @@ class Coloring(NamedTuple):
         present = np.zeros((len(self.column), len(self.color)), bool)
         rows, colors = np.nonzero(self.used)
         present[rows, self.column[rows, colors]] = True
-        return jnp.where(present, self.derivatives(function, q)[:, self.color], 0.0)
+        constant = jnp.asarray(self.constant, q.dtype)
+        if not len(self.seeds):
+            return constant
+        # Spread by a product: XLA would evaluate the function again for every entry of a gather.
+        spread = jnp.asarray(np.eye(len(self.seeds))[:, self.color], q.dtype)
+        return jnp.where(present, self.derivatives(function, q) @ spread, constant)
 
 
-def color_columns(depends: np.ndarray) -> Coloring:
-    """A `Coloring`, from which entries of a Jacobian may be other than zero."""
+def color_columns(structure: Structure) -> Coloring:
+    """A `Coloring` of the Jacobian of what has a structure."""
+    bends = structure.bent.any(axis=0)
+    depends = structure.depends & bends
     count, size = depends.shape
     # Of 32 bits, since exported programs may be traced without larger integers.
     color, taken = np.zeros(size, np.int32), []
-    for column in range(size):
+    for column in np.flatnonzero(bends):
         own = depends[:, column]
         number = next((n for n, rows in enumerate(taken) if not np.any(rows & own)), len(taken))
         if number == len(taken):
             taken.append(np.zeros(count, bool))
         taken[number] = taken[number] | own
         color[column] = number
-    seeds = (color[None, :] == np.arange(len(taken))[:, None]).astype(float)
+    seeds = ((color[None, :] == np.arange(len(taken))[:, None]) & bends).astype(float)
     column = np.zeros((count, len(taken)), int)
     used = np.zeros((count, len(taken)), bool)
     rows, columns = np.nonzero(depends)
     column[rows, color[columns]], used[rows, color[columns]] = columns, True
-    return Coloring(seeds, color, column, used)
+    return Coloring(seeds, color, column, used, np.where(bends, 0.0, structure.coefficient))
 
 
 def structure_of(function: Callable, size: int, *others: Any) -> Structure:

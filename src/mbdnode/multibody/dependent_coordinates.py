@@ -13,7 +13,6 @@ rest as its unknowns: none for a tree, two for a loop of pins.
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from mbdnode.multibody.kinematics import position_residual, velocity_constraints
@@ -51,23 +50,23 @@ def complete_position(
         return independent, jnp.array(True)
     count = split.eliminated
 
-    def place(unknown, solves=1):
+    near = jax.lax.stop_gradient(guess[split.dependent])
+
+    def place(unknown):
         """All coordinates, of which the eliminated ones follow from the others."""
         if split.elimination is None:
             return split.merge(unknown, independent)
-        explicit, rows = jnp.zeros(count, independent.dtype), np.array(split.elimination.rows, int)
-        # Linear, so that one solve does; a second takes it to the round-off of the residual.
-        for _ in range(solves):
-            q = split.merge(jnp.concatenate([explicit, unknown]), independent)
-            left = position_residual(system, t, q, mu)[rows]
-            explicit = explicit - split.elimination.solve(left)
-        return split.merge(jnp.concatenate([explicit, unknown]), independent)
+        # Linear, so that one solve does; from near by, to the round-off of the residual.
+        start = near[:count]
+        q = split.merge(jnp.concatenate([start, unknown]), independent)
+        change = split.elimination.solve_own(position_residual(system, t, q, mu))
+        return split.merge(jnp.concatenate([start - change, unknown]), independent)
 
     def residual(unknown):
         return position_residual(system, t, place(unknown), mu)[split.rows[count:]]
 
     if not split.unknowns:
-        return place(jnp.zeros(0, independent.dtype), 2), jnp.array(True)
+        return place(near[count:]), jnp.array(True)
     eps = jnp.finfo(independent.dtype).eps
     size = scale[split.dependent[count:]]
 
@@ -99,9 +98,9 @@ def complete_position(
     def tangent_solve(linear, right):
         return _solve(jax.jacfwd(linear)(jnp.zeros_like(right)), right)
 
-    start = jax.lax.stop_gradient(guess[split.dependent[count:]])
+    start = near[count:]
     unknown, done = jax.lax.custom_root(residual, start, newton, tangent_solve, has_aux=True)
-    return place(unknown, 2), jax.lax.stop_gradient(done) > 0
+    return place(unknown), jax.lax.stop_gradient(done) > 0
 
 
 def _solve(matrix: Float[Array, "n n"], right: Float[Array, " n"]) -> Float[Array, " n"]:

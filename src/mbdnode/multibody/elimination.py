@@ -32,8 +32,6 @@ from mbdnode.multibody.constraint_structure import Structure
 
 # Pivots of a constant matrix with rows of unit length: below this it is not solved.
 _SMALLEST_PIVOT = 1e-6
-# Matrices up to this many entries are multiplied with what comes before and after them in one loop.
-_SMALL = 128
 # If columns of `f_w` have more entries than this, `L` is a product of full matrices.
 _MOST_ENTRIES = 12
 
@@ -87,11 +85,18 @@ class Elimination:
 
     def solve(self, right: Float[Array, "nx *k"]) -> Float[Array, "nx *k"]:
         """`A^-1 right`."""
-        return times(jnp.asarray(self.inverse, right.dtype), right)
+        return jnp.asarray(self.inverse, right.dtype) @ right
+
+    def solve_own(self, right: Float[Array, " nc"]) -> Float[Array, " nx"]:
+        """`A^-1` times those entries of a vector that belong to the rows of `A`."""
+        # One product for both: XLA would evaluate a residual again for every entry of a gather.
+        matrix = np.zeros((self.count, right.shape[0]))
+        matrix[:, np.array(self.rows, int)] = self.inverse
+        return jnp.asarray(matrix, right.dtype) @ right
 
     def solve_transposed(self, right: Float[Array, "nx *k"]) -> Float[Array, "nx *k"]:
         """`A^-T right`."""
-        return times(jnp.asarray(self.inverse.T, right.dtype), right)
+        return jnp.asarray(self.inverse.T, right.dtype) @ right
 
     def slopes(self, jacobian: Float[Array, "nc nq"]) -> Float[Array, "nx nw"]:
         """`L`, from the Jacobian of the constraints."""
@@ -130,13 +135,6 @@ class Elimination:
         found = jnp.zeros(jacobian.shape, given.dtype)
         found = found.at[rest[:, None], self.others[None, :]].set(left)
         return found.at[rows, columns].set(1.0)
-
-
-def times(matrix: Float[Array, "m n"], right: Float[Array, "n *k"]) -> Float[Array, "m *k"]:
-    """`matrix @ right`; for a few numbers, a product of matrices costs more to call than to do."""
-    if right.ndim > 1 or matrix.size > _SMALL:
-        return matrix @ right
-    return jnp.sum(matrix * right[None, :], axis=1)
 
 
 def plan_elimination(structure: Structure, kept: Collection[int] = ()) -> Elimination | None:

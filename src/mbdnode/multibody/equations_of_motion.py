@@ -140,11 +140,13 @@ class AbstractMechanism(AbstractSystem):
             given = self._given_mass(q, mu)
             return force / given if given.ndim == 1 else small_solve(given, force)
         mass = self._given_mass(q, mu)
-        offset = tangent.acceleration(
-            jnp.zeros(tangent.slope.shape[1], v.dtype), gamma(self, t, q, v, mu)
-        )
-        load = mass * offset if mass.ndim == 1 else mass @ offset
-        return small_solve(reduced_mass(mass, tangent), tangent.reduce(force - load))
+        own, offset = tangent.split.dependent, tangent.curve(gamma(self, t, q, v, mu))
+        # `T^T M s`, of which `s` has nothing in the independent coordinates.
+        if mass.ndim == 1:
+            load = tangent.slope.T @ (mass[own] * offset)
+        else:
+            load = tangent.reduce(mass[:, own] @ offset)
+        return small_solve(reduced_mass(mass, tangent), tangent.reduce(force) - load)
 
     def mobility(self, contacts: Contacts, q: Coords, mu: Params, tangent: Tangent):
         """`W_i`, and how the independent coordinates respond to each contact: `M_i^-1 W_i^T`."""

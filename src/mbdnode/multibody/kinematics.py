@@ -129,7 +129,7 @@ def structure_by_shapes(structure: Any, kinds: tuple) -> tuple[Structure, Colori
 
     time = jax.ShapeDtypeStruct((), float)
     found = structure_of(function, len(given[0].coordinates), time, arrays)
-    return found, color_columns(found.depends)
+    return found, color_columns(found)
 
 
 @compiled

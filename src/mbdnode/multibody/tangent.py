@@ -22,7 +22,7 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from mbdnode.multibody.elimination import Elimination, times
+from mbdnode.multibody.elimination import Elimination
 
 Factor = tuple[Float[Array, "nr nr"], Int[Array, " nr"]]
 
@@ -105,7 +105,7 @@ class Tangent(eqx.Module):
         """All velocities."""
         if self.split.dependent.shape[0] == 0:
             return independent
-        return self.split.merge(times(self.slope, independent) + self.drift, independent)
+        return self.split.merge(self.slope @ independent + self.drift, independent)
 
     def acceleration(
         self, independent: Float[Array, " ni"], gamma: Float[Array, " nc"]
@@ -113,8 +113,11 @@ class Tangent(eqx.Module):
         """All accelerations, given the right-hand side `gamma` of the acceleration constraints."""
         if self.split.dependent.shape[0] == 0:
             return independent
-        offset = self.solve(gamma[self.split.rows]) if self.offset is None else self.offset
-        return self.split.merge(times(self.slope, independent) + offset, independent)
+        return self.split.merge(self.slope @ independent + self.curve(gamma), independent)
+
+    def curve(self, gamma: Float[Array, " nc"]) -> Float[Array, " nd"]:
+        """`s`, what the dependent accelerations have when the independent ones are zero."""
+        return self.solve(gamma[self.split.rows]) if self.offset is None else self.offset
 
     def solve(self, right: Float[Array, " nd"]) -> Float[Array, " nd"]:
         """`C_d^-1 right`."""
@@ -128,9 +131,9 @@ class Tangent(eqx.Module):
             return first
         assert self.lift is not None
         assert self.across is not None
-        left = right[explicit.count :] - times(self.across, first)
+        left = right[explicit.count :] - self.across @ first
         rest = solve_factored(self.block, self.factor, left)
-        return jnp.concatenate([first + times(self.lift, rest), rest])
+        return jnp.concatenate([first + self.lift @ rest, rest])
 
     def solve_transposed(self, right: Float[Array, " nd"]) -> Float[Array, " nd"]:
         """`C_d^-T right`, which gives multipliers from forces."""
@@ -205,7 +208,7 @@ def _eliminated_tangent(jacobian, right, split: Split, explicit: Elimination) ->
     """The same after an elimination."""
     count, columns = explicit.count, np.array(explicit.columns, int)
     slopes = explicit.slopes(jacobian)
-    first = explicit.solve(right[np.array(explicit.rows, int)])
+    first = explicit.solve_own(right)
     if not split.unknowns:
         none = jnp.zeros((0, 0), jacobian.dtype)
         # All that is not eliminated is independent, and in order.
@@ -218,11 +221,11 @@ def _eliminated_tangent(jacobian, right, split: Split, explicit: Elimination) ->
     independent = jnp.asarray(explicit.place)[split.independent]
     block, lift = left[:, dependent], slopes[:, dependent]
     factor = factorize(block)
-    given = right[rest] - times(across, first)
+    given = right[rest] - across @ first
     both = jnp.concatenate([-left[:, independent], given[:, None]], axis=1)
     solved = solve_factored(block, factor, both)
     slope = jnp.concatenate([slopes[:, independent] + lift @ solved[:, :-1], solved[:, :-1]])
-    drift = jnp.concatenate([first + times(lift, solved[:, -1]), solved[:, -1]])
+    drift = jnp.concatenate([first + lift @ solved[:, -1], solved[:, -1]])
     size = jax.lax.stop_gradient(jnp.max(jnp.abs(rows)))
     return Tangent(split, slope, drift, block, factor, None, lift, across, size)
 
