@@ -56,6 +56,24 @@ def report(name: str, work) -> None:
     print(f"{name:32s} cost {found:.6f}  {said:28s} first {seconds[0]:.2f} s, then {later:.4f} s")
 
 
+def path_residual(model, initial, rows, integrator, unit):
+    """Residual of one path and its initial state, traced as a whole."""
+
+    def onward(y, row):
+        t, dt, u, mu = row
+        rate = lambda time, x: model.minimal_rates(time, x[0], x[1], u, mu)  # noqa: E731
+        y, _ = integrator.step(rate, t, dt, y)
+        return y, y
+
+    count = rows.z.shape[1]
+    begun = initial[:count], initial[count:]
+    z, s = jax.lax.scan(onward, begun, (rows.t, rows.dt, rows.u, rows.mu))[1]
+    away = jnp.concatenate([z - rows.z_next, s - rows.s_next], axis=1) / unit[None]
+    away = jnp.where(rows.weight[:, None] > 0, away, 0.0)
+    measured = jnp.concatenate([rows.z[0], rows.s[0]])
+    return jnp.concatenate([((initial - measured) / unit)[None], away]).reshape(-1)
+
+
 def initial() -> None:
     """States at the beginnings of windows, each alone."""
     model, random = law(-9.81)[0], np.random.default_rng(0)
@@ -76,7 +94,7 @@ def initial() -> None:
     def theirs(model, windows, units):
         def one(rows, unit):
             begun = jnp.concatenate([rows.z[0], rows.s[0]])
-            residual = lambda x, _: shooting.path_residual(model, x, rows, RK4, unit)  # noqa: E731
+            residual = lambda x, _: path_residual(model, x, rows, RK4, unit)  # noqa: E731
             solver = optx.LevenbergMarquardt(TOLERANCE, TOLERANCE)
             found = optx.least_squares(residual, solver, begun, throw=False)
             return jnp.sum(residual(found.value, None) ** 2), found.stats["num_steps"]
@@ -102,7 +120,7 @@ def refinement() -> None:
     def residual(y, _=None):
         values, restored = ravel_pytree(rough.network)
         own = eqx.tree_at(lambda m: m.network, rough, restored(values.at[free].set(y[0])))
-        one = lambda x, rows: shooting.path_residual(own, x, rows, RK4, unit)  # noqa: E731
+        one = lambda x, rows: path_residual(own, x, rows, RK4, unit)  # noqa: E731
         return jax.vmap(one)(y[1], segments.rows)
 
     cost = eqx.filter_jit(lambda y: jnp.sum(residual(y) ** 2))

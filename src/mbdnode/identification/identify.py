@@ -36,6 +36,7 @@ _INDEFINITE = (
     "its mass matrix is not positive definite at all angles, so it is no law of a mechanism, and "
     "says nothing of motions outside the training data"
 )
+_GROWN = "if the law is right, noise in the initial states alone grows to {} there"
 
 
 @dataclass(frozen=True)
@@ -308,6 +309,7 @@ def _identified(choice: Choice, compile_s: float) -> Identified:
             for part in (
                 f"chose a {found.name}, {tried}",
                 describe_segments(choice.segments),
+                _GROWN.format(percent(choice.grown)) if choice.has_grown else "",
                 "" if choice.definite else _INDEFINITE,
                 choice.hint,
             )
@@ -321,6 +323,7 @@ def _identified(choice: Choice, compile_s: float) -> Identified:
             "validation_nrmse": choice.chosen.error,
             "explained": choice.explained,
             "noise": choice.noise.relative,
+            "noise_has_grown": choice.has_grown,
             "interpolation": choice.model.interpolation,
         },
         before_validation=choice.chosen.model,

@@ -10,15 +10,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.identification.parameters.end_states import end_states_of_mechanism
-from mbdnode.identification.shooting import make_segments, path_from, path_residual, unit_of
+from mbdnode.identification.rollouts import SegmentRollouts
+from mbdnode.identification.shooting import (
+    make_segments,
+    path_jacobians,
+    path_residuals,
+    unit_of,
+)
 from mbdnode.integrators import get_integrator
 from mbdnode.levenberg_marquardt import Minimum, minimize_each
 from mbdnode.multibody import AbstractMechanism, consistent_state
-from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import (
     Noise,
     Rows,
@@ -30,8 +34,9 @@ from mbdnode.training.rows import (
 )
 from mbdnode.trajectory import Dataset, State, Trajectory
 
-# Measured states are near enough for nearly the whole Gauss-Newton step.
-_DAMPING = 1e-6
+# Measured states are near enough for nearly the whole Gauss-Newton step, and a law that does not
+# follow the motion after so many of them never does.
+_DAMPING, _ITERATIONS = 1e-6, 5
 
 
 def last_windows(runs: list[Rows]) -> Rows | None:
@@ -48,7 +53,7 @@ def last_windows(runs: list[Rows]) -> Rows | None:
     segments = [make_segments(run, from_the_end=True) for run in runs]
     if any(one is None for one in segments):
         return None
-    return side_by_side([jax.tree.map(lambda x: x[0], one.rows) for one in segments if one])
+    return side_by_side([_single(one.rows, 0) for one in segments if one])
 
 
 def end_states(
@@ -68,15 +73,46 @@ def end_states(
 
     Positions and velocities, one row for each window.
     """
-    singles = [jax.tree.map(lambda x, i=i: x[i], windows) for i in range(windows.t.shape[0])]
-    units = np.stack([unit_of(_alone(counted(one)), noise) for one in singles])
-    looked_at = np.concatenate([np.ones(len(measured), bool), measured])
-    units = jnp.asarray(np.where(looked_at, units, np.inf))
+    units = _units(windows, noise, measured)
     initial = fit_initial_states(model, windows, integrator, units).x
-    z, s = (np.asarray(x) for x in _paths(initial, model, windows, integrator))
-    last = np.sum(np.asarray(windows.weight) > 0, axis=1) - 1
-    every = np.arange(len(last))
-    return z[every, last], s[every, last]
+    path = SegmentRollouts(windows).paths(model, initial, integrator)
+    ends = path[np.arange(len(path)), _last(windows)]
+    return ends[:, : len(measured)], ends[:, len(measured) :]
+
+
+def end_covariances(
+    model: Any, windows: Rows, integrator: Any, noise: Noise, measured: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same states in one row, and their covariance for noise alone, to first order.
+
+    **Arguments:** those of `end_states`.
+
+    **Returns:**
+
+    States `x` and covariances `S (J' J)^-1 S'`, with the Jacobian `J` of the residuals in units of
+    the noise, and `S = dx / d initial state`; not a number where windows do not tell the state.
+    """
+    units = _units(windows, noise, measured)
+    initial = fit_initial_states(model, windows, integrator, units).x
+    rollouts, none = SegmentRollouts(windows), np.zeros(0, int)
+    every, last = np.arange(len(initial)), _last(windows)
+    ends = rollouts.paths(model, initial, integrator)[every, last]
+    grown = rollouts.changes(model, initial, integrator, none)[1][every, last]
+    jacobians = path_jacobians(rollouts, model, initial, windows, integrator, units, none)[1]
+    squares = np.swapaxes(jacobians, 1, 2) @ jacobians
+    sound = np.all(np.isfinite(squares) & np.isfinite(grown), axis=(1, 2), keepdims=True)
+    own = np.linalg.pinv(np.where(sound, squares, np.eye(squares.shape[1])), hermitian=True)
+    return ends, np.where(sound, grown @ own @ np.swapaxes(grown, 1, 2), np.nan)
+
+
+def _units(windows: Rows, noise: Noise, measured: np.ndarray) -> np.ndarray:
+    singles = [_single(windows, i) for i in range(windows.t.shape[0])]
+    units = np.stack([unit_of(_alone(counted(one)), noise) for one in singles])
+    return np.where(np.concatenate([np.ones(len(measured), bool), measured]), units, np.inf)
+
+
+def _last(windows: Rows) -> np.ndarray:
+    return np.sum(np.asarray(windows.weight) > 0, axis=1) - 1
 
 
 def fit_initial_states(model: Any, windows: Rows, integrator: Any, units: Any) -> Minimum:
@@ -91,35 +127,24 @@ def fit_initial_states(model: Any, windows: Rows, integrator: Any, units: Any) -
 
     The `Minimum` of each window.
     """
+    rollouts, none = SegmentRollouts(windows), np.zeros(0, int)
+    given = windows, integrator, units
     return minimize_each(
-        lambda x: _residuals(x, model, windows, integrator, units),
-        lambda x: _jacobians(x, model, windows, integrator, units),
+        lambda x: path_residuals(rollouts, model, x, *given),
+        lambda x: path_jacobians(rollouts, model, x, *given, none)[1],
         np.concatenate([np.asarray(windows.z)[:, 0], np.asarray(windows.s)[:, 0]], axis=1),
         damping=_DAMPING,
+        iterations=_ITERATIONS,
     )
 
 
+def _single(rows: Rows, place: int) -> Rows:
+    """One of several; by NumPy, as no program is to be compiled for every shape."""
+    return jax.tree.map(lambda x: np.asarray(x)[place], rows)
+
+
 def _alone(rows: Rows) -> Rows:
-    return jax.tree.map(lambda x: x[None], rows)
-
-
-@stored_program
-def _residuals(initial, model, windows, integrator, units):
-    one = lambda state, rows, unit: path_residual(model, state, rows, integrator, unit)  # noqa: E731
-    return jax.vmap(one)(initial, windows, units)
-
-
-@stored_program
-def _jacobians(initial, model, windows, integrator, units):
-    def one(state, rows, unit):
-        return jax.jacfwd(lambda x: path_residual(model, x, rows, integrator, unit))(state)
-
-    return jax.vmap(one)(initial, windows, units)
-
-
-@stored_program
-def _paths(initial, model, windows, integrator):
-    return jax.vmap(lambda state, rows: path_from(model, state, rows, integrator))(initial, windows)
+    return jax.tree.map(lambda x: np.asarray(x)[None], rows)
 
 
 def estimate_state(

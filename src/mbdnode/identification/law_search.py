@@ -102,6 +102,8 @@ class Choice:
     - `seconds`: what it took, compilation included.
     - `definite`: whether the mass matrix of the law is positive definite at all angles; true for
         what has no mass.
+    - `grown`: the error that noise makes on the validation split if the law is right: the floor, or
+        more where it grows along the motion.
     """
 
     model: Any
@@ -113,11 +115,19 @@ class Choice:
     hint: str
     seconds: float
     definite: bool = True
+    grown: float = 0.0
 
     @property
     def explained(self) -> bool:
         """Whether the law explains the data, but for its noise."""
-        return self.definite and bool(self.chosen.error < max(_EXPLAINED, NEAR * self.floor))
+        if not self.definite:
+            return False
+        return self.has_grown or bool(self.chosen.error < max(_EXPLAINED, NEAR * self.floor))
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether the errors on the validation split are those that noise has grown to."""
+        return self.grown > self.floor
 
 
 def choose_law(
@@ -222,7 +232,9 @@ def choose_law(
                 break
         if noise.matters:
             count = _REFINED if refined and not found else _FEW_REFINED
-            for attempt in selection.best(problem, count, begun):
+            best = selection.best(problem, count, begun)
+            for done, attempt in enumerate(best):
+                say("refinement", done, len(best))
                 selection.refine(problem, attempt, early)
                 # Two starts that end alike, or of which one predicts the split, tell enough.
                 selected = [a for a in attempts[begun:] if np.isfinite(a.criterion)]
@@ -231,12 +243,17 @@ def choose_law(
                 ):
                     break
             found = any(attempt.error < enough for attempt in attempts[begun:])
+            if not found and any(np.isfinite(one.criterion) for one in attempts[begun:]):
+                likeliest = min(attempts[begun:], key=lambda one: one.criterion)
+                grown = selection.floor(problem, likeliest, floor)
+                found = grown > floor and selection.definite(problem, likeliest, rows)
         if found:
             break
     nearly = NEARLY_IN_NOISE if noise.matters else NEARLY
     chosen = selection.choose(problem, enough, nearly, rows)
     definite = selection.definite(problem, chosen, rows)
     segments = selection.segments(problem, chosen, floor)
+    grown = selection.floor(problem, chosen, floor) if noise.matters else floor
     model = kept.model("fitted-to-all", lambda: chosen.candidate.fit(rows), system)
     refine = chosen.candidate.refine
     if model is not None and chosen.refined and refine is not None:
@@ -246,7 +263,7 @@ def choose_law(
         model = chosen.model  # All of the data defeats what a part of it supports.
     if isinstance(model, LearnedMechanism):
         model = model.without_zeros()
-    found = Choice(model, tuple(attempts), chosen, segments, noise, floor, "", 0.0, definite)
+    found = Choice(model, tuple(attempts), chosen, segments, noise, floor, "", 0.0, definite, grown)
     clear = found.explained or split.steps is not None
     hint = "" if clear else kept.value("hint", lambda: residual_hint(problem, model, rows))
     return replace(found, hint=hint, seconds=time.perf_counter() - start)

@@ -16,18 +16,23 @@ import numpy as np
 
 from mbdnode.errors import UserError
 from mbdnode.identification.problem import Candidate, Problem
-from mbdnode.identification.shooting import values_of, with_values
+from mbdnode.identification.rollouts import values_of, with_values
 from mbdnode.identification.term_selection import is_definite
 from mbdnode.identification.validation import (
     ValidationSplit,
+    expected_error,
     unaccelerated_error,
     validation_error,
 )
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.training.rows import Rows
 
-# Candidates are compared over the longest segments that one of them predicts better than this.
-_PREDICTED = 0.5
+# Candidates are compared over the longest segments that one of them predicts better than the first
+# of these, or else the second: of an unstable motion, larger errors are those of initial states.
+_PREDICTED = (0.1, 0.5)
+# By how much errors of few segments may exceed what is expected of noise that has grown; and what
+# is expected at most, of errors that are to say something.
+_GROWN, _MOST_GROWN = 1.5, 1.0
 # A prediction is good if it misses less than this part of what the motion does: of its standard
 # deviation, and over short segments of what accelerations make of it. Within the second factor of
 # the noise nothing better can be told.
@@ -95,10 +100,39 @@ class LawSelection:
 
     def level(self, problem: Problem) -> int:
         """The longest segments that a candidate predicts; the shortest ones if none does."""
-        for level in range(self.split.levels):
-            if min(self.errors(problem, level), default=np.inf) < _PREDICTED:
-                return level
+        for enough in _PREDICTED:
+            for level in range(self.split.levels):
+                if min(self.errors(problem, level), default=np.inf) < enough:
+                    return level
         return self.split.levels - 1
+
+    def floor(self, problem: Problem, attempt: Attempt, floor: float) -> float:
+        """The error over the whole split that noise alone makes, if the attempt is the law.
+
+        **Arguments:**
+
+        - `problem`: what is to be learned.
+        - `attempt`: one of these.
+        - `floor`: what noise makes of a motion along which it does not grow.
+
+        **Returns:**
+
+        That, or more where noise in the initial states grows, along an unstable motion before all:
+        if the attempt's errors over segments of every length are those that it grows to.
+        """
+        place = self.attempts.index(attempt)
+        if attempt.model is None or not np.isfinite(attempt.error) or attempt.error < NEAR * floor:
+            return floor
+        expected = floor
+        for level in reversed(range(self.split.levels)):
+            name = f"expected of {'refined ' * attempt.refined}{place} at level {level}"
+            own = lambda at=level: expected_error(problem, attempt.model, self.split, at)  # noqa: E731
+            expected = problem.kept.value(name, own)
+            if not (
+                self._error(problem, place, level) < _GROWN * expected and expected < _MOST_GROWN
+            ):
+                return floor
+        return expected
 
     def stalled(self, problem: Problem, begun: int) -> bool:
         """Whether richer candidates of a family have not been better for a while.
@@ -126,7 +160,10 @@ class LawSelection:
         return [self.attempts[place] for place in dict.fromkeys(k for _, k in ranked)][:count]
 
     def refine(self, problem: Problem, attempt: Attempt, rows: Rows) -> None:
-        """Put the refined model in the place of an attempt, if it predicts better."""
+        """Put the refined model in the place of an attempt, if it predicts better.
+
+        Of terms that rollouts have chosen it is enough that they predict nearly as well.
+        """
         refine, kept = attempt.candidate.refine, problem.kept
         assert refine is not None
         place, level = self.attempts.index(attempt), self.level(problem)
@@ -138,7 +175,8 @@ class LawSelection:
             return
         before = self._error(problem, place, level)
         measure = lambda at: lambda: validation_error(problem, model, self.split, at)  # noqa: E731
-        if not kept.value(f"error of refined {place} at level {level}", measure(level)) < before:
+        after = kept.value(f"error of refined {place} at level {level}", measure(level))
+        if not after < before * (NEARLY_IN_NOISE if np.isfinite(criterion) else 1.0):
             return
         error = kept.value(f"error of refined {place} at level 0", measure(0))
         self.attempts[place] = Attempt(candidate, error, model, True, criterion)

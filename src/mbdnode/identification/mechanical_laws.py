@@ -34,6 +34,7 @@ from mbdnode.identification.regression.noisy_laws import (
 from mbdnode.identification.regression.null_vector import candidate_supports, find_law
 from mbdnode.identification.shooting import improved, refine_further
 from mbdnode.identification.term_selection import select_terms
+from mbdnode.models.base import minimal_coordinates
 from mbdnode.models.basis import scale_of
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.training.rows import Rows, counted, places
@@ -60,8 +61,9 @@ _FORMS: tuple[tuple[Degrees, Degrees], ...] = (
 )
 # A richer form with more columns than this takes longer than to compile its parts one by one.
 _MOST_COLUMNS = 150
-# Of the recipe that tries few; the two with other input maps are for systems with inputs.
-_FEW_FORMS = 6
+# Of the recipe that tries few; the two with other input maps are for systems with inputs. What
+# hangs on a length that changes has its potential as a product of that length and an angle.
+_FEW_FORMS, _HANGING = 6, ((2, 2, False, 0), _PLAIN)
 # Of the windows of noisy data: the shorter ones tell more, unless noise or the smoothing of rates
 # hides it. One length for coefficients, and for laws of the joints, whose widths multiply the work.
 _LENGTHS, _LENGTH = (4, 2, 1), 2
@@ -223,6 +225,9 @@ class Form:
 def _degrees(problem: Problem) -> list[tuple[Degrees, Degrees]]:
     """Of the forms that make sense for the system, each with that of its compiled programs."""
     forms = _FORMS if problem.refined else _FORMS[:_FEW_FORMS]
+    own = {problem.system.coordinates[i].is_angle for i in minimal_coordinates(problem.system)}
+    if len(own) == 2 and _HANGING not in forms:
+        forms = (*forms, _HANGING)
     if problem.system.inputs and problem.forces == "inputs":
         return list(forms)
     return [(form, (*richer[:3], 0)) for form, richer in forms if form[3] == 0]

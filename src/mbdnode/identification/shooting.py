@@ -20,16 +20,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from mbdnode.identification.problem import Problem
 from mbdnode.identification.regression.weak_form import samples_per_swing
+from mbdnode.identification.rollouts import SegmentRollouts, values_of, with_values
 from mbdnode.levenberg_marquardt import damped_step, minimize
 from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import (
     Noise,
     Rows,
-    rolled_out,
     runs_of,
     spread_of_accelerations,
     step_errors,
@@ -45,8 +44,6 @@ _MIN_NOISE = 1e-3
 PERIODS = (1, 4)
 # Free coefficients are counted in so many.
 _AT_ONCE = 8
-# Coefficients by which rollouts over segments are differentiated at a time.
-_DIRECTIONS = 16
 # Iterations of shooting over a period, for all; and over growing segments, for the best.
 _SCREENING, _ITERATIONS = 8, 20
 
@@ -156,22 +153,19 @@ def refine_segments(
 
     The model and the fitted initial states; as they were, if nothing is better.
     """
-    given = model, segments.rows, integrator, jnp.asarray(_unit(segments, noise, measured))
-    whole = _whole_values(model, free)
-
-    def jacobians(x):
-        return _in_parts(whole(x[0]), x[1], free, given)
-
+    rollouts = SegmentRollouts(segments.rows)
+    unit, whole = _unit(segments, noise, measured), _whole_values(model, free)
+    law = lambda x: with_values(model, whole(x[0]))  # noqa: E731
     found = minimize(
-        lambda x: _segment_residuals(whole(x[0]), x[1], *given),
-        jacobians,
+        lambda x: path_residuals(rollouts, law(x), x[1], segments.rows, integrator, unit),
+        lambda x: path_jacobians(rollouts, law(x), x[1], segments.rows, integrator, unit, free),
         (values_of(model)[free], segments.initial),
         step=_eliminated_step,
         damping=_SEGMENT_DAMPING,
         iterations=iterations,
     )
     values, initial = found.x
-    return with_values(model, whole(values)), jnp.asarray(initial)
+    return with_values(model, whole(values)), jax.device_put(initial)
 
 
 def linearized_residuals(
@@ -196,33 +190,14 @@ def linearized_residuals(
     The Jacobian, `(rows, coefficients)`, and the residuals, both without what another initial state
     of a segment could explain.
     """
-    given = model, segments.rows, integrator, jnp.asarray(_unit(segments, noise, measured))
-    values = jax.device_put(values_of(model))
-    residual = np.asarray(_segment_residuals(values, initial, *given))
-    by_values, by_initial = _in_parts(values, initial, wanted, given)
-    basis = np.linalg.qr(np.asarray(by_initial))[0]
+    rollouts, unit = SegmentRollouts(segments.rows), _unit(segments, noise, measured)
+    given = rollouts, model, np.asarray(initial), segments.rows, integrator, unit
+    residual = path_residuals(*given)
+    by_values, by_initial = path_jacobians(*given, wanted)
+    basis = np.linalg.qr(by_initial)[0]
     inside = lambda x: x - basis @ (np.swapaxes(basis, -1, -2) @ x)  # noqa: E731
     jacobian = inside(by_values).reshape(residual.size, -1)
     return jacobian, inside(residual[..., None]).reshape(-1)
-
-
-def _in_parts(values: Any, initial: Any, wanted: np.ndarray, given: Any) -> tuple[Any, Any]:
-    """Jacobians by some coefficients and by the initial states.
-
-    So many coefficients at a time that one compiled program serves every law of a form.
-    """
-    found, by_initial = [], None
-    for first in range(0, max(wanted.size, 1), _DIRECTIONS):
-        part = wanted[first : first + _DIRECTIONS]
-        ways = _directions(given[0], part, _DIRECTIONS)
-        by_values, by_initial = _segment_jacobians(values, initial, ways, *given)
-        found.append(np.asarray(by_values)[..., : part.size])
-    return np.concatenate(found, axis=-1), by_initial
-
-
-def values_of(model: Any) -> np.ndarray:
-    """All coefficients of a model, in one row."""
-    return np.asarray(ravel_pytree(model.network)[0])
 
 
 def _whole_values(model: Any, free: np.ndarray) -> Callable[[Any], Any]:
@@ -231,7 +206,7 @@ def _whole_values(model: Any, free: np.ndarray) -> Callable[[Any], Any]:
     def whole(x):
         values = values_of(model).copy()
         values[free] = x
-        return jax.device_put(values)
+        return values
 
     return whole
 
@@ -265,53 +240,63 @@ def unit_of(segments: Rows, noise: Noise) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def with_values(model: Any, values: Any) -> Any:
-    """The model with other coefficients, in one row."""
-    return eqx.tree_at(lambda m: m.network, model, ravel_pytree(model.network)[1](values))
+def path_residuals(
+    rollouts: SegmentRollouts, model: Any, initial: Any, rows: Rows, integrator: Any, unit: Any
+) -> np.ndarray:
+    """Residuals of paths and their initial states, one row for each segment.
+
+    **Arguments:**
+
+    - `rollouts`: along the rows.
+    - `model`, `initial`, `integrator`: whose paths, from where, by which steps.
+    - `rows`: what was recorded.
+    - `unit`: of positions and velocities, of all segments or of each.
+
+    **Returns:**
+
+    They are zero where rows only fill a segment up.
+    """
+    path, initial = rollouts.paths(model, initial, integrator), np.asarray(initial)
+    unit, counts = np.asarray(unit), np.asarray(rows.weight)[..., None] > 0
+    ends = np.concatenate([np.asarray(rows.z_next), np.asarray(rows.s_next)], axis=2)
+    away = np.where(counts, path - ends, 0.0) / (unit if unit.ndim == 1 else unit[:, None])
+    measured = np.concatenate([np.asarray(rows.z)[:, 0], np.asarray(rows.s)[:, 0]], axis=1)
+    first = ((initial - measured) / unit)[:, None]
+    return np.concatenate([first, away], axis=1).reshape(len(initial), -1)
 
 
-def path_from(model: Any, initial: Any, rows: Rows, integrator: Any) -> tuple[Any, Any]:
-    """The model's path along one segment, from another initial state."""
-    count = rows.z.shape[1]
-    begun = eqx.tree_at(
-        lambda r: (r.z, r.s),
-        rows,
-        (rows.z.at[0].set(initial[:count]), rows.s.at[0].set(initial[count:])),
-    )
-    return rolled_out(model, begun, integrator)
+def path_jacobians(
+    rollouts: SegmentRollouts,
+    model: Any,
+    initial: Any,
+    rows: Rows,
+    integrator: Any,
+    unit: Any,
+    wanted: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Their derivatives by the wanted coefficients, and by the initial state of each segment.
 
+    **Arguments:** those of `path_residuals`, and which coefficients, by index.
 
-def path_residual(model: Any, initial: Any, rows: Rows, integrator: Any, unit: Any) -> Any:
-    """Residual of that path and its initial state; zero where rows only fill the segment up."""
-    z, s = path_from(model, initial, rows, integrator)
-    away = jnp.concatenate([z - rows.z_next, s - rows.s_next], axis=1) / unit[None]
-    away = jnp.where(rows.weight[:, None] > 0, away, 0.0)
-    measured = jnp.concatenate([rows.z[0], rows.s[0]])
-    first = ((initial - measured) / unit)[None]
-    return jnp.concatenate([first, away]).reshape(-1)
+    **Returns:**
 
-
-def _all_residuals(values, initial, model, segments: Rows, integrator, unit):
-    own = with_values(model, values)
-    one = lambda state, rows: path_residual(own, state, rows, integrator, unit)  # noqa: E731
-    return jax.vmap(one)(initial, segments)
-
-
-@stored_program
-def _segment_residuals(values, initial, model, segments, integrator, unit):
-    return _all_residuals(values, initial, model, segments, integrator, unit)
-
-
-@stored_program
-def _segment_jacobians(values, initial, ways, model, segments, integrator, unit):
-    def single(along, state, rows):
-        lone = jax.tree.map(lambda x: x[None], rows)
-        changed = values + along @ ways
-        return _all_residuals(changed, state[None], model, lone, integrator, unit)[0]
-
-    # Both at once: the rollout is compiled once.
-    both = jax.vmap(jax.jacfwd(single, argnums=(0, 1)), (None, 0, 0))
-    return both(jnp.zeros(ways.shape[0]), initial, segments)
+    Of each segment a row for each residual.
+    """
+    unit = np.asarray(unit)[..., None]
+    wide = unit if unit.ndim == 2 else unit[:, None]
+    counts = np.asarray(rows.weight)[..., None, None] > 0
+    found = []
+    for changes, at_first in zip(
+        rollouts.changes(model, initial, integrator, wanted),
+        (np.zeros((rollouts.size, wanted.size)), np.eye(rollouts.size)),
+        strict=True,
+    ):
+        first = np.broadcast_to(at_first / unit, (len(changes), *at_first.shape))[:, None]
+        away = np.where(counts, changes, 0.0) / wide
+        joined = np.concatenate([first, away], axis=1)
+        count, steps, size, directions = joined.shape
+        found.append(joined.reshape(count, steps * size, directions))
+    return found[0], found[1]
 
 
 def _eliminated_step(jacobians, residual, damping: float):

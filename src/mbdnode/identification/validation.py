@@ -4,11 +4,11 @@ The ends of the runs are predicted as wholes, and where no candidate can do that
 fourth, a sixteenth and a sixty-fourth of their length: of a chaotic motion every model loses sight,
 and the right law does so last. Errors are those of `mbdnode.nrmse`.
 
-All segments of one length go through one compiled program: the shorter ones are filled up with rows
-that nothing is compared with.
+The shorter ones of segments of one length are filled up with rows that nothing is compared with.
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import equinox as eqx
@@ -16,8 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.identification.initial_states import end_states, last_windows
+from mbdnode.identification.initial_states import end_covariances, end_states, last_windows
 from mbdnode.identification.problem import Problem
+from mbdnode.identification.rollouts import SegmentRollouts
 from mbdnode.nrmse import column_scales, nrmse_of, row_errors
 from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import (
@@ -25,7 +26,6 @@ from mbdnode.training.rows import (
     Rows,
     begun_later,
     counted,
-    rolled_out,
     side_by_side,
     spread_of_accelerations,
     step_errors,
@@ -51,6 +51,11 @@ class Segments:
 
     after: Rows
     windows: Rows | None
+
+    @cached_property
+    def rollouts(self) -> SegmentRollouts:
+        """Along the rows to predict."""
+        return SegmentRollouts(self.after)
 
     def lengths(self) -> list[int]:
         """Of every segment, without what fills it up."""
@@ -176,14 +181,42 @@ def validation_error(problem: Problem, model: Any, split: ValidationSplit, level
         missed = _step_errors(model, rows, problem.integrator, spread_of_accelerations(rows))
         error = float(jnp.sqrt(jnp.mean(missed[:, : rows.z.shape[1]] ** 2)))
         return error if np.isfinite(error) else np.inf
+    initial = _states(rows.z, rows.s)[:, 0]
     if segments.windows is not None and problem.noise.matters:
         # As measured, a prediction would begin beside the path by the noise.
         found = end_states(
             model, segments.windows, problem.integrator, problem.noise, problem.measured
         )
-        rows = _begun_at(rows, *found)
-    path = _states(*_rolled_out(model, rows, problem.integrator))
+        initial = _states(*found)
+    path = segments.rollouts.paths(model, initial, problem.integrator)
     return nrmse_of(_errors(segments, path, _states(rows.z_next, rows.s_next), split.scales))
+
+
+def expected_error(problem: Problem, model: Any, split: ValidationSplit, level: int = 0) -> float:
+    """The NRMSE that noise alone would make if the model were the law of the data.
+
+    To the noise of what is compared, the model adds what becomes of that in the initial states: of
+    an unstable motion, all that one sees after a while.
+
+    **Arguments:** those of `validation_error`.
+
+    **Returns:**
+
+    The error; not a number where it cannot be told.
+    """
+    segments = split.segments(level)
+    if split.steps is not None or segments.windows is None:
+        return float("nan")
+    given = problem.integrator, problem.noise, problem.measured
+    initial, covariances = end_covariances(model, segments.windows, *given)
+    none = np.zeros(0, int)
+    by_initial = segments.rollouts.changes(model, initial, problem.integrator, none)[1]
+    grown = np.einsum("msij,mjk,msik->msi", by_initial, covariances, by_initial)
+    squares = grown + np.concatenate([problem.noise.z, problem.noise.s]) ** 2
+    scored = np.isfinite(split.scales)
+    relative = squares[..., scored] / split.scales[scored] ** 2
+    each = [relative[i, :n].reshape(-1) for i, n in enumerate(segments.lengths())]
+    return float(np.sqrt(np.mean(np.concatenate(each))))
 
 
 def _errors(segments: Segments, path: np.ndarray, truth: np.ndarray, scales: np.ndarray):
@@ -229,8 +262,12 @@ def integrator_error(problem: Problem, model: Any, split: ValidationSplit) -> fl
     if split.steps is not None:
         return 0.0
     segments = split.segments(0)
-    coarse = _states(*_rolled_out(model, segments.after, problem.integrator))
-    fine = _states(*_rolled_out(model, _halved(segments.after), problem.integrator))
+    initial = _states(segments.after.z, segments.after.s)[:, 0]
+    halved = SegmentRollouts(_halved(segments.after))
+    coarse, fine = (
+        rollouts.paths(model, initial, problem.integrator)
+        for rollouts in (segments.rollouts, halved)
+    )
     each = _errors(segments, fine[:, 1::2], coarse, split.scales)
     return max(nrmse_of([one]) for one in each)
 
@@ -250,16 +287,6 @@ def _halved(rows: Rows) -> Rows:
     u, slopes = jax.vmap(jax.vmap(begun_later))(twice.u, twice.u_slopes, later)
     changed = twice.t + later, dt, u, slopes
     return eqx.tree_at(lambda r: (r.t, r.dt, r.u, r.u_slopes), twice, changed)
-
-
-def _begun_at(rows: Rows, z: Any, s: Any) -> Rows:
-    return eqx.tree_at(lambda r: (r.z, r.s), rows, (rows.z.at[:, 0].set(z), rows.s.at[:, 0].set(s)))
-
-
-# Compiled once for all candidates of one form.
-@stored_program
-def _rolled_out(model, rows, integrator):
-    return jax.vmap(lambda one: rolled_out(model, one, integrator))(rows)
 
 
 @stored_program

@@ -150,12 +150,12 @@ def by_steps(rows: Rows) -> bool:
 
 def inputs_at(rows: Rows, later: Float[Array, " n"]) -> Float[Array, "n nu"]:
     """The inputs some time after each step began, inside it."""
-    return jax.vmap(_input)(rows.u, rows.u_slopes, later)
+    return jax.vmap(input_after)(rows.u, rows.u_slopes, later)
 
 
 def begun_later(u: Array, slopes: Array, later: Array) -> tuple[Array, Array]:
     """The same inputs as polynomials of the time since a later one."""
-    at = lambda time: _input(u, slopes, time)  # noqa: E731
+    at = lambda time: input_after(u, slopes, time)  # noqa: E731
     value, found, factorial = at(later), [], 1.0
     for power in range(1, slopes.shape[0] + 1):
         at, factorial = jax.jacfwd(at), factorial * power
@@ -163,7 +163,8 @@ def begun_later(u: Array, slopes: Array, later: Array) -> tuple[Array, Array]:
     return value, jnp.stack(found) if found else slopes
 
 
-def _input(u: Array, slopes: Array, later: Array) -> Array:
+def input_after(u: Array, slopes: Array, later: Array) -> Array:
+    """The inputs some time after a step began, from their values then and their slopes."""
     value = jnp.zeros_like(u)
     for slope in slopes[::-1]:
         value = (value + slope) * later
@@ -259,7 +260,7 @@ def step_errors(
 
     def one(row):
         def rate(time, y):
-            u = _input(row.u, row.u_slopes, time - row.t)
+            u = input_after(row.u, row.u_slopes, time - row.t)
             return model.minimal_rates(time, y[0], y[1], u, row.mu)
 
         end = row.z_next, row.s_next
@@ -270,22 +271,6 @@ def step_errors(
 
     missed = jax.vmap(one)(rows)
     return rows.weight[:, None] * missed
-
-
-def rolled_out(model: AbstractRateModel, rows: Rows, integrator) -> tuple[Array, Array]:
-    """Positions and velocities after every row, from the first row's state on."""
-
-    def onward(y, row):
-        t, dt, u, slopes, mu = row
-
-        def rate(time, x):
-            return model.minimal_rates(time, x[0], x[1], _input(u, slopes, time - t), mu)
-
-        y, _ = integrator.step(rate, t, dt, y)
-        return y, y
-
-    along = rows.t, rows.dt, rows.u, rows.u_slopes, rows.mu
-    return jax.lax.scan(onward, (rows.z[0], rows.s[0]), along)[1]
 
 
 def places(rows: Rows, names: tuple[str, ...]) -> Float[Array, "n places"]:

@@ -60,11 +60,13 @@ class TriedModel:
     - `validation_nrmse`: infinite where its prediction ended early; None where it was not measured,
         since there was nothing to choose.
     - `explained`: whether that is within the noise, or below one percent.
+    - `grown`: whether noise in the initial states grows to that, so that it says little.
     """
 
     name: str
     validation_nrmse: float | None
     explained: bool
+    grown: bool = False
 
     def __str__(self) -> str:
         error = self.validation_nrmse
@@ -95,7 +97,9 @@ class Choice:
             return f"Only {self.taken} was fitted: the data leaves no part to choose by."
         each = ", ".join(map(str, self.tried))
         one = next(tried for tried in self.tried if tried.name == self.taken)
-        if one.explained:
+        if one.grown:
+            why = "the simplest whose errors are those that noise in the initial states grows to"
+        elif one.explained:
             why = "the simplest that predicts these pieces within the noise, or to one percent"
         elif len(self.tried) == 1:
             why = "the only one that was tried"
@@ -255,7 +259,8 @@ class _Ladder:
         error, explained = found.diagnostics["validation_nrmse"], found.diagnostics["explained"]
         if not explained:
             error = self._error(name, found.before_validation, self.config.integrator)[0]
-        return _Candidate(TriedModel(name, float(error), explained), lambda: found)
+        grown = explained and found.diagnostics["noise_has_grown"]
+        return _Candidate(TriedModel(name, float(error), explained, grown), lambda: found)
 
     def try_hybrid(self) -> _Candidate:
         """A network beside the law."""
