@@ -30,9 +30,10 @@ from mbdnode.training.rows import Rows
 # Candidates are compared over the longest segments that one of them predicts better than the first
 # of these, or else the second: of an unstable motion, larger errors are those of initial states.
 _PREDICTED = (0.1, 0.5)
-# By how much errors of few segments may exceed what is expected of noise that has grown; and what
-# is expected at most, of errors that are to say something.
-_GROWN, _MOST_GROWN = 1.5, 1.0
+# By how much the part of the errors that has grown may exceed what is expected of it (of five
+# segments, by 1.7 by chance in one of a hundred, and errors of the coefficients grow too); and what
+# is expected at most of segments that test a law.
+_GROWN, _MOST_GROWN = 2.0, 1.0
 # A prediction is good if it misses less than this part of what the motion does: of its standard
 # deviation, and over short segments of what accelerations make of it. Within the second factor of
 # the noise nothing better can be told.
@@ -128,9 +129,12 @@ class LawSelection:
             name = f"expected of {'refined ' * attempt.refined}{place} at level {level}"
             own = lambda at=level: expected_error(problem, attempt.model, self.split, at)  # noqa: E731
             expected = problem.kept.value(name, own)
-            if not (
-                self._error(problem, place, level) < _GROWN * expected and expected < _MOST_GROWN
-            ):
+            shortest = level == self.split.levels - 1
+            if not (shortest or expected < _MOST_GROWN):
+                return expected
+            more = max(expected**2 - floor**2, 0.0)
+            allowed = np.sqrt((NEAR * floor) ** 2 + _GROWN**2 * more)
+            if not (self._error(problem, place, level) < allowed and expected < _MOST_GROWN):
                 return floor
         return expected
 

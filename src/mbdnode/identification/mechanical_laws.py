@@ -388,13 +388,25 @@ def _with_coefficients(
 ) -> LearnedMechanism:
     """The law in these columns; the others are zero, so that all laws of a form have one shape."""
     every = _all_values(blank, support, values)
-    # The law is free up to a factor: the largest mass is one.
-    every = every / every[_largest_mass(blank, every)]
+    # The law is free up to a factor: a mass that it cannot lack is one.
+    every = every / every[_certain_mass(blank, every)]
     return eqx.tree_at(lambda m: m.network.values, blank, jnp.asarray(every))
 
 
-def _largest_mass(model: LearnedMechanism, values: np.ndarray) -> int:
-    return int(np.argmax(np.abs(values[: model.mass_columns])))
+def _certain_mass(model: LearnedMechanism, values: np.ndarray) -> int:
+    """The largest mass that is the only one of its coordinate, or else the largest of one.
+
+    A coordinate has a mass, so that term is in the right law too. The largest of all may be one of
+    several that cancel each other where the motion was, and could then not be removed.
+    """
+    count, size = len(model.minimal), len(model.mass_basis)
+    own = [i for i, (a, b) in enumerate(zip(*np.triu_indices(count), strict=True)) if a == b]
+    columns = np.array(model.settings.kept)
+    sizes = np.where(columns < model.mass_columns, np.abs(values), 0.0)
+    groups = [np.flatnonzero((columns // size == pair) & (sizes > 0)) for pair in own]
+    lone = [group[0] for group in groups if group.size == 1]
+    some = np.array(lone or [k for group in groups for k in group] or np.arange(sizes.size), int)
+    return int(some[np.argmax(sizes[some])])
 
 
 def _fitted(
@@ -426,8 +438,8 @@ def _refined(
 
 
 def _free(model: LearnedMechanism, support: np.ndarray) -> np.ndarray:
-    """All of a support but the largest mass, which is one, and the widths of its frictions."""
-    fixed = _largest_mass(model, np.asarray(model.network.values))
+    """All of a support but a mass that is certain, and the widths of its frictions."""
+    fixed = _certain_mass(model, np.asarray(model.network.values))
     return np.array([int(k) for k in support if k != fixed] + _widths_of(model, support), int)
 
 
