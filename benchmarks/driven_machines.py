@@ -201,6 +201,13 @@ def _beam_servo(q, v):
     return np.array([0.35 * GRAVITY * q[0] + 4.0 * (wanted - q[1]) - 1.0 * v[1]])
 
 
+def _two_mass_drive(t, q, v, u, mu):
+    """A motor that turns a load through an elastic shaft, in bearings with viscous friction."""
+    motor, load, stiffness, inside = 0.02, 0.05, 6.0, 0.012
+    twist = stiffness * (q[0] - q[1]) + inside * (v[0] - v[1])
+    return jnp.array([(u[0] - twist - 0.03 * v[0]) / motor, (twist - 0.05 * v[1]) / load])
+
+
 MACHINES = {
     "acrobot, absolute angles": Machine(
         _acrobot_absolute,
@@ -271,6 +278,14 @@ MACHINES = {
         ("torque",),
         (1.0,),
         feedback=_beam_servo,
+    ),
+    "two-mass drive": Machine(
+        _two_mass_drive,
+        (mbd.angle("motor"), mbd.angle("load")),
+        ((0.5, 0.5), (1.0, 1.0)),
+        ("torque",),
+        (1.0,),
+        dt_s=0.01,
     ),
 }
 
