@@ -89,10 +89,17 @@ def test_names_that_are_no_identifiers_are_renamed_and_the_table_says_so(tmp_pat
     assert "a*/b" not in (folder / "m.h").read_text()
 
 
-def test_single_precision_has_no_doubles():
+@pytest.mark.parametrize(
+    ("model", "entries"),
+    [
+        (PENDULUM, ("step", "rates")),
+        (mbd.mechanisms.SinglePendulumCartesian(), ("init", "step")),
+    ],
+)
+def test_single_precision_has_no_doubles(model, entries):
     from mbdnode.exports.languages.c import c_source
 
-    program = trace_program(PENDULUM, precision="float32", entries=("step", "rates"))
+    program = trace_program(model, precision="float32", entries=entries)
     body = c_source(program).source
     assert "double" not in body
-    assert "sinf(" in body
+    assert "sinf(" in body or "sqrtf(" in body

@@ -111,7 +111,7 @@ def color_columns(structure: Structure) -> Coloring:
         taken[number] = taken[number] | own
         color[column] = number
     seeds = ((color[None, :] == np.arange(len(taken))[:, None]) & bends).astype(float)
-    column = np.zeros((count, len(taken)), int)
+    column = np.zeros((count, len(taken)), np.int32)
     used = np.zeros((count, len(taken)), bool)
     rows, columns = np.nonzero(depends)
     column[rows, color[columns]], used[rows, color[columns]] = columns, True
