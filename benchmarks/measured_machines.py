@@ -1,6 +1,6 @@
 """Measured machines whose structure is known: parameters by output error, tested on other runs.
 
-    python -m benchmarks.measured_machines emps|silverbox|arm FOLDER [--train]
+    python -m benchmarks.measured_machines emps|silverbox|arm FOLDER [--train] [DRIVE ...]
 
 The folders hold what the publishers give: `DATA_EMPS.mat` and `DATA_EMPS_PULSES.mat` (a positioning
 drive, A. Janot and others 2019), `SNLS80mV.mat` (an electronic Duffing oscillator, T. Wigren and
@@ -205,11 +205,15 @@ def coarser(run: mbd.Trajectory, count: int) -> mbd.Trajectory:
     return eqx.tree_at(lambda r: r.u, whole, jnp.asarray(np.concatenate([mean, mean[-1:]])))
 
 
-def emps(folder: Path, tested: bool) -> None:
+DRIVES = (Drive, AsymmetricDrive, DriftingDrive, WornDrive)
+
+
+def emps(folder: Path, tested: bool, drives: list[str]) -> None:
     """Train on the reference motion, test on the one with pulses: RMSE in mm over all of it.
 
-    Four mechanisms are compared on four pieces of the training run; the test is of the one with
-    four parameters, and of the one that was chosen by the pieces.
+    Mechanisms, by the names of their classes, are compared on four pieces of the training run;
+    without a name all are, and the test is of the one with four parameters, and of the one that was
+    chosen by the pieces.
     """
 
     def run(name):
@@ -220,9 +224,9 @@ def emps(folder: Path, tested: bool) -> None:
     files = {"train": "DATA_EMPS.mat"} | ({"test": "DATA_EMPS_PULSES.mat"} if tested else {})
     runs = {name: run(file) for name, file in files.items()}
     training = coarser(runs["train"], EVERY)
-    chosen = Drive(), WornDrive()
-    drives = chosen if tested else (*chosen, DriftingDrive(), AsymmetricDrive())
-    for drive in drives:
+    chosen = (Drive, WornDrive) if tested else DRIVES
+    for kind in [one for one in DRIVES if one.__name__ in drives] if drives else chosen:
+        drive = kind()
         own = [x for x in drive.parameter_names if not x.startswith("dry_")]
         unknown = [*own, *(("dry_forward", "dry_backward") if not isinstance(drive, Drive) else ())]
         # The controller holds its output over each sample.
@@ -320,7 +324,8 @@ def arm(folder: Path, tested: bool) -> None:
             for where in ("the first row", "the first 0.3 s"):
                 start = mbd.State(one.q[0], one.v[0])
                 if where != "the first row":
-                    start = fitted_start(one.rows(0, 299), Arm(), mu, "weight")
+                    head = one.rows(0, 299)
+                    start = fitted_start(head, Arm(), mu, "weight", found.interpolation)
                 again = mbd.simulate(Arm(), one.t, start, parameters=mu)
                 error = float(np.sqrt(np.mean((again.q - one.q) ** 2)))
                 print(f"test run {number + 1}, {name}, from {where}: RMSE {error:.4f} rad")
@@ -328,11 +333,16 @@ def arm(folder: Path, tested: bool) -> None:
 
 MACHINES = {"emps": emps, "silverbox": silverbox, "arm": arm}
 
-if __name__ == "__main__":
-    if (
-        len(sys.argv) not in (3, 4)
-        or sys.argv[1] not in MACHINES
-        or sys.argv[3:] not in ([], ["--train"])
-    ):
+
+def main(arguments: list[str]) -> None:
+    """Read what is asked for, and measure it."""
+    names = [one for one in arguments[2:] if one != "--train"]
+    known = {one.__name__ for one in DRIVES} if arguments[:1] == ["emps"] else set()
+    if len(arguments) < 2 or arguments[0] not in MACHINES or not known.issuperset(names):
         sys.exit(__doc__)
-    MACHINES[sys.argv[1]](Path(sys.argv[2]), tested=not sys.argv[3:])
+    given = (names,) if arguments[0] == "emps" else ()
+    MACHINES[arguments[0]](Path(arguments[1]), "--train" not in arguments, *given)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

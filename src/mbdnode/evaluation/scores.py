@@ -80,6 +80,8 @@ def predict_runs(
     recorded: Sequence[str] | None,
     domain: Domain,
     integrator: str,
+    *,
+    biased: Sequence[str] = (),
 ) -> tuple[HeldOut, ...]:
     """Predict held-out runs from their initial states and inputs.
 
@@ -90,6 +92,8 @@ def predict_runs(
     - `recorded`: which columns were measured; None for all.
     - `domain`: where the training data lies.
     - `integrator`: of the rollouts.
+    - `biased`: recorded rates that do not tell a state, as the training data has shown; they are
+        scored as the others are.
 
     **Returns:**
 
@@ -106,7 +110,7 @@ def predict_runs(
             [runs[i][1].rows(0, begins[i]) for i in late],
             integrator=integrator,
             parameters=[runs[i][2] for i in late],
-            recorded=recorded,
+            recorded=without_names(runs[0][1], recorded, biased),
         )
         if late
         else []
@@ -120,6 +124,16 @@ def predict_runs(
         told = run.columns[1:] if recorded is None else (*recorded, *run.inputs)
         result.append(HeldOut(name, truth, prediction, domain.outside(prediction), told))
     return tuple(result)
+
+
+def without_names(
+    run: Trajectory, recorded: Sequence[str] | None, names: Sequence[str]
+) -> tuple[str, ...] | None:
+    """The recorded columns but for some; None for all of them."""
+    if not names:
+        return None if recorded is None else tuple(recorded)
+    told = run.columns if recorded is None else recorded
+    return tuple(name for name in told if name not in names)
 
 
 def rows_before(model: Any, run: Trajectory, recorded: Sequence[str] | None) -> int:

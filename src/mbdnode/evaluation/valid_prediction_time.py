@@ -16,7 +16,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.evaluation.scores import begin_at, predict, rows_before, table_of
+from mbdnode.evaluation.scores import begin_at, predict, rows_before, table_of, without_names
 from mbdnode.models import FittedMechanism
 from mbdnode.multibody import AbstractSystem
 from mbdnode.nrmse import LIMIT, errors_without_noise, row_errors
@@ -72,6 +72,7 @@ def measure_horizon(
     integrator: str,
     *,
     noise: float = 0.0,
+    biased: Sequence[str] = (),
 ) -> Horizon | None:
     """The error against the time ahead, and the valid prediction time.
 
@@ -83,6 +84,7 @@ def measure_horizon(
     - `scales`: of the scored columns, as `score` has them.
     - `integrator`: of the rollouts.
     - `noise`: the NRMSE that the noise of the recorded columns alone would make.
+    - `biased`: recorded rates that do not tell a state, as for `predict_runs`.
 
     **Returns:**
 
@@ -102,7 +104,8 @@ def measure_horizon(
     ]
     if not begins:
         return None
-    states = _initial_states(model, begins, recorded, integrator)
+    told = without_names(begins[0][0], recorded, biased)
+    states = _initial_states(model, begins, told, integrator)
     longest = max(len(run) - row for run, row, _, _ in begins)
     names, units = list(scales), np.array(list(scales.values()))
     times, errors, still = [], [], []

@@ -73,6 +73,8 @@ class Identified:
         NRMSE and whether that explains the data, the noise of the data.
     - `before_validation`: the law as it was fitted to what comes before the validation split, which
         gave that NRMSE.
+    - `biased_rates`: recorded ones that differ from the derivatives of their positions by more than
+        noise, and were not looked at.
     """
 
     model: Any
@@ -83,6 +85,7 @@ class Identified:
     compile_seconds: float
     diagnostics: dict[str, Any] = field(default_factory=dict)
     before_validation: Any = None
+    biased_rates: tuple[str, ...] = ()
 
     @property
     def equations(self) -> Equations:
@@ -290,6 +293,16 @@ def describe_segments(segments: tuple[SegmentError, ...]) -> str:
     )
 
 
+def _describe_biased_rates(names: tuple[str, ...]) -> str:
+    """For a status: which recorded rates were not looked at."""
+    if not names:
+        return ""
+    return (
+        f"{', '.join(names)} as recorded differs from the derivative of its position by more than "
+        "noise, so positions alone were looked at"
+    )
+
+
 def _identified(choice: Choice, compile_s: float) -> Identified:
     found = choice.chosen.candidate
     tried = f"of {len(choice.attempts)} tried" if len(choice.attempts) > 1 else "the first tried"
@@ -310,6 +323,7 @@ def _identified(choice: Choice, compile_s: float) -> Identified:
                 f"chose a {found.name}, {tried}",
                 describe_segments(choice.segments),
                 _GROWN.format(percent(choice.grown)) if choice.has_grown else "",
+                _describe_biased_rates(choice.biased_rates),
                 "" if choice.definite else _INDEFINITE,
                 choice.hint,
             )
@@ -327,6 +341,7 @@ def _identified(choice: Choice, compile_s: float) -> Identified:
             "interpolation": choice.model.interpolation,
         },
         before_validation=choice.chosen.model,
+        biased_rates=choice.biased_rates,
     )
 
 

@@ -23,6 +23,7 @@ from mbdnode.identification.shooting import (
 from mbdnode.integrators import get_integrator
 from mbdnode.levenberg_marquardt import Minimum, minimize_each
 from mbdnode.multibody import AbstractMechanism, consistent_state
+from mbdnode.training.biased_rates import without_biased_rates
 from mbdnode.training.rows import (
     Noise,
     Rows,
@@ -158,7 +159,8 @@ def estimate_state(
     """The state at the end of a measured motion, free of most of its noise.
 
     The model is rolled out through about the last period, from the initial state that misses the
-    measurements least.
+    measurements least. Recorded rates that are something else than the derivatives of their
+    positions are not looked at.
 
     **Arguments:**
 
@@ -203,10 +205,12 @@ def estimate_states(
     values = [{}] * len(runs) if parameters is None else [dict(one) for one in parameters]
     if isinstance(model, AbstractMechanism):
         return end_states_of_mechanism(model, runs, values, recorded, integrator)
-    data = Dataset(list(runs), values, recorded=recorded)
+    data, _ = without_biased_rates(
+        model, Dataset(list(runs), values, recorded=recorded), model.minimal
+    )
     rows = [
         rows_of(model, model.minimal, Dataset(run, own), interpolation=model.interpolation)
-        for run, own in zip(runs, values, strict=True)
+        for run, own in zip(data.trajectories, values, strict=True)
     ]
     measured = recorded_rates(model, model.minimal, data)
     noise = estimate_noise(rows_of(model, model.minimal, data, accelerations=False))

@@ -47,6 +47,7 @@ from mbdnode.models.function_library import Forces, Known
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.simulation import Interpolation
 from mbdnode.simulation.interpolation import possible
+from mbdnode.training.biased_rates import without_biased_rates
 from mbdnode.training.rows import (
     Noise,
     Rows,
@@ -104,6 +105,7 @@ class Choice:
         what has no mass.
     - `grown`: the error that noise makes on the validation split if the law is right: the floor, or
         more where it grows along the motion.
+    - `biased_rates`: recorded ones in whose place derivatives of their positions were taken.
     """
 
     model: Any
@@ -116,6 +118,7 @@ class Choice:
     seconds: float
     definite: bool = True
     grown: float = 0.0
+    biased_rates: tuple[str, ...] = ()
 
     @property
     def explained(self) -> bool:
@@ -169,6 +172,9 @@ def choose_law(
     """
     start = time.perf_counter()
     minimal = minimal_coordinates(system)
+    biased: tuple[str, ...] = ()
+    if stream is None:
+        data, biased = without_biased_rates(system, data, minimal)
     measured = recorded_rates(system, minimal, data)
     plain = rows_of(system, minimal, data)
     noise = estimate_noise(plain)
@@ -263,7 +269,9 @@ def choose_law(
         model = chosen.model  # All of the data defeats what a part of it supports.
     if isinstance(model, LearnedMechanism):
         model = model.without_zeros()
-    found = Choice(model, tuple(attempts), chosen, segments, noise, floor, "", 0.0, definite, grown)
+    found = Choice(
+        model, tuple(attempts), chosen, segments, noise, floor, "", 0.0, definite, grown, biased
+    )
     clear = found.explained or split.steps is not None
     hint = "" if clear else kept.value("hint", lambda: residual_hint(problem, model, rows))
     return replace(found, hint=hint, seconds=time.perf_counter() - start)

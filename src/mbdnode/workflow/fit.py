@@ -420,10 +420,12 @@ def fit_and_score(
     config, training = prepared.config, prepared.data.training
     domain = training_domain(found.model, training.trajectories)
     runs, recorded = prepared.data.held_out, training.recorded
-    held = predict_runs(found.model, runs, recorded, domain, config.integrator)
+    biased = found.biased_rates if isinstance(found, Identified) else ()
+    given = found.model, runs, recorded
+    held = predict_runs(*given, domain, config.integrator, biased=biased)
     scores = score(held, prepared.system.coordinates, training.trajectories)
     horizon = measure_horizon(
-        found.model, runs, recorded, scores.scales, config.integrator, noise=scores.noise
+        *given, scores.scales, config.integrator, noise=scores.noise, biased=biased
     )
     told = choice if isinstance(choice, Choice) else None
     return Fitted(prepared, found, domain, held, scores, horizon, told)

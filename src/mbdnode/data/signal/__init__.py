@@ -1,6 +1,12 @@
 """Sampled signals: the noise in a column, smoothed values, and derivatives with their errors."""
 
-from mbdnode.data.signal.differentiation import FEWEST_ROWS, Rate, choose_window, estimate_rate
+from mbdnode.data.signal.differentiation import (
+    FEWEST_ROWS,
+    Rate,
+    choose_window,
+    estimate_rate,
+    rate_errors,
+)
 from mbdnode.data.signal.noise_estimation import noise_level, noise_levels, quantum
 from mbdnode.data.signal.polynomials import Window, differentiate, local_values
 from mbdnode.data.signal.state_smoothing import smooth_states
@@ -16,5 +22,6 @@ __all__ = [
     "noise_level",
     "noise_levels",
     "quantum",
+    "rate_errors",
     "smooth_states",
 ]

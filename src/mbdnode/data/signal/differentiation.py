@@ -105,6 +105,25 @@ def estimate_rate(t: np.ndarray, values: np.ndarray, noise: float | None = None)
     return Rate(slopes, error, sigma, window.degree, window.half_width)
 
 
+def rate_errors(t: np.ndarray, positions: np.ndarray, rates: np.ndarray) -> tuple[float, float]:
+    """How far measured rates are from the derivatives of their positions.
+
+    Noise that neighboring rows share, as that of rates which were filtered, or found from smoothed
+    positions, looks like motion in the column alone. Beside its positions it does not.
+
+    **Arguments:**
+
+    - `t`: times, increasing, even or not; at least five.
+    - `positions`, `rates`: both as measured at those times.
+
+    **Returns:**
+
+    The mean square of the differences, and of the error that the derivatives themselves may have.
+    """
+    found = estimate_rate(t, positions)
+    return float(np.mean((rates - found.values) ** 2)), float(np.mean(found.error**2))
+
+
 def choose_window(t: np.ndarray, values: np.ndarray, sigma: float, *, order: int) -> Window | None:
     """The window with the smallest expected error.
 
