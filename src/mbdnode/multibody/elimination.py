@@ -22,6 +22,7 @@ many columns of `A^-1`.
 import functools
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -34,6 +35,11 @@ from mbdnode.multibody.constraint_structure import Structure
 _SMALLEST_PIVOT = 1e-6
 # If columns of `f_w` have more entries than this, `L` is a product of full matrices.
 _MOST_ENTRIES = 12
+
+
+def _indices(values: Any) -> np.ndarray:
+    """Of 32 bits, since exported programs may be traced without larger integers."""
+    return np.array(values, np.int32)
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ class Elimination:
     @functools.cached_property
     def others(self) -> np.ndarray:
         """The coordinates w."""
-        return np.setdiff1d(np.arange(self.size), self.columns)
+        return _indices(np.setdiff1d(np.arange(self.size), self.columns))
 
     @functools.cached_property
     def inverse(self) -> Float[np.ndarray, "nx nx"]:
@@ -79,7 +85,7 @@ class Elimination:
     @functools.cached_property
     def place(self) -> np.ndarray:
         """Where each coordinate stands among `others`."""
-        place = np.zeros(self.size, int)
+        place = _indices([0] * self.size)
         place[self.others] = np.arange(len(self.others))
         return place
 
@@ -91,7 +97,7 @@ class Elimination:
         """`A^-1` times those entries of a vector that belong to the rows of `A`."""
         # One product for both: XLA would evaluate a residual again for every entry of a gather.
         matrix = np.zeros((self.count, right.shape[0]))
-        matrix[:, np.array(self.rows, int)] = self.inverse
+        matrix[:, list(self.rows)] = self.inverse
         return jnp.asarray(matrix, right.dtype) @ right
 
     def solve_transposed(self, right: Float[Array, "nx *k"]) -> Float[Array, "nx *k"]:
@@ -100,12 +106,12 @@ class Elimination:
 
     def slopes(self, jacobian: Float[Array, "nc nq"]) -> Float[Array, "nx nw"]:
         """`L`, from the Jacobian of the constraints."""
-        rows, columns = np.array(self.rows, int), self.others
+        rows, columns = _indices(self.rows), self.others
         most = max((len(own) for own in self.coupled), default=0)
         if most > min(_MOST_ENTRIES, self.count):
             return -self.solve(jacobian[rows][:, columns])
         # A column with fewer entries has zeros for the others.
-        own = np.zeros((most, len(columns)), int)
+        own = _indices(np.zeros((most, len(columns))))
         used = np.zeros((most, len(columns)))
         for column, found in enumerate(self.coupled):
             own[: len(found), column], used[: len(found), column] = found, 1.0
@@ -122,8 +128,8 @@ class Elimination:
         The rows of x have nothing in the columns w, and the others nothing in the columns x, so
         that a choice of pivots takes x first; what is left is `Psi_w`.
         """
-        rows, columns = np.array(self.rows, int), np.array(self.columns, int)
-        rest = np.setdiff1d(np.arange(jacobian.shape[0]), rows)
+        rows, columns = _indices(self.rows), _indices(self.columns)
+        rest = _indices(np.setdiff1d(np.arange(jacobian.shape[0]), rows))
         given = xp.asarray(jacobian)
         slope = -xp.asarray(self.inverse) @ given[rows][:, self.others]
         left = given[rest][:, self.others] + given[rest][:, columns] @ slope

@@ -206,7 +206,7 @@ def tangent_from(
 
 def _eliminated_tangent(jacobian, right, split: Split, explicit: Elimination) -> Tangent:
     """The same after an elimination."""
-    count, columns = explicit.count, np.array(explicit.columns, int)
+    count, columns = explicit.count, np.array(explicit.columns, np.int32)
     slopes = explicit.slopes(jacobian)
     first = explicit.solve_own(right)
     if not split.unknowns:
