@@ -129,6 +129,9 @@ class SegmentRollouts:
             part = slice(first, min(first + _DIRECTIONS, count))
             given = index[part], np.arange(count)[part] < wanted.size, moved[part]
             directions = tuple(_filled(x, _DIRECTIONS, 0) for x in given)
+            if not wanted.size and not model.is_law:
+                # A network has so many weights that none of them should be carried along in vain.
+                directions = None, None, directions[2]
             self._differentiate(model, initial, integrator, directions, found[..., part])
         return found[..., : wanted.size], found[..., wanted.size :]
 
@@ -221,12 +224,17 @@ def _advanced(model: Any, integrator: Any, y: Any, row: Any) -> Any:
 def _advanced_with_changes(model: Any, integrator: Any, y: Any, moved: Any, which: Any, row: Any):
     """The state after one step, and how it changes along the directions.
 
-    `which` are the coefficients of the directions, and whether there is one.
+    `which` are the coefficients of the directions, and whether there is one; both None where only
+    states change.
     """
     index, along = which
+    if index is None:
+        step = lambda x: _advanced(model, integrator, x, row)  # noqa: E731
+        return jax.vmap(lambda dx: jax.jvp(step, (y,), (dx,)), out_axes=(None, 0))(moved)
     values = _raveled(model)
     if integrator.tableau is None or not model.is_law:
-        ways = jnp.where(along[:, None], jax.nn.one_hot(index, values.shape[0], dtype=y.dtype), 0.0)
+        ways = jax.nn.one_hot(index, values.shape[0], dtype=values.dtype)
+        ways = jnp.where(along[:, None], ways, 0.0)
         step = lambda c, x: _advanced(with_values(model, c), integrator, x, row)  # noqa: E731
         push = lambda way, dx: jax.jvp(step, (values, y), (way, dx))  # noqa: E731
         return jax.vmap(push, out_axes=(None, 0))(ways, moved)
