@@ -81,6 +81,9 @@ _REFINED, _FEW_REFINED = 4, 3
 # interpolation must explain more than held inputs, without noise and in it.
 _EXPLAINED_STEPS, _SAME, _SAME_IN_NOISE = 3e-4, 1.01, 1.05
 
+# What rates that are estimated under inputs that jump are off by, as a part of their deviation.
+_WRONG_RATES = 1e-3
+
 # Called with what is being done ("candidate", "chunk"), how many are, of how many at most, and the
 # smallest error so far.
 Tell = Callable[[str, int, int, float], None]
@@ -283,7 +286,8 @@ def _with_inputs(
     """The problem with the interpolation of its inputs, and its rows with it.
 
     Under inputs that change, a motion without noise is hard to tell from one with little. A law
-    that explains its steps to a part that noise would not allow says that there is none.
+    that explains its steps to a part that noise would not allow says that there is none. If there
+    is no such law, rates that were estimated are as wrong as polynomials are across a jump.
     """
     lone = all(last - first == 1 for first, last in runs_of(plain))
     if not (problem.by_steps and plain.u.shape[1]) or lone:
@@ -297,8 +301,10 @@ def _with_inputs(
     if problem.known == "nothing":
         clean = replace(problem, noise=replace(problem.noise, relative=0.0))
         left = {one: _unexplained(clean, one, rows) for one, rows in tables.items()}
-        if problem.noise.matters and min(left.values()) < _EXPLAINED_STEPS:
+        if min(left.values()) < _EXPLAINED_STEPS:
             problem = clean
+        elif problem.estimated and not problem.noise.matters:
+            problem = replace(problem, noise=_of_estimated_rates(problem, plain))
         if problem.noise.matters:
             left = {one: _unexplained(problem, one, rows) for one, rows in tables.items()}
         chosen = min(left, key=lambda one: left[one])
@@ -309,6 +315,12 @@ def _with_inputs(
     else:
         chosen = how or "constant"
     return replace(problem, interpolation=chosen), tables[chosen]
+
+
+def _of_estimated_rates(problem: Problem, rows: Rows) -> Noise:
+    """The noise of positions that have none: that of the rates that were made of them."""
+    wrong = np.where(problem.measured, 0.0, _WRONG_RATES * np.std(np.asarray(rows.s), axis=0))
+    return replace(problem.noise, s=np.maximum(problem.noise.s, wrong), relative=_WRONG_RATES)
 
 
 def _unexplained(problem: Problem, how: str, rows: Rows) -> float:

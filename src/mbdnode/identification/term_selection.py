@@ -14,8 +14,10 @@ removed or exchanged at a time (two for one where that does not help), always th
 
     n log(|r|^2 / n) + k (log n + log p)
 
-most: the Bayesian information criterion of `k` terms, extended by the choice among `p` of them. The
-law with the terms that were found is refined by shooting, and so on until no change is worth it.
+most (`r` in units of the noise, and a hundredth beside `|r|^2 / n`, so that no term is taken for
+what is far below it): the Bayesian information criterion of `k` terms, extended by the choice among
+`p` of them. The law with the terms that were found is refined by shooting, and so on until no
+change is worth it.
 
 A law that came of it must also be one of a mechanism: its mass matrix is positive definite at all
 angles, not only at those that were recorded.
@@ -43,6 +45,9 @@ from mbdnode.training.rows import Rows, counted
 
 # Rounds of selection and refinement; changes of the terms in each; iterations of each refinement.
 _ROUNDS, _CHANGES, _ITERATIONS = 6, 8, 12
+# Residuals below this part of the noise are errors of integrators and of smoothing, which no term
+# is to explain.
+_SEEN = 0.1
 # A change must lower the criterion by more than rounding does.
 _LESS = 1e-3
 # A column that keeps less than this part of its length beside the others says nothing of its own.
@@ -114,7 +119,7 @@ def select_terms(
         if np.any(beside):
             basis = np.linalg.qr(jacobian[:, beside])[0]
             jacobian, left = (x - basis @ (basis.T @ x) for x in (jacobian[:, ~beside], left))
-        criterion = count * np.log(max(float(left @ left), 1e-300) / count) + price * support.size
+        criterion = _criterion(float(left @ left), support.size, price, count)
         return SelectedLaw(law, criterion), jacobian, left
 
     best = refined(model)
@@ -233,7 +238,7 @@ def _best_change(
 
 
 def _criterion(squares: float, terms: int, price: float, count: int) -> float:
-    return count * np.log(max(squares, 1e-300) / count) + price * terms
+    return count * np.log(squares / count + _SEEN**2) + price * terms
 
 
 def _squares_and_gains(

@@ -127,8 +127,9 @@ def run_stages(
         here = (jnp.arange(count) == number)[:, None]
         return jnp.where(here, slope[None, :].astype(y.dtype), slopes), found
 
-    rows = jnp.concatenate([tableau.stages, rows])
-    times = jnp.concatenate([tableau.times, times])
+    # Of the precision of the motion: a tableau may have been made in another one.
+    rows = jnp.concatenate([jnp.asarray(x, y.dtype) for x in (tableau.stages, rows)])
+    times = jnp.concatenate([jnp.asarray(x, y.dtype) for x in (tableau.times, times)])
     entries = (jnp.arange(len(times)), rows, times)
     return jax.lax.scan(evaluate, jnp.zeros((count, y.shape[0]), y.dtype), entries)
 
