@@ -162,6 +162,7 @@ def test_all_chunks_are_fitted_and_not_the_first_alone(learned):
     assert sizes[0] < sizes[1]
 
 
+@pytest.mark.slow
 def test_noise_does_not_bias_a_law_of_all_chunks():
     config = replace(identification_config("fast"), structure="lagrangian")
     found = identify(SinglePendulum(), Swings(8, 0.05), config)

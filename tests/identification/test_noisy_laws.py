@@ -190,6 +190,7 @@ def accelerations(model, z, s, u):
     return jax.vmap(lambda z, s, u: model.minimal_rates(0.0, z, s, u, {})[1])(z, s, u)
 
 
+@pytest.mark.slow
 def test_law_of_a_furuta_pendulum_is_among_the_proposals(measured):
     problem, rows = measured
     random = np.random.default_rng(3)

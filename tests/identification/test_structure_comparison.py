@@ -46,7 +46,9 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x != "spherical pendulum")) for x in LAWS]
+)
 def test_true_law_is_right_whatever_its_factor(name):
     scaled = {term: -3.0 * value for term, value in LAWS[name].items()}
     compared = compare_structure(SYSTEMS[name], law_of(name, scaled))

@@ -82,7 +82,14 @@ def without_elimination(partition):
     return replace(partition, position=velocity, velocity=velocity)
 
 
-@pytest.fixture(scope="module", params=list(MECHANISMS))
+# Those that say what another one says too are for the slow tests.
+_TWICE = ("loop", "guides")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(x, marks=[pytest.mark.slow] * (x in _TWICE)) for x in MECHANISMS],
+)
 def case(request):
     """A mechanism a little off a consistent state, solved in both ways, with derivatives."""
     mechanism = MECHANISMS[request.param]()
