@@ -268,6 +268,8 @@ def choose_law(
     if model is not None and chosen.refined and refine is not None:
         last = model
         model = kept.model("refined-on-all", lambda: refine(last, rows), system)
+        if model is not None and not _follows(problem, selection, chosen, model, nearly):
+            model = last
     if model is None:
         model = chosen.model  # All of the data defeats what a part of it supports.
     if isinstance(model, LearnedMechanism):
@@ -315,6 +317,19 @@ def _with_inputs(
     else:
         chosen = how or "constant"
     return replace(problem, interpolation=chosen), tables[chosen]
+
+
+def _follows(
+    problem: Problem, selection: LawSelection, chosen: Attempt, model: Any, nearly: float
+) -> bool:
+    """Whether a law that was refined on all data predicts the split as its start does.
+
+    Where a motion tumbles, a refinement over it may lose its way.
+    """
+    level = selection.level(problem)
+    before = selection.errors(problem, level)[selection.attempts.index(chosen)]
+    measure = lambda: validation_error(problem, model, selection.split, level)  # noqa: E731
+    return bool(problem.kept.value("error of refined-on-all", measure) <= nearly * before)
 
 
 def _of_estimated_rates(problem: Problem, rows: Rows) -> Noise:
