@@ -225,16 +225,16 @@ def test_the_structure_is_that_of_the_function_whatever_its_operations():
         return jnp.concatenate([table @ q, moved[1:3], picked, *rest])
 
     found = structure_of(function, 4, jax.ShapeDtypeStruct((), float))
-    coefficient, bent = np.zeros((11, 4)), np.zeros((11, 4), bool)
+    coefficient, nonlinear = np.zeros((11, 4)), np.zeros((11, 4), bool)
     coefficient[:2] = table
-    bent[2, 2] = bent[3, 1] = True  # Also where `where` takes the other branch.
+    nonlinear[2, 2] = nonlinear[3, 1] = True  # Also where `where` takes the other branch.
     coefficient[4, 3] = coefficient[5, 1] = 2.0
-    bent[4, 0] = bent[5, 0] = True
-    bent[6:8, :2] = True  # Of an operation that is not known, all of its arguments.
-    bent[8, 2] = True  # A factor that is a parameter is no constant.
+    nonlinear[4, 0] = nonlinear[5, 0] = True
+    nonlinear[6:8, :2] = True  # Of an operation that is not known, all of its arguments.
+    nonlinear[8, 2] = True  # A factor that is a parameter is no constant.
     coefficient[9, 1] = 0.25
     np.testing.assert_array_equal(found.coefficient, coefficient)
-    np.testing.assert_array_equal(found.bent, bent)
+    np.testing.assert_array_equal(found.nonlinear, nonlinear)
 
 
 @pytest.mark.parametrize("name", ["tree", "guides", "class"])

@@ -3,11 +3,11 @@
 The program of the constraints (its jaxpr) is followed from the coordinates to the residuals, with
 no number of the state looked at. Of every entry of every value it is known
 
-    value_k = sum_j coefficient_kj q_j  +  what depends on the coordinates j where bent_kj,
+    value_k = sum_j coefficient_kj q_j  +  what depends on the coordinates j where nonlinear_kj,
 
 where a coefficient is a number: the same in every configuration, at all times, for all parameters.
-What is not known of an operation counts as bent, so that the pattern of `Phi_q` can be too full but
-never too sparse, and a coefficient is a constant wherever one is stated.
+What is not known of an operation counts as nonlinear, so that the pattern of `Phi_q` can be too
+full but never too sparse, and a coefficient is a constant wherever one is stated.
 
 Since a joint couples two bodies, `Phi_q` has few entries in a row, and few directional derivatives
 give all that are not constants (see `Coloring`).
@@ -23,7 +23,7 @@ from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr, Literal
 from jaxtyping import Array, Float
 
-# The result has the shape of its arguments, entry by entry, and bends what it is given.
+# The result has the shape of its arguments, and is nonlinear in each of them, entry by entry.
 _ELEMENTWISE = (
     "abs acos acosh and asin asinh atan atan2 atanh cbrt ceil clamp cos cosh div eq erf erfc exp "
     "exp2 expm1 floor ge gt integer_pow is_finite le log log1p logistic lt max min mul ne not or "
@@ -45,16 +45,16 @@ class Structure(NamedTuple):
     **Arguments:**
 
     - `coefficient`: of each coordinate, where the value is linear in it.
-    - `bent`: whether the value may depend on it in another way; its coefficient is then zero.
+    - `nonlinear`: whether the value may depend on it in another way; its coefficient is then zero.
     """
 
     coefficient: np.ndarray
-    bent: np.ndarray
+    nonlinear: np.ndarray
 
     @property
     def depends(self) -> np.ndarray:
         """Whether the value may depend on each coordinate."""
-        return self.bent | (self.coefficient != 0)
+        return self.nonlinear | (self.coefficient != 0)
 
 
 class Coloring(NamedTuple):
@@ -98,24 +98,26 @@ class Coloring(NamedTuple):
 
 def color_columns(structure: Structure) -> Coloring:
     """A `Coloring` of the Jacobian of what has a structure."""
-    bends = structure.bent.any(axis=0)
-    depends = structure.depends & bends
+    nonlinear_columns = structure.nonlinear.any(axis=0)
+    depends = structure.depends & nonlinear_columns
     count, size = depends.shape
     # Of 32 bits, since exported programs may be traced without larger integers.
     color, taken = np.zeros(size, np.int32), []
-    for column in np.flatnonzero(bends):
+    for column in np.flatnonzero(nonlinear_columns):
         own = depends[:, column]
         number = next((n for n, rows in enumerate(taken) if not np.any(rows & own)), len(taken))
         if number == len(taken):
             taken.append(np.zeros(count, bool))
         taken[number] = taken[number] | own
         color[column] = number
-    seeds = ((color[None, :] == np.arange(len(taken))[:, None]) & bends).astype(float)
+    seeds = ((color[None, :] == np.arange(len(taken))[:, None]) & nonlinear_columns).astype(float)
     column = np.zeros((count, len(taken)), np.int32)
     used = np.zeros((count, len(taken)), bool)
     rows, columns = np.nonzero(depends)
     column[rows, color[columns]], used[rows, color[columns]] = columns, True
-    return Coloring(seeds, color, column, used, np.where(bends, 0.0, structure.coefficient))
+    return Coloring(
+        seeds, color, column, used, np.where(nonlinear_columns, 0.0, structure.coefficient)
+    )
 
 
 def structure_of(function: Callable, size: int, *others: Any) -> Structure:
@@ -198,15 +200,15 @@ def _through(equation, given: list[Structure | None], value: Callable, size: int
         total = np.zeros((*shapes[0], size))
         for sign, x in zip(signs, full, strict=True):
             total = total + sign * x.coefficient
-        return [_made(total, _any([x.bent for x in full], shapes[0], size))]
+        return [_made(total, _any([x.nonlinear for x in full], shapes[0], size))]
     if name in ("mul", "div"):
         scaled = _scaled(equation, given, full, value)
         if scaled is not None:
             return [scaled]
     if name == "reduce_sum":
         axes = tuple(equation.params["axes"])
-        bent = np.asarray(full[0].bent.any(axis=axes))
-        return [_made(full[0].coefficient.sum(axis=axes), bent)]
+        nonlinear = np.asarray(full[0].nonlinear.any(axis=axes))
+        return [_made(full[0].coefficient.sum(axis=axes), nonlinear)]
     if name == "dot_general":
         found = _product(equation, given, full, value)
         if found is not None:
@@ -216,14 +218,14 @@ def _through(equation, given: list[Structure | None], value: Callable, size: int
         if found is not None:
             return found
     if name in _ELEMENTWISE.split():
-        bent = _any([x.depends for x in full], shapes[0], size)
-        return [_made(np.zeros((*shapes[0], size)), bent)]
+        nonlinear = _any([x.depends for x in full], shapes[0], size)
+        return [_made(np.zeros((*shapes[0], size)), nonlinear)]
     touched = np.any([x.depends.reshape(-1, size).any(axis=0) for x in full], axis=0)
     return [_made(np.zeros((*s, size)), np.broadcast_to(touched, (*s, size))) for s in shapes]
 
 
-def _made(coefficient: np.ndarray, bent: np.ndarray) -> Structure:
-    return Structure(np.where(bent, 0.0, coefficient), bent)
+def _made(coefficient: np.ndarray, nonlinear: np.ndarray) -> Structure:
+    return Structure(np.where(nonlinear, 0.0, coefficient), nonlinear)
 
 
 def _any(masks: list[np.ndarray], shape: tuple[int, ...], size: int) -> np.ndarray:
@@ -241,9 +243,9 @@ def _scaled(equation, given, full, value: Callable) -> Structure | None:
         constant = None if given[other] is not None else value(equation.invars[other])
         if constant is not None and np.all(np.isfinite(constant)) and not divides:
             factor = constant[..., None]
-            return _made(full[own].coefficient * factor, full[own].bent & (factor != 0))
+            return _made(full[own].coefficient * factor, full[own].nonlinear & (factor != 0))
         if constant is not None and divides and np.all(constant != 0):
-            return _made(full[own].coefficient / constant[..., None], full[own].bent)
+            return _made(full[own].coefficient / constant[..., None], full[own].nonlinear)
     return None
 
 
@@ -262,8 +264,8 @@ def _product(equation, given, full, value: Callable) -> Structure | None:
         free = matrix.ndim - len(axes[0])
         return found if own == 1 else np.moveaxis(found, range(free), range(-free - 1, -1))
 
-    bent = times((constant != 0).astype(float), full[own].bent.astype(float)) > 0
-    return _made(times(constant, full[own].coefficient), bent)
+    nonlinear = times((constant != 0).astype(float), full[own].nonlinear.astype(float)) > 0
+    return _made(times(constant, full[own].coefficient), nonlinear)
 
 
 def _moved(equation, given, full, value: Callable, size: int) -> list[Structure] | None:
@@ -275,9 +277,9 @@ def _moved(equation, given, full, value: Callable, size: int) -> list[Structure]
     if any(constant is None for constant in constants):
         return None
     # Number zero is what an operation fills up with.
-    starts = np.cumsum([1, *(int(np.prod(x.bent.shape[:-1])) for x in full[:count])])
+    starts = np.cumsum([1, *(int(np.prod(x.nonlinear.shape[:-1])) for x in full[:count])])
     numbers = [
-        np.arange(a, b, dtype=np.int32).reshape(x.bent.shape[:-1])
+        np.arange(a, b, dtype=np.int32).reshape(x.nonlinear.shape[:-1])
         for a, b, x in zip(starts, starts[1:], full[:count], strict=False)
     ]
     none = _nothing((1,), size)

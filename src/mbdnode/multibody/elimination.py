@@ -155,18 +155,20 @@ def plan_elimination(structure: Structure, kept: Collection[int] = ()) -> Elimin
 
     An `Elimination`, or None if there is nothing to eliminate.
     """
-    constant, bent = structure.coefficient, structure.bent
+    constant, nonlinear = structure.coefficient, structure.nonlinear
     size = constant.shape[1]
     possible = [
-        c for c in range(size) if c not in kept and np.any((constant[:, c] != 0) & ~bent[:, c])
+        c for c in range(size) if c not in kept and np.any((constant[:, c] != 0) & ~nonlinear[:, c])
     ]
     # First all that stand with constant factors wherever they stand, then others one by one: each
-    # takes the rows away that are bent in it, and is left where those are needed.
-    straight = [c for c in possible if not bent[:, c].any()]
-    columns = [straight[i] for i in _independent(constant[:, straight])]
+    # takes the rows away that are nonlinear in it, and is left where those are needed.
+    linear = [c for c in possible if not nonlinear[:, c].any()]
+    columns = [linear[i] for i in _independent(constant[:, linear])]
     alive = np.ones(len(constant), bool)
-    for column in sorted((c for c in possible if bent[:, c].any()), key=lambda c: bent[:, c].sum()):
-        rows, more = alive & ~bent[:, column], [*columns, column]
+    for column in sorted(
+        (c for c in possible if nonlinear[:, c].any()), key=lambda c: nonlinear[:, c].sum()
+    ):
+        rows, more = alive & ~nonlinear[:, column], [*columns, column]
         if not np.any(constant[rows, column]) or rows.sum() < len(more):
             continue
         if len(_independent(constant[rows][:, more])) == len(more):
