@@ -41,8 +41,8 @@ floor ceil abs sign max min pow
 _MATH = {name: f"Math.{name}" for name in _WORDS.split()}
 _WIDTH = {"i32": "({}) | 0", "u32": "({}) >>> 0"}
 _NARROW = {"i16": ("<< 16", ">> 16"), "i8": ("<< 24", ">> 24")}
-# V8 interprets functions of more than 60 kB of bytecode for ever, a hundred times slower. What is
-# printed of a longer function than this many characters is divided, into parts of about so many.
+# V8 does not optimize functions of more than 60 kB of bytecode: they are interpreted, a hundred
+# times slower. A function of more characters than this is divided, into parts of about so many.
 _LONG_FUNCTION, _LONG_PART = 40_000, 5_000
 
 
