@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import mbdnode as mbd
+from mbdnode import program_cache
 from mbdnode.integrators import get_integrator
 from mbdnode.program_cache import UndescribedError, describe
 
@@ -99,3 +100,14 @@ def test_a_second_process_traces_no_rollout_and_computes_the_same_bits(tmp_path)
     again, three = in_a_child(tmp_path, 1.0)
     assert again > 0
     assert np.array_equal(one[0], three[0])
+
+
+def test_a_program_has_options_of_its_own_unless_it_is_a_part_of_another():
+    """Under `vmap` alone it is compiled by itself; under `grad`, `jit` and `scan` it is not."""
+    inside = lambda x: x + float(program_cache._inside_a_program())  # noqa: E731
+    x = jnp.ones(3)
+    np.testing.assert_array_equal(jax.vmap(inside)(x), np.ones(3))
+    assert jax.value_and_grad(inside)(x[0])[0] == 2.0
+    np.testing.assert_array_equal(jax.vmap(jax.value_and_grad(inside))(x)[0], 2 * np.ones(3))
+    np.testing.assert_array_equal(jax.jit(jax.vmap(inside))(x), 2 * np.ones(3))
+    assert jax.lax.scan(lambda c, _: (inside(c) - 1.0, inside(c)), x[0], None, 1)[1][0] == 2.0

@@ -7,8 +7,10 @@ sources of this package and the versions of those that it uses, the processor, t
 the shapes of the arrays, and all that is static in the arguments, described by value.
 
 What cannot be described by value (a function or a class from outside these packages) is traced as
-ever, so a user's own mechanism costs what it did. So is all that is called inside another trace. A
-file that is missing, damaged or from elsewhere is only a reason to compile.
+ever, so a user's own mechanism costs what it did. So is all that is called inside another trace.
+Under `vmap` alone it is a program of its own, compiled with the options of `mbdnode.numerics`;
+under a user's `jit` or `grad` it is a part of another one, to which they do not apply. A file that
+is missing, damaged or from elsewhere is only a reason to compile.
 """
 
 import contextlib
@@ -30,7 +32,8 @@ import equinox as eqx
 import jax
 import numpy as np
 from jax._src.config import trace_context
-from jax._src.core import trace_state_clean
+from jax._src.core import EvalTrace, trace_ctx, trace_state_clean
+from jax._src.interpreters.batching import BatchTrace
 from jax.core import Tracer
 from jax.experimental import serialize_executable
 
@@ -81,9 +84,10 @@ class _StoredProgram:
         leaves, structure = jax.tree.flatten((args, kwargs))
         arrays = [leaf for leaf in leaves if eqx.is_array(leaf)]
         folder = numerics.programs_folder
-        if _traced(arrays):  # What is around it says how it is compiled.
+        traced = _traced(arrays)
+        if traced and _inside_a_program():  # What is around it says how it is compiled.
             return self._jitted(*args, **kwargs)
-        if folder is None:
+        if traced or folder is None:
             return self._compiled_anew(arrays)(*args, **kwargs)
         static = tuple(_HOLE if eqx.is_array(leaf) else leaf for leaf in leaves)
         kinds = tuple((x.shape, x.dtype, getattr(x, "weak_type", False)) for x in arrays)
@@ -196,6 +200,14 @@ def _left_out_of_the_cache() -> Iterator[None]:
 
 def _traced(arrays: list) -> bool:
     return any(isinstance(x, Tracer) for x in arrays) or not trace_state_clean()
+
+
+def _inside_a_program() -> bool:
+    """Whether something around this is being traced or differentiated, and not only batched."""
+    trace: Any = trace_ctx.trace
+    while isinstance(trace, BatchTrace):
+        trace = trace.parent_trace
+    return not isinstance(trace, EvalTrace)
 
 
 def _program(compiled: Callable, template: Any) -> Callable:

@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError, check_memory
@@ -90,7 +91,11 @@ class Trajectory(eqx.Module):
     @property
     def table(self) -> Float[Array, "*batch n columns"]:
         """All columns side by side."""
-        return jnp.concatenate([self.t[..., None], self.q, self.v, self.u], axis=-1)
+        columns = (self.t, self.q, self.v, self.u)
+        if not any(isinstance(x, Tracer) for x in columns):
+            table = np.asarray(self)
+            return jnp.asarray(table, table.dtype)
+        return jnp.concatenate([self.t[..., None], *columns[1:]], axis=-1)
 
     def __getitem__(self, name: str) -> Float[Array, "*batch n"]:
         """One column by name; `rows` cuts rows out."""
@@ -109,7 +114,7 @@ class Trajectory(eqx.Module):
                 "met. Use np.asarray(trajectory)."
             )
         # By NumPy: JAX would compile it for every length.
-        columns = [np.asarray(x) for x in (self.t[..., None], self.q, self.v, self.u)]
+        columns = [np.asarray(self.t)[..., None], *map(np.asarray, (self.q, self.v, self.u))]
         return np.concatenate(columns, axis=-1, dtype=dtype)
 
     def to_frame(self) -> "pandas.DataFrame":
@@ -205,7 +210,7 @@ class Trajectory(eqx.Module):
         cut = lambda x: jax.device_put(np.asarray(x)[first : last + 1]) if x.ndim else x  # noqa: E731
         segment = jax.tree.map(cut, self)
         end = jax.device_put(np.asarray(self.t)[last])
-        status = completed(end, jnp.array(last - first), self.coordinates)
+        status = completed(end, jnp.asarray(np.asarray(last - first), int), self.coordinates)
         return eqx.tree_at(lambda p: p.status, segment, status)
 
     def require_single(self, what: str) -> None:

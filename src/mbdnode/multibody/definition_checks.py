@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mbdnode.errors import UserError
 from mbdnode.multibody.equations_of_motion import AbstractMechanism
@@ -47,7 +48,8 @@ def check_definition(system: AbstractSystem) -> None:
     for named in system.independent or ():
         if named not in system.coordinate_names:
             raise unknown_name("coordinate", named, system.coordinate_names)
-    t, q, u = jnp.zeros(()), jnp.zeros(len(system.coordinates)), jnp.zeros(len(system.inputs))
+    sizes = (), len(system.coordinates), len(system.inputs)
+    t, q, u = (jnp.asarray(np.zeros(size), float) for size in sizes)
     mu = resolve_parameters(system)
     _check_constraints(system, t, q, mu)
     if isinstance(system, AbstractMechanism):

@@ -185,7 +185,7 @@ def constraint_counts(system: AbstractSystem, mu: Params) -> tuple[int, int]:
 @functools.lru_cache(maxsize=256)
 def _counts(structure: Any, kinds: tuple) -> tuple[int, int]:
     system, mu = of_shapes(structure, kinds)
-    t, q = jnp.zeros(()), jnp.zeros(len(system.coordinates))
+    t, q = (jax.ShapeDtypeStruct(shape, float) for shape in ((), (len(system.coordinates),)))
     shape = eqx.filter_eval_shape
     holonomic = shape(position_residual, system, t, q, mu).shape[0]
     nonholonomic = shape(_nonholonomic, system, t, q, mu)[1].shape[0]

@@ -16,7 +16,7 @@ configuration, unless they are named: pivots and exchanges are among the others.
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -35,6 +35,7 @@ from mbdnode.multibody.kinematics import (
     position_residual,
     structure_by_shapes,
     velocity_constraints,
+    velocity_residual,
 )
 from mbdnode.multibody.system import AbstractSystem, Coords, Params, Time, is_traced
 from mbdnode.multibody.tangent import Split
@@ -110,9 +111,14 @@ def choose_partition(
     """
     holonomic, nonholonomic = constraint_counts(system, mu)
     named = _names(system, independent)
-    scale = coordinate_scale(system, t, q, mu)
-    jacobian, _ = velocity_constraints(system, t, q, mu)
     traced = is_traced(system, q, t, mu)
+    if traced:
+        scale = coordinate_scale(system, t, q, mu)
+        jacobian, _ = velocity_constraints(system, t, q, mu)
+    else:
+        at_rest = jnp.asarray(np.zeros(np.shape(q)), q.dtype)
+        values = constraint_values(system, t, q, at_rest, mu)
+        scale, jacobian = jnp.asarray(values.scale, q.dtype), values.jacobian
     elimination = choose_elimination(system, mu, named)
     # Of plain numbers by NumPy: JAX would compile each of these.
     scaled = scaled_rows(jacobian, scale, elimination, jnp if traced else np)
@@ -219,6 +225,44 @@ def sizes(
     own = present[coloring.column]
     bending = jnp.sum(curvature * own[:, :, None] * own[:, None, :], axis=(1, 2))
     return scale, jacobian @ scale + jnp.concatenate([bending, others])
+
+
+class ConstraintValues(NamedTuple):
+    """All that is asked of the constraints at one state.
+
+    **Arguments:**
+
+    - `position`: `Phi`, the holonomic residuals.
+    - `jacobian`, `right`: `C` and `c`, of all constraints.
+    - `velocity`: the residuals `C v - c`.
+    - `scale`, `size`: of the coordinates and of the constraints, as `sizes` has them.
+    """
+
+    position: np.ndarray
+    jacobian: np.ndarray
+    right: np.ndarray
+    velocity: np.ndarray
+    scale: np.ndarray
+    size: np.ndarray
+
+
+def constraint_values(
+    system: AbstractSystem, t: Time, q: Coords, v: Coords, mu: Params
+) -> ConstraintValues:
+    """The constraints at one state of plain numbers: one program, where each part would be one."""
+    if sum(constraint_counts(system, mu)) == 0:
+        is_angle, none = np.array([c.is_angle for c in system.coordinates]), np.zeros(0, q.dtype)
+        farthest = np.max(np.abs(np.asarray(q))[~is_angle], initial=0.0)
+        scale = np.where(is_angle | ~(farthest > 0), 1.0, farthest)
+        return ConstraintValues(none, np.zeros((0, len(scale)), q.dtype), none, none, scale, none)
+    return ConstraintValues(*map(np.asarray, _constraint_values(system, t, q, v, mu)))
+
+
+@compiled
+def _constraint_values(system: AbstractSystem, t: Time, q: Coords, v: Coords, mu: Params):
+    jacobian, right = velocity_constraints(system, t, q, mu)
+    moving = velocity_residual(system, t, q, v, mu)
+    return position_residual(system, t, q, mu), jacobian, right, moving, *sizes(system, t, q, mu)
 
 
 def _ratio(above: Float[Array, " n"], below: Float[Array, " n"]) -> Float[Array, " n"]:

@@ -187,6 +187,7 @@ def resolve_parameters(system: AbstractNamed, given: Mapping[str, Any] | None = 
                     f"Parameter {parameter.name!r} is {value!r}; it must be a number."
                 ) from error
             parameter.check(number)
+            value = np.asarray(number)  # Of a plain number JAX would compile the conversion.
         mu[parameter.name] = jnp.asarray(value, float)
     return mu
 

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 from mbdnode.multibody.elimination import Elimination
@@ -49,8 +50,11 @@ class Split(eqx.Module):
     def __init__(self, rows, dependent, independent, elimination=None):
         self.rows, self.dependent, self.independent = rows, dependent, independent
         self.elimination = elimination
-        order = jnp.concatenate([dependent, independent])
-        self._place = jnp.argmax(order[:, None] == jnp.arange(order.shape[0])[None, :], axis=0)
+        # Of plain numbers by NumPy: JAX would compile each of these.
+        xp = jnp if any(isinstance(x, Tracer) for x in (dependent, independent)) else np
+        order = xp.concatenate([xp.asarray(dependent), xp.asarray(independent)])
+        place = xp.argmax(order[:, None] == xp.arange(order.shape[0])[None, :], axis=0)
+        self._place = jnp.asarray(place, int)
 
     @property
     def eliminated(self) -> int:

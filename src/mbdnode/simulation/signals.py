@@ -106,8 +106,12 @@ def make_signal(
             f"{', '.join(names)}."
         )
     _check_finite(values, names)
-    samples = jnp.concatenate([values, values[-1:]]) if per_step else values
-    return Signal(samples, POLYNOMIALS[interpolation](t, samples))
+    # Of plain numbers by NumPy: JAX would compile it for every length.
+    xp = jnp if is_traced(values) or interpolation != "constant" else np
+    values = xp.asarray(values)
+    samples = xp.concatenate([values, values[-1:]]) if per_step else values
+    found = POLYNOMIALS[interpolation](t, samples)
+    return Signal(jnp.asarray(samples, values.dtype), jnp.asarray(found, values.dtype))
 
 
 def _signal_by_name(

@@ -64,7 +64,9 @@ def simulate(
     """Run a mechanism, a learned model, an ensemble, or a bare acceleration function.
 
     The rollout is compiled once for each system, integrator and shape, and reused. It can be
-    vmapped over `initial` (as a `State`), `inputs` and `parameters`.
+    vmapped over `initial` (as a `State`), `inputs` and `parameters`. `jax.jit` around the `vmap` is
+    not needed, and makes it slower: options that suit a mechanism (`mbdnode.numerics`) apply to
+    programs of our own alone.
 
     **Arguments:**
 
@@ -120,6 +122,7 @@ def simulate(
         check_times(t)
         start = float(np.asarray(t)[0])
     t = jnp.asarray(t, float)
+    begin = t[0] if start is None else jnp.asarray(np.asarray(start), t.dtype)
     # The members of an ensemble share all that is looked at here.
     ensemble = system if isinstance(system, AbstractEnsemble) else None
     system = system if ensemble is None else ensemble[0]
@@ -143,7 +146,7 @@ def simulate(
         )
     mu = resolve_parameters(system, parameters)
     initial = _as_state(system, initial, start, parameters)
-    check_state(system, t[0], initial.q, initial.v, mu)
+    check_state(system, begin, initial.q, initial.v, mu)
     signal = make_signal(system, t, inputs, interpolation)
     if closed:
         if inputs is not None:
@@ -152,7 +155,7 @@ def simulate(
             )
         return _closed_form(system, t, initial, signal, mu)
     if not isinstance(independent, Partition):
-        independent = choose_partition(system, t[0], initial.q, mu, independent)
+        independent = choose_partition(system, begin, initial.q, mu, independent)
     if ensemble is not None:
         return rollout_members(ensemble, integrator, t, initial, signal, mu, independent)
     repartition = repartition and not system.closed_on_minimal
@@ -164,7 +167,7 @@ def simulate(
         regular = int(run.status.code) != NEEDS_PASSAGE
         run = run if regular else _rolled_out(asked, False)
         return _with_spread(run, system, asked, regular) if system.deviations else run
-    return rollout(*asked)
+    return _rolled_out(asked, False)
 
 
 def _with_spread(run: Trajectory, system: AbstractSystem, asked: tuple, regular: bool):
