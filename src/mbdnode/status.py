@@ -10,6 +10,7 @@ import enum
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 import mbdnode.numerics  # noqa: F401  (float64 before the first array)
@@ -74,13 +75,14 @@ class Status(eqx.Module):
         self.names = names
         # With NumPy, since JAX would compile it for every shape.
         shape = np.shape(code)
-        self.passages = jnp.asarray(np.zeros(shape, int)) if passages is None else passages
-        self.passed_t = jnp.asarray(np.full(shape, np.nan)) if passed_t is None else passed_t
+        self.passages = jnp.asarray(np.zeros(shape), int) if passages is None else passages
+        self.passed_t = jnp.asarray(np.full(shape, np.nan), float) if passed_t is None else passed_t
 
     @property
     def ok(self) -> Bool[Array, "*batch"]:
         """Whether the rollout reached its last time."""
-        return self.code == Outcome.COMPLETED.value
+        code = self.code if isinstance(self.code, Tracer) else np.asarray(self.code)
+        return jnp.asarray(code == Outcome.COMPLETED.value, bool)
 
     def __str__(self) -> str:
         code = np.asarray(self.code)

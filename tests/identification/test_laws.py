@@ -2,6 +2,7 @@
 
 import functools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import mbdnode as mbd
 from mbdnode.identification import choose_law
 from mbdnode.identification.regression.null_vector import candidate_supports, compress, find_law
 from mbdnode.mechanisms import SinglePendulum
-from mbdnode.models.basis import make_basis, make_joints
+from mbdnode.models.basis import make_angle_springs, make_basis, make_joints
 from mbdnode.models.learned_mechanism import LearnedMechanism
 
 TERMS = {"quadratic drag": 3, "smooth friction": 3, "cubic spring": 4}
@@ -86,11 +87,23 @@ def test_joints_are_single_coordinates_and_differences_of_one_kind():
     np.testing.assert_allclose(np.sort(joints.potentials(z)), np.sort(expected), rtol=1e-14)
 
 
+def test_springs_of_angles_span_all_quadratic_potentials_of_them():
+    coordinates = (mbd.angle("a"), mbd.length("x"), mbd.angle("b"))
+    springs = make_angle_springs(coordinates)
+    z = jnp.asarray(np.random.default_rng(0).uniform(-3, 3, (50, 3)))
+    terms = np.asarray(jax.vmap(springs.potentials)(z))
+    a, _, b = np.asarray(z).T
+    wanted = np.stack([a, b, a**2, b**2, a * b], axis=1)
+    assert terms.shape == wanted.shape
+    weights = np.linalg.lstsq(terms, wanted, rcond=None)[0]
+    np.testing.assert_allclose(terms @ weights, wanted, atol=1e-12)
+
+
 def test_resistance_of_a_joint_acts_on_both_sides_of_it():
     joints = make_joints((mbd.angle("a"), mbd.angle("b")), 1, jnp.zeros(2))
     forces = np.asarray(joints.resistances(jnp.array([2.0, 5.0]), jnp.array([1.0, 1.0, 6.0])))
     between = joints.stretches.index((1, -1))
-    drag, friction = forces[:, between], forces[:, len(joints) + between]
+    drag, friction = forces[:, between], forces[:, joints.resisting + between]
     np.testing.assert_allclose(drag, [-9.0, 9.0], rtol=1e-15)
     np.testing.assert_allclose(friction, [-np.tanh(0.5), np.tanh(0.5)], rtol=1e-15)
 

@@ -10,11 +10,12 @@ from scipy.integrate import solve_ivp
 
 import mbdnode as mbd
 from mbdnode.identification import rollouts
+from mbdnode.identification.initial_states import end_covariances
 from mbdnode.identification.law_selection import Attempt, LawSelection
 from mbdnode.identification.problem import Candidate, Problem
 from mbdnode.identification.rollouts import SegmentRollouts
 from mbdnode.identification.validation import (
-    expected_error,
+    expected_errors,
     make_validation,
     noise_in,
     validation_error,
@@ -175,7 +176,9 @@ def law_of(system, stiffness):
 def test_error_that_is_expected_of_the_right_law_is_the_one_it_has(falling):
     problem, split = falling
     law = law_of(problem.system, RATE**2)
-    expected, error = (f(problem, law, split) for f in (expected_error, validation_error))
+    expected, by_coefficients = expected_errors(problem, law, split)
+    error = validation_error(problem, law, split)
+    assert by_coefficients == 0.0
     assert error > 3 * noise_in(split, NOISE)
     # The mean square of 24 runs is within a half of its expectation, but for one in a hundred.
     assert error == pytest.approx(expected, rel=0.35)
@@ -192,3 +195,33 @@ def test_only_the_right_law_of_an_unstable_motion_is_within_noise_that_has_grown
     attempt = Attempt(candidate, validation_error(problem, law, split), law)
     selection.attempts.append(attempt)
     assert (selection.floor(problem, attempt, floor) > floor) is right
+
+
+def test_error_by_a_coefficient_is_its_deviation_times_the_change_of_the_paths(falling):
+    problem, split = falling
+    law, deviation = law_of(problem.system, RATE**2), 1e-4
+    # The coefficient of the square is minus half of the stiffness.
+    uncertainty = np.array([2]), np.array([[deviation**2]])
+    found = expected_errors(problem, law, split, 0, uncertainty)
+    assert found[0] == expected_errors(problem, law, split)[0]
+    segments, given = split.segments(0), (problem.integrator, problem.noise, problem.measured)
+    initial = end_covariances(law, segments.windows, *given)[0]
+    moved = [
+        segments.rollouts.paths(law_of(problem.system, RATE**2 + step), initial, given[0])
+        for step in (2e-4, -2e-4)
+    ]
+    squares = ((moved[0] - moved[1]) / 2 / split.scales) ** 2
+    each = [squares[i, :n].reshape(-1) for i, n in enumerate(segments.lengths())]
+    assert found[1] == pytest.approx(np.sqrt(np.mean(np.concatenate(each))), rel=1e-5)
+
+
+def test_uncertain_coefficients_excuse_no_more_than_the_noise_itself(falling):
+    problem, split = falling
+    law, floor = law_of(problem.system, 0.8 * RATE**2), noise_in(split, NOISE)
+    selection = LawSelection(split)
+    candidate = Candidate("lagrangian", "law", lambda r: None, terms=2)
+    error, uncertainty = validation_error(problem, law, split), (np.array([2]), 4 * np.eye(1))
+    attempt = Attempt(candidate, error, law, True, 0.0, uncertainty)
+    selection.attempts.append(attempt)
+    assert expected_errors(problem, law, split, 0, uncertainty)[1] > error
+    assert selection.floor(problem, attempt, floor) == floor

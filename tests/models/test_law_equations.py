@@ -40,7 +40,7 @@ def cart_law():
     )
     random = np.random.default_rng(0)
     drawn = jnp.asarray(random.uniform(0.5, 2.0, len(law.network.values)))
-    widths = jnp.asarray([0.5, 1.25, 2.0][: len(law.joints)])  # printed whole with six digits
+    widths = jnp.asarray([0.5, 1.25, 2.0][: law.joints.resisting])  # printed whole with six digits
     return eqx.tree_at(lambda m: (m.network.values, m.network.widths), law, (drawn, widths))
 
 
@@ -59,6 +59,28 @@ def test_printed_mass_matrix_and_potential_have_the_law_s_values(cart_law):
         assert value_of(printed[name], VALUES) == pytest.approx(float(mass[i, j]) / factor, 1e-12)
     stored = float(cart_law.potentials(z, mu) @ cart_law.parts()[1]) / factor
     assert value_of(group(equations, "potential")["V"], VALUES) == pytest.approx(stored, 1e-12)
+
+
+def test_springs_of_angles_are_printed_as_such_and_widths_of_friction_are_positive():
+    system = mbd.mechanisms.DoublePendulum()
+    first, second = (system.coordinates[i].name for i in range(2))
+    law = LearnedMechanism.for_system(system, mass_degree=0, potential_degree=0, joint_laws=True)
+    values, widths = np.zeros(law.network.values.size), jnp.array([1.0, 1.0, -0.25])
+    values[0] = values[2] = 1.0  # Masses; then the spring and the friction of the last joint.
+    values[law.mass_columns + law.joints.springs.index((2, 2))] = 3.0
+    values[-1] = -0.5
+    law = eqx.tree_at(
+        lambda m: (m.network.values, m.network.widths), law, (jnp.asarray(values), widths)
+    )
+    told = str(equations_of(law.without_zeros()))
+    assert f"V = 3 ({first} - {second})^2" in told
+    assert f"Q[{first}] = - 0.5 tanh(({first}_dot - {second}_dot)/0.25)" in told
+    z, s, mu = jnp.array([0.3, -0.4]), jnp.array([0.1, 0.7]), {}
+    np.testing.assert_allclose(
+        law.without_zeros().minimal_rates(0.0, z, s, jnp.zeros(0), mu)[1],
+        law.minimal_rates(0.0, z, s, jnp.zeros(0), mu)[1],
+        rtol=1e-14,
+    )
 
 
 def test_printed_forces_have_the_law_s_values(cart_law):

@@ -58,9 +58,10 @@ def energy_drift(
     The drift; None for a mechanism that is not conservative or has no potential, and for one that
     inputs work on: what dissipation takes and inputs give is no error.
     """
+    if not mechanism.conservative or np.any(np.asarray(trajectory.u)):
+        return None
     mu = resolve_parameters(mechanism, parameters)
-    known = mechanism.potential_energy(trajectory.q[0], mu) is not None
-    if not (mechanism.conservative and known) or np.any(np.asarray(trajectory.u)):
+    if mechanism.potential_energy(trajectory.q[0], mu) is None:
         return None
     values = np.asarray(energy(mechanism, trajectory, parameters))
     return float(np.max(np.abs(values - values[0])))

@@ -36,7 +36,7 @@ _INDEFINITE = (
     "its mass matrix is not positive definite at all angles, so it is no law of a mechanism, and "
     "says nothing of motions outside the training data"
 )
-_GROWN = "if the law is right, noise in the initial states alone grows to {} there"
+_GROWN = "if the law is right, noise in the initial states and coefficients alone grows to {} there"
 
 
 @dataclass(frozen=True)

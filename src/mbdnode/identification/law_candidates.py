@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.identification.mechanical_laws import mechanisms, most_mechanisms
+from mbdnode.identification.mechanical_laws import linear_mechanism, mechanisms, most_mechanisms
 from mbdnode.identification.problem import Candidate, Problem, chunks_of
 from mbdnode.identification.regression.least_squares import regress
 from mbdnode.identification.shooting import improved, refine_further
@@ -51,10 +51,15 @@ def most_candidates(problem: Problem) -> int:
     most = {
         "linear": 1,
         "lagrangian": most_mechanisms(problem),
-        "mechanical": len(_DEGREES if problem.refined else _FEW_DEGREES),
-        "features": len(_SCALES) * len(_RIDGES) if problem.refined else len(_RIDGES[1:3]),
+        "mechanical": len(_DEGREES if _tries_all(problem) else _FEW_DEGREES),
+        "features": len(_SCALES) * len(_RIDGES) if _tries_all(problem) else len(_RIDGES[1:3]),
     }
     return sum(most.values()) if problem.structure == "chosen" else max(1, most[problem.structure])
+
+
+def _tries_all(problem: Problem) -> bool:
+    """Whether forms that are no mechanism's are tried in all sizes; in noise, few are enough."""
+    return problem.refined and not problem.noise.matters
 
 
 def _linear(problem: Problem, rows: Rows) -> Iterator[Candidate]:
@@ -69,10 +74,16 @@ def _linear(problem: Problem, rows: Rows) -> Iterator[Candidate]:
 
 def _lagrangian(problem: Problem, rows: Rows) -> Iterator[Candidate]:
     # A law is found whole, so there is none beside a part that is known.
-    if problem.known == "nothing":
+    if problem.known == "nothing" and not problem.needs_joint_laws:
         # Where there is noise, those with laws of the joints are a family of their own.
         joint_laws = False if problem.noise.matters else None
         yield from mechanisms(problem, rows, joint_laws=joint_laws)
+
+
+def _with_elastic_shafts(problem: Problem, rows: Rows) -> Iterator[Candidate]:
+    noisy = problem.noise.matters and not problem.needs_joint_laws
+    if problem.known == "nothing" and noisy:
+        yield from linear_mechanism(problem, rows)
 
 
 def _with_joint_laws(problem: Problem, rows: Rows) -> Iterator[Candidate]:
@@ -81,7 +92,7 @@ def _with_joint_laws(problem: Problem, rows: Rows) -> Iterator[Candidate]:
 
 
 def _mechanical(problem: Problem, rows: Rows) -> Iterator[Candidate]:
-    for degree in _DEGREES if problem.refined else _FEW_DEGREES:
+    for degree in _DEGREES if _tries_all(problem) else _FEW_DEGREES:
         blank = Library.for_system(problem.system, degree=degree, use_parameters=problem.parameters)
         if _fits(blank, rows):
             name = f"mechanical form of degree {degree}"
@@ -89,8 +100,8 @@ def _mechanical(problem: Problem, rows: Rows) -> Iterator[Candidate]:
 
 
 def _features(problem: Problem, rows: Rows) -> Iterator[Candidate]:
-    for scale in _SCALES if problem.refined else _SCALES[1:2]:
-        for ridge in _RIDGES if problem.refined else _RIDGES[1:3]:
+    for scale in _SCALES if _tries_all(problem) else _SCALES[1:2]:
+        for ridge in _RIDGES if _tries_all(problem) else _RIDGES[1:3]:
             yield Candidate(
                 "features",
                 f"set of {_FEATURES} random features, scale {scale:g}, ridge {ridge:g}",
@@ -102,7 +113,7 @@ def _features(problem: Problem, rows: Rows) -> Iterator[Candidate]:
 
 _FAMILIES = {
     "linear": (_linear,),
-    "lagrangian": (_lagrangian, _with_joint_laws),
+    "lagrangian": (_lagrangian, _with_elastic_shafts, _with_joint_laws),
     "mechanical": (_mechanical,),
     "features": (_features,),
 }

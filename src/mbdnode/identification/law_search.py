@@ -80,6 +80,9 @@ _REFINED, _FEW_REFINED = 4, 3
 # A law that leaves this part of the inertia over single steps has seen no noise; and by how much an
 # interpolation must explain more than held inputs, without noise and in it.
 _EXPLAINED_STEPS, _SAME, _SAME_IN_NOISE = 3e-4, 1.01, 1.05
+# Residuals, in units of the noise, above which a form lacks what the machine has; and by how much
+# one with laws of the joints must leave less for the others to be left out.
+_MOSTLY_NOISE = 2.0
 
 # What rates that are estimated under inputs that jump are off by, as a part of their deviation.
 _WRONG_RATES = 1e-3
@@ -230,12 +233,15 @@ def choose_law(
                 error = kept.value(f"error of {place}", measure)
             attempts.append(Attempt(candidate, error, model))
             say("candidate", len(attempts), most_candidates(problem))
-            near = enough <= error < _INTEGRATORS_OWN
+            met, near = enough, enough <= error < _INTEGRATORS_OWN
             if near and problem.integrator.order >= 4 and not noise.matters:
-                # Data of another integrator cannot be met more closely than this one is exact.
+                # Data of another integrator cannot be met more closely than this one is exact for
+                # the law that is found; a wrong law may need smaller steps than the right one.
                 own = lambda m=model: integrator_error(problem, m, split)  # noqa: E731
-                enough = max(enough, _OWN_SHARE * kept.value(f"steps of {place}", own))
-            found = error < enough
+                met = max(enough, _OWN_SHARE * kept.value(f"steps of {place}", own))
+            found = error < met
+            if found:
+                enough = met
             # The next family may still have what this one lacks.
             if found or (noise.matters and selection.stalled(problem, begun)):
                 break
@@ -309,6 +315,15 @@ def _with_inputs(
             problem = replace(problem, noise=_of_estimated_rates(problem, plain))
         if problem.noise.matters:
             left = {one: _unexplained(problem, one, rows) for one, rows in tables.items()}
+            if min(left.values()) > _MOSTLY_NOISE:
+                # Beside what springs and friction of joints do, the inputs' little is not seen.
+                joints = {
+                    one: _unexplained(problem, one, rows, joint_laws=True)
+                    for one, rows in tables.items()
+                }
+                needed = _MOSTLY_NOISE * min(joints.values()) < min(left.values())
+                problem = replace(problem, needs_joint_laws=needed)
+                left = {one: min(left[one], joints[one]) for one in left}
         chosen = min(left, key=lambda one: left[one])
         # Held inputs are the usual ones: others must explain more.
         same = left[chosen] * (_SAME_IN_NOISE if problem.noise.matters else _SAME)
@@ -338,9 +353,10 @@ def _of_estimated_rates(problem: Problem, rows: Rows) -> Noise:
     return replace(problem.noise, s=np.maximum(problem.noise.s, wrong), relative=_WRONG_RATES)
 
 
-def _unexplained(problem: Problem, how: str, rows: Rows) -> float:
+def _unexplained(problem: Problem, how: str, rows: Rows, *, joint_laws: bool = False) -> float:
     name = f"unexplained by {how} inputs{' in noise' * problem.noise.matters}"
-    return problem.kept.value(name, lambda: unexplained(problem, rows))
+    name += " and laws of joints" * joint_laws
+    return problem.kept.value(name, lambda: unexplained(problem, rows, joint_laws=joint_laws))
 
 
 def _split(

@@ -9,7 +9,7 @@ that the law is one of a mechanism (its mass is positive definite at all angles)
 the validation split, and the criterion of its terms.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from mbdnode.identification.rollouts import values_of, with_values
 from mbdnode.identification.term_selection import is_definite
 from mbdnode.identification.validation import (
     ValidationSplit,
-    expected_error,
+    expected_errors,
     unaccelerated_error,
     validation_error,
 )
@@ -41,7 +41,8 @@ _GOOD, NEAR = 0.1, 1.2
 # A simpler candidate is taken if its error is within this factor of the best one's; of errors that
 # are mostly noise, the differences mean more.
 NEARLY, NEARLY_IN_NOISE = 3.0, 1.2
-_WHILE = 10
+# After so many candidates of a family that were no better, likelier ones come no more.
+_WHILE = 6
 # What is refined over longer segments follows the motion.
 _FOLLOWS = 0.3
 
@@ -51,7 +52,8 @@ class Attempt:
     """A candidate, its NRMSE over the whole validation split, and the model that made it.
 
     `refined` says whether the model was refined over longer segments; `criterion` is that of terms
-    which rollouts have chosen, infinite where they have not.
+    which rollouts have chosen, infinite where they have not; `uncertainty` then says which
+    coefficients were fitted, by index, and has their covariance.
     """
 
     candidate: Candidate
@@ -59,6 +61,7 @@ class Attempt:
     model: Any
     refined: bool = False
     criterion: float = np.inf
+    uncertainty: tuple[np.ndarray, np.ndarray] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -118,25 +121,40 @@ class LawSelection:
 
         **Returns:**
 
-        That, or more where noise in the initial states grows, along an unstable motion before all:
-        if the attempt's errors over segments of every length are those that it grows to.
+        That, or more where noise in the initial states grows, along an unstable motion before all,
+        and that in the coefficients, by as much as the noise itself at most: if the attempt's
+        errors over segments of every length are those that it grows to.
         """
         place = self.attempts.index(attempt)
         if attempt.model is None or not np.isfinite(attempt.error) or attempt.error < NEAR * floor:
             return floor
-        expected = floor
+        whole = floor
         for level in reversed(range(self.split.levels)):
-            name = f"expected of {'refined ' * attempt.refined}{place} at level {level}"
-            own = lambda at=level: expected_error(problem, attempt.model, self.split, at)  # noqa: E731
-            expected = problem.kept.value(name, own)
+            expected, by_coefficients = self._expected(problem, place, level)
+            by_coefficients = min(by_coefficients, floor)
+            whole = float(np.hypot(expected, by_coefficients))
             shortest = level == self.split.levels - 1
             if not (shortest or expected < _MOST_GROWN):
-                return expected
+                return whole
             more = max(expected**2 - floor**2, 0.0)
-            allowed = np.sqrt((NEAR * floor) ** 2 + _GROWN**2 * more)
+            near = NEAR**2 * (floor**2 + by_coefficients**2)
+            allowed = np.sqrt(near + _GROWN**2 * more)
             if not (self._error(problem, place, level) < allowed and expected < _MOST_GROWN):
                 return floor
-        return expected
+        return whole
+
+    def _expected(self, problem: Problem, place: int, level: int) -> tuple[float, float]:
+        """What noise makes over segments of one length, and what it makes by the coefficients."""
+        attempt = self.attempts[place]
+        name = f"expected of {'refined ' * attempt.refined}{place} at level {level}"
+
+        def numbers() -> dict[str, np.ndarray]:
+            given = problem, attempt.model, self.split, level, attempt.uncertainty
+            return {"errors": np.array(expected_errors(*given))}
+
+        found = problem.kept.arrays(name, numbers)
+        assert found is not None
+        return float(found["errors"][0]), float(found["errors"][1])
 
     def stalled(self, problem: Problem, begun: int) -> bool:
         """Whether richer candidates of a family have not been better for a while.
@@ -171,7 +189,7 @@ class LawSelection:
         refine, kept = attempt.candidate.refine, problem.kept
         assert refine is not None
         place, level = self.attempts.index(attempt), self.level(problem)
-        candidate, model, criterion = self._selected(problem, attempt, rows)
+        candidate, model, criterion, uncertainty = self._selected(problem, attempt, rows)
         if model is None:
             fit = lambda: refine(attempt.model, rows)  # noqa: E731
             model = kept.model(f"refined-{place}", fit, problem.system)
@@ -183,31 +201,37 @@ class LawSelection:
         if not after < before * (NEARLY_IN_NOISE if np.isfinite(criterion) else 1.0):
             return
         error = kept.value(f"error of refined {place} at level 0", measure(0))
-        self.attempts[place] = Attempt(candidate, error, model, True, criterion)
+        self.attempts[place] = Attempt(candidate, error, model, True, criterion, uncertainty)
         for key in [key for key in self._errors if key[0] == place]:
             del self._errors[key]
 
     def _selected(
         self, problem: Problem, attempt: Attempt, rows: Rows
-    ) -> tuple[Candidate, Any, float]:
+    ) -> tuple[Candidate, Any, float, tuple[np.ndarray, np.ndarray] | None]:
         """With terms that rollouts have chosen; without a model where they cannot."""
         candidate = attempt.candidate
         select, reselected = candidate.select, candidate.reselected
         if select is None or reselected is None:
-            return candidate, None, np.inf
+            return candidate, None, np.inf, None
 
         def numbers() -> dict[str, np.ndarray] | None:
             found = select(attempt.model, rows)
             if found is None:
                 return None
-            return {"values": values_of(found[0]), "criterion": np.array([found[1]])}
+            return {
+                "values": values_of(found.model),
+                "criterion": np.array([found.criterion]),
+                "free": found.free,
+                "covariance": found.covariance,
+            }
 
         place = self.attempts.index(attempt)
         found = problem.kept.arrays(f"selected-{place}", numbers)
         if found is None:
-            return candidate, None, np.inf
+            return candidate, None, np.inf, None
         model = with_values(attempt.model, np.asarray(found["values"]))
-        return reselected(model), model, float(found["criterion"][0])
+        uncertainty = np.asarray(found["free"]), np.asarray(found["covariance"])
+        return reselected(model), model, float(found["criterion"][0]), uncertainty
 
     def agreed(self) -> bool:
         """Whether rollouts have chosen the same terms from two starts."""

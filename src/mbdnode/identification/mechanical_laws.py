@@ -7,13 +7,21 @@ integrator, or to rollouts.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.identification.law_forms import (
+    Form,
+    form_groups,
+    forms_of,
+    law_forms,
+    linear_form,
+    most_columns,
+)
 from mbdnode.identification.problem import Candidate, Problem, chunks_of
 from mbdnode.identification.regression.motion_equations import (
     equations_along,
@@ -33,48 +41,19 @@ from mbdnode.identification.regression.noisy_laws import (
 )
 from mbdnode.identification.regression.null_vector import candidate_supports, find_law
 from mbdnode.identification.shooting import improved, refine_further
-from mbdnode.identification.term_selection import select_terms
-from mbdnode.models.base import minimal_coordinates
-from mbdnode.models.basis import scale_of
+from mbdnode.identification.term_selection import SelectedLaw, select_terms
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.training.rows import Rows, counted, places
+from mbdnode.training.rows import Rows
 
-# Degrees of mass and potential, whether joints have laws of their own, and the degree of the input
-# map; the simplest first. Each is a part of the one beside it, whose compiled programs serve all of
-# its parts.
-Degrees = tuple[int, int, bool, int]
-_PLAIN, _JOINTS = (2, 2, False, 1), (2, 1, True, 1)
-_FORMS: tuple[tuple[Degrees, Degrees], ...] = (
-    ((1, 1, False, 0), _PLAIN),
-    ((2, 1, False, 0), _PLAIN),
-    ((2, 1, False, 1), _PLAIN),
-    ((1, 1, True, 0), _JOINTS),
-    ((2, 1, True, 0), _JOINTS),
-    ((2, 1, True, 1), _JOINTS),
-    ((0, 2, False, 0), _PLAIN),
-    ((1, 2, False, 0), _PLAIN),
-    ((0, 1, True, 0), _JOINTS),
-    ((2, 2, False, 0), _PLAIN),
-    ((0, 4, True, 0), (0, 4, True, 0)),
-    ((1, 2, True, 0), (1, 2, True, 0)),
-    ((2, 4, False, 0), (2, 4, False, 0)),
-)
-# A richer form with more columns than this takes longer than to compile its parts one by one.
-_MOST_COLUMNS = 150
-# Of the recipe that tries few; the two with other input maps are for systems with inputs. What
-# hangs on a length that changes has its potential as a product of that length and an angle.
-_FEW_FORMS, _HANGING = 6, ((2, 2, False, 0), _PLAIN)
 # Of the windows of noisy data: the shorter ones tell more, unless noise or the smoothing of rates
 # hides it. One length for coefficients, and for laws of the joints, whose widths multiply the work.
 _LENGTHS, _LENGTH = (4, 2, 1), 2
 # Friction sets in over these parts of the largest rate; the shooting refinement finds the rest.
-_WIDTHS = (0.3, 0.1, 0.03, 0.01)
+_WIDTHS, _USUAL_WIDTH = (0.3, 0.1, 0.03, 0.01), 0.1
 # Laws of one form that are fitted; each term more must lower what is left by this factor.
 _MOST, _WORTH = 4, 2.0
 # A law that leaves more than this part of its inertia is fitted only if there is no better one.
 _PROMISING = 1e-2
-# More unknowns than this part of the equations would fit anything.
-_CROWDED = 0.4
 
 
 def mechanisms(
@@ -95,7 +74,7 @@ def mechanisms(
     doubtful = []
     known: dict[Any, Any] = {}
     seen = set()
-    for forms in _groups(problem, rows, joint_laws):
+    for forms in form_groups(problem, rows, joint_laws):
         proposals: list[tuple[Form, Proposal]] = []
         for number, form in forms:
             propose = lambda f=form: _proposals(problem, f, rows, known)  # noqa: E731
@@ -122,6 +101,34 @@ def mechanisms(
         yield candidate
 
 
+def linear_mechanism(problem: Problem, rows: Rows) -> Iterator[Candidate]:
+    """Masses that turn on linear springs, with all of their terms, for rollouts to choose from.
+
+    An elastic shaft may swing faster than noisy positions can be smoothed. The equations of such
+    rates leave its spring out of every short law, but near the law with all terms, rollouts do not.
+
+    **Arguments:**
+
+    - `problem`: what is to be learned, from noisy data.
+    - `rows`: what may be looked at to begin with.
+
+    **Returns:**
+
+    An iterator over one candidate; none for what is not a set of angles.
+    """
+    form = linear_form(problem, rows)
+    weighted = form and weighted_equations(problem, form.blank, rows, _LENGTH)
+    if form is None or weighted is None:
+        return
+    columns = form.columns[weighted[1].norms[form.columns] > 0]
+    # Linear equations may be combined: with masses between coordinates, other laws are the same.
+    inertial = columns < form.blank.mass_columns
+    support = columns[~inertial | np.isin(columns, _simplest(form))]
+    start = find_law(weighted[1], support)[0]
+    fit = lambda r: _fitted(problem, r, form.blank, support, start)  # noqa: E731
+    yield _candidate(problem, fit, support, columns)
+
+
 def _candidate(problem: Problem, fit: Any, support: np.ndarray, columns: np.ndarray) -> Candidate:
     """A law in some terms, which may be chosen anew among these columns where there is noise.
 
@@ -129,14 +136,14 @@ def _candidate(problem: Problem, fit: Any, support: np.ndarray, columns: np.ndar
     form.
     """
 
-    def select(model: Any, rows: Rows) -> tuple[Any, float] | None:
+    def select(model: Any, rows: Rows) -> SelectedLaw | None:
         found = select_terms(problem, model, rows, columns, _free)
         if found is None:
             return None
-        law = found.model
         if problem.refined:
-            law = refine_further(problem, law, rows, _free(law, found.support))
-        return (law, found.criterion) if is_law(problem, law, rows) else None
+            law = refine_further(problem, found.model, rows, _free(found.model, found.support))
+            found = replace(found, model=law)
+        return found if is_law(problem, found.model, rows) else None
 
     def reselected(model: Any) -> Candidate:
         own = np.flatnonzero(np.asarray(model.network.values))
@@ -162,23 +169,26 @@ def _candidate(problem: Problem, fit: Any, support: np.ndarray, columns: np.ndar
     )
 
 
-def unexplained(problem: Problem, rows: Rows) -> float:
-    """What a form without joint laws leaves unexplained, with all terms.
+def unexplained(problem: Problem, rows: Rows, *, joint_laws: bool = False) -> float:
+    """What a form leaves unexplained, with all terms.
 
     **Arguments:**
 
     - `problem`: what is to be learned; its noise and whether inputs change say how it is measured.
     - `rows`: the data, under some interpolation of the inputs.
+    - `joint_laws`: whether joints have laws of their own in the form.
 
     **Returns:**
 
     The part of the inertia; of noisy data the residual in units of its noise, which compares with
     others of that alone. Infinity for too little data.
     """
-    form = next((f for f in _forms(problem, rows) if not f.blank.settings.joint_laws), None)
+    every = law_forms(problem, rows)
+    form = next((one for one in every if one.blank.settings.joint_laws == joint_laws), None)
     if form is None:
         return np.inf
-    most = _CROWDED * rows.z.shape[1] * len(counted(rows))
+    form = replace(form, blank=_with_widths(form.blank, rows, _USUAL_WIDTH))
+    most = most_columns(rows)
     law, left = None, np.inf
     for times in [one for one in _LENGTHS if one >= _LENGTH] if problem.noise.matters else ():
         weighted = weighted_equations(problem, form.blank, rows, times)
@@ -197,7 +207,7 @@ def unexplained(problem: Problem, rows: Rows) -> float:
     return find_law(equations, _moving(equations.norms, form, most))[1]
 
 
-def _moving(norms: np.ndarray, form: "Form", most: float) -> np.ndarray:
+def _moving(norms: np.ndarray, form: Form, most: float) -> np.ndarray:
     """The columns that are not zero, of the richer form if the data can tell of so many."""
     support = np.flatnonzero(norms > 0)
     return support if support.size <= most else np.intersect1d(support, form.columns)
@@ -205,79 +215,7 @@ def _moving(norms: np.ndarray, form: "Form", most: float) -> np.ndarray:
 
 def most_mechanisms(problem: Problem) -> int:
     """How many laws are fitted at most."""
-    return 0 if problem.known != "nothing" else _MOST * (len(_degrees(problem)) + 1)
-
-
-@dataclass(frozen=True)
-class Form:
-    """Terms that a law may have.
-
-    **Arguments:**
-
-    - `blank`: a mechanism without coefficients that has all of them, and maybe more.
-    - `columns`: which of its columns they are.
-    """
-
-    blank: LearnedMechanism
-    columns: np.ndarray
-
-
-def _degrees(problem: Problem) -> list[tuple[Degrees, Degrees]]:
-    """Of the forms that make sense for the system, each with that of its compiled programs."""
-    forms = _FORMS if problem.refined else _FORMS[:_FEW_FORMS]
-    own = {problem.system.coordinates[i].is_angle for i in minimal_coordinates(problem.system)}
-    if len(own) == 2 and _HANGING not in forms:
-        forms = (*forms, _HANGING)
-    if problem.system.inputs and problem.forces == "inputs":
-        return list(forms)
-    return [(form, (*richer[:3], 0)) for form, richer in forms if form[3] == 0]
-
-
-def _forms(problem: Problem, rows: Rows) -> Iterator[Form]:
-    """Every form that this much data can tell of, without coefficients."""
-    most = _CROWDED * rows.z.shape[1] * len(counted(rows))
-    blanks: dict[Degrees, LearnedMechanism] = {}
-
-    def blank_of(degrees: Degrees) -> LearnedMechanism:
-        if degrees not in blanks:
-            mass, potential, joint_laws, acting = degrees
-            blanks[degrees] = LearnedMechanism.for_system(
-                problem.system,
-                lengths=scale_of(places(rows, problem.parameters)),
-                mass_degree=mass,
-                potential_degree=potential,
-                use_parameters=problem.parameters,
-                joint_laws=joint_laws,
-                relative_angles=True,
-                input_degree=acting,
-                forces=problem.forces,
-                interpolation=problem.interpolation,
-            )
-        return blanks[degrees]
-
-    for degrees, richer in _degrees(problem):
-        blank = blank_of(richer)
-        if blank.network.values.size > _MOST_COLUMNS:
-            blank = blank_of(degrees)
-        columns = blank.columns_up_to(degrees[0], degrees[1], degrees[3])
-        if columns.size <= most:
-            yield Form(blank, columns)
-
-
-def _groups(
-    problem: Problem, rows: Rows, joint_laws: bool | None
-) -> Iterator[list[tuple[int, Form]]]:
-    """Numbered forms whose laws compare: of noisy data those with the same equations."""
-    groups: dict[Any, list[tuple[int, Form]]] = {}
-    for number, form in enumerate(_forms(problem, rows)):
-        settings = form.blank.settings
-        if joint_laws is not None and settings.joint_laws != joint_laws:
-            continue
-        if problem.noise.matters:
-            groups.setdefault(settings, []).append((number, form))
-        else:
-            yield [(number, form)]
-    yield from groups.values()
+    return 0 if problem.known != "nothing" else _MOST * (len(forms_of(problem)) + 1)
 
 
 # What a law leaves, its width of friction, its columns and coefficients; of noisy data also the
@@ -376,7 +314,7 @@ def _all_values(blank: LearnedMechanism, support: np.ndarray, values: np.ndarray
 
 def _with_widths(model: LearnedMechanism, rows: Rows, width: float) -> LearnedMechanism:
     """Friction that sets in over this part of each joint's largest rate."""
-    if not len(model.joints):
+    if not model.joints.resisting:
         return model
     fastest = np.max(np.abs(np.asarray(rows.s) @ model.joints.matrix.T), axis=0)
     fastest = np.where(fastest > 0, fastest, 1.0)
@@ -445,5 +383,5 @@ def _free(model: LearnedMechanism, support: np.ndarray) -> np.ndarray:
 
 def _widths_of(model: LearnedMechanism, support: np.ndarray) -> list[int]:
     """Where the widths of the frictions in a support stand among all coefficients."""
-    count, joints = model.network.values.size, len(model.joints)
+    count, joints = model.network.values.size, model.joints.resisting
     return [int(k) + joints for k in support if k >= count - joints]

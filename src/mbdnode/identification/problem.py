@@ -34,6 +34,7 @@ class Problem:
     - `interpolation`: of the inputs between samples.
     - `segments`: the shapes of the segments of shooting, as `segment_shapes` has them.
     - `by_steps`: whether the motion is smooth over single steps alone, as under inputs that change.
+    - `needs_joint_laws`: whether no form without laws of the joints can explain the noisy data.
     - `kept`: what was finished before, and what is finished now.
     """
 
@@ -51,6 +52,7 @@ class Problem:
     interpolation: Interpolation = "constant"
     segments: tuple[tuple[int, int], ...] = ()
     by_steps: bool = False
+    needs_joint_laws: bool = False
     kept: SearchCheckpoint = field(default=NO_CHECKPOINT, compare=False, repr=False)
 
     @property
@@ -77,8 +79,8 @@ class Candidate:
     - `refine`: from a fitted model and the rows to one whose rollouts over longer segments come
         nearer to them; None for what has no such refinement.
     - `terms`: of the law, by which laws compare; zero where they are not counted.
-    - `select`: from a fitted model and the rows to one whose terms its rollouts have chosen, with
-        the criterion of that choice; None for what has no terms to choose.
+    - `select`: from a fitted model and the rows to a `SelectedLaw`, whose terms its rollouts have
+        chosen; None for what has no terms to choose.
     - `reselected`: the candidate with the terms of such a model.
     """
 
@@ -87,5 +89,5 @@ class Candidate:
     fit: Callable[[Rows], AbstractRateModel | None]
     refine: Callable[[Any, Rows], AbstractRateModel | None] | None = None
     terms: int = 0
-    select: Callable[[Any, Rows], tuple[Any, float] | None] | None = None
+    select: Callable[[Any, Rows], Any] | None = None
     reselected: Callable[[Any], "Candidate"] | None = None

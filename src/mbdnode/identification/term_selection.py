@@ -65,10 +65,14 @@ class SelectedLaw:
 
     - `model`: with zeros in place of the other terms.
     - `criterion`: less is likelier; of laws that were selected on the same data.
+    - `free`: which coefficients were fitted, by index.
+    - `covariance`: of these, by the residuals of the rollouts.
     """
 
     model: LearnedMechanism
     criterion: float
+    free: np.ndarray
+    covariance: np.ndarray
 
     @property
     def support(self) -> np.ndarray:
@@ -115,12 +119,13 @@ def select_terms(
         jacobian, left = linearized_residuals(law, initial, *given, wanted, problem.measured)
         if not (np.all(np.isfinite(jacobian)) and np.all(np.isfinite(left))):
             return None
+        covariance = _covariance(jacobian[:, np.searchsorted(wanted, own)], left, count)
         beside = ~np.isin(wanted, columns)
         if np.any(beside):
             basis = np.linalg.qr(jacobian[:, beside])[0]
             jacobian, left = (x - basis @ (basis.T @ x) for x in (jacobian[:, ~beside], left))
         criterion = _criterion(float(left @ left), support.size, price, count)
-        return SelectedLaw(law, criterion), jacobian, left
+        return SelectedLaw(law, criterion, own, covariance), jacobian, left
 
     best = refined(model)
     for _ in range(_ROUNDS):
@@ -145,6 +150,14 @@ def select_terms(
             break
         best = better
     return None if best is None else best[0]
+
+
+def _covariance(jacobian: np.ndarray, left: np.ndarray, count: int) -> np.ndarray:
+    """Of coefficients, in whose residuals noise has unit variance; larger ones count as found."""
+    sizes = np.linalg.norm(jacobian, axis=0)
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    inverse = np.linalg.pinv((jacobian / sizes).T @ (jacobian / sizes), hermitian=True)
+    return max(1.0, float(left @ left) / count) * inverse / np.outer(sizes, sizes)
 
 
 def _with_terms(

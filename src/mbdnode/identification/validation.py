@@ -192,31 +192,45 @@ def validation_error(problem: Problem, model: Any, split: ValidationSplit, level
     return nrmse_of(_errors(segments, path, _states(rows.z_next, rows.s_next), split.scales))
 
 
-def expected_error(problem: Problem, model: Any, split: ValidationSplit, level: int = 0) -> float:
+def expected_errors(
+    problem: Problem,
+    model: Any,
+    split: ValidationSplit,
+    level: int = 0,
+    uncertainty: tuple[np.ndarray, np.ndarray] | None = None,
+) -> tuple[float, float]:
     """The NRMSE that noise alone would make if the model were the law of the data.
 
     To the noise of what is compared, the model adds what becomes of that in the initial states: of
-    an unstable motion, all that one sees after a while.
+    an unstable motion, all that one sees after a while. Apart from that stands what becomes of the
+    noise in its coefficients.
 
-    **Arguments:** those of `validation_error`.
+    **Arguments:** those of `validation_error`, and
+
+    - `uncertainty`: which coefficients were fitted, by index, and their covariance; None for none.
 
     **Returns:**
 
-    The error; not a number where it cannot be told.
+    The error, and that by the coefficients; not numbers where they cannot be told.
     """
     segments = split.segments(level)
     if split.steps is not None or segments.windows is None:
-        return float("nan")
+        return float("nan"), float("nan")
     given = problem.integrator, problem.noise, problem.measured
     initial, covariances = end_covariances(model, segments.windows, *given)
-    none = np.zeros(0, int)
-    by_initial = segments.rollouts.changes(model, initial, problem.integrator, none)[1]
-    grown = np.einsum("msij,mjk,msik->msi", by_initial, covariances, by_initial)
+    free, covariance = (np.zeros(0, int), np.zeros((0, 0))) if uncertainty is None else uncertainty
+    changes = segments.rollouts.changes(model, initial, problem.integrator, free)
+    grown = np.einsum("msij,mjk,msik->msi", changes[1], covariances, changes[1])
     squares = grown + np.concatenate([problem.noise.z, problem.noise.s]) ** 2
     scored = np.isfinite(split.scales)
-    relative = squares[..., scored] / split.scales[scored] ** 2
-    each = [relative[i, :n].reshape(-1) for i, n in enumerate(segments.lengths())]
-    return float(np.sqrt(np.mean(np.concatenate(each))))
+
+    def relative(squares: np.ndarray) -> float:
+        own = squares[..., scored] / split.scales[scored] ** 2
+        each = [own[i, :n].reshape(-1) for i, n in enumerate(segments.lengths())]
+        return float(np.sqrt(np.mean(np.concatenate(each))))
+
+    by_coefficients = np.einsum("msij,jk,msik->msi", changes[0], covariance, changes[0])
+    return relative(squares), relative(by_coefficients)
 
 
 def _errors(segments: Segments, path: np.ndarray, truth: np.ndarray, scales: np.ndarray):

@@ -176,14 +176,13 @@ class Joints(eqx.Module):
     - `stretches`: each as a row of coefficients of the coordinates.
     - `springs`: the terms of their potential, each as a joint and a power.
     - `origin`: where each coordinate is measured from.
+    - `resisting`: how many of them have drag and friction: all or none.
     """
 
     stretches: tuple[tuple[int, ...], ...] = eqx.field(static=True, default=())
     springs: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
     origin: Float[Array, " nz"] = eqx.field(default_factory=lambda: jnp.zeros(0))
-
-    def __len__(self) -> int:
-        return len(self.stretches)
+    resisting: int = eqx.field(static=True, default=0)
 
     @property
     def matrix(self) -> np.ndarray:
@@ -194,7 +193,7 @@ class Joints(eqx.Module):
         """Every term of the springs' potential."""
         stretch = jnp.asarray(self.matrix, z.dtype) @ (z - self.origin)
         joint, power = np.array(self.springs).T
-        powers = jnp.cumprod(jnp.broadcast_to(stretch, (_HIGHEST, len(self))), axis=0)
+        powers = jnp.cumprod(jnp.broadcast_to(stretch, (power.max(), stretch.size)), axis=0)
         return powers[power - 1, joint]
 
     def resistances(
@@ -221,21 +220,43 @@ def make_joints(
 
     **Returns:**
 
-    The `Joints`.
+    The `Joints`, with drag and friction.
     """
-    count = len(coordinates)
-    angles = [c.is_angle for c in coordinates]
-    unit = np.eye(count, dtype=int)
-    rows = [(unit[i], angles[i]) for i in range(count)]
-    rows += [
-        (unit[i] - unit[j], angles[i])
-        for i in range(count)
-        for j in range(i + 1, count)
-        if angles[i] == angles[j]
-    ]
+    rows = _stretches(coordinates)
     springs = [
         (joint, power)
         for joint, (_, angle) in enumerate(rows)
         for power in range(1 if angle else degree + 1, _HIGHEST + 1)
     ]
-    return Joints(tuple(tuple(int(x) for x in row) for row, _ in rows), tuple(springs), origin)
+    return Joints(tuple(row for row, _ in rows), tuple(springs), origin, len(rows))
+
+
+def make_angle_springs(coordinates: tuple[Coordinate, ...]) -> Joints:
+    """Linear springs of angles and of twists between two, and constant torques.
+
+    **Arguments:**
+
+    - `coordinates`: of the model.
+
+    **Returns:**
+
+    The `Joints`, without drag and friction; none for lengths, whose potential has such terms.
+    """
+    rows = [row for row, angle in _stretches(coordinates) if angle]
+    # The first power of a twist is the difference of those of its two angles.
+    lowest = [1 if sum(map(abs, row)) == 1 else 2 for row in rows]
+    springs = [(joint, power) for joint, low in enumerate(lowest) for power in range(low, 3)]
+    return Joints(tuple(rows), tuple(springs), jnp.zeros(len(coordinates)))
+
+
+def _stretches(coordinates: tuple[Coordinate, ...]) -> list[tuple[tuple[int, ...], bool]]:
+    """Rows of coefficients, and whether they are of angles; single coordinates first."""
+    unit = np.eye(len(coordinates), dtype=int)
+    kinds = [c.is_angle for c in coordinates]
+    rows = [(unit[i], kind) for i, kind in enumerate(kinds)]
+    rows += [
+        (unit[i] - unit[j], kinds[i])
+        for i, j in itertools.combinations(range(len(kinds)), 2)
+        if kinds[i] == kinds[j]
+    ]
+    return [(tuple(int(x) for x in row), kind) for row, kind in rows]

@@ -322,10 +322,10 @@ def _stretch(model: LearnedMechanism, joint: int, power: int) -> Symbol:
 
 def _resistances(model: LearnedMechanism, resistance: np.ndarray, i: int) -> Iterable[Term]:
     """Drag and friction of the joints, as forces on one coordinate."""
-    count = len(model.joints)
+    count = model.joints.resisting
     rates = [f"{name}_dot" for name in model.independent]
     widths = np.asarray(model.network.widths)
-    for joint, row in enumerate(model.joints.stretches):
+    for joint, row in enumerate(model.joints.stretches[:count]):
         if not row[i]:
             continue
         rate = _combination(row, rates, 0.0)

@@ -5,7 +5,9 @@
 `M_ij` and `V` are combinations of products of `1, cos, sin` of angles and powers of lengths; `D`
 is a constant matrix, and so is `G` unless `input_degree` says otherwise: a force with a fixed
 direction, or the acceleration of a moving base, acts on a link by the sine of its angle. With
-`joint_laws` there are also springs of twists in `V`, and `R` holds drag and friction of each joint.
+`angle_springs` there are also springs of angles and twists in `V`, as of a shaft that gives. With
+`joint_laws` these are not linear, nor are those of lengths, and `R` holds drag and friction of each
+joint.
 The equations are linear and homogeneous in all coefficients (the widths of friction apart), so they
 can be found in closed form, up to a factor that cancels. Accelerations follow by one small solve.
 With `forces="added"` there is no `G`: the acceleration that the inputs cause in the given mechanism
@@ -32,7 +34,7 @@ from mbdnode.models.base import (
     minimal_coordinates,
     names_of,
 )
-from mbdnode.models.basis import Basis, Joints, Scale, make_basis, make_joints
+from mbdnode.models.basis import Basis, Joints, Scale, make_angle_springs, make_basis, make_joints
 from mbdnode.models.function_library import Forces
 from mbdnode.multibody import AbstractSystem, Coordinate, Input, Parameter, length, small_solve
 from mbdnode.simulation import Interpolation
@@ -46,6 +48,7 @@ class LearnedMechanismConfig:
 
     - `mass_degree`, `potential_degree`: of the bases of `M` and `V`.
     - `use_parameters`: on which parameters masses and potentials depend too, by name.
+    - `angle_springs`: whether angles, and the twists between two, have linear springs.
     - `joint_laws`: whether joints have springs, drag and friction of their own.
     - `forces`: "inputs" learns what the inputs do, "added" takes it from the given mechanism.
     - `kept`: the columns whose coefficients are not zero; None for all.
@@ -59,6 +62,7 @@ class LearnedMechanismConfig:
     mass_degree: int = 1
     potential_degree: int = 2
     use_parameters: tuple[str, ...] = ()
+    angle_springs: bool = False
     joint_laws: bool = False
     forces: Forces = "inputs"
     kept: tuple[int, ...] | None = None
@@ -134,7 +138,7 @@ class LearnedMechanism(AbstractRateModel):
         potential = make_basis(
             places, config.potential_degree, lengths, pairs=config.relative_angles
         )
-        joints = Joints()
+        joints = make_angle_springs(own) if config.angle_springs else Joints()
         if config.joint_laws:
             joints = make_joints(own, config.potential_degree, potential.origin[: len(own)])
         acting = len(system.inputs) * _terms(mass, config.input_degree)
@@ -143,7 +147,7 @@ class LearnedMechanism(AbstractRateModel):
         if any(not 0 <= k < columns for k in kept) or len(set(kept)) < len(kept):
             raise UserError(f"kept names columns from 0 to {columns - 1}, each once.")
         return cls(
-            Coefficients(jnp.zeros(len(kept)), jnp.ones(len(joints))),
+            Coefficients(jnp.zeros(len(kept)), jnp.ones(joints.resisting)),
             mass,
             potential,
             joints,
@@ -154,14 +158,26 @@ class LearnedMechanism(AbstractRateModel):
         )
 
     def without_zeros(self) -> "LearnedMechanism":
-        """The same law with the columns alone that it needs."""
-        used = np.flatnonzero(np.asarray(self.network.values))
-        kept = tuple(int(k) for k in np.array(self.settings.kept)[used])
+        """The same law with the columns alone that it needs, and positive widths of friction."""
+        values, widths = (np.asarray(x) for x in (self.network.values, self.network.widths))
+        used, kept = np.flatnonzero(values), np.array(self.settings.kept)
+        # Friction is odd in its width: a search may end on either side.
+        signs = np.ones(self._columns)
+        signs[self._columns - widths.size :] = np.where(widths < 0, -1.0, 1.0)
         return replace(
             self,
-            network=Coefficients(self.network.values[used], self.network.widths),
-            settings=replace(self.settings, kept=kept),
+            network=Coefficients(
+                jnp.asarray((signs[kept] * values)[used]), jnp.asarray(np.abs(widths))
+            ),
+            settings=replace(self.settings, kept=tuple(int(k) for k in kept[used])),
         )
+
+    @property
+    def _columns(self) -> int:
+        """How many there are, kept or not."""
+        acting = len(self.inputs) * len(self.input_basis)
+        bases = self.mass_basis, self.potential_basis, self.joints
+        return sum(_lengths(len(self.minimal), acting, *bases))
 
     @property
     def interpolation(self) -> Interpolation:
@@ -174,16 +190,22 @@ class LearnedMechanism(AbstractRateModel):
         count = len(self.minimal)
         return count * (count + 1) // 2 * len(self.mass_basis)
 
-    def columns_up_to(self, mass: int, potential: int, acting: int) -> np.ndarray:
-        """The columns up to lower degrees of mass, potential and input map, and all others."""
+    def columns_up_to(
+        self, mass: int, potential: int, acting: int, springs: bool = True
+    ) -> np.ndarray:
+        """The columns up to lower degrees of mass, potential and input map.
+
+        All others are among them, but for the springs of joints if `springs` says so.
+        """
         inertial = np.array(self.mass_basis.degrees) <= mass
-        stored = (np.array(self.potential_basis.degrees) <= potential) | np.array(
-            self.potential_basis.pairs
-        )
+        stored = np.array(self.potential_basis.degrees) <= potential
+        if potential:
+            stored |= np.array(self.potential_basis.pairs)
         pairs, count = self.mass_columns // len(self.mass_basis), len(self.minimal)
         driven = np.tile(np.array(self.input_basis.degrees) <= acting, count * len(self.inputs))
-        springs = np.ones(len(self.joints.springs) + count**2, bool)  # And damping.
-        chosen = np.concatenate([np.tile(inertial, pairs), stored[1:], springs, driven])
+        twisted, damping = np.full(len(self.joints.springs), springs), np.ones(count**2, bool)
+        chosen = [np.tile(inertial, pairs), stored[1:], twisted, damping, driven]
+        chosen = np.concatenate(chosen)
         rest = np.ones(self.network.values.size - chosen.size, bool)
         return np.flatnonzero(np.concatenate([chosen, rest]))
 
@@ -235,7 +257,7 @@ class LearnedMechanism(AbstractRateModel):
 
     def resistances(self, s: Float[Array, " ns"]) -> Float[Array, "ns resistances"]:
         """Every term of `R`, as a column."""
-        if not len(self.joints):
+        if not self.joints.resisting:
             return jnp.zeros((s.shape[0], 0), s.dtype)
         return self.joints.resistances(s, self.network.widths)
 
@@ -307,5 +329,5 @@ def _lengths(
         len(potential) - 1 + len(joints.springs),
         dof**2,
         dof * acting,
-        2 * len(joints),
+        2 * joints.resisting,
     )

@@ -7,6 +7,10 @@ lies between two that are left out. Those that are left out do not count, so arr
 shapes, one compiled program serves all fits, and all go on side by side. Initial states are not
 fitted here: they are as measured, or as fitted before.
 
+A piece tells something only if the others are not copies of it. Where a run repeats its motion, as
+a reference that is followed again and again does, a piece is a phase of it, left out of every
+period: a later period would be predicted well by whatever was adapted to the earlier ones.
+
 Of a model that misses more than the noise, the best fit depends on how long its segments are: over
 long ones a small force that it lacks adds up to all that it misses, over short ones what matters
 for the prediction is not seen. Held-out pieces tell which length predicts best.
@@ -26,8 +30,72 @@ from mbdnode.identification.parameters.unknowns import Unknowns
 # They begin at a fit to all pieces, from which one to the others is near.
 _ITERATIONS, _SETTLED = 10, 1e-4
 
+# A motion repeats if it differs from itself a period later by less than this part of its size.
+_REPEATS = 0.01
+
 # The rows at which the segments of each run begin, and its last row.
 Edges = list[np.ndarray]
+
+
+def period_of(table: np.ndarray) -> int | None:
+    """After how many rows a run repeats its motion.
+
+    **Arguments:**
+
+    - `table`: `(rows, columns)`, what was recorded.
+
+    **Returns:**
+
+    The rows of a period; None if the motion does not repeat, or not even twice.
+    """
+    size = np.std(table, axis=0)
+    x = ((table - np.mean(table, axis=0)) / np.where(size > 0, size, 1.0))[:, size > 0]
+    rows = len(x)
+    if rows < 4 or not x.size:
+        return None
+    # The mean square difference at every lag, by the products of a row with later ones.
+    spectrum = np.abs(np.fft.rfft(x, 2 * rows, axis=0)) ** 2
+    products = np.sum(np.fft.irfft(spectrum, axis=0), axis=1)[:rows]
+    squares = np.concatenate([[0.0], np.cumsum(np.sum(x**2, axis=1))])
+    lag = np.arange(rows // 2 + 1)
+    away = squares[rows - lag] + squares[rows] - squares[lag] - 2 * products[lag]
+    away = away / ((rows - lag) * x.shape[1])
+    # A lag at which the motion has come back: after it has been elsewhere.
+    left = int(np.argmax(away > 1.0))
+    back = np.flatnonzero((lag > left) & (away < _REPEATS**2))
+    if away[left] <= 1.0 or not len(back):
+        return None
+    near = back[: int(np.argmax(np.diff(back, append=back[-1] + 2) > 1)) + 1]
+    return int(near[np.argmin(away[near])])
+
+
+def cut_into_blocks(
+    lengths: Sequence[int], periods: Sequence[int | None], count: int
+) -> tuple[Edges, list[list[int]]]:
+    """Cut every run for pieces.
+
+    **Arguments:**
+
+    - `lengths`: the last row of each run.
+    - `periods`: of runs that repeat their motion; None for the others.
+    - `count`: of pieces.
+
+    **Returns:**
+
+    The rows at which blocks begin, and for each block the number of the part that it belongs to:
+    of a run that repeats, the same phase of every period is one part.
+    """
+    parts = max(1, -(-count // len(lengths)))
+    edges, owners = [], []
+    for run, (last, period) in enumerate(zip(lengths, periods, strict=True)):
+        if period is None or parts == 1:
+            places = np.linspace(0, last, parts + 1)
+        else:
+            step = period / parts
+            places = np.append(np.arange(0, last - step / 2, step), last)
+        edges.append(places.astype(int))
+        owners.append([run * parts + i % parts for i in range(len(places) - 1)])
+    return edges, owners
 
 
 @dataclass(frozen=True)
@@ -50,7 +118,8 @@ class Pieces:
     **Arguments:**
 
     - `problem`: gives residuals and Jacobians.
-    - `lengths`: the last row of each run.
+    - `blocks`: the rows at which they begin, and to which part each belongs, as `cut_into_blocks`
+        gives them.
     - `count`: of pieces.
     - `lay_out`: makes a `Layout` of the rows at which segments begin.
     - `substeps`: of the integrator in each step.
@@ -59,35 +128,40 @@ class Pieces:
     def __init__(
         self,
         problem: OutputError,
-        lengths: Sequence[int],
+        blocks: tuple[Edges, list[list[int]]],
         count: int,
         lay_out: Callable[[Edges], Layout],
         substeps: int,
     ):
-        self.problem, self.lengths, self.substeps = problem, lengths, substeps
-        self.lay_out = lay_out
-        self.parts = max(1, -(-count // len(lengths)))
+        self.problem, self.substeps, self.lay_out = problem, substeps, lay_out
+        self.blocks, owners = blocks
+        self.owners = [part for own in owners for part in own]
         self.whole = lay_out(self.edges(1))
-        blocks = self.whole.lanes.blocks()
-        self.groups = np.array_split(np.arange(len(blocks)), min(count, len(blocks)))
+        parts = max(self.owners) + 1
+        self.groups = np.array_split(np.arange(parts), min(count, parts))
         self.masks = []
         for group in self.groups:
             mask = np.zeros(self.whole.lanes.counts.shape, bool)
-            for number in group:
-                run, _, rows = blocks[number]
-                mask[run, rows] = True
+            for part, (run, _, rows) in zip(self.owners, self.whole.lanes.blocks(), strict=True):
+                mask[run, rows] |= part in group
             self.masks.append(mask)
 
     def edges(self, segments: int) -> Edges:
-        """Every part of a run cut into so many segments; for zero the runs themselves."""
-        count = self.parts * segments or 1
-        return [np.linspace(0, last, count + 1).astype(int) for last in self.lengths]
+        """Every block cut into so many segments; for zero the runs themselves."""
+        if not segments:
+            return [edges[[0, -1]] for edges in self.blocks]
+        found = []
+        for edges in self.blocks:
+            places = np.arange(segments * (len(edges) - 1) + 1) / segments
+            found.append(np.interp(places, np.arange(len(edges)), edges).astype(int))
+        return found
 
     def around(self, piece: int) -> Edges:
         """Longest segments: the piece, and what lies before and after it."""
         found, number = [], 0
-        for edges in self.edges(1):
-            own = [number + i in self.groups[piece] for i in range(len(edges) - 1)]
+        for edges in self.blocks:
+            owners = self.owners[number : number + len(edges) - 1]
+            own = [part in self.groups[piece] for part in owners]
             cuts = [i for i in range(1, len(own)) if own[i] or own[i - 1]]
             found.append(edges[[0, *cuts, len(edges) - 1]])
             number += len(own)
@@ -123,8 +197,8 @@ def cross_validate(
     **Arguments:**
 
     - `pieces`: the data.
-    - `asked`: of each variant, what is sought with its priors, and into how many segments a part of
-        a run is cut; zero for the longest segments.
+    - `asked`: of each variant, what is sought with its priors, and into how many segments a block
+        is cut; zero for the longest segments.
     - `values`: where to begin.
 
     **Returns:**

@@ -230,6 +230,16 @@ def independent_residuals(residuals: np.ndarray, blocks) -> int:
     return max(1, min(size, 2 * changes + len(parts)))
 
 
+def pays_for_states(free: Fitted, held: Fitted, blocks) -> bool:
+    """Whether fitted initial states are worth their number: they halve the error, and lower it by
+    more than the Bayesian criterion asks, of residuals of which as many are independent as change
+    sign.
+    """
+    count = independent_residuals(free.residuals, blocks)
+    gain = np.log(np.sum(held.residuals**2) / max(np.sum(free.residuals**2), 1e-300))
+    return bool(gain > np.log(4.0) and count * gain > free.states * np.log(count))
+
+
 def _unit_of_misses(residuals: np.ndarray, blocks) -> float:
     """The size of an independent residual if all were of that size; one for noise alone."""
     total = float(np.sum(residuals**2))

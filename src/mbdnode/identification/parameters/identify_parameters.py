@@ -342,8 +342,8 @@ def _status(search: ParameterSearch, rms, correlation: float, undetermined, at_b
         text += "; longer ones are not followed"
     if search.held:
         text += "; it misses more than the noise, so initial states are as measured"
-        if any(len(rows) > 2 for rows in search.cut) and len(search.held_out):
-            text += ", and segments as long as predict held-out pieces best"
+    if search.cut is not search.edges[search.level]:
+        text += "; segments are as long as predict held-out pieces best"
     if correlation > 0.5 and np.any(rms > 2 * search.unit):
         text += (
             f"; residuals are correlated ({correlation:.2f} from one sample to the next), so the "

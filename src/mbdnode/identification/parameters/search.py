@@ -16,9 +16,11 @@ from mbdnode.identification.parameters.cross_validation import (
     Layout,
     Pieces,
     cross_validate,
+    cut_into_blocks,
+    period_of,
     simplest,
 )
-from mbdnode.identification.parameters.fitting import Fit, Fitted, fit_each, independent_residuals
+from mbdnode.identification.parameters.fitting import Fit, Fitted, fit_each, pays_for_states
 from mbdnode.identification.parameters.inverse_dynamics import regress_parameters
 from mbdnode.identification.parameters.output_error import OutputError
 from mbdnode.identification.parameters.segments import choose_splits, initial_guess, lay_out
@@ -53,8 +55,8 @@ _SAMPLES, _AROUND, _REFINED = 32, 0.15, 5
 # Delays from which the search begins, in steps of the data.
 _DELAYS = (0, 1, 2, 4, 8, 16)
 # Into so many pieces the data is cut where profiles are chosen by them, and into so many segments
-# the part of a run in a piece; zero for segments that are as long as can be.
-_PIECES, _CUTS = 4, (0, 1, 2, 4)
+# each block of a piece; zero for segments that are as long as can be.
+_PIECES, _CUTS = 4, (0, 1, 2, 4, 8)
 # The part of the cost by which an iteration must lower it to go on: for lengths that only give a
 # start to the next, and for several starts of which one is taken; and for a model that misses more
 # than the noise, whose cost is known to no more than that, since few of its residuals are
@@ -134,6 +136,11 @@ class ParameterSearch:
         step = float(np.median(np.concatenate([np.diff(np.asarray(r.t)) for r, _ in self.runs])))
         self.delays = sum(term.kind == "delay" for term in terms)
         self.unknowns = with_sensors(unknowns, terms, sizes, drives, step)
+        self.blocks = None
+        if pieces or self.unknowns.open_profiles:
+            lengths = [len(run.t) - 1 for run, _ in self.runs]
+            periods = [period_of(table) for _, table in tables]
+            self.blocks = cut_into_blocks(lengths, periods, pieces or _PIECES)
         unit = jnp.asarray(self.unit)
         self.problem = OutputError(system, unknowns.names, terms, self.columns, unit)
 
@@ -162,6 +169,8 @@ class ParameterSearch:
         # As many segments as there would be if all of the rows were filled, and some to spare.
         first = zip(self.edges[0], self.runs, strict=True)
         most = max((len(x) - 1) * rows / len(run.t) for x, (run, _) in first)
+        if self.blocks is not None:
+            most = max(most, _CUTS[-1] * max(len(x) - 1 for x in self.blocks[0]))
         room = 1 << int(np.ceil(np.log2(most)))
         for (run, own), split, places in zip(self.runs, self.splits, edges, strict=True):
             new = [row for row in places[:-1] if int(row) not in split]
@@ -294,7 +303,7 @@ class ParameterSearch:
         free = self._minimize(lanes, values, best.initial, self.substeps, **given)[0]
         assert held is not None
         free = best if free is None else min(best, free, key=lambda one: one.cost)
-        self.held = not _pays(free, held, lanes.blocks())
+        self.held = not pays_for_states(free, held, lanes.blocks())
         return held if self.held else free
 
     def _hold_out(self, best: Fitted) -> Fitted:
@@ -318,10 +327,12 @@ class ParameterSearch:
             near = self._minimize(*given, settled=_SETTLED_MEANWHILE)[0]
             return Layout(lanes, initial_guess(lanes) if near is None else near.initial)
 
-        pieces = Pieces(self.problem, lengths, count, laid_out, self.substeps)
-        cut, missed = 1, None
-        if self.held:
-            cuts = [n for n in _CUTS if min(np.diff(x).min() for x in pieces.edges(n)) >= least]
+        assert self.blocks is not None
+        pieces = Pieces(self.problem, self.blocks, count, laid_out, self.substeps)
+        cut, missed, misses = 1, None, best.rms > _MISSES
+        if misses:
+            shortest = {n: min(np.diff(x).min() for x in pieces.edges(n)) for n in _CUTS}
+            cuts = [n for n in _CUTS if shortest[n] >= _SHORTEST]
             asked = [(self.unknowns, one) for one in cuts]
             tried = cross_validate(pieces, asked, best.values)
             cut = cuts[int(np.argmin([np.sum(one**2) for one in tried]))]
@@ -335,12 +346,12 @@ class ParameterSearch:
         if missed is None:
             missed = cross_validate(pieces, [(self.unknowns, cut)], best.values)[0]
         self.held_out = missed * self.unit
-        if not self.held:
+        if not misses:
             return self._again(best) if self.variation else best
         self.cut = pieces.edges(cut)
-        lanes = self._lanes(self.cut)
-        given = lanes, [best.values], initial_guess(lanes), self.substeps
-        again = self._minimize(*given, held=True, settled=_SETTLED_MISSING)[0]
+        layout = laid_out(self.cut)
+        given = layout.lanes, [best.values], layout.initial, self.substeps
+        again = self._minimize(*given, held=self.held, settled=_SETTLED_MISSING)[0]
         return best if again is None else again
 
     def _promising(self, starts: list[np.ndarray], lanes, initial: np.ndarray) -> list[np.ndarray]:
@@ -432,13 +443,3 @@ class ParameterSearch:
             row = {"epoch": self.level, "loss": fitted.rms, "learning_rate": 0.0}
             of = {"stage": "segment length", "unit": " times the noise"}
             self.report({**row, **of}, len(self.edges))
-
-
-def _pays(free: Fitted, held: Fitted, blocks) -> bool:
-    """Whether fitted initial states are worth their number: they halve the error, and lower it by
-    more than the Bayesian criterion asks, of residuals of which as many are independent as change
-    sign.
-    """
-    count = independent_residuals(free.residuals, blocks)
-    gain = np.log(np.sum(held.residuals**2) / max(np.sum(free.residuals**2), 1e-300))
-    return bool(gain > np.log(4.0) and count * gain > free.states * np.log(count))
