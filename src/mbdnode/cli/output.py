@@ -128,7 +128,8 @@ def _training_lines() -> Callable[[dict[str, Any], int], None]:
             return
         last = now
         if "stage" in row:  # Of a regression, whose stages take different times.
-            error = f"error {row['loss']:.1e}{row.get('unit', '')}"
+            kind = "error" if "unit" in row else "least validation NRMSE"
+            error = f"{kind} {row['loss']:.1e}{row.get('unit', '')}"
             typer.echo(f"{_counted(row['stage'], done, total)}, {error}", err=True)
             return
         each = (now - first[0]) / max(done - first[1], 1)

@@ -135,7 +135,10 @@ def _lines(run, scores) -> list[tuple[str, str]]:
     first = float(run.t[int(np.argmax(outside))]) if outside.any() else None
     share = f"{100 * float(np.mean(outside)):.1f} % of the rows"
     lines = [("outside the data", share + ("" if first is None else f", first at {first:g} s"))]
-    lines.append(("position residual", f"{float(np.nanmax(run.position_residual)):.1e}"))
+    lines.append(("units", "SI, as logs are read: angles in rad, initial values too"))
+    missed = float(np.nanmax(run.position_residual))
+    if missed > 0:  # Of constraints, if there are any.
+        lines.append(("position residual", f"{missed:.1e}"))
     if scores is not None:
         each = ", ".join(str(column) for column in scores.columns)
         told = "" if scores.nrmse is None else f"NRMSE {percent(scores.nrmse)}, "

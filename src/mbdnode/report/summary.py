@@ -67,12 +67,14 @@ def summarize(
     holonomic, nonholonomic = constraint_counts(
         mechanism, resolve_parameters(mechanism, parameters)
     )
-    position = float(np.max(kept.position_residual)) if holonomic else None
-    velocity = float(np.max(kept.velocity_residual)) if holonomic + nonholonomic else None
+    # By NumPy: JAX would compile each of these for every length.
+    times, *residuals = map(np.asarray, (kept.t, kept.position_residual, kept.velocity_residual))
+    position = float(np.max(residuals[0])) if holonomic else None
+    velocity = float(np.max(residuals[1])) if holonomic + nonholonomic else None
     return RolloutSummary(
         rows=len(kept),
-        start_s=float(kept.t[0]),
-        end_s=float(kept.t[-1]),
+        start_s=float(times[0]),
+        end_s=float(times[-1]),
         degrees_of_freedom=len(mechanism.coordinates) - holonomic - nonholonomic,
         position_residual=position,
         velocity_residual=velocity,

@@ -90,6 +90,14 @@ class FitConfig:
             raise UserError(f"The seed is {self.seed}; it must not be negative.")
 
     @property
+    def title(self) -> str:
+        """What the fit is of, for the head of a page."""
+        if self.mechanism:
+            return Path(self.mechanism).stem
+        first, *others = self.logs
+        return Path(first).stem + (f" and {len(others)} more" if others else "")
+
+    @property
     def given_parameters(self) -> dict[str, float]:
         """The parameters that the roles give as numbers."""
         given = self.columns.get("parameters") or {}

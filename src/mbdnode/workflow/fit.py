@@ -48,8 +48,9 @@ from mbdnode.workflow.unrecorded_coordinates import complete_runs, completion_of
 # A held-out NRMSE above this is said in the status, unless it is within the second factor of what
 # the noise alone would make.
 _DOUBTED, _NEAR = 0.1, 1.2
-# Residuals that are more alike from one sample to the next, and above the noise, are not white.
-_WHITE = 0.5
+# Residuals above the noise that are less alike from sample to sample than the first are white,
+# and above the second more than noise.
+_UNCORRELATED, _WHITE = 0.2, 0.5
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,8 @@ class Fitted:
             return f"within the noise ({percent(scores.noise)})"
         size = f"{scores.nrmse / scores.noise:.2g} times the noise" if scores.noise > 0 else "small"
         if found < _WHITE:
-            return f"{size}, white: {found:.2f} correlated from one sample to the next"
+            kind = "white" if found < _UNCORRELATED else "mostly noise"
+            return f"{size}, {kind}: {found:.2f} correlated from one sample to the next"
         return (
             f"{size}, not white: {found:.2f} correlated from one sample to the next, so "
             "what is left is the model's error more than noise"

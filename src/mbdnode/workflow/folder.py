@@ -118,7 +118,7 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
         ("date", datetime.datetime.now().astimezone().isoformat(timespec="seconds")),
     )
     return FitStory(
-        title=Path(config.mechanism or config.logs[0]).stem,
+        title=config.title,
         command=command,
         system=prepared.system,
         parameters={**_common(training.parameters), **_values_of(fit)},
@@ -140,7 +140,7 @@ def _play(fitted: Fitted) -> Play:
     config, runs = fitted.prepared.config, [one.truth for one in fitted.held_out]
     return make_fit_play(
         fitted.fit.model,
-        title=Path(config.mechanism or config.logs[0]).stem,
+        title=config.title,
         label=fitted.model_name,
         integrator=config.integrator,
         domain=fitted.domain,

@@ -60,7 +60,7 @@ class TriedModel:
     - `validation_nrmse`: infinite where its prediction ended early; None where it was not measured,
         since there was nothing to choose.
     - `explained`: whether that is within the noise, or below one percent.
-    - `grown`: whether noise in the initial states grows to that, so that it says little.
+    - `grown`: whether noise in the initial states and coefficients grows to that.
     """
 
     name: str
@@ -98,7 +98,10 @@ class Choice:
         each = ", ".join(map(str, self.tried))
         one = next(tried for tried in self.tried if tried.name == self.taken)
         if one.grown:
-            why = "the simplest whose errors are those that noise in the initial states grows to"
+            why = (
+                "the simplest whose errors are those that noise in the initial states and "
+                "coefficients grows to"
+            )
         elif one.explained:
             why = "the simplest that predicts these pieces within the noise, or to one percent"
         elif len(self.tried) == 1:

@@ -98,7 +98,7 @@ def play_fit(
         )
     play = make_fit_play(
         stored.model,
-        title=Path(config.mechanism or config.logs[0]).stem,
+        title=config.title,
         label=str(stored.metrics["model"]),
         integrator=integrator or config.integrator,
         domain=stored.domain,

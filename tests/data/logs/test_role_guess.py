@@ -52,6 +52,32 @@ def test_a_name_of_two_words_or_a_unit_is_enough_for_a_coordinate(write_csv, nam
     assert found.inputs == ("drive [V]",)
 
 
+def test_unit_of_motion_says_more_than_a_name_that_sounds_like_a_drive(write_csv):
+    path = write_csv(
+        {"t": T, "motor_angle [rad]": SINE, "link_angle [rad]": SINE**2, "motor [mNm]": COSINE**3}
+    )
+    found = guess(path)
+    assert found.coordinates == ("motor_angle [rad]", "link_angle [rad]")
+    assert found.inputs == ("motor [mNm]",)
+
+
+@pytest.mark.parametrize("name", ["displacement [mm]", "distance [m]", "deflection [mm]"])
+def test_word_that_begins_with_d_is_no_rate(write_csv, name):
+    found = guess(write_csv({"t": T, name: SINE, "force [N]": np.sign(SINE)}))
+    assert found.coordinates == (name,)
+    assert not found.rates
+
+
+def test_length_is_not_the_rate_of_another(write_csv):
+    path = write_csv(
+        {"t": T, "travel [mm]": SINE, "level [mm]": COSINE, "control_arm [deg]": SINE**2}
+    )
+    found = guess(path)
+    assert found.coordinates == ("travel [mm]", "level [mm]", "control_arm [deg]")
+    assert not found.rates
+    assert not found.inputs
+
+
 def test_what_a_controller_wanted_is_no_coordinate(write_csv):
     path = write_csv({"t": T, "position": SINE, "position reference [m]": COSINE})
     assert guess(path).coordinates == ("position",)

@@ -201,7 +201,8 @@ def _column(
         remarks.append(f"unit not clear: {why}?" if why else "unit not known")
     elif unit is not None and unit.factor != 1.0:
         remarks.append(f"to {unit.si}")
-    no_motion = role in ("time", "run", "parameter") or "constant" in remarks
+    # Of an input that jumps, what noise is cannot be told.
+    no_motion = role in ("time", "run", "parameter", "input") or "constant" in remarks
     noise = none if no_motion else _noise(sample, number, time)
     ends = float(np.min(finite)), float(np.max(finite))
     std = float(np.std(finite))

@@ -30,6 +30,9 @@ _INPUT = re.compile(
     r"^(u\d*|F\d*|T\d*|I\d*|U\d*|tau\d*)$"
     r"|(?i:force|torque|moment|current|voltage|motor|command|cmd|control|input|throttle|pwm)"
 )
+# What drives with a unit of motion says so: a motor's angle does not drive, nor does a control arm.
+_COMMAND = re.compile(r"(?i:command|cmd|input)")
+_INPUT_UNITS, _POSITION_UNITS, _RATE_UNITS = ("N", "N m", "A", "V"), ("rad", "m"), ("rad/s", "m/s")
 _PARAMETER = re.compile(
     r"^(m\d*|l\d*|k\d*|c\d*|g)$|(?i:mass|length|stiffness|damping|inertia|load|payload|radius)"
 )
@@ -37,7 +40,9 @@ _POSITION = re.compile(
     r"^([xyzsq]\d*|r\d*)$|(?i:^(pos|position|disp|displacement|stroke|height|travel)(_|\d|$))"
 )
 _RATE = re.compile(
-    r"(?i:dot|vel|speed|omega|gyro|rate)|^(v|w)(\d|_|$)|^d[a-z]+\d*(dt)?$|^v[xyz]\d*$", re.ASCII
+    r"(?i:dot|vel|speed|omega|gyro|rate)|^(v|w)(\d|_|$)|^v[xyz]\d*$"
+    r"|^d_?([xyzsqr]|theta|phi|psi|alpha|beta|gamma|angle|pos)\d*(_?dt)?$",
+    re.ASCII,
 )
 _ACCELERATION = re.compile(r"(?i:acc|ddot|dotdot)|^(a|alpha_dot)(\d|_|$)|^dd")
 # What a controller wanted is not what the machine did.
@@ -179,6 +184,7 @@ def _places(log: AbstractLog, sample: Sample) -> _Places:
     inputs = {i for i in free - still if _is_input(log, i)}
     moving = sorted(free - still - inputs)
     pairs = {} if time is None else _derivatives_among(sample, time, moving)
+    pairs = {i: j for i, j in pairs.items() if _si_unit(log, j) not in _POSITION_UNITS}
     coordinates, rates = _coordinates(log, moving, pairs)
     return _Places(
         time=time,
@@ -202,8 +208,8 @@ def _reasons(log: AbstractLog, places: _Places, names: list[str]) -> dict[str, t
         reasons[names[places.run]] = ("run", "by its name")
     reasons |= {names[i]: ("parameter", "by its name") for i in places.parameters}
     for i in places.inputs:
-        named = bool(_INPUT.search(log.headings[i].name))
-        reasons[names[i]] = ("input", f"by its {'name' if named else 'unit'}")
+        by_unit = _si_unit(log, i) in _INPUT_UNITS and not _INPUT.search(log.headings[i].name)
+        reasons[names[i]] = ("input", f"by its {'unit' if by_unit else 'name'}")
     for i in places.coordinates:
         named = _is_position_by_name(log.headings[i].name)
         why = "it has a rate" if i in places.rates else f"by its {'name' if named else 'unit'}"
@@ -247,8 +253,9 @@ def _run(log: AbstractLog, sample: Sample, free: set[int], time: int | None) -> 
 
 
 def _is_input(log: AbstractLog, number: int) -> bool:
-    named = bool(_INPUT.search(log.headings[number].name))
-    return named or _si_unit(log, number) in ("N", "N m", "A", "V")
+    name, unit = log.headings[number].name, _si_unit(log, number)
+    moves = unit in (*_POSITION_UNITS, *_RATE_UNITS)
+    return unit in _INPUT_UNITS or bool((_COMMAND if moves else _INPUT).search(name))
 
 
 def _si_unit(log: AbstractLog, number: int) -> str | None:
@@ -268,17 +275,33 @@ def _coordinates(
     for i in free:
         if i in taken or not names[i]:
             continue
-        others = (_RATE, _ACCELERATION, _WANTED)
-        if i in is_rate or any(other.search(names[i]) for other in others):
-            continue
-        if not (_is_position_by_name(names[i]) or _si_unit(log, i) in ("rad", "m")):
+        if i in is_rate or _WANTED.search(names[i]) or not _is_position(log, i, names):
             continue
         coordinates.add(i)
-        partner = next((j for j in free if j not in taken and names_rate(names[i], names[j])), None)
+        partner = next(
+            (
+                j
+                for j in free
+                if j not in taken
+                and _si_unit(log, j) not in _POSITION_UNITS
+                and names_rate(names[i], names[j])
+            ),
+            None,
+        )
         if partner is not None:
             rates[i] = partner
             taken |= {i, partner}
     return sorted(coordinates), rates
+
+
+def _is_position(log: AbstractLog, number: int, names: dict[int, str]) -> bool:
+    """By its unit, else by its name, beside which another may be the one whose rate it is."""
+    unit, name = _si_unit(log, number), names[number]
+    if unit is not None and log.headings[number].unit:
+        return unit in _POSITION_UNITS
+    if _RATE.search(name) or _ACCELERATION.search(name):
+        return False
+    return _is_position_by_name(name) and not any(names_rate(x, name) for x in names.values())
 
 
 def _is_position_by_name(name: str) -> bool:
