@@ -95,11 +95,13 @@ _FORWARD = mbd.profile("dry_forward", 20.0, "N", over=(0.0, 0.25), count=8)
 _BACKWARD = mbd.profile("dry_backward", 20.0, "N", over=(0.0, 0.25), count=8)
 
 
-class WornDrive(DriftingDrive):
-    """The same with dry friction that changes along the screw."""
+class WornDrive(AsymmetricDrive):
+    """Dry friction that changes along the screw, and no drift, which is of a run and not of the
+    machine.
+    """
 
     parameters = (
-        *(p for p in DriftingDrive.parameters if not p.name.startswith("dry")),
+        *(p for p in AsymmetricDrive.parameters if not p.name.startswith("dry")),
         *_FORWARD.parameters,
         *_BACKWARD.parameters,
     )
@@ -224,7 +226,7 @@ def emps(folder: Path, tested: bool, drives: list[str]) -> None:
     files = {"train": "DATA_EMPS.mat"} | ({"test": "DATA_EMPS_PULSES.mat"} if tested else {})
     runs = {name: run(file) for name, file in files.items()}
     training = coarser(runs["train"], EVERY)
-    chosen = (Drive, WornDrive) if tested else DRIVES
+    chosen = (Drive, AsymmetricDrive) if tested else DRIVES
     for kind in [one for one in DRIVES if one.__name__ in drives] if drives else chosen:
         drive = kind()
         own = [x for x in drive.parameter_names if not x.startswith("dry_")]

@@ -200,7 +200,13 @@ def replace_values(model: LearnedMechanism, values: np.ndarray) -> LearnedMechan
     """The same form with other coefficients, of all of its columns."""
     settings = {
         name: getattr(model.settings, name)
-        for name in ("mass_degree", "potential_degree", "joint_laws", "relative_angles")
+        for name in (
+            "mass_degree",
+            "potential_degree",
+            "angle_springs",
+            "joint_laws",
+            "relative_angles",
+        )
     }
     # Lengths as they are: the true law is written in them, and only which terms it has is used.
     whole = LearnedMechanism.for_system(model.body, **settings)

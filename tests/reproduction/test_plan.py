@@ -86,12 +86,12 @@ def test_regression_is_planned_under_no_network_s_name():
     assert {run.config.model for run in both.runs if run.config.recipe == "best"} == {"law"}
 
 
-def test_demonstration_has_every_law_and_on_three_cases_the_papers_method_and_a_baseline():
+def test_demonstration_has_every_law_and_on_two_cases_the_papers_method_and_a_baseline():
     plan = make_plan(quick=True)
     made = [(run.config.case, run.config.recipe, run.config.model) for run in plan.runs]
     laws = [(case, "best", "law") for case in CASES]
     assert [run for run in made if run[1] == "best"] == laws
-    chosen = ("single-mass-spring-damper", "single-pendulum", "cart-pole")
+    chosen = ("single-mass-spring-damper", "single-pendulum")
     networks = [
         (case, *rest) for case in chosen for rest in (("trained", "mbd-node"), ("paper", "fcnn"))
     ]
@@ -102,7 +102,7 @@ def test_demonstration_has_every_law_and_on_three_cases_the_papers_method_and_a_
 
 
 def test_demonstration_can_be_limited_and_is_repeated_from_its_request():
-    plan = make_plan(quick=True, cases=["cart-pole"], models=["mbd-node", "law"])
+    plan = make_plan(quick=True, cases=["single-pendulum"], models=["mbd-node", "law"])
     assert [run.config.recipe for run in plan.runs] == ["trained", "best"]
     request = from_dict(Request, json.loads(json.dumps(to_dict(plan.request))))
     assert request == plan.request

@@ -28,7 +28,7 @@ from mbdnode.reproduction.run import check
 
 # What is run with `quick` where no recipe is named: the law of every case, and on some the paper's
 # method beside one of its baselines.
-_QUICK_NETWORKS = ("single-mass-spring-damper", "single-pendulum", "cart-pole")
+_QUICK_NETWORKS = ("single-mass-spring-damper", "single-pendulum")
 _BASELINE = "fcnn"
 _QUICK_MODELS = {"trained": MBDNODE.kind, PAPER: _BASELINE, "best": LAW}
 # A quick run makes these parts of the epochs, and of the iterations of a refinement.
@@ -44,7 +44,7 @@ class Request:
 
     - `cases`, `models`: by name, in the order of the catalogs.
     - `recipes`: how to train, each in turn; with `quick` empty for the demonstration: the law of
-        every case, and on three of them two networks.
+        every case, and on two of them two networks.
     - `seeds`: how many; they are 0, 1, and so on.
     - `quick`: shorten every run.
     - `samples`: of the cases that are trained on samples; None for their own number.
