@@ -27,6 +27,7 @@ from mbdnode.multibody import (
     consistent_state,
     constraint_counts,
     resolve_parameters,
+    small_solve,
 )
 from mbdnode.naming import unknown_name
 
@@ -253,7 +254,7 @@ def input_acceleration(system: AbstractSystem, t, z, s, u, mu):
     """The acceleration `M^-1 (F_e(u) - F_e(0))`; arguments as for `input_force`."""
     assert isinstance(system, AbstractMechanism)
     caused = input_force(system, t, z, s, u, mu)
-    return jnp.linalg.solve(system.mass(z, mu), caused).astype(z.dtype)
+    return small_solve(system.mass(z, mu), caused).astype(z.dtype)
 
 
 def check_added(system: AbstractSystem) -> None:

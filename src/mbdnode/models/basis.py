@@ -56,7 +56,7 @@ class Basis(eqx.Module):
 
     def __call__(self, z: Float[Array, " nz"]) -> Float[Array, " terms"]:
         """Every term's value."""
-        # Gathered from a table of factors: a product written out for each term compiles slowly.
+        # Taken from a table of factors: a product written out for each term compiles slowly.
         choice = np.array(self.terms)
         value = jnp.ones(len(self.terms), z.dtype)
         for i, angle in enumerate(self.angles):
@@ -67,8 +67,16 @@ class Basis(eqx.Module):
                     if angle
                     else _powers((z[i] - self.origin[i]) / self.size[i], highest)
                 )
-                value = value * table[choice[:, i]]
+                value = value * selected(table, choice[:, i])
         return value
+
+
+def selected(values: Float[Array, " n"], index: np.ndarray) -> Float[Array, " m"]:
+    """`values[index]` as a product with a matrix of zeros and ones.
+
+    Each gather, and each scatter of its derivative, is a loop of its own for XLA on a processor.
+    """
+    return jnp.asarray(np.eye(values.shape[0])[index], values.dtype) @ values
 
 
 def make_basis(
@@ -194,7 +202,7 @@ class Joints(eqx.Module):
         stretch = jnp.asarray(self.matrix, z.dtype) @ (z - self.origin)
         joint, power = np.array(self.springs).T
         powers = jnp.cumprod(jnp.broadcast_to(stretch, (power.max(), stretch.size)), axis=0)
-        return powers[power - 1, joint]
+        return selected(powers.reshape(-1), (power - 1) * stretch.size + joint)
 
     def resistances(
         self, s: Float[Array, " nz"], widths: Float[Array, " joints"]

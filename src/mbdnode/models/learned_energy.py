@@ -36,7 +36,14 @@ from mbdnode.config import from_dict
 from mbdnode.errors import UserError
 from mbdnode.models.base import AbstractRateModel, Capability, check_capable, names_of
 from mbdnode.models.network import Activation, Network, NetworkConfig
-from mbdnode.multibody import AbstractMechanism, AbstractNamed, Coordinate, Input, Parameter
+from mbdnode.multibody import (
+    AbstractMechanism,
+    AbstractNamed,
+    Coordinate,
+    Input,
+    Parameter,
+    small_solve,
+)
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,7 @@ class HNN(AbstractRateModel):
         q_rate, p_rate = self.canonical_rates(z, momentum(z, s))
         _, turned = jax.jvp(lambda q: momentum(q, s), (z,), (q_rate,))
         mass = self.body.mass(z, mu).astype(s.dtype)
-        return q_rate, jnp.linalg.solve(mass, p_rate - turned)
+        return q_rate, small_solve(mass, p_rate - turned)
 
     def independent_acceleration(self, t, q, v, u, mu, tangent):
         """The rates of the velocities: every coordinate is independent."""
@@ -225,7 +232,7 @@ class LNN(AbstractRateModel):
         mass = self.mass(q, v)
         force = jax.grad(self.lagrangian)(q, v)
         _, turned = jax.jvp(lambda x: jax.grad(self.lagrangian, argnums=1)(x, v), (q,), (v,))
-        return jnp.linalg.solve(mass, (force - turned).astype(mass.dtype))
+        return small_solve(mass, (force - turned).astype(mass.dtype))
 
     def minimal_rates(self, t, z, s, u, mu):
         """The rates of positions and velocities."""

@@ -269,8 +269,9 @@ class LearnedMechanism(AbstractRateModel):
         count, inputs, terms = len(self.minimal), len(self.inputs), len(self.input_basis)
         bases = self.mass_basis, self.potential_basis, self.joints
         lengths = _lengths(count, inputs * terms, *bases)
-        whole = jnp.zeros(sum(lengths), self.network.values.dtype)
-        whole = whole.at[np.array(self.settings.kept)].set(self.network.values)
+        whole, kept = self.network.values, np.array(self.settings.kept, int)
+        if kept.size < sum(lengths) or np.any(np.diff(kept) < 0):
+            whole = jnp.asarray(np.eye(sum(lengths))[:, kept], whole.dtype) @ whole
         mass, potential, damping, drive, resistance = jnp.split(whole, np.cumsum(lengths)[:-1])
         return (
             mass.reshape(-1, len(self.mass_basis)),
@@ -282,25 +283,38 @@ class LearnedMechanism(AbstractRateModel):
 
     def mass(self, z: Float[Array, " nz"], mu: Any) -> Float[Array, "nz nz"]:
         """`M(q)`, up to the common factor."""
-        entries = self.parts()[0] @ self.mass_basis(self._place(z, mu))
-        count = z.shape[0]
-        rows, columns = (np.array(x) for x in zip(*_pairs(count), strict=True))
-        upper = jnp.zeros((count, count), entries.dtype).at[rows, columns].set(entries)
-        return upper + jnp.triu(upper, 1).T
+        return self._full(self.parts()[0] @ self.mass_basis(self._place(z, mu)))
+
+    def _full(self, entries: Float[Array, "pairs *k"]) -> Float[Array, "nz nz *k"]:
+        """A symmetric matrix from its entries on and above the diagonal."""
+        count = len(self.minimal)
+        number = {pair: k for k, pair in enumerate(_pairs(count))}
+        place = [number[min(i, j), max(i, j)] for i in range(count) for j in range(count)]
+        whole = jnp.asarray(np.eye(len(number))[place], entries.dtype) @ entries
+        return whole.reshape(count, count, *entries.shape[1:])
 
     def minimal_rates(self, t, z, s, u, mu):
         """Solve the equations of motion."""
-        _, potential, damping, drive, resistance = self.parts()
-        kinetic = lambda q: 0.5 * s @ self.mass(q, mu) @ s  # noqa: E731
-        _, turned = jax.jvp(lambda q: self.mass(q, mu) @ s, (z,), (s,))
-        stored = lambda q: self.potentials(q, mu) @ potential  # noqa: E731
+        inertial, potential, damping, drive, resistance = self.parts()
+
+        def functions(q):
+            return self.mass_basis(self._place(q, mu)), self.potentials(q, mu)
+
+        # One evaluation for the functions and all of their derivatives.
+        way = jnp.eye(z.shape[0], dtype=z.dtype)
+        (basis, _), (turning, pulling) = jax.vmap(
+            lambda along: jax.jvp(functions, (z,), (along,)), out_axes=(None, -1)
+        )(way)
+        mass = self._full(inertial @ basis)
+        # `dM/dq` applied to the velocities once: `(dM_ij/dq_k) v_j`.
+        turned = jnp.einsum("ijk,j->ik", self._full(inertial @ turning), s)
         # Of constants there is one term.
         acting = (
             drive @ self.input_basis(self._place(z, mu)) if drive.shape[2] > 1 else drive[..., 0]
         )
-        force = jax.grad(kinetic)(z) - turned - jax.grad(stored)(z) - damping @ s + acting @ u
+        force = 0.5 * s @ turned - turned @ s - potential @ pulling - damping @ s + acting @ u
         force = force - self.resistances(s) @ resistance
-        found = small_solve(self.mass(z, mu), force)
+        found = small_solve(mass, force)
         if self.settings.forces == "added":
             found = found + input_acceleration(self.body, t, z, s, u, mu)
         return s, found

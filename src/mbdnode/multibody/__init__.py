@@ -3,7 +3,7 @@
 from mbdnode.multibody.assembly import check_state, consistent_state
 from mbdnode.multibody.definition_checks import check_definition
 from mbdnode.multibody.dependent_coordinates import complete, complete_position, tangent_at
-from mbdnode.multibody.equations_of_motion import AbstractMechanism, accelerations, kkt, small_solve
+from mbdnode.multibody.equations_of_motion import AbstractMechanism, accelerations, kkt
 from mbdnode.multibody.friction_law import Contacts, held_forces
 from mbdnode.multibody.kinematics import (
     constraint_counts,
@@ -37,6 +37,7 @@ from mbdnode.multibody.singular_configurations import (
     complete_across,
     find_crossing,
 )
+from mbdnode.multibody.small_solve import small_solve
 from mbdnode.multibody.system import (
     AbstractForecaster,
     AbstractNamed,

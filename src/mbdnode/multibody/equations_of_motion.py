@@ -23,6 +23,7 @@ from jaxtyping import Array, Float
 from mbdnode.multibody.dependent_coordinates import tangent_at
 from mbdnode.multibody.friction_law import Contacts, contacts_of, held_forces
 from mbdnode.multibody.kinematics import gamma, vector, velocity_constraints
+from mbdnode.multibody.small_solve import small_solve
 from mbdnode.multibody.system import AbstractSystem, Coords, Inputs, Params, Time
 from mbdnode.multibody.tangent import Split, Tangent
 
@@ -164,13 +165,6 @@ def reduced_mass(mass: Float[Array, "nq *nq"], tangent: Tangent) -> Float[Array,
         return tangent.reduce(tangent.reduce(mass).T)
     heavy = mass[split.dependent][:, None] * tangent.slope
     return jnp.diag(mass[split.independent]) + tangent.slope.T @ heavy
-
-
-def small_solve(matrix: Float[Array, "n n"], right: Float[Array, "n *k"]) -> Float[Array, "n *k"]:
-    """Solve `matrix x = right`; for a single unknown it is a division, which compiles quickly."""
-    if matrix.shape[0] == 1:
-        return right / matrix.reshape((1,) * right.ndim)
-    return jnp.linalg.solve(matrix, right)
 
 
 def kkt(

@@ -27,14 +27,14 @@ from mbdnode.multibody.constraint_structure import (
     structure_of,
 )
 from mbdnode.multibody.system import AbstractSystem, Coords, Params, Time
-from mbdnode.program_cache import stored_program
+from mbdnode.program_cache import program_for_few_calls
 
 _Function = TypeVar("_Function", bound=Callable)
 
 
 def compiled(function: _Function) -> _Function:
     """Compiled for calls on plain numbers; inlined, and free, inside a rollout."""
-    return stored_program(function, inline=True)
+    return program_for_few_calls(function, inline=True)
 
 
 def vector(values) -> Float[Array, " n"]:
