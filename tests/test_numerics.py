@@ -202,3 +202,17 @@ def test_programs_without_networks_have_the_older_code_generator_unless_the_user
     monkeypatch.delenv("XLA_FLAGS")
     monkeypatch.setattr("jax.__version__", "0.99.0")
     assert compiler_options([data]) == {}
+
+
+def test_programs_for_few_calls_on_little_data_are_not_optimized(monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    little, much, level = (
+        jnp.zeros((400, 4)),
+        jnp.zeros((100_000, 1)),
+        "xla_backend_optimization_level",
+    )
+    assert compiler_options([little], few_calls=True)[level] == 0
+    assert level not in compiler_options([little])
+    assert level not in compiler_options([little, much], few_calls=True)
+    monkeypatch.setenv("XLA_FLAGS", f"--{level}=2")
+    assert level not in compiler_options([little], few_calls=True)

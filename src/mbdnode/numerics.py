@@ -17,6 +17,9 @@ operation of a loop by itself, which for a mechanism of a few coordinates takes 
 long as the numbers do. Loops over more memory stay as they are. For the same reason programs
 without networks have their products of matrices written out, in place of calls of a library.
 
+No optimizer for programs that are called a few times on little data, as those of a search for a law
+are: the optimizer takes more than half of the time to compile, and seconds for milliseconds.
+
 Compiled programs kept in a folder from one process to the next, since people wait for compilation
 far longer than for the numbers. An existing setting of JAX wins.
 """
@@ -27,7 +30,7 @@ import os
 import platform
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +49,8 @@ _WITHOUT_NETWORKS = {
     "xla_cpu_use_fusion_emitters": False,
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
+# Of programs for a few calls, up to so many numbers in their arguments: code as it is written.
+_UNOPTIMIZED, _LITTLE_DATA = {"xla_backend_optimization_level": 0}, 50_000
 # The releases of JAX in which these options were measured.
 _MEASURED = ("0.10.",)
 
@@ -82,11 +87,19 @@ def warn_of_few_threads(asked: str | None) -> None:
         )
 
 
-def compiler_options(arrays: Iterable[Any]) -> dict[str, Any]:
-    """How XLA is to compile a program, by the arrays that it is called with.
+def compiler_options(arrays: Sequence[Any], *, few_calls: bool = False) -> dict[str, Any]:
+    """How XLA is to compile a program.
 
-    Empty for networks, for accelerators and for other releases of JAX; what `XLA_FLAGS` names is
-    left to the user.
+    **Arguments:**
+
+    - `arrays`: that it is called with.
+    - `few_calls`: whether it is called so few times that optimizing takes longer than it saves, if
+        the arrays are small.
+
+    **Returns:**
+
+    The options; none for networks, for accelerators and for other releases of JAX. What `XLA_FLAGS`
+    names is left to the user.
     """
     if (
         not jax.__version__.startswith(_MEASURED)
@@ -94,8 +107,11 @@ def compiler_options(arrays: Iterable[Any]) -> dict[str, Any]:
         or any(x.ndim >= 2 and min(x.shape[-2:]) >= _LAYER for x in arrays)
     ):
         return {}
+    options = dict(_WITHOUT_NETWORKS)
+    if few_calls and sum(x.size for x in arrays) <= _LITTLE_DATA:
+        options |= _UNOPTIMIZED
     flags = os.environ.get("XLA_FLAGS", "")
-    return {name: value for name, value in _WITHOUT_NETWORKS.items() if name not in flags}
+    return {name: value for name, value in options.items() if name not in flags}
 
 
 def cache_folder(setting: str | None, home: str | None) -> Path | None:

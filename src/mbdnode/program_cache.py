@@ -55,7 +55,9 @@ class UndescribedError(Exception):
     """Something that has no description by value."""
 
 
-def stored_program(function: _Function, *, inline: bool = False) -> _Function:
+def stored_program(
+    function: _Function, *, inline: bool = False, few_calls: bool = False
+) -> _Function:
     """Compile a function of this package, as `equinox.filter_jit` does, and keep the program.
 
     **Arguments:**
@@ -63,19 +65,26 @@ def stored_program(function: _Function, *, inline: bool = False) -> _Function:
     - `function`: of a module of this package, with arrays and static values in its arguments and
         in its result. Its result may depend on nothing else.
     - `inline`: whether it becomes a part of what it is called from, inside another trace.
+    - `few_calls`: whether it is called so few times that optimizing it takes longer than it saves,
+        on little data.
 
     **Returns:**
 
     A function that is called in the same way.
     """
-    return cast(_Function, functools.update_wrapper(_StoredProgram(function, inline), function))
+    program = _StoredProgram(function, inline, few_calls)
+    return cast(_Function, functools.update_wrapper(program, function))
+
+
+# Such as the programs of a search, which are called for a few candidates on little data.
+program_for_few_calls = functools.partial(stored_program, few_calls=True)
 
 
 class _StoredProgram:
     """A function and its programs, by static arguments and shapes."""
 
-    def __init__(self, function: Callable, inline: bool):
-        self.function = function
+    def __init__(self, function: Callable, inline: bool, few_calls: bool):
+        self.function, self.few_calls = function, few_calls
         self._jitted = eqx.filter_jit(function, inline=inline)  # pyright: ignore[reportCallIssue]
         self._with_options: dict[tuple, Callable] = {}
         self._programs: dict[Any, Callable | None] = {}
@@ -108,7 +117,7 @@ class _StoredProgram:
 
     def _compiled_anew(self, arrays: list) -> Callable:
         """The function compiled by JAX itself, which keeps no program without tracing."""
-        options = numerics.compiler_options(arrays)
+        options = numerics.compiler_options(arrays, few_calls=self.few_calls)
         key = tuple(options.items())
         if key not in self._with_options:
             self._with_options[key] = eqx.filter_jit(
@@ -157,7 +166,7 @@ class _StoredProgram:
         flat.__name__ = flat.__qualname__ = path.stem
         with _counted(), _left_out_of_the_cache():
             lowered = jax.jit(flat).lower(*arrays)
-            compiled = lowered.compile(numerics.compiler_options(arrays))
+            compiled = lowered.compile(numerics.compiler_options(arrays, few_calls=self.few_calls))
         _store(path, compiled, templates[-1], "lapack" in lowered.as_text())
         return _program(compiled, templates[-1])
 

@@ -107,7 +107,7 @@ class Predictor:
         )
         cost = functools.partial(_cost, *arrays, problem.violation_cost)
         step = functools.partial(_advance, space, problem.dt_s)
-        options = compiler_options(filter(eqx.is_array, jax.tree.leaves(space)))
+        options = compiler_options([x for x in jax.tree.leaves(space) if eqx.is_array(x)])
         compiled = functools.partial(jax.jit, compiler_options=options)
         self.advance = compiled(step)
         self.linearize = compiled(functools.partial(_linearize, space, step, cost, problem.dt_s))

@@ -12,7 +12,6 @@ import numpy as np
 
 from mbdnode.identification.problem import Problem
 from mbdnode.identification.regression.weak_form import samples_per_period
-from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import Rows, counted, runs_of, spread_of_accelerations, step_errors
 
 # Means that a spectrum needs; the part of its power that makes a line; how many of its bins.
@@ -37,7 +36,7 @@ def residual_hint(problem: Problem, model: Any, rows: Rows) -> str:
     A part of a sentence; nothing where the residuals say nothing.
     """
     own = counted(rows)
-    missed = np.asarray(_missed(model, own, problem.integrator, spread_of_accelerations(own)))
+    missed = np.asarray(step_errors(model, own, problem.integrator, spread_of_accelerations(own)))
     missed = missed[:, : own.s.shape[1]]
     if not np.all(np.isfinite(missed)):
         return ""
@@ -84,8 +83,3 @@ def describe_residuals(dt_s: float, residuals: np.ndarray, size: int = 1) -> str
             "candidate can express, are missing"
         )
     return ""
-
-
-@stored_program
-def _missed(model, rows, integrator, unit):
-    return step_errors(model, rows, integrator, unit)

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.integrators import stage_slopes
 from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import Rows, input_after
 
@@ -195,20 +196,6 @@ def _rate(model: Any, row: Any) -> Any:
     return rate
 
 
-def _stages(integrator: Any, row: Any, y: Any, stage: Any, begun: Any) -> Any:
-    """The slopes of all stages, from a function of a time, a state's weights and those so far."""
-    t, dt = row[:2]
-    stages, weights, times = (jnp.asarray(x, y.dtype) for x in integrator.tableau)
-
-    def one(i, found):
-        own = stage(t + times[i] * dt, dt * stages[i], found)
-        return jax.tree.map(lambda every, new: every.at[i].set(new), found, own)
-
-    count = times.shape[0]
-    begun = jax.tree.map(lambda x: jnp.zeros((count, *x.shape), x.dtype), begun)
-    return dt * weights, jax.lax.fori_loop(0, count, one, begun)
-
-
 def _advanced(model: Any, integrator: Any, y: Any, row: Any) -> Any:
     """The state after one step."""
     rate = _rate(model, row)
@@ -217,7 +204,7 @@ def _advanced(model: Any, integrator: Any, y: Any, row: Any) -> Any:
         whole = lambda time, x: rate(time, jnp.concatenate(x))  # noqa: E731
         return jnp.concatenate(integrator.step(whole, *row[:2], (y[:half], y[half:]))[0])
     stage = lambda time, own, found: jnp.concatenate(rate(time, y + own @ found))  # noqa: E731
-    weights, slopes = _stages(integrator, row, y, stage, y)
+    weights, slopes = stage_slopes(integrator.tableau, *row[:2], stage, y)
     return y + weights @ slopes
 
 
@@ -250,7 +237,7 @@ def _advanced_with_changes(model: Any, integrator: Any, y: Any, moved: Any, whic
         rates = jnp.concatenate([x[half:], a])
         return rates, jnp.concatenate([dx[:, half:], da], axis=1)
 
-    weights, (slopes, changes) = _stages(integrator, row, y, stage, (y, moved))
+    weights, (slopes, changes) = stage_slopes(integrator.tableau, *row[:2], stage, (y, moved))
     return y + weights @ slopes, moved + jnp.tensordot(weights, changes, 1)
 
 

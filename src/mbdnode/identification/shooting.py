@@ -25,7 +25,7 @@ from mbdnode.identification.problem import Problem
 from mbdnode.identification.regression.weak_form import samples_per_swing
 from mbdnode.identification.rollouts import SegmentRollouts, values_of, with_values
 from mbdnode.levenberg_marquardt import damped_step, minimize
-from mbdnode.program_cache import stored_program
+from mbdnode.program_cache import program_for_few_calls
 from mbdnode.training.rows import (
     Noise,
     Rows,
@@ -334,7 +334,7 @@ def refine_steps(model: Any, rows: Rows, integrator: Any, unit: Any, free: np.nd
     given, whole = (model, rows, integrator, unit), _whole_values(model, free)
     ways = _directions(model, free)
     found = minimize(
-        lambda x: _step_residuals(whole(x), *given),
+        lambda x: np.asarray(step_errors(with_values(model, whole(x)), *given[1:])).reshape(-1),
         lambda x: np.asarray(_step_jacobian(whole(x), ways, *given))[:, : free.size],
         values_of(model)[free],
         iterations=_STEP_ITERATIONS,
@@ -344,12 +344,7 @@ def refine_steps(model: Any, rows: Rows, integrator: Any, unit: Any, free: np.nd
 
 
 # Compiled once for all candidates of one form: which coefficients are free is decided outside.
-@stored_program
-def _step_residuals(values, model, rows, integrator, unit):
-    return step_errors(with_values(model, values), rows, integrator, unit).reshape(-1)
-
-
-@stored_program
+@program_for_few_calls
 def _step_jacobian(values, ways, model, rows, integrator, unit):
     def errors(along):
         own = with_values(model, values + along @ ways)

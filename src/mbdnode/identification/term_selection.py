@@ -40,7 +40,7 @@ from mbdnode.identification.shooting import (
     refine_segments,
 )
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.program_cache import stored_program
+from mbdnode.program_cache import program_for_few_calls
 from mbdnode.training.rows import Rows, counted
 
 # Rounds of selection and refinement; changes of the terms in each; iterations of each refinement.
@@ -292,6 +292,6 @@ def is_definite(model: Any, rows: Rows, angles: np.ndarray) -> bool:
     return bool(np.min(eigenvalues) > _DEFINITE * np.max(eigenvalues))
 
 
-@stored_program
+@program_for_few_calls
 def _masses(model, z, mu):
     return jax.vmap(model.mass)(z, mu)

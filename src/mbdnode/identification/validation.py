@@ -20,7 +20,6 @@ from mbdnode.identification.initial_states import end_covariances, end_states, l
 from mbdnode.identification.problem import Problem
 from mbdnode.identification.rollouts import SegmentRollouts
 from mbdnode.nrmse import column_scales, nrmse_of, row_errors
-from mbdnode.program_cache import stored_program
 from mbdnode.training.rows import (
     Noise,
     Rows,
@@ -178,7 +177,7 @@ def validation_error(problem: Problem, model: Any, split: ValidationSplit, level
     segments = split.segments(level)
     rows = segments.after
     if split.steps is not None:
-        missed = _step_errors(model, rows, problem.integrator, spread_of_accelerations(rows))
+        missed = step_errors(model, rows, problem.integrator, spread_of_accelerations(rows))
         error = float(jnp.sqrt(jnp.mean(missed[:, : rows.z.shape[1]] ** 2)))
         return error if np.isfinite(error) else np.inf
     initial = _states(rows.z, rows.s)[:, 0]
@@ -301,8 +300,3 @@ def _halved(rows: Rows) -> Rows:
     u, slopes = jax.vmap(jax.vmap(begun_later))(twice.u, twice.u_slopes, later)
     changed = twice.t + later, dt, u, slopes
     return eqx.tree_at(lambda r: (r.t, r.dt, r.u, r.u_slopes), twice, changed)
-
-
-@stored_program
-def _step_errors(model, rows, integrator, unit):
-    return step_errors(model, rows, integrator, unit)

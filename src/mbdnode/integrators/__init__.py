@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import mbdnode.numerics  # noqa: F401  (float64 before the first array)
-from mbdnode.integrators.base import AbstractIntegrator, Tableau
+from mbdnode.integrators.base import AbstractIntegrator, Tableau, stage_slopes
 from mbdnode.integrators.explicit import ForwardEuler, Midpoint, RungeKutta4
 from mbdnode.integrators.implicit import ImplicitOneStage
 from mbdnode.integrators.symplectic import YOSHIDA4, YOSHIDA6, Composition
@@ -102,6 +102,7 @@ __all__ = [
     "RungeKutta4",
     "Tableau",
     "get_integrator",
+    "stage_slopes",
 ]
 
 __getattr__ = lazy_names(__name__, {"Adaptive": "adaptive"})

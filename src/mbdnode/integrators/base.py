@@ -43,8 +43,9 @@ class AbstractIntegrator(eqx.Module):
     - `needs_separable`: whether `x'` must depend on `w` alone and `w'` on `x` alone.
     - `symplectic`: whether it keeps the phase-space area of a Hamiltonian system.
     - `controls_error`: whether it divides a step that is too long for its tolerance.
-    - `tableau`: of an explicit Runge-Kutta method, if it is one. A rollout with constraints then
-        runs the stages in a loop, and what it evaluates is compiled once and not for each stage.
+    - `tableau`: of an explicit Runge-Kutta method, if it is one. A rollout with constraints and
+        the programs of a search then run the stages in a loop, and what they evaluate is compiled
+        once and not for each stage.
     """
 
     # As in AbstractSystem: the type checker reads an AbstractVar as a constructor's argument.
@@ -89,3 +90,32 @@ class AbstractIntegrator(eqx.Module):
 def add(y: Pair, factor, k: Pair) -> Pair:
     """`y + factor k`, leaf by leaf."""
     return jax.tree.map(lambda a, b: a + factor * b, y, k)
+
+
+def stage_slopes(
+    tableau: Tableau, t: Float[Array, ""], dt: Float[Array, ""], slope: Callable, like: PyTree
+) -> tuple[Float[Array, " stages"], PyTree]:
+    """The slopes of an explicit method, its stages in a loop.
+
+    **Arguments:**
+
+    - `tableau`: of the method.
+    - `t`, `dt`: where the step starts and how long it is.
+    - `slope`: from a stage's time, the weights of the slopes before it, and all slopes so far (zero
+        where there is none yet), to its own.
+    - `like`: the shapes of a slope.
+
+    **Returns:**
+
+    The weights of the slopes in the step, times its length, and the slopes, one row a stage.
+    """
+    kind = jnp.result_type(*jax.tree.leaves(like))
+    stages, weights, times = (jnp.asarray(x, kind) for x in tableau)
+
+    def one(i, found):
+        own = slope(t + times[i] * dt, dt * stages[i], found)
+        return jax.tree.map(lambda every, new: every.at[i].set(new), found, own)
+
+    count = len(tableau.times)
+    begun = jax.tree.map(lambda x: jnp.zeros((count, *x.shape), x.dtype), like)
+    return dt * weights, jax.lax.fori_loop(0, count, one, begun)

@@ -9,6 +9,7 @@ Noise is told from stretches under one input. Where there are none, positions mu
 velocities over each step, and what is left of a motion after that is smooth.
 """
 
+import functools
 import itertools
 from dataclasses import dataclass
 
@@ -19,8 +20,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.data.signal import differentiate, noise_levels
+from mbdnode.integrators import stage_slopes
 from mbdnode.models import AbstractRateModel
 from mbdnode.multibody import AbstractSystem
+from mbdnode.program_cache import program_for_few_calls
 from mbdnode.simulation.interpolation import input_polynomials
 from mbdnode.trajectory import Dataset, Trajectory
 
@@ -250,6 +253,7 @@ def trust(rows: Rows) -> np.ndarray:
     return np.asarray(rows.weight) * usual / (usual + doubt)
 
 
+@functools.partial(program_for_few_calls, inline=True)
 def step_errors(
     model: AbstractRateModel, rows: Rows, integrator, unit: Float[Array, " nz"]
 ) -> Float[Array, "n columns"]:
@@ -263,14 +267,29 @@ def step_errors(
             u = input_after(row.u, row.u_slopes, time - row.t)
             return model.minimal_rates(time, y[0], y[1], u, row.mu)
 
-        end = row.z_next, row.s_next
-        ahead = integrator.step_towards(rate, row.t, row.dt, (row.z, row.s), end)
+        y, end = (row.z, row.s), (row.z_next, row.s_next)
+        if integrator.tableau is None:
+            ahead = integrator.step_towards(rate, row.t, row.dt, y, end)
+        else:
+            weights, slopes = stage_slopes(
+                integrator.tableau,
+                row.t,
+                row.dt,
+                lambda time, own, found: rate(time, _moved(y, own, found)),
+                y,
+            )
+            ahead = _moved(y, weights, slopes)
         velocity = (ahead[1] - row.s_next) / (row.dt * unit)
         position = (ahead[0] - row.z_next) / (row.dt * row.dt * unit)
         return jnp.concatenate([velocity, position])
 
     missed = jax.vmap(one)(rows)
     return rows.weight[:, None] * missed
+
+
+def _moved(y, weights, slopes):
+    """A pair, moved by a sum of slopes."""
+    return jax.tree.map(lambda x, k: x + weights @ k, y, slopes)
 
 
 def places(rows: Rows, names: tuple[str, ...]) -> Float[Array, "n places"]:

@@ -35,7 +35,7 @@ from mbdnode.identification.regression.weak_form import (
     samples_per_period,
 )
 from mbdnode.models.function_library import Library
-from mbdnode.program_cache import stored_program
+from mbdnode.program_cache import program_for_few_calls
 from mbdnode.training.rows import (
     Noise,
     Rows,
@@ -242,7 +242,7 @@ def _middle(rows: Rows, noise: Noise) -> Rows:
     return eqx.tree_at(lambda r: (r.z, r.s, r.u), rows, _moved(rows))
 
 
-@stored_program
+@program_for_few_calls
 def _moved(rows: Rows):
     z = (rows.z + rows.z_next) / 2 - rows.dt[:, None] * (rows.s_next - rows.s) / 8
     return z, (rows.s + rows.s_next) / 2, inputs_at(rows, rows.dt / 2)
@@ -322,7 +322,7 @@ def _targets(
     if fitted is None:
         mean = (rows.s_next - rows.s) / rows.dt[:, None]
         return np.asarray(_wanted(model, there, mean))[:count], np.zeros(0)
-    missed = np.asarray(_missed(fitted, rows, integrator, unit))[:, : rows.s.shape[1]]
+    missed = np.asarray(step_errors(fitted, rows, integrator, unit))[:, : rows.s.shape[1]]
     still = _wanted(model, there, jnp.zeros_like(rows.s))
     off = _wanted(model, there, -jnp.asarray(missed) * unit[None])
     return np.asarray(off - still)[:count], missed[:count]
@@ -366,21 +366,16 @@ class _Solver:
         return (right.T @ (inverse[:, None] * inner)) / norms[:, None]
 
 
-@stored_program
+@program_for_few_calls
 def _columns(model, rows):
     return jax.vmap(model.columns)(rows.z, rows.s, rows.u, rows.mu)
 
 
-@stored_program
+@program_for_few_calls
 def _wanted(model, rows, a):
     return jax.vmap(model.wanted)(rows.t, rows.z, rows.s, rows.u, rows.mu, a)
 
 
-@stored_program
+@program_for_few_calls
 def _momentum_and_rest(model, rows):
     return jax.vmap(model.momentum_and_rest)(rows.t, rows.z, rows.s, rows.u, rows.mu)
-
-
-@stored_program
-def _missed(model, rows, integrator, unit):
-    return step_errors(model, rows, integrator, unit)

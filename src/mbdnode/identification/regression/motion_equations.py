@@ -33,7 +33,7 @@ from mbdnode.identification.regression.weak_form import (
 )
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT
 from mbdnode.models.learned_mechanism import Coefficients, LearnedMechanism
-from mbdnode.program_cache import stored_program
+from mbdnode.program_cache import program_for_few_calls
 from mbdnode.training.rows import Rows, spread_of_accelerations, trust
 
 # Numbers in the equations that are weighted, over evenly many windows: more tell a law no better.
@@ -219,7 +219,7 @@ def is_law(problem: Problem, model: LearnedMechanism, rows: Rows) -> bool:
     return bool(left < _UNEXPLAINED)
 
 
-@stored_program
+@program_for_few_calls
 def _masses_and_rates(model: LearnedMechanism, rows: Rows):
     def rate(row):
         return model.minimal_rates(row.t, row.z, row.s, row.u, row.mu)[1]
@@ -281,12 +281,12 @@ def _momenta_and_forces(model: LearnedMechanism, rows: Rows):
 
 
 # Of what is needed alone, so that one program serves every interpolation of the inputs.
-@stored_program
+@program_for_few_calls
 def _compiled(model: LearnedMechanism, t, z, s, u, mu):
     return jax.vmap(model.momenta_and_forces)(t, z, s, u, mu)
 
 
-@stored_program
+@program_for_few_calls
 def _equations_and_inertia(model: LearnedMechanism, rows: Rows):
     inertia = jax.vmap(model.inertia)(rows.t, rows.z, rows.s, rows.a, rows.u, rows.mu)
     return inertia + _momenta_and_forces(model, rows)[1], inertia
