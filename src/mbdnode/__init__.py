@@ -74,10 +74,10 @@ __version__ = "0.1.0"
 _THREADS = os.environ.get("PJRT_NPROC")
 if _THREADS is None and (os.cpu_count() or 1) < 16:
     os.environ["PJRT_NPROC"] = "16"
-# Loops over up to 64 kB are compiled as one function, unless the user has options of this kind.
+# Loops over up to 256 kB are compiled as one function, unless the user has options of this kind.
 _FLAGS = os.environ.get("XLA_FLAGS", "")
 if "xla_backend_extra_options" not in _FLAGS:
-    _SMALL_LOOPS = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=65536"
+    _SMALL_LOOPS = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=262144"
     os.environ["XLA_FLAGS"] = f"{_FLAGS} {_SMALL_LOOPS}".strip()
 if "jax" in sys.modules:
     from mbdnode.numerics import warn_of_few_threads

@@ -37,7 +37,7 @@ from mbdnode.multibody.singular_configurations import (
     complete_across,
     find_crossing,
 )
-from mbdnode.multibody.small_solve import small_solve
+from mbdnode.multibody.small_systems import small_solve
 from mbdnode.multibody.system import (
     AbstractForecaster,
     AbstractNamed,

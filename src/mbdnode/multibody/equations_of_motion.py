@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 from mbdnode.multibody.dependent_coordinates import tangent_at
 from mbdnode.multibody.friction_law import Contacts, contacts_of, held_forces
 from mbdnode.multibody.kinematics import gamma, vector, velocity_constraints
-from mbdnode.multibody.small_solve import small_solve
+from mbdnode.multibody.small_systems import small_solve
 from mbdnode.multibody.system import AbstractSystem, Coords, Inputs, Params, Time
 from mbdnode.multibody.tangent import Split, Tangent
 

@@ -18,14 +18,12 @@ the rest is factored: with `C_d = [A, C_xd; C_rx, C_rd]` and `L = -A^-1 C_x`, th
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.scipy.linalg as jsl
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 from mbdnode.multibody.elimination import Elimination
-
-Factor = tuple[Float[Array, "nr nr"], Int[Array, " nr"]]
+from mbdnode.multibody.small_systems import Factor, lu_factor, lu_solve
 
 
 class Split(eqx.Module):
@@ -241,10 +239,7 @@ def factorize(matrix: Float[Array, "n n"]) -> Factor:
     derivatives into NaN where the result is not used; `Tangent.singular` tells.
     """
     matrix = jax.lax.stop_gradient(matrix)
-    if matrix.shape[0] <= 1:  # LAPACK would be called for a division.
-        lu, pivots = matrix, jnp.zeros(matrix.shape[0], jnp.int32)
-    else:
-        lu, pivots = jsl.lu_factor(matrix)
+    lu, pivots = lu_factor(matrix)
     diagonal = jnp.diag(lu)
     size = jnp.max(jnp.abs(diagonal), initial=0.0)
     least = jnp.maximum(jnp.finfo(lu.dtype).eps * size, _least(lu))
@@ -269,15 +264,9 @@ def solve_factored(
     Derivatives are those of the solution, not of the factors: they cost two more solves.
     """
     trans = int(transposed)
-    if matrix.shape[0] <= 1:
-        # The factor is the matrix, or its round-off in place of zero.
-        held = factor[0][0, 0] if matrix.shape[0] else jnp.ones((), right.dtype)
-        return jax.lax.custom_linear_solve(
-            lambda x: matrix @ x, right, lambda _, b: b / held, lambda _, b: b / held
-        )
     return jax.lax.custom_linear_solve(
         lambda x: matrix @ x,
         right,
-        lambda _, b: jsl.lu_solve(factor, b, trans=trans),
-        lambda _, b: jsl.lu_solve(factor, b, trans=1 - trans),
+        lambda _, b: lu_solve(factor, b, trans=trans),
+        lambda _, b: lu_solve(factor, b, trans=1 - trans),
     )

@@ -4,8 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 
 from mbdnode.multibody import small_solve
+from mbdnode.multibody.small_systems import lu_factor, lu_solve
 
 SIZES = (1, 2, 3, 4)
 
@@ -67,3 +69,20 @@ def test_derivatives_are_those_of_the_solution(count):
 def test_precision_is_kept():
     found = small_solve(jnp.eye(3, dtype=jnp.float32), jnp.ones(3, jnp.float32))
     assert found.dtype == jnp.float32
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_factors_are_those_of_lapack(count):
+    random = np.random.default_rng(3)
+    for _ in range(20):
+        matrix, right = random.normal(size=(count, count)), random.normal(size=count)
+        lu, exchanged = lu_factor(jnp.asarray(matrix))
+        expected, pivots = scipy.linalg.lu_factor(matrix)
+        np.testing.assert_array_equal(exchanged, pivots)
+        # Entries of `U` may cancel: a few units in the last place of the largest.
+        np.testing.assert_allclose(lu, expected, rtol=0, atol=1e-14 * np.abs(expected).max())
+        for trans in (0, 1):
+            given = jnp.asarray(expected), jnp.asarray(pivots, jnp.int32)
+            found = lu_solve(given, jnp.asarray(right), trans=trans)
+            solved = scipy.linalg.lu_solve((expected, pivots), right, trans=trans)
+            np.testing.assert_allclose(found, solved, rtol=0, atol=1e-13 * np.abs(solved).max())
