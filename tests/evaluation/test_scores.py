@@ -179,6 +179,9 @@ def test_initial_state_is_estimated_where_a_rate_was_or_positions_are_noisy():
     noisy = trajectory(t, np.asarray(clean.q) + shake, clean.v, ("theta",))
     assert rows_before(model, noisy, None) == 40
     assert rows_before(object(), noisy, None) == 0
+    # Ten rows at least, if they are no more than a quarter of the run.
+    assert rows_before(model, noisy.rows(0, 80), None) == 10
+    assert rows_before(model, noisy.rows(0, 29), None) == 0
 
 
 @pytest.mark.parametrize(

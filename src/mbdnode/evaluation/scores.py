@@ -24,8 +24,9 @@ from mbdnode.trajectory import State, Trajectory
 
 # Above this part of its standard deviation a column's noise is more than round-off.
 _NOISY = 1e-6
-# Rows that an initial state is estimated from: a tenth of a run, within these bounds.
-_FEWEST_BEFORE, _MOST_BEFORE = 10, 200
+# Rows that an initial state is estimated from: a tenth of a run, within these bounds; and the part
+# of a short run that they may be.
+_FEWEST_BEFORE, _MOST_BEFORE, _SHARE_BEFORE = 10, 200, 0.25
 # An error has left the limit if it is above it in more than half of the next rows, of which this
 # part of the run is looked at: a single noisy row is no divergence.
 _LASTING, _FEWEST_LASTING = 0.02, 5
@@ -82,6 +83,7 @@ def predict_runs(
     integrator: str,
     *,
     biased: Sequence[str] = (),
+    begins: Sequence[int] | None = None,
 ) -> tuple[HeldOut, ...]:
     """Predict held-out runs from their initial states and inputs.
 
@@ -94,6 +96,8 @@ def predict_runs(
     - `integrator`: of the rollouts.
     - `biased`: recorded rates that do not tell a state, as the training data has shown; they are
         scored as the others are.
+    - `begins`: the row of each run at which its prediction begins, from a state that is estimated
+        from the rows before; as `rows_before` says if None.
 
     **Returns:**
 
@@ -102,7 +106,8 @@ def predict_runs(
     """
     from mbdnode.identification import estimate_states  # Slow to load for who only evaluates.
 
-    begins = [rows_before(model, run, recorded) for _, run, _ in runs]
+    if begins is None:
+        begins = [rows_before(model, run, recorded) for _, run, _ in runs]
     late = [i for i, first in enumerate(begins) if first]
     states = (
         estimate_states(
@@ -149,8 +154,8 @@ def rows_before(model: Any, run: Trajectory, recorded: Sequence[str] | None) -> 
 
     Zero where the first state was measured, or a run is too short to tell more.
     """
-    count = min(len(run) // 10, _MOST_BEFORE)
-    if not isinstance(model, AbstractSystem) or count < _FEWEST_BEFORE:
+    count = min(max(len(run) // 10, _FEWEST_BEFORE), _MOST_BEFORE)
+    if not isinstance(model, AbstractSystem) or count > _SHARE_BEFORE * len(run):
         return 0
     told = run.columns if recorded is None else tuple(recorded)
     pairs = zip(run.coordinates, run.rates, strict=True)

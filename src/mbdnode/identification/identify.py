@@ -16,6 +16,7 @@ from mbdnode.data import AbstractStream
 from mbdnode.data.logs import LogStream
 from mbdnode.errors import UserError
 from mbdnode.formatting import percent
+from mbdnode.identification.excitation import describe_excitation, inputs_that_follow
 from mbdnode.identification.law_search import Choice, SegmentError, Tell, choose_law
 from mbdnode.identification.parameters import identify_parameters
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
@@ -221,7 +222,9 @@ def identify(
             tell=None if report is None else _teller(report),
             kept=kept,
         )
-    return _identified(choice, compilation.seconds)
+    learned = config.forces == "inputs" and config.known == "nothing"
+    following = inputs_that_follow(system, first) if learned else ()
+    return _identified(choice, compilation.seconds, following)
 
 
 def check_identification(
@@ -303,7 +306,7 @@ def _describe_biased_rates(names: tuple[str, ...]) -> str:
     )
 
 
-def _identified(choice: Choice, compile_s: float) -> Identified:
+def _identified(choice: Choice, compile_s: float, following: tuple[str, ...]) -> Identified:
     found = choice.chosen.candidate
     tried = f"of {len(choice.attempts)} tried" if len(choice.attempts) > 1 else "the first tried"
     return Identified(
@@ -326,6 +329,7 @@ def _identified(choice: Choice, compile_s: float) -> Identified:
                 _describe_biased_rates(choice.biased_rates),
                 "" if choice.definite else _INDEFINITE,
                 choice.hint,
+                describe_excitation(following),
             )
             if part
         ),
@@ -339,6 +343,7 @@ def _identified(choice: Choice, compile_s: float) -> Identified:
             "noise": choice.noise.relative,
             "noise_has_grown": choice.has_grown,
             "interpolation": choice.model.interpolation,
+            "inputs_that_follow_the_state": following,
         },
         before_validation=choice.chosen.model,
         biased_rates=choice.biased_rates,

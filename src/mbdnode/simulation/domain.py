@@ -4,7 +4,9 @@ A model knows what it has seen. The distance of a state and its inputs to the ne
 training data, in columns scaled to unit variance, says how far it is from that; angles count by
 sine and cosine, so that a turn more is no distance. The threshold comes from the data itself: cut
 into stretches, it is the distance to all other stretches that 99 of 100 rows do not exceed. A new
-run is then outside where it is farther from the data than the data is from itself.
+run is then outside where it is farther from the data than the data is from itself. Rows that lie
+alone, such as the first ones of each run before it settles, must not widen that for all others: it
+is no more than three times the distance that nine of ten rows do not exceed.
 """
 
 from collections.abc import Sequence
@@ -19,6 +21,7 @@ from mbdnode.trajectory import Trajectory
 # So many points say where the data lies; more would only say it again.
 _MOST_POINTS = 5_000
 _STRETCHES, _QUANTILE = 20, 0.99
+_MOST_ROWS, _BEYOND = 0.9, 3.0
 
 
 class Domain(eqx.Module):
@@ -90,7 +93,8 @@ def training_domain(model: AbstractNamed, runs: Sequence[Trajectory]) -> Domain:
     scaled = (rows - center) / std
     kept = np.unique(np.linspace(0, len(scaled) - 1, min(len(scaled), _MOST_POINTS)).astype(int))
     runs_of = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    threshold = float(np.quantile(_apart(scaled[kept], runs_of[kept]), _QUANTILE))
+    farthest, usual = np.quantile(_apart(scaled[kept], runs_of[kept]), (_QUANTILE, _MOST_ROWS))
+    threshold = float(min(farthest, _BEYOND * usual) if usual > 0 else farthest)
     return Domain(scaled[kept], center, std, max(threshold, 1e-9), minimal, minimal, angles)
 
 

@@ -23,6 +23,7 @@ from mbdnode.evaluation import (
 )
 from mbdnode.formatting import percent
 from mbdnode.identification import Identified, learn
+from mbdnode.identification.excitation import describe_excitation, inputs_that_follow
 from mbdnode.identification.parameters import IdentifiedParameters, identify_parameters
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.models import LAW
@@ -107,6 +108,7 @@ class Fitted:
     - `scores`: how far the predictions are from what was recorded.
     - `horizon`: how far ahead it predicts; None where that cannot be measured.
     - `choice`: what was tried and why this was taken, if the data chose.
+    - `following`: the inputs that follow the state in all training runs, as under a controller.
     """
 
     prepared: Prepared
@@ -116,11 +118,13 @@ class Fitted:
     scores: Scores
     horizon: Horizon | None
     choice: Choice | None = None
+    following: tuple[str, ...] = ()
 
     @property
     def status(self) -> str:
         """How training ended, and what is to be doubted of the result."""
-        return "; ".join([self.fit.status, *self.doubts()])
+        told = self.fit.status
+        return "; ".join([told, *(doubt for doubt in self.doubts() if doubt not in told)])
 
     @property
     def model_name(self) -> str:
@@ -190,6 +194,8 @@ class Fitted:
             )
         if (outside := self.outside or 0.0) > _DOUBTED:
             found.append(f"{percent(outside)} of the predicted rows lie outside the training data")
+        if self.following:
+            found.append(describe_excitation(self.following))
         return found
 
     def metrics(self) -> dict[str, Any]:
@@ -269,6 +275,13 @@ def _advice(fitted: "Fitted") -> list[str]:
     within = scores.nrmse is not None and scores.nrmse <= max(0.01, _NEAR * scores.noise)
     if runs == 1 and not within:
         found.append("There is one run: more runs, from other initial states, would help.")
+    if fitted.following:
+        found.append(
+            f"Runs in which {' and '.join(fitted.following)} does not follow the state would tell "
+            "what it does."
+        )
+    if not found and not within:
+        found.append("Held-out runs are missed by more than the noise: more runs would help.")
     return found or ["More data of the same kind would not change the choice."]
 
 
@@ -430,7 +443,13 @@ def fit_and_score(
         *given, scores.scales, config.integrator, noise=scores.noise, biased=biased
     )
     told = choice if isinstance(choice, Choice) else None
-    return Fitted(prepared, found, domain, held, scores, horizon, told)
+    # A mechanism whose parameters are found says itself what its inputs do.
+    following = (
+        ()
+        if isinstance(found, IdentifiedParameters)
+        else inputs_that_follow(prepared.system, training)
+    )
+    return Fitted(prepared, found, domain, held, scores, horizon, told, following)
 
 
 def _learned(prepared: Prepared, report: Callable | None, kept: SearchCheckpoint) -> Any:

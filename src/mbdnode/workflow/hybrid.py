@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from mbdnode.evaluation import predict_runs, score
+from mbdnode.evaluation.scores import rows_before
 from mbdnode.formatting import percent
 from mbdnode.identification import Identified
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
@@ -148,9 +149,8 @@ def try_hybrid(
     A `HybridTrial`.
     """
     start = time.perf_counter()
-    early, late = split(data, VALIDATION)
-
-    given = early, late, data.recorded, training.integrator
+    early = split(data, VALIDATION)[0]
+    given = data, data.recorded, training.integrator
 
     def trained(law: Any, on: Dataset, name: str, how: TrainingConfig, form: dict) -> Fit:
         settings = {"width": width, "use_parameters": parameters, **form}
@@ -203,24 +203,33 @@ def is_hybrid(model: Any) -> bool:
 
 
 def validation_error(
-    model: Any, early: Dataset, late: Dataset, recorded: Any, integrator: str
+    model: Any, data: Dataset, recorded: Any, integrator: str
 ) -> tuple[float, float]:
     """The NRMSE over the validation split, infinite where a prediction ends early; and that which
     the noise of the recorded columns alone would make.
 
     **Arguments:**
 
-    - `model`: fitted to `early`.
-    - `early`, `late`: the training data before the split, and the split.
+    - `model`: fitted to the training data before the split.
+    - `data`: all of the training data.
     - `recorded`: the columns that were measured; None for all.
     - `integrator`: of the rollouts.
     """
+    early, late = split(data, VALIDATION)
     domain = training_domain(model, early.trajectories)
-    runs = [
-        (str(number), run, values)
-        for number, (run, values) in enumerate(zip(late.trajectories, late.parameters, strict=True))
-    ]
-    held = predict_runs(model, runs, recorded, domain, integrator)
+    # A piece that is cut from a run has rows before it, which were trained on: its initial state is
+    # estimated from them, and all of the piece is predicted.
+    cut = len(late.trajectories) == len(data.trajectories)
+    runs, begins = [], []
+    for number, (run, values) in enumerate(zip(late.trajectories, late.parameters, strict=True)):
+        whole = data.trajectories[number] if cut and run.t.ndim == 1 else run
+        before = rows_before(model, whole, recorded)
+        if whole is not run:
+            before = min(before, len(whole) - len(run))
+            run = whole.rows(len(whole) - len(run) - before, len(whole) - 1)
+        runs.append((str(number), run, values))
+        begins.append(before)
+    held = predict_runs(model, runs, recorded, domain, integrator, begins=begins)
     scores = score(held, model.body.coordinates, early.trajectories)
     known = not scores.ended and scores.nrmse is not None
     return (scores.nrmse if known and scores.nrmse is not None else float("inf")), scores.noise

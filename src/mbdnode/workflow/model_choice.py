@@ -38,6 +38,8 @@ from mbdnode.workflow.hybrid import (
 # A model explains the data if its validation NRMSE is below this, or within the second factor of
 # what the noise alone makes.
 _EXPLAINED, _NEAR = 0.01, 1.2
+# Pieces of which noise is this part of the motion are nearly at rest.
+_AT_REST = 0.2
 # The recipe of networks, beside a law or alone, with less of it in their trials; on how many steps
 # they are trained; and the structure of those without a law, whose programs are compiled soonest.
 _NETWORK = "trained"
@@ -101,6 +103,11 @@ class Choice:
             why = (
                 "the simplest whose errors are those that noise in the initial states and "
                 "coefficients grows to"
+            )
+        elif one.explained and _known(one.validation_nrmse) > _AT_REST:
+            why = (
+                "the simplest whose errors on these pieces are those of the noise, which is most "
+                "of their motion, so that they hardly tell models apart"
             )
         elif one.explained:
             why = "the simplest that predicts these pieces within the noise, or to one percent"
@@ -213,7 +220,7 @@ class _Ladder:
 
     def _error(self, name: str, model: Any, integrator: str) -> tuple[float, float]:
         measure = lambda: validation_error(  # noqa: E731
-            model, *self.parts, self.data.recorded, integrator
+            model, self.data, self.data.recorded, integrator
         )
         error, noise = self.kept.value(f"validation error of {name}", measure)
         return error, noise
