@@ -228,17 +228,19 @@ class ParameterSearch:
                 "Unknown(start=...), and see that the recorded columns are in the system's units."
             )
         best, self.interpolation = min(able, key=lambda one: one[0].cost)
-        self.level, self.held = 0, False
+        self.level, self.held, self.cut = 0, False, self.edges[0]
+        best = self._with_substeps(best, settled=_SETTLED_MEANWHILE)
         self._tell(best)
         starts += [best.values]
         for level in range(1, len(self.edges)):
             grown = self._grow(level, best)
             if grown is None or not self._follows(grown):
                 break
-            best, self.level = grown, level
+            best, self.level, self.cut = grown, level, self.edges[level]
+            # An error of the integrator must not be taken for one of the model.
+            best = self._with_substeps(best, settled=_SETTLED_MEANWHILE)
             starts.append(best.values)
             self._tell(best)
-        self.cut = self.edges[self.level]
         best = self._choose_interpolation(best)
         best = self._hold(best, starts) if best.rms > _MISSES else self._again(best)
         if self.pieces or self.unknowns.open_profiles:
@@ -274,9 +276,12 @@ class ParameterSearch:
     def _choose_interpolation(self, best: Fitted) -> Fitted:
         """That which explains the longest segments best: short ones tell less of it.
 
-        Band-limited inputs are smooth, and tried where a smooth one is best so far.
+        Band-limited inputs are smooth, and tried where a smooth one is best so far. What is within
+        the noise with another kind leaves nothing to explain.
         """
         chosen = self.interpolation
+        if best.rms < 1.0 and chosen != "cubic":
+            return best
         for how in self.interpolations:
             if how != chosen and (how != "band-limited" or self.interpolation == "cubic"):
                 found = self._fit(self.level, [best.values], best.initial, how)[0]
@@ -392,20 +397,23 @@ class ParameterSearch:
         error = np.sqrt(np.sum(fitted.residuals**2, axis=(0, 1)) / fitted.rows) * self.unit
         return bool(np.all(error < np.maximum(_LOST * self.motion, 3 * self.noise)))
 
-    def _with_substeps(self, best: Fitted) -> Fitted:
+    def _with_substeps(self, best: Fitted, **options) -> Fitted:
         """Refined with as many substeps as the integrator needs to hide below the noise."""
-        lanes = self._lanes(self.cut)
-        while self.substeps < _MOST_SUBSTEPS:
-            finer = 2 * self.substeps
-            again, _ = self.problem(best.values, best.initial, lanes, jnp.asarray(finer))
-            away = np.sqrt(np.mean((again - best.residuals) ** 2))
+        lanes, needed, residuals = self._lanes(self.cut), self.substeps, best.residuals
+        while needed < _MOST_SUBSTEPS:
+            finer, _ = self.problem(best.values, best.initial, lanes, jnp.asarray(2 * needed))
+            away = np.sqrt(np.mean((finer - residuals) ** 2))
             if not away > _INTEGRATION * max(1.0, best.rms):
                 break
-            found = self._minimize(lanes, [best.values], best.initial, finer, held=self.held)[0]
-            if found is None:
-                break
-            best, self.substeps = found, finer
-        return best
+            needed, residuals = 2 * needed, finer
+        if needed == self.substeps:
+            return best
+        given = lanes, [best.values], best.initial, needed
+        found = self._minimize(*given, held=self.held, **options)[0]
+        if found is None:
+            return best
+        self.substeps = needed
+        return found
 
     def initial_states(self, fitted: Fitted) -> tuple[State, ...]:
         """The whole state at the start of each run."""
