@@ -16,7 +16,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -220,7 +220,7 @@ class CallsAhead:
         self._client: Any = client
         self._shared: list[tuple[Any, Future]] = []
         self._begun: dict[str, tuple[Future, str | None]] = {}
-        self.workers = len(self._client.nthreads())
+        self.workers = len(_crew(client))
 
     def share(self, *values: Any) -> None:
         """Send values once to each worker that needs them, in place of with every call.
@@ -251,7 +251,7 @@ class CallsAhead:
         """
         if name in self._begun:
             return self._begun[name][0]
-        crew = dict.fromkeys(self._client.nthreads(), 0)
+        crew = dict.fromkeys(_crew(self._client), 0)
         for future, worker in self._begun.values():
             if worker in crew and not future.done():
                 crew[worker] += 1
@@ -270,8 +270,11 @@ class CallsAhead:
 
     def drop(self) -> None:
         """Forget all calls; those that no worker makes yet are not made."""
-        self._client.cancel([future for future, _ in self._begun.values()])
+        futures = [future for future, _ in self._begun.values()]
         self._begun.clear()
+        # Whether the scheduler is still there will show when it is needed.
+        with suppress(OSError, TimeoutError):
+            self._client.cancel(futures)
 
 
 def call_alone(function: Callable[..., Any], *args: Any) -> Any:
@@ -334,12 +337,7 @@ def _result(client: "Client", future: "Future", *, fetched: bool = True) -> Any:
 
 def _look_after(client: "Client", last_crew: float) -> float:
     """When there was a worker last."""
-    try:
-        # Not `scheduler_info`: a thread of Dask's own overwrites its answer now and then with one
-        # that names no workers.
-        crew: Any = client.nthreads()
-    except (OSError, TimeoutError) as error:
-        raise ClusterLost(f"The Dask scheduler does not answer any more: {error}") from error
+    crew = _crew(client)
     now = time.monotonic()
     if not crew and now - last_crew > NEW_WORKER_S:
         raise ClusterLost(
@@ -347,6 +345,16 @@ def _look_after(client: "Client", last_crew: float) -> float:
             "`dask worker ADDRESS --nthreads 1`."
         )
     return now if crew else last_crew
+
+
+def _crew(client: "Client") -> Any:
+    """The addresses of the workers."""
+    try:
+        # Not `scheduler_info`: a thread of Dask's own overwrites its answer now and then with one
+        # that names no workers.
+        return client.nthreads()
+    except (OSError, TimeoutError) as error:
+        raise ClusterLost(f"The Dask scheduler does not answer any more: {error}") from error
 
 
 @contextmanager

@@ -255,6 +255,19 @@ def test_worker_killed_over_a_candidate_changes_no_bit(
     assert died.exists()
 
 
+def test_search_says_that_the_scheduler_is_gone(dask_processes, monkeypatch):
+    with dask_processes() as processes:
+        processes.add_worker()
+
+        def try_late(*given):
+            processes.end()
+            law_candidates.try_ahead(*given)
+
+        monkeypatch.setattr(law_search, "try_ahead", try_late)
+        with pytest.raises(cluster.ClusterLost, match="The Dask scheduler"):
+            search("mechanical", 0.0, 0.0, cluster=processes.address)
+
+
 def test_unknown_parameters_of_data_in_memory_are_not_sent_to_a_cluster(here):
     with pytest.raises(mbd.UserError, match="unknown parameters are found in this process"):
         mbd.identify(SinglePendulum(), here[0].chunk(0), unknown=["m"], cluster="tcp://127.0.0.1:1")
