@@ -7,6 +7,7 @@ again, because it would raise again.
 `spread` has a function called for many items, where the workers are. `spread_and_merge` also makes
 one result of all, two at a time and on the workers, in an order that depends on the items alone
 (`mbdnode.factors`), so that no more than one result comes back, and the same one whoever did what.
+`CallsAhead` makes calls before their results are asked for, some of which never are.
 """
 
 import logging
@@ -15,7 +16,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -205,6 +206,77 @@ def spread_and_merge(
     return _result(client, last)
 
 
+class CallsAhead:
+    """Calls that workers make before their results are asked for, by name.
+
+    Each goes to the worker with the fewest of them; if that one dies, to another.
+
+    **Arguments:**
+
+    - `client`: of the workers.
+    """
+
+    def __init__(self, client: "Client"):
+        self._client: Any = client
+        self._shared: list[tuple[Any, Future]] = []
+        self._begun: dict[str, tuple[Future, str | None]] = {}
+        self.workers = len(_crew(client))
+
+    def share(self, *values: Any) -> None:
+        """Send values once to each worker that needs them, in place of with every call.
+
+        **Arguments:**
+
+        - `values`: recognized by identity among the arguments of `begin`. All calls on a worker
+            are given the same copy.
+        """
+        import dask.config
+
+        # In the scheduler's hands, so that a worker that dies takes nothing along.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "100GB"}):
+            self._shared += [(one, self._client.submit(_same, one, pure=False)) for one in values]
+
+    def begin(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+        """Have a worker call a function, unless a call of this name has begun.
+
+        **Arguments:**
+
+        - `name`: of the result.
+        - `function`: as for `spread`.
+        - `args`: its arguments, among them what is shared and what `begin` returned.
+
+        **Returns:**
+
+        What stands for the result among the arguments of another call.
+        """
+        if name in self._begun:
+            return self._begun[name][0]
+        crew = dict.fromkeys(_crew(self._client), 0)
+        for future, worker in self._begun.values():
+            if worker in crew and not future.done():
+                crew[worker] += 1
+        place = min(crew, key=lambda worker: crew[worker], default=None)
+        given = [next((own for x, own in self._shared if x is one), one) for one in args]
+        found = _submit(self._client, place, function, *given)
+        self._begun[name] = found, place
+        return found
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._begun
+
+    def result(self, name: str) -> Any:
+        """What a call gives, or raises; and `ClusterLost`."""
+        return _result(self._client, self._begun[name][0])
+
+    def drop(self) -> None:
+        """Forget all calls; those that no worker makes yet are not made."""
+        futures = [future for future, _ in self._begun.values()]
+        self._begun.clear()
+        # Whether the scheduler is still there will show when it is needed.
+        with suppress(OSError, TimeoutError):
+            self._client.cancel(futures)
+
+
 def call_alone(function: Callable[..., Any], *args: Any) -> Any:
     """On a worker: call a function with one BLAS thread, and nothing of ours beside it."""
     from threadpoolctl import threadpool_limits
@@ -216,16 +288,19 @@ def call_alone(function: Callable[..., Any], *args: Any) -> Any:
 def _submitted(client: "Client", function, items, where) -> list["Future"]:
     places = where or [None] * len(items)
     return [
-        client.submit(
-            call_alone,
-            function,
-            item,
-            pure=False,
-            workers=None if place is None else [place],
-            allow_other_workers=place is not None,
-        )
-        for item, place in zip(items, places, strict=True)
+        _submit(client, place, function, item) for item, place in zip(items, places, strict=True)
     ]
+
+
+def _submit(client: "Client", place: str | None, function: Callable[..., Any], *args: Any) -> Any:
+    return client.submit(
+        call_alone,
+        function,
+        *args,
+        pure=False,
+        workers=None if place is None else [place],
+        allow_other_workers=place is not None,
+    )
 
 
 def _await(client: "Client", futures: Sequence["Future"], report: Report | None) -> None:
@@ -262,12 +337,7 @@ def _result(client: "Client", future: "Future", *, fetched: bool = True) -> Any:
 
 def _look_after(client: "Client", last_crew: float) -> float:
     """When there was a worker last."""
-    try:
-        # Not `scheduler_info`: a thread of Dask's own overwrites its answer now and then with one
-        # that names no workers.
-        crew: Any = client.nthreads()
-    except (OSError, TimeoutError) as error:
-        raise ClusterLost(f"The Dask scheduler does not answer any more: {error}") from error
+    crew = _crew(client)
     now = time.monotonic()
     if not crew and now - last_crew > NEW_WORKER_S:
         raise ClusterLost(
@@ -275,6 +345,16 @@ def _look_after(client: "Client", last_crew: float) -> float:
             "`dask worker ADDRESS --nthreads 1`."
         )
     return now if crew else last_crew
+
+
+def _crew(client: "Client") -> Any:
+    """The addresses of the workers."""
+    try:
+        # Not `scheduler_info`: a thread of Dask's own overwrites its answer now and then with one
+        # that names no workers.
+        return client.nthreads()
+    except (OSError, TimeoutError) as error:
+        raise ClusterLost(f"The Dask scheduler does not answer any more: {error}") from error
 
 
 @contextmanager
@@ -308,6 +388,10 @@ def _one_thread() -> dict[str, str]:
     """Several processes that each use every core would only get in each other's way."""
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false"
     return {"XLA_FLAGS": flags.strip(), "OPENBLAS_NUM_THREADS": "1"}
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _ignore_interrupts() -> None:

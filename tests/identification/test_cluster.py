@@ -1,4 +1,4 @@
-"""Logs fitted on Dask workers: the same bits as here, however many there are and whoever dies."""
+"""Laws on Dask workers: the same bits as here, however many there are and whoever dies."""
 
 import os
 import signal
@@ -10,13 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from motions import acceleration, stepped, with_noise
+from motions import acceleration, as_trajectory, stepped, with_noise
 
 import mbdnode as mbd
 from mbdnode import cluster
 from mbdnode.data.logs import shards
 from mbdnode.factors import merge, merge_all, triangle
+from mbdnode.identification import law_candidates, law_forms, law_search
 from mbdnode.identification.regression import least_squares
+from mbdnode.identification.search_checkpoint import SearchCheckpoint
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.recipes import identification_config
 from mbdnode.workflow.config import FitConfig
@@ -160,10 +162,115 @@ def test_merged_factors_are_the_factor_of_all_rows_in_the_order_of_their_numbers
         np.testing.assert_array_equal(merge(*parts)[0], found)
 
 
-def test_data_in_memory_is_not_sent_to_a_cluster(here):
-    data = here[0].chunk(0)
-    with pytest.raises(mbd.UserError, match="the data is a Dataset, which is in memory here"):
-        found_in(data, cluster="tcp://127.0.0.1:1")
+def unlike_any_form(theta, rate):
+    return -9.81 * np.sin(theta) - 0.4 * rate**3 + 0.8 * np.tanh(3 * theta * rate)
+
+
+def runs_of(noise, force):
+    """Under a force that jumps, if any, of a law that no form has."""
+    rng, runs = np.random.default_rng(0), []
+    for k in range(2):
+        forces, states = force * np.repeat(rng.normal(size=22), 5), [(0.5 + 0.3 * k, 0.0)]
+        for f in forces:
+            moved = lambda theta, rate, f=f: unlike_any_form(theta, rate) + f  # noqa: E731
+            states.append(tuple(stepped(moved, states[-1], DT_S, 1)[1]))
+        held = np.append(forces, 0.0)[:, None]
+        noisy = with_noise(np.array(states), noise, seed=k)
+        runs.append(as_trajectory(SinglePendulum(), DT_S * np.arange(111), noisy, held))
+    return mbd.Dataset(runs)
+
+
+def search(structure, noise, force, **options):
+    config = replace(identification_config("fast"), structure=structure)
+    return mbd.identify(SinglePendulum(), runs_of(noise, force), config, **options)
+
+
+# With terms that rollouts choose; and under inputs of which it is to be found how they change.
+NOISY, DRIVEN = ("lagrangian", 0.01, 0.0), ("mechanical", 0.0, 1.0)
+
+
+@pytest.fixture(scope="module")
+def searched():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(law_forms, "_FEW_FORMS", 1)
+        patch.setattr(law_search, "_FEW_REFINED", 2)
+        yield search(*NOISY)
+
+
+def told(found):
+    return bits(found), found.candidates, found.status
+
+
+def names_taken(monkeypatch):
+    """Of the results that come from workers."""
+    taken, result = [], cluster.CallsAhead.result
+
+    def noted(calls, name):
+        taken.append(name)
+        return result(calls, name)
+
+    monkeypatch.setattr(cluster.CallsAhead, "result", noted)
+    return taken
+
+
+def test_candidates_of_a_search_are_shared_by_workers(searched, scheduler, tmp_path, monkeypatch):
+    taken = names_taken(monkeypatch)
+    kept = SearchCheckpoint(tmp_path)
+    found = search(*NOISY, cluster=with_workers(scheduler, 2), kept=kept)
+    assert told(found) == told(searched)
+    assert {"proposals of form 0", "candidate-2", "error of 2"} <= set(taken)
+    assert any(name.startswith("selected-") for name in taken)
+    # What workers computed is kept like the rest.
+    assert told(search(*NOISY, kept=SearchCheckpoint(tmp_path))) == told(searched)
+
+
+@pytest.fixture(scope="module")
+def searched_driven():
+    return search(*DRIVEN)
+
+
+def test_one_worker_beside_this_process_finds_the_same(searched_driven, scheduler, monkeypatch):
+    taken = names_taken(monkeypatch)
+    found = search(*DRIVEN, cluster=with_workers(scheduler, 1))
+    assert told(found) == told(searched_driven)
+    assert {"unexplained by cubic inputs", "candidate-1", "error of 1"} <= set(taken)
+
+
+def test_worker_killed_over_a_candidate_changes_no_bit(
+    searched_driven, scheduler, tmp_path, monkeypatch
+):
+    died = tmp_path / "died"
+
+    def deadly(*given):
+        from mbdnode.identification.law_candidates import candidate_error
+
+        if not died.exists():
+            died.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return candidate_error(*given)
+
+    address = with_workers(scheduler, 2)
+    monkeypatch.setattr(law_candidates, "candidate_error", deadly)
+    assert told(search(*DRIVEN, cluster=address)) == told(searched_driven)
+    assert died.exists()
+
+
+def test_search_says_that_the_scheduler_is_gone(dask_processes, monkeypatch):
+    with dask_processes() as processes:
+        processes.add_worker()
+
+        def try_late(*given):
+            processes.end()
+            law_candidates.try_ahead(*given)
+
+        monkeypatch.setattr(law_search, "try_ahead", try_late)
+        with pytest.raises(cluster.ClusterLost, match="The Dask scheduler"):
+            search("mechanical", 0.0, 0.0, cluster=processes.address)
+
+
+def test_unknown_parameters_of_data_in_memory_are_not_sent_to_a_cluster(here):
+    with pytest.raises(mbd.UserError, match="unknown parameters are found in this process"):
+        mbd.identify(SinglePendulum(), here[0].chunk(0), unknown=["m"], cluster="tcp://127.0.0.1:1")
 
 
 @pytest.mark.parametrize(("there", "why"), [(None, "does not find"), (1, "finds another file as")])

@@ -98,7 +98,8 @@ def fit(
         str | None,
         typer.Option(
             help="Address of a Dask scheduler, such as tcp://127.0.0.1:8786, whose workers read "
-            "the logs and fit a law to them; they must find the files under the same paths.",
+            "the logs, share the search for a law and fit it; they must find the files under the "
+            "same paths.",
             metavar="ADDRESS",
             show_default=False,
         ),

@@ -5,6 +5,7 @@ Candidates from simple to rich are fitted by regression and chosen on a validati
 equations that a person can read, with every candidate that was tried and its score.
 """
 
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from mbdnode.cluster import CallsAhead, remote_workers
 from mbdnode.data import AbstractStream
 from mbdnode.data.logs import LogStream
 from mbdnode.errors import UserError
@@ -160,17 +162,24 @@ def identify(
         so far as its "loss" and "candidate" or "chunk" as its "stage"; and how many there are at
         most.
     - `kept`: what the same call finished before it was killed, and what it finishes now.
-    - `cluster`: the address of a Dask scheduler, such as "tcp://127.0.0.1:8786", whose workers read
-        the files of a `LogStream` and fit what is linear; the result has the same bits as here.
+    - `cluster`: the address of a Dask scheduler, such as "tcp://127.0.0.1:8786", whose workers
+        share the search for a law: what the inputs do between samples, proposals, candidates and
+        refinements. They also read the files of a `LogStream` and fit what is linear to them. The
+        result has the same bits as here.
 
     **Returns:**
 
     An `IdentifiedParameters` if `unknown` is given, else an `Identified`. To fit a law of the same
     form to other data, give its `structure` in the configuration.
     """
-    if cluster is not None:
-        data = _on_cluster(data, cluster)
+    if cluster is not None and isinstance(data, LogStream):
+        data = data.on(cluster)
     if unknown is not None:
+        if cluster is not None and not isinstance(data, LogStream):
+            raise UserError(
+                f"cluster is {cluster!r} and unknown is given; unknown parameters are found in "
+                "this process. Leave one out."
+            )
         if recipe != "best":
             raise UserError(
                 f"recipe is {recipe!r} and unknown is given; a recipe is for a law. Leave one out."
@@ -206,8 +215,14 @@ def identify(
     stream = data if isinstance(data, AbstractStream) and (data.count or 1) > 1 else None
     first = as_dataset(data.chunk(0) if isinstance(data, AbstractStream) else data)
     check_names(system, first)
-    # The matrices are small, and threads that wait for each other made this ten times slower.
-    with counted_compilation() as compilation, threadpool_limits(1, "blas"):
+    if isinstance(data, LogStream):
+        cluster = data.cluster
+    with contextlib.ExitStack() as stack:
+        if cluster is not None:
+            kept = kept.on(CallsAhead(stack.enter_context(remote_workers(cluster))))
+        compilation = stack.enter_context(counted_compilation())
+        # The matrices are small, and threads that wait for each other made this ten times slower.
+        stack.enter_context(threadpool_limits(1, "blas"))
         choice = choose_law(
             system,
             first,
@@ -348,16 +363,6 @@ def _identified(choice: Choice, compile_s: float, following: tuple[str, ...]) ->
         before_validation=choice.chosen.model,
         biased_rates=choice.biased_rates,
     )
-
-
-def _on_cluster(data: Any, cluster: str) -> LogStream:
-    if not isinstance(data, LogStream):
-        raise UserError(
-            f"cluster is {cluster!r}, and the data is a {type(data).__name__}, which is in memory "
-            "here. A cluster reads logs where its workers are: give a LogStream, or leave cluster "
-            "out."
-        )
-    return data.on(cluster)
 
 
 def _teller(report: Report) -> Tell:

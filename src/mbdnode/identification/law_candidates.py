@@ -7,7 +7,7 @@
 4. Random tanh features beside it, for what that form cannot say.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -18,6 +18,7 @@ from mbdnode.identification.mechanical_laws import linear_mechanism, mechanisms,
 from mbdnode.identification.problem import Candidate, Problem, chunks_of
 from mbdnode.identification.regression.least_squares import regress
 from mbdnode.identification.shooting import improved, refine_further
+from mbdnode.identification.validation import ValidationSplit, validation_error
 from mbdnode.models.basis import scale_of
 from mbdnode.models.function_library import Library
 from mbdnode.training.rows import Rows, counted, places
@@ -28,7 +29,9 @@ _FEATURES, _SCALES, _RIDGES = 160, (0.5, 1.0, 2.0), (1e-20, 1e-14, 1e-9, 1e-5)
 _CROWDED = 0.4
 
 
-def families(problem: Problem, rows: Rows) -> Iterator[Iterator[Candidate]]:
+def families(
+    problem: Problem, rows: Rows
+) -> Iterator[Iterator[tuple[Candidate, Sequence[Candidate]]]]:
     """All ways that make sense for this much data, family by family, the simplest first.
 
     **Arguments:**
@@ -38,12 +41,50 @@ def families(problem: Problem, rows: Rows) -> Iterator[Iterator[Candidate]]:
 
     **Returns:**
 
-    An iterator over those of each family; a candidate that is not asked for costs nothing.
+    An iterator over those of each family, each with the next ones as far as they are known; a
+    candidate that is not asked for costs nothing.
     """
     wanted = (problem.structure,) if problem.structure != "chosen" else tuple(_FAMILIES)
     for family in wanted:
         for part in _FAMILIES[family]:
-            yield part(problem, rows)
+            yield _in_turn(part(problem, rows))
+
+
+def _in_turn(
+    batches: Iterator[list[Candidate]],
+) -> Iterator[tuple[Candidate, Sequence[Candidate]]]:
+    for batch in batches:
+        for number, one in enumerate(batch):
+            yield one, batch[number + 1 :]
+
+
+def try_ahead(
+    problem: Problem,
+    candidates: Sequence[Candidate],
+    place: int,
+    rows: Rows,
+    split: ValidationSplit,
+) -> None:
+    """Have every worker fit and score one of the next candidates, while the first is looked at.
+
+    **Arguments:**
+
+    - `problem`: what is to be learned; nothing is done if its checkpoint has no workers.
+    - `candidates`: the next ones.
+    - `place`: of the first of these among all attempts.
+    - `rows`: to fit to.
+    - `split`: to be predicted.
+    """
+    kept = problem.kept
+    for number, one in enumerate(candidates[: kept.workers], place):
+        model = kept.ahead(f"candidate-{number}", one.fit, rows)
+        if model is not None:
+            kept.ahead(f"error of {number}", candidate_error, problem, model, split)
+
+
+def candidate_error(problem: Problem, model: Any, split: ValidationSplit) -> float:
+    """The NRMSE of a candidate's model over the split; infinite for one that has none."""
+    return np.inf if model is None else validation_error(problem, model, split)
 
 
 def most_candidates(problem: Problem) -> int:
@@ -62,17 +103,14 @@ def _tries_all(problem: Problem) -> bool:
     return problem.refined and not problem.noise.matters
 
 
-def _linear(problem: Problem, rows: Rows) -> Iterator[Candidate]:
+def _linear(problem: Problem, rows: Rows) -> Iterator[list[Candidate]]:
     every = lambda model: np.arange(model.network.weights.size)  # noqa: E731
-    yield Candidate(
-        "linear",
-        "linear law",
-        lambda r: _linear_law(problem, r),
-        lambda m, r: refine_further(problem, m, r, every(m)),
-    )
+    fit = lambda r: _linear_law(problem, r)  # noqa: E731
+    refine = lambda m, r: refine_further(problem, m, r, every(m))  # noqa: E731
+    yield [Candidate("linear", "linear law", fit, refine)]
 
 
-def _lagrangian(problem: Problem, rows: Rows) -> Iterator[Candidate]:
+def _lagrangian(problem: Problem, rows: Rows) -> Iterator[list[Candidate]]:
     # A law is found whole, so there is none beside a part that is known.
     if problem.known == "nothing" and not problem.needs_joint_laws:
         # Where there is noise, those with laws of the joints are a family of their own.
@@ -80,35 +118,41 @@ def _lagrangian(problem: Problem, rows: Rows) -> Iterator[Candidate]:
         yield from mechanisms(problem, rows, joint_laws=joint_laws)
 
 
-def _with_elastic_shafts(problem: Problem, rows: Rows) -> Iterator[Candidate]:
+def _with_elastic_shafts(problem: Problem, rows: Rows) -> Iterator[list[Candidate]]:
     noisy = problem.noise.matters and not problem.needs_joint_laws
     if problem.known == "nothing" and noisy:
         yield from linear_mechanism(problem, rows)
 
 
-def _with_joint_laws(problem: Problem, rows: Rows) -> Iterator[Candidate]:
+def _with_joint_laws(problem: Problem, rows: Rows) -> Iterator[list[Candidate]]:
     if problem.known == "nothing" and problem.noise.matters:
         yield from mechanisms(problem, rows, joint_laws=True)
 
 
-def _mechanical(problem: Problem, rows: Rows) -> Iterator[Candidate]:
+def _mechanical(problem: Problem, rows: Rows) -> Iterator[list[Candidate]]:
+    found = []
     for degree in _DEGREES if _tries_all(problem) else _FEW_DEGREES:
         blank = Library.for_system(problem.system, degree=degree, use_parameters=problem.parameters)
-        if _fits(blank, rows):
-            name = f"mechanical form of degree {degree}"
-            yield Candidate("mechanical", name, lambda r, d=degree: _library(problem, r, degree=d))
+        if not _fits(blank, rows):
+            break  # Higher degrees have more functions still.
+        fit = lambda r, d=degree: _library(problem, r, degree=d)  # noqa: E731
+        found.append(Candidate("mechanical", f"mechanical form of degree {degree}", fit))
+    yield found
 
 
-def _features(problem: Problem, rows: Rows) -> Iterator[Candidate]:
-    for scale in _SCALES if _tries_all(problem) else _SCALES[1:2]:
-        for ridge in _RIDGES if _tries_all(problem) else _RIDGES[1:3]:
-            yield Candidate(
-                "features",
-                f"set of {_FEATURES} random features, scale {scale:g}, ridge {ridge:g}",
-                lambda r, s=scale, k=ridge: _library(
-                    problem, r, ridge=k, degree=1, quadratic=False, features=_FEATURES, scale=s
-                ),
-            )
+def _features(problem: Problem, rows: Rows) -> Iterator[list[Candidate]]:
+    every = _tries_all(problem)
+    yield [
+        Candidate(
+            "features",
+            f"set of {_FEATURES} random features, scale {scale:g}, ridge {ridge:g}",
+            lambda r, s=scale, k=ridge: _library(
+                problem, r, ridge=k, degree=1, quadratic=False, features=_FEATURES, scale=s
+            ),
+        )
+        for scale in (_SCALES if every else _SCALES[1:2])
+        for ridge in (_RIDGES if every else _RIDGES[1:3])
+    ]
 
 
 _FAMILIES = {

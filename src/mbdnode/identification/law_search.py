@@ -14,11 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jax
 import numpy as np
 
 from mbdnode.data import AbstractStream
-from mbdnode.identification.law_candidates import families, most_candidates
+from mbdnode.identification.law_candidates import (
+    candidate_error,
+    families,
+    most_candidates,
+    try_ahead,
+)
 from mbdnode.identification.law_selection import (
     NEAR,
     NEARLY,
@@ -34,11 +38,9 @@ from mbdnode.identification.residuals import residual_hint
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.identification.shooting import segment_shapes
 from mbdnode.identification.validation import (
-    ValidationSplit,
-    evenly,
     integrator_error,
-    make_validation,
     noise_in,
+    split_rows,
     validation_error,
 )
 from mbdnode.integrators import get_integrator
@@ -60,10 +62,8 @@ from mbdnode.training.rows import (
     single_trajectories,
     varying,
 )
-from mbdnode.trajectory import Dataset, Trajectory
+from mbdnode.trajectory import Dataset
 
-_VALIDATION = 0.2
-_SHORTEST = 10
 # An error of this size, relative to the motion, is round-off: nothing richer can do better.
 _EXACT = 1e-8
 # Errors below this may be those of a good integrator, up to so many times what its steps make.
@@ -201,10 +201,11 @@ def choose_law(
     )
     given, rows = _with_inputs(given, minimal, data, plain, interpolation)
     noise, how = given.noise, given.interpolation
-    early, split = _split(system, minimal, data, rows, measured, how)
+    early, split = split_rows(system, minimal, data, rows, measured, how)
     if noise.matters:
         given = replace(given, segments=segment_shapes(early, rows))
     early = filled_up(early, len(rows))
+    kept.share(early, split)
     selection = LawSelection(split)
     attempts = selection.attempts
 
@@ -221,15 +222,16 @@ def choose_law(
     enough = max(_EXACT if refined else _ACCURATE, NEARLY_IN_NOISE * floor)
     for family in families(problem, early):
         begun, found = len(attempts), False
-        for candidate in family:
+        for candidate, others in family:
             place = len(attempts)
             least = min((attempt.error for attempt in attempts), default=np.inf)
             if noise.matters and candidate.structure in _NO_MECHANISM and least < _EXPLAINED:
                 break
+            try_ahead(problem, others, place + 1, early, split)
             model = kept.model(f"candidate-{place}", lambda c=candidate: c.fit(early), system)
             error = np.inf
             if model is not None:
-                measure = lambda m=model: validation_error(problem, m, split)  # noqa: E731
+                measure = lambda m=model: candidate_error(problem, m, split)  # noqa: E731
                 error = kept.value(f"error of {place}", measure)
             attempts.append(Attempt(candidate, error, model))
             say("candidate", len(attempts), most_candidates(problem))
@@ -245,11 +247,13 @@ def choose_law(
             # The next family may still have what this one lacks.
             if found or (noise.matters and selection.stalled(problem, begun)):
                 break
+        kept.drop_ahead()
         if noise.matters:
             count = _REFINED if refined and not found else _FEW_REFINED
             best = selection.best(problem, count, begun)
             for done, attempt in enumerate(best):
                 say("refinement", done, len(best))
+                selection.refine_ahead(problem, best[done + 1 :], early)
                 selection.refine(problem, attempt, early)
                 # Two starts that end alike, or of which one predicts the split, tell enough.
                 selected = [a for a in attempts[begun:] if np.isfinite(a.criterion)]
@@ -257,6 +261,7 @@ def choose_law(
                     len(selected) > 1 and min(a.error for a in selected) < enough
                 ):
                     break
+            kept.drop_ahead()
             found = any(attempt.error < enough for attempt in attempts[begun:])
             if not found and any(np.isfinite(one.criterion) for one in attempts[begun:]):
                 likeliest = min(attempts[begun:], key=lambda one: one.criterion)
@@ -300,27 +305,22 @@ def _with_inputs(
     lone = all(last - first == 1 for first, last in runs_of(plain))
     if not (problem.by_steps and plain.u.shape[1]) or lone:
         return problem, plain
-    tables = {
-        one: rows_of(problem.system, minimal, data, interpolation=one)
-        for one in (
-            (how,) if how else possible(np.asarray(run.t) for run, _ in single_trajectories(data))
-        )
-    }
+    times = (np.asarray(run.t) for run, _ in single_trajectories(data))
+    every = (how,) if how else tuple(possible(times))
+    tables = _Tables(problem.system, minimal, data, {"constant": plain})
     if problem.known == "nothing":
+        problem.kept.share(tables)
         clean = replace(problem, noise=replace(problem.noise, relative=0.0))
-        left = {one: _unexplained(clean, one, rows) for one, rows in tables.items()}
+        left = _unexplained(clean, tables, every)
         if min(left.values()) < _EXPLAINED_STEPS:
             problem = clean
         elif problem.estimated and not problem.noise.matters:
             problem = replace(problem, noise=_of_estimated_rates(problem, plain))
         if problem.noise.matters:
-            left = {one: _unexplained(problem, one, rows) for one, rows in tables.items()}
+            left = _unexplained(problem, tables, every)
             if min(left.values()) > _MOSTLY_NOISE:
                 # Beside what springs and friction of joints do, the inputs' little is not seen.
-                joints = {
-                    one: _unexplained(problem, one, rows, joint_laws=True)
-                    for one, rows in tables.items()
-                }
+                joints = _unexplained(problem, tables, every, joint_laws=True)
                 needed = _MOSTLY_NOISE * min(joints.values()) < min(left.values())
                 problem = replace(problem, needs_joint_laws=needed)
                 left = {one: min(left[one], joints[one]) for one in left}
@@ -331,7 +331,7 @@ def _with_inputs(
             chosen = "constant"
     else:
         chosen = how or "constant"
-    return replace(problem, interpolation=chosen), tables[chosen]
+    return replace(problem, interpolation=chosen), tables.rows(chosen)
 
 
 def _follows(
@@ -353,46 +353,35 @@ def _of_estimated_rates(problem: Problem, rows: Rows) -> Noise:
     return replace(problem.noise, s=np.maximum(problem.noise.s, wrong), relative=_WRONG_RATES)
 
 
-def _unexplained(problem: Problem, how: str, rows: Rows, *, joint_laws: bool = False) -> float:
-    name = f"unexplained by {how} inputs{' in noise' * problem.noise.matters}"
+class _Tables:
+    """The rows of the data under each interpolation of its inputs, made when they are asked for.
+
+    `made` has those that are; each machine makes its own.
+    """
+
+    def __init__(self, system: Any, minimal: tuple[int, ...], data: Dataset, made: dict[str, Rows]):
+        self.given, self.made = (system, minimal, data), made
+
+    def __reduce__(self):
+        return _Tables, (*self.given, {})
+
+    def rows(self, how: str) -> Rows:
+        if how not in self.made:
+            self.made[how] = rows_of(*self.given, interpolation=how)
+        return self.made[how]
+
+
+def _unexplained(
+    problem: Problem, tables: _Tables, every: tuple[str, ...], *, joint_laws: bool = False
+) -> dict[str, float]:
+    """What a form leaves under each of these interpolations."""
+    name = "unexplained by {} inputs" + " in noise" * problem.noise.matters
     name += " and laws of joints" * joint_laws
-    return problem.kept.value(name, lambda: unexplained(problem, rows, joint_laws=joint_laws))
+    for how in every if len(every) > 1 else ():
+        problem.kept.ahead(name.format(how), _unexplained_by, problem, tables, how, joint_laws)
+    measure = lambda how: lambda: _unexplained_by(problem, tables, how, joint_laws)  # noqa: E731
+    return {how: problem.kept.value(name.format(how), measure(how)) for how in every}
 
 
-def _split(
-    system: Any,
-    minimal: tuple[int, ...],
-    data: Dataset,
-    rows: Rows,
-    measured: np.ndarray,
-    interpolation: str,
-) -> tuple[Rows, ValidationSplit]:
-    """The rows to fit, and what to predict: the ends of all runs, or of evenly many."""
-    angles = np.array([system.coordinates[i].is_angle for i in minimal])
-    if all(len(run) <= _SHORTEST for run in data.trajectories):
-        last = max(1, int(len(rows) * (1 - _VALIDATION)))
-        first, second = (
-            jax.tree.map(lambda x, a=a, b=b: x[a:b], rows) for a, b in ((0, last), (last, None))
-        )
-        return first, make_validation([], second, rows, angles, measured)
-    early, ends = [], []
-    for run, values in single_trajectories(data):
-        if len(run) <= _SHORTEST:
-            early.append((run, values))
-            continue
-        last = int((len(run) - 1) * (1 - _VALIDATION))
-        early.append((_cut(run, 0, last), values))
-        ends.append((early[-1], (_cut(run, last, len(run) - 1), values)))
-    made = lambda part, **how: rows_of(  # noqa: E731
-        system, minimal, Dataset(*part), interpolation=interpolation, **how
-    )
-    plain = lambda part: made(part, accelerations=False)  # noqa: E731
-    pairs = [(plain(ends[i][0]), plain(ends[i][1])) for i in evenly(len(ends))]
-    parts, values = zip(*early, strict=True)
-    first = made((list(parts), list(values)))
-    return first, make_validation(pairs, None, rows, angles, measured)
-
-
-def _cut(run: Trajectory, first: int, last: int) -> Trajectory:
-    """From one row to another; by NumPy, as no program is to be compiled for every length."""
-    return jax.tree.map(lambda x: np.asarray(x)[first : last + 1] if np.ndim(x) else x, run)
+def _unexplained_by(problem: Problem, tables: _Tables, how: str, joint_laws: bool) -> float:
+    return unexplained(problem, tables.rows(how), joint_laws=joint_laws)

@@ -9,6 +9,7 @@ that the law is one of a mechanism (its mass is positive definite at all angles)
 the validation split, and the criterion of its terms.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,6 +91,15 @@ class LawSelection:
 
     def errors(self, problem: Problem, level: int) -> list[float]:
         """Of all attempts, over segments of one length."""
+        missing = [
+            (place, one)
+            for place, one in enumerate(self.attempts)
+            if level > 0 and one.model is not None and (place, level) not in self._errors
+        ]
+        # All of them are needed; the first is measured here, while workers measure the others.
+        for place, one in missing[1:]:
+            given = validation_error, problem, one.model, self.split, level
+            problem.kept.ahead(self._name(place, level), *given)
         return [self._error(problem, place, level) for place in range(len(self.attempts))]
 
     def _error(self, problem: Problem, place: int, level: int) -> float:
@@ -97,10 +107,14 @@ class LawSelection:
         if level == 0 or attempt.model is None:
             return attempt.error
         if (place, level) not in self._errors:
-            name = f"error of {'refined ' * attempt.refined}{place} at level {level}"
             measure = lambda: validation_error(problem, attempt.model, self.split, level)  # noqa: E731
-            self._errors[place, level] = problem.kept.value(name, measure)
+            error = problem.kept.value(self._name(place, level), measure)
+            self._errors[place, level] = error
         return self._errors[place, level]
+
+    def _name(self, place: int, level: int) -> str:
+        refined = "refined " * self.attempts[place].refined
+        return f"error of {refined}{place} at level {level}"
 
     def level(self, problem: Problem) -> int:
         """The longest segments that a candidate predicts; the shortest ones if none does."""
@@ -181,6 +195,16 @@ class LawSelection:
         ranked[1:1] = sorted(near, key=lambda one: one[1])[:1]
         return [self.attempts[place] for place in dict.fromkeys(k for _, k in ranked)][:count]
 
+    def refine_ahead(self, problem: Problem, attempts: Sequence[Attempt], rows: Rows) -> None:
+        """Have every worker refine one of the next attempts, while the first is looked at."""
+        for one in attempts[: problem.kept.workers]:
+            place, candidate = self.attempts.index(one), one.candidate
+            if candidate.select is not None:
+                given = _selected_numbers, candidate.select, one.model, rows
+                problem.kept.ahead(f"selected-{place}", *given)
+            elif candidate.refine is not None:
+                problem.kept.ahead(f"refined-{place}", candidate.refine, one.model, rows)
+
     def refine(self, problem: Problem, attempt: Attempt, rows: Rows) -> None:
         """Put the refined model in the place of an attempt, if it predicts better.
 
@@ -200,10 +224,12 @@ class LawSelection:
         after = kept.value(f"error of refined {place} at level {level}", measure(level))
         if not after < before * (NEARLY_IN_NOISE if np.isfinite(criterion) else 1.0):
             return
-        error = kept.value(f"error of refined {place} at level 0", measure(0))
+        error = after
+        if level > 0:
+            error = kept.value(f"error of refined {place} at level 0", measure(0))
         self.attempts[place] = Attempt(candidate, error, model, True, criterion, uncertainty)
-        for key in [key for key in self._errors if key[0] == place]:
-            del self._errors[key]
+        others = {key: known for key, known in self._errors.items() if key[0] != place}
+        self._errors = {**others, (place, level): after}
 
     def _selected(
         self, problem: Problem, attempt: Attempt, rows: Rows
@@ -214,18 +240,8 @@ class LawSelection:
         if select is None or reselected is None:
             return candidate, None, np.inf, None
 
-        def numbers() -> dict[str, np.ndarray] | None:
-            found = select(attempt.model, rows)
-            if found is None:
-                return None
-            return {
-                "values": values_of(found.model),
-                "criterion": np.array([found.criterion]),
-                "free": found.free,
-                "covariance": found.covariance,
-            }
-
         place = self.attempts.index(attempt)
+        numbers = lambda: _selected_numbers(select, attempt.model, rows)  # noqa: E731
         found = problem.kept.arrays(f"selected-{place}", numbers)
         if found is None:
             return candidate, None, np.inf, None
@@ -299,3 +315,16 @@ class LawSelection:
             if good:
                 break
         return tuple(found)
+
+
+def _selected_numbers(select: Any, model: Any, rows: Rows) -> dict[str, np.ndarray] | None:
+    """What is kept of a `SelectedLaw`."""
+    found = select(model, rows)
+    if found is None:
+        return None
+    return {
+        "values": values_of(found.model),
+        "criterion": np.array([found.criterion]),
+        "free": found.free,
+        "covariance": found.covariance,
+    }

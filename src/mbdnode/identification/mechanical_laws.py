@@ -8,6 +8,7 @@ integrator, or to rollouts.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -54,11 +55,13 @@ _WIDTHS, _USUAL_WIDTH = (0.3, 0.1, 0.03, 0.01), 0.1
 _MOST, _WORTH = 4, 2.0
 # A law that leaves more than this part of its inertia is fitted only if there is no better one.
 _PROMISING = 1e-2
+# The name of what is kept of a form, by its number.
+_PROPOSALS = "proposals of form {}"
 
 
 def mechanisms(
     problem: Problem, rows: Rows, *, joint_laws: bool | None = None
-) -> Iterator[Candidate]:
+) -> Iterator[list[Candidate]]:
     """Laws that are worth fitting.
 
     **Arguments:**
@@ -69,16 +72,17 @@ def mechanisms(
 
     **Returns:**
 
-    An iterator; a form that is not asked for costs nothing.
+    An iterator over those of a few forms at a time; a form that is not asked for costs nothing.
     """
-    doubtful = []
-    known: dict[Any, Any] = {}
+    doubtful: list[tuple[float, Candidate]] = []
+    known = _KnownEquations()
     seen = set()
-    for forms in form_groups(problem, rows, joint_laws):
+    for forms in _proposed_ahead(problem, form_groups(problem, rows, joint_laws), rows, known):
+        promising: list[Candidate] = []
         proposals: list[tuple[Form, Proposal]] = []
         for number, form in forms:
             propose = lambda f=form: _proposals(problem, f, rows, known)  # noqa: E731
-            own = problem.kept.value(f"proposals of form {number}", propose)
+            own = problem.kept.value(_PROPOSALS.format(number), propose)
             proposals += [(form, proposal) for proposal in own]
         if problem.noise.matters:
             # A simple form that lacks a term of the law may still predict within the noise.
@@ -93,15 +97,42 @@ def mechanisms(
             fit = lambda r, b=start, k=support, v=values: _fitted(problem, r, b, k, np.array(v))  # noqa: E731
             candidate = _candidate(problem, fit, support, np.arange(start.network.values.size))
             if problem.noise.matters or left < _PROMISING:
-                yield candidate
+                promising.append(candidate)
             else:
                 doubtful.append((left, candidate))
+        yield promising
     # Where no form says the truth, the nearest ones may still do well.
-    for _, candidate in sorted(doubtful, key=lambda pair: pair[0])[:_MOST]:
-        yield candidate
+    yield [one for _, one in sorted(doubtful, key=lambda pair: pair[0])[:_MOST]]
 
 
-def linear_mechanism(problem: Problem, rows: Rows) -> Iterator[Candidate]:
+class _KnownEquations(dict):
+    """Equations of richer forms, of which others may be a part; each machine makes its own."""
+
+    def __reduce__(self):
+        return _KnownEquations, ()
+
+
+def _proposed_ahead(
+    problem: Problem,
+    groups: Iterator[list[tuple[int, Form]]],
+    rows: Rows,
+    known: _KnownEquations,
+) -> Iterator[list[tuple[int, Form]]]:
+    """The same groups; workers look for the laws of each, and of more where there are few."""
+    workers, waiting = problem.kept.workers, []
+    if workers:
+        problem.kept.share(known)
+    for group in groups:
+        waiting.append(group)
+        for number, form in group:
+            given = problem, form, rows, known
+            problem.kept.ahead(_PROPOSALS.format(number), _proposals, *given)
+        if sum(map(len, waiting)) >= workers:
+            yield waiting.pop(0)
+    yield from waiting
+
+
+def linear_mechanism(problem: Problem, rows: Rows) -> Iterator[list[Candidate]]:
     """Masses that turn on linear springs, with all of their terms, for rollouts to choose from.
 
     An elastic shaft may swing faster than noisy positions can be smoothed. The equations of such
@@ -114,7 +145,7 @@ def linear_mechanism(problem: Problem, rows: Rows) -> Iterator[Candidate]:
 
     **Returns:**
 
-    An iterator over one candidate; none for what is not a set of angles.
+    An iterator over a list of one candidate; none for what is not a set of angles.
     """
     form = linear_form(problem, rows)
     weighted = form and weighted_equations(problem, form.blank, rows, _LENGTH)
@@ -126,7 +157,7 @@ def linear_mechanism(problem: Problem, rows: Rows) -> Iterator[Candidate]:
     support = columns[~inertial | np.isin(columns, _simplest(form))]
     start = find_law(weighted[1], support)[0]
     fit = lambda r: _fitted(problem, r, form.blank, support, start)  # noqa: E731
-    yield _candidate(problem, fit, support, columns)
+    yield [_candidate(problem, fit, support, columns)]
 
 
 def _candidate(problem: Problem, fit: Any, support: np.ndarray, columns: np.ndarray) -> Candidate:
@@ -135,15 +166,6 @@ def _candidate(problem: Problem, fit: Any, support: np.ndarray, columns: np.ndar
     Rollouts are asked about all terms that are compiled: they cost little more than those of the
     form.
     """
-
-    def select(model: Any, rows: Rows) -> SelectedLaw | None:
-        found = select_terms(problem, model, rows, columns, _free)
-        if found is None:
-            return None
-        if problem.refined:
-            law = refine_further(problem, found.model, rows, _free(found.model, found.support))
-            found = replace(found, model=law)
-        return found if is_law(problem, found.model, rows) else None
 
     def reselected(model: Any) -> Candidate:
         own = np.flatnonzero(np.asarray(model.network.values))
@@ -164,9 +186,21 @@ def _candidate(problem: Problem, fit: Any, support: np.ndarray, columns: np.ndar
         fit,
         lambda model, rows: _refined(problem, model, rows, support),
         len(support),
-        select if noisy else None,
+        partial(_selected, problem, columns) if noisy else None,
         reselected if noisy else None,
     )
+
+
+def _selected(
+    problem: Problem, columns: np.ndarray, model: LearnedMechanism, rows: Rows
+) -> SelectedLaw | None:
+    found = select_terms(problem, model, rows, columns, _free)
+    if found is None:
+        return None
+    if problem.refined:
+        law = refine_further(problem, found.model, rows, _free(found.model, found.support))
+        found = replace(found, model=law)
+    return found if is_law(problem, found.model, rows) else None
 
 
 def unexplained(problem: Problem, rows: Rows, *, joint_laws: bool = False) -> float:

@@ -55,6 +55,10 @@ class Problem:
     needs_joint_laws: bool = False
     kept: SearchCheckpoint = field(default=NO_CHECKPOINT, compare=False, repr=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes to another machine: neither the data nor what is kept here."""
+        return {**self.__dict__, "chunks": None, "kept": NO_CHECKPOINT}
+
     @property
     def measured(self) -> np.ndarray:
         """Of every coordinate whether its rate was measured."""

@@ -7,10 +7,15 @@ is kept is read in place of computed; models and numbers come back to the bit, s
 them does too. The names are those of one search over one set of data: whoever gives the folder must
 see to it that both are the same (`mbdnode.workflow.resume_fit` does).
 
+On a cluster the same parts may be computed before they are asked for (`ahead`), by workers. They
+are asked for in the order of one process, and what is not asked for is dropped, so where a part was
+computed changes neither the result nor what is kept.
+
 Numbers and words go to a journal, a line for each, whose last line may be torn; models and arrays
 to files of their own, which are whole or not there.
 """
 
+import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +23,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from mbdnode.cluster import CallsAhead
 from mbdnode.errors import UserError
 from mbdnode.models.files import load, read_arrays, save, write_arrays
 from mbdnode.training.epoch_checkpoint import Checkpoint
@@ -38,11 +44,49 @@ class SearchCheckpoint:
 
     def __init__(self, folder: Path | None = None):
         self.folder = folder
+        self._calls: CallsAhead | None = None
         self._values: dict[str, Any] = {} if folder is None else _read_journal(folder / _JOURNAL)
 
     def inside(self, name: str) -> "SearchCheckpoint":
         """The results of a part of the search, which has names of its own."""
         return SearchCheckpoint(None if self.folder is None else self.folder / name)
+
+    def on(self, calls: CallsAhead) -> "SearchCheckpoint":
+        """The same results, some of which workers compute ahead."""
+        part = copy.copy(self)
+        part._calls = calls
+        return part
+
+    @property
+    def workers(self) -> int:
+        """How many there were to begin with; none for one process."""
+        return 0 if self._calls is None else self._calls.workers
+
+    def share(self, *values: Any) -> None:
+        """As `CallsAhead.share`, for `ahead`."""
+        if self._calls is not None:
+            self._calls.share(*values)
+
+    def ahead(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+        """Have a worker compute a result that may be asked for later.
+
+        **Arguments:**
+
+        - `name`: under which it will be asked for.
+        - `function`, `args`: that compute the same there.
+
+        **Returns:**
+
+        What stands for the result among the arguments of another call; None where there are no
+        workers, or it is kept already.
+        """
+        kept = name in self._values or (self.folder is not None and self._path(name).is_file())
+        return None if self._calls is None or kept else self._calls.begin(name, function, *args)
+
+    def drop_ahead(self) -> None:
+        """What was begun and is not asked for any more, so that names are free again."""
+        if self._calls is not None:
+            self._calls.drop()
 
     def checkpoint(self, name: str) -> Checkpoint | None:
         """Where the training of a network keeps its state, to go on from there."""
@@ -64,9 +108,9 @@ class SearchCheckpoint:
         What is kept, or what was computed.
         """
         if self.folder is None:
-            return compute()
+            return self._computed(name, compute)
         if name not in self._values:
-            found = compute()
+            found = self._computed(name, compute)
             self._write_line(name, found)
             return found
         return self._values[name]
@@ -80,7 +124,7 @@ class SearchCheckpoint:
         - `system`: of the model.
         """
         if self.folder is None:
-            return compute()
+            return self._computed(name, compute)
         return self._file(name, compute, save, lambda path: load(path, system))
 
     def arrays(self, name: str, compute: Callable[[], T]) -> T:
@@ -91,21 +135,30 @@ class SearchCheckpoint:
         - `name`, `compute`: as for `value`.
         """
         if self.folder is None:
-            return compute()
+            return self._computed(name, compute)
         write = lambda found, path: write_arrays(path, found, {})  # noqa: E731
         return self._file(name, compute, write, lambda path: read_arrays(path)[0])
+
+    def _computed(self, name: str, compute: Callable[[], T]) -> T:
+        if self._calls is not None and name in self._calls:
+            return self._calls.result(name)
+        return compute()
+
+    def _path(self, name: str) -> Path:
+        assert self.folder is not None
+        return self.folder / f"{name}.safetensors"
 
     def _file(self, name: str, compute, write, read) -> Any:
         assert self.folder is not None
         if self._values.get(name) == _NONE:
             return None
-        path = self.folder / f"{name}.safetensors"
+        path = self._path(name)
         if path.is_file():
             try:
                 return read(path)
             except UserError:
                 pass  # A damaged disk, or a model that no file may hold: computed again.
-        found = compute()
+        found = self._computed(name, compute)
         if found is None:
             self._write_line(name, _NONE)
             return None

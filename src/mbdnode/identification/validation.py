@@ -25,15 +25,20 @@ from mbdnode.training.rows import (
     Rows,
     begun_later,
     counted,
+    rows_of,
     side_by_side,
+    single_trajectories,
     spread_of_accelerations,
     step_errors,
 )
+from mbdnode.trajectory import Dataset, Trajectory
 
 # Segments of one length that are predicted; more would judge a candidate no better.
 MOST_SEGMENTS = 32
 # Into how many parts an end is cut, and the rows of a part that can tell.
 _PARTS, _SHORTEST = (1, 4, 16, 64), 10
+# The end of a run that is predicted, as a part of it.
+_VALIDATION = 0.2
 
 
 @dataclass(frozen=True)
@@ -300,3 +305,55 @@ def _halved(rows: Rows) -> Rows:
     u, slopes = jax.vmap(jax.vmap(begun_later))(twice.u, twice.u_slopes, later)
     changed = twice.t + later, dt, u, slopes
     return eqx.tree_at(lambda r: (r.t, r.dt, r.u, r.u_slopes), twice, changed)
+
+
+def split_rows(
+    system: Any,
+    minimal: tuple[int, ...],
+    data: Dataset,
+    rows: Rows,
+    measured: np.ndarray,
+    interpolation: str,
+) -> tuple[Rows, ValidationSplit]:
+    """The rows to fit, and what to predict: the ends of all runs, or of evenly many.
+
+    **Arguments:**
+
+    - `system`, `minimal`: what moves, and its independent coordinates.
+    - `data`: the training range.
+    - `rows`: of all of it.
+    - `measured`: of every coordinate whether its rate was.
+    - `interpolation`: of the inputs between samples.
+
+    **Returns:**
+
+    Them, and a `ValidationSplit`. Of samples without an order, the last part is kept apart.
+    """
+    angles = np.array([system.coordinates[i].is_angle for i in minimal])
+    if all(len(run) <= _SHORTEST for run in data.trajectories):
+        last = max(1, int(len(rows) * (1 - _VALIDATION)))
+        first, second = (
+            jax.tree.map(lambda x, a=a, b=b: x[a:b], rows) for a, b in ((0, last), (last, None))
+        )
+        return first, make_validation([], second, rows, angles, measured)
+    early, ends = [], []
+    for run, values in single_trajectories(data):
+        if len(run) <= _SHORTEST:
+            early.append((run, values))
+            continue
+        last = int((len(run) - 1) * (1 - _VALIDATION))
+        early.append((_cut(run, 0, last), values))
+        ends.append((early[-1], (_cut(run, last, len(run) - 1), values)))
+    made = lambda part, **how: rows_of(  # noqa: E731
+        system, minimal, Dataset(*part), interpolation=interpolation, **how
+    )
+    plain = lambda part: made(part, accelerations=False)  # noqa: E731
+    pairs = [(plain(ends[i][0]), plain(ends[i][1])) for i in evenly(len(ends))]
+    parts, values = zip(*early, strict=True)
+    first = made((list(parts), list(values)))
+    return first, make_validation(pairs, None, rows, angles, measured)
+
+
+def _cut(run: Trajectory, first: int, last: int) -> Trajectory:
+    """From one row to another; by NumPy, as no program is to be compiled for every length."""
+    return jax.tree.map(lambda x: np.asarray(x)[first : last + 1] if np.ndim(x) else x, run)

@@ -297,8 +297,8 @@ def read_and_check(
 
     - `config`: of the fit.
     - `report`: called with the rows read, and those in all files, where they are too many to hold.
-    - `cluster`: the address of a Dask scheduler whose workers read the logs, and fit what is linear
-        in its unknowns to all of them.
+    - `cluster`: the address of a Dask scheduler whose workers read the logs, share the search for a
+        law, and fit what is linear in its unknowns to all of them.
 
     **Returns:**
 

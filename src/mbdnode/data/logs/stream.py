@@ -218,6 +218,11 @@ class LogStream(AbstractStream):
         return part
 
     @property
+    def cluster(self) -> str | None:
+        """The address of the Dask scheduler whose workers have the windows; None for this one."""
+        return self._cluster
+
+    @property
     def identity(self) -> str:
         """What tells this data from other data."""
         told = json.dumps([self.identities, self.runs, self._taken.tolist()])

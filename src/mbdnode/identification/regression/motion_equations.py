@@ -31,7 +31,6 @@ from mbdnode.identification.regression.weak_form import (
     samples_per_period,
     smoothed,
 )
-from mbdnode.identification.search_checkpoint import NO_CHECKPOINT
 from mbdnode.models.learned_mechanism import Coefficients, LearnedMechanism
 from mbdnode.program_cache import program_for_few_calls
 from mbdnode.training.rows import Rows, spread_of_accelerations, trust
@@ -72,9 +71,7 @@ def equations_along(
     masses = np.arange(model.network.values.size) < model.mass_columns
     if support is not None:
         model, masses = _with_columns(model, support), masses[support]
-    # What the rest of a problem holds need not, and cannot, go to another machine.
-    given = replace(problem, chunks=None, kept=NO_CHECKPOINT)
-    make = partial(_blocks, given, model, samples_per_period(rows))
+    make = partial(_blocks, problem, model, samples_per_period(rows))
     columns = masses.size * rows.z.shape[1]
     found = factor_of_rows(make, rows, columns) if chunks is None else chunks.factor(make, columns)
     return compress(found[0], found[1], masses)
@@ -157,7 +154,7 @@ def fit_to_chunks(
     """
     period = samples_per_period(rows)
     noise = _noise_of_windows(problem, make_windows(rows, period, times))
-    given = replace(problem, chunks=None, kept=NO_CHECKPOINT), _with_columns(model, support)
+    given = problem, _with_columns(model, support)
     for _ in range(_STEPS):
         make = partial(_gauss_newton_block, *given, period, times, noise, values)
         (block,) = chunks.factor(make, support.size * rows.z.shape[1] ** 2)
