@@ -57,13 +57,28 @@ def test_what_to_type_is_said_and_the_roles_can_be_written(run, log, tmp_path):
     result = run("inspect", log, "--write", file)
     assert f"mbdnode fit {log} --columns {file} --out" in result.out
     assert "gap of 0.31 s" in " ".join(result.out.split())
-    assert result.out.count("--role gaps=split") == 2  # The reason, and what to type.
+    assert (
+        result.out.count("--role gaps=split") == 1
+    )  # The reason; what is typed has it in the file.
     assert load_columns(file) == {
         "time": "t [ms]",
         "coordinates": ["theta [deg]"],
         "rates": ["omega (rpm)"],
         "inputs": ["torque"],
+        "gaps": "split",
     }
+    assert run("inspect", log).out.count("--role gaps=split") == 2  # The reason, and what to type.
+
+
+def test_outliers_are_named_with_what_fit_would_do(run, tmp_path):
+    t = np.arange(300) * 0.01
+    theta = np.sin(3 * t)
+    theta[120] = 4.5
+    path = tmp_path / "run.csv"
+    np.savetxt(path, np.column_stack([t, theta]), delimiter=",", header="t,theta", comments="")
+    shown = " ".join(run("inspect", path).out.split())
+    assert "replace 1 outlier of 'theta' by what the neighbors say: 4.5 at line 122" in shown
+    assert "--role outliers=keep" in shown
 
 
 def test_one_bad_file_does_not_hide_the_others(run, log, tmp_path):

@@ -13,17 +13,19 @@ import numpy as np
 from mbdnode.data.logs.cleaning import GAP, TURN, is_wrapped, sounds_like_angle
 from mbdnode.data.logs.log import AbstractLog, Sample, column_name, take_sample
 from mbdnode.data.logs.reading import Reader, check_any, make_request
+from mbdnode.data.logs.reading_summary import Note
 from mbdnode.data.logs.role_guess import Guess, guess_from
 from mbdnode.data.logs.units import find_unit, why_unclear
 from mbdnode.data.signal import noise_level
 from mbdnode.errors import UserError
+from mbdnode.formatting import plural
 
 # Rows that are looked at; noise is told from fewer.
 _MOST_ROWS, _NOISE_ROWS = 1_000_000, 20_000
 # Rows and bytes that are read to see whether a log can be.
 _PART, _MOST_BYTES = 400_000, 100_000_000
 # Fewer cannot be split into training and validation data.
-_FEWEST_ROWS = 20
+FEWEST_ROWS = 20
 
 
 @dataclass(frozen=True)
@@ -138,8 +140,22 @@ def look_at(log: AbstractLog) -> LogView:
     )
 
 
-def obstacle(files: Sequence[Path], roles: Mapping[str, Any]) -> str:
-    """Why logs cannot be read with these roles, by reading them.
+@dataclass(frozen=True)
+class Trial:
+    """What came of reading logs with some roles.
+
+    **Arguments:**
+
+    - `problem`: why they cannot be read, in a sentence; empty if they can be.
+    - `outliers`: those that would be replaced, by column and place.
+    """
+
+    problem: str
+    outliers: tuple[Note, ...] = ()
+
+
+def try_reading(files: Sequence[Path], roles: Mapping[str, Any]) -> Trial:
+    """Whether logs can be read with these roles, by reading them.
 
     **Arguments:**
 
@@ -148,7 +164,7 @@ def obstacle(files: Sequence[Path], roles: Mapping[str, Any]) -> str:
 
     **Returns:**
 
-    A sentence; empty if they can be read, as far as one can tell from the first hundred megabytes.
+    A `Trial`, as far as one can tell from the first hundred megabytes.
     """
     try:
         reader = Reader(make_request(list(files), **roles), _PART)
@@ -159,10 +175,26 @@ def obstacle(files: Sequence[Path], roles: Mapping[str, Any]) -> str:
                 break
         check_any(reader.runs, reader.request.handling.fewest_rows)
     except UserError as error:
-        return str(error)
-    if rows < _FEWEST_ROWS:
-        return f"There are {rows} rows in all, too few for a training and a validation split."
-    return ""
+        return Trial(str(error))
+    outliers = tuple(note for note in reader.notes if "outlier" in note.text)
+    if rows < FEWEST_ROWS:
+        return Trial(too_few(rows, f"'{files[0]}'" if len(files) == 1 else "these logs"))
+    return Trial("", outliers)
+
+
+def too_few(rows: int, where: str) -> str:
+    """The sentence for logs that are too short."""
+    return (
+        f"There {'is' if rows == 1 else 'are'} {plural(rows, 'row')} in all in {where}; a training "
+        f"and a validation split need at least {FEWEST_ROWS}. Record more, or name more logs."
+    )
+
+
+def check_enough_rows(views: Sequence[LogView]) -> None:
+    """Raise `UserError` for logs whose roles cannot be told, as they have too few rows."""
+    rows = sum(view.rows for view in views)
+    if rows < FEWEST_ROWS and not views[0].guess.is_complete:
+        raise UserError(too_few(rows, f"'{views[0].name}'" if len(views) == 1 else "these logs"))
 
 
 def _runs(log: AbstractLog, names: Sequence[str], guess: Guess, sample: Sample) -> int:

@@ -20,6 +20,7 @@ from mbdnode.data.logs.role_guess import guess_roles
 from mbdnode.data.logs.roles import (
     GAPS,
     INTERPOLATIONS,
+    OUTLIERS,
     Roles,
     argument,
     find_column,
@@ -66,6 +67,7 @@ def read(
     angles: Sequence[str] | None = None,
     gaps: str = "refuse",
     longest_step_s: float | None = None,
+    outliers: str = "replace",
 ) -> "Dataset":
     """Read logs: CSV and its relatives, Parquet, MAT, HDF5 or NPZ, told by their content.
 
@@ -94,6 +96,8 @@ def read(
     - `gaps`: "refuse" to raise at a gap, a missing value or a time that goes back, "split" to cut
         there.
     - `longest_step_s`: a longer step is a gap; five median steps of the run if not given.
+    - `outliers`: "replace" for one to three coordinates or measured rates in a row that are far
+        from what their neighbors say (`find_outliers`) to take that value, "keep" to leave them.
 
     **Returns:**
 
@@ -103,7 +107,8 @@ def read(
     from mbdnode.trajectory import Dataset
 
     said = (time, coordinates, rates, inputs, parameters, run, input_time, input_files, units)
-    if all(each is None for each in (*said, angles, longest_step_s)) and gaps == GAPS[0]:
+    is_plain = gaps == GAPS[0] and outliers == OUTLIERS[0]
+    if is_plain and all(each is None for each in (*said, angles, longest_step_s)):
         written = read_written(find_files(paths))
         if written is not None:
             return written
@@ -122,6 +127,7 @@ def read(
         angles=angles,
         gaps=gaps,
         longest_step_s=longest_step_s,
+        outliers=outliers,
     )
     reader = Reader(request)
     segments = list(reader.segments())
@@ -188,6 +194,7 @@ def make_request(
     angles: Sequence[str] | None = None,
     gaps: str = "refuse",
     longest_step_s: float | None = None,
+    outliers: str = "replace",
     fewest_rows: int = 2,
     with_states: bool = True,
 ) -> ReadRequest:
@@ -205,6 +212,8 @@ def make_request(
     """
     if gaps not in GAPS:
         raise unknown_name("way to treat gaps", gaps, GAPS)
+    if outliers not in OUTLIERS:
+        raise unknown_name("value of outliers", outliers, OUTLIERS)
     if interpolation not in INTERPOLATIONS:
         raise unknown_name("interpolation", interpolation, INTERPOLATIONS)
     if longest_step_s is not None and not longest_step_s > 0:
@@ -225,7 +234,7 @@ def make_request(
         time, coordinates or (), rates, inputs, parameters, run, input_time, units, angles
     )
     apart = bool(input_time or input_files)
-    handling = Handling(gaps, longest_step_s, interpolation, fewest_rows)
+    handling = Handling(gaps, longest_step_s, interpolation, fewest_rows, outliers)
     if not with_states:
         roles = replace(roles, coordinates=(), rates=(), angles=())
         return ReadRequest(tuple(files), roles, handling, (), apart)

@@ -13,6 +13,7 @@ from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
 
 GAPS = ("refuse", "split")
+OUTLIERS = ("replace", "keep")
 # Columns that an error names.
 _LISTED = 30
 INTERPOLATIONS = ("held", "linear")
