@@ -7,7 +7,9 @@ out. It is an outlier if it lies much farther from that cubic than
 - the eight samples themselves lie from it: behind a jump, a stop or an impact no cubic fits both
   sides, so that what stays where it went is no outlier;
 - other samples around lie from what their neighbors say: in a motion of a few samples a period all
-  of them are far from it.
+  of them are far from it;
+- a small part of what the motion does in a hundred samples: less is a flaw of the sensor, such as
+  an encoder whose counts were smoothed, and does no harm.
 """
 
 from dataclasses import dataclass
@@ -27,6 +29,8 @@ _SPAN, _MOST_TOGETHER = 5, 3
 _NOISE, _STEPS, _AROUND = 10.0, 4.0, 8.0
 # Noise levels from which a sample is looked at, and rows that are taken together for what is usual.
 _SUSPECT, _BLOCK = 4.0, 32
+# The part of the motion in up to so many rows that an outlier exceeds.
+_OF_MOTION, _LAGS = 0.03, (25, 50, 100)
 # A signal with more of them is made of pulses.
 _MOST_PART = 0.01
 
@@ -72,7 +76,8 @@ def find_outliers(t: np.ndarray, values: np.ndarray) -> Outliers:
     floor = max(noise, step / _NOISE * _STEPS, tiny)
     suspects = np.flatnonzero(away > np.maximum(_SUSPECT * floor, usual))
     taken = _at_ends(t, values, floor)
-    for rows, expected in _groups(t, values, suspects, floor, usual):
+    least = np.maximum(_AROUND * usual, _OF_MOTION * _motion(values))
+    for rows, expected in _groups(t, values, suspects, floor, least):
         if not any(row in taken for row in rows):
             taken |= dict(zip(rows, expected, strict=True))
     rows = np.array(sorted(taken), int)
@@ -126,8 +131,14 @@ def _usual(away: np.ndarray) -> np.ndarray:
     return np.repeat(size, _BLOCK)[: len(away)]
 
 
+def _motion(values: np.ndarray) -> float:
+    """The median change over a number of rows, for the number for which it is largest."""
+    lags = [lag for lag in _LAGS if 2 * lag < len(values)] or [len(values) // 2]
+    return max(float(np.median(np.abs(values[lag:] - values[:-lag]))) for lag in lags)
+
+
 def _groups(
-    t: np.ndarray, values: np.ndarray, suspects: np.ndarray, floor: float, usual: np.ndarray
+    t: np.ndarray, values: np.ndarray, suspects: np.ndarray, floor: float, least: np.ndarray
 ) -> list[tuple[list[int], list[float]]]:
     """Rows that are out together and what is expected there, the narrowest groups first."""
     found = []
@@ -143,7 +154,7 @@ def _groups(
         expected, spread, fitted = _fit(t, values, own, others)
         limit = _NOISE * floor * spread
         limit = np.maximum(limit, _AROUND * fitted[:, None] * spread)
-        limit = np.maximum(limit, _AROUND * usual[first][:, None])
+        limit = np.maximum(limit, least[first][:, None])
         out = np.abs(values[own] - expected) > limit
         good = out[:, 0] & out[:, -1] & (out.sum(axis=1) <= _MOST_TOGETHER)
         for i in np.flatnonzero(good):
@@ -165,11 +176,12 @@ def _fit(
     length = np.ptp(t[others], axis=1)[:, None] / 2
     base = ((t[others] - middle) / length)[..., None] ** np.arange(_DEGREE + 1)
     there = ((t[own] - middle) / length)[..., None] ** np.arange(_DEGREE + 1)
-    weights = there @ np.linalg.pinv(base)
+    inverse = np.linalg.pinv(base)
+    weights = there @ inverse
     # From a value nearby, so that a large mean costs no digits.
     offset = values[others[:, :1]]
     samples = (values[others] - offset)[..., None]
-    rest = samples - base @ (np.linalg.pinv(base) @ samples)
+    rest = samples - base @ (inverse @ samples)
     fitted = np.sqrt(np.sum(rest[..., 0] ** 2, axis=1) / (2 * _SIDE - _DEGREE - 1))
     spread = np.sqrt(1 + np.sum(weights**2, axis=2))
     return (weights @ samples)[..., 0] + offset, spread, fitted
