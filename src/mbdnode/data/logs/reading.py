@@ -21,13 +21,21 @@ from mbdnode.data.logs.roles import (
     GAPS,
     INTERPOLATIONS,
     OUTLIERS,
+    Found,
     Roles,
     argument,
     find_column,
     make_roles,
     setting,
 )
-from mbdnode.data.logs.runs import Names, lay_out, make_trajectory, names_of, runs_in_log
+from mbdnode.data.logs.runs import (
+    ColumnLayout,
+    Names,
+    lay_out,
+    make_trajectory,
+    names_of,
+    runs_in_log,
+)
 from mbdnode.data.logs.segments import (
     Handling,
     InputSignal,
@@ -278,10 +286,11 @@ class Reader:
         self.notes: list[Note] = []
         self.names: Names | None = None
         self._angles: tuple[str, ...] | None = None
+        self._units: tuple[tuple[str, str], ...] = ()
 
     def summary(self) -> Summary:
         """What has been read so far."""
-        return Summary(tuple(self.runs), tuple(self.notes), self._angles)
+        return Summary(tuple(self.runs), tuple(self.notes), self._angles, self._units)
 
     def segments(self) -> Iterator[tuple[Segment, dict[str, float]]]:
         """Every segment, with the parameters of its run."""
@@ -300,6 +309,7 @@ class Reader:
             self.names = names_of(layout, roles, _input_names(signals))
             named = enumerate(self.names.coordinates)
             self._angles = tuple(x for i, x in named if is_angle(i, layout, roles))
+            self._units = _units_of(layout, self.names, signals)
         for place, run in enumerate(runs_in_log(layout, self._most, piece.span)):
             signal = None if signals is None else _signal_for(run.label, signals, run.place)
             # What is wrong with a column of a log is so in all of its runs.
@@ -350,6 +360,19 @@ def _signal_for(
     if None in signals:
         return signals[None]
     raise UserError(f"There are no inputs for {place}. Add them, or leave the run out.")
+
+
+def _units_of(
+    layout: ColumnLayout, names: Names, signals: Mapping[Any, InputSignal] | None
+) -> tuple[tuple[str, str], ...]:
+    """The units that are known, by name."""
+    inputs = [found.si_unit for found in layout.inputs]
+    if signals is not None:
+        inputs = list(next(iter(signals.values())).units)
+    units = [(n, f.si_unit) for n, f in zip(names.coordinates, layout.coordinates, strict=True)]
+    units += zip(names.inputs, inputs, strict=True)
+    units += [(n, p.si_unit) for n, p in layout.parameters.items() if isinstance(p, Found)]
+    return tuple((name, unit) for name, unit in units if unit)
 
 
 def _input_names(signals: Mapping[Any, InputSignal] | None) -> tuple[str, ...] | None:

@@ -101,11 +101,13 @@ class Summary:
     - `notes`: in the order in which they came up.
     - `angles`: the coordinates that are angles, by what the user says, the unit or the name; None
         where that was not asked.
+    - `units`: in SI, of the coordinates, inputs and parameters whose unit is known, by name.
     """
 
     runs: tuple[RunSummary, ...]
     notes: tuple[Note, ...]
     angles: tuple[str, ...] | None = None
+    units: tuple[tuple[str, str], ...] = ()
 
     @property
     def account(self) -> Account:

@@ -34,11 +34,13 @@ class InputSignal:
     - `t`: increasing, in seconds.
     - `values`: `(n, inputs)` in SI.
     - `names`: of the inputs, without units.
+    - `units`: in SI; empty for one that is not known.
     """
 
     t: np.ndarray
     values: np.ndarray
     names: tuple[str, ...]
+    units: tuple[str, ...] = ()
 
 
 def input_signal(log: AbstractLog, roles: Roles, time: str) -> dict[str | None, InputSignal]:
@@ -69,7 +71,8 @@ def input_signal(log: AbstractLog, roles: Roles, time: str) -> dict[str | None, 
             why = "no values" if len(whole) == 0 else "times that go back"
             raise UserError(f"The inputs of {run.place} have {why}. Fix them.")
         whole = whole[np.concatenate([[True], steps > 0])]
-        signals[run.label] = InputSignal(whole[:, 0], whole[:, 1:], names)
+        units = tuple(found.si_unit for found in layout.inputs)
+        signals[run.label] = InputSignal(whole[:, 0], whole[:, 1:], names, units)
         left_out = len(run.t) - len(whole)
         log.note(
             "inputs",
