@@ -228,18 +228,31 @@ def _needs(view: "LogView", files: Sequence[Path]) -> _Needs:
     if not guess.is_complete:
         if view.rows < FEWEST_ROWS:
             return _Needs(roles, {}, too_few(view.rows, f"'{view.name}'"))
-        lacking = "time" if guess.time is None else "coordinate"
-        name = next((column.name for column in view.columns if column.role == "-"), "column1")
-        example = f'time = "{name}"' if guess.time is None else f'coordinates = ["{name}"]'
-        return _Needs(
-            roles, {}, f"No {lacking} was recognized. Add a line such as {example} to that file."
-        )
+        return _Needs(roles, {}, _lacking(view))
     with hints_as_options():
         trial = try_reading(files, roles)
         cut = {**roles, "gaps": "split"}
         if trial.problem and not (again := try_reading(files, cut)).problem:
             return _Needs(cut, {"gaps": "split"}, trial.problem, gathered(again.outliers))
     return _Needs(roles, {}, trial.problem, gathered(trial.outliers))
+
+
+def _lacking(view: "LogView") -> str:
+    """What was not recognized, and what to do about it."""
+    from mbdnode.data.logs.column_statistics import UNREAD
+
+    lacking = "time" if view.guess.time is None else "coordinate"
+    unread = [column.name for column in view.columns if column.remarks in UNREAD]
+    free = [column.name for column in view.columns if column.role == "-"]
+    free = [name for name in free if name not in unread]
+    if unread and not free:
+        return (
+            f"No {lacking} was recognized, and {', '.join(unread)} cannot be read. Fix what stands "
+            "there in place of numbers, and inspect the log again."
+        )
+    name = free[0] if free else "column1"
+    example = f'time = "{name}"' if view.guess.time is None else f'coordinates = ["{name}"]'
+    return f"No {lacking} was recognized. Add a line such as {example} to that file."
 
 
 def _free_folder() -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mbdnode.data.logs.cleaning import GAP, TURN, is_wrapped, sounds_like_angle
-from mbdnode.data.logs.log import AbstractLog, Sample, column_name, take_sample
+from mbdnode.data.logs.log import AbstractLog, Sample, column_labels, take_sample
 from mbdnode.data.logs.reading import Reader, check_any, make_request
 from mbdnode.data.logs.reading_summary import Note
 from mbdnode.data.logs.role_guess import Guess, guess_from
@@ -26,6 +26,8 @@ _MOST_ROWS, _NOISE_ROWS = 1_000_000, 20_000
 _PART, _MOST_BYTES = 400_000, 100_000_000
 # Fewer cannot be split into training and validation data.
 FEWEST_ROWS = 20
+# The remarks on columns that hold no numbers, and on those that cannot be read.
+UNREAD = (("words",), ("not read",))
 
 
 @dataclass(frozen=True)
@@ -117,15 +119,18 @@ def look_at(log: AbstractLog) -> LogView:
     """
     sample = take_sample(log, _MOST_ROWS)
     guess = guess_from(log, sample)
-    names = [h.raw or column_name(i) for i, h in enumerate(log.headings)]
+    names = column_labels(log)
     time = names.index(guess.time) if guess.time in names else None
     columns = tuple(_column(log, i, names[i], sample, guess, time) for i in range(len(names)))
     constants = tuple(
         ColumnView(name, "", "parameter", "a single number", x, x, float("nan"), 0.0, ("constant",))
         for name, x in log.constants.items()
     )
-    notes = [f"{name} cannot be read: {why}" for name, why in sample.troubles.items()]
+    notes = [f"{name} is above several columns" for name in _shared_headings(log)]
+    notes += [f"{name} cannot be read: {why}" for name, why in sample.troubles.items()]
     notes += [note.text for note in log.notes if note.kind in ("warning", "converted")]
+    if time is not None and _runs_back(sample.columns[time]):
+        notes.append(f"{names[time]} runs backwards all through: the rows are turned round")
     described = next(note.text for note in log.notes if note.kind == "read")
     return LogView(
         name=log.name,
@@ -197,6 +202,16 @@ def check_enough_rows(views: Sequence[LogView]) -> None:
         raise UserError(too_few(rows, f"'{views[0].name}'" if len(views) == 1 else "these logs"))
 
 
+def _shared_headings(log: AbstractLog) -> list[str]:
+    raws = [heading.raw for heading in log.headings if heading.raw]
+    return [raw for raw in dict.fromkeys(raws) if raws.count(raw) > 1]
+
+
+def _runs_back(t: np.ndarray) -> bool:
+    steps = np.diff(t[np.isfinite(t)])
+    return bool(np.all(steps <= 0) and np.any(steps < 0))
+
+
 def _runs(log: AbstractLog, names: Sequence[str], guess: Guess, sample: Sample) -> int:
     if guess.run is None:
         return 1
@@ -213,8 +228,8 @@ def _column(
     heading, none = log.headings[number], float("nan")
     role, reason = guess.reasons.get(name, ("-", ""))
     if number not in sample.columns:
-        kind = "words" if log.is_text(number) else "not read"
-        return ColumnView(name, heading.unit, role, reason, none, none, none, none, (kind,))
+        kind = UNREAD[0] if log.is_text(number) else UNREAD[1]
+        return ColumnView(name, heading.unit, role, reason, none, none, none, none, kind)
     values = sample.columns[number]
     finite = values[np.isfinite(values)]
     remarks = []
@@ -260,6 +275,8 @@ def _noise(sample: Sample, number: int, time: int | None) -> float:
         t = sample.columns[time][:_NOISE_ROWS]
     good = np.isfinite(values) & np.isfinite(t)
     t, values = t[good], values[good]
+    if _runs_back(t):
+        t, values = t[::-1], values[::-1]
     if len(t) < 2:
         return float("nan")
     breaks = np.flatnonzero(np.diff(t) <= 0) + 1
@@ -272,6 +289,7 @@ def _sampling(log: AbstractLog, time: int, sample: Sample) -> Sampling:
     unit = find_unit(log.headings[time].unit)
     t = sample.columns[time] * (unit.factor if unit else 1.0)
     t = t[np.isfinite(t)]
+    t = t[::-1] if _runs_back(t) else t
     steps = np.diff(t)
     forward = steps[steps > 0]
     if not len(forward):
