@@ -57,13 +57,28 @@ def test_what_to_type_is_said_and_the_roles_can_be_written(run, log, tmp_path):
     result = run("inspect", log, "--write", file)
     assert f"mbdnode fit {log} --columns {file} --out" in result.out
     assert "gap of 0.31 s" in " ".join(result.out.split())
-    assert result.out.count("--role gaps=split") == 2  # The reason, and what to type.
+    assert (
+        result.out.count("--role gaps=split") == 1
+    )  # The reason; what is typed has it in the file.
     assert load_columns(file) == {
         "time": "t [ms]",
         "coordinates": ["theta [deg]"],
         "rates": ["omega (rpm)"],
         "inputs": ["torque"],
+        "gaps": "split",
     }
+    assert run("inspect", log).out.count("--role gaps=split") == 2  # The reason, and what to type.
+
+
+def test_outliers_are_named_with_what_fit_would_do(run, tmp_path):
+    t = np.arange(300) * 0.01
+    theta = np.sin(3 * t)
+    theta[120] = 4.5
+    path = tmp_path / "run.csv"
+    np.savetxt(path, np.column_stack([t, theta]), delimiter=",", header="t,theta", comments="")
+    shown = " ".join(run("inspect", path).out.split())
+    assert "replace 1 outlier of 'theta' by what the neighbors say: 4.5 at line 122" in shown
+    assert "--role outliers=keep" in shown
 
 
 def test_one_bad_file_does_not_hide_the_others(run, log, tmp_path):
@@ -158,3 +173,48 @@ def test_logs_with_different_columns_get_no_command(run, tmp_path):
     out = run("inspect", str(tmp_path / "*.csv")).out
     assert "mbdnode fit" not in out
     assert "Unknown column" in out
+
+
+def test_one_row_is_too_few_and_no_roles_are_written(run, tmp_path):
+    (tmp_path / "a.csv").write_text("t [s],angle [deg]\n0,61.2\n")
+    result = run("inspect", tmp_path / "a.csv", "--write", tmp_path / "roles.toml")
+    assert result.code == 2
+    assert "There is 1 row in all" in result.err
+    assert "at least 20. Record more" in result.err
+    assert not (tmp_path / "roles.toml").exists()
+    assert "There is 1 row in all" in " ".join(run("inspect", tmp_path / "a.csv").out.split())
+
+
+def test_a_log_whose_time_runs_backwards_is_turned_round_by_inspect_as_by_read(run, tmp_path):
+    t = np.arange(100)[::-1] * 0.02
+    table = np.column_stack([t, np.sin(t)])
+    path, file = tmp_path / "a.csv", tmp_path / "roles.toml"
+    np.savetxt(path, table, delimiter=",", header="t [s],theta", comments="", fmt="%.9f")
+    out = " ".join(run("inspect", path, "--write", file).out.split())
+    assert "t [s] runs backwards all through: the rows are turned round" in out
+    assert "median step 0.02 s" in out
+    assert "mbdnode fit" in out
+    reader = Reader(make_request(path, **load_columns(file)))
+    (segment,) = [segment for segment, _ in reader.segments()]
+    assert np.max(np.abs(segment.q[:, 0] - np.sin(segment.t))) < 1e-8
+    assert segment.t[0] == 0.0
+
+
+def test_a_column_with_words_among_its_numbers_is_not_advised(run, tmp_path):
+    rows = [f"{0.02 * i:.2f},{'oops' if i == 8 else i}" for i in range(50)]
+    (tmp_path / "a.csv").write_text("t [s],angle [deg]\n" + "\n".join(rows) + "\n")
+    out = " ".join(run("inspect", tmp_path / "a.csv").out.split())
+    assert "'oops'" in out
+    assert "angle [deg] cannot be read. Fix what stands there" in out
+    assert "coordinates = [" not in out
+
+
+def test_columns_of_one_heading_are_told_apart_by_their_places(run, tmp_path):
+    t = np.arange(100) * 0.02
+    path, file = tmp_path / "a.csv", tmp_path / "roles.toml"
+    table = np.column_stack([t, np.sin(t)])
+    np.savetxt(path, table, delimiter=",", header="t [s],t [s]", comments="")
+    out = " ".join(run("inspect", path, "--write", file).out.split())
+    assert load_columns(file) == {"time": "column1"}
+    assert "t [s] is above several columns" in out
+    assert 'coordinates = ["column2"]' in out

@@ -87,6 +87,12 @@ def test_bad_destination_is_refused_before_anything_else(run, tmp_path, target, 
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_a_mechanism_file_is_sent_to_the_command_for_it(run, tmp_path):
+    result = run("simulate", "my crank.toml", "--out", tmp_path / "run.csv")
+    assert result.code == 2
+    assert "mbdnode mechanism 'my crank.toml' --steps 500 --out DIR" in result.err
+
+
 def test_protected_directory_is_refused(run, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     result = run("simulate", "cart-pole", "--out", tmp_path / "run.csv")

@@ -254,3 +254,18 @@ def test_names_of_folders_tell_all_cases_apart():
 
     assert len({folder_name(name).lower() for name in CASES}) == len(CASES)
     assert len({folder_name(name).lower() for name in CONTROL_TASKS}) == len(CONTROL_TASKS)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc")
+def test_a_file_system_that_takes_no_files_is_refused_at_once():
+    with pytest.raises(UserError, match=r"'/proc' cannot be written to\. Choose another --out\."):
+        check_folder(Path("/proc/fit"), "fit")
+    with pytest.raises(PermissionError, match=r"'/proc' of '/proc/run.csv' cannot be written to"):
+        check_destination("/proc/run.csv")
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff", b""])
+def test_a_damaged_marker_is_refused_with_a_way_out(old, content):
+    (old / MARKER).write_bytes(content)
+    with pytest.raises(UserError, match=r"mbdnode.json.*not JSON.*Copy it again .*run again"):
+        find_result(old, "fit", [])

@@ -77,6 +77,24 @@ def test_log_alone_gives_names_angles_inputs_and_parameters():
     assert recorded_from(system.to_dict()) == system
 
 
+def test_log_alone_gives_the_units_of_what_it_records(tmp_path):
+    t = np.arange(40) * 0.02
+    table = np.column_stack([t, 10 * np.sin(t), np.sin(t), np.cos(t), np.full(40, 2.5)])
+    path = tmp_path / "run.csv"
+    heading = "t [s],x [mm],angle [deg],F [N],m [kg]"
+    np.savetxt(path, table, delimiter=",", header=heading, comments="")
+    roles = {"coordinates": ["x", "angle"], "inputs": ["F"], "parameters": ["m"]}
+    data = mbd.read(path, time="t", **roles)
+    system = recorded_system(data, data.summary.angles)
+    assert [(c.unit, c.is_angle) for c in system.coordinates] == [("m", False), ("rad", True)]
+    assert [i.unit for i in system.inputs] == ["N"]
+    assert [p.unit for p in system.parameters] == ["kg"]
+    assert recorded_from(system.to_dict()) == system
+    # Of windows, which have no summary, they are given.
+    bare = Dataset(data.trajectories, data.parameters)
+    assert recorded_system(bare, data.summary.angles, data.summary.units) == system
+
+
 def test_recorded_system_has_no_motion_of_its_own():
     system = RecordedSystem(coordinates=(mbd.length("x"),))
     with pytest.raises(ValueError, match="no motion of its own"):

@@ -21,7 +21,7 @@ _ASSIGNMENT = re.compile(r"[^\W\d]\w*=")
 # Of unknown parameters a name alone will do; a log has an ending, or a folder before it.
 _NAME = re.compile(r"[^\W\d]\w*(,[^\W\d]\w*)*$")
 # The arguments of `read`: those that take one word, a number, several names, or names and columns.
-_ONE = ("time", "run", "input_time", "interpolation", "gaps")
+_ONE = ("time", "run", "input_time", "interpolation", "gaps", "outliers")
 _NUMBER = ("longest_step_s",)
 _LISTED = ("angles", "input_files")
 _MAPPED = ("units",)

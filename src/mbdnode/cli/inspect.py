@@ -2,7 +2,8 @@
 
 import math
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,7 +44,7 @@ def inspect(
     found_files = find_files(logs)
 
     from mbdnode.data.logs import open_logs
-    from mbdnode.data.logs.column_statistics import look_at
+    from mbdnode.data.logs.column_statistics import check_enough_rows, look_at
     from mbdnode.data.logs.columns_file import write_columns
 
     if write is not None and write.exists():
@@ -64,9 +65,11 @@ def inspect(
     if len(views) + failed > 1:
         _print_total(views, failed)
     if views:
+        needs = _needs(views[0], good)
         if write is not None:
-            write_columns(views[0].guess, write)
-        _print_advice(views[0], good, logs if not failed else map(str, good), write)
+            check_enough_rows(views)
+            write_columns(needs.roles, write)
+        _print_advice(views[0], needs, logs if not failed else map(str, good), write)
         if write is not None:
             typer.echo(f"Wrote {write}")
     if failed:
@@ -145,16 +148,34 @@ def _print_total(views: "Sequence[LogView]", failed: int) -> None:
     console.print()
 
 
+@dataclass(frozen=True)
+class _Needs:
+    """What a fit of the logs needs.
+
+    **Arguments:**
+
+    - `roles`: the arguments of `read`: those that were guessed, and what must be added to them.
+    - `added`: the latter, by name.
+    - `problem`: what stands in the way without them, or with them; empty if nothing does.
+    - `outliers`: what would be said of outliers.
+    """
+
+    roles: Mapping[str, object]
+    added: Mapping[str, str]
+    problem: str
+    outliers: Sequence[str] = ()
+
+
 def _print_advice(
-    view: "LogView", files: Sequence[Path], typed: Iterable[str], written: Path | None
+    view: "LogView", needs: _Needs, typed: Iterable[str], written: Path | None
 ) -> None:
     """Print the guess in full, and what to type to use it, if that can be done.
 
     **Arguments:**
 
     - `view`: of the log whose roles were guessed.
-    - `files`: those that can be read.
-    - `typed`: the same as the user named them.
+    - `needs`: what a fit needs.
+    - `typed`: the files that can be read, as the user named them.
     - `written`: the file that the roles were written to; None if they were not.
     """
     from mbdnode.data.logs.columns_file import columns_text
@@ -166,19 +187,20 @@ def _print_advice(
         _line("learn", f"the motion of {', '.join(guess.coordinates)}{_drive(guess.inputs)}")
         if missing:
             _line("estimate", f"the rates of {', '.join(missing)}")
-    extra, problem = _needed(view, files)
-    if extra:
-        _line("cut", f"the runs where they cannot be followed: {problem}", style="yellow")
-    if guess.is_complete:
+        if needs.added:
+            _line("cut", f"the runs where they cannot be followed: {needs.problem}", "yellow")
+        for said in needs.outliers:
+            label, _, text = said.partition(": ")
+            _line("replace" if label == "replaced" else label, text, "yellow")
         console.print()
     file = str(written) if written is not None else "columns.toml"
     how = "" if written is not None else f" (--write {escape(file)} does it)"
     console.print(f"If these roles are right, put them in {escape(file)}{how}:")
-    for line in columns_text(guess).splitlines():
+    for line in columns_text(needs.roles).splitlines():
         console.print(f"  {escape(line)}", soft_wrap=True)
-    if problem and not extra:
+    if needs.problem and not needs.added:
         console.print("but fit would refuse:")
-        console.print(f"  {escape(problem)}", soft_wrap=True)
+        console.print(f"  {escape(needs.problem)}", soft_wrap=True)
         return
     # The file is not there yet if it was not asked for, but most roles can be typed.
     options = guess.options() if written is None else ""
@@ -186,8 +208,8 @@ def _print_advice(
     names = list(typed)
     logs = " ".join(names if any("*" in name for name in names) else map(shlex.quote, names))
     command = f"mbdnode fit {logs} {columns} --out {_free_folder()}"
-    if extra:
-        command += "".join(f" --role {role}" for role in extra)
+    if options:
+        command += "".join(f" --role {role}={value}" for role, value in needs.added.items())
     console.print("or type:" if options else "and type:")
     console.print(escape(f"  {command}"), soft_wrap=True)
 
@@ -196,22 +218,41 @@ def _drive(inputs: Sequence[str]) -> str:
     return f" under {', '.join(inputs)}" if inputs else ", with no inputs"
 
 
-def _needed(view: "LogView", files: Sequence[Path]) -> tuple[list[str], str]:
-    """The roles that must be added to the guess, and what stands in its way without them."""
-    from mbdnode.data.logs.column_statistics import obstacle
+def _needs(view: "LogView", files: Sequence[Path]) -> _Needs:
+    """What must be added to the guess, and what stands in its way."""
+    from mbdnode.data.logs.column_statistics import FEWEST_ROWS, too_few, try_reading
+    from mbdnode.data.logs.reading_summary import gathered
     from mbdnode.data.logs.roles import hints_as_options
 
-    guess = view.guess
+    guess, roles = view.guess, view.guess.arguments()
     if not guess.is_complete:
-        lacking = "time" if guess.time is None else "coordinate"
-        name = next((column.name for column in view.columns if column.role == "-"), "column1")
-        example = f'time = "{name}"' if guess.time is None else f'coordinates = ["{name}"]'
-        return [], f"No {lacking} was recognized. Add a line such as {example} to that file."
+        if view.rows < FEWEST_ROWS:
+            return _Needs(roles, {}, too_few(view.rows, f"'{view.name}'"))
+        return _Needs(roles, {}, _lacking(view))
     with hints_as_options():
-        problem = obstacle(files, guess.arguments())
-        if problem and not obstacle(files, {**guess.arguments(), "gaps": "split"}):
-            return ["gaps=split"], problem
-    return [], problem
+        trial = try_reading(files, roles)
+        cut = {**roles, "gaps": "split"}
+        if trial.problem and not (again := try_reading(files, cut)).problem:
+            return _Needs(cut, {"gaps": "split"}, trial.problem, gathered(again.outliers))
+    return _Needs(roles, {}, trial.problem, gathered(trial.outliers))
+
+
+def _lacking(view: "LogView") -> str:
+    """What was not recognized, and what to do about it."""
+    from mbdnode.data.logs.column_statistics import UNREAD
+
+    lacking = "time" if view.guess.time is None else "coordinate"
+    unread = [column.name for column in view.columns if column.remarks in UNREAD]
+    free = [column.name for column in view.columns if column.role == "-"]
+    free = [name for name in free if name not in unread]
+    if unread and not free:
+        return (
+            f"No {lacking} was recognized, and {', '.join(unread)} cannot be read. Fix what stands "
+            "there in place of numbers, and inspect the log again."
+        )
+    name = free[0] if free else "column1"
+    example = f'time = "{name}"' if view.guess.time is None else f'coordinates = ["{name}"]'
+    return f"No {lacking} was recognized. Add a line such as {example} to that file."
 
 
 def _free_folder() -> str:

@@ -1,5 +1,6 @@
 """`mbdnode simulate`: one case, as it is or changed, into a file."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 from mbdnode.cli.arguments import parse_assignments
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.data.files import check_destination
+from mbdnode.errors import UserError
 from mbdnode.reproduction.cases import check_case
 from mbdnode.reproduction.cases.catalog import check_names
 
@@ -45,6 +47,12 @@ def simulate(
     Options default to the case's values. All are checked before anything is computed.
     """
     check_destination(out)
+    if case.endswith(".toml"):
+        raise UserError(
+            f"{case!r} is a file, and simulate takes a case by its name (see `mbdnode cases`). The "
+            "mechanism of a file is simulated by `mbdnode mechanism "
+            f"{shlex.quote(case)} --steps 500 --out DIR`."
+        )
     check_case(case)
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())

@@ -60,9 +60,15 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UserError(f"'{path}' cannot be read: {error.strerror}.") from error
+        raise UserError(
+            f"'{path}' cannot be read: {error.strerror}. Change its permissions, or copy it again "
+            "from where it was written."
+        ) from error
     except (ValueError, RecursionError) as error:  # Not text, not JSON, or nested without an end.
-        raise UserError(f"'{path}' is not JSON ({error}).") from error
+        raise UserError(
+            f"'{path}' is not JSON ({error}), so it was damaged or changed. Copy it again from "
+            "where it was written, or run again the command that wrote it."
+        ) from error
 
 
 def write_json(path: Path, values: Any) -> None:
@@ -134,7 +140,9 @@ def must_be_file(path: str | os.PathLike[str]) -> Path:
     if not os.access(path, os.R_OK):
         raise UserError(f"'{path}' may not be read. Change its permissions.")
     if path.stat().st_size == 0:
-        raise UserError(f"'{path}' is empty. Leave it out.")
+        raise UserError(
+            f"'{path}' is empty. Name a file that is not, or leave it out where there are others."
+        )
     return path
 
 
@@ -148,6 +156,22 @@ def check_links(path: Path) -> None:
         if error.errno != errno.ELOOP:
             raise
         raise UserError(f"The links in '{path}' lead in a circle. Choose another.") from None
+
+
+def can_write_in(directory: Path) -> bool:
+    """Whether a file can be made there, by making one that is removed at once.
+
+    Some file systems, such as /proc, let nobody write, whatever the permissions say.
+    """
+    if not os.access(directory, os.W_OK | os.X_OK):
+        return False
+    probe = directory / f".mbdnode-{secrets.token_hex(4)}.part"
+    try:
+        probe.touch(exist_ok=False)
+        probe.unlink()
+    except OSError:
+        return False
+    return True
 
 
 def check_destination(path: str | os.PathLike[str], suffixes: tuple[str, ...] = SUFFIXES) -> Path:
@@ -181,7 +205,7 @@ def check_destination(path: str | os.PathLike[str], suffixes: tuple[str, ...] = 
         )
     if not directory.is_dir():
         raise NotADirectoryError(f"'{directory}' in '{path}' is a file. Choose another directory.")
-    if not os.access(directory, os.W_OK | os.X_OK):
+    if not can_write_in(directory):
         raise PermissionError(
             f"The directory '{directory}' of '{path}' cannot be written to. Choose another, or "
             "change its permissions."

@@ -25,7 +25,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from mbdnode.data.files import MARKER, check_links, read_marker, replace_file, write_json
+from mbdnode.data.files import (
+    MARKER,
+    can_write_in,
+    check_links,
+    read_marker,
+    replace_file,
+    write_json,
+)
 from mbdnode.errors import UserError
 
 # What every folder of a trained model holds: what decides it, what came of it, and the model.
@@ -105,7 +112,7 @@ def _check_parent(path: Path) -> None:
         raise UserError(
             f"'{nearest}' is a file, so there can be no folder '{path}'. Choose another --out."
         )
-    if not os.access(nearest, os.W_OK | os.X_OK):
+    if not can_write_in(nearest):
         raise UserError(f"'{nearest}' cannot be written to. Choose another --out.")
     if path.exists() and Path.cwd().is_relative_to(path):
         raise UserError(

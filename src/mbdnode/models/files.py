@@ -33,6 +33,8 @@ from mbdnode.numerics import check_precision
 
 VERSION = 1
 _KEY = "mbdnode"
+# The way out of a damaged file.
+_AGAIN = "Copy it again from where it was written, or fit again."
 _MEMBERS = "members"
 _SHARED = "body/"
 
@@ -266,19 +268,21 @@ def write_arrays(
 def read_arrays(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read arrays and the JSON header."""
     if not Path(path).is_file():
-        raise UserError(f"There is no file {path}.")
+        raise UserError(f"There is no file {path}. Check the name, or where you are.")
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except safetensors.SafetensorError as error:
-        raise UserError(f"{path} is not a whole safetensors file ({error}).") from error
+        raise UserError(f"{path} is not a whole safetensors file ({error}). {_AGAIN}") from error
     if _KEY not in metadata:
-        raise UserError(f"{path} is a safetensors file, but mbdnode did not write it.")
+        raise UserError(
+            f"{path} is a safetensors file, but mbdnode did not write it. Name one that it wrote."
+        )
     try:
         header = json.loads(metadata[_KEY])
     except (json.JSONDecodeError, RecursionError) as error:
-        raise UserError(f"The header of {path} is damaged ({error}).") from error
+        raise UserError(f"The header of {path} is damaged ({error}). {_AGAIN}") from error
     if not isinstance(header, dict):
-        raise UserError(f"The header of {path} is damaged (it is not an object).")
+        raise UserError(f"The header of {path} is damaged (it is not an object). {_AGAIN}")
     return arrays, header

@@ -183,10 +183,14 @@ def _impossible(system, level, error, jacobian, values, known, names) -> UserErr
     blamed = blamed or [name for name, is_known in zip(names, known, strict=True) if is_known]
     given = ", ".join(f"{n} = {values[names.index(n)]:g}" for n in blamed)
     who = f"The given {given} cannot be met" if given else "The constraints cannot be met"
+    rows = getattr(system, "constraint_names", ())
+    which = f"{worst} (counted from 0) of {type(system).__name__}"
+    which = f"of the joint or drive {rows[worst]}" if worst < len(rows) else which
+    way = "Give fewer values and let the rest be completed, change them" if given else ""
+    way = way or "Check the points and lengths of its parts"
     return UserError(
-        f"{who}: {level} constraint {worst} (counted from 0) of {type(system).__name__} is left "
-        f"with a residual of {error[worst]:.3g}. Give fewer values and let the rest be completed, "
-        "change them, or give a guess nearer to the configuration that is meant."
+        f"{who}: {level} constraint {which} is left with a residual of {error[worst]:.3g}. {way}, "
+        "or give a guess nearer to the configuration that is meant."
     )
 
 

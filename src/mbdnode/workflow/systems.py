@@ -3,6 +3,7 @@
 import importlib
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +77,18 @@ def _imported(module: str, attribute: str) -> AbstractSystem:
     return system
 
 
-def recorded_system(data: Dataset, angles: tuple[str, ...] | None = None) -> RecordedSystem:
+def recorded_system(
+    data: Dataset,
+    angles: tuple[str, ...] | None = None,
+    units: Sequence[tuple[str, str]] | None = None,
+) -> RecordedSystem:
     """A system that is known by its log alone.
 
     **Arguments:**
 
     - `data`: what was read.
     - `angles`: the coordinates that are angles; those whose names sound like one if not given.
+    - `units`: of coordinates, inputs and parameters, by name; those of the logs if not given.
 
     **Returns:**
 
@@ -90,14 +96,18 @@ def recorded_system(data: Dataset, angles: tuple[str, ...] | None = None) -> Rec
     differs between its runs.
     """
     first = data.trajectories[0]
+    known = dict(getattr(data.summary, "units", ()) if units is None else units)
     coordinates = tuple(
         angle(name)
         if (name in angles if angles is not None else sounds_like_angle(name))
-        else Coordinate(name, unit="")
+        else Coordinate(name, unit=known.get(name, ""))
         for name in first.coordinates
     )
-    inputs = tuple(Input(name, unit="") for name in first.inputs)
-    parameters = tuple(Parameter(name, float(value)) for name, value in data.parameters[0].items())
+    inputs = tuple(Input(name, unit=known.get(name, "")) for name in first.inputs)
+    parameters = tuple(
+        Parameter(name, float(value), known.get(name, ""))
+        for name, value in data.parameters[0].items()
+    )
     return RecordedSystem(coordinates=coordinates, inputs=inputs, parameters=parameters)
 
 

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.io
 
 from mbdnode.data.logs import guess_roles, open_logs, read
+from mbdnode.data.signal import find_outliers
 
 BESIDE = Path(__file__).parents[4] / "shared" / "data" / "measured"
 HOME = Path(os.environ.get("MBDNODE_RECORDINGS", BESIDE))
@@ -50,3 +52,17 @@ def test_estimated_rate_is_near_the_published_one(name):
     )
     # Both are estimates of the same rate from the same positions.
     assert np.sqrt(np.mean((ours - theirs) ** 2)) < 0.05 * np.std(theirs)
+
+
+ARM = HOME / "single_arm" / "SinglePE.mat"
+
+
+@pytest.mark.skipif(
+    not ARM.is_file(), reason=f"there is no {ARM}, of dynamicslab/MultiArm-Pendulum"
+)
+def test_an_encoder_whose_counts_were_smoothed_has_no_outliers():
+    content = scipy.io.loadmat(ARM)
+    for run in (*content["Y_id"].ravel(), *content["Y_vad"].ravel()):
+        for column in run if run.shape[0] == 2 else run.T:
+            t = 1e-3 * np.arange(len(column))
+            assert find_outliers(t, np.asarray(column, float)).rows.tolist() == []

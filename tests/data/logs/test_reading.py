@@ -6,7 +6,8 @@ import pyarrow.parquet
 import pytest
 
 import mbdnode as mbd
-from mbdnode.data.logs import read
+from mbdnode.data.logs import LogStream, read
+from mbdnode.errors import UserError
 
 ROLES = {"time": "t", "coordinates": ["theta"], "rates": ["omega"]}
 
@@ -221,8 +222,8 @@ def test_inputs_of_other_times_are_held_or_interpolated(swing, write_csv, tmp_pa
 
 
 def test_positions_cannot_be_had_from_rates(swing, write_csv):
-    path = write_csv(swing)
-    for roles in ({"rates": ["omega"]}, {"coordinates": ["angle"], "rates": ["omega"]}):
+    path = write_csv({"t": swing["t"], "omega [rad/s]": swing["omega"]})
+    for roles in ({"rates": ["omega"]}, {"coordinates": ["theta"], "rates": ["omega"]}):
         with pytest.raises(ValueError, match="cannot be had from rates"):
             read(path, time="t", **roles)
 
@@ -288,3 +289,40 @@ def test_the_summary_reads_as_text(swing, write_csv):
     assert shown.startswith("2 runs, 2 trajectories: 800 rows read, 800 kept\n")
     assert shown.count("estimated: the rate of 'theta'") == 1
     assert "a.csv; same in 1 more" in shown
+
+
+def test_a_unit_that_is_no_position_is_refused_for_a_coordinate(swing, write_csv):
+    path = write_csv(swing)
+    with pytest.raises(
+        UserError, match=r"'theta'.*'kg' is neither one of length nor of angle.*deg"
+    ):
+        read(path, time="t", coordinates=["theta"], units={"theta": "kg"})
+    run = read(path, time="t", coordinates=["theta"], units={"theta": "1"}).trajectories[0]
+    assert np.array_equal(np.asarray(run["theta"]), swing["theta"])
+
+
+def test_a_name_that_is_not_there_is_answered_with_those_that_are(swing, write_csv):
+    with pytest.raises(UserError, match=r"'nope'\. Known: t, theta, omega, torque\.$"):
+        read(write_csv(swing), time="t", coordinates=["nope"])
+
+
+def test_a_line_that_does_not_end_is_refused_for_its_length(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("t [s]," + "a" * 200_000 + "\n0,1\n1,2\n")
+    with pytest.raises(UserError, match=r"line of more than 131,072 bytes.*Shorten its headings"):
+        read(path, time="t", coordinates=["a"])
+
+
+def test_units_are_known_by_name_after_conversion(swing, write_csv):
+    columns = {"t": swing["t"], "x [mm]": swing["theta"], "angle [deg]": swing["omega"]}
+    columns |= {"F [kN]": swing["torque"], "n": swing["torque"], "load [g0]": np.ones(400)}
+    roles = {"time": "t", "coordinates": ["x [mm]", "angle [deg]"], "parameters": ["load [g0]"]}
+    path = write_csv(columns)
+    found = read(path, **roles, inputs=["F [kN]", "n"]).summary
+    assert dict(found.units) == {"x": "m", "angle": "rad", "F": "N", "load": "m/s^2"}
+    stream = LogStream(path, **roles, inputs=["F [kN]", "n"], window=50, chunk_rows=200)
+    assert stream.summary.units == found.units
+    # The same for inputs with times of their own.
+    other = write_csv({"t": swing["t"], "F [kN]": swing["torque"]}, "inputs.csv")
+    found = read(path, **roles, inputs=["F [kN]"], input_files=other).summary
+    assert dict(found.units)["F"] == "N"

@@ -121,12 +121,12 @@ def test_reading_without_roles_shows_the_guess_as_the_call_to_make(write_csv):
 def test_a_guess_is_written_to_a_file_of_roles_and_read_from_it(write_csv, tmp_path):
     path = write_csv({"t": T, 'th"eta [deg]': SINE, "x": T**2, "x_dot": 2 * T, "F": COSINE})
     found = guess(path)
-    write_columns(found, tmp_path / "columns.toml")
+    write_columns(found.arguments(), tmp_path / "columns.toml")
     assert load_columns(tmp_path / "columns.toml") == found.arguments()
     with pytest.raises(ValueError, match="exists already"):
-        write_columns(found, tmp_path / "columns.toml")
+        write_columns(found.arguments(), tmp_path / "columns.toml")
     assert read(path, **load_columns(tmp_path / "columns.toml")).trajectories[0].inputs == ("F",)
-    assert columns_text(found).startswith('time = "t"\n')
+    assert columns_text(found.arguments()).startswith('time = "t"\n')
 
 
 @pytest.mark.parametrize(

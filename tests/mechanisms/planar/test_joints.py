@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from mbdnode.errors import UserError
 from mbdnode.mechanisms.planar import analyze, from_text
 from mbdnode.multibody import choose_partition, position_residual, resolve_parameters
 
@@ -163,3 +164,22 @@ def test_a_welded_and_pinned_body_has_no_freedom():
     assert found.degrees_of_freedom == 0
     assert found.independent == ()
     np.testing.assert_allclose(found.state.q, [1.0, 2.0, np.pi / 2], atol=1e-15)
+
+
+def test_a_mechanism_that_cannot_be_assembled_names_its_joint():
+    text = """
+    [bodies.link]
+    center = [0.5, 0.0]
+    [joints.left]
+    type = "revolute"
+    bodies = ["ground", "link"]
+    points = [[0.0, 0.0], [-0.5, 0.0]]
+    [joints.right]
+    type = "revolute"
+    bodies = ["ground", "link"]
+    points = [[0.0, 9.0], [0.5, 0.0]]
+    """
+    with pytest.raises(
+        UserError, match=r"constraint of the joint or drive (left|right) \(y\).*points"
+    ):
+        analyze(from_text(text))

@@ -1,4 +1,4 @@
-"""From the rows of a run to segments without holes, and angles without jumps.
+"""From the rows of a run to segments without holes, and columns without jumps that are no motion.
 
 Rows that are missing, repeated or out of order are cut or merged; every row has one fate, and all
 are counted. A gap in time ends a segment.
@@ -7,10 +7,14 @@ An angle that a sensor wraps to one turn is made continuous again: where a readi
 than half a turn between two samples, a whole number of turns is added so that the step is as near
 as possible to the one expected: that of the measured rate, where there is one, and none at all
 otherwise.
+
+One to three samples that are far from what their neighbors say take that value: the row stays, with
+what else was recorded in it.
 """
 
 import itertools
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +22,7 @@ from mbdnode.data.logs.log import HUGE
 from mbdnode.data.logs.reading_summary import Account
 from mbdnode.data.logs.roles import setting
 from mbdnode.data.logs.runs import Run
+from mbdnode.data.signal import find_outliers
 from mbdnode.errors import UserError
 from mbdnode.formatting import plural
 
@@ -27,6 +32,9 @@ _UNEVEN = 1.5
 # Times nearer than this part of a median step are the same time, but for round-off.
 _SAME = 1e-6
 TURN = 2 * np.pi
+# A change by more of a turn is the jump of a wrapped angle; what is one turn away from its
+# neighbors, up to that part of it, may be such an angle near its jump.
+_JUMP, _WHOLE = 0.75, 0.2
 _ANGLES = re.compile(
     r"(^|[_ ])(theta|phi|psi|alpha|beta|gamma|delta|angle|ang|yaw|pitch|roll|heading|azimuth|"
     r"crank|rot)\d*($|[_ ])",
@@ -208,7 +216,7 @@ def is_wrapped(values: np.ndarray, turn: float = TURN) -> bool:
     """
     if len(values) < 3 or np.ptp(values) > turn * (1 + 1e-6):
         return False
-    return bool(np.any(np.abs(np.diff(values)) > 0.75 * turn))
+    return bool(np.any(np.abs(np.diff(values)) > _JUMP * turn))
 
 
 def unwrap(
@@ -231,3 +239,79 @@ def unwrap(
     turns = np.round((expected - steps) / turn)
     lifted = values + turn * np.concatenate([[0.0], np.cumsum(turns)])
     return lifted, int(np.count_nonzero(turns))
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """A column of a segment that can be learned from.
+
+    **Arguments:**
+
+    - `values`: continuous, with outliers replaced if they are rare and not to be kept.
+    - `turns`: at how many places a turn was added or taken.
+    - `turned`: by how much each value was moved for that; empty if none was.
+    - `rows`, `expected`: the outliers, and what their neighbors say.
+    - `are_rare`: whether they are few enough to be errors.
+    """
+
+    values: np.ndarray
+    turns: int
+    turned: np.ndarray
+    rows: np.ndarray
+    expected: np.ndarray
+    are_rare: bool
+
+
+def correct(
+    t: np.ndarray,
+    values: np.ndarray,
+    rate: np.ndarray | None = None,
+    *,
+    wraps: bool = False,
+    keep: bool = False,
+) -> Corrected:
+    """Unwrap a column of one segment, and replace its outliers.
+
+    **Arguments:**
+
+    - `t`, `values`: of the segment.
+    - `rate`: as measured; None if it was not.
+    - `wraps`: whether it may be wrapped to one turn.
+    - `keep`: whether outliers are to be left as they are.
+
+    **Returns:**
+
+    `Corrected`.
+    """
+    jumps = wraps and bool(np.any(np.abs(np.diff(values)) > _JUMP * TURN))
+    rows, expected, are_rare = np.zeros(0, int), np.zeros(0), True
+    if jumps:
+        # Outliers would hide that an angle is wrapped, or look as if it were.
+        rows, expected, are_rare = _early(t, values)
+    rest = np.delete(np.arange(len(t)), rows)
+    moved, turns = np.zeros(0), 0
+    if jumps and is_wrapped(values[rest]):
+        lifted, turns = unwrap(t[rest], values[rest], None if rate is None else rate[rest])
+        moved = np.zeros(len(t))
+        moved[rest] = lifted - values[rest]
+        moved[rows] = moved[rest[np.maximum(np.searchsorted(rest, rows) - 1, 0)]]
+        expected = expected + moved[rows]
+    result = values + moved if turns else values.copy()
+    late = find_outliers(t[rest], result[rest])
+    rows, expected = np.append(rows, rest[late.rows]), np.append(expected, late.expected)
+    order = np.argsort(rows)
+    rows, expected, are_rare = rows[order], expected[order], are_rare and late.are_rare
+    if are_rare and not keep:
+        result[rows] = expected
+    return Corrected(result, turns, moved, rows, expected, are_rare)
+
+
+def _early(t: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Outliers of an angle that may be wrapped, but for those that may be its own jumps."""
+    found = find_outliers(t, values)
+    turns = np.abs(values[found.rows] - found.expected) / TURN
+    out = found.rows[np.abs(turns - 1) > _WHOLE]
+    if np.ptp(np.delete(values, out)) > TURN * (1 + 1e-6):
+        out = found.rows
+    at = np.isin(found.rows, out)
+    return out, found.expected[at], found.are_rare

@@ -11,19 +11,23 @@ from typing import Any
 import numpy as np
 
 from mbdnode.data.logs.cleaning import GAP, TURN, is_wrapped, sounds_like_angle
-from mbdnode.data.logs.log import AbstractLog, Sample, column_name, take_sample
+from mbdnode.data.logs.log import AbstractLog, Sample, column_labels, take_sample
 from mbdnode.data.logs.reading import Reader, check_any, make_request
+from mbdnode.data.logs.reading_summary import Note
 from mbdnode.data.logs.role_guess import Guess, guess_from
 from mbdnode.data.logs.units import find_unit, why_unclear
 from mbdnode.data.signal import noise_level
 from mbdnode.errors import UserError
+from mbdnode.formatting import plural
 
 # Rows that are looked at; noise is told from fewer.
 _MOST_ROWS, _NOISE_ROWS = 1_000_000, 20_000
 # Rows and bytes that are read to see whether a log can be.
 _PART, _MOST_BYTES = 400_000, 100_000_000
 # Fewer cannot be split into training and validation data.
-_FEWEST_ROWS = 20
+FEWEST_ROWS = 20
+# The remarks on columns that hold no numbers, and on those that cannot be read.
+UNREAD = (("words",), ("not read",))
 
 
 @dataclass(frozen=True)
@@ -115,15 +119,18 @@ def look_at(log: AbstractLog) -> LogView:
     """
     sample = take_sample(log, _MOST_ROWS)
     guess = guess_from(log, sample)
-    names = [h.raw or column_name(i) for i, h in enumerate(log.headings)]
+    names = column_labels(log)
     time = names.index(guess.time) if guess.time in names else None
     columns = tuple(_column(log, i, names[i], sample, guess, time) for i in range(len(names)))
     constants = tuple(
         ColumnView(name, "", "parameter", "a single number", x, x, float("nan"), 0.0, ("constant",))
         for name, x in log.constants.items()
     )
-    notes = [f"{name} cannot be read: {why}" for name, why in sample.troubles.items()]
+    notes = [f"{name} is above several columns" for name in _shared_headings(log)]
+    notes += [f"{name} cannot be read: {why}" for name, why in sample.troubles.items()]
     notes += [note.text for note in log.notes if note.kind in ("warning", "converted")]
+    if time is not None and _runs_back(sample.columns[time]):
+        notes.append(f"{names[time]} runs backwards all through: the rows are turned round")
     described = next(note.text for note in log.notes if note.kind == "read")
     return LogView(
         name=log.name,
@@ -138,8 +145,22 @@ def look_at(log: AbstractLog) -> LogView:
     )
 
 
-def obstacle(files: Sequence[Path], roles: Mapping[str, Any]) -> str:
-    """Why logs cannot be read with these roles, by reading them.
+@dataclass(frozen=True)
+class Trial:
+    """What came of reading logs with some roles.
+
+    **Arguments:**
+
+    - `problem`: why they cannot be read, in a sentence; empty if they can be.
+    - `outliers`: those that would be replaced, by column and place.
+    """
+
+    problem: str
+    outliers: tuple[Note, ...] = ()
+
+
+def try_reading(files: Sequence[Path], roles: Mapping[str, Any]) -> Trial:
+    """Whether logs can be read with these roles, by reading them.
 
     **Arguments:**
 
@@ -148,7 +169,7 @@ def obstacle(files: Sequence[Path], roles: Mapping[str, Any]) -> str:
 
     **Returns:**
 
-    A sentence; empty if they can be read, as far as one can tell from the first hundred megabytes.
+    A `Trial`, as far as one can tell from the first hundred megabytes.
     """
     try:
         reader = Reader(make_request(list(files), **roles), _PART)
@@ -159,10 +180,36 @@ def obstacle(files: Sequence[Path], roles: Mapping[str, Any]) -> str:
                 break
         check_any(reader.runs, reader.request.handling.fewest_rows)
     except UserError as error:
-        return str(error)
-    if rows < _FEWEST_ROWS:
-        return f"There are {rows} rows in all, too few for a training and a validation split."
-    return ""
+        return Trial(str(error))
+    outliers = tuple(note for note in reader.notes if "outlier" in note.text)
+    if rows < FEWEST_ROWS:
+        return Trial(too_few(rows, f"'{files[0]}'" if len(files) == 1 else "these logs"))
+    return Trial("", outliers)
+
+
+def too_few(rows: int, where: str) -> str:
+    """The sentence for logs that are too short."""
+    return (
+        f"There {'is' if rows == 1 else 'are'} {plural(rows, 'row')} in all in {where}; a training "
+        f"and a validation split need at least {FEWEST_ROWS}. Record more, or name more logs."
+    )
+
+
+def check_enough_rows(views: Sequence[LogView]) -> None:
+    """Raise `UserError` for logs whose roles cannot be told, as they have too few rows."""
+    rows = sum(view.rows for view in views)
+    if rows < FEWEST_ROWS and not views[0].guess.is_complete:
+        raise UserError(too_few(rows, f"'{views[0].name}'" if len(views) == 1 else "these logs"))
+
+
+def _shared_headings(log: AbstractLog) -> list[str]:
+    raws = [heading.raw for heading in log.headings if heading.raw]
+    return [raw for raw in dict.fromkeys(raws) if raws.count(raw) > 1]
+
+
+def _runs_back(t: np.ndarray) -> bool:
+    steps = np.diff(t[np.isfinite(t)])
+    return bool(np.all(steps <= 0) and np.any(steps < 0))
 
 
 def _runs(log: AbstractLog, names: Sequence[str], guess: Guess, sample: Sample) -> int:
@@ -181,8 +228,8 @@ def _column(
     heading, none = log.headings[number], float("nan")
     role, reason = guess.reasons.get(name, ("-", ""))
     if number not in sample.columns:
-        kind = "words" if log.is_text(number) else "not read"
-        return ColumnView(name, heading.unit, role, reason, none, none, none, none, (kind,))
+        kind = UNREAD[0] if log.is_text(number) else UNREAD[1]
+        return ColumnView(name, heading.unit, role, reason, none, none, none, none, kind)
     values = sample.columns[number]
     finite = values[np.isfinite(values)]
     remarks = []
@@ -228,6 +275,8 @@ def _noise(sample: Sample, number: int, time: int | None) -> float:
         t = sample.columns[time][:_NOISE_ROWS]
     good = np.isfinite(values) & np.isfinite(t)
     t, values = t[good], values[good]
+    if _runs_back(t):
+        t, values = t[::-1], values[::-1]
     if len(t) < 2:
         return float("nan")
     breaks = np.flatnonzero(np.diff(t) <= 0) + 1
@@ -240,6 +289,7 @@ def _sampling(log: AbstractLog, time: int, sample: Sample) -> Sampling:
     unit = find_unit(log.headings[time].unit)
     t = sample.columns[time] * (unit.factor if unit else 1.0)
     t = t[np.isfinite(t)]
+    t = t[::-1] if _runs_back(t) else t
     steps = np.diff(t)
     forward = steps[steps > 0]
     if not len(forward):

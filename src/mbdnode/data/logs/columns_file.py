@@ -12,7 +12,6 @@ from typing import Any
 from mbdnode.config import parse_toml, read_toml
 from mbdnode.data.files import replace_file
 from mbdnode.data.logs.reading import read
-from mbdnode.data.logs.role_guess import Guess
 from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
 
@@ -75,18 +74,17 @@ def _check(label: str, key: str, value: Any) -> None:
         raise UserError(f"{key} in {label} is {value!r}; it must be {kind}.")
 
 
-def columns_text(guess: Guess) -> str:
-    """A guess as the content of such a file."""
-    lines = [f"{key} = {_written(value)}" for key, value in guess.arguments().items()]
-    return "\n".join(lines) + "\n"
+def columns_text(roles: Mapping[str, Any]) -> str:
+    """Roles as the content of such a file."""
+    return "\n".join(f"{key} = {_written(value)}" for key, value in roles.items()) + "\n"
 
 
-def write_columns(guess: Guess, path: str | os.PathLike[str]) -> None:
-    """Write a guess to a new file, for the user to correct.
+def write_columns(roles: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write roles to a new file, for the user to correct.
 
     **Arguments:**
 
-    - `guess`: of the roles.
+    - `roles`: the arguments of `read`, by name.
     - `path`: must not exist: what a user wrote there is worth more than a guess.
     """
     path = Path(path)
@@ -94,7 +92,7 @@ def write_columns(guess: Guess, path: str | os.PathLike[str]) -> None:
         raise UserError(f"'{path}' exists already. Name another file, or remove it.")
     if not path.parent.is_dir():
         raise UserError(f"There is no directory '{path.parent}'. Create it, or choose another.")
-    text = columns_text(guess).encode("utf-8")
+    text = columns_text(roles).encode("utf-8")
     replace_file(path, lambda file: file.write(text))
 
 

@@ -201,6 +201,12 @@ def column_name(number: int) -> str:
     return f"column{number + 1}"
 
 
+def column_labels(log: AbstractLog) -> list[str]:
+    """What each column is called: its heading, or its place if it has none or shares it."""
+    raws = [heading.raw for heading in log.headings]
+    return [raw if raw and raws.count(raw) == 1 else column_name(i) for i, raw in enumerate(raws)]
+
+
 def seconds_since(stamps: pa.Array, origin: int | None) -> tuple[np.ndarray, int | None]:
     """Time stamps as seconds since the first one, exactly: as float64 they would lose digits.
 

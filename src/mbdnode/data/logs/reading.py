@@ -20,13 +20,22 @@ from mbdnode.data.logs.role_guess import guess_roles
 from mbdnode.data.logs.roles import (
     GAPS,
     INTERPOLATIONS,
+    OUTLIERS,
+    Found,
     Roles,
     argument,
     find_column,
     make_roles,
     setting,
 )
-from mbdnode.data.logs.runs import Names, lay_out, make_trajectory, names_of, runs_in_log
+from mbdnode.data.logs.runs import (
+    ColumnLayout,
+    Names,
+    lay_out,
+    make_trajectory,
+    names_of,
+    runs_in_log,
+)
 from mbdnode.data.logs.segments import (
     Handling,
     InputSignal,
@@ -66,6 +75,7 @@ def read(
     angles: Sequence[str] | None = None,
     gaps: str = "refuse",
     longest_step_s: float | None = None,
+    outliers: str = "replace",
 ) -> "Dataset":
     """Read logs: CSV and its relatives, Parquet, MAT, HDF5 or NPZ, told by their content.
 
@@ -94,6 +104,8 @@ def read(
     - `gaps`: "refuse" to raise at a gap, a missing value or a time that goes back, "split" to cut
         there.
     - `longest_step_s`: a longer step is a gap; five median steps of the run if not given.
+    - `outliers`: "replace" for one to three coordinates or measured rates in a row that are far
+        from what their neighbors say (`find_outliers`) to take that value, "keep" to leave them.
 
     **Returns:**
 
@@ -103,7 +115,8 @@ def read(
     from mbdnode.trajectory import Dataset
 
     said = (time, coordinates, rates, inputs, parameters, run, input_time, input_files, units)
-    if all(each is None for each in (*said, angles, longest_step_s)) and gaps == GAPS[0]:
+    is_plain = gaps == GAPS[0] and outliers == OUTLIERS[0]
+    if is_plain and all(each is None for each in (*said, angles, longest_step_s)):
         written = read_written(find_files(paths))
         if written is not None:
             return written
@@ -122,6 +135,7 @@ def read(
         angles=angles,
         gaps=gaps,
         longest_step_s=longest_step_s,
+        outliers=outliers,
     )
     reader = Reader(request)
     segments = list(reader.segments())
@@ -188,6 +202,7 @@ def make_request(
     angles: Sequence[str] | None = None,
     gaps: str = "refuse",
     longest_step_s: float | None = None,
+    outliers: str = "replace",
     fewest_rows: int = 2,
     with_states: bool = True,
 ) -> ReadRequest:
@@ -205,6 +220,8 @@ def make_request(
     """
     if gaps not in GAPS:
         raise unknown_name("way to treat gaps", gaps, GAPS)
+    if outliers not in OUTLIERS:
+        raise unknown_name("value of outliers", outliers, OUTLIERS)
     if interpolation not in INTERPOLATIONS:
         raise unknown_name("interpolation", interpolation, INTERPOLATIONS)
     if longest_step_s is not None and not longest_step_s > 0:
@@ -225,7 +242,7 @@ def make_request(
         time, coordinates or (), rates, inputs, parameters, run, input_time, units, angles
     )
     apart = bool(input_time or input_files)
-    handling = Handling(gaps, longest_step_s, interpolation, fewest_rows)
+    handling = Handling(gaps, longest_step_s, interpolation, fewest_rows, outliers)
     if not with_states:
         roles = replace(roles, coordinates=(), rates=(), angles=())
         return ReadRequest(tuple(files), roles, handling, (), apart)
@@ -269,10 +286,11 @@ class Reader:
         self.notes: list[Note] = []
         self.names: Names | None = None
         self._angles: tuple[str, ...] | None = None
+        self._units: tuple[tuple[str, str], ...] = ()
 
     def summary(self) -> Summary:
         """What has been read so far."""
-        return Summary(tuple(self.runs), tuple(self.notes), self._angles)
+        return Summary(tuple(self.runs), tuple(self.notes), self._angles, self._units)
 
     def segments(self) -> Iterator[tuple[Segment, dict[str, float]]]:
         """Every segment, with the parameters of its run."""
@@ -291,6 +309,7 @@ class Reader:
             self.names = names_of(layout, roles, _input_names(signals))
             named = enumerate(self.names.coordinates)
             self._angles = tuple(x for i, x in named if is_angle(i, layout, roles))
+            self._units = _units_of(layout, self.names, signals)
         for place, run in enumerate(runs_in_log(layout, self._most, piece.span)):
             signal = None if signals is None else _signal_for(run.label, signals, run.place)
             # What is wrong with a column of a log is so in all of its runs.
@@ -341,6 +360,19 @@ def _signal_for(
     if None in signals:
         return signals[None]
     raise UserError(f"There are no inputs for {place}. Add them, or leave the run out.")
+
+
+def _units_of(
+    layout: ColumnLayout, names: Names, signals: Mapping[Any, InputSignal] | None
+) -> tuple[tuple[str, str], ...]:
+    """The units that are known, by name."""
+    inputs = [found.si_unit for found in layout.inputs]
+    if signals is not None:
+        inputs = list(next(iter(signals.values())).units)
+    units = [(n, f.si_unit) for n, f in zip(names.coordinates, layout.coordinates, strict=True)]
+    units += zip(names.inputs, inputs, strict=True)
+    units += [(n, p.si_unit) for n, p in layout.parameters.items() if isinstance(p, Found)]
+    return tuple((name, unit) for name, unit in units if unit)
 
 
 def _input_names(signals: Mapping[Any, InputSignal] | None) -> tuple[str, ...] | None:

@@ -14,6 +14,9 @@ _FATES = {
     "truncated": "cut at the end of a file, in the middle of a row",
 }
 
+# Places at which replaced values are named one by one.
+_PLACES = 20
+
 
 @dataclass(frozen=True)
 class Account:
@@ -59,8 +62,8 @@ class Note:
 
     **Arguments:**
 
-    - `kind`: "read", "converted", "cut", "unwrapped", "estimated", "inputs", "windows" or
-        "warning".
+    - `kind`: "read", "converted", "cut", "unwrapped", "replaced", "estimated", "inputs", "windows"
+        or "warning".
     - `text`: a sentence without its full stop.
     - `place`: the file and the run.
     """
@@ -98,11 +101,13 @@ class Summary:
     - `notes`: in the order in which they came up.
     - `angles`: the coordinates that are angles, by what the user says, the unit or the name; None
         where that was not asked.
+    - `units`: in SI, of the coordinates, inputs and parameters whose unit is known, by name.
     """
 
     runs: tuple[RunSummary, ...]
     notes: tuple[Note, ...]
     angles: tuple[str, ...] | None = None
+    units: tuple[tuple[str, str], ...] = ()
 
     @property
     def account(self) -> Account:
@@ -128,9 +133,17 @@ class Summary:
 
 
 def gathered(notes: Iterable[Note]) -> list[str]:
-    """Notes as lines; those that differ in their numbers alone are written once."""
+    """Notes as lines; those that differ in their numbers alone are written once.
+
+    What was replaced is named place by place in the first twenty.
+    """
     alike: dict[tuple[str, str], list[Note]] = {}
+    replaced = 0
     for note in notes:
+        replaced += note.kind == "replaced"
+        if note.kind == "replaced" and replaced <= _PLACES:
+            alike[note.kind, f"{replaced}"] = [note]
+            continue
         alike.setdefault((note.kind, re.sub(r"[\d.,]+(e[+-]\d+)?", "#", note.text)), []).append(
             note
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mbdnode.data.logs.cleaning import is_wrapped, sounds_like_angle, unwrap
-from mbdnode.data.logs.log import AbstractLog, Sample, column_name, take_sample
+from mbdnode.data.logs.log import AbstractLog, Sample, column_labels, take_sample
 from mbdnode.data.logs.roles import are_options
 from mbdnode.data.logs.units import find_unit
 from mbdnode.data.signal import estimate_rate
@@ -143,7 +143,7 @@ def guess_roles(log: AbstractLog) -> Guess:
 def guess_from(log: AbstractLog, sample: Sample) -> Guess:
     """As `guess_roles`, from rows that were read already."""
     places = _places(log, sample)
-    names = [h.raw or column_name(i) for i, h in enumerate(log.headings)]
+    names = column_labels(log)
 
     def named(columns: Iterable[int]) -> tuple[str, ...]:
         return tuple(names[i] for i in columns)
@@ -226,6 +226,8 @@ def _time(log: AbstractLog, sample: Sample, free: set[int]) -> int | None:
     for i in sorted(free):
         steps = np.diff(sample.columns[i])
         steps = steps[np.isfinite(steps)]
+        if _TIME.match(log.headings[i].name) and np.all(steps <= 0):
+            steps = -steps  # Rows whose time runs backwards all through are turned round.
         if len(steps) and np.mean(steps >= 0) > 0.9 and np.mean(steps > 0) > 0.4:
             usual = float(np.median(steps[steps > 0]))
             uneven = float(np.median(np.abs(steps - usual))) / usual

@@ -13,6 +13,7 @@ from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
 
 GAPS = ("refuse", "split")
+OUTLIERS = ("replace", "keep")
 # Columns that an error names.
 _LISTED = 30
 INTERPOLATIONS = ("held", "linear")
@@ -111,6 +112,11 @@ class Found:
         """The role's name, without a unit that the values no longer have."""
         is_heading = name == column == self.heading.raw
         return self.heading.name if is_heading and self.heading.unit else name
+
+    @property
+    def si_unit(self) -> str:
+        """After conversion; empty if it is not known, or a bare number."""
+        return self.unit.si if self.unit and self.unit.si != "1" else ""
 
     @property
     def factor(self) -> float:
@@ -292,7 +298,9 @@ def missing_column(log: AbstractLog, wanted: str, role: str) -> UserError:
     known = [h.raw or column_name(i) for i, h in enumerate(log.headings)] + list(log.constants)
     known = [*known[:_LISTED], "..."] if len(known) > _LISTED else known
     reason = unknown_name(f"column in '{log.name}' for {role}:", wanted[:60], known)
-    if role != "coordinates":
+    units = [find_unit(h.unit) for h in log.headings if h.unit]
+    si = {unit.si for unit in units if unit is not None}
+    if role != "coordinates" or si & {"m", "rad"} or not si & {"m/s", "rad/s"}:
         return reason
     return UserError(
         f"{reason} Positions cannot be had from rates: their start is unknown and the noise would "

@@ -138,6 +138,8 @@ def lay_out(log: AbstractLog, roles: Roles, with_inputs: bool = True) -> ColumnL
         run=find(run, "run") if run else None,
     )
     _check_time_unit(log, layout.time)
+    for (_, column), found in zip(roles.coordinates, layout.coordinates, strict=True):
+        _check_position_unit(log, found, column)
     used = [layout.time, *layout.table, *(p for p in parameters.values() if isinstance(p, Found))]
     _say_units(log, used)
     return layout
@@ -149,6 +151,16 @@ def _check_time_unit(log: AbstractLog, time: Found) -> None:
             f"Column {time.label!r} of '{log.name}' is named as the time, but its unit "
             f"{time.unit.symbol!r} is none of time. Name another column, or say its unit with "
             f"{setting('units', {time.heading.name or time.label: 's'})}."
+        )
+
+
+def _check_position_unit(log: AbstractLog, found: Found, column: str) -> None:
+    if found.unit is not None and found.unit.si not in ("m", "rad", "1"):
+        raise UserError(
+            f"Column {found.label!r} of '{log.name}' is named as a coordinate, but its unit "
+            f"{found.unit.symbol!r} is neither one of length nor of angle. Name another column, or "
+            f"say its unit with {setting('units', {column: 'deg'})}; "
+            "'1' takes the numbers as they are."
         )
 
 

@@ -1,18 +1,18 @@
 """From a run's rows to segments that can be learned from.
 
 `finish` cleans a run, brings inputs that were sampled at times of their own to those of the states
-(`InputSignal`), unwraps angles, and estimates the velocities that were not measured. What then
-still looks wrong is said, and left to the user (`check_columns`).
+(`InputSignal`), unwraps angles, replaces outliers, and estimates the velocities that were not
+measured. What then still looks wrong is said, and left to the user (`check_columns`).
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mbdnode.data.logs.cleaning import clean, is_wrapped, sounds_like_angle, unwrap
+from mbdnode.data.logs.cleaning import Corrected, clean, correct, sounds_like_angle
 from mbdnode.data.logs.log import AbstractLog
 from mbdnode.data.logs.reading_summary import Account, RunSummary
-from mbdnode.data.logs.roles import Roles, setting
+from mbdnode.data.logs.roles import Found, Roles, setting
 from mbdnode.data.logs.runs import ColumnLayout, Run, lay_out, runs_in_log
 from mbdnode.data.signal import FEWEST_ROWS, Rate, estimate_rate
 from mbdnode.errors import UserError
@@ -20,8 +20,8 @@ from mbdnode.formatting import plural
 
 # Rows from which a rate is checked.
 _MOST_ROWS = 5_000
-# A value this many typical distances away from the middle is no motion.
-_OUTLIER = 1_000.0
+# Outliers of a column that a note names.
+_NAMED = 5
 _FULL_TURN_DEG = 360.0
 
 
@@ -34,11 +34,13 @@ class InputSignal:
     - `t`: increasing, in seconds.
     - `values`: `(n, inputs)` in SI.
     - `names`: of the inputs, without units.
+    - `units`: in SI; empty for one that is not known.
     """
 
     t: np.ndarray
     values: np.ndarray
     names: tuple[str, ...]
+    units: tuple[str, ...] = ()
 
 
 def input_signal(log: AbstractLog, roles: Roles, time: str) -> dict[str | None, InputSignal]:
@@ -69,7 +71,8 @@ def input_signal(log: AbstractLog, roles: Roles, time: str) -> dict[str | None, 
             why = "no values" if len(whole) == 0 else "times that go back"
             raise UserError(f"The inputs of {run.place} have {why}. Fix them.")
         whole = whole[np.concatenate([[True], steps > 0])]
-        signals[run.label] = InputSignal(whole[:, 0], whole[:, 1:], names)
+        units = tuple(found.si_unit for found in layout.inputs)
+        signals[run.label] = InputSignal(whole[:, 0], whole[:, 1:], names, units)
         left_out = len(run.t) - len(whole)
         log.note(
             "inputs",
@@ -116,12 +119,14 @@ class Handling:
     - `longest_step_s`: a longer step is a gap; None for five median steps.
     - `interpolation`: of inputs with their own times, "held" or "linear".
     - `fewest_rows`: of a segment that is kept.
+    - `outliers`: "replace" or "keep".
     """
 
     gaps: str
     longest_step_s: float | None
     interpolation: str
     fewest_rows: int = 2
+    outliers: str = "replace"
 
 
 @dataclass
@@ -170,12 +175,14 @@ def finish(
     spans, uncovered, inputs = _covered(run, cuts, signal, handling.interpolation)
     account += Account(without_input=uncovered)
     segments, turns, rates = [], np.zeros(len(roles.coordinates), int), []
+    outliers: list[tuple[int, int, Corrected]] = []
     for span in spans:
         count = span.stop - span.start
         if count < fewest:
             account += Account(too_short=count)
             continue
-        segment, added, found = _segment(run, span, layout, roles, inputs)
+        segment, added, found, out = _segment(run, span, layout, roles, inputs, handling.outliers)
+        outliers += out
         segments.append(segment)
         turns += added
         rates.append(found)
@@ -185,6 +192,7 @@ def finish(
             "cut", f"{plural(account.too_short, 'row')} in segments of fewer than {fewest} rows"
         )
     _say_turns(run, roles, turns)
+    _say_outliers(run, layout, outliers, handling.outliers)
     _say_rates(run, roles, rates)
     if segments:
         parts = [(part.t, part.q, part.v) for part in segments]
@@ -212,25 +220,32 @@ def _covered(run: Run, cuts: list[slice], signal: InputSignal | None, how: str):
     return spans, uncovered, values
 
 
-def _segment(run: Run, span: slice, layout: ColumnLayout, roles: Roles, inputs):
+def _segment(run: Run, span: slice, layout: ColumnLayout, roles: Roles, inputs, outliers: str):
     t, table, count = run.t[span], run.table[span], len(roles.coordinates)
-    q = table[:, :count].copy()
-    measured = iter(table[:, count:].T)
-    given = [None if rate is None else next(measured) for rate in layout.rates]
-    turns = np.zeros(count, int)
+    keep, found = outliers == "keep", []
+    rates, columns = [], iter(range(count, count + len(layout.measured_rates)))
+    for rate in layout.rates:
+        made = None
+        if rate is not None:
+            column = next(columns)
+            made = correct(t, table[:, column], keep=keep)
+            found.append((column, span.start, made))
+        rates.append(made)
+    positions = []
     for i in range(count):
-        if is_angle(i, layout, roles) and is_wrapped(q[:, i]):
-            q[:, i], turns[i] = unwrap(t, q[:, i], given[i])
-    rates = [
-        None if v is not None else estimate_rate(t, x) for v, x in zip(given, q.T, strict=True)
+        # Turns are told with the help of the rate, so that must be right.
+        known, wraps = rates[i], is_angle(i, layout, roles)
+        made = correct(t, table[:, i], known.values if known else None, wraps=wraps, keep=keep)
+        positions.append(made)
+        found.insert(i, (i, span.start, made))
+    q = np.column_stack([made.values for made in positions]) if count else table[:, :0]
+    estimated = [
+        None if known else estimate_rate(t, x) for known, x in zip(rates, q.T, strict=True)
     ]
-    v = [known if known is not None else made.values for known, made in _both(given, rates)]
+    v = [made.values for pair in zip(rates, estimated, strict=True) for made in pair if made]
     u = table[:, count + len(layout.measured_rates) :] if inputs is None else inputs[span]
-    return Segment(t, q, np.column_stack(v) if v else q, u), turns, rates
-
-
-def _both(given: list, rates: list) -> zip:
-    return zip(given, rates, strict=True)
+    segment = Segment(t, q, np.column_stack(v) if v else q, u)
+    return segment, np.array([made.turns for made in positions], int), estimated, found
 
 
 def is_angle(number: int, layout: ColumnLayout, roles: Roles) -> bool:
@@ -256,6 +271,47 @@ def _say_turns(run: Run, roles: Roles, turns: np.ndarray) -> None:
                 "unwrapped",
                 f"{name!r} was wrapped to one turn; joined at {plural(int(count), 'place')}",
             )
+
+
+def _say_outliers(
+    run: Run, layout: ColumnLayout, found: list[tuple[int, int, Corrected]], how: str
+) -> None:
+    """Name the outliers of every column as they are in the file, by line and value."""
+    for column, of in enumerate(layout.table):
+        own = [(start, made) for number, start, made in found if number == column]
+        for are_rare in (True, False):
+            some = [each for each in own if each[1].are_rare == are_rare]
+            places = [_named_outlier(run, of, column, *each) for each in some]
+            listed = [place for several in places for place in several]
+            if listed:
+                _say_listed(run, of, listed, are_rare, how)
+
+
+def _named_outlier(run: Run, of: Found, column: int, start: int, made: Corrected) -> list[str]:
+    unit = f" {of.unit.symbol}" if of.unit is not None else ""
+    named = []
+    for row, expected in zip(made.rows, made.expected, strict=True):
+        value = run.table[start + row, column] / of.factor
+        # An angle is expected on the turn where it was read, not on the one where it is taken to.
+        moved = made.turned[row] if len(made.turned) else 0.0
+        there = run.where(int(run.rows[start + row]))
+        named.append(
+            f"{value:.6g}{unit} at {there} (neighbors say {(expected - moved) / of.factor:.6g})"
+        )
+    return named
+
+
+def _say_listed(run: Run, of: Found, listed: list[str], are_rare: bool, how: str) -> None:
+    shown = ", ".join(listed[:_NAMED])
+    shown += f" and {len(listed) - _NAMED:,} more" if len(listed) > _NAMED else ""
+    what = f"{plural(len(listed), 'outlier')} of {of.label!r}"
+    if not are_rare:
+        run.note("warning", f"{what}, too many to be errors, kept: {shown}")
+    elif how == "keep":
+        run.note("warning", f"{what} kept: {shown}")
+    else:
+        way = setting("outliers", "keep")
+        run.note("replaced", f"{what} by what the neighbors say: {shown}; {way} leaves them")
 
 
 def _say_rates(run: Run, roles: Roles, rates: list[list[Rate | None]]) -> None:
@@ -286,14 +342,11 @@ def check_columns(
     - `with_rates`: whether measured rates are compared with the derivatives of their coordinates.
     """
     q = np.concatenate([segment[1] for segment in segments])
-    v = np.concatenate([segment[2] for segment in segments])
     for i, (name, _) in enumerate(roles.coordinates):
         if np.ptp(q[:, i]) == 0:
             run.note("warning", f"{name!r} never changes")
             continue
         _check_degrees(run, name, layout, i, q[:, i])
-        for what, column in ((repr(name), q[:, i]), (f"the rate of {name!r}", v[:, i])):
-            _check_outliers(run, what, column)
         rate = layout.rates[i]
         if rate is not None and with_rates:
             longest = max(segments, key=lambda segment: len(segment[0]))
@@ -317,18 +370,6 @@ def _check_degrees(
             "warning",
             f"{name!r} jumps by nearly 360; if it is in degrees, say so with "
             f"{setting('units', {found.label: 'deg'})}",
-        )
-
-
-def _check_outliers(run: Run, what: str, values: np.ndarray) -> None:
-    away = np.abs(values - np.median(values))
-    usual = float(np.quantile(away, 0.9))
-    far = away > _OUTLIER * usual
-    if usual > 0 and np.any(far):
-        run.note(
-            "warning",
-            f"{plural(int(np.sum(far)), 'value')} of {what}, more than {_OUTLIER:,.0f} times as "
-            f"far from the middle as most, such as {values[int(np.argmax(away))]:.4g}",
         )
 
 

@@ -75,7 +75,7 @@ class ShardIndex:
     **Arguments:**
 
     - `names`: of the columns; None if there are no rows.
-    - `angles`: the coordinates that are angles.
+    - `angles`, `units`: the coordinates that are angles, and units by name, as of `Summary`.
     - `segments`: in the order of their windows.
     - `runs`, `notes`: what became of every row.
     - `worker`: that read it, and has its windows; None for this process.
@@ -83,6 +83,7 @@ class ShardIndex:
 
     names: Names | None
     angles: tuple[str, ...] | None
+    units: tuple[tuple[str, str], ...]
     segments: tuple[SegmentIndex, ...]
     runs: tuple[RunSummary, ...]
     notes: tuple[Note, ...]
@@ -156,7 +157,8 @@ class WindowStore:
                 segments.append(SegmentIndex(place, len(table), identity, starts, values))
         Path(file.name).replace(self._path(shard))
         found = reader.summary()
-        return ShardIndex(reader.names, found.angles, tuple(segments), found.runs, found.notes)
+        told = reader.names, found.angles, found.units
+        return ShardIndex(*told, tuple(segments), found.runs, found.notes)
 
     def tables(self, shard: Shard) -> np.ndarray:
         """All windows of a shard, not yet in memory."""

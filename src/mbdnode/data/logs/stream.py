@@ -182,7 +182,8 @@ class LogStream(AbstractStream):
         notes = tuple(note for index in indices for note in index.notes)
         named = next(index for index in indices if index.segments)
         assert named.names is not None
-        self._names, self.summary = named.names, Summary(runs, notes, named.angles)
+        self._names = named.names
+        self.summary = Summary(runs, notes, named.angles, named.units)
 
     def close(self) -> None:
         """Remove the windows, here and on the workers. The stream is of no use then."""

@@ -1,4 +1,4 @@
-"""Sampled signals: the noise in a column, smoothed values, and derivatives with their errors."""
+"""Sampled signals: noise and outliers in a column, smoothed values, derivatives and errors."""
 
 from mbdnode.data.signal.differentiation import (
     FEWEST_ROWS,
@@ -8,16 +8,19 @@ from mbdnode.data.signal.differentiation import (
     rate_errors,
 )
 from mbdnode.data.signal.noise_estimation import noise_level, noise_levels, quantum
+from mbdnode.data.signal.outliers import Outliers, find_outliers
 from mbdnode.data.signal.polynomials import Window, differentiate, local_values
 from mbdnode.data.signal.state_smoothing import smooth_states
 
 __all__ = [
     "FEWEST_ROWS",
+    "Outliers",
     "Rate",
     "Window",
     "choose_window",
     "differentiate",
     "estimate_rate",
+    "find_outliers",
     "local_values",
     "noise_level",
     "noise_levels",

@@ -77,6 +77,12 @@ def find_form(path: Path) -> TextForm:
     lines = re.split(r"\r\n|\r|\n", text.lstrip("\ufeff"))
     if len(start) == START_BYTES and len(lines) > 1:
         lines.pop()
+    elif len(start) == START_BYTES:
+        raise UserError(
+            f"'{path}' begins with a line of more than {START_BYTES:,} bytes, {text[:60]!r}...; a "
+            f"log has a line for each time, and a heading at most {_LONGEST_HEADING} characters. "
+            "Shorten its headings, or write a row for each time."
+        )
     lines = lines[: _SAMPLE_LINES + 100]
     comments, body = _without_comments(lines)
     if not body:

@@ -1,0 +1,187 @@
+"""Spikes in a column: one to three samples that leave the motion and come back to it.
+
+A cubic is fitted to the four samples before a suspect and the four behind it, the suspect left
+out. It is an outlier if it lies much farther from that cubic than
+
+- the noise of the column, and the step to which it is rounded, explain;
+- the eight samples themselves lie from it: behind a jump, a stop or an impact no cubic fits both
+  sides, so that what stays where it went is no outlier;
+- other samples around lie from what their neighbors say: in a motion of a few samples a period all
+  of them are far from it;
+- a small part of what the motion does in a hundred samples: less is a flaw of the sensor, such as
+  an encoder whose counts were smoothed, and does no harm.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mbdnode.data.signal.noise_estimation import noise_level, quantum
+
+# Samples before and behind a suspect, the degree of what is fitted to them, and the rows from which
+# a column is tested.
+_SIDE, _DEGREE, _FEWEST_ROWS = 4, 3, 24
+# Samples on either side without which a motion that begins or ends fast looks like a spike.
+_FEWEST_BESIDE = 3
+# A suspect and those that are out together with it: the rows from first to last, and how many.
+_SPAN, _MOST_TOGETHER = 5, 3
+# Limits: in noise levels, in steps of rounding, and in deviations of the samples around.
+_NOISE, _STEPS, _AROUND = 10.0, 4.0, 8.0
+# Noise levels from which a sample is looked at, and rows that are taken together for what is usual.
+_SUSPECT, _BLOCK = 4.0, 32
+# The part of the motion in up to so many rows that an outlier exceeds.
+_OF_MOTION, _LAGS = 0.03, (25, 50, 100)
+# A signal with more of them is made of pulses.
+_MOST_PART = 0.01
+
+
+@dataclass(frozen=True)
+class Outliers:
+    """Samples that are no motion.
+
+    **Arguments:**
+
+    - `rows`: where they are.
+    - `expected`: what their neighbors say.
+    - `are_rare`: whether they are few enough to be errors: at most one in a hundred samples.
+    """
+
+    rows: np.ndarray
+    expected: np.ndarray
+    are_rare: bool = True
+
+
+def find_outliers(t: np.ndarray, values: np.ndarray) -> Outliers:
+    """The outliers of one column of one run.
+
+    **Arguments:**
+
+    - `t`: times, increasing, even or not.
+    - `values`: at those times.
+
+    **Returns:**
+
+    `Outliers`; none for fewer than 24 rows, nor for a column whose noise cannot be told.
+    """
+    none = Outliers(np.zeros(0, int), np.zeros(0))
+    if len(t) < _FEWEST_ROWS or np.ptp(values) == 0:
+        return none
+    noise, step = noise_level(t, values), _step(values)
+    if not np.isfinite(noise):
+        return none
+    away = np.abs(_from_neighbors(t, values))
+    usual = _usual(away)
+    # A hundred times the rounding of the numbers themselves.
+    tiny = 100 * np.finfo(float).eps * float(np.max(np.abs(values)))
+    floor = max(noise, step / _NOISE * _STEPS, tiny)
+    suspects = np.flatnonzero(away > np.maximum(_SUSPECT * floor, usual))
+    taken = _at_ends(t, values, floor)
+    least = np.maximum(_AROUND * usual, _OF_MOTION * _motion(values))
+    for rows, expected in _groups(t, values, suspects, floor, least):
+        if not any(row in taken for row in rows):
+            taken |= dict(zip(rows, expected, strict=True))
+    rows = np.array(sorted(taken), int)
+    are_rare = len(rows) <= max(_MOST_TOGETHER, _MOST_PART * len(t))
+    return Outliers(rows, np.array([taken[row] for row in rows.tolist()]), are_rare)
+
+
+def _step(values: np.ndarray) -> float:
+    """To which a column is rounded; of one that mostly stands still, the median of its changes."""
+    changes = np.abs(np.diff(values))
+    moves = changes > 0
+    usual = float(np.median(changes[moves])) if np.mean(moves) < 0.5 else 0.0
+    return max(quantum([values]), usual)
+
+
+def _at_ends(t: np.ndarray, values: np.ndarray, floor: float) -> dict[int, float]:
+    """The first and the last sample, where they are out; what is expected there.
+
+    They have nothing to come back to, so they must be farther from all others than those are from
+    each other.
+    """
+    found = {}
+    for row, others in ((0, np.arange(1, 9)), (len(t) - 1, np.arange(len(t) - 9, len(t) - 1))):
+        rest = np.delete(values, [0, len(t) - 1])
+        beyond = max(np.min(rest) - values[row], values[row] - np.max(rest))
+        if beyond > max(np.ptp(rest), _NOISE * floor):
+            found[row] = _fit(t, values, np.array([[row]]), others[None])[0].item()
+    return found
+
+
+def _from_neighbors(t: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """How far each sample is from the cubic through two before and two behind it.
+
+    Those at the ends are as far as the next that has such neighbors.
+    """
+    near = [t[k : len(t) - 4 + k] - t[2:-2] for k in (0, 1, 3, 4)]
+    said = np.zeros(len(t) - 4)
+    for i, k in enumerate((0, 1, 3, 4)):
+        others = [near[j] for j in range(4) if j != i]
+        weight = np.prod([other / (other - near[i]) for other in others], axis=0)
+        said += weight * values[k : len(t) - 4 + k]
+    return np.pad(values[2:-2] - said, 2, mode="edge")
+
+
+def _usual(away: np.ndarray) -> np.ndarray:
+    """The median size around a row: the largest of its block's and of the two beside it."""
+    count = -(-len(away) // _BLOCK)
+    padded = np.pad(away, (0, count * _BLOCK - len(away)), mode="reflect")
+    size = np.pad(np.median(padded.reshape(count, _BLOCK), axis=1), 1, mode="edge")
+    size = np.max([size[:-2], size[1:-1], size[2:]], axis=0)
+    return np.repeat(size, _BLOCK)[: len(away)]
+
+
+def _motion(values: np.ndarray) -> float:
+    """The median change over a number of rows, for the number for which it is largest."""
+    lags = [lag for lag in _LAGS if 2 * lag < len(values)] or [len(values) // 2]
+    return max(float(np.median(np.abs(values[lag:] - values[:-lag]))) for lag in lags)
+
+
+def _groups(
+    t: np.ndarray, values: np.ndarray, suspects: np.ndarray, floor: float, least: np.ndarray
+) -> list[tuple[list[int], list[float]]]:
+    """Rows that are out together and what is expected there, the narrowest groups first."""
+    found = []
+    for span in range(1, _SPAN + 1):
+        width = 2 * _SIDE + span
+        beside = (suspects >= _FEWEST_BESIDE) & (suspects + span <= len(t) - _FEWEST_BESIDE)
+        first = suspects[beside]
+        start = np.clip(first - _SIDE, 0, len(t) - width)
+        window = start[:, None] + np.arange(width)
+        inside = (window >= first[:, None]) & (window < first[:, None] + span)
+        own = first[:, None] + np.arange(span)
+        others = window[~inside].reshape(len(first), 2 * _SIDE)
+        expected, spread, fitted = _fit(t, values, own, others)
+        limit = _NOISE * floor * spread
+        limit = np.maximum(limit, _AROUND * fitted[:, None] * spread)
+        limit = np.maximum(limit, least[first][:, None])
+        out = np.abs(values[own] - expected) > limit
+        good = out[:, 0] & out[:, -1] & (out.sum(axis=1) <= _MOST_TOGETHER)
+        for i in np.flatnonzero(good):
+            found.append((own[i][out[i]].tolist(), expected[i][out[i]].tolist()))
+    return found
+
+
+def _fit(
+    t: np.ndarray, values: np.ndarray, own: np.ndarray, others: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Cubics through `others`, one for each row of it.
+
+    **Returns:**
+
+    Their values at `own`; the standard deviation of a sample's distance from them there, in those
+    of the noise; and that of the others' distances.
+    """
+    middle = t[own].mean(axis=1, keepdims=True)
+    length = np.ptp(t[others], axis=1)[:, None] / 2
+    base = ((t[others] - middle) / length)[..., None] ** np.arange(_DEGREE + 1)
+    there = ((t[own] - middle) / length)[..., None] ** np.arange(_DEGREE + 1)
+    inverse = np.linalg.pinv(base)
+    weights = there @ inverse
+    # From a value nearby, so that a large mean costs no digits.
+    offset = values[others[:, :1]]
+    samples = (values[others] - offset)[..., None]
+    rest = samples - base @ (inverse @ samples)
+    fitted = np.sqrt(np.sum(rest[..., 0] ** 2, axis=1) / (2 * _SIDE - _DEGREE - 1))
+    spread = np.sqrt(1 + np.sum(weights**2, axis=2))
+    return (weights @ samples)[..., 0] + offset, spread, fitted
