@@ -387,7 +387,9 @@ def _prepare_stream(
     both = [columns_of(config, part) for part in (files, held_files)]
     large = open_stream(files, held_files, config.holdout, config.seed, both, report, cluster)
     if system is None:
-        system = recorded_system(large.sample, _angles_of(config, large.summary))
+        system = recorded_system(
+            large.sample, _angles_of(config, large.summary), getattr(large.summary, "units", None)
+        )
     sample, more = complete_runs(system, large.sample)
     change = completion_of(system, large.sample, sample)
     training_stream = large.training if change is None else large.training.changed(change)
