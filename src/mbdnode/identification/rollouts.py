@@ -204,7 +204,7 @@ def _advanced(model: Any, integrator: Any, y: Any, row: Any) -> Any:
         whole = lambda time, x: rate(time, jnp.concatenate(x))  # noqa: E731
         return jnp.concatenate(integrator.step(whole, *row[:2], (y[:half], y[half:]))[0])
     stage = lambda time, own, found: jnp.concatenate(rate(time, y + own @ found))  # noqa: E731
-    weights, slopes = stage_slopes(integrator.tableau, *row[:2], stage, y)
+    weights, slopes = stage_slopes(integrator.tableau, row[0], row[1], stage, y)
     return y + weights @ slopes
 
 
@@ -237,7 +237,7 @@ def _advanced_with_changes(model: Any, integrator: Any, y: Any, moved: Any, whic
         rates = jnp.concatenate([x[half:], a])
         return rates, jnp.concatenate([dx[:, half:], da], axis=1)
 
-    weights, (slopes, changes) = stage_slopes(integrator.tableau, *row[:2], stage, (y, moved))
+    weights, (slopes, changes) = stage_slopes(integrator.tableau, row[0], row[1], stage, (y, moved))
     return y + weights @ slopes, moved + jnp.tensordot(weights, changes, 1)
 
 
