@@ -11,6 +11,7 @@ import sys
 BENCHMARKS = (
     "waiting",
     "slider_crank_speed",
+    "mechanism_speed",
     "chain_speed",
     "training_speed",
     "memory",

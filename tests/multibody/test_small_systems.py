@@ -9,7 +9,7 @@ import scipy.linalg
 from mbdnode.multibody import small_solve
 from mbdnode.multibody.small_systems import lu_factor, lu_solve
 
-SIZES = (1, 2, 3, 4)
+SIZES = (1, 2, 3, 5, 6)
 
 
 @pytest.mark.parametrize("count", SIZES)

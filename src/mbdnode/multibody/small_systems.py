@@ -2,7 +2,7 @@
 
 A call of LAPACK for a few unknowns costs far more than its numbers: XLA cannot compile a loop over
 steps as one function if there is a call in it, pivots become permutations in loops of their own,
-and each triangle is another call. Up to a few unknowns the factorization is written out here, with
+and each triangle is another call. Up to five unknowns the factorization is written out here, with
 partial pivoting, in LAPACK's own form: `P A = L U`, with `L` and `U` in one matrix and for each
 column the row that it was exchanged with.
 """
@@ -13,7 +13,7 @@ import jax.scipy.linalg as jsl
 from jaxtyping import Array, Float, Int
 
 # With more unknowns what is written out takes longer to compile than it saves.
-_WRITTEN_OUT = 3
+_WRITTEN_OUT = 5
 
 Factor = tuple[Float[Array, "n n"], Int[Array, " n"]]
 
