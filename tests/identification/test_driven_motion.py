@@ -298,7 +298,8 @@ def test_law_under_the_acceleration_of_a_moving_base_is_proposed():
     problem = Problem(
         SinglePendulum(), get_integrator("rk4"), False, 0, estimate_noise(rows), by_steps=True
     )
-    found = next(mechanisms(problem, rows)).fit(rows)
+    first = next(one for some in mechanisms(problem, rows) for one in some)
+    found = first.fit(rows)
     assert found is not None
     for q, v, u in ((0.4, 1.0, 3.0), (2.0, -1.0, -5.0)):
         state = (jnp.asarray([x]) for x in (q, v, u))
