@@ -83,6 +83,8 @@ _EXPLAINED_STEPS, _SAME, _SAME_IN_NOISE = 3e-4, 1.01, 1.05
 # Residuals, in units of the noise, above which a form lacks what the machine has; and by how much
 # one with laws of the joints must leave less for the others to be left out.
 _MOSTLY_NOISE = 2.0
+# Residuals so far below the noise tell nothing of it.
+_FAR_BELOW_NOISE = 0.1
 
 # What rates that are estimated under inputs that jump are off by, as a part of their deviation.
 _WRONG_RATES = 1e-3
@@ -317,8 +319,11 @@ def _with_inputs(
         elif problem.estimated and not problem.noise.matters:
             problem = replace(problem, noise=_of_estimated_rates(problem, plain))
         if problem.noise.matters:
-            left = _unexplained(problem, tables, every)
-            if min(left.values()) > _MOSTLY_NOISE:
+            as_exact, left = left, _unexplained(problem, tables, every)
+            if max(left.values()) < _FAR_BELOW_NOISE:
+                # Noise that was assumed for estimated rates explains all of them alike.
+                left = as_exact
+            elif min(left.values()) > _MOSTLY_NOISE:
                 # Beside what springs and friction of joints do, the inputs' little is not seen.
                 joints = _unexplained(problem, tables, every, joint_laws=True)
                 needed = _MOSTLY_NOISE * min(joints.values()) < min(left.values())
