@@ -9,10 +9,12 @@ must stay below two gigabytes of resident memory, and are set beside the time in
 the same file.
 
 With numbers of workers, such as `1,2`, the same is done on so many Dask workers of this machine,
-each a process of its own, and the laws are compared to the bit. Workers read and fit a smaller file
-first, so that what they load and compile is not in the times.
+each a process of its own on one core, and the laws are compared to the bit. Workers read and fit a
+smaller file first, so that what they load and compile is not in the times. Of each process the
+seconds of CPU are told: what this one spends, while workers wait, cannot be shared among them.
 """
 
+import os
 import re
 import resource
 import subprocess
@@ -22,6 +24,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -115,7 +118,7 @@ def dask_cluster(workers: int, folder: str) -> Iterator[str]:
     """The address of a scheduler with so many workers, all of which end with the block."""
     dask = [sys.executable, "-m", "dask"]
     where = ["--host", "127.0.0.1", "--no-dashboard"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     started = [subprocess.Popen([*dask, "scheduler", *where, "--port", "0"], **quiet)]
     try:
         log = started[0].stderr
@@ -124,8 +127,12 @@ def dask_cluster(workers: int, folder: str) -> Iterator[str]:
         address = next(match[1] for match in found if match)
         place = ["--nthreads", "1", "--no-nanny", "--local-directory", folder]
         quiet["stderr"] = subprocess.DEVNULL
-        for _ in range(workers):
-            started.append(subprocess.Popen([*dask, "worker", address, *where, *place], **quiet))
+        cores = sorted(os.sched_getaffinity(0))
+        for number in range(workers):
+            worker = subprocess.Popen([*dask, "worker", address, *where, *place], **quiet)
+            # One that computes with several threads would leave nothing for a second one to gain.
+            os.sched_setaffinity(worker.pid, {cores[number % len(cores)]})
+            started.append(worker)
         with remote_workers(address) as client:
             client.wait_for_workers(workers, timeout=120)
         yield address
@@ -133,6 +140,14 @@ def dask_cluster(workers: int, folder: str) -> Iterator[str]:
         for process in reversed(started):
             process.kill()
             process.wait()
+
+
+def cpu_of_each(address: str) -> list[float]:
+    """Seconds of this process, and of every worker."""
+    with remote_workers(address) as client:
+        found = client.run(time.process_time)
+        assert isinstance(found, dict)
+        return [time.process_time(), *(found[worker] for worker in sorted(found))]
 
 
 def bits(model: AbstractModel) -> list[bytes]:
@@ -151,17 +166,20 @@ def compare_workers(
             first = opened(small, folder, address)
             mbd.identify(CART, first, recipe)
             first.close()
+            before = cpu_of_each(address)
             begin = time.perf_counter()
             stream = opened(path, folder, address)
             read_s = time.perf_counter() - begin
             found = mbd.identify(CART, stream, recipe)
             total_s = time.perf_counter() - begin
+            own, *theirs = (b - a for a, b in zip(before, cpu_of_each(address), strict=True))
             stream.close()
         alike = bits(found.model) == bits(alone)
         same = same and alike
         console.print(
             f"{workers} worker(s): read {read_s:.1f} s, read + fit {total_s:.1f} s, "
-            f"{'the same bits' if alike else 'OTHER BITS'} as one process"
+            f"{'the same bits' if alike else 'OTHER BITS'} as one process; CPU {own:.1f} s here, "
+            f"{' + '.join(f'{one:.1f}' for one in theirs)} s there"
         )
     return same
 

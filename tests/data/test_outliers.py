@@ -118,3 +118,21 @@ def test_pulses_that_are_frequent_are_no_errors():
 def test_few_rows_are_not_tested():
     values = np.array([0.0, 0.1, 9.0, 0.3, 0.4, 0.5])
     assert len(find_outliers(np.arange(6.0), values).rows) == 0
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize("level", [0.0, 1e-3])
+def test_even_times_give_the_outliers_of_times_that_are_hardly_uneven(width, level):
+    # Only at even times is a column looked through before its noise is known.
+    count = 60
+    t = 0.01 * np.arange(count)
+    uneven = t + 1e-8 * np.random.default_rng(2).uniform(-1, 1, count)
+    seen = 0
+    for row in range(count - width + 1):
+        for size in (0.02, 0.1, 0.7):
+            values = np.sin(5 * t) + 40.0 + noise(level, count)
+            values[row : row + width] += size
+            even, other = find_outliers(t, values), find_outliers(uneven, values)
+            assert even.rows.tolist() == other.rows.tolist()
+            seen += len(even.rows) > 0
+    assert seen > count

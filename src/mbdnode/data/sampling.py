@@ -121,7 +121,7 @@ class Sampler:
         from scipy.stats.qmc import Halton  # A second to load, for those who sample.
 
         spread = Halton(self.low.shape[0], scramble=False).random(_PATH_BLOCK)
-        spread = jnp.asarray(self.low + (self.high - self.low) * spread)
+        spread = jax.device_put(self.low + (self.high - self.low) * spread)
         return _anchors(self.mechanism, self.partition, self.reference, self.mu, spread)
 
     def sample(self, count: int, seed: Any, block: int = BLOCK) -> Iterator[Samples]:
@@ -133,7 +133,7 @@ class Sampler:
             size = min(block, count - first)
             points = random.uniform(self.low, self.high, (size, self.low.shape[0]))
             # One shape for every block, so that the last one is not compiled anew.
-            padded = jnp.asarray(np.resize(points, (block, points.shape[1])))
+            padded = jax.device_put(np.resize(points, (block, points.shape[1])))
             samples, accepted = _evaluate(mechanism, partition, self.anchors, mu, padded)
             lost = np.flatnonzero(~np.asarray(accepted)[:size])
             if lost.size:
@@ -144,8 +144,10 @@ class Sampler:
 
 
 def _bounds(mechanism, partition: Partition, ranges) -> tuple[np.ndarray, np.ndarray]:
-    positions = [mechanism.coordinate_names[i] for i in partition.position.independent]
-    rates = [mechanism.rate_names[i] for i in partition.velocity.independent]
+    split = partition.position.independent, partition.velocity.independent
+    places, speeds = (np.asarray(x) for x in split)
+    positions = [mechanism.coordinate_names[i] for i in places]
+    rates = [mechanism.rate_names[i] for i in speeds]
     names = [*positions, *rates, *mechanism.input_names]
     for name in ranges:
         if name not in names:
@@ -355,7 +357,8 @@ class StepStream(AbstractStream):
         runs, mechanism = [], self._sampler.mechanism
         for samples in self._sampler.sample(self._size, [self._seed, number], block):
             count = len(samples)
-            full = jax.tree.map(lambda x: jnp.asarray(np.resize(x, (block, *x.shape[1:]))), samples)
+            resized = jax.tree.map(lambda x: np.resize(x, (block, *x.shape[1:])), samples)
+            full = jax.device_put(resized)
             taken = rollout_held(
                 mechanism,
                 self._integrator,
@@ -367,5 +370,5 @@ class StepStream(AbstractStream):
                 not mechanism.closed_on_minimal,
             )
             runs.append(jax.tree.map(lambda x: np.asarray(x)[:count], taken))  # noqa: B023
-        steps = jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *runs)
+        steps = jax.tree.map(lambda *x: jax.device_put(np.concatenate(x)), *runs)
         return Dataset(steps, self._parameters)

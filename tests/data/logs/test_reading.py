@@ -302,7 +302,9 @@ def test_a_unit_that_is_no_position_is_refused_for_a_coordinate(swing, write_csv
 
 
 def test_a_name_that_is_not_there_is_answered_with_those_that_are(swing, write_csv):
-    with pytest.raises(UserError, match=r"'nope'\. Known: t, theta, omega, torque\.$"):
+    with pytest.raises(
+        UserError, match=r"'nope'\. Known: t, theta, omega, torque\. Name one of these"
+    ):
         read(write_csv(swing), time="t", coordinates=["nope"])
 
 

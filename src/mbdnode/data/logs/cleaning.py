@@ -22,7 +22,7 @@ from mbdnode.data.logs.log import HUGE
 from mbdnode.data.logs.reading_summary import Account
 from mbdnode.data.logs.roles import setting
 from mbdnode.data.logs.runs import Run
-from mbdnode.data.signal import find_outliers
+from mbdnode.data.signal import find_outliers, median
 from mbdnode.errors import UserError
 from mbdnode.formatting import plural
 
@@ -66,10 +66,10 @@ def clean(run: Run, gaps: str, longest_step_s: float | None) -> tuple[list[slice
     steps = np.diff(run.t)
     inside = np.ones(len(steps), bool)
     inside[[edge - 1 for edge in edges]] = False
-    median = float(np.median(steps[inside])) if inside.any() else float("nan")
-    edges = sorted({*edges, *_gaps(run, steps, inside, median, gaps, longest_step_s)})
+    usual = median(steps[inside])
+    edges = sorted({*edges, *_gaps(run, steps, inside, usual, gaps, longest_step_s)})
     bounds = [0, *edges, len(run.t)]
-    return [slice(a, b) for a, b in itertools.pairwise(bounds)], account, median
+    return [slice(a, b) for a, b in itertools.pairwise(bounds)], account, usual
 
 
 def _drop_missing(run: Run, gaps: str) -> int:
@@ -144,7 +144,7 @@ def _restarts(run: Run, gaps: str) -> list[int]:
 def _merge_repeated(run: Run, edges: list[int]) -> int:
     """Average the rows of one time; `edges` are moved along."""
     steps = np.diff(run.t)
-    usual = float(np.median(steps[steps > 0])) if np.any(steps > 0) else 0.0
+    usual = median(steps[steps > 0]) if np.any(steps > 0) else 0.0
     same = np.concatenate([[False], (steps >= 0) & (steps <= _SAME * usual)])
     count = int(np.sum(same))
     if not count:
@@ -173,8 +173,8 @@ def _merge_repeated(run: Run, edges: list[int]) -> int:
     return count
 
 
-def _gaps(run: Run, steps, inside, median: float, gaps: str, longest_s: float | None) -> list[int]:
-    limit = GAP * median if longest_s is None else longest_s
+def _gaps(run: Run, steps, inside, usual: float, gaps: str, longest_s: float | None) -> list[int]:
+    limit = GAP * usual if longest_s is None else longest_s
     long = np.flatnonzero(inside & (steps > limit)) + 1
     if len(long) and gaps == "refuse":
         i = int(long[0])
@@ -182,7 +182,7 @@ def _gaps(run: Run, steps, inside, median: float, gaps: str, longest_s: float | 
             f"There is a gap of {steps[i - 1]:g} s after t = {run.t[i - 1]:g} s, at "
             f"{run.where(int(run.rows[i]))} of {run.place}"
             f"{f', and {len(long) - 1:,} more' if len(long) > 1 else ''}; the median step is "
-            f"{median:g} s. Pass {setting('gaps', 'split')} to cut the run there, or "
+            f"{usual:g} s. Pass {setting('gaps', 'split')} to cut the run there, or "
             f"{setting('longest_step_s')} to allow it."
         )
     if len(long):
@@ -191,12 +191,12 @@ def _gaps(run: Run, steps, inside, median: float, gaps: str, longest_s: float | 
             "cut",
             f"at {plural(len(long), 'gap')} longer than {limit:g} s, the longest {longest:g} s",
         )
-    uneven = inside & (steps > _UNEVEN * median) & (steps <= limit)
+    uneven = inside & (steps > _UNEVEN * usual) & (steps <= limit)
     if np.any(uneven):
         run.note(
             "read",
             f"{plural(int(np.sum(uneven)), 'step')} of more than {_UNEVEN:g} times the median "
-            f"({median:.4g} s) kept as they are, up to {float(np.max(steps[uneven])):.4g} s",
+            f"({usual:.4g} s) kept as they are, up to {float(np.max(steps[uneven])):.4g} s",
         )
     return [int(i) for i in long]
 

@@ -16,7 +16,7 @@ from mbdnode.data.logs.reading import Reader, check_any, make_request
 from mbdnode.data.logs.reading_summary import Note
 from mbdnode.data.logs.role_guess import Guess, guess_from
 from mbdnode.data.logs.units import find_unit, why_unclear
-from mbdnode.data.signal import noise_level
+from mbdnode.data.signal import median, noise_level
 from mbdnode.errors import UserError
 from mbdnode.formatting import plural
 
@@ -295,14 +295,14 @@ def _sampling(log: AbstractLog, time: int, sample: Sample) -> Sampling:
     if not len(forward):
         none = float("nan")
         return Sampling(none, none, t[0], t[-1], 0, none, int(np.sum(steps == 0)), 0)
-    median = float(np.median(forward))
-    usual = forward[forward <= GAP * median]
+    step = median(forward)
+    usual = forward[forward <= GAP * step]
     return Sampling(
-        step_s=median,
-        jitter=float(np.std(usual)) / median,
+        step_s=step,
+        jitter=float(np.std(usual)) / step,
         begin_s=float(t[0]),
         end_s=float(t[-1]),
-        gaps=int(np.sum(forward > GAP * median)),
+        gaps=int(np.sum(forward > GAP * step)),
         longest_s=float(np.max(forward)),
         repeated=int(np.sum(steps == 0)),
         back=int(np.sum(steps < 0)),

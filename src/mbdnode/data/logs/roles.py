@@ -298,6 +298,7 @@ def missing_column(log: AbstractLog, wanted: str, role: str) -> UserError:
     known = [h.raw or column_name(i) for i, h in enumerate(log.headings)] + list(log.constants)
     known = [*known[:_LISTED], "..."] if len(known) > _LISTED else known
     reason = unknown_name(f"column in '{log.name}' for {role}:", wanted[:60], known)
+    reason = UserError(f"{reason} Name one of these, or leave the file out where others have it.")
     units = [find_unit(h.unit) for h in log.headings if h.unit]
     si = {unit.si for unit in units if unit is not None}
     if role != "coordinates" or si & {"m", "rad"} or not si & {"m/s", "rad/s"}:

@@ -341,6 +341,7 @@ class LogStream(AbstractStream):
         chosen = [(shard, own) for shard, own in self._by_shard(self._taken) if len(own)]
         most = max(len(own) for _, own in chosen)
         block = int(np.clip(min(most_rows or np.inf, self._chunk_rows) // steps, 1, most))
+        block = -(-most // -(-most // block))  # Evenly, so that little is filled up.
         some = [
             Selection(shard, own - self._first[shard.number], self._parameters(own))
             for shard, own in chosen

@@ -8,6 +8,7 @@ from mbdnode.data.signal.differentiation import (
     rate_errors,
 )
 from mbdnode.data.signal.noise_estimation import noise_level, noise_levels, quantum
+from mbdnode.data.signal.order_statistics import median
 from mbdnode.data.signal.outliers import Outliers, find_outliers
 from mbdnode.data.signal.polynomials import Window, differentiate, local_values
 from mbdnode.data.signal.state_smoothing import smooth_states
@@ -22,6 +23,7 @@ __all__ = [
     "estimate_rate",
     "find_outliers",
     "local_values",
+    "median",
     "noise_level",
     "noise_levels",
     "quantum",

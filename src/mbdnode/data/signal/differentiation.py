@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mbdnode.data.signal.noise_estimation import noise_level, quantum
+from mbdnode.data.signal.order_statistics import median
 from mbdnode.data.signal.polynomials import (
     Window,
     even_weights,
@@ -73,7 +74,7 @@ class Rate:
     @property
     def typical_error(self) -> float:
         """The median of the errors, which are larger near the ends."""
-        return float(np.median(self.error))
+        return median(self.error)
 
 
 def estimate_rate(t: np.ndarray, values: np.ndarray, noise: float | None = None) -> Rate:
@@ -145,13 +146,13 @@ class _Trials:
     """Many windows, compared at some rows of one column."""
 
     def __init__(self, t: np.ndarray, values: np.ndarray, sigma: float, order: int):
-        self.t, self.values, self.order, self.count = t, values, order, len(t)
+        self.t, self.values, self.order, self.count = t, np.ascontiguousarray(values), order, len(t)
         self.white, self.step = sigma, quantum([values]) if len(t) > 1 else 0.0
         # While a rounded column stands on one step, all rows there have the same error.
         crossed = float(np.mean(np.abs(np.diff(values)))) / self.step if self.step else 1.0
         self.sigma = sigma * np.sqrt(np.clip(1 / crossed, 1.0, max(1.0, len(t) / 4)))
-        self.even = is_even(t)
-        self.rows = np.unique(np.linspace(0, len(t) - 1, min(len(t), _JUDGED)).astype(int))
+        self.even, self.step_s = is_even(t), mean_step(t) if len(t) > 1 else 1.0
+        self.rows = np.linspace(0, len(t) - 1, min(len(t), _JUDGED)).astype(int)
         self.found: dict[tuple[int, int], tuple[np.ndarray, float]] = {}
 
     def choose(self, period: float = np.inf) -> Window | None:
@@ -162,9 +163,11 @@ class _Trials:
         best = None
         for degree in _DEGREES:
             smallest, halves = np.inf, self._halves(degree, degree * _PERIODS * period / 2)
-            for half in halves:
-                noise = self.sigma**2 * self._estimates(degree, half)[1]
-                bias = self._bias(degree, half, [one for one in halves if one < half])
+            table, gains = np.empty((len(halves), len(self.rows))), np.empty(len(halves))
+            for place, half in enumerate(halves):
+                table[place], gains[place] = self._estimates(degree, half)
+                noise = self.sigma**2 * gains[place]
+                bias = self._bias(degree, halves[: place + 1], table, gains)
                 risk = noise + bias
                 if best is None or risk < best.risk:
                     best = Window(degree, half, risk)
@@ -215,14 +218,8 @@ class _Trials:
 
     def _halves(self, degree: int, widest: float) -> list[int]:
         """Half widths from the narrowest on which the polynomial can be fitted, by a third more."""
-        half, found = degree // 2, []
-        while (
-            half <= np.clip(widest, degree // 2, _WIDEST)
-            and 2 * _finer(degree, half)[1] + 1 <= self.count
-        ):
-            found.append(half)
-            half = max(half + 1, int(half * _GROWTH))
-        return found
+        most = min(max(widest, degree // 2), _WIDEST)
+        return [half for half in _all_halves(degree, self.count) if half <= most]
 
     def _estimates(self, degree: int, half: int) -> tuple[np.ndarray, float]:
         """At the rows (not a number near the ends), and `|w|^2`."""
@@ -230,17 +227,17 @@ class _Trials:
             at = np.full(len(self.rows), np.nan)
             inside = self._inside(half)
             middles = self.rows[inside]
-            around = np.lib.stride_tricks.sliding_window_view(self.values, 2 * half + 1)
+            around = _every_window(self.values, 2 * half + 1)
             away = around[middles - half] - self.values[middles][:, None]
             if self.even:
                 even = even_weights(degree, 2 * half + 1, self.order)
-                weights = even[None] / mean_step(self.t) ** self.order
+                weights = even[None] / self.step_s**self.order
                 at[inside] = away @ weights[0]
             else:
                 rows = middles[:, None] + np.arange(-half, half + 1)[None, :]
                 weights = uneven_weights(self.t, rows, middles, degree, self.order)
                 at[inside] = np.einsum("nk,nk->n", weights, away)
-            gain = float(np.mean(np.sum(weights**2, axis=1)))
+            gain = float(np.sum(weights**2)) / len(weights)
             self.found[degree, half] = at, gain
         return self.found[degree, half]
 
@@ -255,31 +252,34 @@ class _Trials:
         alike = _alike(one, other, self.order)
         return self.sigma**2 * (gain + finer - 2 * alike * np.sqrt(gain * finer))
 
-    def _bias(self, degree: int, half: int, narrower: list[int]) -> float:
-        """Its square: what finer windows see besides noise."""
-        squares, expected = self._gap((degree, half), _finer(degree, half))
-        bias = max(0.0, float(np.nanmean(squares)) - expected)
-        if not narrower:
+    def _bias(self, degree: int, halves: list[int], table: np.ndarray, gains: np.ndarray) -> float:
+        """Its square, of the widest of some windows: what finer ones see besides noise.
+
+        The rows of `table` are the estimates of the windows, and `gains` their `|w|^2`.
+        """
+        last, half = len(halves) - 1, halves[-1]
+        finer = _finer(degree, half)
+        squares, expected = self._gap((degree, half), finer)
+        bias = max(0.0, float(np.mean(squares[self._inside(max(half, finer[1]))])) - expected)
+        if not last:
             return bias
         # Where this window has an estimate, narrower ones have too.
-        here, gain = self._estimates(degree, half)
         good = self._inside(half)
-        found = [self._estimates(degree, other) for other in narrower]
-        others = np.stack([values[good] for values, _ in found])
-        gains = np.array([one for _, one in found])
-        alike = np.array(
-            [_alike((degree, half), (degree, other), self.order) for other in narrower]
-        )
-        expected = self.sigma**2 * (gain + gains - 2 * alike * np.sqrt(gain * gains))
-        excess = np.mean((here[good] - others) ** 2, axis=1) - expected
+        others, here = table[:last, good], table[last, good]
+        alike = _alike_others(degree, tuple(halves), self.order)
+        gain, own = gains[last], gains[:last]
+        expected = self.sigma**2 * (gain + own - 2 * alike * np.sqrt(gain * own))
+        excess = np.mean((here - others) ** 2, axis=1) - expected
         # `_independent` and `_far`, of all of them at once.
-        independent = (self.count - 2 * half) / (np.array(narrower) + 1)
-        independent = np.clip(independent, 1, others.shape[1])
+        independent = (self.count - 2 * half) / (np.array(halves[:-1]) + 1)
+        independent = np.minimum(np.maximum(independent, 1), others.shape[1])
         sure = excess > expected * (_DOUBT + _SIGNIFICANT * np.sqrt(2 / independent))
         return max(bias, float(np.max(excess, where=sure, initial=0.0)))
 
     def _inside(self, half: int) -> slice:
         """The rows, in order, that have so many on either side."""
+        if len(self.rows) == self.count:
+            return slice(half, max(half, self.count - half))
         first, last = np.searchsorted(self.rows, [half, self.count - half])
         return slice(int(first), int(last))
 
@@ -311,6 +311,16 @@ class _Trials:
         return 1 / float(frequency[line]) if power[line] > sure else None
 
 
+@functools.lru_cache(maxsize=1024)
+def _all_halves(degree: int, count: int) -> tuple[int, ...]:
+    """Those of any width, in so many rows."""
+    half, found = degree // 2, []
+    while half <= _WIDEST and 2 * _finer(degree, half)[1] + 1 <= count:
+        found.append(half)
+        half = max(half + 1, int(half * _GROWTH))
+    return tuple(found)
+
+
 @functools.lru_cache(maxsize=8192)
 def _alike(one: tuple[int, int], other: tuple[int, int], order: int) -> float:
     """The correlation of the noise in two windows' estimates, for even times."""
@@ -318,6 +328,18 @@ def _alike(one: tuple[int, int], other: tuple[int, int], order: int) -> float:
     narrow, wide = sorted((own / np.linalg.norm(own), its / np.linalg.norm(its)), key=len)
     margin = (len(wide) - len(narrow)) // 2
     return float(narrow @ wide[margin : margin + len(narrow)])
+
+
+@functools.lru_cache(maxsize=8192)
+def _alike_others(degree: int, halves: tuple[int, ...], order: int) -> np.ndarray:
+    """That of the last of some windows with each of the others."""
+    return np.array([_alike((degree, halves[-1]), (degree, one), order) for one in halves[:-1]])
+
+
+def _every_window(values: np.ndarray, width: int) -> np.ndarray:
+    """All windows of a contiguous column; `sliding_window_view` takes longer than a short run."""
+    shape, stride = (len(values) - width + 1, width), values.strides[0]
+    return np.lib.stride_tricks.as_strided(values, shape, (stride, stride), writeable=False)
 
 
 def _far(independent: float) -> float:

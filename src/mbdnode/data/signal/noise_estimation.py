@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mbdnode.data.signal.order_statistics import median, quantile
 from mbdnode.data.signal.polynomials import is_even
 
 # Rows and differences from which noise can be told.
@@ -57,9 +58,10 @@ def noise_levels(segments: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarra
     segments = [(t[a], x[a]) for t, x in segments if len(t) >= _FEWEST_ROWS for a in _some(len(t))]
     if not segments:
         return np.full(columns, np.nan)
+    every = [_differences(t, x) for t, x in segments]
     tables = {}
     for order in _ORDERS:
-        found = [_differences(t, x, order) for t, x in segments if len(t) > order]
+        found = [own[order] for own in every if order in own]
         if sum(map(len, found)) >= _FEWEST_DIFFERENCES:
             tables[order] = np.concatenate(found)
     if not tables:
@@ -103,7 +105,7 @@ def _typical_size(values: np.ndarray) -> float:
     sizes = np.abs(values[values != 0])
     if not len(sizes):
         return 0.0
-    kept = sizes[sizes <= 3 * np.median(sizes) / _MEDIAN]
+    kept = sizes[sizes <= 3 * median(sizes) / _MEDIAN]
     return float(np.sqrt(np.mean(kept**2))) / _TRIMMED
 
 
@@ -121,11 +123,11 @@ def quantum(segments: Sequence[np.ndarray]) -> float:
     """
     some = [x[part] for x in segments for part in _some(len(x))]
     changes = np.abs(np.concatenate([np.diff(x) for x in some]))
-    usual = float(np.quantile(changes, 0.95)) or float(np.max(changes))
+    usual = quantile(changes, 0.95) or float(np.max(changes))
     if not (usual > 0 and np.isfinite(usual)):
         return 0.0
     tiny = 1e-4 * usual
-    gaps = np.diff(np.unique(np.append(changes[changes > tiny], 0.0)))
+    gaps = np.diff(np.sort(changes[changes > tiny]), prepend=0.0)
     step = float(np.min(gaps[gaps > tiny], initial=np.inf))
     near = changes[changes < 1_000 * step]
     for _ in range(3):
@@ -134,18 +136,30 @@ def quantum(segments: Sequence[np.ndarray]) -> float:
             return 0.0
         step = float(count @ near / (count @ count))
     count = np.round(near / step)
-    whole = np.quantile(np.abs(near / step - count), 0.99) < 0.05
-    several = np.sum(np.unique(count, return_counts=True)[1] >= 3) >= 2
+    whole = quantile(np.abs(near / step - count), 0.99) < 0.05
+    ordered = np.sort(count)
+    thrice = ordered[2:][ordered[2:] == ordered[:-2]]
+    several = len(thrice) > 0 and thrice[0] != thrice[-1]
     return step if whole and several else 0.0
 
 
-def _differences(t: np.ndarray, values: np.ndarray, order: int) -> np.ndarray:
-    """Divided differences whose weights have length one, so that noise keeps its size.
+def _differences(t: np.ndarray, values: np.ndarray) -> dict[int, np.ndarray]:
+    """Divided differences of every order, with weights of length one: noise keeps its size.
 
     One of every column for each window of `order + 1` rows, or for evenly many of them.
     """
-    if is_even(t):
-        return np.diff(values - values[:1], order, axis=0) / np.sqrt(math.comb(2 * order, order))
+    orders = [order for order in _ORDERS if order < len(t)]
+    if not is_even(t):
+        return {order: _uneven_differences(t, values, order) for order in orders}
+    found, last, differences = {}, 0, values - values[:1]
+    for order in orders:
+        # Each from the one before.
+        differences, last = np.diff(differences, order - last, axis=0), order
+        found[order] = differences / np.sqrt(math.comb(2 * order, order))
+    return found
+
+
+def _uneven_differences(t: np.ndarray, values: np.ndarray, order: int) -> np.ndarray:
     first = np.arange(len(t) - order)
     if len(first) > _ENOUGH:
         first = first[np.linspace(0, len(first) - 1, _ENOUGH).astype(int)]

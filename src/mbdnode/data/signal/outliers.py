@@ -10,13 +10,20 @@ out. It is an outlier if it lies much farther from that cubic than
   of them are far from it;
 - a small part of what the motion does in a hundred samples: less is a flaw of the sensor, such as
   an encoder whose counts were smoothed, and does no harm.
+
+Most columns have none. With even times the cubics are weighted sums with the same weights at every
+row, so that a column is first looked through for samples that are farther from them than the last
+two limits, which need no estimate of the noise; only if there is one are the others found.
 """
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
 
 from mbdnode.data.signal.noise_estimation import noise_level, quantum
+from mbdnode.data.signal.order_statistics import median, row_medians
+from mbdnode.data.signal.polynomials import is_even
 
 # Samples before and behind a suspect, the degree of what is fitted to them, and the rows from which
 # a column is tested.
@@ -33,6 +40,8 @@ _SUSPECT, _BLOCK = 4.0, 32
 _OF_MOTION, _LAGS = 0.03, (25, 50, 100)
 # A signal with more of them is made of pulses.
 _MOST_PART = 0.01
+# Of a limit, what the sums with fixed weights are compared with: their times are rounded.
+_MARGIN = 0.9
 
 
 @dataclass(frozen=True)
@@ -66,14 +75,14 @@ def find_outliers(t: np.ndarray, values: np.ndarray) -> Outliers:
     none = Outliers(np.zeros(0, int), np.zeros(0))
     if len(t) < _FEWEST_ROWS or np.ptp(values) == 0:
         return none
+    if is_even(t) and not _may_have_outliers(values):
+        return none
     noise, step = noise_level(t, values), _step(values)
     if not np.isfinite(noise):
         return none
     away = np.abs(_from_neighbors(t, values))
     usual = _usual(away)
-    # A hundred times the rounding of the numbers themselves.
-    tiny = 100 * np.finfo(float).eps * float(np.max(np.abs(values)))
-    floor = max(noise, step / _NOISE * _STEPS, tiny)
+    floor = max(noise, step / _NOISE * _STEPS, _tiny(values))
     suspects = np.flatnonzero(away > np.maximum(_SUSPECT * floor, usual))
     taken = _at_ends(t, values, floor)
     least = np.maximum(_AROUND * usual, _OF_MOTION * _motion(values))
@@ -85,11 +94,70 @@ def find_outliers(t: np.ndarray, values: np.ndarray) -> Outliers:
     return Outliers(rows, np.array([taken[row] for row in rows.tolist()]), are_rare)
 
 
+def _may_have_outliers(values: np.ndarray) -> bool:
+    """Whether any sample at even times is beyond those limits that do not need the noise."""
+    inner = values[1:-1]
+    lowest, highest = float(np.min(inner)), float(np.max(inner))
+    for end in (float(values[0]), float(values[-1])):
+        if max(lowest - end, end - highest) > highest - lowest:
+            return True
+    x = values - values[0]
+    said = (4 * (x[1:-3] + x[3:-1]) - (x[:-4] + x[4:])) / 6
+    usual = _usual(np.abs(np.pad(x[2:-2] - said, 2, mode="edge")))
+    limit = np.maximum(_AROUND * usual, max(_OF_MOTION * _motion(x), _NOISE * _tiny(values)))
+    limit *= _MARGIN
+    inside, first, last = _kernels()
+    width = len(inside)
+    rest = np.concatenate([x, np.full(_SPAN - 1, x[-1])])
+    around = np.lib.stride_tricks.sliding_window_view(rest, width)
+    away = np.abs(np.ascontiguousarray(around) @ inside)
+    for span in range(2, _SPAN + 1):
+        away[len(away) + 1 - span :, span - 1] = 0.0  # Beyond the end of the column.
+    if np.any(away > limit[_SIDE:-_SIDE, None]):
+        return True
+    behind = np.arange(len(x) - _FEWEST_BESIDE - 1, len(x) - _FEWEST_BESIDE - 1 - _SPAN, -1)
+    at_first = np.abs(x[:width] @ first) > limit[_FEWEST_BESIDE]
+    return bool(np.any(at_first) or np.any(np.abs(x[-width:] @ last) > limit[behind]))
+
+
+@functools.cache
+def _kernels() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weights of the distance of a sample from its cubic, for groups of each span, at even times.
+
+    **Returns:**
+
+    Those of a sample with four before it and all that it may need behind it; of the first that is
+    looked at, by the first rows of a column; and of the last ones, by its last rows.
+    """
+    width = 2 * _SIDE + _SPAN
+    t, kernels = np.arange(width, dtype=float), np.zeros((3, width, _SPAN))
+    for span in range(1, _SPAN + 1):
+        end = width - 2 * _SIDE - span
+        for kernel, start, row in zip(
+            kernels,
+            (0, 0, end),
+            (_SIDE, _FEWEST_BESIDE, width - _FEWEST_BESIDE - span),
+            strict=True,
+        ):
+            own = row + np.arange(span)
+            around = start + np.arange(2 * _SIDE + span)
+            others = around[(around < row) | (around >= row + span)]
+            kernel[others, span - 1] = -_weights(t, own[None], others[None])[1][0, 0]
+            kernel[row, span - 1] = 1.0
+    inside, first, last = kernels
+    return inside, first, last
+
+
+def _tiny(values: np.ndarray) -> float:
+    """A hundred times the rounding of the numbers themselves."""
+    return 100 * np.finfo(float).eps * float(np.max(np.abs(values)))
+
+
 def _step(values: np.ndarray) -> float:
     """To which a column is rounded; of one that mostly stands still, the median of its changes."""
     changes = np.abs(np.diff(values))
     moves = changes > 0
-    usual = float(np.median(changes[moves])) if np.mean(moves) < 0.5 else 0.0
+    usual = median(changes[moves]) if np.mean(moves) < 0.5 else 0.0
     return max(quantum([values]), usual)
 
 
@@ -126,7 +194,7 @@ def _usual(away: np.ndarray) -> np.ndarray:
     """The median size around a row: the largest of its block's and of the two beside it."""
     count = -(-len(away) // _BLOCK)
     padded = np.pad(away, (0, count * _BLOCK - len(away)), mode="reflect")
-    size = np.pad(np.median(padded.reshape(count, _BLOCK), axis=1), 1, mode="edge")
+    size = np.pad(row_medians(padded.reshape(count, _BLOCK)), 1, mode="edge")
     size = np.max([size[:-2], size[1:-1], size[2:]], axis=0)
     return np.repeat(size, _BLOCK)[: len(away)]
 
@@ -134,7 +202,7 @@ def _usual(away: np.ndarray) -> np.ndarray:
 def _motion(values: np.ndarray) -> float:
     """The median change over a number of rows, for the number for which it is largest."""
     lags = [lag for lag in _LAGS if 2 * lag < len(values)] or [len(values) // 2]
-    return max(float(np.median(np.abs(values[lag:] - values[:-lag]))) for lag in lags)
+    return max(median(np.abs(values[lag:] - values[:-lag])) for lag in lags)
 
 
 def _groups(
@@ -142,6 +210,8 @@ def _groups(
 ) -> list[tuple[list[int], list[float]]]:
     """Rows that are out together and what is expected there, the narrowest groups first."""
     found = []
+    if not len(suspects):
+        return found
     for span in range(1, _SPAN + 1):
         width = 2 * _SIDE + span
         beside = (suspects >= _FEWEST_BESIDE) & (suspects + span <= len(t) - _FEWEST_BESIDE)
@@ -172,16 +242,21 @@ def _fit(
     Their values at `own`; the standard deviation of a sample's distance from them there, in those
     of the noise; and that of the others' distances.
     """
+    fit, weights = _weights(t, own, others)
+    # From a value nearby, so that a large mean costs no digits.
+    offset = values[others[:, :1]]
+    samples = (values[others] - offset)[..., None]
+    rest = samples - fit @ samples
+    fitted = np.sqrt(np.sum(rest[..., 0] ** 2, axis=1) / (2 * _SIDE - _DEGREE - 1))
+    spread = np.sqrt(1 + np.sum(weights**2, axis=2))
+    return (weights @ samples)[..., 0] + offset, spread, fitted
+
+
+def _weights(t: np.ndarray, own: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of the samples at `others`, in the cubics' values at `others` and at `own`."""
     middle = t[own].mean(axis=1, keepdims=True)
     length = np.ptp(t[others], axis=1)[:, None] / 2
     base = ((t[others] - middle) / length)[..., None] ** np.arange(_DEGREE + 1)
     there = ((t[own] - middle) / length)[..., None] ** np.arange(_DEGREE + 1)
     inverse = np.linalg.pinv(base)
-    weights = there @ inverse
-    # From a value nearby, so that a large mean costs no digits.
-    offset = values[others[:, :1]]
-    samples = (values[others] - offset)[..., None]
-    rest = samples - base @ (inverse @ samples)
-    fitted = np.sqrt(np.sum(rest[..., 0] ** 2, axis=1) / (2 * _SIDE - _DEGREE - 1))
-    spread = np.sqrt(1 + np.sum(weights**2, axis=2))
-    return (weights @ samples)[..., 0] + offset, spread, fitted
+    return base @ inverse, there @ inverse

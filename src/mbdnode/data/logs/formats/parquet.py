@@ -126,7 +126,8 @@ class ParquetLog(AbstractLog):
                     first += batch.num_rows
             except (OSError, pa.ArrowException) as error:
                 raise UserError(
-                    f"'{self.path}' is damaged after {first:,} rows: {error}. Write it again."
+                    f"'{self.path}' is damaged after {first:,} rows: {_reason(error)}. "
+                    "Write it again, or leave it out where there are others."
                 ) from error
 
     def _origin(self, file: Any, number: int) -> int | None:
@@ -147,7 +148,8 @@ class ParquetLog(AbstractLog):
             return pyarrow.parquet.ParquetFile(self.path, pre_buffer=False)
         except (OSError, pa.ArrowException) as error:
             raise UserError(
-                f"'{self.path}' is not a whole Parquet file: {error}. Write it again."
+                f"'{self.path}' is not a whole Parquet file: {_reason(error)}. "
+                "Write it again, or leave it out where there are others."
             ) from error
 
     def _numbers(
@@ -180,6 +182,11 @@ class ParquetLog(AbstractLog):
                     "column."
                 )
         return f"Column {name!r} of '{self.path}' is of type {column.type}, which is no number."
+
+
+def _reason(error: Exception) -> str:
+    """Of pyarrow, whose sentences may end with a period of their own."""
+    return str(error).strip().rstrip(".")
 
 
 def _words(column: pa.Array) -> np.ndarray:
