@@ -16,6 +16,7 @@ from mbdnode.data.logs import formats
 from mbdnode.models import KINDS
 from mbdnode.recipes import RECIPES
 from mbdnode.reproduction.cases import CASES
+from mbdnode.reproduction.plan import make_plan
 
 # Every script and every page compiles its own programs. What they show is tested in small by the
 # tests of the rooms; that they run as they stand is tested in `make test-all`, but for three pages.
@@ -189,7 +190,9 @@ def test_table_of_the_readme_has_every_case_and_calls_a_law_a_law():
         if case and len(words) > 5 and words[2] in RECIPES:
             rows.setdefault(case, {})[words[2]] = words[0]
     assert {case: of["best"] for case, of in rows.items()} == dict.fromkeys(CASES, "law")
-    assert [of["trained"] for of in rows.values() if "trained" in of] == ["mbd-node"] * 2
+    trained = [case for case, of in rows.items() if of.get("trained") == "mbd-node"]
+    runs = [run.config for run in make_plan(quick=True).runs]
+    assert trained == [config.case for config in runs if config.recipe == "trained"]
 
 
 def test_page_on_contributing_names_every_room():

@@ -8,6 +8,9 @@ import pytest
 
 HEAVY = ("jax", "numpy", "scipy", "matplotlib", "pyarrow", "diffrax", "equinox", "pandas")
 
+# Parts of packages that are slow to load by themselves.
+PARTS = ("scipy.linalg", "scipy.optimize", "numpy.ma")
+
 PROBE = """
 import json, sys
 from mbdnode.cli import main
@@ -18,7 +21,7 @@ print(json.dumps({{"code": code, "loaded": loaded}}), file=sys.stderr)
 
 
 def probe(*arguments):
-    script = PROBE.format(arguments=list(arguments), heavy=HEAVY)
+    script = PROBE.format(arguments=list(arguments), heavy=(*HEAVY, *PARTS))
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout, json.loads(done.stderr.splitlines()[-1])
@@ -59,12 +62,19 @@ def test_simulating_loads_neither_figures_nor_diffrax(tmp_path):
     assert not {"matplotlib", "diffrax", "pandas"} & set(result["loaded"])
 
 
+def test_simulating_a_loop_of_bodies_loads_no_parts_of_scipy(tmp_path):
+    result = probe("simulate", "slider-crank", "--steps", "3", "--out", str(tmp_path / "a.csv"))[1]
+    assert result["code"] == 0
+    assert not {"scipy.linalg", "scipy.optimize"} & set(result["loaded"])
+
+
 def test_looking_at_a_log_loads_no_jax(tmp_path):
     rows = "".join(f"{k / 100},{k % 7}\n" for k in range(60))
     (tmp_path / "a.csv").write_text(f"t,theta\n{rows}")
     shown, result = probe("inspect", str(tmp_path / "a.csv"))
     assert "theta" in shown
-    assert not {"jax", "scipy", "matplotlib", "diffrax", "pandas"} & set(result["loaded"])
+    unneeded = {"jax", "scipy", "matplotlib", "diffrax", "pandas", "numpy.ma"}
+    assert not unneeded & set(result["loaded"])
 
 
 # Paths, folders and names that nothing has to be loaded for.

@@ -67,8 +67,7 @@ def local_workers(jobs: int) -> Iterator["Client"]:
         )
         try:
             with Client(cluster, set_as_default=False) as client:
-                # Ctrl-C goes to every process of the terminal; only this one is to answer it.
-                client.run(_ignore_interrupts)
+                client.run(ignore_interrupts)
                 yield client
         finally:
             with _undisturbed():
@@ -385,16 +384,21 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _one_thread() -> dict[str, str]:
-    """Several processes that each use every core would only get in each other's way."""
+    """Several processes that each use every core would only get in each other's way.
+
+    With a pool of one thread, XLA cuts no operation into parts: an update of a network takes half
+    the time, and nothing waits for a thread (see `mbdnode.numerics`).
+    """
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false"
-    return {"XLA_FLAGS": flags.strip(), "OPENBLAS_NUM_THREADS": "1"}
+    return {"XLA_FLAGS": flags.strip(), "OPENBLAS_NUM_THREADS": "1", "PJRT_NPROC": "1"}
 
 
 def _same(value: Any) -> Any:
     return value
 
 
-def _ignore_interrupts() -> None:
+def ignore_interrupts() -> None:
+    """In a process for others: Ctrl-C goes to all of a terminal, and who asked is to answer it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mbdnode.cli.app import app
+from mbdnode.cli.app import make_app
 from mbdnode.cli.arguments import parse_assignments, repeat_options, typed_command
 from mbdnode.cli.fit import fit
 
@@ -62,7 +62,7 @@ def test_what_is_not_an_assignment_is_refused(pairs, parts):
     assert all(part in str(caught.value) for part in parts)
 
 
-COMMANDS = {command.callback.__name__: command.callback for command in app.registered_commands}
+COMMANDS = {one.callback.__name__: one.callback for one in make_app().registered_commands}
 
 
 def defaults(command):

@@ -4,14 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mbdnode.cli.app import app
 from mbdnode.cli.arguments import columns_of, repeat_options
-from mbdnode.cli.inspect import inspect
 from mbdnode.data.logs.columns_file import load_columns
 from mbdnode.data.logs.reading import Reader, make_request
-
-if not any(command.callback is inspect for command in app.registered_commands):
-    app.command()(inspect)
 
 
 @pytest.fixture

@@ -36,13 +36,16 @@ def test_second_call_does_no_work(run, one_epoch, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == stamps
 
 
-@pytest.mark.parametrize("stage", ["candidate", "epoch"])
-def test_progress_says_what_is_counted(stage, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("stage", "told"),
+    [("candidate", "candidate 9, at most 61 more"), ("epoch", "epoch 9 of 70")],
+)
+def test_progress_says_what_is_counted_and_what_may_be_left(stage, told, monkeypatch, capsys):
     monkeypatch.setattr(output, "_RUN_QUIET_S", 0.0)
     with output.runs_progress(["law"]) as watch:
         watch(dispatch.RunEvent("law", "running", "here"))
         watch(dispatch.RunEvent("law", "running", "here", 9, 70, stage))
-    assert f"[0 of 1] law: running, {stage} 9 of 70 (here)\n" in capsys.readouterr().err
+    assert f"[0 of 1] law: running, {told} (here)\n" in capsys.readouterr().err
 
 
 def test_failed_run_is_told_without_a_traceback(run, one_epoch, tmp_path, monkeypatch):

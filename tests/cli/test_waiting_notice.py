@@ -5,7 +5,14 @@ import sys
 import time
 
 from mbdnode.cli import waiting_notice
-from mbdnode.cli.waiting_notice import AGAIN_S, QUIET_S, WaitingNotice, drawing, notice_when_waiting
+from mbdnode.cli.waiting_notice import (
+    AGAIN_S,
+    QUIET_S,
+    WaitingNotice,
+    drawing,
+    notice_when_waiting,
+    summarized,
+)
 
 
 def test_a_word_comes_after_the_quiet_time_and_then_more_rarely():
@@ -40,3 +47,15 @@ def test_a_silent_command_says_something_within_two_seconds(monkeypatch):
     with notice_when_waiting(), drawing():
         time.sleep(QUIET_S + 0.5)
     assert shown.getvalue().strip("\0") == ""
+
+
+def test_lines_of_runs_that_others_carry_out_are_followed_by_a_summary_and_only_after_long(
+    monkeypatch,
+):
+    quiet = WaitingNotice()
+    monkeypatch.setattr(waiting_notice, "NOTICE", quiet)
+    with summarized(lambda: "1 finished, 2 running ..."):
+        quiet.note()
+        assert quiet.word(quiet.heard + 5 * QUIET_S) is None
+        assert quiet.word(quiet.heard + 1.1 * AGAIN_S) == "1 finished, 2 running ..."
+    assert "running" not in (quiet.word(quiet.heard + 1.1 * QUIET_S) or "")

@@ -1,5 +1,6 @@
 """What a request asks for, and what is refused before anything is computed."""
 
+import dataclasses
 import json
 import re
 
@@ -86,19 +87,24 @@ def test_regression_is_planned_under_no_network_s_name():
     assert {run.config.model for run in both.runs if run.config.recipe == "best"} == {"law"}
 
 
-def test_demonstration_has_every_law_and_on_two_cases_the_papers_method_and_a_baseline():
+def test_demonstration_has_every_law_and_on_one_case_the_papers_method_and_a_baseline():
     plan = make_plan(quick=True)
     made = [(run.config.case, run.config.recipe, run.config.model) for run in plan.runs]
     laws = [(case, "best", "law") for case in CASES]
     assert [run for run in made if run[1] == "best"] == laws
-    chosen = ("single-mass-spring-damper", "single-pendulum")
-    networks = [
-        (case, *rest) for case in chosen for rest in (("trained", "mbd-node"), ("paper", "fcnn"))
-    ]
+    networks = [("single-pendulum", *rest) for rest in (("trained", "mbd-node"), ("paper", "fcnn"))]
     assert sorted(run for run in made if run not in laws) == sorted(networks)
-    assert {run.config.model for run in plan.runs if run.shortened} == {"mbd-node"}
+    cut = {(run.config.case, run.config.model) for run in plan.runs if run.shortened}
+    sampled = {(name, "law") for name, case in CASES.items() if case.bounds}
+    assert cut == {("single-pendulum", "mbd-node"), *sampled}
     baseline = next(run.config for run in plan.runs if run.config.model == "fcnn")
     assert baseline == configure(baseline.case, model="fcnn")
+
+
+def test_quick_plan_tries_a_controller_only_where_control_is_the_task():
+    tried = {run.config.case: run.config.control_trials for run in make_plan(quick=True).runs}
+    assert [case for case in tried if not tried[case]] == ["slider-crank"]
+    assert all(run.config.control_trials for run in make_plan(recipes=["best"]).runs)
 
 
 def test_demonstration_can_be_limited_and_is_repeated_from_its_request():
@@ -116,7 +122,7 @@ def test_quick_refinement_chooses_its_structure_and_iterates_less():
     assert short.training.validation == whole.training.validation
     assert short.training.refinement == whole.training.refinement // 3 == 20
     assert "a third" in shortened("trained")
-    assert shortened("best") == ""
+    assert "a fifth of the samples" in shortened("best")
 
 
 @pytest.mark.parametrize("model", ["mbd-node", "hnn", "numerical"])
@@ -126,6 +132,13 @@ def test_quick_run_lets_the_learning_rate_fall_as_far_as_the_whole_one(model):
     last = [c.training.learning_rate * c.training.decay**c.training.epochs for c in (whole, short)]
     assert last[1] == pytest.approx(last[0])
     assert 1 <= short.training.epochs <= max(1, whole.training.epochs // 5)
+
+
+def test_quick_law_has_a_fifth_of_the_samples_and_is_the_same_otherwise():
+    whole = configure("slider-crank", recipe="best")
+    short = quick(whole)
+    assert 5 * short.samples == whole.samples
+    assert dataclasses.replace(short, samples=whole.samples) == whole
 
 
 def test_samples_go_to_the_cases_that_are_drawn():

@@ -1,6 +1,7 @@
 """The application: its commands, its version, and what a mistake looks like, a user's or ours."""
 
 import contextlib
+import importlib
 import os
 import platform
 import shlex
@@ -17,42 +18,46 @@ import typer
 
 from mbdnode import __version__
 from mbdnode.cli.arguments import repeat_options
-from mbdnode.cli.cases import cases
-from mbdnode.cli.export import export
-from mbdnode.cli.fit import fit
-from mbdnode.cli.gallery import gallery
-from mbdnode.cli.inspect import inspect
 from mbdnode.cli.interrupts import INTERRUPTED
-from mbdnode.cli.mechanism import mechanism
-from mbdnode.cli.mpc import mpc
-from mbdnode.cli.play import play
-from mbdnode.cli.predict import predict
-from mbdnode.cli.reproduce import reproduce
-from mbdnode.cli.run import run
-from mbdnode.cli.simulate import simulate
 from mbdnode.cli.waiting_notice import notice_when_waiting
 from mbdnode.errors import UserError
 
-app = typer.Typer(
-    name="mbdnode",
-    help="Learn, simulate and control constrained multibody systems.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+# Every command is a function in a module of the same name; help lists them in this order.
+COMMANDS = (
+    *("cases", "simulate", "run", "mpc", "reproduce", "gallery", "mechanism", "inspect", "fit"),
+    *("predict", "play", "export"),
 )
-app.command()(cases)
-app.command()(simulate)
-app.command()(run)
-app.command()(mpc)
-app.command()(reproduce)
-app.command()(gallery)
-app.command()(mechanism)
-app.command()(inspect)
-app.command()(fit)
-app.command()(predict)
-app.command()(play)
-app.command()(export)
+
+
+def make_app(names: Sequence[str] = COMMANDS) -> typer.Typer:
+    """The application.
+
+    **Arguments:**
+
+    - `names`: of the commands that it has; only their modules are loaded.
+
+    **Returns:**
+
+    It, ready to be called with arguments.
+    """
+    app = typer.Typer(
+        name="mbdnode",
+        help="Learn, simulate and control constrained multibody systems.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    for name in names:
+        app.command()(getattr(importlib.import_module(f"mbdnode.cli.{name}"), name))
+    return app
+
+
+def _named(given: Sequence[str]) -> Sequence[str]:
+    """The one command that is asked for; all of them where it is none, or help may list them."""
+    words = [word for word in given if word != "--no-cache"]
+    return words[:1] if words and words[0] in COMMANDS else COMMANDS
 
 
 def _print_version(wanted: bool) -> bool:
@@ -62,7 +67,6 @@ def _print_version(wanted: bool) -> bool:
     return wanted
 
 
-@app.callback()
 def _root(
     version: Annotated[
         bool,
@@ -106,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     quiet = contextlib.nullcontext() if arguments is not None else notice_when_waiting()
     try:
         with quiet:
-            app(repeat_options(given), prog_name="mbdnode")
+            make_app(_named(given))(repeat_options(given), prog_name="mbdnode")
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
             typer.echo("interrupted", err=True)

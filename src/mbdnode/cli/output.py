@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mbdnode.cli.waiting_notice import drawing
+from mbdnode.cli.waiting_notice import drawing, summarized
 
 if TYPE_CHECKING:
     from mbdnode.reproduction.dispatch import RunEvent
@@ -214,7 +214,7 @@ class _RunState:
 
     @property
     def progress(self) -> str:
-        return f"{self.stage} {self.done:,} of {self.total:,}" if self.total else ""
+        return _counted(self.stage, self.done, self.total) if self.total else ""
 
 
 @contextmanager
@@ -227,7 +227,8 @@ def runs_progress(names: Sequence[str]) -> Iterator[Callable[["RunEvent"], None]
     """
     lines = {name: _RunState() for name in names}
     if not sys.stderr.isatty():
-        yield _run_lines(lines)
+        with summarized(lambda: f"{_counts(lines)} ..."):
+            yield _run_lines(lines)
         return
     from rich.live import Live
 
@@ -255,11 +256,9 @@ def runs_progress(names: Sequence[str]) -> Iterator[Callable[["RunEvent"], None]
 
 def _run_table(lines: dict[str, _RunState], height: int) -> Table:
     """What runs now, then what comes next, as far as the terminal has room."""
-    states = [line.state for line in lines.values()]
-    counts = ", ".join(
-        f"{states.count(state)} {state}" for state in ("finished", "failed", "running", "waiting")
+    table = Table(
+        box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), caption=_counts(lines)
     )
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), caption=counts)
     for heading in ("run", "where", "state", "progress", "seconds"):
         number = heading == "seconds"
         table.add_column(heading, justify="right" if number else "left", no_wrap=True)
@@ -269,6 +268,13 @@ def _run_table(lines: dict[str, _RunState], height: int) -> Table:
         seconds = "" if line.seconds is None else f"{line.seconds:.0f}"
         table.add_row(escape(name), line.where, escape(line.text), line.progress, seconds)
     return table
+
+
+def _counts(lines: dict[str, _RunState]) -> str:
+    states = [line.state for line in lines.values()]
+    return ", ".join(
+        f"{states.count(state)} {state}" for state in ("finished", "failed", "running", "waiting")
+    )
 
 
 def _run_lines(lines: dict[str, _RunState]) -> Callable[["RunEvent"], None]:

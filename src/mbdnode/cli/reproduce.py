@@ -45,8 +45,8 @@ def reproduce(
         bool,
         typer.Option(
             "--quick",
-            help="All laws, and two networks on each of three cases; with --recipe, its usual "
-            "model. Networks are trained more briefly.",
+            help="All laws, and two networks on one case; with --recipe, its usual model. Networks "
+            "are trained more briefly, and laws have fewer samples.",
         ),
     ] = False,
     samples: Annotated[

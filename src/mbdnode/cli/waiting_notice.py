@@ -8,7 +8,7 @@ has traced, lowered or compiled something, and `mbdnode.program_cache` when it b
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,12 +22,14 @@ class WaitingNotice:
     def __init__(self) -> None:
         self.heard = self.compiled = time.monotonic()
         self.drawing = False
+        self.summary: Callable[[], str] | None = None
         self._listening = False
         self._wait = QUIET_S
 
     def note(self) -> None:
         """Something was printed."""
-        self.heard, self._wait = time.monotonic(), QUIET_S
+        self.heard = time.monotonic()
+        self._wait = QUIET_S if self.summary is None else AGAIN_S
 
     def word(self, now: float) -> str | None:
         """What to say at a time; None if there is no need to.
@@ -40,6 +42,8 @@ class WaitingNotice:
         if self.drawing or now - self.heard < self._wait:
             return None
         self.heard, self._wait = now, AGAIN_S
+        if self.summary is not None:
+            return self.summary()
         if "jax" not in sys.modules:
             return "loading ..."
         programs = sys.modules.get("mbdnode.program_cache")
@@ -101,6 +105,22 @@ def drawing() -> Iterator[None]:
         yield
     finally:
         NOTICE.drawing = False
+        NOTICE.note()
+
+
+@contextmanager
+def summarized(summary: Callable[[], str]) -> Iterator[None]:
+    """While others work, and lines tell of it: what to say when there have been none for long.
+
+    **Arguments:**
+
+    - `summary`: gives the words.
+    """
+    NOTICE.summary = summary
+    try:
+        yield
+    finally:
+        NOTICE.summary = None
         NOTICE.note()
 
 

@@ -81,7 +81,11 @@ def squared_error(truth: Trajectory, prediction: Trajectory) -> np.ndarray:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         difference = np.concatenate(
-            [np.asarray(prediction.q - truth.q), np.asarray(prediction.v - truth.v)], axis=1
+            [
+                np.asarray(prediction.q) - np.asarray(truth.q),
+                np.asarray(prediction.v) - np.asarray(truth.v),
+            ],
+            axis=1,
         )
         mean = np.mean(difference**2, axis=1)
     others = mean[mean > 0]

@@ -41,6 +41,8 @@ class RunConfig:
     - `samples`: how many in all, for a case that is trained on samples.
     - `structures`: of an MBD-NODE, to choose from on the validation split, in place of the one of
         the settings; empty for that one.
+    - `control_trials`: whether the model is also tried in the controllers of the case, of one
+        whose own task is another.
     """
 
     case: str
@@ -51,6 +53,7 @@ class RunConfig:
     training: Any = field(default_factory=dict)
     samples: int = 1_000_000
     structures: tuple[str, ...] = ()
+    control_trials: bool = True
 
     def __post_init__(self):
         check_types(self)

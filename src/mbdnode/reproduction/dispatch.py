@@ -18,7 +18,7 @@ import signal
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -235,9 +235,7 @@ class _Campaign:
         topic = f"mbdnode-{secrets.token_hex(8)}"
         self.client.subscribe_topic(topic, lambda event: self.news.put(event[1]))
         try:
-            # The paper's cases grow. The longest goes first, so that it is not left over for one
-            # worker while the others have nothing to do.
-            for place, run in enumerate(reversed(self.runs.values())):
+            for place, run in enumerate(_longest_first(self.runs.values())):
                 self.pending[run.name] = self._submit(run, topic, priority=-place)
             while self.pending:
                 news = self._next()
@@ -259,7 +257,9 @@ class _Campaign:
             run.name,
             to_dict(run.config),
             topic,
-            key=f"{run.name}-{topic}",
+            # Tasks of one name wait at the scheduler for the next worker that is free. Of tasks
+            # with names of their own, every worker is given its part at once.
+            key=(topic, run.name),
             pure=False,
             priority=priority,
         )
@@ -329,6 +329,14 @@ class _Campaign:
                 f"The Dask scheduler has had no worker for {NEW_WORKER_S:.0f} s. Start some with "
                 "`dask worker ADDRESS --nthreads 1`."
             )
+
+
+def _longest_first(runs: Iterable[PlannedRun]) -> list[PlannedRun]:
+    """The order in which none is left over for one worker while the others have nothing to do.
+
+    Networks take longer than laws, and the paper's cases grow.
+    """
+    return sorted(reversed(list(runs)), key=lambda run: run.config.finds_law)
 
 
 def run_elsewhere(name: str, values: Mapping[str, Any], topic: str) -> dict[str, bytes]:

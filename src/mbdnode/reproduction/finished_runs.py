@@ -5,7 +5,7 @@ import importlib.metadata
 import math
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from mbdnode.multibody import AbstractSystem
 from mbdnode.recipes import PAPER, RECIPES
 from mbdnode.report.playground import Play
 from mbdnode.reproduction.cases import CASES, Case
+from mbdnode.reproduction.cases.case import Trial
 from mbdnode.reproduction.cases.control_task import ControlTask, control_sentence
 from mbdnode.reproduction.config import (
     NUMERICAL,
@@ -113,6 +114,8 @@ def _chapter(case: Case, plan: Plan, rows: Mapping[str, dict], folder: Path) -> 
         if run.config.case == case.name:
             names = (run.config.model, integrator_of(run.config), run.config.recipe)
             groups.setdefault(names, []).append(run)
+    tried = any(run.config.control_trials for runs in groups.values() for run in runs)
+    left_out = () if tried else case.control_trials
     return Chapter(
         name=case.name,
         title=case.title,
@@ -123,10 +126,14 @@ def _chapter(case: Case, plan: Plan, rows: Mapping[str, dict], folder: Path) -> 
         references=case.references,
         hyperparameters=_hyperparameters(case, groups),
         hyperparameter_label=case.hyperparameters[0].source,
-        exhibits=case.exhibits,
+        exhibits=tuple(e for e in case.exhibits if e.label not in {one.figure for one in left_out}),
         entries=tuple(_entry(*names, runs, rows, folder) for names, runs in groups.items()),
-        studies=_studies(case),
-        notes=(*_notes(case, groups), *_control_notes(groups, rows)),
+        studies=_studies(trial for trial in case.trials if trial not in left_out),
+        notes=(
+            *_notes(case, groups),
+            *_control_notes(groups, rows),
+            *(f"Left out of a quick run: {one.title}." for one in left_out),
+        ),
         play=_play(case, groups, rows, folder),
     )
 
@@ -224,7 +231,7 @@ def _network(config: RunConfig) -> dict[str, str]:
     }
 
 
-def _studies(case: Case) -> tuple[Study, ...]:
+def _studies(trials: Iterable[Trial | ControlTask]) -> tuple[Study, ...]:
     return tuple(
         Study(
             trial.name,
@@ -232,7 +239,7 @@ def _studies(case: Case) -> tuple[Study, ...]:
             trial.figure,
             trial.setting if isinstance(trial, ControlTask) else "",
         )
-        for trial in case.trials
+        for trial in trials
     )
 
 

@@ -183,7 +183,7 @@ def report(plan: Plan, rows: dict[str, Row], out: Path, place: Workplace) -> Rep
     failed = {name: row for name, row in rows.items() if row["outcome"] == "failed"}
     reproduction = gather(plan, failed, out / RUNS, command=command_line(plan.request, place, out))
     write_json(out / RESULTS, result_rows(reproduction))
-    write_report(reproduction, out)
+    write_report(reproduction, out, figures_elsewhere=(place.jobs or 1) > 1)
     return reproduction
 
 

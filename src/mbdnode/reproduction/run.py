@@ -193,6 +193,7 @@ def _probe(case: Case, model: Any, config: RunConfig) -> tuple[Probe, ...]:
         trial
         for trial in case.trials
         if Capability.STARTS in can and (not _is_driven(trial) or Capability.INPUTS in can)
+        if config.control_trials or trial not in case.control_trials
     ]
     return tuple(
         _control(case, trial, model)

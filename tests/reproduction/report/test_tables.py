@@ -273,8 +273,8 @@ def test_time_table_keeps_compiling_apart():
 
 def test_times_of_shortened_runs_are_not_passed_off_as_the_recipes():
     whole, quick = (time_table(reproduction(pendulum_chapter(), quick=q)) for q in (False, True))
-    assert not any("trained more briefly" in note for note in whole.notes)
-    assert any("trained more briefly" in note for note in quick.notes)
+    assert not any("shortened" in note for note in whole.notes)
+    assert any("shortened" in note for note in quick.notes)
 
 
 def test_cases_table_names_what_was_run():

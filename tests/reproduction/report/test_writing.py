@@ -146,12 +146,12 @@ def test_two_cases_with_the_same_label_keep_both_files(tmp_path):
     assert tables == {"tab-hyper_single-pendulum", "tab-hyper_single-pendulum-Twin"}
 
 
-def test_same_data_gives_the_same_files(tmp_path):
+def test_same_data_gives_the_same_files_whoever_draws_the_figures(tmp_path):
     made = pendulum_chapter()
     made = reproduction(replace(made, exhibits=made.exhibits[:1]))
     contents = []
-    for name in ("first", "second"):
-        write_report(made, tmp_path / name)
+    for name, elsewhere in (("first", False), ("second", True)):
+        write_report(made, tmp_path / name, figures_elsewhere=elsewhere)
         files = sorted(path for path in (tmp_path / name).rglob("*") if path.is_file())
         contents.append([path.read_bytes() for path in files])
     assert contents[0] == contents[1]

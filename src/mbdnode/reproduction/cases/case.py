@@ -223,6 +223,11 @@ class Case:
         """One row of inputs for each step, the same for the same seed; None for zero."""
         return None if self.inputs is None else self.inputs(steps, np.random.default_rng(seed))
 
+    @property
+    def control_trials(self) -> tuple[ControlTask, ...]:
+        """Those of the trials in which the model plans for a controller."""
+        return tuple(trial for trial in self.trials if isinstance(trial, ControlTask))
+
     def column(self, model: str, integrator: str | None = None) -> HyperParameters:
         """The paper's hyper-parameters of a model on this case.
 

@@ -367,4 +367,4 @@ def shortened_note(reproduction: Reproduction) -> list[str]:
     """The warning that belongs below times of shortened runs."""
     if not reproduction.quick:
         return []
-    return ["Networks were trained more briefly, so their times are not those of their recipes."]
+    return ["Runs were shortened, so their times are not those of their recipes."]

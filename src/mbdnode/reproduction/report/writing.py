@@ -1,23 +1,15 @@
 """The report's files: tables, figures and the page, each of them whole."""
 
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_pdf import FigureCanvasPdf
-from matplotlib.figure import Figure
-from PIL import Image
-
 from mbdnode.data.files import replace_file
-from mbdnode.report.style import styled
 from mbdnode.report.tables import Table, to_csv, to_markdown
-from mbdnode.reproduction.report.chapters import Chapter, Reproduction, file_name
+from mbdnode.reproduction.report.chapters import Chapter, Reproduction
 from mbdnode.reproduction.report.cost_figures import draw_costs
 from mbdnode.reproduction.report.cost_table import NAME, cost_table
-from mbdnode.reproduction.report.figures import draw_exhibit
+from mbdnode.reproduction.report.figure_files import drawn_figures, free_name, write_figure
 from mbdnode.reproduction.report.page import Material, make_page, results_table
 from mbdnode.reproduction.report.paper_tables import (
     MASS_SPRING,
@@ -34,17 +26,19 @@ from mbdnode.reproduction.report.setting_tables import (
 )
 
 PAGE, TABLES, FIGURES = "report.html", "tables", "figures"
-_DPI = 120
 _MASS_SPRING_CASE = "single-mass-spring"
 
 
-def write_report(reproduction: Reproduction, directory: str | Path) -> Path:
+def write_report(
+    reproduction: Reproduction, directory: str | Path, *, figures_elsewhere: bool = False
+) -> Path:
     """Write DIR/report.html, DIR/tables/*.md and *.csv, DIR/figures/*.png and *.pdf.
 
     **Arguments:**
 
     - `reproduction`: what was run and how.
     - `directory`: where; made if it does not exist. Files of the same names are replaced.
+    - `figures_elsewhere`: whether another process draws the figures while this one makes the rest.
 
     **Returns:**
 
@@ -55,10 +49,11 @@ def write_report(reproduction: Reproduction, directory: str | Path) -> Path:
         (directory / name).mkdir(parents=True, exist_ok=True)
     tables = make_tables(reproduction)
     _write_tables(tables.all(), directory / TABLES)
-    figures = _write_figures(reproduction, directory / FIGURES)
-    costs_png = _write_costs(reproduction, directory / FIGURES)
-    material = Material(figures, tables.chapters, tables.shared, tables.costs, costs_png)
-    page = make_page(reproduction, material)
+    folder = directory / FIGURES
+    with drawn_figures(reproduction, folder, elsewhere=figures_elsewhere) as figures:
+        costs_png = _write_costs(reproduction, folder)
+        material = Material(figures, tables.chapters, tables.shared, tables.costs, costs_png)
+        page = make_page(reproduction, material)
     _write(directory / PAGE, page.encode())
     return directory / PAGE
 
@@ -131,21 +126,9 @@ def _write_tables(tables: list[Table], directory: Path) -> None:
     taken: list[str] = []
     for table in tables:
         label = table.label or table.name
-        taken.append(_free_name(label, table.title.partition(":")[0], taken))
+        taken.append(free_name(label, table.title.partition(":")[0], taken))
         _write(directory / f"{taken[-1]}.md", to_markdown(table).encode())
         _write(directory / f"{taken[-1]}.csv", to_csv(table).encode())
-
-
-def _write_figures(reproduction: Reproduction, directory: Path) -> dict[tuple[str, str], bytes]:
-    """Draw and write all figures; the PNG of each is kept for the page."""
-    made: dict[tuple[str, str], bytes] = {}
-    taken: list[str] = []
-    for chapter in reproduction.chapters:
-        for exhibit in chapter.exhibits:
-            taken.append(_free_name(exhibit.label, chapter.name, taken))
-            figure = draw_exhibit(chapter, exhibit)
-            made[chapter.name, exhibit.label] = _write_figure(figure, directory / taken[-1])
-    return made
 
 
 def _write_costs(reproduction: Reproduction, directory: Path) -> bytes | None:
@@ -154,43 +137,7 @@ def _write_costs(reproduction: Reproduction, directory: Path) -> bytes | None:
         for kind in ("png", "pdf"):  # An older one would be of other runs.
             (directory / f"{NAME}.{kind}").unlink(missing_ok=True)
         return None
-    return _write_figure(figure, directory / NAME)
-
-
-def _write_figure(figure: Figure, path: Path) -> bytes:
-    """Both files, of which the PNG is returned."""
-    png = _as_png(figure)
-    _write(path.with_name(f"{path.name}.png"), png)
-    _write(path.with_name(f"{path.name}.pdf"), _as_pdf(figure))
-    return png
-
-
-def _free_name(label: str, more: str, taken: list[str]) -> str:
-    """A label's file name; with more behind it where another case has the same label."""
-    name = file_name(label)
-    return file_name(f"{label} {more}", taken) if name in taken else file_name(label, taken)
-
-
-def _as_png(figure: Figure) -> bytes:
-    """Drawn once. `savefig` would do it twice, the first time only to find the size."""
-    figure.set_dpi(_DPI)
-    canvas = FigureCanvasAgg(figure)
-    content = io.BytesIO()
-    with styled():
-        canvas.draw()
-    Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").save(
-        content, format="png", dpi=(_DPI, _DPI)
-    )
-    return content.getvalue()
-
-
-def _as_pdf(figure: Figure) -> bytes:
-    """After `_as_png` has laid everything out, which is kept; no date, so that files repeat."""
-    figure.set_layout_engine("none")
-    content = io.BytesIO()
-    with styled():
-        FigureCanvasPdf(figure).print_pdf(content, metadata={"CreationDate": None})
-    return content.getvalue()
+    return write_figure(figure, directory / NAME)
 
 
 def _write(path: Path, content: bytes) -> None:
