@@ -4,6 +4,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ import pytest
 
 import mbdnode as mbd
 from mbdnode import program_cache
+from mbdnode.control.state_space import state_space
 from mbdnode.integrators import get_integrator
 from mbdnode.program_cache import UndescribedError, describe
 
@@ -111,3 +113,41 @@ def test_a_program_has_options_of_its_own_unless_it_is_a_part_of_another():
     np.testing.assert_array_equal(jax.vmap(jax.value_and_grad(inside))(x)[0], 2 * np.ones(3))
     np.testing.assert_array_equal(jax.jit(jax.vmap(inside))(x), 2 * np.ones(3))
     assert jax.lax.scan(lambda c, _: (inside(c) - 1.0, inside(c)), x[0], None, 1)[1][0] == 2.0
+
+
+class MyOscillator(mbd.AbstractMechanism):
+    """Of a module whose sources are not looked at, so that no program of it can be kept."""
+
+    coordinates: ClassVar = (mbd.length("x"),)
+    inputs: ClassVar = (mbd.Input("f", "N"),)
+
+    def mass_matrix(self, q, mu):
+        """One kilogram."""
+        return [1.0]
+
+    def force(self, t, q, v, u, mu):
+        """A spring, and the input."""
+        return u - 4.0 * q
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("system", [mbd.mechanisms.CartPole(), MyOscillator()], ids=["ours", "own"])
+def test_bound_program_gives_what_its_function_gives_and_is_traced_once(
+    tmp_path, monkeypatch, system, kept
+):
+    monkeypatch.setattr(program_cache.numerics, "programs_folder", tmp_path if kept else None)
+    space, z = state_space(system)
+    traces = []
+
+    def rate(space, t, z, u):
+        traces.append(1)
+        return space.rate(t, z, u, space.home)[0]
+
+    # As if it were one of the package, whose sources decide what is found.
+    rate.__module__, rate.__qualname__ = "mbdnode.control.state_space", "state_space"
+    bound = program_cache.bind(program_cache.stored_program(rate), space)
+    for number in (0.1, 0.2, 0.3):
+        at, u = np.asarray(z) + number, np.full(len(space.input_names), number)
+        expected = space.rate(jnp.zeros(()), jnp.asarray(at), jnp.asarray(u), space.home)[0]
+        np.testing.assert_allclose(bound(0.0, at, u), expected, rtol=1e-14)
+    assert len(traces) == 1

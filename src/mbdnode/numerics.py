@@ -6,7 +6,9 @@ unless told otherwise before its first array.
 A pool of at least 16 threads, asked for when the package is imported: a batch of small linear
 solves is cut into parts for XLA's thread pool, and whoever waits for the parts holds a thread of
 it. On a machine with few cores all of them come to wait, and the computation never ends (jaxlib
-0.10). Sixteen threads on two cores cost nothing that can be measured.
+0.10). Sixteen threads compile and simulate batches as fast as two; but XLA cuts the operations of
+small networks into as many parts, and on two cores an update takes twice as long as with one
+thread, of which nothing can wait for another either: workers that share a machine have one each.
 
 XLA's older code generator for programs without networks (`compiler_options`): it compiles the step
 of a constrained mechanism in half the time, and that step then runs as fast within a tenth. An
@@ -77,7 +79,7 @@ def warn_of_few_threads(asked: str | None) -> None:
     bridge = sys.modules.get("jax._src.xla_bridge")  # JAX has no public name for it.
     started = getattr(bridge, "backends_are_initialized", lambda: False)()
     threads = int(asked) if asked and asked.isdigit() else os.cpu_count() or 1
-    if started and threads < 16:
+    if started and 1 < threads < 16:
         warnings.warn(
             f"JAX computed before `import mbdnode`, with a pool of {threads} threads; a batch of "
             "thousands of constrained mechanisms can hang on fewer than 16. Import "

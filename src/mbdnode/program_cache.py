@@ -90,32 +90,40 @@ class _StoredProgram:
         self._programs: dict[Any, Callable | None] = {}
 
     def __call__(self, *args, **kwargs):
-        leaves, structure = jax.tree.flatten((args, kwargs))
-        arrays = [leaf for leaf in leaves if eqx.is_array(leaf)]
-        folder = numerics.programs_folder
+        arrays = [leaf for leaf in jax.tree.leaves((args, kwargs)) if eqx.is_array(leaf)]
         traced = _traced(arrays)
         if traced and _inside_a_program():  # What is around it says how it is compiled.
             return self._jitted(*args, **kwargs)
-        if traced or folder is None:
-            return self._compiled_anew(arrays)(*args, **kwargs)
+        program = None if traced else self.program_for(*args, **kwargs)
+        if program is None:
+            return self.compiled_anew(arrays)(*args, **kwargs)
+        return program(arrays)
+
+    def program_for(self, *args, **kwargs) -> Callable | None:
+        """A program that takes the arrays among these arguments; None if none can be kept."""
+        folder = numerics.programs_folder
+        if folder is None:
+            return None
+        leaves, structure = jax.tree.flatten((args, kwargs))
+        arrays = [leaf for leaf in leaves if eqx.is_array(leaf)]
         static = tuple(_HOLE if eqx.is_array(leaf) else leaf for leaf in leaves)
         kinds = tuple((x.shape, x.dtype, getattr(x, "weak_type", False)) for x in arrays)
         key = (structure, static, tuple(map(type, static)), kinds, trace_context())
         try:
-            program = self._programs[key]
+            if key in self._programs:
+                return self._programs[key]
         except TypeError:  # What cannot be hashed.
-            return self._compiled_anew(arrays)(*args, **kwargs)
-        except KeyError:
-            path = self._path(folder, args, kwargs)
-            if path is not None and (result := self._first(path, key, arrays)) is not None:
-                return result.value
-            program = path and self._compile(path, structure, static, arrays)
-            self._programs[key] = program
-        if program is None:
-            return self._compiled_anew(arrays)(*args, **kwargs)
-        return program(arrays)
+            return None
+        program = None
+        path = self._path(folder, args, kwargs)
+        if path is not None:
+            compile_it = functools.partial(self._compile, path, structure, static, arrays)
+            loaded = _load(path, len(arrays))
+            program = compile_it() if loaded is None else _checked(loaded, compile_it)
+        self._programs[key] = program
+        return program
 
-    def _compiled_anew(self, arrays: list) -> Callable:
+    def compiled_anew(self, arrays: list) -> Callable:
         """The function compiled by JAX itself, which keeps no program without tracing."""
         options = numerics.compiler_options(arrays, few_calls=self.few_calls)
         key = tuple(options.items())
@@ -138,18 +146,6 @@ class _StoredProgram:
         digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
         return folder / f"{self.function.__name__.strip('_')}_{digest[:40]}.program"
 
-    def _first(self, path: Path, key: Any, arrays: list) -> "_Result | None":
-        """What the program in a file gives; None if there is none that works."""
-        program = _load(path, len(arrays))
-        if program is None:
-            return None
-        try:
-            result = jax.block_until_ready(program(arrays))
-        except jax.errors.JaxRuntimeError:  # It was read, but lacks a part.
-            return None
-        self._programs[key] = program
-        return _Result(result)
-
     def _compile(self, path: Path, structure, static: tuple, arrays: list) -> Callable:
         templates = []
 
@@ -171,11 +167,41 @@ class _StoredProgram:
         return _program(compiled, templates[-1])
 
 
-@dataclasses.dataclass(frozen=True)
-class _Result:
-    """Of a call, which may be None itself."""
+def bind(program: Callable, *first: Any) -> Callable:
+    """A stored program with its first arguments fixed, for loops in which every call counts.
 
-    value: Any
+    A stored program looks at all of its arguments in every call, which takes a millisecond for a
+    model; this one at the shapes of those that are left.
+
+    **Arguments:**
+
+    - `program`: made by `stored_program`.
+    - `first`: its first arguments.
+
+    **Returns:**
+
+    A function of the other arguments, each a number or an array of float64.
+    """
+    stored = cast(_StoredProgram, program)
+    fixed = [leaf for leaf in jax.tree.leaves(first) if eqx.is_array(leaf)]
+    known: dict[tuple, Callable] = {}
+
+    def call(*rest):
+        given = [np.asarray(x, float) for x in rest]
+        shapes = tuple(x.shape for x in given)
+        if shapes not in known:
+            found = stored.program_for(*first, *map(jax.device_put, given))
+            known[shapes] = found or _closed_over(stored, first, fixed)
+        return known[shapes]([*fixed, *given])
+
+    return call
+
+
+def _closed_over(stored: _StoredProgram, first: tuple, fixed: list) -> Callable:
+    """What `bind` calls where no program can be kept."""
+    options = numerics.compiler_options(fixed, few_calls=stored.few_calls)
+    compiled = jax.jit(functools.partial(stored.function, *first), compiler_options=options)
+    return lambda arrays: compiled(*arrays[len(fixed) :])
 
 
 _under_way = 0
@@ -217,6 +243,25 @@ def _inside_a_program() -> bool:
     while isinstance(trace, BatchTrace):
         trace = trace.parent_trace
     return not isinstance(trace, EvalTrace)
+
+
+def _checked(loaded: Callable, compile_it: Callable[[], Callable]) -> Callable:
+    """A program from a file; another takes its place if it was read but lacks a part."""
+    chosen: Callable | None = None
+
+    def call(arrays):
+        nonlocal chosen
+        if chosen is None:
+            try:
+                result = jax.block_until_ready(loaded(arrays))
+            except jax.errors.JaxRuntimeError:
+                chosen = compile_it()
+            else:
+                chosen = loaded
+                return result
+        return chosen(arrays)
+
+    return call
 
 
 def _program(compiled: Callable, template: Any) -> Callable:

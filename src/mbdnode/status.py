@@ -118,5 +118,5 @@ class Status(eqx.Module):
 
 def completed(t: Float[Array, ""], step: Int[Array, ""], names: tuple[str, ...]) -> Status:
     """The status of a rollout that has gone well so far."""
-    zero = jnp.zeros((), int)
-    return Status(zero, step, t, zero - 1, names)
+    zero, one_less = (jnp.asarray(x, int) for x in (0, -1))
+    return Status(zero, step, t, one_less, names)

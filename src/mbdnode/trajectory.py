@@ -101,7 +101,10 @@ class Trajectory(eqx.Module):
         """One column by name; `rows` cuts rows out."""
         if name not in self.columns:
             raise KeyError(f"No column {name!r}; there are {', '.join(self.columns)}.")
-        return self.table[..., self.columns.index(name)]
+        place = self.columns.index(name)
+        if any(isinstance(x, Tracer) for x in (self.t, self.q, self.v, self.u)):
+            return self.table[..., place]
+        return jax.device_put(np.asarray(self)[..., place])
 
     def __len__(self) -> int:
         return self.t.shape[-1]

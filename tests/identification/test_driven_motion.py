@@ -26,7 +26,7 @@ from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.simulation.interpolation import input_polynomials
-from mbdnode.training.rows import begun_later, by_steps, estimate_noise, inputs_at, rows_of
+from mbdnode.training.rows import begun_later, by_steps, estimate_noise, input_after, rows_of
 
 DT_S = 0.02
 
@@ -53,7 +53,8 @@ def test_polynomials_of_inputs_are_those_of_scipy():
     rows = rows_from(t, np.zeros((12, 2)), u[:, :1], "cubic")
     part = 0.3 * np.diff(t)
     expected = CubicSpline(t, u[:, 0])(t[:-1] + part)
-    np.testing.assert_allclose(inputs_at(rows, jnp.asarray(part))[:, 0], expected, rtol=1e-12)
+    found = jax.vmap(input_after)(rows.u, rows.u_slopes, jnp.asarray(part))
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-12)
     line = input_polynomials(t, u, "linear")
     at = line[:, 0] + part[:, None] * line[:, 1]
     for k in range(2):
@@ -307,3 +308,19 @@ def test_law_under_the_acceleration_of_a_moving_base_is_proposed():
         expected = -(9.81 * np.sin(q) + u * np.cos(q)) / 0.5 - 0.1 * v
         # The spline through the samples misses the pivot's motion by parts in ten thousand.
         assert float(given[0]) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("interpolation", ["constant", "linear", "cubic", "band-limited"])
+def test_runs_of_a_batch_have_the_rows_that_each_has_alone(interpolation):
+    t, runs = 0.01 * np.arange(60), 3
+    rng = np.random.default_rng(0)
+    q, v, u = (rng.normal(size=(runs, t.size, 1)) for _ in range(3))
+    system = SinglePendulum()
+    states = np.concatenate([q, v], axis=2)
+    alone = [as_trajectory(system, t, states[i], u[i]) for i in range(runs)]
+    batch = jax.tree.map(lambda *x: jnp.stack(x), *alone)
+    found = rows_of(system, (0,), mbd.Dataset(batch), interpolation=interpolation)
+    expected = rows_of(system, (0,), mbd.Dataset(alone), interpolation=interpolation)
+    for own, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        scale = np.max(np.abs(np.asarray(other)), initial=1.0)
+        np.testing.assert_allclose(own, other, rtol=0, atol=1e-12 * scale)

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 from toys import Elbow
 
 import mbdnode as mbd
@@ -30,7 +31,8 @@ from mbdnode.multibody import (
     velocity_residual,
 )
 from mbdnode.multibody.constraint_structure import color_columns, structure_of
-from mbdnode.multibody.elimination import plan_elimination
+from mbdnode.multibody.elimination import pivoted_columns, plan_elimination
+from mbdnode.multibody.partition import choose_elimination
 
 NOW = jnp.zeros(())
 FILES = Path(__file__).parents[2] / "examples" / "mechanisms"
@@ -264,3 +266,31 @@ def test_two_hundred_bodies_move_as_mujoco_has_them():
     # Two hundred meters of coordinates; both integrate the angles with the same method and step.
     assert residual < 1e-12
     assert apart < 1e-8
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (3, 9), (9, 3), (8, 60)])
+@pytest.mark.parametrize("rank", [1, 3])
+def test_columns_are_pivoted_as_by_lapack(shape, rank):
+    generator = np.random.default_rng(rank)
+    matrix = generator.normal(size=(shape[0], rank)) @ generator.normal(size=(rank, shape[1]))
+    sizes, order = pivoted_columns(matrix)
+    r, pivots = scipy.linalg.qr(matrix, mode="r", pivoting=True)
+    known = np.abs(np.diag(r))
+    # Both have rounding errors of a few units in the last place of the largest column.
+    np.testing.assert_allclose(sizes, known, rtol=0, atol=1e-13 * known[0])
+    np.testing.assert_array_equal(order[:rank], pivots[:rank])
+    np.testing.assert_array_equal(np.sort(order), np.arange(shape[1]))
+
+
+def test_substitution_gives_the_residual_at_the_solved_coordinates():
+    system = SliderCrank()
+    mu = resolve_parameters(system)
+    explicit = choose_elimination(system, mu, system.independent)
+    assert explicit is not None
+    assert explicit.across is not None
+    q = jnp.asarray(np.random.default_rng(0).normal(size=9))
+    residual = position_residual(system, jnp.zeros(()), q, mu)
+    columns = np.array(explicit.columns)
+    solved = q.at[columns].add(-explicit.solve_own(residual))
+    expected = position_residual(system, jnp.zeros(()), solved, mu)
+    np.testing.assert_allclose(explicit.substitute(residual), expected, rtol=0, atol=1e-14)

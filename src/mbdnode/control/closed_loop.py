@@ -26,6 +26,7 @@ from mbdnode.multibody import (
     constraint_counts,
     resolve_parameters,
 )
+from mbdnode.program_cache import program_for_few_calls
 from mbdnode.simulation import AbstractEnsemble
 from mbdnode.simulation.held_inputs import rollout_held
 from mbdnode.simulation.rollout import make_row
@@ -186,7 +187,8 @@ class SteppedPlant:
             self._partition,
             self._moving,
         )
-        return State(run.q[-1], run.v[-1]), run.status
+        q, v = (jax.device_put(np.asarray(x)[-1]) for x in (run.q, run.v))
+        return State(q, v), run.status
 
 
 def _as_state(system: AbstractSystem, initial: Any, parameters: Mapping | None) -> State:
@@ -220,19 +222,20 @@ def _trajectory(
 ) -> Trajectory:
     """The rows as one trajectory; those after a failure are NaN."""
     q, v = (_padded([getattr(s, name) for s in states], len(times)) for name in ("q", "v"))
-    t = jnp.asarray(times)
-    rows = jax.vmap(lambda s, a, b: make_row(body.system, s, State(a, b), body.mu))(t, q, v)
-    last, names = jnp.asarray(len(states) - 1), body.system.coordinate_names
-    status = completed(t[last], last, names)
+    t = jnp.asarray(times, float)
+    position, velocity = _residuals(body.system, t, q, v, body.mu)
+    last, names = jnp.asarray(len(states) - 1, int), body.system.coordinate_names
+    end = jnp.asarray(times[len(states) - 1], float)
+    status = completed(end, last, names)
     if failure is not None:
-        status = Status(failure.code, last, t[last], failure.coordinate, names)
+        status = Status(failure.code, last, end, failure.coordinate, names)
     return Trajectory(
         t=t,
         q=q,
         v=v,
         u=_padded([*inputs, inputs[-1]] if failure is None else inputs, len(times)),
-        position_residual=rows.position_residual,
-        velocity_residual=rows.velocity_residual,
+        position_residual=position,
+        velocity_residual=velocity,
         status=status,
         coordinates=names,
         rates=body.system.rate_names,
@@ -263,7 +266,13 @@ def _decisions(controller: MPC, times, states: list[State], codes, seconds, goal
 def _padded(rows: list, count: int):
     values = np.array(rows)[:count]
     gone = np.full((count - len(values), values.shape[1]), np.nan)
-    return jnp.asarray(np.concatenate([values, gone]))
+    return jax.device_put(np.concatenate([values, gone]))
+
+
+@program_for_few_calls
+def _residuals(system: AbstractSystem, t, q, v, mu):
+    rows = jax.vmap(lambda s, a, b: make_row(system, s, State(a, b), mu))(t, q, v)
+    return rows.position_residual, rows.velocity_residual
 
 
 def _rows_over_time(

@@ -17,14 +17,14 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.scipy.linalg as jsl
 import numpy as np
+import scipy
 from jaxtyping import Array, Float
 
 from mbdnode.control.problem import as_number
 from mbdnode.control.state_space import StateSpace, as_vector, state_space
 from mbdnode.errors import UserError
-from mbdnode.program_cache import stored_program
+from mbdnode.program_cache import program_for_few_calls
 
 
 class Linearization(eqx.Module):
@@ -82,12 +82,12 @@ def linearize(
     """
     space, z = state_space(model, z, t=t, parameters=parameters)
     u = jnp.asarray(as_vector("The input", {} if u is None else u, space.input_names))
-    A, B = jacobians_at(space, t, z, u)
+    A, B, _ = jacobians_at(space, t, z, u)
     return Linearization(
         A=A,
         B=B,
-        C=jnp.eye(space.size),
-        D=jnp.zeros(B.shape),
+        C=jax.device_put(np.eye(space.size)),
+        D=jax.device_put(np.zeros(B.shape)),
         z=z,
         u=u,
         states=space.names,
@@ -96,11 +96,11 @@ def linearize(
 
 
 def jacobians_at(space: StateSpace, t: Any, z: Any, u: Any):
-    """`A` and `B` of a model in minimal form, near its home."""
+    """`A`, `B` and the rate of a model in minimal form, near its home."""
     return _jacobians(space, *(jnp.asarray(x, float) for x in (t, z, u)))
 
 
-@stored_program
+@program_for_few_calls
 def _jacobians(space: StateSpace, t, z, u):
     return space.jacobians(t, z, u, space.home)
 
@@ -129,8 +129,11 @@ def discretize(A: Any, B: Any, dt: Any) -> tuple[Float[Array, "nz nz"], Float[Ar
         raise UserError(f"dt is {dt} s; it must be finite and above zero.")
     if not (np.all(np.isfinite(np.asarray(A))) and np.all(np.isfinite(np.asarray(B)))):
         raise UserError("A or B has entries that are not finite; they must be.")
-    step = jsl.expm(_augmented(A, B) * jnp.asarray(dt, float))
-    return step[: A.shape[0], : A.shape[0]], step[: A.shape[0], A.shape[0] :]
+    # One matrix: compiling the library's exponential would take seconds.
+    block = np.zeros((A.shape[0] + B.shape[1],) * 2)
+    block[: A.shape[0]] = np.concatenate([A, B], axis=1)
+    step = scipy.linalg.expm(block * float(dt))[: A.shape[0]]
+    return jax.device_put(step[:, : A.shape[0]]), jax.device_put(step[:, A.shape[0] :])
 
 
 def _augmented(A, B):
@@ -140,7 +143,7 @@ def _augmented(A, B):
     return jnp.concatenate([block, jnp.zeros((*A.shape[:-2], inputs, states + inputs))], axis=-2)
 
 
-def discretize_all(A, B, dt: float):
+def discretize_all(A, B, dt):
     """`discretize` for a batch of models, compiled.
 
     The library's exponential tries every order for each matrix of a batch. This one takes the
@@ -194,5 +197,5 @@ def jacobian_error(
     """
     found = linearize(model, z, u, parameters=parameters)
     exact = linearize(truth, z, u, parameters=parameters)
-    error = lambda a, b: float(jnp.linalg.norm(a - b) / jnp.linalg.norm(b))  # noqa: E731
+    error = lambda a, b: float(np.linalg.norm(np.subtract(a, b)) / np.linalg.norm(b))  # noqa: E731
     return JacobianError(error(found.A, exact.A), error(found.B, exact.B))

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.control.decisions import Decision
@@ -108,10 +107,8 @@ class MPC:
         )  # fmt: skip
         self.relinearize, self.observer_gain = relinearize, observer_gain
         self.parameters = dict(parameters or {})
-        A, B = _jacobians_at_target(self.space, problem)
-        check_equilibrium(
-            self.space, problem, A, B, relinearize=relinearize, terminal=cost.terminal
-        )
+        A, B, rate = _linearized_at_target(self.space, problem)
+        check_equilibrium(self.space, A, B, rate, relinearize=relinearize, terminal=cost.terminal)
         A, B = (np.asarray(x) for x in discretize(A, B, problem.dt_s))
         self.terminal = terminal_weight(cost.terminal, A, B, problem)
         self._gain = regulator_gain(A, B, self.terminal, problem.R)
@@ -308,11 +305,12 @@ class MPC:
         return rows
 
 
-def _jacobians_at_target(space: StateSpace, problem: ControlProblem):
-    A, B = jacobians_at(space, 0.0, problem.target, problem.u_target)
-    if not (bool(jnp.all(jnp.isfinite(A))) and bool(jnp.all(jnp.isfinite(B)))):
+def _linearized_at_target(space: StateSpace, problem: ControlProblem):
+    found = jacobians_at(space, 0.0, problem.target, problem.u_target)
+    A, B, rate = (np.asarray(x) for x in found)
+    if not (np.all(np.isfinite(A)) and np.all(np.isfinite(B))):
         raise UserError("The model's Jacobian at the target is not finite. Move the target.")
-    return np.asarray(A), np.asarray(B)
+    return A, B, rate
 
 
 def _check_kind(name: str, given: Any, kind: type) -> None:

@@ -12,11 +12,8 @@ linearization.
 """
 
 import abc
-import functools
 from dataclasses import dataclass
-from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,7 +23,8 @@ from mbdnode.control.linearization import discretize_all
 from mbdnode.control.problem import ControlProblem
 from mbdnode.control.quadratic_program import QuadraticProgram
 from mbdnode.control.state_space import StateSpace
-from mbdnode.numerics import compiler_options
+from mbdnode.integrators import RungeKutta4, stage_slopes
+from mbdnode.program_cache import bind, stored_program
 
 # How far to go toward the program's plan, in turn.
 _FRACTIONS = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05, 0.02)
@@ -102,35 +100,36 @@ class Predictor:
     """
 
     def __init__(self, space: StateSpace, problem: ControlProblem, terminal: np.ndarray):
-        arrays = jax.tree.map(
-            jnp.asarray, (problem.Q, problem.R, terminal, problem.z_low, problem.z_high)
-        )
-        cost = functools.partial(_cost, *arrays, problem.violation_cost)
-        step = functools.partial(_advance, space, problem.dt_s)
-        options = compiler_options([x for x in jax.tree.leaves(space) if eqx.is_array(x)])
-        compiled = functools.partial(jax.jit, compiler_options=options)
-        self.advance = compiled(step)
-        self.linearize = compiled(functools.partial(_linearize, space, step, cost, problem.dt_s))
-        self.follow = compiled(functools.partial(_follow, step, problem.dt_s))
-        self.measure = compiled(functools.partial(_measure, step, cost, problem.dt_s))
+        bounds = (problem.z_low, problem.z_high)
+        cost = (problem.Q, problem.R, terminal, *bounds, problem.violation_cost)
+        cost, dt = jax.tree.map(lambda x: jnp.asarray(x, float), (cost, problem.dt_s))
+        self.advance = bind(_advance, space, dt)
+        self.follow = bind(_follow, space, dt)
+        self.linearize = bind(_linearize, space, cost, dt)
+        self.measure = bind(_measure, space, cost, dt)
 
 
+@stored_program
 def _advance(space: StateSpace, dt, t, z, u, near):
     """One step of RK4, and the configuration at its start."""
-    k1, q = space.rate(t, z, u, near)
-    k2, _ = space.rate(t + dt / 2, z + dt / 2 * k1, u, q)
-    k3, _ = space.rate(t + dt / 2, z + dt / 2 * k2, u, q)
-    k4, _ = space.rate(t + dt, z + dt * k3, u, q)
-    return z + dt / 6 * (k1 + 2 * k2 + 2 * k3 + k4), q
+
+    def slope(time, weights, found):
+        slopes, configurations = found
+        later = jnp.any(weights != 0)
+        return space.rate(time, z + weights @ slopes, u, jnp.where(later, configurations[0], near))
+
+    weights, found = stage_slopes(RungeKutta4.tableau, t, dt, slope, (z, near))
+    return z + weights @ found[0], found[1][0]
 
 
-def _follow(step: Any, dt, t, z, near, u, disturbance):
+@stored_program
+def _follow(space: StateSpace, dt, t, z, near, u, disturbance):
     """The states that inputs lead to, the first included, and the configurations on the way."""
 
     def onward(carry, now):
         state, q = carry
         time, acting = now
-        new, q = step(time, state, acting, q)
+        new, q = _advance(space, dt, time, state, acting, q)
         return (new, q), (new, q)
 
     times = t + dt * jnp.arange(u.shape[0], dtype=float)
@@ -138,44 +137,42 @@ def _follow(step: Any, dt, t, z, near, u, disturbance):
     return jnp.concatenate([z[None], states]), q
 
 
+@stored_program
 def _linearize(
-    space: StateSpace,
-    step: Any,
-    cost: Any,
-    dt,
-    t,
-    near,
-    states,
-    u,
-    disturbance,
-    reference,
-    u_reference,
+    space: StateSpace, cost, dt, t, near, states, u, disturbance, reference, u_reference
 ):
     """The model along a plan, `[A B d]` of every step; the configurations; its cost and gaps."""
     times = t + dt * jnp.arange(u.shape[0], dtype=float)
     acting = u + disturbance[None]
-    ends, q = jax.vmap(step)(times, states[:-1], acting, near)
-    A, B = jax.vmap(space.jacobians)(times + dt / 2, (states[:-1] + ends) / 2, acting, q)
+    ends, q = _advance_each(space, dt, times, states[:-1], acting, near)
+    A, B, _ = jax.vmap(space.jacobians)(times + dt / 2, (states[:-1] + ends) / 2, acting, q)
     A, B = discretize_all(A, B, dt)
     applied = jnp.einsum("kij,kj->ki", A, states[:-1]) + jnp.einsum("kij,kj->ki", B, u)
     model = jnp.concatenate([A, B, (ends - applied)[..., None]], axis=-1)
     return model, q, _merit_terms(cost, states, u, ends, reference, u_reference)
 
 
-def _measure(step: Any, cost: Any, dt, t, near, states, u, disturbance, reference, u_reference):
+@stored_program
+def _measure(space: StateSpace, cost, dt, t, near, states, u, disturbance, reference, u_reference):
     """The cost of a plan, and the sum of its gaps."""
     times = t + dt * jnp.arange(u.shape[0], dtype=float)
-    ends, _ = jax.vmap(step)(times, states[:-1], u + disturbance[None], near)
+    ends, _ = _advance_each(space, dt, times, states[:-1], u + disturbance[None], near)
     return _merit_terms(cost, states, u, ends, reference, u_reference)
 
 
-def _merit_terms(cost: Any, states, u, ends, reference, u_reference):
+def _advance_each(space: StateSpace, dt, times, states, inputs, near):
+    """One step from each state."""
+    return jax.vmap(_advance, (None, None, 0, 0, 0, 0))(space, dt, times, states, inputs, near)
+
+
+def _merit_terms(cost, states, u, ends, reference, u_reference):
     gaps = jnp.sum(jnp.abs(states[1:] - ends))
-    return jnp.stack([cost(states, u, reference, u_reference), gaps])
+    return jnp.stack([_cost(cost, states, u, reference, u_reference), gaps])
 
 
-def _cost(Q, R, P, z_low, z_high, violation_cost, states, u, reference, u_reference):
+def _cost(cost, states, u, reference, u_reference):
     """What the program minimizes."""
+    Q, R, P, z_low, z_high, violation_cost = cost
     away, effort = states[1:] - reference, u - u_reference
     running = jnp.einsum("ki,ij,kj->", away[:-1], Q, away[:-1])
     spent = jnp.einsum("ki,ij,kj->", effort, R, effort)

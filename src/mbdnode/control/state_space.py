@@ -130,9 +130,14 @@ class StateSpace(eqx.Module):
         return of(self.model), q
 
     def jacobians(self, t: Time, z: Minimal, u: Float[Array, " nu"], near: Coords):
-        """`df/dz` and `df/du`, by forward-mode autodiff through the constraints."""
-        rate = lambda z, u: self.rate(t, z, u, near)[0]  # noqa: E731
-        return jax.jacfwd(rate, argnums=(0, 1))(z, u)
+        """`df/dz` and `df/du`, by forward-mode autodiff through the constraints, and `f`."""
+
+        def twice(z, u):
+            rate, _ = self.rate(t, z, u, near)
+            return rate, rate
+
+        (A, B), rate = jax.jacfwd(twice, argnums=(0, 1), has_aux=True)(z, u)
+        return A, B, rate
 
 
 def state_space(
@@ -170,7 +175,7 @@ def state_space(
     if not isinstance(at, State):
         at = consistent_state(system, at or {}, t=t, parameters=parameters)
     state = State(jnp.asarray(at.q, float), jnp.asarray(at.v, float))
-    if not bool(jnp.all(jnp.isfinite(state.q)) & jnp.all(jnp.isfinite(state.v))):
+    if not all(np.all(np.isfinite(np.asarray(x))) for x in (state.q, state.v)):
         raise UserError(
             f"The state is {np.asarray(state.q)}, {np.asarray(state.v)}; it must be finite."
         )

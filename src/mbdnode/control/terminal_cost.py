@@ -11,7 +11,6 @@ so is the closed loop: it is stable for any step and any horizon.
 
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 import scipy
 
@@ -87,9 +86,9 @@ def regulator_gain(A: np.ndarray, B: np.ndarray, P: np.ndarray, R: np.ndarray) -
 
 def check_equilibrium(
     space: StateSpace,
-    problem: ControlProblem,
     A: np.ndarray,
     B: np.ndarray,
+    rate: np.ndarray,
     *,
     relinearize: str,
     terminal: Any,
@@ -100,11 +99,11 @@ def check_equilibrium(
 
     **Arguments:**
 
-    - `space`, `problem`: the model and the target.
-    - `A`, `B`: the Jacobians at the target, in continuous time.
+    - `space`: the model.
+    - `A`, `B`, `rate`: at the target, in continuous time.
     - `relinearize`, `terminal`: as for `MPC` and its cost.
     """
-    moves = _moving(space, problem, A, B)
+    moves = _moving(space, A, B, rate)
     if moves and relinearize == "once":
         raise UserError(
             f"{moves} there. One linearization is only good at an equilibrium: choose one and its "
@@ -117,14 +116,12 @@ def check_equilibrium(
         )
 
 
-def _moving(space: StateSpace, problem: ControlProblem, A: np.ndarray, B: np.ndarray) -> str | None:
+def _moving(space: StateSpace, A: np.ndarray, B: np.ndarray, rate: np.ndarray) -> str | None:
     """What changes at the target, as a sentence; None where the model stands still.
 
     A learned model never stands quite still. It does well enough where its rate is less than a
     displacement or an input of a twentieth of a unit would make.
     """
-    z, u = jnp.asarray(problem.target), jnp.asarray(problem.u_target)
-    rate = np.asarray(space.rate(jnp.zeros(()), z, u, space.home)[0])
     allowed = _STILL * np.linalg.norm(np.concatenate([A, B], axis=1), axis=1)
     allowed[: space.positions] = 1e-9
     found = np.flatnonzero(~(np.abs(rate) <= allowed))

@@ -34,7 +34,7 @@ def energy(
     """
     trajectory.require_single("energy")
     mu = resolve_parameters(mechanism, parameters)
-    if mechanism.potential_energy(trajectory.q[0], mu) is None:
+    if not _has_potential(mechanism, trajectory, mu):
         way_out = "add `potential_energy`"
         if isinstance(mechanism, AbstractRateModel):
             way_out = "use an MBDNODE with structure='lagrangian', or the mechanism itself"
@@ -61,10 +61,16 @@ def energy_drift(
     if not mechanism.conservative or np.any(np.asarray(trajectory.u)):
         return None
     mu = resolve_parameters(mechanism, parameters)
-    if mechanism.potential_energy(trajectory.q[0], mu) is None:
+    if not _has_potential(mechanism, trajectory, mu):
         return None
     values = np.asarray(energy(mechanism, trajectory, parameters))
     return float(np.max(np.abs(values - values[0])))
+
+
+def _has_potential(mechanism: Any, trajectory: Trajectory, mu) -> bool:
+    # By shapes alone: nothing need be computed for it.
+    start = jax.ShapeDtypeStruct(trajectory.q.shape[-1:], trajectory.q.dtype)
+    return jax.eval_shape(mechanism.potential_energy, start, mu) is not None
 
 
 @stored_program

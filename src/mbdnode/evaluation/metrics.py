@@ -25,6 +25,7 @@ from mbdnode.multibody import (
     velocity_residual,
 )
 from mbdnode.nrmse import column_scales, nrmse_of, row_errors
+from mbdnode.program_cache import program_for_few_calls
 from mbdnode.trajectory import Trajectory
 
 
@@ -173,13 +174,15 @@ def _residuals(run: Trajectory, system, parameters) -> tuple[float, float]:
     mu = resolve_parameters(system, parameters)
     if sum(constraint_counts(system, mu)) == 0:
         return 0.0, 0.0
-    largest = lambda x: jnp.max(jnp.abs(x), initial=0.0)  # noqa: E731
-    position = jax.vmap(lambda t, q: largest(position_residual(system, t, q, mu)))
-    velocity = jax.vmap(lambda t, q, v: largest(velocity_residual(system, t, q, v, mu)))
-    return (
-        float(jnp.max(position(run.t, run.q))),
-        float(jnp.max(velocity(run.t, run.q, run.v))),
-    )
+    position, velocity = _largest_residuals(system, run.t, run.q, run.v, mu)
+    return float(position), float(velocity)
+
+
+@program_for_few_calls
+def _largest_residuals(system, t, q, v, mu):
+    position = jax.vmap(lambda t, q: position_residual(system, t, q, mu))(t, q)
+    velocity = jax.vmap(lambda t, q, v: velocity_residual(system, t, q, v, mu))(t, q, v)
+    return tuple(jnp.max(jnp.abs(x), initial=0.0) for x in (position, velocity))
 
 
 def _drift(run: Trajectory, system, parameters) -> float | None:

@@ -67,7 +67,8 @@ def predict(model: Any, truth: Trajectory, integrator: str, parameters: Mapping)
     A `Trajectory` at the same times.
     """
     past = model.history if isinstance(model, AbstractModel) else 1
-    initial = truth.rows(0, past - 1) if past > 1 else State(truth.q[0], truth.v[0])
+    first = State(*jax.device_put((np.asarray(truth.q)[0], np.asarray(truth.v)[0])))
+    initial = truth.rows(0, past - 1) if past > 1 else first
     driven = bool(np.any(np.asarray(truth.u)))
     options = {"inputs": truth.u if driven else None, "parameters": parameters}
     if isinstance(model, AbstractSystem):

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.identification.mechanical_laws import linear_mechanism, mechanisms, most_mechanisms
@@ -198,4 +197,4 @@ def _library(
         noise=problem.noise,
         by_steps=problem.by_steps,
     )
-    return model if bool(jnp.all(jnp.isfinite(model.network.weights))) else None
+    return model if np.all(np.isfinite(np.asarray(model.network.weights))) else None

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -362,7 +363,7 @@ def _with_coefficients(
     every = _all_values(blank, support, values)
     # The law is free up to a factor: a mass that it cannot lack is one.
     every = every / every[_certain_mass(blank, every)]
-    return eqx.tree_at(lambda m: m.network.values, blank, jnp.asarray(every))
+    return eqx.tree_at(lambda m: m.network.values, blank, jax.device_put(every))
 
 
 def _certain_mass(model: LearnedMechanism, values: np.ndarray) -> int:

@@ -183,7 +183,7 @@ def validation_error(problem: Problem, model: Any, split: ValidationSplit, level
     rows = segments.after
     if split.steps is not None:
         missed = step_errors(model, rows, problem.integrator, spread_of_accelerations(rows))
-        error = float(jnp.sqrt(jnp.mean(missed[:, : rows.z.shape[1]] ** 2)))
+        error = float(np.sqrt(np.mean(np.asarray(missed)[:, : rows.z.shape[1]] ** 2)))
         return error if np.isfinite(error) else np.inf
     initial = _states(rows.z, rows.s)[:, 0]
     if segments.windows is not None and problem.noise.matters:
@@ -333,7 +333,8 @@ def split_rows(
     if all(len(run) <= _SHORTEST for run in data.trajectories):
         last = max(1, int(len(rows) * (1 - _VALIDATION)))
         first, second = (
-            jax.tree.map(lambda x, a=a, b=b: x[a:b], rows) for a, b in ((0, last), (last, None))
+            jax.tree.map(lambda x, a=a, b=b: jax.device_put(np.asarray(x)[a:b]), rows)
+            for a, b in ((0, last), (last, None))
         )
         return first, make_validation([], second, rows, angles, measured)
     early, ends = [], []

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 
 from mbdnode.errors import UserError
 from mbdnode.multibody import (
@@ -215,7 +216,7 @@ def minimal_coordinates(system: AbstractSystem) -> tuple[int, ...]:
             f"{type(system).__name__} has nonholonomic constraints, which an MBD-NODE cannot keep "
             "by partition of the positions. Use constraints='penalty' or 'augmented'."
         )
-    return tuple(int(i) for i in partition.velocity.independent)
+    return tuple(int(i) for i in np.asarray(partition.velocity.independent))
 
 
 def check_parameters(system: AbstractNamed, names: tuple[str, ...]) -> None:

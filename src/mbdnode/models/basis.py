@@ -113,9 +113,10 @@ def make_basis(
         terms += [term for term in _angle_pairs(angles) if term not in terms]
     terms.sort(key=lambda term: sum(_degree(f, a) for f, a in zip(term, angles, strict=True)))
     scale = scale or plain_scale(len(angles))
-    turning = jnp.asarray(angles)
-    origin = jnp.where(turning, 0.0, scale.origin)
-    return Basis(tuple(terms), angles, origin, jnp.where(turning, 1.0, scale.size))
+    turning = np.array(angles, bool)
+    origin, size = (np.asarray(x) for x in (scale.origin, scale.size))
+    placed = jax.device_put((np.where(turning, 0.0, origin), np.where(turning, 1.0, size)))
+    return Basis(tuple(terms), angles, *placed)
 
 
 def _angle_pairs(angles: tuple[bool, ...]) -> list[tuple[int, ...]]:
@@ -137,7 +138,7 @@ class Scale(eqx.Module):
 
 def plain_scale(count: int) -> Scale:
     """Lengths as they are."""
-    return Scale(jnp.zeros(count), jnp.ones(count))
+    return Scale(*jax.device_put((np.zeros(count), np.ones(count))))
 
 
 def scale_of(z: Float[Array, "n nz"]) -> Scale:
@@ -254,7 +255,7 @@ def make_angle_springs(coordinates: tuple[Coordinate, ...]) -> Joints:
     # The first power of a twist is the difference of those of its two angles.
     lowest = [1 if sum(map(abs, row)) == 1 else 2 for row in rows]
     springs = [(joint, power) for joint, low in enumerate(lowest) for power in range(low, 3)]
-    return Joints(tuple(rows), tuple(springs), jnp.zeros(len(coordinates)))
+    return Joints(tuple(rows), tuple(springs), jax.device_put(np.zeros(len(coordinates))))
 
 
 def _stretches(coordinates: tuple[Coordinate, ...]) -> list[tuple[tuple[int, ...], bool]]:

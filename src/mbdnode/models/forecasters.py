@@ -89,9 +89,9 @@ class FCNN(AbstractModel, AbstractForecaster):
         states = 2 * len(system.coordinates)
         return cls(
             config.make(1, states, seed),
-            jnp.zeros(1 + states),
-            jnp.ones(1 + states),
-            jnp.full(states, jnp.nan),
+            jax.device_put(np.zeros(1 + states)),
+            jax.device_put(np.ones(1 + states)),
+            jax.device_put(np.full(states, np.nan)),
             system,
             config,
             **names_of(system),

@@ -155,12 +155,12 @@ class Library(AbstractRateModel):
             len(basis) * (1 + per_configuration) if config.quadratic else len(basis) + dof + inputs
         )
         return cls(
-            Combination(jnp.zeros((dof, count + config.features))),
+            Combination(jax.device_put(np.zeros((dof, count + config.features)))),
             basis,
-            jnp.zeros(states),
-            jnp.ones(states),
-            jnp.asarray(slopes),
-            jnp.asarray(offsets),
+            jax.device_put(np.zeros(states)),
+            jax.device_put(np.ones(states)),
+            jax.device_put(slopes),
+            jax.device_put(offsets),
             system,
             config,
             minimal,

@@ -14,6 +14,7 @@ With `forces="added"` there is no `G`: the acceleration that the inputs cause in
 is added instead, so that a law found without inputs can be run with them.
 """
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -147,7 +148,7 @@ class LearnedMechanism(AbstractRateModel):
         if any(not 0 <= k < columns for k in kept) or len(set(kept)) < len(kept):
             raise UserError(f"kept names columns from 0 to {columns - 1}, each once.")
         return cls(
-            Coefficients(jnp.zeros(len(kept)), jnp.ones(joints.resisting)),
+            Coefficients(*jax.device_put((np.zeros(len(kept)), np.ones(joints.resisting)))),
             mass,
             potential,
             joints,
@@ -166,18 +167,52 @@ class LearnedMechanism(AbstractRateModel):
         signs[self._columns - widths.size :] = np.where(widths < 0, -1.0, 1.0)
         return replace(
             self,
-            network=Coefficients(
-                jnp.asarray((signs[kept] * values)[used]), jnp.asarray(np.abs(widths))
-            ),
+            network=Coefficients(*jax.device_put(((signs[kept] * values)[used], np.abs(widths)))),
             settings=replace(self.settings, kept=tuple(int(k) for k in kept[used])),
+        )
+
+    def of_columns(self, chosen: np.ndarray) -> "LearnedMechanism":
+        """A mechanism of some of the columns, without the functions that none of them needs.
+
+        **Arguments:**
+
+        - `chosen`: which, by number, in order.
+
+        **Returns:**
+
+        A `LearnedMechanism` with their coefficients, to compute columns with.
+        """
+        kept, size = np.array(self.settings.kept)[chosen], len(self.mass_basis)
+        inertial = np.isin(np.arange(size), kept[kept < self.mass_columns] % size)
+        inertial[: len(self.input_basis)] = True
+        places = self.mass_columns + np.arange(len(self.potential_basis) - 1)
+        stored = np.concatenate([[True], np.isin(places, kept)])
+        mass, potential = (
+            replace(basis, terms=tuple(itertools.compress(basis.terms, present)))
+            for basis, present in ((self.mass_basis, inertial), (self.potential_basis, stored))
+        )
+        present = np.ones(self._columns, bool)
+        present[: self.mass_columns] = np.tile(inertial, self.mass_columns // size)
+        present[places] = stored[1:]
+        number = np.cumsum(present) - 1
+        return replace(
+            self,
+            network=Coefficients(self.network.values[chosen], self.network.widths),
+            mass_basis=mass,
+            potential_basis=potential,
+            settings=replace(self.settings, kept=tuple(int(k) for k in number[kept])),
         )
 
     @property
     def _columns(self) -> int:
         """How many there are, kept or not."""
+        return sum(self._lengths)
+
+    @property
+    def _lengths(self) -> tuple[int, ...]:
         acting = len(self.inputs) * len(self.input_basis)
         bases = self.mass_basis, self.potential_basis, self.joints
-        return sum(_lengths(len(self.minimal), acting, *bases))
+        return _lengths(len(self.minimal), acting, *bases)
 
     @property
     def interpolation(self) -> Interpolation:
@@ -221,27 +256,49 @@ class LearnedMechanism(AbstractRateModel):
 
     def momenta_and_forces(self, t, z, s, u, mu) -> tuple[Any, Any]:
         """`p` and `f` of the equations `dp/dt + f = 0`, one column for each coefficient."""
-        kept, added = np.array(self.settings.kept), self.settings.forces == "added"
-
-        def terms(q, v):
-            basis = self.mass_basis(self._place(q, mu))
-            kinetic = [basis * (v[i] * v[j] * (0.5 if i == j else 1.0)) for i, j in _pairs(len(v))]
-            return jnp.concatenate([*kinetic, -self.potentials(q, mu)])
-
+        kept = np.array(self.settings.kept)
+        terms = lambda q, v: self._energies(q, v, mu)  # noqa: E731
         momenta, slopes = jax.jacfwd(terms, argnums=1)(z, s).T, jax.jacfwd(terms)(z, s).T
-        if added:
-            # Momenta are linear in the velocities: what the inputs add to `dp/dt` is `p` of the
-            # accelerations that they cause.
-            caused = input_acceleration(self.body, t, z, s, u, mu)
-            slopes = slopes + jax.jacfwd(terms, argnums=1)(z, caused).T
         damping = jnp.kron(jnp.eye(s.shape[0]), s[None, :])
-        acting = jnp.zeros_like(u) if added else u
-        if self.settings.input_degree:
-            acting = jnp.kron(acting, self.input_basis(self._place(z, mu)))
-        drive = -jnp.kron(jnp.eye(s.shape[0]), acting[None, :])
-        forces = jnp.concatenate([-slopes, damping, drive, self.resistances(s)], axis=1)
+        caused, drive = self._of_inputs(t, z, s, u, mu)
+        forces = jnp.concatenate([caused - slopes, damping, drive, self.resistances(s)], axis=1)
         still = jnp.zeros((s.shape[0], forces.shape[1] - momenta.shape[1]), z.dtype)
         return jnp.concatenate([momenta, still], axis=1)[:, kept], forces[:, kept]
+
+    @property
+    def driven_columns(self) -> np.ndarray:
+        """Which of the columns the inputs add something to, by number."""
+        kept = np.array(self.settings.kept)
+        if self.settings.forces == "added":
+            return np.flatnonzero(kept < self.mass_columns)
+        first, last = np.cumsum(self._lengths)[2:4]
+        return np.flatnonzero((kept >= first) & (kept < last))
+
+    def input_forces(self, t, z, s, u, mu) -> Float[Array, "ns driven"]:
+        """What the inputs add to `f`, in the driven columns alone."""
+        own = np.array(self.settings.kept)[self.driven_columns]
+        caused, drive = self._of_inputs(t, z, s, u, mu)
+        if self.settings.forces == "added":
+            return caused[:, own]
+        return drive[:, own - int(np.cumsum(self._lengths)[2])]
+
+    def _energies(self, q, v, mu):
+        """Every term of the kinetic energy, and of the potential with its sign turned."""
+        basis = self.mass_basis(self._place(q, mu))
+        kinetic = [basis * (v[i] * v[j] * (0.5 if i == j else 1.0)) for i, j in _pairs(len(v))]
+        return jnp.concatenate([*kinetic, -self.potentials(q, mu)])
+
+    def _of_inputs(self, t, z, s, u, mu) -> tuple[Any, Any]:
+        """What the inputs add to the columns of the energies, and their own columns."""
+        acting, caused = u, jnp.zeros((), z.dtype)
+        if self.settings.forces == "added":
+            # Momenta are linear in the velocities: what the inputs add to `dp/dt` is `p` of the
+            # accelerations that they cause.
+            acting, added = jnp.zeros_like(u), input_acceleration(self.body, t, z, s, u, mu)
+            caused = -jax.jacfwd(lambda v: self._energies(z, v, mu))(added).T
+        if self.settings.input_degree:
+            acting = jnp.kron(acting, self.input_basis(self._place(z, mu)))
+        return caused, -jnp.kron(jnp.eye(s.shape[0]), acting[None, :])
 
     def _place(self, z, mu):
         """What masses and potentials depend on."""

@@ -180,10 +180,10 @@ class MBDNODE(AbstractRateModel):
             )
         return cls(
             network,
-            jnp.zeros(count_in),
-            jnp.ones(count_in),
-            jnp.zeros(count_out),
-            jnp.ones(count_out),
+            jax.device_put(np.zeros(count_in)),
+            jax.device_put(np.ones(count_in)),
+            jax.device_put(np.zeros(count_out)),
+            jax.device_put(np.ones(count_out)),
             known,
             system,
             config,

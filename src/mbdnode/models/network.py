@@ -142,10 +142,10 @@ def make_network(
     for before, after in itertools.pairwise(sizes):
         variance = 2 / (before + after) if initialization == "xavier" else 2 / max(before, 1)
         drawn = random.normal(size=(*stacked, after, before))
-        weights.append(jnp.asarray(drawn * np.sqrt(variance)))
+        weights.append(jax.device_put(drawn * np.sqrt(variance)))
     biases = tuple(
-        jnp.asarray(random.uniform(-1, 1, (*stacked, after)) / np.sqrt(max(before, 1)))
+        jax.device_put(random.uniform(-1, 1, (*stacked, after)) / np.sqrt(max(before, 1)))
         for before, after in itertools.pairwise(sizes)
     )
-    beside = jnp.zeros((*stacked, sizes[-1], sizes[0])) if affine else None
+    beside = jax.device_put(np.zeros((*stacked, sizes[-1], sizes[0]))) if affine else None
     return Network(tuple(weights), biases, activation, beside, reads)

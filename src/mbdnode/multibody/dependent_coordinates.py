@@ -11,6 +11,8 @@ What the constraints give explicitly (see `elimination`) is substituted, and New
 rest as its unknowns: none for a tree, two for a loop of pins.
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -57,13 +59,19 @@ def complete_position(
         if split.elimination is None:
             return split.merge(unknown, independent)
         # Linear, so that one solve does; from near by, to the round-off of the residual.
-        start = near[:count]
-        q = split.merge(jnp.concatenate([start, unknown]), independent)
-        change = split.elimination.solve_own(position_residual(system, t, q, mu))
-        return split.merge(jnp.concatenate([start - change, unknown]), independent)
+        change = split.elimination.solve_own(at_guess(unknown))
+        return split.merge(jnp.concatenate([near[:count] - change, unknown]), independent)
+
+    def at_guess(unknown):
+        q = split.merge(jnp.concatenate([near[:count], unknown]), independent)
+        return position_residual(system, t, q, mu)
 
     def residual(unknown):
-        return position_residual(system, t, place(unknown), mu)[split.rows[count:]]
+        if split.elimination is None or split.elimination.across is None:
+            found = position_residual(system, t, place(unknown), mu)
+        else:  # Without another evaluation.
+            found = split.elimination.substitute(at_guess(unknown))
+        return found[split.rows[count:]]
 
     if not split.unknowns:
         return place(near[count:]), jnp.array(True)
@@ -73,7 +81,8 @@ def complete_position(
     def newton(function, start):
         def improve(carry):
             x, last, _, count = carry
-            update = _solve(jax.jacfwd(function)(x), -function(x))
+            value, slopes = _value_and_jacobian(function, x)
+            update = _solve(slopes, -value)
             x = x + update
             now = jnp.max(jnp.abs(update) / size)
             # Newton squares the error, by a factor that two updates in a row measure and that is
@@ -101,6 +110,14 @@ def complete_position(
     start = near[count:]
     unknown, done = jax.lax.custom_root(residual, start, newton, tangent_solve, has_aux=True)
     return place(unknown), jax.lax.stop_gradient(done) > 0
+
+
+def _value_and_jacobian(
+    function: Callable, x: Float[Array, " n"]
+) -> tuple[Float[Array, " m"], Float[Array, "m n"]]:
+    """Both from one evaluation, where `jacfwd` would trace the function once more."""
+    along = lambda direction: jax.jvp(function, (x,), (direction,))  # noqa: E731
+    return jax.vmap(along, out_axes=(None, 1))(jnp.eye(x.shape[0], dtype=x.dtype))
 
 
 def _solve(matrix: Float[Array, "n n"], right: Float[Array, " n"]) -> Float[Array, " n"]:

@@ -26,13 +26,14 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import scipy  # Its parts are slow to load, and do so when they are first used.
 from jaxtyping import Array, Float
 
 from mbdnode.multibody.constraint_structure import Structure
 
 # Pivots of a constant matrix with rows of unit length: below this it is not solved.
 _SMALLEST_PIVOT = 1e-6
+# Columns up to which they are pivoted without SciPy.
+_FEW_COLUMNS = 48
 # If columns of `f_w` have more entries than this, `L` is a product of full matrices.
 _MOST_ENTRIES = 12
 
@@ -53,6 +54,8 @@ class Elimination:
     - `rows`: the constraints that are solved for them.
     - `entries`: of `A`, each a row, a column and a value.
     - `coupled`: for each remaining coordinate, the rows of `A` that depend on it.
+    - `across`: of `Phi_x` in all constraints, each a row, a column and a value, if all of them are
+        constant; None if one is not.
     """
 
     size: int
@@ -60,6 +63,7 @@ class Elimination:
     rows: tuple[int, ...]
     entries: tuple[tuple[int, int, float], ...]
     coupled: tuple[tuple[int, ...], ...]
+    across: tuple[tuple[int, int, float], ...] | None = None
 
     @property
     def count(self) -> int:
@@ -95,10 +99,28 @@ class Elimination:
 
     def solve_own(self, right: Float[Array, " nc"]) -> Float[Array, " nx"]:
         """`A^-1` times those entries of a vector that belong to the rows of `A`."""
+        return jnp.asarray(self._own_inverse(right.shape[0]), right.dtype) @ right
+
+    def _own_inverse(self, count: int) -> np.ndarray:
         # One product for both: XLA would evaluate a residual again for every entry of a gather.
-        matrix = np.zeros((self.count, right.shape[0]))
+        matrix = np.zeros((self.count, count))
         matrix[:, list(self.rows)] = self.inverse
-        return jnp.asarray(matrix, right.dtype) @ right
+        return matrix
+
+    def substitute(self, residual: Float[Array, " nc"]) -> Float[Array, " nc"]:
+        """`Psi` in its rows and zero in those of `A`, from `Phi` at any x.
+
+        With `Phi_x` constant, solving for x changes `Phi` by `-Phi_x A^-1` times its rows of `A`.
+        """
+        assert self.across is not None
+        count = residual.shape[0]
+        slopes = np.zeros((count, self.count))
+        for row, column, value in self.across:
+            slopes[row, column] = value
+        matrix = np.eye(count) - slopes @ self._own_inverse(count)
+        # Zero but for rounding, as are those of `A`.
+        matrix = np.where(np.abs(matrix) < 1e-12, 0.0, matrix)
+        return jnp.asarray(matrix, residual.dtype) @ residual
 
     def solve_transposed(self, right: Float[Array, "nx *k"]) -> Float[Array, "nx *k"]:
         """`A^-T right`."""
@@ -183,7 +205,13 @@ def plan_elimination(structure: Structure, kept: Collection[int] = ()) -> Elimin
     others = np.setdiff1d(np.arange(size), columns)
     depends = structure.depends[np.ix_(rows, others)]
     coupled = tuple(tuple(map(int, np.flatnonzero(own))) for own in depends.T)
-    return Elimination(size, tuple(map(int, columns)), tuple(map(int, rows)), entries, coupled)
+    is_linear = not nonlinear[:, columns].any()
+    across = constant[:, columns]
+    across = tuple((int(i), int(j), float(across[i, j])) for i, j in np.argwhere(across))
+    return Elimination(
+        *(size, tuple(map(int, columns)), tuple(map(int, rows)), entries, coupled),
+        across=across if is_linear else None,
+    )
 
 
 def _independent(matrix: np.ndarray) -> list[int]:
@@ -194,6 +222,42 @@ def _independent(matrix: np.ndarray) -> list[int]:
     unit = matrix / np.where(length > 0, length, 1.0)
     # Of equal columns the first is taken.
     biased = unit * (1 - 1e-9 * np.arange(matrix.shape[1]))[None, :]
-    r, pivots = scipy.linalg.qr(biased, mode="r", pivoting=True)  # pyright: ignore
-    count = int(np.sum(np.abs(np.diag(r)) > _SMALLEST_PIVOT))
+    sizes, pivots = pivoted_columns(biased)
+    count = int(np.sum(sizes > _SMALLEST_PIVOT))
     return sorted(int(column) for column in pivots[:count])
+
+
+def pivoted_columns(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The columns of a matrix by what they add to those before them, the most first.
+
+    That is a QR factorization with pivoting. Few columns are not worth the loading of
+    `scipy.linalg`, which takes a third as long as that of JAX.
+
+    **Arguments:**
+
+    - `matrix`: any.
+
+    **Returns:**
+
+    How much of each is orthogonal to those before it, as many as there are rows or columns, and the
+    numbers of all columns in that order.
+    """
+    if matrix.shape[1] > _FEW_COLUMNS:
+        import scipy.linalg
+
+        r, order = scipy.linalg.qr(matrix, mode="r", pivoting=True)  # pyright: ignore
+        return np.abs(np.diag(r)), order
+    left, order = np.array(matrix, float), np.arange(matrix.shape[1])
+    sizes = np.zeros(min(matrix.shape))
+    for k in range(len(sizes)):
+        lengths = np.sqrt(np.sum(left[:, k:] ** 2, axis=0))
+        best = k + int(np.argmax(lengths))
+        sizes[k] = lengths[best - k]
+        if sizes[k] == 0:
+            break
+        left[:, [k, best]], order[[k, best]] = left[:, [best, k]], order[[best, k]]
+        along = left[:, k] / sizes[k]
+        # Twice, so that what is left is orthogonal to round-off.
+        for _ in range(2):
+            left[:, k + 1 :] -= np.outer(along, along @ left[:, k + 1 :])
+    return sizes, order

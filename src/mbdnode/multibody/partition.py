@@ -22,11 +22,10 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
-import scipy  # Its parts are slow to load, and do so when they are first used.
 from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
-from mbdnode.multibody.elimination import Elimination, plan_elimination
+from mbdnode.multibody.elimination import Elimination, pivoted_columns, plan_elimination
 from mbdnode.multibody.kinematics import (
     by_shapes,
     compiled,
@@ -323,9 +322,8 @@ def _check_named(matrix, rank, columns, named, names) -> None:
 def _rank_and_pivots(matrix: np.ndarray) -> tuple[int, np.ndarray]:
     if 0 in matrix.shape:
         return 0, np.arange(matrix.shape[1])
-    r, pivots = scipy.linalg.qr(_biased(matrix), mode="r", pivoting=True)  # pyright: ignore
-    diagonal = np.abs(np.diag(r))
-    return int(np.sum(diagonal > _RANK_TOLERANCE)), pivots.astype(int)
+    sizes, pivots = pivoted_columns(_biased(matrix))
+    return int(np.sum(sizes > _RANK_TOLERANCE)), pivots.astype(int)
 
 
 def _biased(matrix):

@@ -20,6 +20,7 @@ import numpy as np
 
 from mbdnode.errors import UserError
 from mbdnode.multibody import is_traced
+from mbdnode.program_cache import program_for_few_calls
 
 Interpolation = Literal["constant", "linear", "cubic", "band-limited"]
 INTERPOLATIONS: tuple[Interpolation, ...] = ("constant", "linear", "cubic", "band-limited")
@@ -103,13 +104,18 @@ def _even(t: np.ndarray) -> bool:
     return bool(np.ptp(step) <= _UNEVEN * np.mean(step))
 
 
-def _band_limited(t, values):
-    """Before the first sample and after the last, the samples mirrored in that point."""
-    if not is_traced(t) and not _even(np.asarray(t)):
+def _check_even(t: np.ndarray) -> None:
+    if not _even(t):
         raise UserError(
             "Band-limited interpolation needs samples at even times, but steps are from "
             f"{np.min(np.diff(t)):g} to {np.max(np.diff(t)):g} s. Use interpolation='cubic'."
         )
+
+
+def _band_limited(t, values):
+    """Before the first sample and after the last, the samples mirrored in that point."""
+    if not is_traced(t):
+        _check_even(np.asarray(t))
     steps = t.shape[0] - 1
     dt = (t[-1] - t[0]) / steps
     around = ((_REACH - 1, _REACH), (0, 0))
@@ -136,17 +142,30 @@ def input_polynomials(t: np.ndarray, values: np.ndarray, interpolation: str) -> 
 
     **Arguments:**
 
-    - `t`: `(n,)`, increasing.
-    - `values`: `(n, inputs)`.
+    - `t`: `(n,)`, increasing; `(runs, n)` for a batch.
+    - `values`: `(n, inputs)`, or of every run.
     - `interpolation`: between the samples; too few of them for a cubic spline are joined by lines.
 
     **Returns:**
 
-    `(n - 1, powers, inputs)`, the lowest power first.
+    `(n - 1, powers, inputs)`, the lowest power first; of every run.
     """
-    if interpolation == "constant" or not values.shape[1]:
-        return np.asarray(values)[:-1, None, :]
-    kind = "linear" if interpolation == "cubic" and len(t) < 4 else interpolation
-    found = np.asarray(POLYNOMIALS[kind](jnp.asarray(t), jnp.asarray(values)))
+    if interpolation == "constant" or not values.shape[-1]:
+        return np.asarray(values)[..., :-1, None, :]
+    kind = "linear" if interpolation == "cubic" and t.shape[-1] < 4 else interpolation
+    if t.ndim == 1:
+        found = np.asarray(POLYNOMIALS[kind](jnp.asarray(t), jnp.asarray(values)))
+    else:
+        if kind == "band-limited":
+            for own in t:
+                _check_even(own)
+        found = np.asarray(_of_a_batch(kind, jnp.asarray(t), jnp.asarray(values)))
     powers = {"linear": 2, "cubic": 4, "band-limited": MOST_TERMS}[interpolation]
-    return np.pad(found, ((0, 0), (0, powers - found.shape[1]), (0, 0)))
+    around = [(0, 0)] * found.ndim
+    around[-2] = (0, powers - found.shape[-2])
+    return np.pad(found, around)
+
+
+@program_for_few_calls
+def _of_a_batch(kind: str, t, values):
+    return jax.vmap(POLYNOMIALS[kind])(t, values)

@@ -35,6 +35,7 @@ from mbdnode.simulation.singularity_monitor import (
     Monitor,
     look_ahead,
     start_monitor,
+    unknown_monitor,
     update_monitor,
 )
 from mbdnode.simulation.steps import (
@@ -90,7 +91,8 @@ class _Row(eqx.Module):
     velocity_residual: Float[Array, ""]
 
 
-# How a rollout without passages ends near a singular configuration; no outcome of `simulate`.
+# How a rollout of regular steps ends where one does not do: near a singular configuration, or where
+# a step fails for a reason that is to be found; no outcome of `simulate`.
 NEEDS_PASSAGE = -1
 
 
@@ -108,20 +110,43 @@ def rollout(
 ) -> Trajectory:
     """Integrate from `initial` through all times; `simulate` is its public face.
 
-    With `regular_only` it is compiled in half the time, and ends with the code `NEEDS_PASSAGE`
-    where a singular configuration is near.
+    With `regular_only` it is compiled in a fraction of the time, and ends with the code
+    `NEEDS_PASSAGE` where a singular configuration is near or a step fails.
     """
 
     def advance(carry: Carry, start, dt, coefficients):
         inputs = lambda s: signal.at(s, start, coefficients)  # noqa: E731
         after, doubtful = rollout_step(
-            system, integrator, carry, start, dt, inputs, mu, repartition, regular_only
+            system,
+            integrator,
+            carry,
+            start,
+            dt,
+            inputs,
+            mu,
+            repartition,
+            regular_only,
+            diagnosed=not regular_only,
         )
         code = jnp.where(doubtful, NEEDS_PASSAGE, after.code)
         return eqx.tree_at(lambda c: c.code, after, code)
 
-    first = start_rollout(system, t[0], initial, partition, mu, repartition, regular_only)
-    return _follow(system, t, first, signal, mu, advance, signal.coefficients)
+    coefficients = signal.coefficients
+    if not (regular_only and integrator.tableau is not None and _is_whole(system, partition)):
+        first = start_rollout(system, t[0], initial, partition, mu, repartition, regular_only)
+        return _follow(system, t, first, signal, mu, advance, coefficients)
+    # A step of no length moves the given state onto the constraints: what completes a state is then
+    # compiled once, and not once more for the start.
+    first = Carry(
+        state=initial,
+        partition=jax.lax.stop_gradient(partition),
+        monitor=unknown_monitor(initial.v),
+        code=jnp.array(Outcome.COMPLETED.value),
+        step=jnp.zeros((), int),
+        coordinate=jnp.array(-1),
+    )
+    coefficients = None if coefficients is None else _with_first_twice(coefficients)
+    return _follow(system, t, first, signal, mu, advance, coefficients, starts_by_step=True)
 
 
 @eqx.filter_jit
@@ -155,8 +180,22 @@ def given_step(system, carry: Carry, start, dt, z, s, mu, regular_only) -> Carry
     return _judged(system, carry, step, arrival, mu, False)
 
 
-def _follow(system, t, first: Carry, signal: Signal, mu, advance, given) -> Trajectory:
-    """One scan over the steps; each gets its row of `given`."""
+def _with_first_twice(rows):
+    return jnp.concatenate([rows[:1], rows])
+
+
+def _is_whole(system, partition: Partition) -> bool:
+    """Whether accelerations depend on the whole state, which is then completed at every stage."""
+    return partition.velocity.dependent.shape[0] > 0 and not system.closed_on_minimal
+
+
+def _follow(
+    system, t, first: Carry, signal: Signal, mu, advance, given, *, starts_by_step: bool = False
+) -> Trajectory:
+    """One scan over the steps; each gets its row of `given`.
+
+    With `starts_by_step` the first row follows from a step of no length, with a row of `given`.
+    """
 
     def follow(carry: Carry, interval):
         number, start, dt, own = interval
@@ -169,10 +208,15 @@ def _follow(system, t, first: Carry, signal: Signal, mu, advance, given) -> Traj
         row = make_row(system, start + dt, after.state, mu)
         return after, jax.tree.map(lambda x: jnp.where(good, x, jnp.nan), row)
 
-    intervals = (jnp.arange(t.shape[0] - 1), t[:-1], jnp.diff(t), given)
-    last, rows = jax.lax.scan(follow, first, intervals)
-    head = make_row(system, t[0], first.state, mu)
-    rows = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), head, rows)
+    if starts_by_step:
+        starts = _with_first_twice(t[:-1])
+        intervals = (jnp.arange(-1, t.shape[0] - 1), starts, t - starts, given)
+        last, rows = jax.lax.scan(follow, first, intervals)
+    else:
+        intervals = (jnp.arange(t.shape[0] - 1), t[:-1], jnp.diff(t), given)
+        last, rows = jax.lax.scan(follow, first, intervals)
+        head = make_row(system, t[0], first.state, mu)
+        rows = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), head, rows)
     names = system.coordinate_names
     status = Status(
         last.code,
@@ -230,11 +274,23 @@ def start_rollout(
 
 
 def rollout_step(
-    system, integrator, carry: Carry, start, dt, inputs, mu, repartition, regular_only
+    system,
+    integrator,
+    carry: Carry,
+    start,
+    dt,
+    inputs,
+    mu,
+    repartition,
+    regular_only,
+    diagnosed: bool = True,
 ) -> tuple[Carry, Bool[Array, ""]]:
-    """One step from the last good state, what became of it, and whether a passage was needed."""
+    """One step from the last good state, what became of it, and whether a passage was needed.
+
+    What failed in it is only found if it is to be `diagnosed`.
+    """
     partition = carry.partition
-    whole = partition.velocity.dependent.shape[0] > 0 and not system.closed_on_minimal
+    whole = _is_whole(system, partition)
     checked = whole and not integrator.controls_error
     step = look_ahead(
         system,
@@ -280,10 +336,12 @@ def rollout_step(
         arrival = take(partition, step, regular, passage, integrator.order > 1)
     if slips is not None:
         arrival = _held(slips, partition, step, arrival, inputs(start + dt), mu)
-    after = _judged(system, carry, step, arrival, mu, repartition)
+    after = _judged(system, carry, step, arrival, mu, repartition, diagnosed)
     if not (regular_only and partition.may_branch):
         return after, jnp.array(False)
     close = after.monitor.is_suspected(dt * speed_of(partition, after.state))
+    # Of a step of no length there is no trend to tell.
+    close = close | ((dt == 0) & arrival.is_poor)
     return after, step.suspect | close | (after.code == Outcome.SINGULAR.value)
 
 
@@ -308,18 +366,23 @@ def _held(slips: Sliding, partition: Partition, step: Step, arrival: Arrival, u,
     return eqx.tree_at(lambda a: a.solved, held, arrival.solved)
 
 
-def _judged(system, carry: Carry, step: Step, arrival: Arrival, mu, repartition) -> Carry:
+def _judged(
+    system, carry: Carry, step: Step, arrival: Arrival, mu, repartition, diagnosed: bool = True
+) -> Carry:
     """The carry after a step: its end if it is good, and otherwise why it is not."""
     q, v, slope = arrival.q, arrival.v, arrival.slope
     closed = arrival.closed & (repartition | _is_well_posed(carry.partition, slope))
     finite = _is_followed(carry.partition, carry.state.q, q) & jnp.isfinite(v)
     good = jnp.all(finite) & closed & arrival.solved
-    code, coordinate = jax.lax.cond(
-        eqxi.unvmap_any(~good),
-        lambda: _diagnose(system, carry, step, arrival, closed, mu),
-        lambda: (jnp.array(Outcome.COMPLETED.value), jnp.array(-1)),
-    )
-    code, coordinate = select(good, (Outcome.COMPLETED.value, -1), (code, coordinate))
+    completed = (jnp.array(Outcome.COMPLETED.value), jnp.array(-1))
+    found = (jnp.array(NEEDS_PASSAGE), jnp.array(-1))
+    if diagnosed:
+        found = jax.lax.cond(
+            eqxi.unvmap_any(~good),
+            lambda: _diagnose(system, carry, step, arrival, closed, mu),
+            lambda: completed,
+        )
+    code, coordinate = select(good, completed, found)
     after = Carry(
         state=select(good, State(q, v), carry.state),
         partition=carry.partition,

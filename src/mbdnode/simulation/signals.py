@@ -76,7 +76,8 @@ def make_signal(
     if interpolation not in INTERPOLATIONS:
         raise unknown_name("interpolation", interpolation, INTERPOLATIONS)
     if inputs is None:
-        return Signal(jnp.zeros((t.shape[0], count)), jnp.zeros((t.shape[0] - 1, 1, count)))
+        none = np.zeros((t.shape[0], count)), np.zeros((t.shape[0] - 1, 1, count))
+        return Signal(*jax.device_put(none))
     if isinstance(inputs, Mapping) and (count or not inputs):
         return _signal_by_name(t, inputs, names, interpolation)
     if count == 0:

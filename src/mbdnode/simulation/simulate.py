@@ -162,7 +162,7 @@ def simulate(
     asked = (system.core, integrator, t, initial, signal, mu, independent, repartition)
     # Most motions meet no singular configuration, and compile faster without passages. Inside jit,
     # where even a constant is traced, the status cannot be read.
-    if not is_traced(asked, jnp.zeros(())):
+    if not is_traced(asked, begin):
         run = _rolled_out(asked, True)
         regular = int(run.status.code) != NEEDS_PASSAGE
         run = run if regular else _rolled_out(asked, False)

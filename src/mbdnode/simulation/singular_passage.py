@@ -116,7 +116,7 @@ def _across(system, partition: Partition, step: Step, fraction, y, mu) -> tuple[
     found = complete_across(system, partition, time, z, s, step.guess(time), mu, path)
     q, v, tangent, determinant, passing, closed = found
     yes = jnp.array(True)
-    return Arrival(z, s, q, v, tangent.slope, determinant, passing, yes, closed), tangent
+    return Arrival(z, s, q, v, tangent.slope, determinant, passing, passing, yes, closed), tangent
 
 
 def _checked(
@@ -185,4 +185,4 @@ def _not_taken(partition: Partition, step: Step) -> Arrival:
     q, v, none = step.origin.q, step.origin.v, jnp.array(False)
     slope = jnp.zeros((velocity.dependent.shape[0], velocity.independent.shape[0]), q.dtype)
     z, s = position.take_independent(q), velocity.take_independent(v)
-    return Arrival(z, s, q, v, slope, jnp.zeros((), q.dtype), none, none, none)
+    return Arrival(z, s, q, v, slope, jnp.zeros((), q.dtype), none, none, none, none)

@@ -21,11 +21,9 @@ from mbdnode.multibody import (
     find_crossing,
     gamma,
 )
-from mbdnode.simulation.steps import LONGEST_ARC, Arrival, Step, signs_differ, speed_of
+from mbdnode.simulation.steps import LONGEST_ARC, POOR, Arrival, Step, signs_differ, speed_of
 from mbdnode.trajectory import State
 
-# A pivot ratio below this may mean that a singular configuration is close.
-_POOR = 1e-3
 # At a distance d the slope has an error of eps/d^2. Below this it does not tell to which branch a
 # configuration belongs, and only a velocity does.
 _UNDETERMINED = 1e-6
@@ -110,7 +108,7 @@ def start_monitor(
     zero, no = jnp.zeros(()), jnp.array(False)
     path = MotionPath(jnp.zeros_like(state.v), zero, zero)
     close = undetermined = no
-    poor = tangent.pivot_ratio < _POOR
+    poor = tangent.pivot_ratio < POOR
     if not partition.may_branch:
         close = no
     elif regular_only:
@@ -130,10 +128,24 @@ def start_monitor(
         crosses, place = find_crossing(system, partition, t, state.q, mu, path, zero)
         close = poor & crosses & (jnp.abs(place) < SPACING / 2)
         undetermined = close & ~moving & (tangent.pivot_ratio < _UNDETERMINED)
+    return _first_monitor(path, tangent.determinant), close, undetermined
+
+
+def unknown_monitor(v: Float[Array, " nq"]) -> Monitor:
+    """The monitor of a rollout whose first state is still to be moved onto the constraints.
+
+    **Arguments:**
+
+    - `v`: the velocities, of which only shape and type count.
+    """
+    zero = jnp.zeros((), v.dtype)
+    return _first_monitor(MotionPath(jnp.zeros_like(v), zero, zero), jnp.full((), jnp.nan))
+
+
+def _first_monitor(path: MotionPath, determinant: Float[Array, ""]) -> Monitor:
     # A trend that is not known yet makes the first step look ahead.
     unknown, never = jnp.full((), jnp.inf), jnp.full((), jnp.nan)
-    monitor = Monitor(path, tangent.determinant, unknown, no, jnp.zeros((), int), never)
-    return monitor, close, undetermined
+    return Monitor(path, determinant, unknown, jnp.array(False), jnp.zeros((), int), never)
 
 
 def look_ahead(

@@ -16,6 +16,8 @@ from mbdnode.trajectory import State
 
 # A step over a longer arc does not resolve the path.
 LONGEST_ARC = 0.5
+# A pivot ratio below this may mean that a singular configuration is close.
+POOR = 1e-3
 
 
 class Arrival(eqx.Module):
@@ -26,6 +28,7 @@ class Arrival(eqx.Module):
     - `z`, `s`: the independent positions and velocities.
     - `q`, `v`: the whole state that follows from them.
     - `slope`, `determinant`: those of the tangent there.
+    - `is_poor`: whether its pivots are so small that a singular configuration may be close.
     - `passing`: whether that is so close to a singular configuration that it was interpolated.
     - `solved`: whether the step's own equations were solved.
     - `closed`: whether the constraints were.
@@ -37,6 +40,7 @@ class Arrival(eqx.Module):
     v: Float[Array, " nq"]
     slope: Float[Array, "nd ni"]
     determinant: Float[Array, ""]
+    is_poor: Bool[Array, ""]
     passing: Bool[Array, ""]
     solved: Bool[Array, ""]
     closed: Bool[Array, ""]
@@ -193,7 +197,8 @@ def _regular_at(system, partition: Partition, step: Step, fraction, y, mu):
         # A change of sign means that a singular configuration was skipped.
         closed = closed & ~signs_differ(tangent.determinant, step.determinant)
     yes, no = jnp.array(True), jnp.array(False)
-    return Arrival(z, s, q, v, tangent.slope, tangent.determinant, no, yes, closed), tangent
+    found = (tangent.slope, tangent.determinant, tangent.pivot_ratio < POOR)
+    return Arrival(z, s, q, v, *found, no, yes, closed), tangent
 
 
 def speed_of(partition: Partition, state: State) -> Float[Array, ""]:

@@ -95,9 +95,8 @@ def rows_of(
     segments = []
     for run, values in zip(data.trajectories, data.parameters, strict=True):
         mu = {p.name: np.asarray(values.get(p.name, p.default)) for p in system.parameters}
-        held = interpolation == "constant"
-        if run.t.ndim == 2 and held and (run.t.shape[1] == 2 or not accelerations):
-            segments.append(_steps_of_a_batch(index, run, mu))
+        if run.t.ndim == 2 and (not accelerations or _are_means(run)):
+            segments.append(_steps_of_a_batch(index, run, mu, interpolation))
         else:
             for one, own in single_trajectories(Dataset(run, values)):
                 own = {k: own.get(k, x) for k, x in mu.items()}
@@ -124,9 +123,16 @@ def _run_of_steps(
     return (z[:-1], s[:-1], u[:-1], a, doubt, *ends, slopes)
 
 
-def _steps_of_a_batch(index: np.ndarray, run: Trajectory, mu: dict) -> tuple:
+def _are_means(batch: Trajectory) -> bool:
+    """Whether accelerations are means over steps in every run of a batch, as in `by_steps`."""
+    changes = np.any(np.ptp(np.asarray(batch.u), axis=1) > 0, axis=1)
+    return batch.t.shape[1] == 2 or bool(np.all(changes))
+
+
+def _steps_of_a_batch(index: np.ndarray, run: Trajectory, mu: dict, interpolation: str) -> tuple:
     """Of a batch of runs of one length, all at once: there may be many."""
-    t, z, s, u = (np.asarray(x) for x in (run.t, run.q[..., index], run.v[..., index], run.u))
+    t, q, v, u = (np.asarray(x) for x in (run.t, run.q, run.v, run.u))
+    z, s = q[..., index], v[..., index]
     # Written out: of a system without inputs, NumPy cannot tell how many rows of nothing there are.
     joined = lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])  # noqa: E731
     dt = np.diff(t, axis=1)
@@ -137,8 +143,8 @@ def _steps_of_a_batch(index: np.ndarray, run: Trajectory, mu: dict) -> tuple:
     }
     begins = (joined(x[:, :-1]) for x in (z, s, u))
     ends = joined(z[:, 1:]), joined(s[:, 1:]), joined(t[:, :-1]), joined(dt), held
-    none = np.zeros((dt.size, 0, u.shape[-1]))
-    return (*begins, a, np.zeros_like(a), *ends, np.ones(dt.size), none)
+    slopes = joined(input_polynomials(t, u, interpolation)[:, :, 1:])
+    return (*begins, a, np.zeros_like(a), *ends, np.ones(dt.size), slopes)
 
 
 def by_steps(rows: Rows) -> bool:
@@ -149,11 +155,6 @@ def by_steps(rows: Rows) -> bool:
     return all(last - first == 1 for first, last in runs) or any(
         bool(np.any(np.ptp(u[first:last], axis=0) > 0)) for first, last in runs
     )
-
-
-def inputs_at(rows: Rows, later: Float[Array, " n"]) -> Float[Array, "n nu"]:
-    """The inputs some time after each step began, inside it."""
-    return jax.vmap(input_after)(rows.u, rows.u_slopes, later)
 
 
 def begun_later(u: Array, slopes: Array, later: Array) -> tuple[Array, Array]:
@@ -242,7 +243,7 @@ def counted(rows: Rows) -> Rows:
 def spread_of_accelerations(rows: Rows) -> Float[Array, " nz"]:
     """The unit in which accelerations are compared."""
     spread = np.std(np.asarray(counted(rows).a), axis=0)
-    return jnp.asarray(np.where(spread > 0, spread, 1.0))
+    return jax.device_put(np.where(spread > 0, spread, 1.0))
 
 
 def trust(rows: Rows) -> np.ndarray:

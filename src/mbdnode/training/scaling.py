@@ -193,4 +193,4 @@ def mean_and_spread(values: Any) -> tuple[Any, Any]:
     flat = flat.reshape(-1, flat.shape[-1])
     mean, spread = np.mean(flat, axis=0), np.std(flat, axis=0)
     still = spread <= np.sqrt(np.finfo(spread.dtype).eps) * np.maximum(np.abs(mean), 1e-30)
-    return jnp.asarray(mean), jnp.asarray(np.where(still, 1.0, spread).astype(spread.dtype))
+    return jax.device_put((mean, np.where(still, 1.0, spread).astype(spread.dtype)))

@@ -40,7 +40,7 @@ from mbdnode.training.rows import (
     Noise,
     Rows,
     counted,
-    inputs_at,
+    input_after,
     rows_of,
     runs_of,
     spread_of_accelerations,
@@ -199,8 +199,8 @@ def regress(
                 else chunks.factor(make, weights.size)
             )
             change, squares, count = solver.of_triangle(found[0]), found[1], found[2]
-        changed = jnp.asarray(change.T)
-        changed = changed if fitted is None else fitted.network.weights + changed
+        before = 0.0 if fitted is None else np.asarray(fitted.network.weights)
+        changed = jax.device_put(before + change.T)
         better = eqx.tree_at(lambda m: m.network.weights, model, changed)
         return better, float(np.sqrt(squares / max(count, 1)))
 
@@ -230,8 +230,10 @@ def _equations(
 
 
 def _scaled(model: Library, rows: Rows, noise: Noise) -> Library:
+    if not model.settings.features:  # Nothing reads the scaled states.
+        return model
     there = _middle(counted(rows), noise)
-    center, spread = mean_and_spread(jax.vmap(model.states)(there.z, there.s, there.u))
+    center, spread = mean_and_spread(_states(model, there.z, there.s, there.u))
     return eqx.tree_at(lambda m: (m.center, m.spread), model, (center, spread))
 
 
@@ -245,7 +247,13 @@ def _middle(rows: Rows, noise: Noise) -> Rows:
 @program_for_few_calls
 def _moved(rows: Rows):
     z = (rows.z + rows.z_next) / 2 - rows.dt[:, None] * (rows.s_next - rows.s) / 8
-    return z, (rows.s + rows.s_next) / 2, inputs_at(rows, rows.dt / 2)
+    return z, (rows.s + rows.s_next) / 2, _inputs_at(rows.u, rows.u_slopes, rows.dt / 2)
+
+
+@program_for_few_calls
+def _inputs_at(u, slopes, later):
+    """The inputs some time after each step began, inside it."""
+    return jax.vmap(input_after)(u, slopes, later)
 
 
 def nodes(rows: Rows, *, noisy: bool) -> tuple[Rows, Rows, Rows]:
@@ -260,10 +268,11 @@ def nodes(rows: Rows, *, noisy: bool) -> tuple[Rows, Rows, Rows]:
 
     Three times `Rows`, of which times, states and inputs are of use.
     """
-    z, s = (jnp.asarray(x) for x in middle_state(rows, noisy=noisy))
-    later = rows.dt / 2
-    middle = rows.t + later, z, s, inputs_at(rows, later)
-    end = rows.t + rows.dt, rows.z_next, rows.s_next, inputs_at(rows, rows.dt)
+    t, dt = np.asarray(rows.t), np.asarray(rows.dt)
+    later, ends, at_middle, at_end = jax.device_put((dt / 2, dt, t + dt / 2, t + dt))
+    z, s = (jnp.asarray(x, float) for x in middle_state(rows, noisy=noisy))
+    middle = at_middle, z, s, _inputs_at(rows.u, rows.u_slopes, later)
+    end = at_end, rows.z_next, rows.s_next, _inputs_at(rows.u, rows.u_slopes, ends)
     moved = lambda where: eqx.tree_at(lambda r: (r.t, r.z, r.s, r.u), rows, where)  # noqa: E731
     return rows, moved(middle), moved(end)
 
@@ -320,12 +329,15 @@ def _targets(
         return windows.integral_of_rate(momentum) + rest, np.zeros(0)
     there = _middle(rows, noise)
     if fitted is None:
-        mean = (rows.s_next - rows.s) / rows.dt[:, None]
+        s, s_next, dt = (np.asarray(x) for x in (rows.s, rows.s_next, rows.dt))
+        mean = jax.device_put((s_next - s) / dt[:, None])
         return np.asarray(_wanted(model, there, mean))[:count], np.zeros(0)
     missed = np.asarray(step_errors(fitted, rows, integrator, unit))[:, : rows.s.shape[1]]
-    still = _wanted(model, there, jnp.zeros_like(rows.s))
-    off = _wanted(model, there, -jnp.asarray(missed) * unit[None])
-    return np.asarray(off - still)[:count], missed[:count]
+    moved = -missed * np.asarray(unit)[None]
+    still, off = (
+        np.asarray(_wanted(model, there, jax.device_put(x))) for x in (np.zeros_like(moved), moved)
+    )
+    return (off - still)[:count], missed[:count]
 
 
 class _Solver:
@@ -369,6 +381,11 @@ class _Solver:
 @program_for_few_calls
 def _columns(model, rows):
     return jax.vmap(model.columns)(rows.z, rows.s, rows.u, rows.mu)
+
+
+@program_for_few_calls
+def _states(model, z, s, u):
+    return jax.vmap(model.states)(z, s, u)
 
 
 @program_for_few_calls

@@ -5,7 +5,6 @@ Those of noisy data are also kept window by window, with the mass matrix and the
 coordinate, for `noisy_laws` to weight them.
 """
 
-from dataclasses import replace
 from functools import partial
 
 import equinox as eqx
@@ -18,7 +17,6 @@ from mbdnode.identification.problem import Problem
 from mbdnode.identification.regression.least_squares import (
     Chunks,
     factor_of_rows,
-    integrals,
     nodes,
     parts_of,
 )
@@ -31,14 +29,16 @@ from mbdnode.identification.regression.weak_form import (
     samples_per_period,
     smoothed,
 )
-from mbdnode.models.learned_mechanism import Coefficients, LearnedMechanism
+from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.program_cache import program_for_few_calls
 from mbdnode.training.rows import Rows, spread_of_accelerations, trust
 
 # Numbers in the equations that are weighted, over evenly many windows: more tell a law no better.
 _MOST_NUMBERS = 100_000
-# Gauss-Newton steps over all chunks: from the law of a sample the first is nearly all of the way.
-_STEPS = 2
+# Gauss-Newton steps over all chunks, at most: from the law of a sample the first is nearly all of
+# the way. A further one would be by about the square of the last, relative to the coefficients; if
+# that is less than this part of their standard errors, it is not worth a pass.
+_STEPS, _ENOUGH = 2, 0.1
 # A mass matrix that is worse than this is no mass matrix.
 _SINGULAR = 1e8
 # A law that leaves this part of the accelerations unexplained is none.
@@ -70,18 +70,11 @@ def equations_along(
     """
     masses = np.arange(model.network.values.size) < model.mass_columns
     if support is not None:
-        model, masses = _with_columns(model, support), masses[support]
+        model, masses = model.of_columns(support), masses[support]
     make = partial(_blocks, problem, model, samples_per_period(rows))
     columns = masses.size * rows.z.shape[1]
     found = factor_of_rows(make, rows, columns) if chunks is None else chunks.factor(make, columns)
     return compress(found[0], found[1], masses)
-
-
-def _with_columns(model: LearnedMechanism, support: np.ndarray) -> LearnedMechanism:
-    """A mechanism of some columns alone, which are quicker to compute."""
-    kept = tuple(int(k) for k in np.array(model.settings.kept)[support])
-    network = Coefficients(model.network.values[support], model.network.widths)
-    return replace(model, network=network, settings=replace(model.settings, kept=kept))
 
 
 def _blocks(problem: Problem, model: LearnedMechanism, period: int, rows: Rows) -> Factor:
@@ -145,7 +138,8 @@ def fit_to_chunks(
     **Arguments:**
 
     - `problem`, `model`, `rows`, `times`: as for `weighted_equations`; the rows are the sample.
-    - `chunks`: of all data. Each step is one pass over them, which leaves a triangle.
+    - `chunks`: of all data. Each step is one pass over them, which leaves a triangle; mostly one is
+        enough.
     - `support`, `values`: of the law of the sample.
 
     **Returns:**
@@ -154,7 +148,7 @@ def fit_to_chunks(
     """
     period = samples_per_period(rows)
     noise = _noise_of_windows(problem, make_windows(rows, period, times))
-    given = problem, _with_columns(model, support)
+    given = problem, model.of_columns(support)
     for _ in range(_STEPS):
         make = partial(_gauss_newton_block, *given, period, times, noise, values)
         (block,) = chunks.factor(make, support.size * rows.z.shape[1] ** 2)
@@ -168,6 +162,10 @@ def fit_to_chunks(
         square = np.vstack([block[:, :-1] / sizes, along * np.linalg.norm(block[:, -1])])
         step = np.linalg.lstsq(square, np.append(block[:, -1], 0.0), rcond=None)[0]
         values = (scaled - step) / sizes
+        # Equations are in units of their noise, so that this is the step in standard errors.
+        in_errors = np.linalg.norm(square[:-1] @ step)
+        if in_errors * np.max(np.abs(step)) < _ENOUGH * np.max(np.abs(scaled)):
+            break
     return values
 
 
@@ -230,21 +228,24 @@ def _over_windows(
     """The whole equations, their inertia, and the mass matrix in the middle of each window."""
     whole, inertia = _in_integral_form(problem, model, rows, windows)
     middle = windows.index[:, windows.index.shape[1] // 2]
-    # Momenta are linear in the velocities: those of unit velocities are the columns of the mass.
-    units = (jnp.zeros_like(rows.s).at[:, j].set(1.0) for j in range(rows.s.shape[1]))
-    columns = [
-        np.asarray(_momenta_and_forces(model, eqx.tree_at(lambda r: r.s, rows, s))[0])[middle]
-        for s in units
-    ]
-    return whole, inertia, np.stack(columns, axis=2)
+    return whole, inertia, np.asarray(_masses(model, rows.t, rows.z, rows.u, rows.mu))[middle]
 
 
 def _in_integral_form(
     problem: Problem, model: LearnedMechanism, rows: Rows, windows: WeakFormWindows
 ) -> tuple[np.ndarray, np.ndarray]:
-    inertia = windows.integral_of_rate(np.asarray(_momenta_and_forces(model, rows)[0]))
-    forces = lambda r: _momenta_and_forces(model, r)[1]  # noqa: E731
-    return inertia + integrals(windows, forces, rows, problem.by_steps), inertia
+    """Sums over the samples; of what inputs add that change, over the steps."""
+    steady = rows
+    if problem.by_steps:
+        steady = eqx.tree_at(lambda r: r.u, rows, jnp.zeros_like(rows.u))
+    momenta, forces = (np.asarray(x) for x in _momenta_and_forces(model, steady))
+    inertia = windows.integral_of_rate(momenta)
+    whole = inertia + windows.integral(forces)
+    driven = model.driven_columns
+    if problem.by_steps and driven.size:
+        added = [np.asarray(_input_forces(model, one)) for one in nodes(rows, noisy=True)]
+        whole[..., driven] += windows.integral_of_steps(added)
+    return whole, inertia
 
 
 def _whole_and_inertia(
@@ -281,6 +282,27 @@ def _momenta_and_forces(model: LearnedMechanism, rows: Rows):
 @program_for_few_calls
 def _compiled(model: LearnedMechanism, t, z, s, u, mu):
     return jax.vmap(model.momenta_and_forces)(t, z, s, u, mu)
+
+
+def _input_forces(model: LearnedMechanism, rows: Rows):
+    return _compiled_inputs(model, rows.t, rows.z, rows.s, rows.u, rows.mu)
+
+
+@program_for_few_calls
+def _compiled_inputs(model: LearnedMechanism, t, z, s, u, mu):
+    return jax.vmap(model.input_forces)(t, z, s, u, mu)
+
+
+@program_for_few_calls
+def _masses(model: LearnedMechanism, t, z, u, mu):
+    """The mass matrix at every row, one for each coefficient."""
+
+    def one(t, z, u, mu):
+        # Momenta are linear in the velocities: those of unit velocities are the mass's columns.
+        units = jnp.eye(z.shape[0], dtype=z.dtype)
+        return jax.vmap(lambda s: model.momenta_and_forces(t, z, s, u, mu)[0], out_axes=1)(units)
+
+    return jax.vmap(one)(t, z, u, mu)
 
 
 @program_for_few_calls

@@ -109,7 +109,7 @@ def fit_law(
 
     The `WeightedLaw`; None where the mass is singular to begin with.
     """
-    whole, mass = equations.whole[..., support], equations.mass[..., support]
+    whole, mass = _columns(equations, support)
     values, found = start, _residuals(whole, mass, equations.noise, start)
     if found is None:
         return None
@@ -284,7 +284,7 @@ def _exchanged(
     absent = np.setdiff1d(columns, law.support)
     every = np.concatenate([law.support, absent])
     values = np.concatenate([law.values, np.zeros(absent.size)])
-    whole, mass = equations.whole[..., every], equations.mass[..., every]
+    whole, mass = _columns(equations, every)
     found = _residuals(whole, mass, equations.noise, values)
     if found is None:
         return None
@@ -370,11 +370,16 @@ def linearized(
     return np.column_stack([_jacobian(whole, mass, noise, a, inverse), rho.ravel()])
 
 
+def _columns(equations: WeightedEquations, support: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of the equations and the masses, in rows: what an index gives is in columns, and slow."""
+    return np.take(equations.whole, support, axis=-1), np.take(equations.mass, support, axis=-1)
+
+
 def _residuals(whole: np.ndarray, mass: np.ndarray, noise: np.ndarray, values: np.ndarray):
     """`rho`, the accelerations that it is of, and the inverse masses; None for a singular mass."""
     matrices = mass @ values
     try:
-        inverse = np.linalg.inv(matrices)
+        inverse = _inverse(matrices)
     except np.linalg.LinAlgError:
         return None
     a = np.einsum("wij,wj->wi", inverse, whole @ values)
@@ -382,10 +387,26 @@ def _residuals(whole: np.ndarray, mass: np.ndarray, noise: np.ndarray, values: n
     return (a / noise, a, inverse) if sound else None
 
 
+def _inverse(matrices: np.ndarray) -> np.ndarray:
+    """Of many small matrices; up to two rows written out, as LAPACK is called for each."""
+    if matrices.shape[-1] > 2:
+        return np.linalg.inv(matrices)
+    if matrices.shape[-1] == 1:
+        determinant, turned = matrices, np.ones_like(matrices)
+    else:
+        a, b, c, d = (matrices[..., i, j] for i in (0, 1) for j in (0, 1))
+        determinant = (a * d - b * c)[..., None, None]
+        turned = np.stack([d, -b, -c, a], axis=-1).reshape(matrices.shape)
+    if not np.all(determinant):
+        raise np.linalg.LinAlgError("Singular matrix")
+    with np.errstate(over="ignore", invalid="ignore"):
+        return turned / determinant
+
+
 def _jacobian(
     whole: np.ndarray, mass: np.ndarray, noise: np.ndarray, a: np.ndarray, inverse: np.ndarray
 ) -> np.ndarray:
-    change = whole - np.einsum("wijc,wj->wic", mass, a)
+    change = whole - (a[:, None, None, :] @ mass)[:, :, 0]
     return ((inverse @ change) / noise[:, None]).reshape(-1, whole.shape[-1])
 
 
