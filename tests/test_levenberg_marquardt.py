@@ -146,10 +146,14 @@ def test_ridge_of_each_unknown_is_that_of_regression(count):
     found = one(jnp.ones(5), jnp.asarray(1e-3))
     for _ in range(8):
         found = one(found.x, found.damping)
-    expected = np.linalg.solve(matrix.T @ matrix + np.diag(ridge), matrix.T @ right)
-    # Iterations end where rounding hides that the cost still falls: the error left is of the size
-    # of all unknowns together, of which the smallest is a 500th.
-    np.testing.assert_allclose(found.x, expected, rtol=0, atol=1e-9 * np.max(np.abs(expected)))
+    curvature = matrix.T @ matrix + np.diag(ridge)
+    expected = np.linalg.solve(curvature, matrix.T @ right)
+    # Iterations end where rounding hides that the cost still falls. At a distance d from its
+    # minimum it is higher by d @ curvature @ d, and its sum is rounded once a residual.
+    cost = np.sum((matrix @ expected - right) ** 2) + ridge @ expected**2
+    hidden = count * np.finfo(float).eps * cost
+    nearest = np.sqrt(hidden / np.linalg.eigvalsh(curvature)[0])
+    np.testing.assert_allclose(found.x, expected, rtol=0, atol=nearest)
     assert float(found.cost) == pytest.approx(np.sum((matrix @ expected - right) ** 2))
 
 
