@@ -187,8 +187,8 @@ def _random_tangent(seed):
 def test_exchange_multiplies_the_determinant_by_the_slope_entry():
     for seed in range(20):
         matrix, tangent = _random_tangent(seed)
-        slope = np.abs(np.asarray(tangent.slope))
-        fresh = exchange(tangent.split, tangent.slope, jnp.ones(4), limit=0.0)
+        slope = np.abs(np.asarray(tangent.steepness))
+        fresh = exchange(tangent.split, tangent.steepness, jnp.ones(4), limit=0.0)
         before, after = (
             abs(np.linalg.det(matrix[:, split.dependent])) for split in (tangent.split, fresh)
         )
@@ -200,7 +200,7 @@ def test_exchange_keeps_every_coordinate_in_its_place():
     full = jnp.array([1.0, 2.0, 3.0, 4.0])
     for seed in range(20):
         _, tangent = _random_tangent(seed)
-        fresh = exchange(tangent.split, tangent.slope, jnp.ones(4), limit=0.0)
+        fresh = exchange(tangent.split, tangent.steepness, jnp.ones(4), limit=0.0)
         both = [*map(int, fresh.dependent), *map(int, fresh.independent)]
         assert sorted(both) == [0, 1, 2, 3]
         merged = fresh.merge(full[fresh.dependent], fresh.take_independent(full))
@@ -209,9 +209,9 @@ def test_exchange_keeps_every_coordinate_in_its_place():
 
 def test_exchange_leaves_a_good_choice_alone():
     _, tangent = _random_tangent(0)
-    largest = float(jnp.max(jnp.abs(tangent.slope)))
-    kept = exchange(tangent.split, tangent.slope, jnp.ones(4), limit=1.01 * largest)
-    swapped = exchange(tangent.split, tangent.slope, jnp.ones(4), limit=0.99 * largest)
+    largest = float(jnp.max(jnp.abs(tangent.steepness)))
+    kept = exchange(tangent.split, tangent.steepness, jnp.ones(4), limit=1.01 * largest)
+    swapped = exchange(tangent.split, tangent.steepness, jnp.ones(4), limit=0.99 * largest)
     np.testing.assert_array_equal(kept.dependent, tangent.split.dependent)
     assert not np.array_equal(swapped.dependent, tangent.split.dependent)
 

@@ -166,7 +166,7 @@ def _split(system: AbstractSystem, scaled, rank: int, named, like: Split) -> Spl
     else:
         used = jnp.sort(_pivots(scaled[:, dependent].T, rank)[len(first[0]) :])
         used = jnp.concatenate([leading[0], used])
-    return Split(used, dependent, independent, explicit)
+    return like.replaced(used, dependent, independent)
 
 
 def chosen_partition(system: AbstractSystem, like: Partition, t, q, mu: Params) -> Partition:

@@ -125,9 +125,9 @@ class Plant:
         if name not in fields:
             parts = (own.rows, own.dependent, own.independent)
             rows, dependent, independent = (jnp.asarray(np.asarray(x)) for x in parts)
-            return Split(rows, dependent, independent, own.elimination)
+            return own.replaced(rows, dependent, independent)
         rows = fields.get(f"{which}_rows", jnp.asarray(np.asarray(own.rows)))
-        return Split(rows, fields[name], fields[f"{which}_independent"], own.elimination)
+        return own.replaced(rows, fields[name], fields[f"{which}_independent"])
 
     def partition_of(self, fields: Fields) -> Partition:
         """The partition that a state is in."""

@@ -16,6 +16,7 @@ from mbdnode.multibody.kinematics import (
 )
 from mbdnode.multibody.partition import (
     Partition,
+    choose_matrices,
     choose_partition,
     exchange,
     exchange_factor,
@@ -79,6 +80,7 @@ __all__ = [
     "angle",
     "check_definition",
     "check_state",
+    "choose_matrices",
     "choose_partition",
     "complete",
     "complete_across",

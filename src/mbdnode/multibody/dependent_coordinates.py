@@ -17,10 +17,22 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from mbdnode.multibody.kinematics import position_residual, velocity_constraints
+from mbdnode.multibody.kinematics import (
+    position_residual,
+    position_time_derivative,
+    sparse_jacobian,
+    velocity_constraints,
+)
 from mbdnode.multibody.partition import Partition
 from mbdnode.multibody.system import AbstractSystem, Coords, Params, Time
-from mbdnode.multibody.tangent import Split, Tangent, factorize, solve_factored, tangent_from
+from mbdnode.multibody.tangent import (
+    Split,
+    Tangent,
+    factorize,
+    solve_factored,
+    sparse_tangent,
+    tangent_from,
+)
 
 _MOST_ITERATIONS = 25
 
@@ -126,6 +138,10 @@ def _solve(matrix: Float[Array, "n n"], right: Float[Array, " n"]) -> Float[Arra
 
 def tangent_at(system: AbstractSystem, split: Split, t: Time, q: Coords, mu: Params) -> Tangent:
     """The factored velocity constraints at a configuration."""
+    if split.sparse is not None and split.elimination is not None and not split.unknowns:
+        entries = sparse_jacobian(system, split.sparse, t, q, mu)
+        drift = -position_time_derivative(system, t, q, mu)
+        return sparse_tangent(entries, drift, split, split.sparse, split.elimination)
     jacobian, right = velocity_constraints(system, t, q, mu)
     return tangent_from(jacobian, right, split)
 

@@ -18,13 +18,28 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.multibody.dependent_coordinates import tangent_at
 from mbdnode.multibody.friction_law import Contacts, contacts_of, held_forces
-from mbdnode.multibody.kinematics import gamma, vector, velocity_constraints
+from mbdnode.multibody.kinematics import (
+    compiled,
+    gamma,
+    sparse_jacobian,
+    vector,
+    velocity_constraints,
+)
 from mbdnode.multibody.small_systems import small_solve
-from mbdnode.multibody.system import AbstractSystem, Coords, Inputs, Params, Time
+from mbdnode.multibody.sparsity.sparse_constraints import SparseSlope
+from mbdnode.multibody.system import (
+    AbstractSystem,
+    Coords,
+    Inputs,
+    Params,
+    Time,
+    is_traced,
+)
 from mbdnode.multibody.tangent import Split, Tangent
 
 
@@ -74,15 +89,25 @@ class AbstractMechanism(AbstractSystem):
 
     def mass(self, q: Coords, mu: Params) -> Float[Array, "nq nq"]:
         """`M(q)` as a full matrix."""
-        given = self._given_mass(q, mu)
+        given = self.given_mass(q, mu)
         return jnp.diag(given) if given.ndim == 1 else given
 
-    def _given_mass(self, q: Coords, mu: Params) -> Float[Array, "nq *nq"]:
+    def given_mass(self, q: Coords, mu: Params) -> Float[Array, "nq *nq"]:
+        """`M(q)` as it is stated: a matrix, or the vector of a diagonal."""
         given = self.mass_matrix(q, mu)
         if isinstance(given, (tuple, list)):
             nested = isinstance(given[0], (tuple, list))
             return jnp.stack([vector(row) for row in given]) if nested else vector(given)
         return jnp.asarray(given)
+
+    def has_plain_masses(self, q, mu):
+        """Whether the mass matrix is a diagonal, of which all entries are known to be positive."""
+        if is_traced(self, mu):
+            return False
+        with jax.ensure_compile_time_eval():
+            anywhere = jnp.asarray(np.zeros(q.shape)) if is_traced(q) else q
+            mass = np.asarray(_masses(self, anywhere, mu))
+        return mass.ndim == 1 and bool(np.all(mass > 0))
 
     def quadratic_velocity_force(self, q: Coords, v: Coords, mu: Params) -> Coords:
         """Centrifugal and Coriolis terms of a configuration-dependent mass matrix.
@@ -129,7 +154,7 @@ class AbstractMechanism(AbstractSystem):
         free = self.accelerations_under(t, q, v, mu, tangent, force)
         low = jnp.where(signs == 0, -resting.backward, 0.0)
         high = jnp.where(signs == 0, resting.forward, 0.0)
-        reduced, response = self.mobility(contacts, q, mu, tangent)
+        reduced, response = self.mobility(contacts, t, q, mu, tangent)
         held = held_forces(reduced, response, free, low, high)
         return sliding - held @ contacts.directions
 
@@ -138,22 +163,47 @@ class AbstractMechanism(AbstractSystem):
     ) -> Float[Array, " ni"]:
         """Of the independent coordinates, under these forces."""
         if tangent.split.dependent.shape[0] == 0:
-            given = self._given_mass(q, mu)
+            given = self.given_mass(q, mu)
             return force / given if given.ndim == 1 else small_solve(given, force)
-        mass = self._given_mass(q, mu)
+        mass = self.given_mass(q, mu)
+        if tangent.split.sparse is not None and mass.ndim == 1:
+            right = gamma(self, t, q, v, mu)
+            return self._sparse_accelerations(t, q, mu, mass, tangent, force, right)
         own, offset = tangent.split.dependent, tangent.curve(gamma(self, t, q, v, mu))
         # `T^T M s`, of which `s` has nothing in the independent coordinates.
         if mass.ndim == 1:
-            load = tangent.slope.T @ (mass[own] * offset)
+            load = tangent.full_slope.T @ (mass[own] * offset)
         else:
             load = tangent.reduce(mass[:, own] @ offset)
         return small_solve(reduced_mass(mass, tangent), tangent.reduce(force) - load)
 
-    def mobility(self, contacts: Contacts, q: Coords, mu: Params, tangent: Tangent):
+    def _sparse_accelerations(self, t, q, mu, mass, tangent: Tangent, force, right):
+        """The same joint by joint, for a diagonal mass matrix (see `sparse_constraints`)."""
+        sparse = tangent.split.sparse
+        assert sparse is not None
+        if isinstance(tangent.slope, SparseSlope):
+            entries = tangent.slope.entries
+        else:
+            entries = sparse_jacobian(self, sparse, t, q, mu)
+        free = force / mass
+        missing = sparse.times(entries, free) - sparse.in_blocks(right)
+        held = sparse.transposed_times(entries, sparse.multipliers(entries, 1 / mass, missing))
+        return tangent.split.take_independent(free - held / mass)
+
+    def mobility(self, contacts: Contacts, t: Time, q: Coords, mu: Params, tangent: Tangent):
         """`W_i`, and how the independent coordinates respond to each contact: `M_i^-1 W_i^T`."""
-        reduced = tangent.reduce(contacts.directions.T).T
-        mass = reduced_mass(self._given_mass(q, mu), tangent)
-        return reduced, small_solve(mass, reduced.T)
+        reduced, mass = tangent.reduce(contacts.directions.T).T, self.given_mass(q, mu)
+        if tangent.split.sparse is None or mass.ndim != 1:
+            return reduced, small_solve(reduced_mass(mass, tangent), reduced.T)
+        respond = lambda force: self._sparse_accelerations(  # noqa: E731
+            t, q, mu, mass, tangent, force, jnp.zeros(tangent.split.rows.shape[0], q.dtype)
+        )
+        return reduced, jax.vmap(respond, out_axes=1)(contacts.directions)
+
+
+@compiled
+def _masses(mechanism: AbstractMechanism, q: Coords, mu: Params) -> Float[Array, "nq *nq"]:
+    return mechanism.given_mass(q, mu)
 
 
 def reduced_mass(mass: Float[Array, "nq *nq"], tangent: Tangent) -> Float[Array, "ni ni"]:
@@ -163,8 +213,9 @@ def reduced_mass(mass: Float[Array, "nq *nq"], tangent: Tangent) -> Float[Array,
         return jnp.diag(mass) if mass.ndim == 1 else mass
     if mass.ndim == 2:
         return tangent.reduce(tangent.reduce(mass).T)
-    heavy = mass[split.dependent][:, None] * tangent.slope
-    return jnp.diag(mass[split.independent]) + tangent.slope.T @ heavy
+    slope = tangent.full_slope
+    heavy = mass[split.dependent][:, None] * slope
+    return jnp.diag(mass[split.independent]) + slope.T @ heavy
 
 
 def kkt(
@@ -210,7 +261,9 @@ def accelerations(
 def _multipliers(mechanism, tangent: Tangent, count: int, t, q, v, u, mu, a):
     if tangent.split.dependent.shape[0] == 0:
         return jnp.zeros(count)
-    load = vector(mechanism.force(t, q, v, u, mu)) - mechanism.mass(q, mu) @ a
+    mass = mechanism.given_mass(q, mu)
+    inertia = mass * a if mass.ndim == 1 else mass @ a
+    load = vector(mechanism.force(t, q, v, u, mu)) - inertia
     friction = mechanism.friction_force(t, q, v, u, mu, tangent)
     load = load if friction is None else load + friction
     # C^T lambda = F_e - M a; its dependent rows are C_d^T lambda, square and regular.

@@ -20,12 +20,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbdnode.multibody.constraint_structure import (
+from mbdnode.multibody.sparsity.constraint_structure import (
     Coloring,
     Structure,
     color_columns,
     structure_of,
 )
+from mbdnode.multibody.sparsity.sparse_constraints import Entries, SparseConstraints
 from mbdnode.multibody.system import AbstractSystem, Coords, Params, Time
 from mbdnode.program_cache import program_for_few_calls
 
@@ -139,6 +140,14 @@ def position_jacobian(
     """`Phi_q`, by forward-mode autodiff along as few directions as its pattern allows."""
     _, coloring = constraint_structure(system, mu)
     return coloring.jacobian(lambda x: position_residual(system, t, x, mu), q)
+
+
+def sparse_jacobian(
+    system: AbstractSystem, sparse: SparseConstraints, t: Time, q: Coords, mu: Params
+) -> Entries:
+    """`Phi_q` of a large mechanism, joint by joint."""
+    _, coloring = constraint_structure(system, mu)
+    return sparse.entries(coloring.derivatives(lambda x: position_residual(system, t, x, mu), q))
 
 
 def position_time_derivative(

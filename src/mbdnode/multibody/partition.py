@@ -25,7 +25,6 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
-from mbdnode.multibody.elimination import Elimination, pivoted_columns, plan_elimination
 from mbdnode.multibody.kinematics import (
     by_shapes,
     compiled,
@@ -36,6 +35,8 @@ from mbdnode.multibody.kinematics import (
     velocity_constraints,
     velocity_residual,
 )
+from mbdnode.multibody.sparsity.elimination import Elimination, pivoted_columns, plan_elimination
+from mbdnode.multibody.sparsity.sparse_constraints import SparseConstraints, plan_sparse
 from mbdnode.multibody.system import AbstractSystem, Coords, Params, Time, is_traced
 from mbdnode.multibody.tangent import Split
 from mbdnode.naming import unknown_name
@@ -49,6 +50,9 @@ _RANK_TOLERANCE = 1e-10
 EXCHANGE_LIMIT = 1.5
 # Of what is equal up to this, the first is taken: the choice must not hang on round-off.
 TIE = 1e-9
+# Degrees of freedom below which full matrices take less time than sparse ones: those of a mass
+# matrix that is factored in place (see `small_systems`).
+_FEW_DOF = 6
 # The length of columns that are pivots before all others, which have entries below one.
 _FIRST = 1e3
 
@@ -130,10 +134,44 @@ def choose_partition(
     choose = _choose_traced if traced else _choose_concrete
     velocity, redundant = choose(system, scaled, named, elimination)
     if nonholonomic == 0:
-        return Partition(velocity, velocity, scale, redundant)
+        partition = Partition(velocity, velocity, scale, redundant)
+        return choose_matrices(system, partition, q, mu)
     # Nonholonomic rows take no positions, so those are split by the holonomic rows alone.
     position, _ = choose(system, scaled[:holonomic], None, elimination)
     return Partition(position, velocity, scale, redundant)
+
+
+def choose_matrices(
+    system: AbstractSystem, partition: Partition, q: Coords, mu: Params
+) -> Partition:
+    """Whether a system is so large that its constraints are better kept joint by joint.
+
+    That needs masses of which all are known to be positive; where they are traced, or one is zero,
+    matrices are full.
+
+    **Arguments:**
+
+    - `system`, `q`, `mu`: as in `choose_partition`.
+    - `partition`: of the system, with any choice of this.
+
+    **Returns:**
+
+    The partition with that choice.
+    """
+    split, sparse = partition.velocity, None
+    is_regular = (split.rows.shape[0], 0) == constraint_counts(system, mu)
+    if partition.degrees_of_freedom >= _FEW_DOF and is_regular:
+        sparse = by_shapes(_sparse, system, mu)
+        sparse = sparse if sparse is not None and system.core.has_plain_masses(q, mu) else None
+    if split.sparse == sparse:
+        return partition
+    chosen = Split(split.rows, split.dependent, split.independent, split.elimination, sparse)
+    return Partition(chosen, chosen, partition.scale, partition.redundant)
+
+
+@functools.lru_cache(maxsize=256)
+def _sparse(structure: Any, kinds: tuple) -> SparseConstraints | None:
+    return plan_sparse(*structure_by_shapes.__wrapped__(structure, kinds))
 
 
 def choose_elimination(
@@ -361,20 +399,19 @@ def _wrong_count(named, dof: int) -> UserError:
 
 
 def exchange_gain(
-    split: Split, slope: Float[Array, "nd ni"], scale: Float[Array, " nq"]
+    split: Split, steepness: Float[Array, "nr ni"], scale: Float[Array, " nq"]
 ) -> Float[Array, "nr ni"]:
     """By what factor `|det C_d|` grows, in scaled coordinates, if a pair is exchanged.
 
     Coordinates that are eliminated are not exchanged, and have no row.
     """
-    first = split.eliminated
-    above, below = scale[split.independent], scale[split.dependent[first:]]
-    return jnp.abs(slope[first:]) * above[None, :] / below[:, None]
+    above, below = scale[split.independent], scale[split.dependent[split.eliminated :]]
+    return jnp.abs(steepness) * above[None, :] / below[:, None]
 
 
 def exchange(
     split: Split,
-    slope: Float[Array, "nd ni"],
+    steepness: Float[Array, "nr ni"],
     scale: Float[Array, " nq"],
     limit: float = EXCHANGE_LIMIT,
 ) -> Split:
@@ -383,7 +420,7 @@ def exchange(
     **Arguments:**
 
     - `split`: the present choice.
-    - `slope`: `S` at the present configuration.
+    - `steepness`: that of the tangent at the present configuration.
     - `scale`: the coordinates' sizes.
     - `limit`: smallest factor that `|det C_d|` must gain.
 
@@ -391,7 +428,7 @@ def exchange(
 
     A `Split` of the same shape.
     """
-    gain = exchange_gain(split, slope, scale)
+    gain = exchange_gain(split, steepness, scale)
     if gain.size == 0:
         return split
     # The first of equal gains, as a symmetric mechanism has: round-off must not choose.
@@ -400,19 +437,20 @@ def exchange(
     swap = gain[i, j] > limit
     i = i + split.eliminated
     leaving, entering = split.dependent[i], split.independent[j]
-    return Split(
+    return split.replaced(
         split.rows,
         split.dependent.at[i].set(jnp.where(swap, entering, leaving)),
         split.independent.at[j].set(jnp.where(swap, leaving, entering)),
-        split.elimination,
     )
 
 
-def exchange_factor(before: Split, after: Split, slope: Float[Array, "nd ni"]) -> Float[Array, ""]:
-    """By what `det C_d` was multiplied in an exchange, given the slope before it.
+def exchange_factor(
+    before: Split, after: Split, steepness: Float[Array, "nr ni"]
+) -> Float[Array, ""]:
+    """By what `det C_d` was multiplied in an exchange, given the steepness before it.
 
     The column that enters is `-C_d S_j`, so it is `-S_ij`; one if nothing was exchanged.
     """
-    left = before.dependent != after.dependent
+    left = (before.dependent != after.dependent)[before.eliminated :]
     entered = before.independent != after.independent
-    return jnp.prod(jnp.where(left[:, None] & entered[None, :], -slope, 1.0))
+    return jnp.prod(jnp.where(left[:, None] & entered[None, :], -steepness, 1.0))

@@ -229,7 +229,7 @@ def _on_branch(system, partition: Partition, t, positions, velocities, near, mu,
     if split.independent.shape[0] > 1:  # A second direction, special to no mechanism.
         generic = jnp.cos(jnp.arange(1.0, split.independent.shape[0] + 1) ** 2)
         other = offset(speed * generic * partition.scale[split.independent])
-    parts = (q[partition.position.dependent], tangent.slope, tangent.drift, here, other)
+    parts = (q[partition.position.dependent], tangent.full_slope, tangent.drift, here, other)
     packed = jnp.concatenate([x.ravel() for x in parts]) / _units(partition, speed)
     return packed, tangent.determinant, solved & ~tangent.singular
 

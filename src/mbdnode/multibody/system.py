@@ -113,6 +113,10 @@ class AbstractSystem(AbstractNamed):
         """The rates of independent positions and velocities, where `closed_on_minimal` is set."""
         raise TypeError(f"{type(self).__name__} needs a whole state to give its accelerations.")
 
+    def has_plain_masses(self, q: Coords, mu: Params) -> bool:
+        """Whether its mass matrix, if it has one, is a diagonal of positive numbers."""
+        return False
+
     def constraint(self, t: Time, q: Coords, mu: Params) -> Rows:
         """Holonomic residual `Phi(t, q)`, zero on the manifold. None by default."""
         return ()

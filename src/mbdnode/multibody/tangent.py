@@ -22,8 +22,9 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
-from mbdnode.multibody.elimination import Elimination
 from mbdnode.multibody.small_systems import Factor, lu_factor, lu_solve
+from mbdnode.multibody.sparsity.elimination import Elimination
+from mbdnode.multibody.sparsity.sparse_constraints import Entries, SparseConstraints, SparseSlope
 
 
 class Split(eqx.Module):
@@ -35,6 +36,8 @@ class Split(eqx.Module):
     - `dependent`: as many coordinates as there are rows.
     - `independent`: all the others, ascending unless some were exchanged.
     - `elimination`: of the dependent coordinates and the rows that come first, if any.
+    - `sparse`: the constraints joint by joint, of a mechanism so large that full matrices would
+        take longer.
     """
 
     rows: Int[Array, " nd"]
@@ -44,15 +47,20 @@ class Split(eqx.Module):
     # gather, which costs a fraction of two scatters.
     _place: Int[Array, " nq"]
     elimination: Elimination | None = eqx.field(static=True, default=None)
+    sparse: SparseConstraints | None = eqx.field(static=True, default=None)
 
-    def __init__(self, rows, dependent, independent, elimination=None):
+    def __init__(self, rows, dependent, independent, elimination=None, sparse=None):
         self.rows, self.dependent, self.independent = rows, dependent, independent
-        self.elimination = elimination
+        self.elimination, self.sparse = elimination, sparse
         # Of plain numbers by NumPy: JAX would compile each of these.
         xp = jnp if any(isinstance(x, Tracer) for x in (dependent, independent)) else np
         order = xp.concatenate([xp.asarray(dependent), xp.asarray(independent)])
         place = xp.argmax(order[:, None] == xp.arange(order.shape[0])[None, :], axis=0)
         self._place = jnp.asarray(place, int)
+
+    def replaced(self, rows, dependent, independent) -> "Split":
+        """Another choice of what is not eliminated."""
+        return Split(rows, dependent, independent, self.elimination, self.sparse)
 
     @property
     def eliminated(self) -> int:
@@ -94,7 +102,7 @@ class Tangent(eqx.Module):
     """
 
     split: Split
-    slope: Float[Array, "nd ni"]
+    slope: Float[Array, "nd ni"] | SparseSlope
     drift: Float[Array, " nd"]
     block: Float[Array, "nr nr"] | None = None
     factor: Factor | None = None
@@ -102,6 +110,18 @@ class Tangent(eqx.Module):
     lift: Float[Array, "nx nr"] | None = None
     across: Float[Array, "nr nx"] | None = None
     size: Float[Array, ""] | None = None
+
+    @property
+    def full_slope(self) -> Float[Array, "nd ni"]:
+        """`S` as a matrix."""
+        return self.slope.full() if isinstance(self.slope, SparseSlope) else self.slope
+
+    @property
+    def steepness(self) -> Float[Array, "nr ni"]:
+        """The rows of `S` that belong to coordinates which are not eliminated."""
+        if isinstance(self.slope, SparseSlope):
+            return jnp.zeros((0, self.split.independent.shape[0]), self.slope.dtype)
+        return self.slope[self.split.eliminated :]
 
     def velocity(self, independent: Float[Array, " ni"]) -> Float[Array, " nq"]:
         """All velocities."""
@@ -204,6 +224,26 @@ def tangent_from(
     both = jnp.concatenate([-rows[:, split.independent], right[split.rows][:, None]], axis=1)
     solved = solve_factored(block, factor, both)
     return Tangent(split, solved[:, :-1], solved[:, -1], block, factor)
+
+
+def sparse_tangent(
+    entries: Entries,
+    right: Float[Array, " nc"],
+    split: Split,
+    sparse: SparseConstraints,
+    explicit: Elimination,
+) -> Tangent:
+    """The same of a large mechanism all of whose dependent coordinates are eliminated.
+
+    **Arguments:**
+
+    - `entries`: of `C`, in the blocks of `sparse`.
+    - `right`: `c`.
+    - `split`: with its own `sparse` and `explicit`.
+    """
+    none = jnp.zeros((0, 0), entries.dtype)
+    slope = SparseSlope(entries, sparse, explicit)
+    return Tangent(split, slope, explicit.solve_own(right), none, factorize(none))
 
 
 def _eliminated_tangent(jacobian, right, split: Split, explicit: Elimination) -> Tangent:

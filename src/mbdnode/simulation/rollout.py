@@ -270,7 +270,7 @@ def start_rollout(
         step=zero,
         coordinate=zero - 1,
     )
-    return _exchanged(system, carry, good, tangent.slope, t, mu) if repartition else carry
+    return _exchanged(system, carry, good, tangent.steepness, t, mu) if repartition else carry
 
 
 def rollout_step(
@@ -370,8 +370,8 @@ def _judged(
     system, carry: Carry, step: Step, arrival: Arrival, mu, repartition, diagnosed: bool = True
 ) -> Carry:
     """The carry after a step: its end if it is good, and otherwise why it is not."""
-    q, v, slope = arrival.q, arrival.v, arrival.slope
-    closed = arrival.closed & (repartition | _is_well_posed(carry.partition, slope))
+    q, v, steepness = arrival.q, arrival.v, arrival.steepness
+    closed = arrival.closed & (repartition | _is_well_posed(carry.partition, steepness))
     finite = _is_followed(carry.partition, carry.state.q, q) & jnp.isfinite(v)
     good = jnp.all(finite) & closed & arrival.solved
     completed = (jnp.array(Outcome.COMPLETED.value), jnp.array(-1))
@@ -392,7 +392,7 @@ def _judged(
         coordinate=coordinate,
     )
     end = step.start + step.dt
-    return _exchanged(system, after, good, slope, end, mu) if repartition else after
+    return _exchanged(system, after, good, steepness, end, mu) if repartition else after
 
 
 def _diagnose(
@@ -426,7 +426,7 @@ def _diagnose(
     )
     if partition.may_branch:
         first = tangent_at(system, velocity, step.start, step.origin.q, mu)
-        gain = jnp.max(exchange_gain(velocity, first.slope, partition.scale), initial=0.0)
+        gain = jnp.max(exchange_gain(velocity, first.steepness, partition.scale), initial=0.0)
         skipped = ahead & numbers & signs_differ(arrival.determinant, step.determinant)
         length = step.dt * speed_of(partition, step.origin)
         close = skipped | carry.monitor.is_close(jnp.minimum(length, LONGEST_ARC))
@@ -438,27 +438,27 @@ def _diagnose(
     return select(unsolved, (Outcome.STEP_UNSOLVED.value, -1), (outcome, where))
 
 
-def _exchanged(system, carry: Carry, good, slope, t, mu: Params) -> Carry:
+def _exchanged(system, carry: Carry, good, steepness, t, mu: Params) -> Carry:
     """The carry with other independent coordinates where the present choice has become poor."""
     partition, q = carry.partition, carry.state.q
-    velocity = exchange(partition.velocity, slope, partition.scale)
+    velocity = exchange(partition.velocity, steepness, partition.scale)
     if partition.position.rows.shape == partition.velocity.rows.shape:
         position = velocity
     else:
         jacobian = position_jacobian(system, t, q, mu)
         drift = position_time_derivative(system, t, q, mu)
-        steepness = tangent_from(jacobian, -drift, partition.position).slope
-        position = exchange(partition.position, steepness, partition.scale)
+        steep = tangent_from(jacobian, -drift, partition.position).steepness
+        position = exchange(partition.position, steep, partition.scale)
         position = select(carry.monitor.passing, partition.position, position)
     fresh = Partition(position, velocity, partition.scale, partition.redundant)
     fresh = select(good, fresh, partition)
-    monitor = carry.monitor.exchanged(partition, fresh, slope)
+    monitor = carry.monitor.exchanged(partition, fresh, steepness)
     return eqx.tree_at(lambda c: (c.partition, c.monitor), carry, (fresh, monitor))
 
 
-def _is_well_posed(partition: Partition, slope: Float[Array, "nd ni"]) -> Bool[Array, ""]:
+def _is_well_posed(partition: Partition, steepness: Float[Array, "nr ni"]) -> Bool[Array, ""]:
     """Whether the independent coordinates still determine the others, far from a dead point."""
-    gain = exchange_gain(partition.velocity, slope, partition.scale)
+    gain = exchange_gain(partition.velocity, steepness, partition.scale)
     return jnp.max(gain, initial=0.0) < _STEEPEST
 
 

@@ -25,6 +25,7 @@ from mbdnode.multibody import (
     Partition,
     check_definition,
     check_state,
+    choose_matrices,
     choose_partition,
     consistent_state,
     is_traced,
@@ -154,7 +155,9 @@ def simulate(
                 "The closed form is for zero inputs; leave `inputs` out, or use 'dopri8'."
             )
         return _closed_form(system, t, initial, signal, mu)
-    if not isinstance(independent, Partition):
+    if isinstance(independent, Partition):
+        independent = choose_matrices(system, independent, initial.q, mu)
+    else:
         independent = choose_partition(system, begin, initial.q, mu, independent)
     if ensemble is not None:
         return rollout_members(ensemble, integrator, t, initial, signal, mu, independent)

@@ -116,7 +116,9 @@ def _across(system, partition: Partition, step: Step, fraction, y, mu) -> tuple[
     found = complete_across(system, partition, time, z, s, step.guess(time), mu, path)
     q, v, tangent, determinant, passing, closed = found
     yes = jnp.array(True)
-    return Arrival(z, s, q, v, tangent.slope, determinant, passing, passing, yes, closed), tangent
+    return Arrival(
+        z, s, q, v, tangent.steepness, determinant, passing, passing, yes, closed
+    ), tangent
 
 
 def _checked(
@@ -126,14 +128,14 @@ def _checked(
     first, last = (jax.tree.map(lambda x, i=i: x[i], found) for i in (0, -1))
     crossed = ~last.passing & signs_differ(last.determinant, step.determinant)
     closed = jnp.all(found.closed) & (~crossed | crossing.passing)
-    closed = closed & _continues(partition, first.slope, last.slope, step.arc)
+    closed = closed & _continues(partition, first.steepness, last.steepness, step.arc)
     return eqx.tree_at(lambda a: (a.solved, a.closed), last, (accurate, closed))
 
 
 def _continues(partition: Partition, first, last, arc) -> Bool[Array, ""]:
-    """Whether the slope at the end of the step is that of its start, up to what curvature does."""
+    """Whether the steepness at the end is that of the start, up to what curvature does."""
     split, scale = partition.velocity, partition.scale
-    units = scale[split.independent][None, :] / scale[split.dependent][:, None]
+    units = scale[split.independent][None, :] / scale[split.dependent[split.eliminated :]][:, None]
     change = jnp.max(jnp.abs(last - first) * units, initial=0.0)
     size = jnp.maximum(1.0, jnp.max(jnp.abs(first) * units, initial=0.0))
     return change < (_TURN + _TURN_PER_ARC * arc) * size
@@ -183,6 +185,6 @@ def _not_taken(partition: Partition, step: Step) -> Arrival:
     """In place of an arrival that no step of a batch needs."""
     position, velocity = partition.position, partition.velocity
     q, v, none = step.origin.q, step.origin.v, jnp.array(False)
-    slope = jnp.zeros((velocity.dependent.shape[0], velocity.independent.shape[0]), q.dtype)
+    steepness = jnp.zeros((velocity.unknowns, velocity.independent.shape[0]), q.dtype)
     z, s = position.take_independent(q), velocity.take_independent(v)
-    return Arrival(z, s, q, v, slope, jnp.zeros((), q.dtype), none, none, none, none)
+    return Arrival(z, s, q, v, steepness, jnp.zeros((), q.dtype), none, none, none, none)

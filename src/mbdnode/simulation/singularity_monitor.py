@@ -69,10 +69,10 @@ class Monitor(eqx.Module):
         return self.is_close(length) & jnp.isfinite(self.trend)
 
     def exchanged(
-        self, before: Partition, after: Partition, slope: Float[Array, "nd ni"]
+        self, before: Partition, after: Partition, steepness: Float[Array, "nr ni"]
     ) -> "Monitor":
-        """The monitor after an exchange of coordinates, given the slope before it."""
-        factor = exchange_factor(before.velocity, after.velocity, slope)
+        """The monitor after an exchange of coordinates, given the steepness before it."""
+        factor = exchange_factor(before.velocity, after.velocity, steepness)
         return eqx.tree_at(
             lambda w: (w.determinant, w.trend),
             self,

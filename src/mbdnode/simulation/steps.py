@@ -27,7 +27,7 @@ class Arrival(eqx.Module):
 
     - `z`, `s`: the independent positions and velocities.
     - `q`, `v`: the whole state that follows from them.
-    - `slope`, `determinant`: those of the tangent there.
+    - `steepness`, `determinant`: those of the tangent there.
     - `is_poor`: whether its pivots are so small that a singular configuration may be close.
     - `passing`: whether that is so close to a singular configuration that it was interpolated.
     - `solved`: whether the step's own equations were solved.
@@ -38,7 +38,7 @@ class Arrival(eqx.Module):
     s: Float[Array, " ns"]
     q: Float[Array, " nq"]
     v: Float[Array, " nq"]
-    slope: Float[Array, "nd ni"]
+    steepness: Float[Array, "nr ni"]
     determinant: Float[Array, ""]
     is_poor: Bool[Array, ""]
     passing: Bool[Array, ""]
@@ -197,7 +197,7 @@ def _regular_at(system, partition: Partition, step: Step, fraction, y, mu):
         # A change of sign means that a singular configuration was skipped.
         closed = closed & ~signs_differ(tangent.determinant, step.determinant)
     yes, no = jnp.array(True), jnp.array(False)
-    found = (tangent.slope, tangent.determinant, tangent.pivot_ratio < POOR)
+    found = (tangent.steepness, tangent.determinant, tangent.pivot_ratio < POOR)
     return Arrival(z, s, q, v, *found, no, yes, closed), tangent
 
 

@@ -87,7 +87,7 @@ def sliding(
     if contacts is None:
         return None
     tangent = tangent_at(system, split, t, state.q, mu)
-    reduced, response = system.mobility(contacts, state.q, mu, tangent)
+    reduced, response = system.mobility(contacts, t, state.q, mu, tangent)
     # What was put to rest slips by rounding, which is small beside what friction can stop.
     limit = jnp.maximum(contacts.backward, contacts.forward)
     stopped = dt * limit * jnp.sum(reduced * response.T, axis=1)
@@ -131,7 +131,7 @@ def friction_change(
     applied = dt * signs * first
     # From there on it may be held, or slip back against the other limit.
     least = dt * signs * (part * first - (1 - part) * then)
-    reduced, response = mechanism.mobility(contacts, state.q, mu, tangent)
+    reduced, response = mechanism.mobility(contacts, t, state.q, mu, tangent)
     rounding = _ROUNDING * dt * jnp.where(signs == 0, first + then, 0.0)
     low = jnp.minimum(applied, least) - rounding
     high = jnp.maximum(applied, least) + rounding

@@ -27,7 +27,6 @@ from mbdnode.exports.entries import Plant
 from mbdnode.exports.fmu.c_functions import PlainFunction
 from mbdnode.multibody import (
     Partition,
-    Split,
     complete,
     exchange,
     position_jacobian,
@@ -158,19 +157,19 @@ class _Splitter:
             (known.velocity, index[self.size :]),
         ):
             count = old.dependent.shape[0]
-            halves.append(Split(old.rows, part[:count], part[count:], old.elimination))
+            halves.append(old.replaced(old.rows, part[:count], part[count:]))
         return Partition(halves[0], halves[1], scale, known.redundant)
 
 
 def _exchanged(system, partition: Partition, t, q, mu) -> Partition:
     """Other independent coordinates where the present ones are poor, by the rule of `simulate`."""
-    slope = tangent_at(system, partition.velocity, t, q, mu).slope
-    velocity = exchange(partition.velocity, slope, partition.scale)
+    steepness = tangent_at(system, partition.velocity, t, q, mu).steepness
+    velocity = exchange(partition.velocity, steepness, partition.scale)
     if partition.position.rows.shape == partition.velocity.rows.shape:
         return Partition(velocity, velocity, partition.scale, partition.redundant)
     drift = position_time_derivative(system, t, q, mu)
     jacobian = position_jacobian(system, t, q, mu)
-    steepness = tangent_from(jacobian, -drift, partition.position).slope
+    steepness = tangent_from(jacobian, -drift, partition.position).steepness
     position = exchange(partition.position, steepness, partition.scale)
     return Partition(position, velocity, partition.scale, partition.redundant)
 

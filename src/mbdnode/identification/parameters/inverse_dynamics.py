@@ -157,7 +157,7 @@ def _terms(system: AbstractMechanism, names: tuple[str, ...], split: Partition, 
         load = turning + tangent.reduce(force)
         scale = split.scale
         ratio = scale[split.velocity.independent][None] / scale[split.velocity.dependent][:, None]
-        return now, load, jnp.max(jnp.abs(tangent.slope) * ratio, initial=0.0)
+        return now, load, jnp.max(jnp.abs(tangent.full_slope) * ratio, initial=0.0)
 
     def both(*row):
         return terms(at, *row), jax.jacfwd(lambda p: terms(p, *row)[:2])(at)

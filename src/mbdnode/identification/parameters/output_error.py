@@ -259,7 +259,7 @@ class OutputError(eqx.Module):
 
         y = jax.lax.fori_loop(0, substeps, substep, y)
         q, v, tangent, _ = completed(t + dt, y)
-        return jnp.concatenate([q, v]), tangent.slope
+        return jnp.concatenate([q, v]), tangent.steepness
 
 
 def _shifted(inputs, late, values):

@@ -30,12 +30,12 @@ from mbdnode.multibody import (
     tangent_at,
     velocity_residual,
 )
-from mbdnode.multibody.constraint_structure import color_columns, structure_of
-from mbdnode.multibody.elimination import pivoted_columns, plan_elimination
 from mbdnode.multibody.partition import choose_elimination
+from mbdnode.multibody.sparsity.constraint_structure import color_columns, structure_of
+from mbdnode.multibody.sparsity.elimination import pivoted_columns, plan_elimination
 
 NOW = jnp.zeros(())
-FILES = Path(__file__).parents[2] / "examples" / "mechanisms"
+FILES = Path(__file__).parents[3] / "examples" / "mechanisms"
 
 
 def bar(number, before, *, at=0.5, **more):
@@ -105,7 +105,7 @@ def case(request):
     def found(partition, z, s):
         q, v, tangent, solved = complete(mechanism, partition, NOW, z, s, start.q, mu)
         a, multipliers = accelerations(mechanism, partition.velocity, NOW, q, v, u, mu)
-        values = (q, v, a, multipliers, tangent.slope, tangent.drift, tangent.reduce(q))
+        values = (q, v, a, multipliers, tangent.full_slope, tangent.drift, tangent.reduce(q))
         return values, (tangent.determinant, tangent.singular, solved)
 
     at, along = (z + 0.02 * moved, s), (moved, 0.5 * s)

@@ -24,11 +24,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbdnode.multibody.constraint_structure import Structure
+from mbdnode.multibody.sparsity.constraint_structure import Structure
 
 # Pivots of a constant matrix with rows of unit length: below this it is not solved.
 _SMALLEST_PIVOT = 1e-6
@@ -36,6 +37,8 @@ _SMALLEST_PIVOT = 1e-6
 _FEW_COLUMNS = 48
 # If columns of `f_w` have more entries than this, `L` is a product of full matrices.
 _MOST_ENTRIES = 12
+# Coordinates from which on `A` is solved by its entries, and how many of them may meet in one.
+_MANY, _MOST_MEETING = 24, 4
 
 
 def _indices(values: Any) -> np.ndarray:
@@ -93,12 +96,55 @@ class Elimination:
         place[self.others] = np.arange(len(self.others))
         return place
 
+    @functools.cached_property
+    def _factors(self) -> tuple[np.ndarray, list[np.ndarray]] | None:
+        """`A^-1` of many coordinates as `(I + E^4) (I + E^2) (I + E) D`; None if it is full.
+
+        A joint gives the position of a body by that of the body before: `x = D r + E x`, where no
+        coordinate comes back to itself, so that a power of `E` vanishes. `D` has one entry in a
+        row, and in a tree so has every power of `E`.
+        """
+        if self.count < _MANY:
+            return None
+        matrix = np.zeros((self.count, self.count))
+        for row, column, value in self.entries:
+            matrix[row, column] = value
+        first, before = np.zeros_like(matrix), np.zeros_like(matrix)
+        open_rows, unknown = set(range(self.count)), matrix != 0
+        while open_rows:
+            ready = [row for row in sorted(open_rows) if unknown[row].sum() == 1]
+            if not ready:
+                return None
+            for row in ready:
+                own = np.flatnonzero(unknown[row])
+                if len(own) != 1:  # Another row of this turn gives the same coordinate.
+                    return None
+                column = int(own[0])
+                first[column, row] = 1 / matrix[row, column]
+                before[column] = -matrix[row] / matrix[row, column]
+                before[column, column] = 0.0
+                open_rows.remove(row)
+            unknown[:, [c for c in range(self.count) if first[c].any()]] = False
+        powers = []
+        while before.any():
+            meeting = max((before != 0).sum(axis=0).max(), (before != 0).sum(axis=1).max())
+            if meeting > _MOST_MEETING:
+                return None
+            powers.append(before)
+            before = before @ before
+        return first, powers
+
     def solve(self, right: Float[Array, "nx *k"]) -> Float[Array, "nx *k"]:
         """`A^-1 right`."""
-        return jnp.asarray(self.inverse, right.dtype) @ right
+        if self._factors is None:
+            return jnp.asarray(self.inverse, right.dtype) @ right
+        first, powers = self._factors
+        return _substituted(_sparse_times(first, right), powers)
 
     def solve_own(self, right: Float[Array, " nc"]) -> Float[Array, " nx"]:
         """`A^-1` times those entries of a vector that belong to the rows of `A`."""
+        if self._factors is not None:
+            return self.solve(right[_indices(self.rows)])
         return jnp.asarray(self._own_inverse(right.shape[0]), right.dtype) @ right
 
     def _own_inverse(self, count: int) -> np.ndarray:
@@ -124,7 +170,10 @@ class Elimination:
 
     def solve_transposed(self, right: Float[Array, "nx *k"]) -> Float[Array, "nx *k"]:
         """`A^-T right`."""
-        return jnp.asarray(self.inverse.T, right.dtype) @ right
+        if self._factors is None:
+            return jnp.asarray(self.inverse.T, right.dtype) @ right
+        first, powers = self._factors
+        return _sparse_times(first.T, _substituted(right, [power.T for power in powers]))
 
     def slopes(self, jacobian: Float[Array, "nc nq"]) -> Float[Array, "nx nw"]:
         """`L`, from the Jacobian of the constraints."""
@@ -163,6 +212,46 @@ class Elimination:
         found = jnp.zeros(jacobian.shape, given.dtype)
         found = found.at[rest[:, None], self.others[None, :]].set(left)
         return found.at[rows, columns].set(1.0)
+
+
+def _sparse_times(matrix: np.ndarray, right: Float[Array, "n *k"]) -> Float[Array, "m *k"]:
+    """A constant matrix with few entries in a row times a vector, or several."""
+    return _sum_of_entries(*_entries(matrix, _most_in_a_row(matrix)), right)
+
+
+def _substituted(x: Float[Array, "n *k"], powers: list[np.ndarray]) -> Float[Array, "n *k"]:
+    """The product of `I + E` for all of these matrices, which commute, with a vector, or several.
+
+    In a loop: XLA would evaluate all that is before a power once more for each of its entries.
+    """
+    if not powers:
+        return x
+    most = max(map(_most_in_a_row, powers))
+    places, factors = zip(*(_entries(power, most) for power in powers), strict=True)
+
+    def substitute(x, power):
+        own_places, own_factors = power
+        return x + _sum_of_entries(own_places, own_factors, x), None
+
+    return jax.lax.scan(substitute, x, (np.stack(places), np.stack(factors).astype(x.dtype)))[0]
+
+
+def _most_in_a_row(matrix: np.ndarray) -> int:
+    return int((matrix != 0).sum(axis=1).max())
+
+
+def _entries(matrix: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """The columns and the values of so many entries of every row, the last axis."""
+    places = np.argsort(matrix == 0, axis=1, kind="stable")[:, :most]
+    return _indices(places.T), np.take_along_axis(matrix, places, axis=1).T
+
+
+def _sum_of_entries(places, factors, right: Float[Array, "n *k"]) -> Float[Array, "m *k"]:
+    total = jnp.zeros_like(right)
+    for k in range(places.shape[0]):
+        wide = jnp.asarray(factors[k], right.dtype).reshape(-1, *(1,) * (right.ndim - 1))
+        total = total + wide * right[places[k]]
+    return total
 
 
 def plan_elimination(structure: Structure, kept: Collection[int] = ()) -> Elimination | None:
