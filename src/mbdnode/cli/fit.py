@@ -117,7 +117,8 @@ def fit(
 
     All options are checked before training. What is done is kept in the folder until all is.
     """
-    command = typed_command(fit, locals())
+    # Who types it again begins anew: there is nothing left to resume.
+    command = typed_command(fit, {**locals(), "resume": False})
     check_folder(out, "fit")
     fraction, held_logs = holdout_of(holdout)
     sought = parse_unknown(unknown or ())
@@ -161,7 +162,7 @@ def fit(
     grace_s = None if isinstance(prepared.training, TrainingConfig) else 0.0
     with prepared, keeping(out, prepared, resume=resume) as kept:
         farewell = how_to_resume(out)
-        with leaving_at_once(grace_s, farewell), training_progress(prepared.epochs) as report:
+        with leaving_at_once(grace_s, farewell), training_progress() as report:
             fitted = fit_and_score(prepared, report=report, kept=kept)
     write_folder(out, fitted, command)
     for line in _found(fitted):

@@ -105,10 +105,7 @@ def run(
     again = ["mbdnode", "run", "--config", f"{folder / 'config.json'}", "--out", f"{folder}"]
     farewell = f"Go on with: {shlex.join([*again, '--resume'])}\n"
     try:
-        with (
-            leaving_at_once(GRACE_S, farewell),
-            training_progress(0 if chosen.finds_law else chosen.training.epochs) as report,
-        ):
+        with leaving_at_once(GRACE_S, farewell), training_progress() as report:
             result = run_case(chosen, report=report, checkpoint=checkpoint, resume=resume)
     except KeyboardInterrupt:
         typer.echo(farewell, err=True, nl=False)

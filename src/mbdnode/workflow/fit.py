@@ -89,11 +89,6 @@ class Prepared:
         if self.stream is not None:
             self.stream.close()
 
-    @property
-    def epochs(self) -> int:
-        """How many there will be; none where a law is to be found."""
-        return 0 if isinstance(self.training, IdentificationConfig) else self.training.epochs
-
 
 @dataclass(frozen=True)
 class Fitted:
