@@ -129,7 +129,9 @@ class Fitted:
         if is_hybrid(self.fit.model):
             return "hybrid: law plus network"
         asked = self.prepared.config.model
-        return self.choice.taken if asked == AUTO and self.choice is not None else asked
+        if asked != AUTO:
+            return asked
+        return LAW if self.choice is None else self.choice.taken  # A law where none is tried.
 
     @property
     def told_choice(self) -> str:
