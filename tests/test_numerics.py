@@ -139,6 +139,23 @@ def test_small_loops_are_compiled_as_one_function_unless_the_user_has_such_optio
     assert in_a_new_process(LOOP, {"XLA_FLAGS": own}).stdout.split() == ["False", own]
 
 
+def test_flags_that_are_in_a_file_are_left_there(tmp_path):
+    flags = tmp_path / "flags"
+    flags.write_text("--xla_cpu_max_isa=AVX2")
+    assert in_a_new_process(LOOP, {"XLA_FLAGS": str(flags)}).stdout.split()[1] == str(flags)
+
+
+def test_cores_are_those_that_this_process_may_use():
+    """A queue gives two cores of a machine that has many, and JAX makes a thread for each."""
+    code = """
+import os
+os.cpu_count, os.sched_getaffinity = (lambda: 64), (lambda _: {0, 1})
+import mbdnode
+print(os.environ.get("PJRT_NPROC"))
+"""
+    assert in_a_new_process(code).stdout.strip() == "16"
+
+
 WHERE = "import mbdnode.numerics, jax; print(jax.config.values['jax_compilation_cache_dir'])"
 
 
@@ -148,6 +165,15 @@ def test_programs_are_kept_where_they_are_wanted(tmp_path):
     folder = cache_folder(None, str(tmp_path))
     assert folder is not None
     assert folder.is_relative_to(tmp_path / "mbdnode" / "programs")
+
+
+def test_cache_folder_that_is_not_absolute_does_not_count(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    folder = cache_folder(None, "relative")
+    assert folder is not None
+    assert folder.is_relative_to(tmp_path / "home" / ".cache" / "mbdnode")
+    assert not (tmp_path / "relative").exists()
     for word in ("off", "0", "", "no"):
         assert cache_folder(word, str(tmp_path)) is None
     chosen = in_a_new_process(WHERE, {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "jax")}).stdout

@@ -1,9 +1,11 @@
 """Programs are found again by what decides them, and by nothing less."""
 
 import dataclasses
+import errno
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import ClassVar
 
 import jax
@@ -151,3 +153,13 @@ def test_bound_program_gives_what_its_function_gives_and_is_traced_once(
         expected = space.rate(jnp.zeros(()), jnp.asarray(at), jnp.asarray(u), space.home)[0]
         np.testing.assert_allclose(bound(0.0, at, u), expected, rtol=1e-14)
     assert len(traces) == 1
+
+
+def test_program_that_finds_no_space_leaves_no_part_of_itself(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    compiled = jax.jit(lambda x: [2 * x]).lower(jnp.ones(3)).compile()
+    monkeypatch.setattr(Path, "replace", full)
+    program_cache._store(tmp_path / "a.program", compiled, [program_cache._HOLE], False)
+    assert list(tmp_path.iterdir()) == []

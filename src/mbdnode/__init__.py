@@ -72,17 +72,20 @@ __version__ = "0.1.0"
 # Arrays that a user makes between `import mbdnode` and the first use must be float64 already, and
 # JAX makes its thread pool, whose size matters (mbdnode.numerics), at its first computation.
 _THREADS = os.environ.get("PJRT_NPROC")
-if _THREADS is None and (os.cpu_count() or 1) < 16:
+# JAX counts the cores that this process may use, of which a queue gives few of a large machine.
+_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+if _THREADS is None and _CORES < 16:
     os.environ["PJRT_NPROC"] = "16"
-# Loops over up to 256 kB are compiled as one function, unless the user has options of this kind.
-_FLAGS = os.environ.get("XLA_FLAGS", "")
-if "xla_backend_extra_options" not in _FLAGS:
+# Loops over up to 256 kB are compiled as one function, unless the user has options of this kind, or
+# names a file of options: XLA takes what does not begin with a dash for one.
+_FLAGS = os.environ.get("XLA_FLAGS", "").strip()
+if "xla_backend_extra_options" not in _FLAGS and _FLAGS[:1] in ("", "-"):
     _SMALL_LOOPS = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=262144"
     os.environ["XLA_FLAGS"] = f"{_FLAGS} {_SMALL_LOOPS}".strip()
 if "jax" in sys.modules:
     from mbdnode.numerics import warn_of_few_threads
 
-    warn_of_few_threads(_THREADS)
+    warn_of_few_threads(_THREADS, _CORES)
 else:
     os.environ.setdefault("JAX_ENABLE_X64", "true")
 

@@ -69,16 +69,17 @@ def check_precision() -> None:
         )
 
 
-def warn_of_few_threads(asked: str | None) -> None:
+def warn_of_few_threads(asked: str | None, cores: int) -> None:
     """Say that large batches may hang, if JAX made its thread pool before we could ask for more.
 
     **Arguments:**
 
     - `asked`: the value of `PJRT_NPROC` when the package was imported.
+    - `cores`: that this process may use.
     """
     bridge = sys.modules.get("jax._src.xla_bridge")  # JAX has no public name for it.
     started = getattr(bridge, "backends_are_initialized", lambda: False)()
-    threads = int(asked) if asked and asked.isdigit() else os.cpu_count() or 1
+    threads = int(asked) if asked and asked.isdigit() else cores
     if started and 1 < threads < 16:
         warnings.warn(
             f"JAX computed before `import mbdnode`, with a pool of {threads} threads; a batch of "
@@ -132,8 +133,10 @@ def cache_folder(setting: str | None, home: str | None) -> Path | None:
     try:
         if setting is not None:
             root = Path(setting).expanduser()
+        elif home and Path(home).is_absolute():  # XDG's own rule: another one does not count.
+            root = Path(home) / "mbdnode"
         else:
-            root = (Path(home) if home else Path.home() / ".cache") / "mbdnode"
+            root = Path.home() / ".cache" / "mbdnode"
         folder = root / "programs" / _processor()
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError):  # No home, no permission, no space: compile anew, as before.

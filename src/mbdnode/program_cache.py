@@ -285,9 +285,12 @@ def _store(path: Path, compiled: Any, template: Any, lapack: bool) -> None:
     except Exception:  # Whatever JAX or pickle cannot write.
         return
     part = path.with_suffix(f".{os.getpid()}")
-    with contextlib.suppress(OSError):  # No space, no permission.
+    try:
         part.write_bytes(_MAGIC + hashlib.sha256(body).digest() + body)
         part.replace(path)  # Others see a whole file or none.
+    except OSError:  # No space, no permission; a part that fits would only take what is left.
+        with contextlib.suppress(OSError):
+            part.unlink()
 
 
 def _load(path: Path, inputs: int) -> Callable | None:

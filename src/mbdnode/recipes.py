@@ -7,7 +7,7 @@ then know it.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -185,6 +185,12 @@ class Recipe:
 
 
 PAPER = "paper"
+# What a model that was found by regression is called, whatever its form; it has no network.
+LAW = "law"
+# Every model that can be asked for; `mbdnode.models.MODELS` says what they are, and loads JAX.
+MODEL_NAMES = ("mbd-node", LAW, "sonode", "node", "hnn", "lnn", "lstm", "fcnn")
+# In their place: what the data decides, and numbers of a mechanism that is known but for these.
+AUTO, PARAMETERS = "auto", "parameters"
 RECIPES: dict[str, Recipe] = {
     PAPER: Recipe(
         TrainingConfig(),
@@ -301,4 +307,52 @@ def identification_config(
     raise UserError(
         f"{named} trains a network and finds no law. Use mbd.fit(model, data, ...), or recipe "
         f"{law_recipes()}."
+    )
+
+
+def trained_by(recipe: str, models: Iterable[str] = MODEL_NAMES) -> tuple[str, ...]:
+    """The models, by name, that come of a recipe; the usual one first.
+
+    **Arguments:**
+
+    - `recipe`: a key of `RECIPES`.
+    - `models`: those that can be asked for.
+
+    **Returns:**
+
+    Names among `models`.
+    """
+    found = get_recipe(recipe)
+    if found.finds_law:
+        return (LAW,)
+    return found.networks or tuple(name for name in models if name != LAW)
+
+
+def check_trained_by(recipe: str, model: str, models: Iterable[str] = MODEL_NAMES) -> None:
+    """Raise `UserError` unless a recipe gives models of this name.
+
+    **Arguments:**
+
+    - `recipe`: a key of `RECIPES`.
+    - `model`: what was asked for.
+    - `models`: what can be.
+    """
+    if model not in models:
+        raise unknown_name("model", model, models)
+    possible = trained_by(recipe, models)
+    if model in possible:
+        return
+    if get_recipe(recipe).finds_law:
+        raise UserError(
+            f"The recipe {recipe!r} finds a {LAW} by regression; it does not train {model!r}. "
+            f"Leave --model out, or use --recipe {PAPER}."
+        )
+    if model == LAW:
+        raise UserError(
+            f"The recipe {recipe!r} trains a network; a {LAW} is found by {law_recipes()}. Use "
+            "one of these, or leave --model out."
+        )
+    raise UserError(
+        f"The recipe {recipe!r} trains {', '.join(possible)}, not {model!r}. Leave "
+        f"--model out, or use --recipe {PAPER}."
     )

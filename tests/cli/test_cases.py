@@ -5,6 +5,7 @@ import pytest
 from mbdnode.reproduction.cases import CASES
 from mbdnode.reproduction.cases.catalog import catalog, describe_case
 
+BOUNDS = ("above", "at_least", "at_most")
 NAMES = [
     "single-mass-spring",
     "single-mass-spring-damper",
@@ -51,7 +52,7 @@ def test_json_has_the_same_fields_for_every_case(listed):
             assert coordinate["is_angle"] == (coordinate["unit"] == "rad")
             assert rate == {"name": f"{coordinate['name']}_dot", "unit": f"{coordinate['unit']}/s"}
         for parameter in case["parameters"]:
-            assert set(parameter) == {"name", "default", "unit", "meaning"}
+            assert set(parameter) == {*("name", "default", "unit", "meaning"), *BOUNDS}
             assert isinstance(parameter["default"], number)
         assert all(set(entry) == {"name", "unit"} for entry in case["inputs"])
         states = {entry["name"] for entry in (*case["coordinates"], *case["rates"])}

@@ -66,19 +66,20 @@ sys.exit(main(sys.argv[1:]))
         "mpc cart-pole --out new",
         "reproduce --out new",
         "gallery",
-        "mechanism log.csv",
+        "mechanism crank.toml",
         "fit log.csv --role time=t coordinates=x --out new",
         "predict fit --like log.csv --out run.csv",
     ],
 )
 def test_interrupt_is_heard_while_jax_is_being_imported(tmp_path, words):
     (tmp_path / "log.csv").write_text("t,x\n0,0\n1,1\n")
+    (tmp_path / "crank.toml").write_text("[bodies.crank]\n")
     (tmp_path / "fit").mkdir()
     (tmp_path / "fit" / "config.json").touch()
     command = [sys.executable, "-c", LOSING, *words.split()]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (130, ""), done.stderr
-    assert {path.name for path in tmp_path.iterdir()} == {"log.csv", "fit"}
+    assert {path.name for path in tmp_path.iterdir()} == {"log.csv", "crank.toml", "fit"}
 
 
 def press(what, grace, times=1):

@@ -1,10 +1,15 @@
-"""What is told of a fit that is under way, where there is no terminal."""
+"""What is told of a fit that is under way, in lines and in a terminal."""
 
+import io
 import itertools
+import re
+import sys
+import time
 
 import pytest
 
-from mbdnode.cli import output
+from mbdnode.cli import output, waiting_notice
+from mbdnode.reproduction.dispatch import RunEvent
 
 
 @pytest.fixture
@@ -54,3 +59,60 @@ def test_what_is_tried_next_is_told_once_with_the_reason(told):
     assert first[0] == "trying a law plus network: validation NRMSE so far law (26 %)"
     assert first[1].startswith("law plus network, epoch 1 of 10")
     assert len(told(1, 10, **named)) == 1
+
+
+class Terminal(io.StringIO):
+    """What was drawn, without what moves the cursor and colors."""
+
+    def isatty(self):
+        return True
+
+    def shown(self):
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.getvalue())
+
+
+def made_terminal(monkeypatch):
+    """In place of standard error, which pytest sets anew between a fixture and its test."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "150")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    return sys.stderr
+
+
+def test_search_in_a_terminal_promises_no_number_of_candidates(monkeypatch):
+    terminal = made_terminal(monkeypatch)
+    with output.training_progress() as report:
+        time.sleep(0.2)
+        report({"stage": "candidate", "epoch": 1, "loss": 6e-8, "learning_rate": 0.0}, 30)
+        time.sleep(0.2)
+    shown = terminal.shown()
+    assert "candidate 2, at most 28 more, min validation NRMSE 6.0e-08" in shown
+    assert "/30" not in shown
+    assert "nan" not in shown
+
+
+def test_epochs_in_a_terminal_are_told_as_in_lines(monkeypatch):
+    terminal = made_terminal(monkeypatch)
+    with output.training_progress() as report:
+        report({"epoch": 2, "loss": 0.5, "learning_rate": 1e-3}, 400)
+        time.sleep(0.2)
+    assert "epoch 3 of 400, loss 5.000e-01, rate 1.00e-03" in terminal.shown()
+
+
+@pytest.mark.parametrize(
+    "progress", [output.training_progress, lambda: output.counting("controlling")]
+)
+def test_bar_that_does_not_move_says_what_goes_on(monkeypatch, progress):
+    terminal = made_terminal(monkeypatch)
+    monkeypatch.setattr(output, "QUIET_S", 0.1)
+    monkeypatch.setattr(waiting_notice.NOTICE, "activity", lambda now: "compiling ...")
+    with progress():
+        time.sleep(0.5)
+    assert "compiling ..." in terminal.shown()
+
+
+def test_finished_search_has_as_many_candidates_as_were_tried():
+    line = output._RunState()
+    line.hear(RunEvent("a run", "running", done=2, total=74, stage="candidate"))
+    line.hear(RunEvent("a run", "finished"))
+    assert line.progress == "candidate 2"

@@ -1,8 +1,11 @@
 """Two seconds without a word are broken, and what moves or prints is left alone."""
 
 import io
+import subprocess
 import sys
 import time
+
+import jax
 
 from mbdnode.cli import waiting_notice
 from mbdnode.cli.waiting_notice import (
@@ -33,7 +36,24 @@ def test_the_word_is_compiling_while_jax_was_just_heard_to():
     assert quiet.word(time.monotonic()) == "compiling ..."
     quiet.heard -= 100
     quiet.compiled -= 100
+    jax.devices()  # JAX has started, so it is not being loaded.
     assert quiet.word(time.monotonic()) == "compiling or computing ..."
+
+
+def test_the_word_is_loading_until_jax_has_started():
+    script = """
+import time
+from mbdnode.cli.waiting_notice import WaitingNotice
+quiet = WaitingNotice()
+print(quiet.activity(time.monotonic() + 10))
+import jax
+print(quiet.activity(time.monotonic() + 10))
+jax.devices()
+print(quiet.activity(time.monotonic() + 10))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    words = ["loading ...", "loading ...", "compiling or computing ..."]
+    assert done.stdout.splitlines() == words, done.stderr
 
 
 def test_a_silent_command_says_something_within_two_seconds(monkeypatch):

@@ -173,6 +173,6 @@ def test_noise_does_not_bias_a_law_of_all_chunks():
 
 
 def test_report_shows_forms_and_chunks_as_lines(capsys):
-    with training_progress(400) as report:
+    with training_progress() as report:
         report({"stage": "chunk", "epoch": 11, "loss": 0.04, "learning_rate": 0.0}, 12)
-    assert capsys.readouterr().err == "chunk 12 of 12, least validation NRMSE 4.0e-02\n"
+    assert capsys.readouterr().err == "chunk 12 of 12, min validation NRMSE 4.0e-02\n"

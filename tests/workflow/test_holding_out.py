@@ -161,6 +161,12 @@ def test_of_several_large_logs_whole_runs_are_held_out(small_limits, tmp_path):
     assert not amplitudes[0] & amplitudes[1]
 
 
+def test_what_is_found_in_large_logs_is_called_a_law(small_limits, tmp_path):
+    logs = [write_log(tmp_path / f"{k}.csv", 150, 1.0 + k) for k in range(4)]
+    with read_and_check(FitConfig(tuple(logs), ROLES, holdout=0.25)) as prepared:
+        assert fit_and_score(prepared).model_name == "law"
+
+
 def test_held_out_file_beside_large_logs_is_not_trained_on(small_limits, tmp_path):
     logs = [write_log(tmp_path / f"{k}.csv", 150, 1.0 + k) for k in range(3)]
     (tmp_path / "copy.csv").write_bytes(Path(logs[2]).read_bytes())

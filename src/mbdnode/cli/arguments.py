@@ -4,6 +4,7 @@ Also a command as one types it, for the report that it makes.
 """
 
 import inspect
+import math
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -107,6 +108,8 @@ def parse_assignments(option: str, pairs: Sequence[str]) -> dict[str, float]:
             raise UserError(
                 f"{option} {name}={text}: {text!r} is not a number. Write it like {name}=0.5."
             ) from None
+        if not math.isfinite(values[name]):
+            raise UserError(f"{option} {name}={text}: {name!r} must be a finite number.")
     return values
 
 
@@ -134,13 +137,19 @@ def parse_unknown(texts: Sequence[str]) -> dict[str, tuple[float | None, float |
 
 def _bounds(name: str, text: str) -> tuple[float | None, float | None]:
     try:
-        low, high = text.split(":")
-        return (float(low) if low else None, float(high) if high else None)
+        ends = [float(end) if end else None for end in text.split(":")]
+        low, high = ends
     except ValueError:
         raise UserError(
             f"--unknown {name}={text}: bounds are two numbers with a colon between them, such as "
             f"{name}=0.1:2; leave one out where there is none: {name}=0.1:."
         ) from None
+    if low is not None and high is not None and not low < high:
+        raise UserError(
+            f"--unknown {name}={text}: the lower bound must be below the upper one. Write them "
+            f"like {name}=0.1:2."
+        )
+    return low, high
 
 
 def columns_of(

@@ -6,13 +6,15 @@ from typing import Annotated
 import typer
 
 from mbdnode.cli.arguments import parse_assignments
+from mbdnode.cli.early_checks import check_fixed_step, check_step
 from mbdnode.cli.interrupts import leaving_at_once
-from mbdnode.cli.models import check_model, find_model
+from mbdnode.cli.models import CASE, check_model, find_model
 from mbdnode.data.files import check_destination
 from mbdnode.data.folders import check_folder
 from mbdnode.errors import UserError
 from mbdnode.exports.names import KIND, check_identifier, identifier_of
 from mbdnode.exports.targets import target_for
+from mbdnode.reproduction.cases.catalog import check_names, check_values
 
 
 def export(
@@ -74,13 +76,15 @@ def export(
     check_identifier(word)
     if precision not in ("float64", "float32"):
         raise UserError(f"--precision is {precision!r}; it must be float64 or float32.")
-    if dt is not None and not 0 < dt < float("inf"):
-        raise UserError(f"--dt is {dt:g}; it must be positive and finite.")
+    check_step(dt)
+    check_fixed_step(integrator, "an exported step has a fixed length")
     if target.suffix:
         check_destination(out, (target.suffix,))
     else:
         check_folder(out, KIND)
-    check_model(model)
+    if check_model(model) == CASE:
+        check_names(model, (), changes)
+        check_values(model, changes)
 
     with leaving_at_once():
         from mbdnode.exports.writing import export as write_export

@@ -7,13 +7,21 @@ from typing import Annotated, Any
 import typer
 
 from mbdnode.cli.arguments import columns_of, holdout_of, parse_unknown, typed_command
+from mbdnode.cli.early_checks import check_address, check_mechanism_file, check_seed
 from mbdnode.cli.interrupts import INTERRUPTED, leaving_at_once
 from mbdnode.cli.output import counting, training_progress
 from mbdnode.data.files import find_files, must_be_file
-from mbdnode.data.folders import check_folder
+from mbdnode.data.folders import check_begun, check_folder
 from mbdnode.errors import UserError
 from mbdnode.formatting import one_of
-from mbdnode.recipes import RECIPES
+from mbdnode.recipes import (
+    AUTO,
+    MODEL_NAMES,
+    PARAMETERS,
+    RECIPES,
+    check_trained_by,
+    get_recipe,
+)
 
 # Runs that diverge are listed up to this line; all of them are in the report.
 _MOST_LINES = 6
@@ -117,8 +125,18 @@ def fit(
 
     All options are checked before training. What is done is kept in the folder until all is.
     """
-    command = typed_command(fit, locals())
+    # Who types it again begins anew: there is nothing left to resume.
+    command = typed_command(fit, {**locals(), "resume": False})
     check_folder(out, "fit")
+    get_recipe(recipe)
+    if model not in (AUTO, PARAMETERS):
+        check_trained_by(recipe, model, (AUTO, PARAMETERS, *MODEL_NAMES))
+    if epochs is not None and RECIPES[recipe].finds_law:
+        raise UserError(f"--epochs is {epochs}, but the recipe {recipe!r} has none. Leave it out.")
+    check_seed(seed)
+    check_address(cluster)
+    if resume:
+        check_begun(out, "fit")
     fraction, held_logs = holdout_of(holdout)
     sought = parse_unknown(unknown or ())
     if sought and not mechanism:
@@ -161,7 +179,7 @@ def fit(
     grace_s = None if isinstance(prepared.training, TrainingConfig) else 0.0
     with prepared, keeping(out, prepared, resume=resume) as kept:
         farewell = how_to_resume(out)
-        with leaving_at_once(grace_s, farewell), training_progress(prepared.epochs) as report:
+        with leaving_at_once(grace_s, farewell), training_progress() as report:
             fitted = fit_and_score(prepared, report=report, kept=kept)
     write_folder(out, fitted, command)
     for line in _found(fitted):
@@ -188,16 +206,20 @@ def _check_request(
     if held_logs:
         find_files(held_logs)
     if mechanism.endswith(".toml"):
-        must_be_file(mechanism)
+        check_mechanism_file(mechanism)
     if columns is not None:
         must_be_file(columns)
 
+    from mbdnode.data.logs.formats import open_logs
     from mbdnode.data.logs.reading import make_request
     from mbdnode.data.logs.roles import hints_as_options
+    from mbdnode.data.logs.runs import lay_out
 
     with hints_as_options():
         asked = columns_of(columns, roles, _finder(mechanism))
-        make_request([*logs, *held_logs], **asked)
+        request = make_request([*logs, *held_logs], **asked)
+        for log in open_logs(request.files[0]):  # A name that is wrong is so in every file.
+            lay_out(log, request.roles, with_inputs=not request.apart)
     return asked
 
 

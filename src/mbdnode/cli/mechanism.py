@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mbdnode.cli.arguments import parse_assignments
+from mbdnode.cli.early_checks import check_count, check_mechanism_file, check_step
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.output import new_console, new_table
 from mbdnode.data.files import must_be_file
@@ -72,12 +73,11 @@ def _check_request(file: Path, steps: int | None, dt: float, out: Path | None) -
     must_be_file(file)
     if steps is not None and out is None:
         raise UserError("--steps needs --out DIR, where the trajectory is to go. Add it.")
-    if steps is not None and steps < 1:
-        raise UserError(f"--steps is {steps}; it must be at least 1.")
-    if not 0 < dt < float("inf"):
-        raise UserError(f"--dt is {dt:g}; it must be above zero and finite.")
+    check_count("--steps", steps)
+    check_step(dt)
     if out is not None:
         check_folder(out, "mechanism")
+    check_mechanism_file(str(file))
 
 
 def _print_parts(system: "PlanarMechanism | PlanarKinematics") -> None:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mbdnode.data.files import must_be_file, read_marker
+from mbdnode.cli.early_checks import check_mechanism_file
+from mbdnode.data.files import read_marker
 from mbdnode.data.folders import CONFIG, MODEL, find_result
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cases import check_case
@@ -48,7 +49,7 @@ def check_model(name: str) -> str:
     """
     path = Path(name)
     if name.endswith(".toml"):
-        must_be_file(path)
+        check_mechanism_file(name)
         return MECHANISM
     if path.is_dir():
         found = read_marker(path)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from mbdnode.cli.early_checks import check_count, check_step
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.output import counting
 from mbdnode.data.folders import check_folder
@@ -71,8 +72,11 @@ def mpc(
         if terminal not in ("riccati", "none"):
             raise UserError(f"--terminal is {terminal!r}; it must be riccati or none.")
         changes["terminal"] = None if terminal == "none" else terminal
-    if steps is not None and steps < 1:
-        raise UserError(f"--steps is {steps}; it must be at least 1.")
+    if relinearize is not None and relinearize not in ("each", "once"):
+        raise UserError(f"--relinearize is {relinearize!r}; it must be each or once.")
+    check_count("--horizon", horizon)
+    check_count("--steps", steps)
+    check_step(dt)
 
     with leaving_at_once(), counting("controlling") as report:
         from mbdnode.reproduction.control import describe_control, run_control_task, write_control

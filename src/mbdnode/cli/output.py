@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mbdnode.cli.waiting_notice import drawing, summarized
+from mbdnode.cli.waiting_notice import QUIET_S, current_activity, drawing, summarized
 
 if TYPE_CHECKING:
     from mbdnode.reproduction.dispatch import RunEvent
@@ -63,40 +63,22 @@ def new_table(console: Console, *headings: str, numbers: tuple[str, ...], foldin
 
 
 @contextmanager
-def training_progress(epochs: int) -> Iterator[Callable[[dict[str, Any], int], None]]:
-    """A function for `fit` to call after every epoch, candidate or chunk.
-
-    **Arguments:**
-
-    - `epochs`: how many there will be.
-    """
+def training_progress() -> Iterator[Callable[[dict[str, Any], int], None]]:
+    """A function for `fit` to call after every epoch, candidate or chunk."""
     if not sys.stderr.isatty():
         yield _training_lines()
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as Remaining
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]:.2e}  rate {task.fields[rate]:.1e}"),
-        Remaining(),
-    )
-    with drawing(), Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("training", total=epochs, loss=float("nan"), rate=float("nan"))
-
-        told = ""
+    rows = _TrainingRows()
+    with _moving_bar("") as (bar, task):
 
         def report(row: dict[str, Any], total: int) -> None:
-            nonlocal told
-            done, model = int(row["epoch"]) + 1, row.get("model", "")
-            if model and model != told:
-                told = model
-                bar.console.print(f"trying a {escape(model)}: {escape(row['why'])}")
-            shown = {"loss": row["loss"], "rate": row["learning_rate"]}
-            stage = row.get("stage", model or "training")
-            bar.update(task, completed=done, total=total, description=stage, **shown)
+            told, text = rows.hear(row, total, time.perf_counter())
+            if told:
+                bar.console.print(escape(told))
+            # Nobody knows with which candidate a search ends.
+            known = None if row.get("stage") == "candidate" else total
+            done = int(row["epoch"]) + 1
+            bar.update(task, completed=done, total=known, description=escape(text))
 
         yield report
 
@@ -108,39 +90,86 @@ def _counted(stage: str, done: int, total: int) -> str:
     return f"{stage} {done:,}" if stage == "candidate" else f"{stage} {done:,} of {total:,}"
 
 
-def _training_lines() -> Callable[[dict[str, Any], int], None]:
-    last, told = time.perf_counter(), ""
-    # Of rows that take alike: what they are of, the number of the last one, and the time and number
-    # of the first one, which took the compilation and says nothing of the others.
-    alike, seen, first = None, 0, (0.0, 0)
+class _TrainingRows:
+    """What there is to say of every row of a training or a search."""
 
-    def report(row: dict[str, Any], total: int) -> None:
-        nonlocal last, told, alike, seen, first
-        now, done, model = time.perf_counter(), int(row["epoch"]) + 1, row.get("model", "")
-        if model and model != told:
-            told = model
-            typer.echo(f"trying a {model}: {row['why']}", err=True)
+    def __init__(self) -> None:
+        self._told = ""
+        # Of rows that take alike: what they are of, the number of the last one, and the time and
+        # number of the first one, which took the compilation and says nothing of the others.
+        self._alike: tuple | None = None
+        self._seen, self._first = 0, (0.0, 0)
+
+    def hear(self, row: dict[str, Any], total: int, now: float) -> tuple[str, str]:
+        """What is tried from now on, empty if that is known; and how far it is."""
+        done, model = int(row["epoch"]) + 1, row.get("model", "")
+        told = f"trying a {model}: {row['why']}" if model and model != self._told else ""
+        self._told = model or self._told
         kind = (model, row.get("stage"), total, row["learning_rate"] > 0)
-        if kind != alike or done <= seen:
-            alike, first = kind, (now, done)
-        seen = done
-        if now - last < _QUIET_S and done < total:
-            return
-        last = now
+        if kind != self._alike or done <= self._seen:
+            self._alike, self._first = kind, (now, done)
+        self._seen = done
         if "stage" in row:  # Of a regression, whose stages take different times.
-            kind = "error" if "unit" in row else "least validation NRMSE"
+            kind = "error" if "unit" in row else "min validation NRMSE"
             error = f"{kind} {row['loss']:.1e}{row.get('unit', '')}"
-            typer.echo(f"{_counted(row['stage'], done, total)}, {error}", err=True)
-            return
-        each = (now - first[0]) / max(done - first[1], 1)
-        left = f", at most {each * (total - done):.0f} s left" if done > first[1] else ""
-        typer.echo(
+            return told, f"{_counted(row['stage'], done, total)}, {error}"
+        first, number = self._first
+        each = (now - first) / max(done - number, 1)
+        left = f", at most {each * (total - done):.0f} s left" if done > number else ""
+        return told, (
             f"{model + ', ' if model else ''}epoch {done:,} of {total:,}, loss {row['loss']:.3e}, "
-            f"rate {row['learning_rate']:.2e}{left}",
-            err=True,
+            f"rate {row['learning_rate']:.2e}{left}"
         )
 
+
+def _training_lines() -> Callable[[dict[str, Any], int], None]:
+    last, rows = time.perf_counter(), _TrainingRows()
+
+    def report(row: dict[str, Any], total: int) -> None:
+        nonlocal last
+        now = time.perf_counter()
+        told, text = rows.hear(row, total, now)
+        if told:
+            typer.echo(told, err=True)
+        if now - last < _QUIET_S and int(row["epoch"]) + 1 < total:
+            return
+        last = now
+        typer.echo(text, err=True)
+
     return report
+
+
+@contextmanager
+def _moving_bar(what: str, *, count: bool = False) -> Iterator[tuple[Any, Any]]:
+    """A bar in the terminal, which says what goes on where it has not moved for two seconds.
+
+    **Arguments:**
+
+    - `what`: stands before it.
+    - `count`: whether the number of steps stands after it.
+
+    **Returns:**
+
+    A context with Rich's `Progress` and the task to update.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
+    from rich.text import Text
+
+    class WaitingColumn(ProgressColumn):
+        """What takes so long."""
+
+        def render(self, task: Any) -> Text:
+            seen = (task.completed, task.description)
+            if seen != self.seen:
+                self.seen, self.since = seen, time.monotonic()
+            return Text(current_activity() if time.monotonic() - self.since > QUIET_S else "")
+
+        seen, since = None, 0.0
+
+    counted = (MofNCompleteColumn(),) if count else ()
+    columns = (TextColumn("{task.description}"), BarColumn(), *counted, WaitingColumn())
+    with drawing(), Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        yield bar, bar.add_task(what, total=None)
 
 
 @contextmanager
@@ -165,11 +194,7 @@ def counting(what: str, unit: str = "step") -> Iterator[Callable[[int, int | Non
     if not sys.stderr.isatty():
         yield lines
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
+    with _moving_bar(what, count=True) as (bar, task):
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
@@ -193,7 +218,9 @@ class _RunState:
             self.began, self.done, self.total = now, 0, 0
         if event.state in ("finished", "failed"):
             self.ended = now
-        if event.state == "finished":
+        if event.state == "finished" and self.stage == "candidate":
+            self.total = self.done  # One of them was good enough.
+        elif event.state == "finished":
             self.done = self.total
         self.state, self.note, self.attempt = event.state, event.note, event.attempt
         self.where = event.where or self.where

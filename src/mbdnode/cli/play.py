@@ -6,10 +6,12 @@ from typing import Annotated
 import typer
 
 from mbdnode.cli.arguments import parse_assignments
+from mbdnode.cli.early_checks import check_fixed_step, check_step
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.models import CASE, FIT, MECHANISM, check_model
 from mbdnode.data.files import check_destination
 from mbdnode.errors import UserError
+from mbdnode.reproduction.cases.catalog import check_names, check_values
 
 
 def play(
@@ -51,8 +53,11 @@ def play(
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
     kind = check_model(what)
-    if dt is not None and not 0 < dt < float("inf"):
-        raise UserError(f"--dt is {dt:g}; it must be above zero and finite.")
+    if kind == CASE:
+        check_names(what, start, changes)
+        check_values(what, changes)
+    check_step(dt)
+    check_fixed_step(integrator, "a page takes steps of one length")
     if mechanism and kind != FIT:
         raise UserError(f"--mechanism is for the folder of a fit, and {what!r} is none.")
 
@@ -62,21 +67,10 @@ def play(
 
         given = {"parameters": changes, "dt_s": dt}
         if integrator is not None:
-            given["integrator"] = _fixed(integrator)
+            given["integrator"] = integrator
         shown = _play(kind, what, start, mechanism, given)
         write_play_page(shown, out)
     typer.echo(f"Wrote {out}, {out.stat().st_size / 1000:,.0f} kB. Open it in a browser.")
-
-
-def _fixed(integrator: str) -> str:
-    from mbdnode.integrators import get_integrator
-
-    if get_integrator(integrator).controls_error:
-        raise UserError(
-            f"--integrator is {integrator!r}, which chooses its own steps; a page takes steps of "
-            "one length. Use rk4, or another that does."
-        )
-    return integrator
 
 
 def _play(kind: str, what: str, start: dict[str, float], mechanism: str, given: dict):

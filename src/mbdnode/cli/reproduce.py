@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+from mbdnode.cli.early_checks import check_address, check_count
 from mbdnode.cli.interrupts import GRACE_S, INTERRUPTED, leaving_at_once
 from mbdnode.cli.output import new_console, new_table, runs_progress
 from mbdnode.data.folders import check_folder
 from mbdnode.errors import UserError
 from mbdnode.formatting import one_of
-from mbdnode.recipes import PAPER, RECIPES
-from mbdnode.reproduction.cases import check_case
+from mbdnode.naming import unknown_name
+from mbdnode.recipes import MODEL_NAMES, PAPER, RECIPES, get_recipe
+from mbdnode.reproduction.cases import NUMERICAL, check_case
 
 if TYPE_CHECKING:
     from mbdnode.reproduction.dispatch import Row
@@ -76,10 +78,25 @@ def reproduce(
 
     All options are checked before anything is computed. A failed run is listed in the tables.
     """
-    names = [None if text is None else _split(text) for text in (cases, models)]
+    chosen_cases, chosen_models, recipes = (
+        None if text is None else _split(text) for text in (cases, models, recipe)
+    )
     check_folder(out, "reproduce")
-    for name in names[0] or ():
+    for name in chosen_cases or ():
         check_case(name)
+    for name in chosen_models or ():
+        if name not in (*MODEL_NAMES, NUMERICAL):
+            raise unknown_name("model", name, (*MODEL_NAMES, NUMERICAL))
+    for name in recipes or ():
+        get_recipe(name)
+    for option, value in (("--seeds", seeds), ("--samples", samples), ("--jobs", jobs)):
+        check_count(option, value)
+    check_address(cluster)
+    if jobs is not None and cluster is not None:
+        raise UserError(
+            "--jobs is for this machine's cores and --cluster for a Dask scheduler; give one of "
+            "the two."
+        )
     if resume and not (out / "plan.json").is_file():
         raise UserError(
             f"There is no reproduction in '{out}', so there is nothing to resume there."
@@ -92,9 +109,9 @@ def reproduce(
 
         place = Workplace(jobs, cluster)
         plan = make_plan(
-            cases=names[0],
-            models=names[1],
-            recipes=None if recipe is None else _split(recipe),
+            cases=chosen_cases,
+            models=chosen_models,
+            recipes=recipes,
             seeds=seeds,
             quick=quick,
             samples=samples,

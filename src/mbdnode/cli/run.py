@@ -7,14 +7,15 @@ from typing import Annotated
 import typer
 
 from mbdnode.cli.arguments import split_assignments
+from mbdnode.cli.early_checks import check_integrator, check_seed
 from mbdnode.cli.interrupts import GRACE_S, INTERRUPTED, leaving_at_once
 from mbdnode.cli.output import training_progress
 from mbdnode.data.files import must_be_file
 from mbdnode.data.folders import check_folder, folder_name
 from mbdnode.errors import UserError
 from mbdnode.formatting import one_of
-from mbdnode.recipes import PAPER, RECIPES, get_recipe
-from mbdnode.reproduction.cases import check_case
+from mbdnode.recipes import MODEL_NAMES, PAPER, RECIPES, check_trained_by, get_recipe
+from mbdnode.reproduction.cases import NUMERICAL, check_case
 
 
 def run(
@@ -77,8 +78,11 @@ def run(
     texts = split_assignments("--set", changes or (), "key=value", "epochs=100")
     if case is not None:
         check_case(case)
-    if recipe is not None:
-        get_recipe(recipe)
+    get_recipe(recipe or PAPER)
+    if model is not None:
+        check_trained_by(recipe or PAPER, model, (*MODEL_NAMES, NUMERICAL))
+    check_integrator(integrator)
+    check_seed(seed)
     if config is not None:
         must_be_file(config)
     if out is not None:
@@ -105,10 +109,7 @@ def run(
     again = ["mbdnode", "run", "--config", f"{folder / 'config.json'}", "--out", f"{folder}"]
     farewell = f"Go on with: {shlex.join([*again, '--resume'])}\n"
     try:
-        with (
-            leaving_at_once(GRACE_S, farewell),
-            training_progress(0 if chosen.finds_law else chosen.training.epochs) as report,
-        ):
+        with leaving_at_once(GRACE_S, farewell), training_progress() as report:
             result = run_case(chosen, report=report, checkpoint=checkpoint, resume=resume)
     except KeyboardInterrupt:
         typer.echo(farewell, err=True, nl=False)

@@ -7,11 +7,18 @@ from typing import Annotated
 import typer
 
 from mbdnode.cli.arguments import parse_assignments
+from mbdnode.cli.early_checks import (
+    ANALYTIC,
+    check_count,
+    check_integrator,
+    check_seed,
+    check_step,
+)
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.data.files import check_destination
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cases import check_case
-from mbdnode.reproduction.cases.catalog import check_names
+from mbdnode.reproduction.cases.catalog import catalog, check_names, check_values
 
 
 def simulate(
@@ -57,6 +64,11 @@ def simulate(
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
     check_names(case, start, changes)
+    check_values(case, changes)
+    check_count("--steps", steps)
+    check_step(dt, catalog()[case]["dt_s"])
+    check_integrator(integrator, (ANALYTIC,))
+    check_seed(seed)
 
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():

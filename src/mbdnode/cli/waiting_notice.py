@@ -5,6 +5,7 @@ thread looks whether anything was printed of late, and says what seems to go on:
 has traced, lowered or compiled something, and `mbdnode.program_cache` when it begins to.
 """
 
+import math
 import sys
 import threading
 import time
@@ -20,7 +21,7 @@ class WaitingNotice:
     """When something was printed last, and when JAX was last seen compiling."""
 
     def __init__(self) -> None:
-        self.heard = self.compiled = time.monotonic()
+        self.heard, self.compiled = time.monotonic(), -math.inf
         self.drawing = False
         self.summary: Callable[[], str] | None = None
         self._listening = False
@@ -42,17 +43,19 @@ class WaitingNotice:
         if self.drawing or now - self.heard < self._wait:
             return None
         self.heard, self._wait = now, AGAIN_S
-        if self.summary is not None:
-            return self.summary()
-        if "jax" not in sys.modules:
-            return "loading ..."
+        return self.activity(now) if self.summary is None else self.summary()
+
+    def activity(self, now: float) -> str:
+        """What seems to go on at a time."""
+        self._listen()
         programs = sys.modules.get("mbdnode.program_cache")
-        under_way = programs is not None and programs.compiling()
-        return (
-            "compiling ..."
-            if under_way or now - self.compiled < QUIET_S
-            else "compiling or computing ..."
-        )
+        # Of a module that is being imported only a part may be there.
+        under_way = getattr(programs, "compiling", lambda: False)()
+        if under_way or now - self.compiled < QUIET_S:
+            return "compiling ..."
+        bridge = sys.modules.get("jax._src.xla_bridge")  # JAX has no public name for it.
+        started = getattr(bridge, "backends_are_initialized", lambda: False)()
+        return "compiling or computing ..." if started else "loading ..."
 
     def _listen(self) -> None:
         monitoring = getattr(sys.modules.get("jax"), "monitoring", None)
@@ -67,6 +70,11 @@ class WaitingNotice:
 
 
 NOTICE = WaitingNotice()
+
+
+def current_activity() -> str:
+    """What seems to go on now, for who draws it."""
+    return NOTICE.activity(time.monotonic())
 
 
 @contextmanager

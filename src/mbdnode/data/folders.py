@@ -37,6 +37,8 @@ from mbdnode.errors import UserError
 
 # What every folder of a trained model holds: what decides it, what came of it, and the model.
 CONFIG, METRICS, MODEL = "config.json", "metrics.json", "model.safetensors"
+# What is done of a fit that is not finished, and what it was begun with.
+UNFINISHED, IDENTITY = "unfinished", "identity.json"
 # What file managers put into folders, and what a killed writing leaves of a single file.
 _NOBODYS = (".DS_Store", "Thumbs.db", "desktop.ini", ".*.part")
 # The remains of a killed writing are removed by the next one, if nobody can be at it any more.
@@ -56,6 +58,26 @@ def folder_name(*parts: object) -> str:
     The parts with "-" between them.
     """
     return re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(map(str, parts)))
+
+
+def check_begun(path: Path, kind: str) -> Path:
+    """Raise `UserError` unless something was begun in a folder and not finished.
+
+    **Arguments:**
+
+    - `path`: the folder.
+    - `kind`: the command that began it, such as "fit".
+
+    **Returns:**
+
+    The file that says what it was begun with.
+    """
+    place = check_folder(path, kind) / UNFINISHED / IDENTITY
+    if not place.is_file():
+        ended = (path / METRICS).is_file()
+        why = f"holds a finished {kind}" if ended else f"holds no {kind} that was begun"
+        raise UserError(f"'{path}' {why}, so there is nothing to resume. Leave --resume out.")
+    return place
 
 
 def check_folder(path: Path, kind: str) -> Path:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mbdnode.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from mbdnode.models.base import LAW, AbstractModel, AbstractRateModel, Capability, check_capable
+    from mbdnode.models.base import AbstractModel, AbstractRateModel, Capability, check_capable
     from mbdnode.models.ensemble import Ensemble
     from mbdnode.models.files import load, save
     from mbdnode.models.fitted_mechanism import FittedMechanism
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         Scales,
         get_structure,
     )
-    from mbdnode.models.registry import KINDS, MODELS, check_trained_by, trained_by
+    from mbdnode.models.registry import KINDS, LAW, MODELS
 
 __all__ = [
     "FCNN",
@@ -52,12 +52,10 @@ __all__ = [
     "Network",
     "Scales",
     "check_capable",
-    "check_trained_by",
     "get_structure",
     "load",
     "make_network",
     "save",
-    "trained_by",
 ]
 
 __getattr__ = lazy_names(
@@ -66,7 +64,7 @@ __getattr__ = lazy_names(
         "FCNN": "forecasters",
         "HNN": "learned_energy",
         "KINDS": "registry",
-        "LAW": "base",
+        "LAW": "registry",
         "LNN": "learned_energy",
         "LSTM": "forecasters",
         "MBDNODE": "mbdnode",
@@ -88,12 +86,10 @@ __getattr__ = lazy_names(
         "Network": "network",
         "Scales": "network_structures",
         "check_capable": "base",
-        "check_trained_by": "registry",
         "get_structure": "network_structures",
         "load": "files",
         "make_network": "network",
         "save": "files",
-        "trained_by": "registry",
     },
 )
 

@@ -103,10 +103,6 @@ def check_capable(
             )
 
 
-# What a model that was found by regression is called, whatever its form; it has no network.
-LAW = "law"
-
-
 class AbstractModel(AbstractNamed):
     """What every learned model has in common.
 

@@ -8,15 +8,20 @@ from mbdnode.config import check_types, from_dict
 from mbdnode.config import replace as replace_text
 from mbdnode.errors import UserError
 from mbdnode.integrators import get_integrator
-from mbdnode.models import KINDS, LAW, MBDNODE, check_trained_by
+from mbdnode.models import KINDS, LAW, MBDNODE
 from mbdnode.models import MODELS as LEARNED_MODELS
-from mbdnode.models import trained_by as learned_by
 from mbdnode.multibody import AbstractForecaster
 from mbdnode.naming import unknown_name
-from mbdnode.recipes import RECIPES, IdentificationConfig, TrainingConfig, get_recipe
-from mbdnode.reproduction.cases import get_case
+from mbdnode.recipes import (
+    RECIPES,
+    IdentificationConfig,
+    TrainingConfig,
+    check_trained_by,
+    get_recipe,
+)
+from mbdnode.recipes import trained_by as learned_by
+from mbdnode.reproduction.cases import NUMERICAL, get_case
 from mbdnode.reproduction.cases.case import Case
-from mbdnode.reproduction.report.chapters import NUMERICAL
 from mbdnode.simulation.simulate import ANALYTIC
 
 # What can be asked for by name: the learned models, and the integration of the known mechanism.

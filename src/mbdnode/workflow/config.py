@@ -12,21 +12,19 @@ from mbdnode.errors import UserError
 from mbdnode.identification import check_identification
 from mbdnode.identification.parameters import Unknown, make_unknowns
 from mbdnode.mechanisms.planar import AbstractPlanar
-from mbdnode.models import (
-    KINDS,
-    MBDNODE,
-    MODELS,
-    check_capable,
+from mbdnode.models import KINDS, MBDNODE, MODELS, check_capable, get_structure
+from mbdnode.multibody import AbstractMechanism, AbstractSystem
+from mbdnode.recipes import (
+    AUTO,
+    PARAMETERS,
+    RECIPES,
+    IdentificationConfig,
     check_trained_by,
-    get_structure,
+    get_recipe,
     trained_by,
 )
-from mbdnode.multibody import AbstractMechanism, AbstractSystem
-from mbdnode.recipes import RECIPES, IdentificationConfig, get_recipe
 from mbdnode.training import make_candidates
 
-# What the data decides, and what is found of a mechanism that is known but for some numbers.
-AUTO, PARAMETERS = "auto", "parameters"
 # Measured columns have units of all sizes, and angles of many turns.
 _FOR_LOGS = {"scaling": True, "angle_features": True}
 

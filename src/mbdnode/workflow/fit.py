@@ -89,11 +89,6 @@ class Prepared:
         if self.stream is not None:
             self.stream.close()
 
-    @property
-    def epochs(self) -> int:
-        """How many there will be; none where a law is to be found."""
-        return 0 if isinstance(self.training, IdentificationConfig) else self.training.epochs
-
 
 @dataclass(frozen=True)
 class Fitted:
@@ -134,7 +129,9 @@ class Fitted:
         if is_hybrid(self.fit.model):
             return "hybrid: law plus network"
         asked = self.prepared.config.model
-        return self.choice.taken if asked == AUTO and self.choice is not None else asked
+        if asked != AUTO:
+            return asked
+        return LAW if self.choice is None else self.choice.taken  # A law where none is tried.
 
     @property
     def told_choice(self) -> str:

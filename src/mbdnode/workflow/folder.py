@@ -32,6 +32,7 @@ from mbdnode.data.folders import (
     CONFIG,
     METRICS,
     MODEL,
+    UNFINISHED,
     find_result,
     replace_folder,
     write_history,
@@ -50,7 +51,6 @@ from mbdnode.workflow.fit import Fitted
 from mbdnode.workflow.play import make_fit_play
 from mbdnode.workflow.report.page import write_fit_page
 from mbdnode.workflow.results import FitStory, FoundTables, parameter_tables
-from mbdnode.workflow.resume_fit import UNFINISHED
 
 KIND = "fit"
 DOMAIN, PAGE, READ, MECHANISM = "domain.npz", "report.html", "read.txt", "mechanism.toml"

@@ -22,7 +22,7 @@ from typing import Any
 from mbdnode.cluster import ClusterLost
 from mbdnode.config import to_dict
 from mbdnode.data.files import MARKER, read_json, write_json
-from mbdnode.data.folders import METRICS, check_folder, open_folder
+from mbdnode.data.folders import IDENTITY, UNFINISHED, check_begun, check_folder, open_folder
 from mbdnode.errors import UserError
 from mbdnode.identification.search_checkpoint import SearchCheckpoint
 from mbdnode.mechanisms.planar import AbstractPlanar
@@ -30,8 +30,7 @@ from mbdnode.training.epoch_checkpoint import digest
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Prepared
 
-UNFINISHED = "unfinished"
-_KIND, _IDENTITY = "fit", "identity.json"
+_KIND = "fit"
 _PACKAGES = ("mbdnode", "jax", "jaxlib", "numpy", "scipy")
 
 
@@ -43,12 +42,7 @@ def check_resume(path: Path, config: FitConfig) -> None:
     - `path`: the folder.
     - `config`: of the fit that is to go on.
     """
-    place = check_folder(path, _KIND) / UNFINISHED / _IDENTITY
-    if not place.is_file():
-        ended = (path / METRICS).is_file()
-        why = "holds a finished fit" if ended else "holds no fit that was begun"
-        raise UserError(f"'{path}' {why}, so there is nothing to resume. Leave --resume out.")
-    _compare(path, read_json(place), {"settings": _settings(config)})
+    _compare(path, read_json(check_begun(path, _KIND)), {"settings": _settings(config)})
 
 
 @contextmanager
@@ -71,12 +65,12 @@ def keeping(path: Path, prepared: Prepared, *, resume: bool) -> Iterator[SearchC
     folder = check_folder(path, _KIND)
     place, new = folder / UNFINISHED, not folder.exists()
     if resume:
-        _compare(path, read_json(place / _IDENTITY), identity)
+        _compare(path, read_json(place / IDENTITY), identity)
     else:
         shutil.rmtree(place, ignore_errors=True)
     open_folder(folder, _KIND, [UNFINISHED])
     place.mkdir(exist_ok=True)
-    write_json(place / _IDENTITY, identity)
+    write_json(place / IDENTITY, identity)
     # Two fits with one folder must not take each other's candidates for their own.
     own = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     try:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     CONTROL_TASKS: dict[str, tuple[ControlTask, Case]]
 
 
+# The equations of motion by an integrator: a row of one of the paper's tables, and no model.
+NUMERICAL = "numerical"
 # The module of each case, and its name there.
 _CASES = {
     "single-mass-spring": ("single_mass_spring", "CASE"),

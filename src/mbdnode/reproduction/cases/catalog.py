@@ -9,15 +9,20 @@ and a test compares it with them.
 
 import functools
 import json
-from collections.abc import Iterable
+import math
+import operator
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
 
 if TYPE_CHECKING:
     from mbdnode.reproduction.cases.case import Case
 
+# What a parameter must be, as `mbdnode.multibody.Parameter` has it.
+_RULES = {"above": operator.gt, "at_least": operator.ge, "at_most": operator.le}
 _FILE = Path(__file__).with_name("catalog.json")
 
 
@@ -43,6 +48,27 @@ def check_names(case: str, initial: Iterable[str], parameters: Iterable[str]) ->
         for name in given:
             if name not in known:
                 raise unknown_name(kind, name, known)
+
+
+def check_values(case: str, parameters: Mapping[str, float]) -> None:
+    """Raise `UserError` for values that a case's parameters cannot have; nothing is loaded.
+
+    **Arguments:**
+
+    - `case`: its name, which is known.
+    - `parameters`: of its mechanism, by names that are known.
+    """
+    fields = {each["name"]: each for each in catalog()[case]["parameters"]}
+    for name, value in parameters.items():
+        known = fields[name]
+        unit = f" {known['unit']}" if known["unit"] else ""
+        for rule, holds in _RULES.items():
+            bound = known[rule]
+            if bound is not None and not holds(value, bound):
+                raise UserError(
+                    f"Parameter {name!r} is {value:g}{unit}; it must be {rule.replace('_', ' ')} "
+                    f"{bound:g}. Its default is {known['default']:g}{unit}."
+                )
 
 
 def describe_case(case: "Case") -> dict[str, Any]:
@@ -76,6 +102,7 @@ def describe_case(case: "Case") -> dict[str, Any]:
                 "default": float(case.parameters.get(p.name, p.default)),
                 "unit": p.unit,
                 "meaning": p.meaning,
+                **{rule: _finite(getattr(p, rule)) for rule in _RULES},
             }
             for p in system.parameters
         ],
@@ -86,6 +113,11 @@ def describe_case(case: "Case") -> dict[str, Any]:
         "integrator": case.integrator,
         "source": case.source,
     }
+
+
+def _finite(bound: float) -> float | None:
+    """JSON has no infinity, which is no bound."""
+    return bound if math.isfinite(bound) else None
 
 
 def write_catalog() -> None:

@@ -19,6 +19,7 @@ from mbdnode.models import LAW, Capability
 from mbdnode.multibody import AbstractMechanism
 from mbdnode.report.playground import Play
 from mbdnode.report.style import COLORS
+from mbdnode.reproduction.cases import NUMERICAL
 from mbdnode.reproduction.reference import Exhibit, Reference, median_of_all
 from mbdnode.trajectory import Trajectory
 
@@ -50,8 +51,6 @@ def row_title(capability: Capability) -> str:
 
 # The recipe that the paper's numbers are of, and what stands in its place where nothing is trained.
 PAPER, UNTRAINED = "paper", "-"
-# The equations of motion by an integrator: a row of one of the paper's tables, and no model.
-NUMERICAL = "numerical"
 # In the recipe's place, of a column of the paper that has no run here.
 NOT_RUN = "not run"
 

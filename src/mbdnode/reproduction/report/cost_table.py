@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from mbdnode.formatting import ROUND_OFF, error_text, seconds_text, short_number
 from mbdnode.report.style import ABOVE_ROUND_OFF, AMID_ROUND_OFF, MIN_SHOWN
 from mbdnode.report.tables import Cell, Table
+from mbdnode.reproduction.cases import NUMERICAL
 from mbdnode.reproduction.reference import Reference
 from mbdnode.reproduction.report.chapters import (
-    NUMERICAL,
     PAPER,
     UNTRAINED,
     Chapter,

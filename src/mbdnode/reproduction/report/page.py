@@ -21,9 +21,9 @@ from mbdnode.report.html import asset, make_film, script_data, small_png
 from mbdnode.report.panels import moving, squared_error, thinned
 from mbdnode.report.playground_html import make_try_it, playground_css, playground_scripts
 from mbdnode.report.tables import Cell, Table, Verdict, cell_text, without_columns
+from mbdnode.reproduction.cases import NUMERICAL
 from mbdnode.reproduction.reference import VERDICTS
 from mbdnode.reproduction.report.chapters import (
-    NUMERICAL,
     Chapter,
     Entry,
     Palette,

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mbdnode.report.tables import Cell, Table
+from mbdnode.reproduction.cases import NUMERICAL
 from mbdnode.reproduction.report.chapters import (
     NOT_RUN,
-    NUMERICAL,
     PAPER,
     UNTRAINED,
     Chapter,
