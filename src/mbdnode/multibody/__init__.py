@@ -2,7 +2,12 @@
 
 from mbdnode.multibody.assembly import check_state, consistent_state
 from mbdnode.multibody.definition_checks import check_definition
-from mbdnode.multibody.dependent_coordinates import complete, complete_position, tangent_at
+from mbdnode.multibody.dependent_coordinates import (
+    complete,
+    complete_position,
+    complete_velocity,
+    tangent_at,
+)
 from mbdnode.multibody.equations_of_motion import AbstractMechanism, accelerations, kkt
 from mbdnode.multibody.friction_law import Contacts, held_forces
 from mbdnode.multibody.kinematics import (
@@ -85,6 +90,7 @@ __all__ = [
     "complete",
     "complete_across",
     "complete_position",
+    "complete_velocity",
     "consistent_state",
     "constraint_counts",
     "exchange",

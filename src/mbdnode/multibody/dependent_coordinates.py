@@ -171,6 +171,29 @@ def complete(
     q, solved = complete_position(
         system, partition.position, t, positions, guess, partition.scale, mu
     )
+    return *complete_velocity(system, partition, t, q, solved, velocities, mu), solved
+
+
+def complete_velocity(
+    system: AbstractSystem,
+    partition: Partition,
+    t: Time,
+    q: Coords,
+    solved: Bool[Array, ""],
+    velocities: Float[Array, " ns"],
+    mu: Params,
+) -> tuple[Coords, Coords, Tangent]:
+    """The second half of `complete`, where the configuration is known.
+
+    **Arguments:**
+
+    - `system`, `partition`, `t`, `mu`, `velocities`: as in `complete`.
+    - `q`, `solved`: as `complete_position` returns them.
+
+    **Returns:**
+
+    `q`, `v` and the tangent at `q`.
+    """
     q = jnp.where(solved, q, jnp.nan)
     tangent = tangent_at(system, partition.velocity, t, q, mu)
-    return q, tangent.velocity(velocities), tangent, solved
+    return q, tangent.velocity(velocities), tangent

@@ -21,7 +21,15 @@ from jaxtyping import Array, Bool, Float
 
 from mbdnode.integrators import Tableau
 from mbdnode.multibody import AbstractSystem, Params, Partition, Tangent, complete_across
-from mbdnode.simulation.steps import Arrival, Step, run_stages, select, signs_differ, speed_of
+from mbdnode.simulation.steps import (
+    Arrival,
+    Stage,
+    Step,
+    run_stages,
+    select,
+    signs_differ,
+    speed_of,
+)
 from mbdnode.trajectory import State
 
 # By how much the slope may change in a step: a constant, and for each unit of arc. Linkages stay
@@ -69,8 +77,8 @@ def passage_step(
     """
     place = step.place[None]
 
-    def complete_at(fraction, y):
-        return _across(system, partition, step, fraction, y, mu)
+    def complete_at(stage: Stage):
+        return _across(system, partition, step, stage.fraction, stage.y, mu)
 
     # The last stage is the end of the step; the further evaluation is the crossing.
     method, estimate = _dormand_prince()

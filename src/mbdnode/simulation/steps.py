@@ -4,14 +4,22 @@ A step is regular if no singular configuration is near; the others are in `passa
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from mbdnode.integrators import Tableau
-from mbdnode.multibody import AbstractSystem, MotionPath, Params, Partition, complete
+from mbdnode.multibody import (
+    AbstractSystem,
+    MotionPath,
+    Params,
+    Partition,
+    complete_position,
+    complete_velocity,
+)
 from mbdnode.trajectory import State
 
 # A step over a longer arc does not resolve the path.
@@ -77,9 +85,12 @@ class Step(eqx.Module):
         known = self.crosses & (self.arc > 0)
         return jnp.where(known, self.path.crossing, 0.0) / jnp.where(known, self.arc, 1.0)
 
-    def guess(self, time: Float[Array, ""]) -> Float[Array, " nq"]:
-        """The configuration at a time, if velocities stayed as they are."""
-        return self.origin.q + (time - self.start) * self.origin.v
+    def guess(
+        self, time: Float[Array, ""], accelerations: Float[Array, " nq"] | float = 0.0
+    ) -> Float[Array, " nq"]:
+        """The configuration at a time, if accelerations stayed as they are."""
+        elapsed = time - self.start
+        return self.origin.q + elapsed * (self.origin.v + elapsed / 2 * accelerations)
 
     def independent(self, partition: Partition) -> Float[Array, " n"]:
         """The independent positions and velocities at its start, in one vector."""
@@ -90,6 +101,23 @@ class Step(eqx.Module):
         """The independent positions and velocities of such a vector."""
         count = partition.position.independent.shape[0]
         return y[:count], y[count:]
+
+
+class Stage(NamedTuple):
+    """Where the whole state is to be completed.
+
+    **Arguments:**
+
+    - `number`: 0 is the start of the step.
+    - `fraction`: of the step.
+    - `y`: the independent positions and velocities, in one vector.
+    - `accelerations`: of all coordinates since the start, as far as earlier stages tell.
+    """
+
+    number: Int[Array, ""]
+    fraction: Float[Array, ""]
+    y: Float[Array, " n"]
+    accelerations: Float[Array, " nq"]
 
 
 def run_stages(
@@ -111,8 +139,7 @@ def run_stages(
     - `step`: the step.
     - `tableau`: the method.
     - `inputs`: as a function of time.
-    - `complete_at`: the whole state, an `Arrival` and a `Tangent`, from the fraction of the step
-        and the independent positions and velocities in one vector.
+    - `complete_at`: the whole state, an `Arrival` and a `Tangent`, at a `Stage`.
     - `rows`, `times`: of further evaluations after the stages: the weights of the stages' slopes,
         and the times as fractions of the step.
 
@@ -122,20 +149,32 @@ def run_stages(
     """
     y, count = step.independent(partition), len(tableau.times)
 
-    def evaluate(slopes, entry):
+    def evaluate(carry, entry):
+        slopes, accelerations = carry
         number, row, fraction = entry
-        time = step.start + fraction * step.dt
-        found, tangent = complete_at(fraction, y + step.dt * (row @ slopes))
-        a = system.independent_acceleration(time, found.q, found.v, inputs(time), mu, tangent)
-        slope = jnp.concatenate([partition.position.take_independent(found.v), a])
-        here = (jnp.arange(count) == number)[:, None]
-        return jnp.where(here, slope[None, :].astype(y.dtype), slopes), found
+        elapsed = fraction * step.dt
+        time = step.start + elapsed
+        stage = Stage(number, fraction, y + step.dt * (row @ slopes), accelerations)
+        found, tangent = complete_at(stage)
+
+        def slope_here():
+            a = system.independent_acceleration(time, found.q, found.v, inputs(time), mu, tangent)
+            slope = jnp.concatenate([partition.position.take_independent(found.v), a])
+            return jnp.where((jnp.arange(count) == number)[:, None], slope.astype(y.dtype), slopes)
+
+        # A branch under vmap too, since the number is the same for all.
+        slopes = jax.lax.cond(number < count, slope_here, lambda: slopes)
+        moved = elapsed != 0
+        change = jax.lax.stop_gradient(found.v - step.origin.v) / jnp.where(moved, elapsed, 1.0)
+        return (slopes, jnp.where(moved, change, accelerations)), found
 
     # Of the precision of the motion: a tableau may have been made in another one.
     rows = jnp.concatenate([jnp.asarray(x, y.dtype) for x in (tableau.stages, rows)])
     times = jnp.concatenate([jnp.asarray(x, y.dtype) for x in (tableau.times, times)])
     entries = (jnp.arange(len(times)), rows, times)
-    return jax.lax.scan(evaluate, jnp.zeros((count, y.shape[0]), y.dtype), entries)
+    first = jnp.zeros((count, y.shape[0]), y.dtype), jnp.zeros_like(step.origin.v)
+    (slopes, _), found = jax.lax.scan(evaluate, first, entries)
+    return slopes, found
 
 
 def regular_step(
@@ -157,8 +196,8 @@ def regular_step(
     An `Arrival`.
     """
 
-    def complete_at(fraction, y):
-        return _regular_at(system, partition, step, fraction, y, mu)
+    def complete_at(stage: Stage):
+        return _regular_at(system, partition, step, stage, mu)
 
     end = jnp.asarray(tableau.weights)[None], jnp.ones(1)
     _, found = run_stages(system, partition, step, tableau, inputs, mu, complete_at, *end)
@@ -184,14 +223,27 @@ def regular_end(
 
     An `Arrival`.
     """
-    return _regular_at(system, partition, step, jnp.ones(()), jnp.concatenate([z, s]), mu)[0]
+    unknown = jnp.zeros_like(step.origin.v)
+    stage = Stage(jnp.ones((), int), jnp.ones(()), jnp.concatenate([z, s]), unknown)
+    return _regular_at(system, partition, step, stage, mu)[0]
 
 
-def _regular_at(system, partition: Partition, step: Step, fraction, y, mu):
-    """The whole state at a fraction of a regular step, and the tangent there."""
-    z, s = step.parted(partition, y)
-    time = step.start + fraction * step.dt
-    q, v, tangent, closed = complete(system, partition, time, z, s, step.guess(time), mu)
+def _regular_at(system, partition: Partition, step: Step, stage: Stage, mu):
+    """The whole state at a stage of a regular step, and the tangent there."""
+    z, s = step.parted(partition, stage.y)
+    time = step.start + stage.fraction * step.dt
+
+    def solve():
+        guess = step.guess(time, stage.accelerations)
+        return complete_position(system, partition.position, time, z, guess, partition.scale, mu)
+
+    def known():
+        return step.origin.q, jnp.array(True)
+
+    # The step before has solved for the configuration at the start. A step of no length, by which
+    # a rollout begins, ends with another stage.
+    q, closed = jax.lax.cond(stage.number == 0, known, solve) if partition.may_branch else solve()
+    q, v, tangent = complete_velocity(system, partition, time, q, closed, s, mu)
     closed = closed & ~tangent.singular
     if partition.may_branch:
         # A change of sign means that a singular configuration was skipped.
