@@ -47,7 +47,7 @@ def test_a_case_is_exported_by_the_command(tmp_path, capsys):
         (["single-pendulum", "--out", "{}/no/where/m.js"], "does not exist"),
         (["single-pendulum", "--out", "{}/m", "--precision", "half"], "float64 or float32"),
         (["single-pendulum", "--out", "{}/m", "--integrator", "dopri5"], "chooses its own steps"),
-        (["single-pendulum", "--out", "{}/m", "--dt", "-1"], "must be positive"),
+        (["single-pendulum", "--out", "{}/m", "--dt", "-1"], "must be above zero"),
     ],
 )
 def test_a_wrong_request_is_refused_and_nothing_is_written(arguments, words, tmp_path, capsys):

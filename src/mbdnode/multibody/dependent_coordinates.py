@@ -81,9 +81,10 @@ def complete_position(
     def residual(unknown):
         if split.elimination is None or split.elimination.across is None:
             found = position_residual(system, t, place(unknown), mu)
-        else:  # Without another evaluation.
-            found = split.elimination.substitute(at_guess(unknown))
-        return found[split.rows[count:]]
+            return found[split.used_rows(found.shape[0])[count:]]
+        # Without another evaluation.
+        found = at_guess(unknown)
+        return split.elimination.substitute(found, split.used_rows(found.shape[0])[count:])
 
     if not split.unknowns:
         return place(near[count:]), jnp.array(True)
@@ -99,11 +100,13 @@ def complete_position(
             now = jnp.max(jnp.abs(update) / size)
             # Newton squares the error, by a factor that two updates in a row measure and that is
             # not taken below one, since a large first update says nothing. Enough is what the next
-            # update would not change; or an update at round-off that no longer shrinks.
+            # update would not change; or an update at round-off that no longer shrinks, which the
+            # first one cannot tell.
             reach = jnp.max(jnp.abs(x) / size)
             curvature = jnp.maximum(1.0, now / last**2)
             enough = curvature * now**2 <= 8 * eps * reach
             stalled = (now >= 0.5 * last) & (now <= 1e4 * eps * jnp.maximum(1.0, reach))
+            stalled = jnp.where(last > 0, stalled, now <= 8 * eps * reach)
             return x, now, enough | stalled | (now == 0), count + 1
 
         def unfinished(carry):
@@ -138,7 +141,7 @@ def _solve(matrix: Float[Array, "n n"], right: Float[Array, " n"]) -> Float[Arra
 
 def tangent_at(system: AbstractSystem, split: Split, t: Time, q: Coords, mu: Params) -> Tangent:
     """The factored velocity constraints at a configuration."""
-    if split.sparse is not None and split.elimination is not None and not split.unknowns:
+    if split.sparse is not None and split.elimination is not None:
         entries = sparse_jacobian(system, split.sparse, t, q, mu)
         drift = -position_time_derivative(system, t, q, mu)
         return sparse_tangent(entries, drift, split, split.sparse, split.elimination)

@@ -166,7 +166,7 @@ class AbstractMechanism(AbstractSystem):
             given = self.given_mass(q, mu)
             return force / given if given.ndim == 1 else small_solve(given, force)
         mass = self.given_mass(q, mu)
-        if tangent.split.sparse is not None and mass.ndim == 1:
+        if self._is_sparse(tangent, mass):
             right = gamma(self, t, q, v, mu)
             return self._sparse_accelerations(t, q, mu, mass, tangent, force, right)
         own, offset = tangent.split.dependent, tangent.curve(gamma(self, t, q, v, mu))
@@ -176,6 +176,13 @@ class AbstractMechanism(AbstractSystem):
         else:
             load = tangent.reduce(mass[:, own] @ offset)
         return small_solve(reduced_mass(mass, tangent), tangent.reduce(force) - load)
+
+    @staticmethod
+    def _is_sparse(tangent: Tangent, mass: Float[Array, "nq *nq"]) -> bool:
+        """Whether to solve joint by joint; not across singular configurations, where slopes are
+        known and constraints have lost a rank.
+        """
+        return tangent.split.sparse is not None and tangent.offset is None and mass.ndim == 1
 
     def _sparse_accelerations(self, t, q, mu, mass, tangent: Tangent, force, right):
         """The same joint by joint, for a diagonal mass matrix (see `sparse_constraints`)."""
@@ -193,7 +200,7 @@ class AbstractMechanism(AbstractSystem):
     def mobility(self, contacts: Contacts, t: Time, q: Coords, mu: Params, tangent: Tangent):
         """`W_i`, and how the independent coordinates respond to each contact: `M_i^-1 W_i^T`."""
         reduced, mass = tangent.reduce(contacts.directions.T).T, self.given_mass(q, mu)
-        if tangent.split.sparse is None or mass.ndim != 1:
+        if not self._is_sparse(tangent, mass):
             return reduced, small_solve(reduced_mass(mass, tangent), reduced.T)
         respond = lambda force: self._sparse_accelerations(  # noqa: E731
             t, q, mu, mass, tangent, force, jnp.zeros(tangent.split.rows.shape[0], q.dtype)
@@ -268,4 +275,4 @@ def _multipliers(mechanism, tangent: Tangent, count: int, t, q, v, u, mu, a):
     load = load if friction is None else load + friction
     # C^T lambda = F_e - M a; its dependent rows are C_d^T lambda, square and regular.
     solved = tangent.solve_transposed(load[tangent.split.dependent])
-    return jnp.zeros(count, solved.dtype).at[tangent.split.rows].set(solved)
+    return jnp.zeros(count, solved.dtype).at[tangent.split.used_rows(count)].set(solved)

@@ -223,7 +223,7 @@ def _on_branch(system, partition: Partition, t, positions, velocities, near, mu,
 
     def offset(independent):
         v = tangent.velocity(independent)
-        return tangent.solve(gamma(system, t, q, v, mu)[split.rows])
+        return tangent.curve(gamma(system, t, q, v, mu))
 
     here = other = offset(velocities)
     if split.independent.shape[0] > 1:  # A second direction, special to no mechanism.

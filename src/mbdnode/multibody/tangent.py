@@ -32,7 +32,8 @@ class Split(eqx.Module):
 
     **Arguments:**
 
-    - `rows`: constraints that are used; redundant ones are left out.
+    - `rows`: constraints that are used; redundant ones are left out. Those of `elimination` come
+        first, the others are ascending.
     - `dependent`: as many coordinates as there are rows.
     - `independent`: all the others, ascending unless some were exchanged.
     - `elimination`: of the dependent coordinates and the rows that come first, if any.
@@ -45,7 +46,7 @@ class Split(eqx.Module):
     independent: Int[Array, " ni"]
     # Where each coordinate stands in `dependent` followed by `independent`: merging is then one
     # gather, which costs a fraction of two scatters.
-    _place: Int[Array, " nq"]
+    place: Int[Array, " nq"]
     elimination: Elimination | None = eqx.field(static=True, default=None)
     sparse: SparseConstraints | None = eqx.field(static=True, default=None)
 
@@ -56,11 +57,18 @@ class Split(eqx.Module):
         xp = jnp if any(isinstance(x, Tracer) for x in (dependent, independent)) else np
         order = xp.concatenate([xp.asarray(dependent), xp.asarray(independent)])
         place = xp.argmax(order[:, None] == xp.arange(order.shape[0])[None, :], axis=0)
-        self._place = jnp.asarray(place, int)
+        self.place = jnp.asarray(place, int)
 
     def replaced(self, rows, dependent, independent) -> "Split":
         """Another choice of what is not eliminated."""
         return Split(rows, dependent, independent, self.elimination, self.sparse)
+
+    def used_rows(self, count: int) -> Int[Array, " nd"] | np.ndarray:
+        """`rows`, as constants where all of so many constraints are used."""
+        if self.rows.shape[0] != count:
+            return self.rows
+        first = () if self.elimination is None else self.elimination.rows
+        return np.array([*first, *(r for r in range(count) if r not in set(first))], np.int32)
 
     @property
     def eliminated(self) -> int:
@@ -78,7 +86,7 @@ class Split(eqx.Module):
         """The full vector from its two parts."""
         if self.dependent.shape[0] == 0:
             return independent
-        return jnp.concatenate([dependent, independent])[self._place]
+        return jnp.concatenate([dependent, independent])[self.place]
 
     def take_independent(self, full: Float[Array, " nq"]) -> Float[Array, " ni"]:
         """The independent part of a full vector."""
@@ -120,7 +128,7 @@ class Tangent(eqx.Module):
     def steepness(self) -> Float[Array, "nr ni"]:
         """The rows of `S` that belong to coordinates which are not eliminated."""
         if isinstance(self.slope, SparseSlope):
-            return jnp.zeros((0, self.split.independent.shape[0]), self.slope.dtype)
+            return self.slope.rest
         return self.slope[self.split.eliminated :]
 
     def velocity(self, independent: Float[Array, " ni"]) -> Float[Array, " nq"]:
@@ -139,7 +147,9 @@ class Tangent(eqx.Module):
 
     def curve(self, gamma: Float[Array, " nc"]) -> Float[Array, " nd"]:
         """`s`, what the dependent accelerations have when the independent ones are zero."""
-        return self.solve(gamma[self.split.rows]) if self.offset is None else self.offset
+        if self.offset is not None:
+            return self.offset
+        return self.solve(gamma[self.split.used_rows(gamma.shape[0])])
 
     def solve(self, right: Float[Array, " nd"]) -> Float[Array, " nd"]:
         """`C_d^-1 right`."""
@@ -203,7 +213,7 @@ class Tangent(eqx.Module):
     @property
     def singular(self) -> Bool[Array, ""]:
         """Whether `C_d` cannot be solved: the split is bad here, or constraints are redundant."""
-        return ~(self.pivot_ratio > 10 * jnp.finfo(self.slope.dtype).eps)
+        return ~(self.pivot_ratio > 10 * jnp.finfo(self.drift.dtype).eps)
 
     def reduce(self, full: Float[Array, "nq *k"]) -> Float[Array, "ni *k"]:
         """`T^T full`, where `T` maps independent velocities to all of them."""
@@ -218,10 +228,11 @@ def tangent_from(
     """Factor `C` and `c` for a given split."""
     if split.elimination is not None:
         return _eliminated_tangent(jacobian, right, split, split.elimination)
-    rows = jacobian[split.rows]
+    used = split.used_rows(jacobian.shape[0])
+    rows = jacobian[used]
     block = rows[:, split.dependent]
     factor = factorize(block)
-    both = jnp.concatenate([-rows[:, split.independent], right[split.rows][:, None]], axis=1)
+    both = jnp.concatenate([-rows[:, split.independent], right[used][:, None]], axis=1)
     solved = solve_factored(block, factor, both)
     return Tangent(split, solved[:, :-1], solved[:, -1], block, factor)
 
@@ -233,7 +244,7 @@ def sparse_tangent(
     sparse: SparseConstraints,
     explicit: Elimination,
 ) -> Tangent:
-    """The same of a large mechanism all of whose dependent coordinates are eliminated.
+    """The same of a large mechanism, of which only what closes its loops is a full matrix.
 
     **Arguments:**
 
@@ -241,9 +252,38 @@ def sparse_tangent(
     - `right`: `c`.
     - `split`: with its own `sparse` and `explicit`.
     """
-    none = jnp.zeros((0, 0), entries.dtype)
-    slope = SparseSlope(entries, sparse, explicit)
-    return Tangent(split, slope, explicit.solve_own(right), none, factorize(none))
+    count, unknowns = explicit.count, split.unknowns
+    none = jnp.zeros((unknowns, split.independent.shape[0]), entries.dtype)
+    order = jnp.concatenate([split.dependent, split.independent])
+    open_slope = SparseSlope(entries, none, order, split.place, sparse, explicit)
+    first = explicit.solve_own(right)
+    if not unknowns:
+        empty = jnp.zeros((0, 0), entries.dtype)
+        return Tangent(split, open_slope, first, empty, factorize(empty))
+    rest = np.setdiff1d(np.arange(sparse.row_count), explicit.rows)
+    rows = sparse.full_rows(entries, rest)
+    across = rows[:, np.array(explicit.columns, np.int32)]
+    left = rows + jax.vmap(open_slope.load)(across)
+    still = jnp.zeros(split.independent.shape[0], entries.dtype)
+    alone = jnp.eye(unknowns, dtype=entries.dtype)
+    lift = jax.vmap(lambda one: open_slope.eliminated(one, still), out_axes=1)(alone)
+    block, factor, solved = _solve_rest(
+        left[:, split.dependent[count:]], left[:, split.independent], right[rest] - across @ first
+    )
+    slope = SparseSlope(entries, solved[:, :-1], order, split.place, sparse, explicit)
+    drift = jnp.concatenate([first + lift @ solved[:, -1], solved[:, -1]])
+    return Tangent(split, slope, drift, block, factor, None, lift, across, _largest(rows))
+
+
+def _solve_rest(block, independent, right):
+    """The dependent coordinates that are not eliminated: the block, its factors, slopes, drift."""
+    factor = factorize(block)
+    both = jnp.concatenate([-independent, right[:, None]], axis=1)
+    return block, factor, solve_factored(block, factor, both)
+
+
+def _largest(rows: Float[Array, "n nq"]) -> Float[Array, ""]:
+    return jax.lax.stop_gradient(jnp.max(jnp.abs(rows)))
 
 
 def _eliminated_tangent(jacobian, right, split: Split, explicit: Elimination) -> Tangent:
@@ -255,21 +295,17 @@ def _eliminated_tangent(jacobian, right, split: Split, explicit: Elimination) ->
         none = jnp.zeros((0, 0), jacobian.dtype)
         # All that is not eliminated is independent, and in order.
         return Tangent(split, slopes, first, none, factorize(none))
-    rest = split.rows[count:]
+    rest = split.used_rows(jacobian.shape[0])[count:]
     rows = jacobian[rest]
     across = rows[:, columns]
     left = rows[:, explicit.others] + across @ slopes
     dependent = jnp.asarray(explicit.place)[split.dependent[count:]]
     independent = jnp.asarray(explicit.place)[split.independent]
-    block, lift = left[:, dependent], slopes[:, dependent]
-    factor = factorize(block)
-    given = right[rest] - across @ first
-    both = jnp.concatenate([-left[:, independent], given[:, None]], axis=1)
-    solved = solve_factored(block, factor, both)
+    lift, given = slopes[:, dependent], right[rest] - across @ first
+    block, factor, solved = _solve_rest(left[:, dependent], left[:, independent], given)
     slope = jnp.concatenate([slopes[:, independent] + lift @ solved[:, :-1], solved[:, :-1]])
     drift = jnp.concatenate([first + lift @ solved[:, -1], solved[:, -1]])
-    size = jax.lax.stop_gradient(jnp.max(jnp.abs(rows)))
-    return Tangent(split, slope, drift, block, factor, None, lift, across, size)
+    return Tangent(split, slope, drift, block, factor, None, lift, across, _largest(rows))
 
 
 def factorize(matrix: Float[Array, "n n"]) -> Factor:

@@ -116,7 +116,7 @@ def start_monitor(
     else:
         speed = speed_of(partition, state)
         moving = speed > 0
-        offset = tangent.solve(gamma(system, t, state.q, state.v, mu)[split.rows])
+        offset = tangent.curve(gamma(system, t, state.q, state.v, mu))
         turning = jnp.linalg.norm(offset / scale[split.dependent]) / jnp.where(moving, speed, 1.0)
         rate = jnp.maximum(speed, jnp.where(poor, 0.0, turning))
         # At rest, the direction in which all independent coordinates increase.

@@ -27,7 +27,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from mbdnode.multibody.sparsity.constraint_structure import Structure
 
@@ -153,8 +153,10 @@ class Elimination:
         matrix[:, list(self.rows)] = self.inverse
         return matrix
 
-    def substitute(self, residual: Float[Array, " nc"]) -> Float[Array, " nc"]:
-        """`Psi` in its rows and zero in those of `A`, from `Phi` at any x.
+    def substitute(
+        self, residual: Float[Array, " nc"], rows: Int[Array, " nr"] | np.ndarray
+    ) -> Float[Array, " nr"]:
+        """These rows of `Psi`, from `Phi` at any x.
 
         With `Phi_x` constant, solving for x changes `Phi` by `-Phi_x A^-1` times its rows of `A`.
         """
@@ -166,7 +168,9 @@ class Elimination:
         matrix = np.eye(count) - slopes @ self._own_inverse(count)
         # Zero but for rounding, as are those of `A`.
         matrix = np.where(np.abs(matrix) < 1e-12, 0.0, matrix)
-        return jnp.asarray(matrix, residual.dtype) @ residual
+        if isinstance(rows, np.ndarray):
+            return jnp.asarray(matrix[rows], residual.dtype) @ residual
+        return (jnp.asarray(matrix, residual.dtype) @ residual)[rows]
 
     def solve_transposed(self, right: Float[Array, "nx *k"]) -> Float[Array, "nx *k"]:
         """`A^-T right`."""

@@ -10,8 +10,9 @@ whose matrix has a block wherever two joints share a body (see `block_systems`),
 definite where masses are positive and no constraint repeats others. The cost of accelerations then
 grows as the number of bodies, and not as its cube.
 
-In a tree all dependent coordinates are explicit (see `elimination`): their slopes
-`S = -A^-1 C_w` are never written down, since only products with vectors are asked for.
+Dependent coordinates that are explicit (see `elimination`) have slopes `S = -A^-1 C_w` that are
+never written down, since only products with vectors are asked for. In a tree those are all; every
+loop adds a few rows to a full matrix.
 """
 
 import functools
@@ -21,7 +22,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from mbdnode.multibody.sparsity.block_systems import BlockGraph, Vectors, and_none, padded
 from mbdnode.multibody.sparsity.constraint_structure import Coloring, Structure
@@ -117,6 +118,17 @@ class SparseConstraints:
     def _of_columns(self, values: Float[Array, " nq"]) -> Float[Array, "k count"]:
         return and_none(values)[self._column_places]
 
+    def full_rows(self, entries: Entries, rows: np.ndarray) -> Float[Array, "n nq"]:
+        """Some rows of `C` as a matrix."""
+        size, width = entries.shape[2], entries.shape[1]
+        places = np.full((len(rows), self.size), entries.size, np.int32)
+        for block, (own, columns) in enumerate(zip(self.rows, self.columns, strict=True)):
+            for i, row in enumerate(own):
+                for found in np.flatnonzero(rows == row):
+                    where = (i * width + np.arange(len(columns))) * size + block
+                    places[found, list(columns)] = where
+        return and_none(entries.reshape(-1))[places]
+
     def times(self, entries: Entries, values: Float[Array, " nq"]) -> Vectors:
         """`C values`."""
         return jnp.sum(entries * self._of_columns(values)[None], axis=1)
@@ -183,29 +195,34 @@ class SparseConstraints:
 
 
 class SparseSlope(eqx.Module):
-    """The slopes `S = -A^-1 C_w` of a tree, of which only products are formed.
+    """The slopes `S` of the dependent coordinates, of which only products are formed.
+
+    What is eliminated follows from all others, `v_x = -A^-1 C_w v_w`; those of the others that are
+    dependent have slopes of their own, a row for each equation that a loop leaves.
 
     **Arguments:**
 
     - `entries`: of `C`, in blocks.
-    - `sparse`, `elimination`: where they stand, and what is eliminated; all dependent coordinates.
+    - `rest`: the slopes of the dependent coordinates that are not eliminated.
+    - `order`, `place`: the dependent coordinates and then the independent ones, and where each
+        coordinate stands among them.
+    - `sparse`, `elimination`: where entries stand, and what is eliminated.
     - `is_transposed`: whether it stands for `S^T`.
     """
 
     entries: Entries
+    rest: Float[Array, "nr ni"]
+    order: Int[Array, " nq"]
+    place: Int[Array, " nq"]
     sparse: SparseConstraints = eqx.field(static=True)
     elimination: Elimination = eqx.field(static=True)
     is_transposed: bool = eqx.field(static=True, default=False)
 
     @property
-    def dtype(self):
-        """Of its numbers."""
-        return self.entries.dtype
-
-    @property
     def T(self) -> "SparseSlope":
         """`S^T`."""
-        return SparseSlope(self.entries, self.sparse, self.elimination, not self.is_transposed)
+        parts = (self.entries, self.rest, self.order, self.place, self.sparse, self.elimination)
+        return SparseSlope(*parts, not self.is_transposed)
 
     def __matmul__(self, right: Float[Array, "n *k"]) -> Float[Array, "m *k"]:
         product = self._transposed_times if self.is_transposed else self._times
@@ -213,21 +230,32 @@ class SparseSlope(eqx.Module):
 
     def full(self) -> Float[Array, "nd ni"]:
         """As a matrix."""
-        count = self.elimination.count if self.is_transposed else len(self.elimination.others)
-        return self @ jnp.eye(count, dtype=self.dtype)
+        return self @ jnp.eye(self.rest.shape[1], dtype=self.entries.dtype)
 
-    def _times(self, independent: Float[Array, " ni"]) -> Float[Array, " nd"]:
-        places = np.full(self.sparse.size, len(self.elimination.others), np.int32)
-        places[self.elimination.others] = np.arange(len(self.elimination.others))
-        moved = self.sparse.times(self.entries, and_none(independent)[places])
-        return -self.elimination.solve_own(self.sparse.in_rows(moved))
+    def eliminated(
+        self, rest: Float[Array, " nr"], independent: Float[Array, " ni"]
+    ) -> Float[Array, " nx"]:
+        """Velocities of what is eliminated, given those of all others."""
+        none = jnp.zeros(self.elimination.count, self.entries.dtype)
+        given = jnp.concatenate([none, rest, independent])[self.place]
+        moved = self.sparse.in_rows(self.sparse.times(self.entries, given))
+        return -self.elimination.solve_own(moved)
 
-    def _transposed_times(self, dependent: Float[Array, " nd"]) -> Float[Array, " ni"]:
+    def load(self, forces: Float[Array, " nx"]) -> Float[Array, " nq"]:
+        """What forces on the eliminated coordinates do to the others, at the places of those."""
         places = np.full(self.sparse.row_count, self.elimination.count, np.int32)
         places[list(self.elimination.rows)] = np.arange(self.elimination.count)
-        load = and_none(self.elimination.solve_transposed(dependent))[places]
-        found = self.sparse.transposed_times(self.entries, self.sparse.in_blocks(load))
-        return -found[self.elimination.others]
+        in_rows = and_none(self.elimination.solve_transposed(forces))[places]
+        return -self.sparse.transposed_times(self.entries, self.sparse.in_blocks(in_rows))
+
+    def _times(self, independent: Float[Array, " ni"]) -> Float[Array, " nd"]:
+        rest = self.rest @ independent
+        return jnp.concatenate([self.eliminated(rest, independent), rest])
+
+    def _transposed_times(self, dependent: Float[Array, " nd"]) -> Float[Array, " ni"]:
+        count, more = self.elimination.count, self.rest.shape[0]
+        load = self.load(dependent[:count])[self.order[count:]]
+        return load[more:] + self.rest.T @ (load[:more] + dependent[count:])
 
 
 def plan_sparse(structure: Structure, coloring: Coloring) -> SparseConstraints | None:
