@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from mbdnode.threads import threaded_map, usable_cores
+from mbdnode.threads import ThreadedCalls, threaded_map, usable_cores
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
@@ -56,3 +56,28 @@ def test_a_process_that_is_bound_to_one_core_has_one():
         assert usable_cores() == 1
     finally:
         os.sched_setaffinity(0, before)
+
+
+def test_a_call_that_was_begun_is_made_once_and_may_need_another_one():
+    made = []
+
+    def add(one, other):
+        made.append((one, other))
+        return one + other
+
+    with ThreadedCalls(2) as calls:
+        first = calls.begin("first", add, 1, 2)
+        assert calls.begin("first", add, 1, 2) is first
+        calls.begin("second", add, first, 4)
+        assert "second" in calls
+        assert calls.result("second") == 7
+        calls.drop()
+        assert "second" not in calls
+    assert made == [(1, 2), (3, 4)]
+
+
+def test_what_a_call_raises_is_raised_where_its_result_is_asked_for():
+    with ThreadedCalls(1) as calls:
+        calls.begin("bad", int, "no number")
+        with pytest.raises(ValueError, match="no number"):
+            calls.result("bad")

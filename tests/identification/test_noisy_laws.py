@@ -15,6 +15,7 @@ from mbdnode.identification.regression.motion_equations import weighted_equation
 from mbdnode.identification.regression.noisy_laws import (
     Likelihood,
     WeightedEquations,
+    first_law,
     fit_law,
     in_order,
     weighted_supports,
@@ -131,7 +132,9 @@ def test_coordinate_that_is_measured_worse_is_not_left_out():
     assert law.values[2] / law.values[0] == pytest.approx(4.0, rel=0.01)
     assert law.values[3] / law.values[1] == pytest.approx(9.0, rel=0.03)
     # One of two masses less, or one of two springs, would be another law: none is cheaper.
-    path = weighted_supports(equations, np.arange(4), [law.values], np.arange(4))
+    columns = np.arange(4)
+    first = first_law(equations, columns, [law.values])
+    path = weighted_supports(equations, columns, first, columns)
     assert min(path, key=lambda one: one.criterion(400.0)).support.size == 4
 
 
@@ -146,7 +149,8 @@ def test_constant_is_found_where_other_functions_nearly_add_up_to_it():
     mass = np.concatenate([inertial, np.zeros_like(force)], axis=1)[:, None, None, :]
     equations = WeightedEquations(whole, mass, np.arange(7) < 4, np.array([0.05]), 400.0)
     start = np.array([0.1, 1.0, 1.0, -0.5, 5.0, 0.1, 0.1])
-    path = weighted_supports(equations, np.arange(7), [start], np.array([0, 4, 5]))
+    first = first_law(equations, np.arange(7), [start])
+    path = weighted_supports(equations, np.arange(7), first, np.array([0, 4, 5]))
     best = min(path, key=lambda one: one.criterion(400.0))
     assert best.support.tolist() == [0, 4]
     assert best.values[1] / best.values[0] == pytest.approx(5.0, rel=0.01)
