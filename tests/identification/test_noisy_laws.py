@@ -11,7 +11,10 @@ import mbdnode as mbd
 from mbdnode.data.signal import estimate_rate
 from mbdnode.identification.mechanical_laws import mechanisms
 from mbdnode.identification.problem import Problem
-from mbdnode.identification.regression.motion_equations import weighted_equations
+from mbdnode.identification.regression.motion_equations import (
+    condition_numbers,
+    weighted_equations,
+)
 from mbdnode.identification.regression.noisy_laws import (
     Likelihood,
     WeightedEquations,
@@ -217,3 +220,16 @@ def test_law_of_a_furuta_pendulum_is_among_the_proposals(measured):
     terms, error = min(errors, key=lambda pair: pair[1])
     assert error < 0.05, errors
     assert terms <= 10, errors
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_condition_numbers_of_small_matrices_are_those_of_their_singular_values(size):
+    random = np.random.default_rng(size)
+    # Up to 1e6, beyond which rounding of the entries themselves is seen in the fourth digit.
+    left, right = (np.linalg.qr(random.normal(size=(200, size, size)))[0] for _ in range(2))
+    values = 10.0 ** random.uniform(-3, 3, (200, size))
+    matrices = left * values[:, None] @ right
+    expected = np.max(values, axis=1) / np.min(values, axis=1)
+    np.testing.assert_allclose(condition_numbers(matrices), expected, rtol=1e-4)
+    singular = np.zeros((1, size, size))
+    assert condition_numbers(singular)[0] > 1e15

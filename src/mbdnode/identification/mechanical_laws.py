@@ -7,7 +7,6 @@ integrator, or to rollouts.
 """
 
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -122,14 +121,17 @@ class _KnownEquations:
 
     def __init__(self):
         self._found: dict[Any, Any] = {}
-        self._locks: defaultdict[Any, threading.RLock] = defaultdict(threading.RLock)
+        self._making: dict[Any, Any] = {}
+        self._guard = threading.Lock()
 
     def __reduce__(self):
         return _KnownEquations, ()
 
     def get(self, key: Any, make: Callable[[], Any]) -> Any:
         """What is known by a name, or what is made."""
-        with self._locks[key]:
+        with self._guard:
+            own = self._making.setdefault(key, threading.Lock())
+        with own:
             if key not in self._found:
                 self._found[key] = make()
             return self._found[key]

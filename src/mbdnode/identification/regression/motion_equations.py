@@ -204,7 +204,7 @@ def is_law(problem: Problem, model: LearnedMechanism, rows: Rows) -> bool:
     masses, rates = (np.asarray(x) for x in _masses_and_rates(model, where))
     if not (np.all(np.isfinite(masses)) and np.all(np.isfinite(rates))):
         return False
-    if not np.max(_condition_numbers(masses)) < _SINGULAR:
+    if not np.max(condition_numbers(masses)) < _SINGULAR:
         return False
     if problem.noise.matters:
         return True
@@ -214,8 +214,19 @@ def is_law(problem: Problem, model: LearnedMechanism, rows: Rows) -> bool:
     return bool(left < _UNEXPLAINED)
 
 
-def _condition_numbers(matrices: np.ndarray) -> np.ndarray:
-    """Of many small matrices; up to two rows written out, as LAPACK is called for each."""
+def condition_numbers(matrices: np.ndarray) -> np.ndarray:
+    """The ratio of the largest singular value to the smallest, of many small matrices.
+
+    Up to two rows it is written out, as LAPACK is called for each matrix.
+
+    **Arguments:**
+
+    - `matrices`: `(..., n, n)`.
+
+    **Returns:**
+
+    One number for each; infinite for a matrix of zeros.
+    """
     if matrices.shape[-1] > 2:
         return np.linalg.cond(matrices)
     if matrices.shape[-1] == 1:
