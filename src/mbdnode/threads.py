@@ -12,7 +12,7 @@ threads, and one. `ThreadedCalls` makes calls before their results are asked for
 import contextvars
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -38,7 +38,7 @@ def _usual_threads() -> int:
 
 def threaded_map(
     function: Callable[[Item], Result], items: Iterable[Item], threads: int | None = None
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Call a function for every item, some of them at a time.
 
     **Arguments:**
