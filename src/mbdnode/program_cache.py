@@ -23,6 +23,7 @@ import os
 import pickle
 import platform
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -31,7 +32,7 @@ from typing import Any, TypeVar, cast
 import equinox as eqx
 import jax
 import numpy as np
-from jax._src.config import trace_context
+from jax._src.config import persistent_cache_min_compile_time_secs, trace_context
 from jax._src.core import EvalTrace, trace_ctx, trace_state_clean
 from jax._src.interpreters.batching import BatchTrace
 from jax.core import Tracer
@@ -88,6 +89,8 @@ class _StoredProgram:
         self._jitted = eqx.filter_jit(function, inline=inline)  # pyright: ignore[reportCallIssue]
         self._with_options: dict[tuple, Callable] = {}
         self._programs: dict[Any, Callable | None] = {}
+        # Several threads that need one program wait for the first of them to make it.
+        self._making = threading.RLock()
 
     def __call__(self, *args, **kwargs):
         arrays = [leaf for leaf in jax.tree.leaves((args, kwargs)) if eqx.is_array(leaf)]
@@ -114,14 +117,17 @@ class _StoredProgram:
                 return self._programs[key]
         except TypeError:  # What cannot be hashed.
             return None
-        program = None
-        path = self._path(folder, args, kwargs)
-        if path is not None:
-            compile_it = functools.partial(self._compile, path, structure, static, arrays)
-            loaded = _load(path, len(arrays))
-            program = compile_it() if loaded is None else _checked(loaded, compile_it)
-        self._programs[key] = program
-        return program
+        with self._making:
+            if key not in self._programs:
+                path = self._path(folder, args, kwargs)
+                self._programs[key] = path and self._made(path, structure, static, arrays)
+            return self._programs[key]
+
+    def _made(self, path: Path, structure, static: tuple, arrays: list) -> Callable:
+        """The program of a file, or one that is compiled."""
+        compile_it = functools.partial(self._compile, path, structure, static, arrays)
+        loaded = _load(path, len(arrays))
+        return compile_it() if loaded is None else _checked(loaded, compile_it)
 
     def compiled_anew(self, arrays: list) -> Callable:
         """The function compiled by JAX itself, which keeps no program without tracing."""
@@ -160,7 +166,8 @@ class _StoredProgram:
         # XLA cannot write again what it has read, so this must not come from JAX's own cache. With
         # a name of its own it is never there; and it need not be there twice.
         flat.__name__ = flat.__qualname__ = path.stem
-        with _counted(), _left_out_of_the_cache():
+        # Of this thread alone: others compile at the same time.
+        with _counted(), persistent_cache_min_compile_time_secs(1e9):
             lowered = jax.jit(flat).lower(*arrays)
             compiled = lowered.compile(numerics.compiler_options(arrays, few_calls=self.few_calls))
         _store(path, compiled, templates[-1], "lapack" in lowered.as_text())
@@ -204,7 +211,7 @@ def _closed_over(stored: _StoredProgram, first: tuple, fixed: list) -> Callable:
     return lambda arrays: compiled(*arrays[len(fixed) :])
 
 
-_under_way = 0
+_under_way, _COUNTING = 0, threading.Lock()
 
 
 def compiling() -> bool:
@@ -215,22 +222,13 @@ def compiling() -> bool:
 @contextlib.contextmanager
 def _counted() -> Iterator[None]:
     global _under_way
-    _under_way += 1
+    with _COUNTING:
+        _under_way += 1
     try:
         yield
     finally:
-        _under_way -= 1
-
-
-@contextlib.contextmanager
-def _left_out_of_the_cache() -> Iterator[None]:
-    name = "jax_persistent_cache_min_compile_time_secs"
-    before = jax.config.values[name]
-    jax.config.update(name, 1e9)
-    try:
-        yield
-    finally:
-        jax.config.update(name, before)
+        with _COUNTING:
+            _under_way -= 1
 
 
 def _traced(arrays: list) -> bool:

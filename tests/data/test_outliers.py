@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mbdnode.data.signal import find_outliers
+from mbdnode.data.signal import find_outliers, without_outliers
 
 COUNT = 4000
 K = np.arange(COUNT)
@@ -136,3 +136,21 @@ def test_even_times_give_the_outliers_of_times_that_are_hardly_uneven(width, lev
             assert even.rows.tolist() == other.rows.tolist()
             seen += len(even.rows) > 0
     assert seen > count
+
+
+@pytest.mark.parametrize("rows", [24, 33, 100, 700])
+def test_a_column_that_is_passed_over_among_others_has_no_outlier_when_it_is_looked_at_itself(rows):
+    # Uneven times, by too little to matter, are never passed over.
+    rng = np.random.default_rng(rows)
+    t = 0.01 * np.arange(rows)
+    uneven = t + 1e-8 * rng.uniform(-1, 1, rows)
+    phases, levels = rng.uniform(0, 6, (60, 1)), 10.0 ** rng.uniform(-4, -1, (60, 1))
+    columns = np.sin(5 * t + phases) + levels * rng.standard_normal((60, rows))
+    columns[::3, rows // 2] += rng.uniform(0.1, 3, 20)
+    columns[1::9, 0] += 4.0
+    columns[5] = 2.0
+    passed = without_outliers(columns)
+    found = np.array([len(find_outliers(uneven, column).rows) for column in columns])
+    assert not np.any(passed & (found > 0))
+    assert np.sum(found > 0) > 5
+    assert np.mean(passed[found == 0]) > 0.5

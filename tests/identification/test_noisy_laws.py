@@ -11,10 +11,14 @@ import mbdnode as mbd
 from mbdnode.data.signal import estimate_rate
 from mbdnode.identification.mechanical_laws import mechanisms
 from mbdnode.identification.problem import Problem
-from mbdnode.identification.regression.motion_equations import weighted_equations
+from mbdnode.identification.regression.motion_equations import (
+    condition_numbers,
+    weighted_equations,
+)
 from mbdnode.identification.regression.noisy_laws import (
     Likelihood,
     WeightedEquations,
+    first_law,
     fit_law,
     in_order,
     weighted_supports,
@@ -131,7 +135,9 @@ def test_coordinate_that_is_measured_worse_is_not_left_out():
     assert law.values[2] / law.values[0] == pytest.approx(4.0, rel=0.01)
     assert law.values[3] / law.values[1] == pytest.approx(9.0, rel=0.03)
     # One of two masses less, or one of two springs, would be another law: none is cheaper.
-    path = weighted_supports(equations, np.arange(4), [law.values], np.arange(4))
+    columns = np.arange(4)
+    first = first_law(equations, columns, [law.values])
+    path = weighted_supports(equations, columns, first, columns)
     assert min(path, key=lambda one: one.criterion(400.0)).support.size == 4
 
 
@@ -146,7 +152,8 @@ def test_constant_is_found_where_other_functions_nearly_add_up_to_it():
     mass = np.concatenate([inertial, np.zeros_like(force)], axis=1)[:, None, None, :]
     equations = WeightedEquations(whole, mass, np.arange(7) < 4, np.array([0.05]), 400.0)
     start = np.array([0.1, 1.0, 1.0, -0.5, 5.0, 0.1, 0.1])
-    path = weighted_supports(equations, np.arange(7), [start], np.array([0, 4, 5]))
+    first = first_law(equations, np.arange(7), [start])
+    path = weighted_supports(equations, np.arange(7), first, np.array([0, 4, 5]))
     best = min(path, key=lambda one: one.criterion(400.0))
     assert best.support.tolist() == [0, 4]
     assert best.values[1] / best.values[0] == pytest.approx(5.0, rel=0.01)
@@ -213,3 +220,16 @@ def test_law_of_a_furuta_pendulum_is_among_the_proposals(measured):
     terms, error = min(errors, key=lambda pair: pair[1])
     assert error < 0.05, errors
     assert terms <= 10, errors
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_condition_numbers_of_small_matrices_are_those_of_their_singular_values(size):
+    random = np.random.default_rng(size)
+    # Up to 1e6, beyond which rounding of the entries themselves is seen in the fourth digit.
+    left, right = (np.linalg.qr(random.normal(size=(200, size, size)))[0] for _ in range(2))
+    values = 10.0 ** random.uniform(-3, 3, (200, size))
+    matrices = left * values[:, None] @ right
+    expected = np.max(values, axis=1) / np.min(values, axis=1)
+    np.testing.assert_allclose(condition_numbers(matrices), expected, rtol=1e-4)
+    singular = np.zeros((1, size, size))
+    assert condition_numbers(singular)[0] > 1e15

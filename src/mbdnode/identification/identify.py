@@ -29,6 +29,7 @@ from mbdnode.models.law_equations import Equations, equations_of
 from mbdnode.naming import unknown_name
 from mbdnode.recipes import IdentificationConfig, TrainingConfig, identification_config
 from mbdnode.simulation import INTERPOLATIONS, Interpolation
+from mbdnode.threads import ThreadedCalls, usable_cores
 from mbdnode.training.data import as_dataset, check_names
 from mbdnode.training.engine import counted_compilation
 from mbdnode.training.epoch_checkpoint import Checkpoint
@@ -220,6 +221,9 @@ def identify(
     with contextlib.ExitStack() as stack:
         if cluster is not None:
             kept = kept.on(CallsAhead(stack.enter_context(remote_workers(cluster))))
+        elif stream is not None and usable_cores() > 1:
+            # Who has large logs gives this process the machine; small ones are fitted side by side.
+            kept = kept.on(stack.enter_context(ThreadedCalls()))
         compilation = stack.enter_context(counted_compilation())
         # The matrices are small, and threads that wait for each other made this ten times slower.
         stack.enter_context(threadpool_limits(1, "blas"))

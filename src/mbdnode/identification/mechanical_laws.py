@@ -6,7 +6,8 @@ make a law, and `noisy_laws` where there is noise. What they find is then fitted
 integrator, or to rollouts.
 """
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -35,13 +36,19 @@ from mbdnode.identification.regression.noisy_laws import (
     Likelihood,
     WeightedEquations,
     WeightedLaw,
+    first_law,
     fit_law,
     fit_others,
     in_order,
+    is_crowded,
     likely,
     weighted_supports,
 )
-from mbdnode.identification.regression.null_vector import candidate_supports, find_law
+from mbdnode.identification.regression.null_vector import (
+    HomogeneousEquations,
+    candidate_supports,
+    find_law,
+)
 from mbdnode.identification.shooting import improved, refine_further
 from mbdnode.identification.term_selection import SelectedLaw, select_terms
 from mbdnode.models.learned_mechanism import LearnedMechanism
@@ -106,11 +113,28 @@ def mechanisms(
     yield [one for _, one in sorted(doubtful, key=lambda pair: pair[0])[:_MOST]]
 
 
-class _KnownEquations(dict):
-    """Equations of richer forms, of which others may be a part; each machine makes its own."""
+class _KnownEquations:
+    """Equations of richer forms, of which others may be a part, and the laws with all terms.
+
+    Each machine makes its own; of several threads that need the same, the first one does.
+    """
+
+    def __init__(self):
+        self._found: dict[Any, Any] = {}
+        self._making: dict[Any, Any] = {}
+        self._guard = threading.Lock()
 
     def __reduce__(self):
         return _KnownEquations, ()
+
+    def get(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What is known by a name, or what is made."""
+        with self._guard:
+            own = self._making.setdefault(key, threading.Lock())
+        with own:
+            if key not in self._found:
+                self._found[key] = make()
+            return self._found[key]
 
 
 def _proposed_ahead(
@@ -126,11 +150,24 @@ def _proposed_ahead(
     for group in groups:
         waiting.append(group)
         for number, form in group:
-            given = problem, form, rows, known
-            problem.kept.ahead(_PROPOSALS.format(number), _proposals, *given)
+            _propose_ahead(problem, number, form, rows, known)
         if sum(map(len, waiting)) >= workers:
             yield waiting.pop(0)
     yield from waiting
+
+
+def _propose_ahead(
+    problem: Problem, number: int, form: Form, rows: Rows, known: _KnownEquations
+) -> None:
+    """Have workers look for the laws of a form; in noise, over windows of each length apart."""
+    name, given = _PROPOSALS.format(number), (problem, form, rows, known)
+    if not problem.kept.is_open(name):
+        return
+    paths = [
+        problem.kept.ahead(f"{name} over {times} at {width}", _path, *given, width, times)
+        for width, times in (_paths_of(form) if problem.noise.matters else ())
+    ]
+    problem.kept.ahead(name, _proposals, *given, *paths)
 
 
 def linear_mechanism(problem: Problem, rows: Rows) -> Iterator[list[Candidate]]:
@@ -258,15 +295,24 @@ def most_mechanisms(problem: Problem) -> int:
 Proposal = tuple[float, float, list[int], list[float], int, float]
 
 
-def _proposals(problem: Problem, form: Form, rows: Rows, known: dict[Any, Any]) -> list[Proposal]:
+def _proposals(
+    problem: Problem,
+    form: Form,
+    rows: Rows,
+    known: _KnownEquations,
+    *paths: Sequence[WeightedLaw],
+) -> list[Proposal]:
     """The most promising supports of one form, and what they leave, simple ones first.
 
-    `known` keeps the equations of richer forms, of which this one may be a part.
+    `known` keeps the equations of richer forms, of which this one may be a part; `paths` are as in
+    `_proposals_in_noise`.
     """
-    find = _proposals_in_noise if problem.noise.matters else _proposals_of_steps
+    given = problem, form, rows, known
+    noisy = problem.noise.matters
+    every = _proposals_in_noise(*given, paths) if noisy else _proposals_of_steps(*given)
     seen, kept = set(), []
     for _, left, width, support, values, length, criterion in sorted(
-        find(problem, form, rows, known), key=lambda proposal: proposal[0]
+        every, key=lambda proposal: proposal[0]
     ):
         if tuple(support) in seen or len(kept) == _MOST:
             continue
@@ -283,53 +329,114 @@ Scored = tuple[float, float, float, np.ndarray, np.ndarray, int, float]
 
 
 def _proposals_of_steps(
-    problem: Problem, form: Form, rows: Rows, known: dict[Any, Any]
+    problem: Problem, form: Form, rows: Rows, known: _KnownEquations
 ) -> Iterator[Scored]:
     """Supports of data without noise, with a score by which to sort them."""
     blank = form.blank
     for width in _WIDTHS if blank.settings.joint_laws else (1.0,):
-        key = (blank.settings, width)
-        if key not in known:
-            known[key] = equations_along(problem, _with_widths(blank, rows, width), rows)
-        for support in candidate_supports(known[key], form.columns):
-            values, left = find_law(known[key], support)
+        full = _with_widths(blank, rows, width)
+        make = lambda f=full: equations_along(problem, f, rows)  # noqa: E731
+        equations = known.get((blank.settings, width), make)
+        for support in candidate_supports(equations, form.columns):
+            values, left = find_law(equations, support)
             yield left * _WORTH**support.size, left, width, support, values, 0, left
 
 
 def _proposals_in_noise(
-    problem: Problem, form: Form, rows: Rows, known: dict[Any, Any]
+    problem: Problem,
+    form: Form,
+    rows: Rows,
+    known: _KnownEquations,
+    paths: Sequence[Sequence[WeightedLaw]],
 ) -> Iterator[Scored]:
-    """Supports by the Bayesian information criterion, which compares those of one length."""
-    blank, found = form.blank, []
-    for width in _WIDTHS if blank.settings.joint_laws else (1.0,):
-        starts: list[np.ndarray] = []
-        paths: dict[int, tuple[WeightedEquations, list[WeightedLaw]]] = {}
-        for times in (_LENGTH,) if blank.settings.joint_laws else _LENGTHS:
-            key = (blank.settings, width, times)
-            if key not in known:
-                full = _with_widths(blank, rows, width)
-                known[key] = weighted_equations(problem, full, rows, times)
-            if known[key] is None:
-                continue
-            weighted, plain = known[key]
-            support = form.columns[plain.norms[form.columns] > 0]
-            start = _all_values(blank, support, find_law(plain, support)[0])
-            path = weighted_supports(weighted, support, [start, *starts], _simplest(form))
-            paths[times] = weighted, path
-            # Longer windows lead to where shorter ones have more than one minimum.
-            starts = [_all_values(blank, law.support, law.values) for law in path[:1]]
-        for times, (weighted, path) in paths.items():
+    """Supports by the Bayesian information criterion, which compares those of one length.
+
+    `paths` are those of all `_paths_of` the form, if they were found elsewhere.
+    """
+    found, given = [], (problem, form, rows, known)
+    every = dict(zip(_paths_of(form), paths, strict=True)) if paths else {}
+    for width in _widths(form):
+        laws: dict[int, tuple[WeightedEquations, Sequence[WeightedLaw]]] = {}
+        for times in _lengths(form):
+            weighted = _equations(*given, width, times)
+            if weighted is not None:
+                path = every[width, times] if paths else _path(*given, width, times)
+                laws[times] = weighted[0], path
+        for times, (weighted, path) in laws.items():
             others = [
                 law
-                for length, (equations, laws) in paths.items()
-                for law in (likely(laws, equations.independent) if length != times else ())
+                for length, (equations, some) in laws.items()
+                for law in (likely(some, equations.independent) if length != times else ())
             ]
-            every = path + fit_others(weighted, path, others)
-            found += [(times, law.criterion(weighted.independent), width, law) for law in every]
+            both = [*path, *fit_others(weighted, path, others)]
+            found += [(times, law.criterion(weighted.independent), width, law) for law in both]
     order = in_order([Likelihood(one[0], one[1], one[3].support.size) for one in found])
     for place, number in enumerate(order):
         times, criterion, width, law = found[number]
         yield place, law.squares, width, law.support, law.values, times, criterion
+
+
+def _widths(form: Form) -> tuple[float, ...]:
+    return _WIDTHS if form.blank.settings.joint_laws else (1.0,)
+
+
+def _lengths(form: Form) -> tuple[int, ...]:
+    return (_LENGTH,) if form.blank.settings.joint_laws else _LENGTHS
+
+
+def _paths_of(form: Form) -> list[tuple[float, int]]:
+    """Widths of friction and lengths of windows, for each of which laws are looked for."""
+    return [(width, times) for width in _widths(form) for times in _lengths(form)]
+
+
+def _equations(
+    problem: Problem, form: Form, rows: Rows, known: _KnownEquations, width: float, times: int
+) -> tuple[WeightedEquations, HomogeneousEquations] | None:
+    full = _with_widths(form.blank, rows, width)
+    make = lambda: weighted_equations(problem, full, rows, times)  # noqa: E731
+    return known.get((form.blank.settings, width, times), make)
+
+
+def _path(
+    problem: Problem, form: Form, rows: Rows, known: _KnownEquations, width: float, times: int
+) -> list[WeightedLaw]:
+    """Laws with ever fewer terms, over windows of one length."""
+    weighted = _equations(problem, form, rows, known, width, times)
+    if weighted is None:
+        return []
+    columns = form.columns[weighted[1].norms[form.columns] > 0]
+    law = _first(problem, form, rows, known, width, times)
+    path = weighted_supports(weighted[0], columns, law, _simplest(form))
+    # Jacobians are large, and nobody asks for them any more.
+    return [replace(law, jacobian=np.zeros((0, law.support.size))) for law in path]
+
+
+def _first(
+    problem: Problem, form: Form, rows: Rows, known: _KnownEquations, width: float, times: int
+) -> WeightedLaw | None:
+    """The law with all terms.
+
+    Longer windows lead to where shorter ones have more than one minimum.
+    """
+    given = problem, form, rows, known, width
+
+    def make() -> WeightedLaw | None:
+        weighted = _equations(*given, times)
+        if weighted is None:
+            return None
+        columns = form.columns[weighted[1].norms[form.columns] > 0]
+        starts = [_all_values(form.blank, columns, find_law(weighted[1], columns)[0])]
+        longer = [n for n in _lengths(form) if n > times and _equations(*given, n) is not None]
+        if longer:
+            first, equations = _first(*given, longer[-1]), _equations(*given, longer[-1])
+            assert equations is not None
+            if first is None or is_crowded(equations[0], first):
+                first = next(iter(_path(*given, longer[-1])), None)
+            if first is not None:
+                starts.append(_all_values(form.blank, first.support, first.values))
+        return first_law(weighted[0], columns, starts)
+
+    return known.get((form.blank.settings, width, times, tuple(form.columns)), make)
 
 
 def _simplest(form: Form) -> np.ndarray:

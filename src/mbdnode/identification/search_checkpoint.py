@@ -7,9 +7,10 @@ is kept is read in place of computed; models and numbers come back to the bit, s
 them does too. The names are those of one search over one set of data: whoever gives the folder must
 see to it that both are the same (`mbdnode.workflow.resume_fit` does).
 
-On a cluster the same parts may be computed before they are asked for (`ahead`), by workers. They
-are asked for in the order of one process, and what is not asked for is dropped, so where a part was
-computed changes neither the result nor what is kept.
+The same parts may be computed before they are asked for (`ahead`), by the workers of a cluster or
+by threads of this process, which are given only what will be asked for. They are asked for in the
+order of one process, and what is not asked for is dropped, so where a part was computed changes
+neither the result nor what is kept.
 
 Numbers and words go to a journal, a line for each, whose last line may be torn; models and arrays
 to files of their own, which are whole or not there.
@@ -26,6 +27,7 @@ import numpy as np
 from mbdnode.cluster import CallsAhead
 from mbdnode.errors import UserError
 from mbdnode.models.files import load, read_arrays, save, write_arrays
+from mbdnode.threads import ThreadedCalls
 from mbdnode.training.epoch_checkpoint import Checkpoint
 
 T = TypeVar("T")
@@ -44,22 +46,22 @@ class SearchCheckpoint:
 
     def __init__(self, folder: Path | None = None):
         self.folder = folder
-        self._calls: CallsAhead | None = None
+        self._calls: CallsAhead | ThreadedCalls | None = None
         self._values: dict[str, Any] = {} if folder is None else _read_journal(folder / _JOURNAL)
 
     def inside(self, name: str) -> "SearchCheckpoint":
         """The results of a part of the search, which has names of its own."""
         return SearchCheckpoint(None if self.folder is None else self.folder / name)
 
-    def on(self, calls: CallsAhead) -> "SearchCheckpoint":
-        """The same results, some of which workers compute ahead."""
+    def on(self, calls: CallsAhead | ThreadedCalls) -> "SearchCheckpoint":
+        """The same results, some of which workers or threads compute ahead."""
         part = copy.copy(self)
         part._calls = calls
         return part
 
     @property
     def workers(self) -> int:
-        """How many there were to begin with; none for one process."""
+        """How many there were to begin with; none in one process, whatever its threads."""
         return 0 if self._calls is None else self._calls.workers
 
     def share(self, *values: Any) -> None:
@@ -80,8 +82,14 @@ class SearchCheckpoint:
         What stands for the result among the arguments of another call; None where there are no
         workers, or it is kept already.
         """
+        if self._calls is None or not self.is_open(name):
+            return None
+        return self._calls.begin(name, function, *args)
+
+    def is_open(self, name: str) -> bool:
+        """Whether there are workers, and a result is not kept that they could compute."""
         kept = name in self._values or (self.folder is not None and self._path(name).is_file())
-        return None if self._calls is None or kept else self._calls.begin(name, function, *args)
+        return self._calls is not None and not kept
 
     def drop_ahead(self) -> None:
         """What was begun and is not asked for any more, so that names are free again."""

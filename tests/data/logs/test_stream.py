@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from mbdnode import threads
 from mbdnode.data.logs import LogStream, open_logs, read, shards
 
 ROLES = {"time": "t", "coordinates": ["x"], "rates": ["v"], "inputs": ["F"], "run": "run"}
@@ -55,6 +56,34 @@ def test_chunks_begin_again_after_the_last(log):
     stream = LogStream(log[0], **ROLES, window=9, chunk_rows=35)
     first, again = stream.chunk(0), stream.chunk(stream.count)
     np.testing.assert_array_equal(first.trajectories[0].q, again.trajectories[0].q)
+
+
+def test_windows_factors_and_summary_are_the_same_to_the_bit_with_any_number_of_threads(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(shards, "ROWS", 300)
+    monkeypatch.setattr(shards, "PART", 300)
+    random, count = np.random.default_rng(0), 3_000
+    t, run = 0.1 * (np.arange(count) % 100), np.arange(count) // 100
+    x = np.sin(t + run) + 0.01 * random.normal(size=count)
+    table = pa.table({"t": t, "x": x, "v": np.cos(t + run), "F": random.normal(size=count)})
+    table = table.append_column("run", pa.array(run))
+    pyarrow.parquet.write_table(table, tmp_path / "log.parquet", row_group_size=300)
+
+    def made(data, windows):
+        some = data.trajectories[0]
+        rows = np.concatenate([np.asarray(x) for x in (some.q, some.v, some.u)], axis=-1)
+        return (rows[:windows].reshape(-1, 3),)
+
+    found = []
+    for number in (1, 2, 4):
+        monkeypatch.setattr(threads, "_usual_threads", lambda n=number: n)
+        stream = LogStream(tmp_path / "log.parquet", **ROLES, window=9, chunk_rows=100)
+        rows = [np.asarray(stream.chunk(i).trajectories[0].q).tobytes() for i in range(3)]
+        (triangle,) = stream.factors(made)
+        found.append((stream.identity, str(stream.summary), rows, triangle.tobytes()))
+        assert triangle.shape == (3, 3)
+    assert found[0] == found[1] == found[2]
 
 
 def test_text_is_streamed_to_the_same_windows(log, tmp_path):

@@ -269,6 +269,7 @@ def correct(
     *,
     wraps: bool = False,
     keep: bool = False,
+    clear: bool = False,
 ) -> Corrected:
     """Unwrap a column of one segment, and replace its outliers.
 
@@ -278,6 +279,7 @@ def correct(
     - `rate`: as measured; None if it was not.
     - `wraps`: whether it may be wrapped to one turn.
     - `keep`: whether outliers are to be left as they are.
+    - `clear`: whether it is known to have none.
 
     **Returns:**
 
@@ -285,6 +287,8 @@ def correct(
     """
     jumps = wraps and bool(np.any(np.abs(np.diff(values)) > _JUMP * TURN))
     rows, expected, are_rare = np.zeros(0, int), np.zeros(0), True
+    if clear and not jumps:
+        return Corrected(values.copy(), 0, np.zeros(0), rows, expected, are_rare)
     if jumps:
         # Outliers would hide that an angle is wrapped, or look as if it were.
         rows, expected, are_rare = _early(t, values)

@@ -31,6 +31,7 @@ from mbdnode.data.logs.roles import (
 from mbdnode.data.logs.runs import (
     ColumnLayout,
     Names,
+    Run,
     lay_out,
     make_trajectory,
     names_of,
@@ -39,6 +40,7 @@ from mbdnode.data.logs.runs import (
 from mbdnode.data.logs.segments import (
     Handling,
     InputSignal,
+    RawRun,
     Segment,
     at_times,
     finish,
@@ -57,6 +59,8 @@ Columns = Sequence[str] | Mapping[str, str]
 # Of more files, and of a log with more runs, measured rates are compared with derivatives in these,
 # and then in every one whose number is a power of two; of further parts of a log, in their first.
 _FIRST_RUNS = 16
+# Rows of runs that are cleaned together, at least, where there are so many.
+_ROWS_TOGETHER = 50_000
 
 
 def read(
@@ -310,16 +314,21 @@ class Reader:
             named = enumerate(self.names.coordinates)
             self._angles = tuple(x for i, x in named if is_angle(i, layout, roles))
             self._units = _units_of(layout, self.names, signals)
-        for place, run in enumerate(runs_in_log(layout, self._most, piece.span)):
+
+        def raw(place: int, run: Run) -> RawRun:
             signal = None if signals is None else _signal_for(run.label, signals, run.place)
             # What is wrong with a column of a log is so in all of its runs.
             looked = all(_is_looked_at(n) for n in (piece.number, piece.part, place))
-            looked = looked and (piece.part == 0 or place == 0)
-            segments, summary = finish(run, layout, roles, handling, signal, with_rates=looked)
-            self.runs.append(summary)
-            for segment in segments:
-                yield segment, dict(run.parameters)
-            self.notes += run.notes
+            return RawRun(run, signal, looked and (piece.part == 0 or place == 0))
+
+        runs = enumerate(runs_in_log(layout, self._most, piece.span))
+        for several in _together(raw(place, run) for place, run in runs):
+            found = finish(several, layout, roles, handling)
+            for one, (segments, summary) in zip(several, found, strict=True):
+                self.runs.append(summary)
+                for segment in segments:
+                    yield segment, dict(one.run.parameters)
+                self.notes += one.run.notes
         if piece.part:  # What is to be said of the file was said of its beginning.
             log.notes = [note for note in log.notes if note.kind == "warning"]
         self.notes += log.notes
@@ -346,6 +355,19 @@ def check_any(runs: Sequence[RunSummary], fewest_rows: int) -> None:
         f"No run of {runs[0].place} is long enough: {fates}. A run needs at least {fewest_rows} "
         "rows, and five where a rate is to be estimated."
     )
+
+
+def _together(runs: Iterator[RawRun]) -> Iterator[list[RawRun]]:
+    """Several runs at a time, in order."""
+    held, rows = [], 0
+    for one in runs:
+        held.append(one)
+        rows += len(one.run.t)
+        if rows >= _ROWS_TOGETHER:
+            yield held
+            held, rows = [], 0
+    if held:
+        yield held
 
 
 def _is_looked_at(number: int) -> bool:

@@ -5,6 +5,7 @@
 measured. What then still looks wrong is said, and left to the user (`check_columns`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +15,14 @@ from mbdnode.data.logs.log import AbstractLog
 from mbdnode.data.logs.reading_summary import Account, RunSummary
 from mbdnode.data.logs.roles import Found, Roles, setting
 from mbdnode.data.logs.runs import ColumnLayout, Run, lay_out, runs_in_log
-from mbdnode.data.signal import FEWEST_ROWS, Rate, estimate_rate, median
+from mbdnode.data.signal import (
+    FEWEST_ROWS,
+    Rate,
+    estimate_rate,
+    is_even,
+    median,
+    without_outliers,
+)
 from mbdnode.errors import UserError
 from mbdnode.formatting import plural
 
@@ -145,43 +153,95 @@ class Segment:
     u: np.ndarray
 
 
-def finish(
-    run: Run,
-    layout: ColumnLayout,
-    roles: Roles,
-    handling: Handling,
-    signal: InputSignal | None,
-    *,
-    with_rates: bool = True,
-) -> tuple[list[Segment], RunSummary]:
-    """Clean a run and complete it.
+@dataclass
+class RawRun:
+    """A run that is to be cleaned and completed.
 
     **Arguments:**
 
     - `run`: as it was read; gets notes.
-    - `layout`, `roles`: what its columns are.
-    - `handling`: what the user chose.
-    - `signal`: the inputs, if they have their own times.
+    - `signal`: its inputs, if they have their own times.
     - `with_rates`: whether measured rates are compared with the derivatives of their coordinates,
         which takes longer than all the rest.
+    """
+
+    run: Run
+    signal: InputSignal | None = None
+    with_rates: bool = True
+
+
+def finish(
+    runs: Sequence[RawRun], layout: ColumnLayout, roles: Roles, handling: Handling
+) -> list[tuple[list[Segment], RunSummary]]:
+    """Clean runs and complete them; many at a time, since some of it is quicker for all of them.
+
+    **Arguments:**
+
+    - `runs`: of one log.
+    - `layout`, `roles`: what their columns are.
+    - `handling`: what the user chose.
 
     **Returns:**
 
-    The segments, none of them too short, and what became of the rows.
+    Of each run the segments, none of them too short, and what became of the rows.
     """
     estimated = any(rate is None for rate in layout.rates)
     fewest = max(handling.fewest_rows, FEWEST_ROWS if estimated else 2)
-    cuts, account, step_s = clean(run, handling.gaps, handling.longest_step_s)
-    spans, uncovered, inputs = _covered(run, cuts, signal, handling.interpolation)
-    account += Account(without_input=uncovered)
+    cleaned = [_Cleaned(raw, handling) for raw in runs]
+    spans = [(one.raw.run, span) for one in cleaned for span in one.spans]
+    clear = _without_outliers(spans, len(roles.coordinates) + len(layout.measured_rates))
+    return [_finished(one, fewest, layout, roles, handling, clear) for one in cleaned]
+
+
+class _Cleaned:
+    """A run without what cannot be followed, and the spans of its segments."""
+
+    def __init__(self, raw: RawRun, handling: Handling):
+        cuts, account, self.step_s = clean(raw.run, handling.gaps, handling.longest_step_s)
+        found = _covered(raw.run, cuts, raw.signal, handling.interpolation)
+        self.raw, (self.spans, uncovered, self.inputs) = raw, found
+        self.account = account + Account(without_input=uncovered)
+
+
+# The columns of a segment that have no outliers, by its run's identity and its first row.
+_Clear = dict[tuple[int, int], np.ndarray]
+
+
+def _without_outliers(spans: Sequence[tuple[Run, slice]], columns: int) -> _Clear:
+    """Of all segments of one length at once; those of uneven times are not looked at."""
+    by_length: dict[int, list[tuple[Run, slice]]] = {}
+    for run, span in spans:
+        if is_even(run.t[span]):
+            by_length.setdefault(span.stop - span.start, []).append((run, span))
+    found: _Clear = {}
+    for length, some in by_length.items():
+        tables = np.stack([run.table[span, :columns].T for run, span in some])
+        clear = without_outliers(tables.reshape(-1, length)).reshape(-1, columns)
+        found |= {(id(run), span.start): x for (run, span), x in zip(some, clear, strict=True)}
+    return found
+
+
+def _finished(
+    cleaned: _Cleaned,
+    fewest: int,
+    layout: ColumnLayout,
+    roles: Roles,
+    handling: Handling,
+    clear: _Clear,
+) -> tuple[list[Segment], RunSummary]:
+    run, account, inputs = cleaned.raw.run, cleaned.account, cleaned.inputs
+    none = np.zeros(len(layout.table), bool)
     segments, turns, rates = [], np.zeros(len(roles.coordinates), int), []
     outliers: list[tuple[int, int, Corrected]] = []
-    for span in spans:
+    for span in cleaned.spans:
         count = span.stop - span.start
         if count < fewest:
             account += Account(too_short=count)
             continue
-        segment, added, found, out = _segment(run, span, layout, roles, inputs, handling.outliers)
+        own = clear.get((id(run), span.start), none)
+        segment, added, found, out = _segment(
+            run, span, layout, roles, inputs, handling.outliers, own
+        )
         outliers += out
         segments.append(segment)
         turns += added
@@ -196,9 +256,9 @@ def finish(
     _say_rates(run, roles, rates)
     if segments:
         parts = [(part.t, part.q, part.v) for part in segments]
-        check_columns(run, layout, roles, parts, with_rates=with_rates)
+        check_columns(run, layout, roles, parts, with_rates=cleaned.raw.with_rates)
     lengths = tuple(len(segment.t) for segment in segments)
-    return segments, RunSummary(run.place, account, lengths, step_s)
+    return segments, RunSummary(run.place, account, lengths, cleaned.step_s)
 
 
 def _covered(run: Run, cuts: list[slice], signal: InputSignal | None, how: str):
@@ -220,7 +280,15 @@ def _covered(run: Run, cuts: list[slice], signal: InputSignal | None, how: str):
     return spans, uncovered, values
 
 
-def _segment(run: Run, span: slice, layout: ColumnLayout, roles: Roles, inputs, outliers: str):
+def _segment(
+    run: Run,
+    span: slice,
+    layout: ColumnLayout,
+    roles: Roles,
+    inputs,
+    outliers: str,
+    clear: np.ndarray,
+):
     t, table, count = run.t[span], run.table[span], len(roles.coordinates)
     keep, found = outliers == "keep", []
     rates, columns = [], iter(range(count, count + len(layout.measured_rates)))
@@ -228,14 +296,15 @@ def _segment(run: Run, span: slice, layout: ColumnLayout, roles: Roles, inputs, 
         made = None
         if rate is not None:
             column = next(columns)
-            made = correct(t, table[:, column], keep=keep)
+            made = correct(t, table[:, column], keep=keep, clear=bool(clear[column]))
             found.append((column, span.start, made))
         rates.append(made)
     positions = []
     for i in range(count):
         # Turns are told with the help of the rate, so that must be right.
         known, wraps = rates[i], is_angle(i, layout, roles)
-        made = correct(t, table[:, i], known.values if known else None, wraps=wraps, keep=keep)
+        rate = known.values if known else None
+        made = correct(t, table[:, i], rate, wraps=wraps, keep=keep, clear=bool(clear[i]))
         positions.append(made)
         found.insert(i, (i, span.start, made))
     q = np.column_stack([made.values for made in positions]) if count else table[:, :0]

@@ -38,6 +38,7 @@ from mbdnode.data.sampling import AbstractStream
 from mbdnode.errors import UserError
 from mbdnode.factors import Factor, merge, merge_all
 from mbdnode.formatting import plural
+from mbdnode.threads import threaded_map
 from mbdnode.trajectory import Dataset
 
 # Steps of a window, at most and at least, where the runs decide; and how many of a hundred runs may
@@ -144,9 +145,9 @@ class LogStream(AbstractStream):
                 read = partial(shards.read_there, self._remote)
                 return spread(client, read, self._shards, report=done)
         indices, rows = [], 0
-        for shard in self._shards:
-            indices.append(self._local.read(shard))
-            rows += sum(run.account.read for run in indices[-1].runs)
+        for index in threaded_map(self._local.read, self._shards):
+            indices.append(index)
+            rows += sum(run.account.read for run in index.runs)
             if report is not None:
                 report(rows, total)
         return indices
@@ -354,8 +355,9 @@ class LogStream(AbstractStream):
                 return spread_and_merge(client, function, some, merge, where=where, report=report)
 
         def each() -> Iterator[Factor]:
-            for number, one in enumerate(some):
-                yield shards.factor_of(self._local, self._names, make, block, one)
+            function = partial(shards.factor_of, self._local, self._names, make, block)
+            for number, factor in enumerate(threaded_map(function, some)):
+                yield factor
                 if report is not None:
                     report(number + 1, len(some))
 

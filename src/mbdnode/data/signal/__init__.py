@@ -9,8 +9,8 @@ from mbdnode.data.signal.differentiation import (
 )
 from mbdnode.data.signal.noise_estimation import noise_level, noise_levels, quantum
 from mbdnode.data.signal.order_statistics import median
-from mbdnode.data.signal.outliers import Outliers, find_outliers
-from mbdnode.data.signal.polynomials import Window, differentiate, local_values
+from mbdnode.data.signal.outliers import Outliers, find_outliers, without_outliers
+from mbdnode.data.signal.polynomials import Window, differentiate, is_even, local_values
 from mbdnode.data.signal.state_smoothing import smooth_states
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "differentiate",
     "estimate_rate",
     "find_outliers",
+    "is_even",
     "local_values",
     "median",
     "noise_level",
@@ -29,4 +30,5 @@ __all__ = [
     "quantum",
     "rate_errors",
     "smooth_states",
+    "without_outliers",
 ]

@@ -12,8 +12,9 @@ out. It is an outlier if it lies much farther from that cubic than
   an encoder whose counts were smoothed, and does no harm.
 
 Most columns have none. With even times the cubics are weighted sums with the same weights at every
-row, so that a column is first looked through for samples that are farther from them than the last
-two limits, which need no estimate of the noise; only if there is one are the others found.
+row, so that columns are first looked through for samples that are farther from them than the last
+two limits, which need no estimate of the noise (`without_outliers`, many columns of one length at a
+time); only if there is one are the others found.
 """
 
 import functools
@@ -42,6 +43,8 @@ _OF_MOTION, _LAGS = 0.03, (25, 50, 100)
 _MOST_PART = 0.01
 # Of a limit, what the sums with fixed weights are compared with: their times are rounded.
 _MARGIN = 0.9
+# Numbers of columns that are looked through together: what is made of them stays near the core.
+_AT_ONCE = 16_000
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def find_outliers(t: np.ndarray, values: np.ndarray) -> Outliers:
     none = Outliers(np.zeros(0, int), np.zeros(0))
     if len(t) < _FEWEST_ROWS or np.ptp(values) == 0:
         return none
-    if is_even(t) and not _may_have_outliers(values):
+    if is_even(t) and without_outliers(values[None])[0]:
         return none
     noise, step = noise_level(t, values), _step(values)
     if not np.isfinite(noise):
@@ -94,30 +97,80 @@ def find_outliers(t: np.ndarray, values: np.ndarray) -> Outliers:
     return Outliers(rows, np.array([taken[row] for row in rows.tolist()]), are_rare)
 
 
-def _may_have_outliers(values: np.ndarray) -> bool:
-    """Whether any sample at even times is beyond those limits that do not need the noise."""
-    inner = values[1:-1]
-    lowest, highest = float(np.min(inner)), float(np.max(inner))
-    for end in (float(values[0]), float(values[-1])):
-        if max(lowest - end, end - highest) > highest - lowest:
-            return True
-    x = values - values[0]
-    said = (4 * (x[1:-3] + x[3:-1]) - (x[:-4] + x[4:])) / 6
-    usual = _usual(np.abs(np.pad(x[2:-2] - said, 2, mode="edge")))
-    limit = np.maximum(_AROUND * usual, max(_OF_MOTION * _motion(x), _NOISE * _tiny(values)))
-    limit *= _MARGIN
+def without_outliers(values: np.ndarray) -> np.ndarray:
+    """Which columns have no sample beyond those limits that do not need the noise.
+
+    Whether a median is above a limit is told by counting, in a part of the time in which it is
+    found.
+
+    **Arguments:**
+
+    - `values`: `(columns, rows)`, at even times.
+
+    **Returns:**
+
+    Whether a column has no outliers, for each; false for one that must be looked at.
+    """
+    count, rows = values.shape
+    if rows < _FEWEST_ROWS:
+        return np.ones(count, bool)
+    size = max(1, _AT_ONCE // rows)
+    parts = [_without_outliers(values[i : i + size]) for i in range(0, count, size)]
+    return np.concatenate(parts) if parts else np.zeros(0, bool)
+
+
+def _without_outliers(values: np.ndarray) -> np.ndarray:
+    inner = values[:, 1:-1]
+    lowest, highest = np.min(inner, axis=1, keepdims=True), np.max(inner, axis=1, keepdims=True)
+    ends = values[:, [0, -1]]
+    inside = np.maximum(lowest - ends, ends - highest) <= highest - lowest
+    x = values - values[:, :1]
+    said = (4 * (x[:, 1:-3] + x[:, 3:-1]) - (x[:, :-4] + x[:, 4:])) / 6
+    near = np.pad(np.abs(x[:, 2:-2] - said), ((0, 0), (2, 2)), mode="edge")
+    blocks = -(-x.shape[1] // _BLOCK)
+    more = (0, 0), (0, blocks * _BLOCK - x.shape[1])
+    near = np.pad(near, more, mode="reflect").reshape(-1, blocks, _BLOCK)
+    farthest = np.max(np.pad(_farthest(x), more).reshape(near.shape), axis=2) / _MARGIN
+    # As far as samples of a block or of one beside it usually are.
+    usual, needed = np.zeros(farthest.shape, bool), farthest / _AROUND
+    for own, others in (
+        (slice(None), slice(None)),
+        (slice(1, None), slice(-1)),
+        (slice(-1), slice(1, None)),
+    ):
+        usual[:, own] |= _are_median(near[:, others] >= needed[:, own, None])
+    left = np.max(np.where(usual, 0.0, farthest), axis=1)
+    tiny = 100 * np.finfo(float).eps * np.max(np.abs(values), axis=1)
+    clear = left <= _NOISE * tiny
+    some = np.flatnonzero(~clear)
+    for lag in _lags(x.shape[1]) if some.size else ():
+        moved = np.abs(x[some, lag:] - x[some, :-lag])
+        clear[some] |= _are_median(moved >= left[some, None] / _OF_MOTION)
+    return clear & np.all(inside, axis=1)
+
+
+def _farthest(x: np.ndarray) -> np.ndarray:
+    """How far each sample is from its cubics, of all spans; of columns that begin with zero."""
     inside, first, last = _kernels()
-    width = len(inside)
-    rest = np.concatenate([x, np.full(_SPAN - 1, x[-1])])
-    around = np.lib.stride_tricks.sliding_window_view(rest, width)
-    away = np.abs(np.ascontiguousarray(around) @ inside)
+    width, rows = len(inside), x.shape[1]
+    most = rows - 2 * _SIDE
+    rest = np.concatenate([x, np.repeat(x[:, -1:], _SPAN - 1, axis=1)], axis=1)
+    around = np.stack([rest[:, i : i + most] for i in range(width)])
+    away = np.abs(inside.T @ around.reshape(width, -1)).reshape(_SPAN, *x.shape[:1], most)
     for span in range(2, _SPAN + 1):
-        away[len(away) + 1 - span :, span - 1] = 0.0  # Beyond the end of the column.
-    if np.any(away > limit[_SIDE:-_SIDE, None]):
-        return True
-    behind = np.arange(len(x) - _FEWEST_BESIDE - 1, len(x) - _FEWEST_BESIDE - 1 - _SPAN, -1)
-    at_first = np.abs(x[:width] @ first) > limit[_FEWEST_BESIDE]
-    return bool(np.any(at_first) or np.any(np.abs(x[-width:] @ last) > limit[behind]))
+        away[span - 1, :, most + 1 - span :] = 0.0  # Beyond the end of the column.
+    found = np.zeros(x.shape)
+    found[:, _SIDE:-_SIDE] = np.max(away, axis=0)
+    found[:, _FEWEST_BESIDE] = np.max(np.abs(x[:, :width] @ first), axis=1)
+    behind = np.arange(rows - _FEWEST_BESIDE - 1, rows - _FEWEST_BESIDE - 1 - _SPAN, -1)
+    found[:, behind] = np.maximum(found[:, behind], np.abs(x[:, -width:] @ last))
+    return found
+
+
+def _are_median(above: np.ndarray) -> np.ndarray:
+    """Whether so many of each row are above a limit that their median is."""
+    count = above.shape[-1]
+    return np.count_nonzero(above, axis=-1) >= count - (count - 1) // 2
 
 
 @functools.cache
@@ -201,8 +254,11 @@ def _usual(away: np.ndarray) -> np.ndarray:
 
 def _motion(values: np.ndarray) -> float:
     """The median change over a number of rows, for the number for which it is largest."""
-    lags = [lag for lag in _LAGS if 2 * lag < len(values)] or [len(values) // 2]
-    return max(median(np.abs(values[lag:] - values[:-lag])) for lag in lags)
+    return max(median(np.abs(values[lag:] - values[:-lag])) for lag in _lags(len(values)))
+
+
+def _lags(rows: int) -> list[int]:
+    return [lag for lag in _LAGS if 2 * lag < rows] or [rows // 2]
 
 
 def _groups(

@@ -204,7 +204,7 @@ def is_law(problem: Problem, model: LearnedMechanism, rows: Rows) -> bool:
     masses, rates = (np.asarray(x) for x in _masses_and_rates(model, where))
     if not (np.all(np.isfinite(masses)) and np.all(np.isfinite(rates))):
         return False
-    if not np.max(np.linalg.cond(masses)) < _SINGULAR:
+    if not np.max(condition_numbers(masses)) < _SINGULAR:
         return False
     if problem.noise.matters:
         return True
@@ -212,6 +212,33 @@ def is_law(problem: Problem, model: LearnedMechanism, rows: Rows) -> bool:
     weight = trust(rows)[:, None]
     left = np.sqrt(np.sum((weight * missed) ** 2) / np.sum(weight**2) / missed.shape[1])
     return bool(left < _UNEXPLAINED)
+
+
+def condition_numbers(matrices: np.ndarray) -> np.ndarray:
+    """The ratio of the largest singular value to the smallest, of many small matrices.
+
+    Up to two rows it is written out, as LAPACK is called for each matrix.
+
+    **Arguments:**
+
+    - `matrices`: `(..., n, n)`.
+
+    **Returns:**
+
+    One number for each; infinite for a matrix of zeros.
+    """
+    if matrices.shape[-1] > 2:
+        return np.linalg.cond(matrices)
+    if matrices.shape[-1] == 1:
+        return np.where(matrices[..., 0, 0] == 0, np.inf, 1.0)
+    # Singular values have the determinant as their product, and the sum of squares.
+    size = np.max(np.abs(matrices), axis=(-2, -1), keepdims=True)
+    a, b, c, d = np.moveaxis((matrices / np.where(size > 0, size, 1.0)).reshape(-1, 4), -1, 0)
+    product, squares = np.abs(a * d - b * c), a * a + b * b + c * c + d * d
+    difference = np.sqrt(np.maximum((squares - 2 * product) * (squares + 2 * product), 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = (squares + difference) / (2 * product)
+    return np.where(product > 0, found, np.inf).reshape(matrices.shape[:-2])
 
 
 @program_for_few_calls

@@ -144,10 +144,37 @@ def fit_law(
     return WeightedLaw(support, values / size, float(np.mean(rho**2)), jacobian)
 
 
+def first_law(
+    equations: WeightedEquations, columns: np.ndarray, starts: Sequence[np.ndarray]
+) -> WeightedLaw | None:
+    """The law with all columns.
+
+    **Arguments:**
+
+    - `equations`: along the data.
+    - `columns`: that a law may use.
+    - `starts`: coefficients of all columns of the equations, to begin with; the law that fits best
+        of those that they lead to is taken.
+
+    **Returns:**
+
+    The law; None where every start has a singular mass.
+    """
+    support = _present(equations, columns)
+    begun = [fit_law(equations, support, start[support]) for start in starts]
+    able = [law for law in begun if law is not None]
+    return min(able, key=lambda one: one.squares, default=None)
+
+
+def is_crowded(equations: WeightedEquations, law: WeightedLaw) -> bool:
+    """Whether a law has more columns than the equations can tell of."""
+    return law.support.size > _CROWDED * equations.whole.shape[0] * equations.whole.shape[1]
+
+
 def weighted_supports(
     equations: WeightedEquations,
     columns: np.ndarray,
-    starts: Sequence[np.ndarray],
+    law: WeightedLaw | None,
     simplest: np.ndarray,
 ) -> list[WeightedLaw]:
     """Laws with ever fewer columns, and some with ever more.
@@ -156,31 +183,29 @@ def weighted_supports(
 
     - `equations`: along the data.
     - `columns`: that a law may use.
-    - `starts`: coefficients of all columns of the equations, to begin with; the law that fits best
-        of those that they lead to is the first.
+    - `law`: with all of them, as `first_law` has it.
     - `simplest`: columns of a law to which others are added; masses among them are of one size.
 
     **Returns:**
 
     The laws, with all columns first, as far as the equations can tell of so many; then those with
-    exchanged columns, and those that begin with the simplest. None where every start has a singular
-    mass.
+    exchanged columns, and those that begin with the simplest.
     """
-    support = columns[np.linalg.norm(equations.whole, axis=(0, 1))[columns] > 0]
-    begun = [fit_law(equations, support, start[support]) for start in starts]
-    able = [law for law in begun if law is not None]
     path: list[WeightedLaw] = []
-    law = min(able, key=lambda one: one.squares, default=None)
     while law is not None:
         path.append(law)
         law = _with_fewer(equations, law)
-    most = _CROWDED * equations.whole.shape[0] * equations.whole.shape[1]
-    path = [law for law in path if law.support.size <= most]
-    count = equations.independent
+    path = [law for law in path if not is_crowded(equations, law)]
+    support, count = _present(equations, columns), equations.independent
     first = min(path, key=lambda one: one.criterion(count), default=None)
     path += _likelier(equations, support, first)
     simple = _simple(equations, np.intersect1d(support, simplest))
     return path + _likelier(equations, support, simple)
+
+
+def _present(equations: WeightedEquations, columns: np.ndarray) -> np.ndarray:
+    """Those that are not zero."""
+    return columns[np.linalg.norm(equations.whole, axis=(0, 1))[columns] > 0]
 
 
 @dataclass(frozen=True)

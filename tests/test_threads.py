@@ -1,0 +1,83 @@
+"""Work that threads share gives what one thread gives, in the same order."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from mbdnode.threads import ThreadedCalls, threaded_map, usable_cores
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_results_come_in_the_order_of_the_items_whichever_is_done_first(threads):
+    turns = [threading.Event() for _ in range(3)]
+
+    def late(item):
+        if threads > 2 and item < 2:
+            turns[item].wait(10)  # Until the one behind it is done.
+        if 0 < item < 3:
+            turns[item - 1].set()
+        return item**2
+
+    assert list(threaded_map(late, range(20), threads)) == [item**2 for item in range(20)]
+
+
+def test_what_an_item_raises_is_raised_after_the_results_before_it():
+    def at_most_three(item):
+        if item > 3:
+            raise KeyError(item)
+        return item
+
+    found = threaded_map(at_most_three, range(100), 2)
+    assert [next(found) for _ in range(4)] == [0, 1, 2, 3]
+    with pytest.raises(KeyError, match="4"):
+        next(found)
+
+
+def test_no_more_results_are_made_ahead_than_there_are_threads_and_one():
+    made = []
+    found = threaded_map(lambda item: made.append(item) or item, range(100), 2)
+    next(found)
+    found.close()
+    assert len(made) <= 4
+
+
+def test_threads_see_the_floating_point_settings_of_their_caller():
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        list(threaded_map(lambda x: x / np.zeros(2), [np.ones(2)], 2))
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system binds no processes")
+def test_a_process_that_is_bound_to_one_core_has_one():
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        assert usable_cores() == 1
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def test_a_call_that_was_begun_is_made_once_and_may_need_another_one():
+    made = []
+
+    def add(one, other):
+        made.append((one, other))
+        return one + other
+
+    with ThreadedCalls(2) as calls:
+        first = calls.begin("first", add, 1, 2)
+        assert calls.begin("first", add, 1, 2) is first
+        calls.begin("second", add, first, 4)
+        assert "second" in calls
+        assert calls.result("second") == 7
+        calls.drop()
+        assert "second" not in calls
+    assert made == [(1, 2), (3, 4)]
+
+
+def test_what_a_call_raises_is_raised_where_its_result_is_asked_for():
+    with ThreadedCalls(1) as calls:
+        calls.begin("bad", int, "no number")
+        with pytest.raises(ValueError, match="no number"):
+            calls.result("bad")
