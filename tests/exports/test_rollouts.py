@@ -17,7 +17,9 @@ import pytest
 
 import mbdnode as mbd
 from mbdnode.exports import c_source, javascript_source, trace_program
+from mbdnode.mechanisms.planar import from_dict
 from tests.exports.harness import CC, NODE, WARNINGS, needs_cc, needs_node
+from tests.toys import bars
 
 STEPS, DT = 200, 0.01
 ENTRIES = ("init", "step", "rates", "outputs", "linearize", "project")
@@ -41,6 +43,11 @@ def _crank() -> Motion:
 def _file() -> Motion:
     path = Path(__file__).parents[2] / "examples" / "mechanisms" / "four_bar.toml"
     return Motion(mbd.read_mechanism(path), {})
+
+
+def _chain() -> Motion:
+    """Large enough to be solved joint by joint."""
+    return Motion(from_dict(bars(7)[0]), {})
 
 
 def _network() -> Motion:
@@ -99,6 +106,7 @@ MOTIONS = {
     "slider-crank": _crank,
     "cart-pole": _cart_pole,
     "file": _file,
+    "chain": _chain,
     "network": _network,
     "constrained network": _constrained_network,
     "law": _law,
@@ -108,7 +116,7 @@ MOTIONS = {
 
 
 # Tracing and type checks of a whole mechanism take long.
-_SLOW = ("file", "constrained network", "joint forces")
+_SLOW = ("file", "chain", "constrained network", "joint forces")
 _PARAMS = [pytest.param(n, marks=pytest.mark.slow) if n in _SLOW else n for n in MOTIONS]
 
 

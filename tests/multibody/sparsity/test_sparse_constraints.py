@@ -21,32 +21,9 @@ from mbdnode.multibody import (
     tangent_at,
     velocity_constraints,
 )
+from tests.toys import bars
 
 NOW = jnp.asarray(0.3)
-
-
-def bars(count: int, before: dict[int, int] | None = None, **changes):
-    """Bars of one meter, each pinned to the end of the last, or of the one that is named."""
-    before = before or {}
-    bodies, joints = {}, {}
-    ends = {0: np.zeros(2)}
-    for n in range(1, count + 1):
-        first = before.get(n, n - 1)
-        angle = 0.4 * np.sin(2.0 * n)
-        along = np.array([np.cos(angle), np.sin(angle)])
-        ends[n] = ends[first] + along
-        bodies[f"bar{n}"] = {
-            "center": list(map(float, ends[first] + along / 2)),
-            "angle": float(angle),
-            "mass": 1.0 + 0.1 * n,
-            "inertia": changes.get("inertia", 0.2),
-        }
-        joints[f"pin{n}"] = {
-            "type": "revolute",
-            "bodies": ["ground" if first == 0 else f"bar{first}", f"bar{n}"],
-            "points": [[0.0, 0.0] if first == 0 else [0.5, 0.0], [-0.5, 0.0]],
-        }
-    return {"name": "bars", "gravity": [0.0, -9.81], "bodies": bodies, "joints": joints}, ends
 
 
 def chain():
