@@ -46,6 +46,7 @@ from mbdnode.data.logs.segments import (
     finish,
     input_signal,
     is_angle,
+    together,
 )
 from mbdnode.data.logs.trajectory_files import read_written
 from mbdnode.errors import UserError, check_memory
@@ -59,8 +60,6 @@ Columns = Sequence[str] | Mapping[str, str]
 # Of more files, and of a log with more runs, measured rates are compared with derivatives in these,
 # and then in every one whose number is a power of two; of further parts of a log, in their first.
 _FIRST_RUNS = 16
-# Rows of runs that are cleaned together, at least, where there are so many.
-_ROWS_TOGETHER = 50_000
 
 
 def read(
@@ -322,7 +321,7 @@ class Reader:
             return RawRun(run, signal, looked and (piece.part == 0 or place == 0))
 
         runs = enumerate(runs_in_log(layout, self._most, piece.span))
-        for several in _together(raw(place, run) for place, run in runs):
+        for several in together(raw(place, run) for place, run in runs):
             found = finish(several, layout, roles, handling)
             for one, (segments, summary) in zip(several, found, strict=True):
                 self.runs.append(summary)
@@ -355,19 +354,6 @@ def check_any(runs: Sequence[RunSummary], fewest_rows: int) -> None:
         f"No run of {runs[0].place} is long enough: {fates}. A run needs at least {fewest_rows} "
         "rows, and five where a rate is to be estimated."
     )
-
-
-def _together(runs: Iterator[RawRun]) -> Iterator[list[RawRun]]:
-    """Several runs at a time, in order."""
-    held, rows = [], 0
-    for one in runs:
-        held.append(one)
-        rows += len(one.run.t)
-        if rows >= _ROWS_TOGETHER:
-            yield held
-            held, rows = [], 0
-    if held:
-        yield held
 
 
 def _is_looked_at(number: int) -> bool:

@@ -5,7 +5,7 @@
 measured. What then still looks wrong is said, and left to the user (`check_columns`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +26,8 @@ from mbdnode.data.signal import (
 from mbdnode.errors import UserError
 from mbdnode.formatting import plural
 
+# Rows of runs that are cleaned together, at least, where there are so many.
+_ROWS_TOGETHER = 50_000
 # Rows from which a rate is checked.
 _MOST_ROWS = 5_000
 # Outliers of a column that a note names.
@@ -168,6 +170,19 @@ class RawRun:
     run: Run
     signal: InputSignal | None = None
     with_rates: bool = True
+
+
+def together(runs: Iterator[RawRun]) -> Iterator[list[RawRun]]:
+    """Several runs at a time, in order, as `finish` takes them."""
+    held, rows = [], 0
+    for one in runs:
+        held.append(one)
+        rows += len(one.run.t)
+        if rows >= _ROWS_TOGETHER:
+            yield held
+            held, rows = [], 0
+    if held:
+        yield held
 
 
 def finish(
