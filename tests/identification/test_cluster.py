@@ -287,6 +287,29 @@ def test_worker_without_the_package_is_named(monkeypatch):
         cluster._check_workers(client, "tcp://s")
 
 
+@pytest.mark.parametrize("address", ["nonsense", "", "foo://a:1", "tcp://127.0.0.1:99999"])
+def test_what_is_no_address_makes_no_client(address, monkeypatch):
+    import distributed
+
+    # One that was made and could not connect is waited for at the end of the process.
+    monkeypatch.setattr(distributed, "Client", lambda *_, **__: pytest.fail("made a client"))
+    with pytest.raises(mbd.UserError, match="is no address"), cluster.remote_workers(address):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("given", "flags"),
+    [
+        ("", "--xla_cpu_multi_thread_eigen=false"),
+        ("--xla_a=1", "--xla_a=1 --xla_cpu_multi_thread_eigen=false"),
+        ("flags.txt", "flags.txt"),  # A file of flags is named alone.
+    ],
+)
+def test_local_workers_keep_the_users_flags(given, flags, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", given)
+    assert cluster._one_thread()["XLA_FLAGS"] == flags
+
+
 def test_networks_and_parameters_are_refused_before_anything_is_read(files):
     config = FitConfig(tuple(map(str, files)), ROLES, recipe="paper")
     with pytest.raises(mbd.UserError, match="what is to be learned is mbd-node by 'paper'"):
