@@ -105,9 +105,9 @@ def fit(
     cluster: Annotated[
         str | None,
         typer.Option(
-            help="Address of a Dask scheduler, such as tcp://127.0.0.1:8786, whose workers read "
-            "the logs, share the search for a law and fit it; they must find the files under the "
-            "same paths.",
+            help="Address of a Dask scheduler, such as tcp://127.0.0.1:8786, whose workers share "
+            "the search for a law or for unknown parameters. For a law they read the logs and fit "
+            "it to them; they must find the files under the same paths.",
             metavar="ADDRESS",
             show_default=False,
         ),

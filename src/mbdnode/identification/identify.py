@@ -13,7 +13,6 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from mbdnode.cluster import CallsAhead, remote_workers
 from mbdnode.data import AbstractStream
 from mbdnode.data.logs import LogStream
 from mbdnode.errors import UserError
@@ -21,7 +20,7 @@ from mbdnode.formatting import percent
 from mbdnode.identification.excitation import describe_excitation, inputs_that_follow
 from mbdnode.identification.law_search import Choice, SegmentError, Tell, choose_law
 from mbdnode.identification.parameters import identify_parameters
-from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
+from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint, searching
 from mbdnode.integrators import get_integrator
 from mbdnode.models import LAW, AbstractModel, check_capable
 from mbdnode.models.function_library import Library
@@ -164,8 +163,9 @@ def identify(
     - `kept`: what the same call finished before it was killed, and what it finishes now.
     - `cluster`: the address of a Dask scheduler, such as "tcp://127.0.0.1:8786", whose workers
         share the search for a law: what the inputs do between samples, proposals, candidates and
-        refinements. They also read the files of a `LogStream` and fit what is linear to them. The
-        result has the same bits as here.
+        refinements. They also read the files of a `LogStream` and fit what is linear to them. Of
+        unknown parameters they share fits with different inputs between samples, and those to all
+        pieces of the data but one. The result has the same bits as here.
 
     **Returns:**
 
@@ -175,26 +175,22 @@ def identify(
     if cluster is not None and isinstance(data, LogStream):
         data = data.on(cluster)
     if unknown is not None:
-        if cluster is not None and not isinstance(data, LogStream):
-            raise UserError(
-                f"cluster is {cluster!r} and unknown is given; unknown parameters are found in "
-                "this process. Leave one out."
-            )
         if recipe != "best":
             raise UserError(
                 f"recipe is {recipe!r} and unknown is given; a recipe is for a law. Leave one out."
             )
         given = data.chunk(0) if isinstance(data, AbstractStream) else data
-        return identify_parameters(
-            system,
-            as_dataset(given),
-            unknown,
-            sensors=sensors,
-            interpolation=interpolation,
-            report=report,
-            kept=kept,
-            pieces=pieces,
-        )
+        with searching(kept, data.cluster if isinstance(data, LogStream) else cluster) as kept:
+            return identify_parameters(
+                system,
+                as_dataset(given),
+                unknown,
+                sensors=sensors,
+                interpolation=interpolation,
+                report=report,
+                kept=kept,
+                pieces=pieces,
+            )
     if pieces:
         raise UserError(
             f"pieces is {pieces}; they are held out where parameters are unknown. Name some in "
@@ -218,8 +214,7 @@ def identify(
     if isinstance(data, LogStream):
         cluster = data.cluster
     with contextlib.ExitStack() as stack:
-        if cluster is not None:
-            kept = kept.on(CallsAhead(stack.enter_context(remote_workers(cluster))))
+        kept = stack.enter_context(searching(kept, cluster))
         compilation = stack.enter_context(counted_compilation())
         # The matrices are small, and threads that wait for each other made this ten times slower.
         stack.enter_context(threadpool_limits(1, "blas"))

@@ -58,8 +58,9 @@ def fit_logs(
     - `resume`: go on with the fit that was begun in the folder, from the same logs with the same
         settings; it ends with the bits that it would have ended with.
     - `report`: called with a row of the history and the number of all rows as training goes on.
-    - `cluster`: the address of a Dask scheduler whose workers read the logs, share the search for a
-        law and fit it to them, with the same bits as in this process.
+    - `cluster`: the address of a Dask scheduler whose workers share the search for a law or for
+        unknown parameters, with the same bits as in this process. For a law they read the logs and
+        fit it to them.
 
     **Returns:**
 
