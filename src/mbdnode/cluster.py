@@ -105,7 +105,7 @@ def _check_address(address: str) -> None:
     A client that fails over one is not closed by Dask, and waits for its connection at the end of
     the process.
     """
-    from distributed.comm import get_address_host_port
+    from distributed.comm.addressing import get_address_host_port
 
     try:
         host, port = get_address_host_port(address)

@@ -275,7 +275,8 @@ def parameters(**options):
     """
     bounds = {"m": (0.2, 5.0), "L": (0.2, 5.0)}
     data = runs_of(1e-4, 1.0)
-    return mbd.identify(SinglePendulum(), data, unknown=bounds, pieces=2, **options)
+    options |= {"pieces": 2, "bootstrap": 20}
+    return mbd.identify(SinglePendulum(), data, unknown=bounds, **options)
 
 
 @pytest.fixture(scope="module")
@@ -299,8 +300,9 @@ def test_unknown_parameters_are_shared_by_workers(
     kept = SearchCheckpoint(tmp_path)
     found = parameters(cluster=with_workers(scheduler, 2), kept=kept)
     assert told_of_parameters(found) == told_of_parameters(found_parameters)
-    # Fits with other inputs between samples, and to pieces that are cut otherwise.
-    assert {name.split("-")[0] for name in taken} == {"fits", "held"}
+    # Fits with other inputs between samples, to pieces that are cut otherwise, and to resampled
+    # runs.
+    assert {name.split("-")[0] for name in taken} == {"fits", "held", "bootstrap"}
     # What workers computed is kept like the rest.
     again = parameters(kept=SearchCheckpoint(tmp_path))
     assert told_of_parameters(again) == told_of_parameters(found_parameters)
@@ -337,6 +339,7 @@ def test_fit_of_unknown_parameters_reads_logs_here_and_has_the_bits_of_one_proce
             mechanism="single-pendulum",
             model="parameters",
             unknown={"L": (0.2, 5.0)},
+            bootstrap=10,
         )
         with read_and_check(config, cluster=address) as prepared:
             assert prepared.stream is None
@@ -344,6 +347,7 @@ def test_fit_of_unknown_parameters_reads_logs_here_and_has_the_bits_of_one_proce
     here, there = both
     assert told_of_parameters(there.fit) == told_of_parameters(here.fit)
     assert there.scores.nrmse == here.scores.nrmse
+    assert there.metrics()["bootstrap_standard_errors"]["L"] > 0
 
 
 @pytest.mark.parametrize(("there", "why"), [(None, "does not find"), (1, "finds another file as")])

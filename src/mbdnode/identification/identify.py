@@ -126,6 +126,7 @@ def identify(
     sensors: Mapping[str, Sequence[str]] | None = None,
     interpolation: Interpolation | None = None,
     pieces: int = 0,
+    bootstrap: int = 0,
     seed: int = 0,
     report: Report | None = None,
     kept: SearchCheckpoint = NO_CHECKPOINT,
@@ -155,7 +156,11 @@ def identify(
         simulations.
     - `pieces`: with `unknown`: into so many the data is cut, and each is predicted by a fit to the
         others, as `held_out` of the result has it: to choose between mechanisms.
-    - `seed`: of random features.
+    - `bootstrap`: with `unknown`: so many times the parameters are fitted again, to runs that are
+        taken at random from those of the data with repetition (to stretches of runs where there
+        are fewer than 20), for standard errors and intervals that do not assume that the model is
+        right: `bootstrap` of the result.
+    - `seed`: of random features, and of the bootstrap.
     - `report`: called for every candidate that was tried and every further chunk that was taken,
         with a row like that of an epoch, which has their number as its "epoch", the smallest error
         so far as its "loss" and "candidate" or "chunk" as its "stage"; and how many there are at
@@ -164,8 +169,9 @@ def identify(
     - `cluster`: the address of a Dask scheduler, such as "tcp://127.0.0.1:8786", whose workers
         share the search for a law: what the inputs do between samples, proposals, candidates and
         refinements. They also read the files of a `LogStream` and fit what is linear to them. Of
-        unknown parameters they share fits with different inputs between samples, and those to all
-        pieces of the data but one. The result has the same bits as here.
+        unknown parameters they share fits with different inputs between samples, those to all
+        pieces of the data but one, and repetitions of the bootstrap. The result has the same bits
+        as here.
 
     **Returns:**
 
@@ -190,7 +196,14 @@ def identify(
                 report=report,
                 kept=kept,
                 pieces=pieces,
+                bootstrap=bootstrap,
+                seed=seed,
             )
+    if bootstrap:
+        raise UserError(
+            f"bootstrap is {bootstrap}; it is for unknown parameters. Name some in unknown=[...], "
+            "or leave it out."
+        )
     if pieces:
         raise UserError(
             f"pieces is {pieces}; they are held out where parameters are unknown. Name some in "

@@ -231,10 +231,20 @@ class Fitted:
         return {
             "parameters": found.parameters,
             "standard_errors": found.standard_errors,
+            **_of_bootstrap(found),
             "undetermined": list(found.undetermined),
             "noise": found.noise,
             "training_rmse": found.rmse,
         }
+
+
+def _of_bootstrap(found: IdentifiedParameters) -> dict[str, Any]:
+    if found.bootstrap is None:
+        return {}
+    return {
+        "bootstrap_standard_errors": found.bootstrap.standard_errors,
+        "bootstrap_intervals": {k: list(x) for k, x in found.bootstrap.intervals().items()},
+    }
 
 
 def _errors_tried(tried: Sequence[TriedModel]) -> dict[str, float | None]:
@@ -311,7 +321,8 @@ def read_and_check(
     )
     if cluster is not None:
         _check_cluster(config, cluster)
-    if are_large(files) or (cluster is not None and not config.unknown):
+    sought = system is not None and unknown_parameters(config, system)
+    if are_large(files) or (cluster is not None and not sought):
         return _prepare_stream(config, files, held_files, system, report, cluster)
     data = read(files, **columns_of(config, files))
     notes = str(data.summary).splitlines()
@@ -462,7 +473,13 @@ def _learned(prepared: Prepared, report: Callable | None, kept: SearchCheckpoint
     if config.model == PARAMETERS or (unknown and prepared.stream is not None):
         # Of logs that are read in parts, those of the first part.
         with searching(kept, prepared.cluster) as kept:
-            return identify_parameters(prepared.system, data, unknown, report=report, kept=kept)
+            return identify_parameters(
+                *(prepared.system, data, unknown),
+                report=report,
+                kept=kept,
+                bootstrap=config.bootstrap,
+                seed=config.seed,
+            )
     if config.model == AUTO and prepared.stream is None:
         given = config, prepared.system, data, unknown, _varied(data), report
         with searching(kept, prepared.cluster) as kept:

@@ -41,6 +41,7 @@ class Fit:
     - `values`, `initial`: where to begin.
     - `held`: whether initial states stay as they are.
     - `counts`: of every row of every run, whether it is fitted; all that there are if not given.
+    - `weights`: of the squared residuals of every row; one if not given.
     - `iterations`: at most, of Levenberg-Marquardt.
     - `settled`: the part of the cost by which an iteration must lower it to go on.
     """
@@ -51,6 +52,7 @@ class Fit:
     initial: np.ndarray
     held: bool = False
     counts: np.ndarray | None = None
+    weights: np.ndarray | None = None
     iterations: int = _MOST_ITERATIONS
     settled: float = _SETTLED
 
@@ -188,9 +190,13 @@ def _search(fit: Fit) -> Generator[Point, Point, Fitted | None]:
 
     def fitted_part(answer: Point) -> Point:
         now, slopes = answer
-        if fit.counts is None:
-            return answer
-        return np.where(counts[..., None], now, 0.0), np.where(counts[..., None, None], slopes, 0.0)
+        if fit.counts is not None:
+            now = np.where(counts[..., None], now, 0.0)
+            slopes = np.where(counts[..., None, None], slopes, 0.0)
+        if fit.weights is not None:
+            root = np.sqrt(fit.weights)
+            now, slopes = root[..., None] * now, root[..., None, None] * slopes
+        return now, slopes
 
     def residual(x, now):
         prior = (x[0] - unknowns.prior_mean) / unknowns.prior_std

@@ -3,7 +3,9 @@
 Long segments tell more, but only near the solution: each length begins where the last one ended.
 """
 
+import functools
 import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -180,39 +182,59 @@ class ParameterSearch:
     def _lanes(self, edges: Edges):
         return self.segmented.lanes(edges, self.interpolation)
 
-    def _request(
+    def request(
         self, edges: Edges, starts, initial=None, *, substeps=None, interpolation=None, **options
     ) -> FitRequest:
+        """Fits from some values to segments of this search."""
         how = interpolation or self.interpolation
         steps = self.substeps if substeps is None else substeps
         return FitRequest(edges, how, self.unknowns, starts, initial, steps, options)
 
     def _fit(self, *given, **options) -> Fitted | None:
         """What is fitted from one start."""
-        return self._fit_each([self._request(*given, **options)])[0][0]
+        return self._fit_each([self.request(*given, **options)])[0][0]
 
     def _fit_each(self, asked: list[FitRequest]) -> list[list[Fitted | None]]:
         """What was fitted from every start; all but the first request on workers, if there are
         some. What an earlier process found is not searched for again.
         """
-        found = self._computed("fits", fit_arrays, [(one,) for one in asked])
+        found = self.computed("fits", fit_arrays, [(one,) for one in asked])
         return [from_arrays(x, len(one.starts)) for x, one in zip(found, asked, strict=True)]
 
-    def _computed(self, kind: str, function, asked: list[tuple], here=None) -> list[Any]:
-        """What a function of the problem, the runs and some more makes of each, kept by number.
+    def computed(
+        self,
+        kind: str,
+        function: Callable[..., Any],
+        asked: Sequence[tuple],
+        *,
+        here: Callable[..., Any] | None = None,
+        report: Callable[[int], None] | None = None,
+    ) -> list[Any]:
+        """Arrays by name that a function makes, all but the first on workers if there are some.
 
-        `here` gives the same in this process, where it has more at hand.
+        **Arguments:**
+
+        - `kind`: under which name they are kept, with their number.
+        - `function`: of the problem, the runs, and
+        - `asked`: what more it is given for each.
+        - `here`: makes the same of what is asked in this process, where it has more at hand.
+        - `report`: called with how many are done.
+
+        **Returns:**
+
+        The arrays of each.
         """
         shared = self.problem, self.segmented
-        here = here or (lambda *own: function(*shared, *own))
+        own = here or functools.partial(function, *shared)
         names = [f"{kind}-{self._asked + i}" for i in range(len(asked))]
         self._asked += len(asked)
-        for name, own in zip(names[1:], asked[1:], strict=True):
-            self._kept.ahead(name, function, *shared, *own)
-        found = [
-            self._kept.arrays(name, lambda own=own: here(*own))
-            for name, own in zip(names, asked, strict=True)
-        ]
+        for name, one in zip(names[1:], asked[1:], strict=True):
+            self._kept.ahead(name, function, *shared, *one)
+        found = []
+        for name, one in zip(names, asked, strict=True):
+            found.append(self._kept.arrays(name, functools.partial(own, *one)))
+            if report is not None:
+                report(len(found))
         if len(asked) > 1:
             self._kept.drop_ahead()
         return found
@@ -229,7 +251,7 @@ class ParameterSearch:
         alone = len(self.interpolations) == 1
         ways = [how for how in self.interpolations if how != "band-limited" or alone]
         options = {"settled": _SETTLED_MEANWHILE}
-        asked = [self._request(self.edges[0], starts, interpolation=how, **options) for how in ways]
+        asked = [self.request(self.edges[0], starts, interpolation=how, **options) for how in ways]
         able = [
             (fitted, how)
             for how, each in zip(ways, self._fit_each(asked), strict=True)
@@ -305,7 +327,7 @@ class ParameterSearch:
     def _with_interpolation(self, ways: list[str], given: tuple, best: Fitted) -> Fitted:
         """The best of a fit and of those with each of these interpolations."""
         options = {"settled": _SETTLED_MEANWHILE}
-        asked = [self._request(*given, interpolation=how, **options) for how in ways]
+        asked = [self.request(*given, interpolation=how, **options) for how in ways]
         for how, (found,) in zip(ways, self._fit_each(asked), strict=True):
             if found is not None and found.cost < best.cost:
                 best, self.interpolation = found, how
@@ -319,15 +341,15 @@ class ParameterSearch:
         initial = initial_guess(lanes)
         starts = self._promising([*starts, best.values], lanes, initial)
         options: dict[str, Any] = {"held": True, "settled": _SETTLED_MEANWHILE}
-        found = self._fit_each([self._request(self.cut, starts, **options)])[0]
+        found = self._fit_each([self.request(self.cut, starts, **options)])[0]
         able = [one for one in found if one is not None and self._follows(one)]
         if not able:
             return self._again(best)
         values = [min(able, key=lambda one: one.cost).values]
         options = {"settled": _SETTLED_MISSING}
         asked = [
-            self._request(self.cut, values, held=True, **options),
-            self._request(self.cut, values, best.initial, **options),
+            self.request(self.cut, values, held=True, **options),
+            self.request(self.cut, values, best.initial, **options),
         ]
         (held,), (free,) = self._fit_each(asked)
         assert held is not None
@@ -385,7 +407,7 @@ class ParameterSearch:
         """What each variant misses of the pieces: what is sought, and how a block is cut."""
         here = lambda _, *own: {"missed": pieces.missed(*own)}  # noqa: E731
         given = [(pieces.how, *one) for one in asked]
-        found = self._computed("held-out", cross_validate, given, here)
+        found = self.computed("held-out", cross_validate, given, here=here)
         return [one["missed"] for one in found]
 
     def _promising(self, starts: list[np.ndarray], lanes, initial: np.ndarray) -> list[np.ndarray]:
@@ -477,7 +499,10 @@ class ParameterSearch:
         )
 
     def _tell(self, fitted: Fitted) -> None:
+        self.tell(self.level, len(self.edges), fitted, "segment length")
+
+    def tell(self, done: int, total: int, fitted: Fitted, stage: str) -> None:
+        """Report how far the search is."""
         if self.report is not None:
-            row = {"epoch": self.level, "loss": fitted.rms, "learning_rate": 0.0}
-            of = {"stage": "segment length", "unit": " times the noise"}
-            self.report({**row, **of}, len(self.edges))
+            row = {"epoch": done, "loss": fitted.rms, "learning_rate": 0.0}
+            self.report({**row, "stage": stage, "unit": " times the noise"}, total)

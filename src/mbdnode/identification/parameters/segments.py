@@ -87,9 +87,20 @@ class SegmentedRuns:
         self.system, self.runs, self.columns = system, runs, columns
         self.rows, self.room = rows, room
         self.splits: list[dict[int, Partition]] = [{} for _ in runs]
+        self._last: tuple[Any, Lanes] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what each machine lays out by itself."""
+        return {**self.__dict__, "_last": None}
 
     def lanes(self, edges: list[np.ndarray], interpolation: str) -> Lanes:
         """With segments that begin at these rows of each run, but for its last one."""
+        key = (interpolation, *(places.tobytes() for places in edges))
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._laid_out(edges, interpolation)
+        return self._last[1]
+
+    def _laid_out(self, edges: list[np.ndarray], interpolation: str) -> Lanes:
         for (run, own), split, places in zip(self.runs, self.splits, edges, strict=True):
             new = [int(row) for row in places[:-1] if int(row) not in split]
             first = next(iter(split.values()), None)
