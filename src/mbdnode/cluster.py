@@ -296,6 +296,25 @@ class CallsAhead:
             self._client.cancel(futures)
 
 
+@contextmanager
+def calls_ahead(cluster: str | None) -> Iterator[CallsAhead | None]:
+    """Calls on the workers of a cluster.
+
+    **Arguments:**
+
+    - `cluster`: the address of its scheduler; None for no cluster.
+
+    **Returns:**
+
+    A context with the `CallsAhead`; with None if there is no cluster.
+    """
+    if cluster is None:
+        yield None
+        return
+    with remote_workers(cluster) as client:
+        yield CallsAhead(client)
+
+
 def call_alone(function: Callable[..., Any], *args: Any) -> Any:
     """On a worker: call a function with one BLAS thread, and nothing of ours beside it."""
     from threadpoolctl import threadpool_limits

@@ -387,7 +387,7 @@ def test_local_workers_keep_the_users_flags(given, flags, monkeypatch):
     assert cluster._one_thread()["XLA_FLAGS"] == flags
 
 
-def test_networks_are_refused_before_anything_is_read(files):
+def test_a_single_network_is_refused_before_anything_is_read(files):
     config = FitConfig(tuple(map(str, files)), ROLES, recipe="paper")
-    with pytest.raises(mbd.UserError, match="what is to be learned is mbd-node by 'paper'"):
+    with pytest.raises(mbd.UserError, match="is mbd-node by 'paper', one network in one process"):
         read_and_check(config, cluster="tcp://127.0.0.1:1")

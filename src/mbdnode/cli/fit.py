@@ -120,8 +120,9 @@ def fit(
         str | None,
         typer.Option(
             help="Address of a Dask scheduler, such as tcp://127.0.0.1:8786, whose workers share "
-            "the search for a law or for unknown parameters. For a law they read the logs and fit "
-            "it to them; they must find the files under the same paths.",
+            "the search for a law or for unknown parameters, or train networks that are compared. "
+            "For a law they read the logs and fit it to them; they must find the files under the "
+            "same paths.",
             metavar="ADDRESS",
             show_default=False,
         ),

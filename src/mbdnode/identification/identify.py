@@ -274,6 +274,7 @@ def learn(
     report: Report | None = None,
     checkpoint: Checkpoint | None = None,
     kept: SearchCheckpoint = NO_CHECKPOINT,
+    cluster: str | None = None,
 ) -> Fit | Identified:
     """`fit` or `identify`, as the configuration says; for programs that offer both.
 
@@ -284,14 +285,19 @@ def learn(
     - `data`, `config`, `seed`, `report`: as for either.
     - `checkpoint`, `kept`: where training keeps its state, and the search for a law what it has
         finished.
+    - `cluster`: as for either.
 
     **Returns:**
 
     A `Fit` or an `Identified`.
     """
     if isinstance(config, IdentificationConfig):
-        return identify(subject, data, config, seed=seed, report=report, kept=kept)
-    return fit(subject, data, config, seed=seed, report=report, checkpoint=checkpoint)
+        return identify(
+            *(subject, data, config), seed=seed, report=report, kept=kept, cluster=cluster
+        )
+    return fit(
+        *(subject, data, config), seed=seed, report=report, checkpoint=checkpoint, cluster=cluster
+    )
 
 
 def describe_segments(segments: tuple[SegmentError, ...]) -> str:

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mbdnode.cluster import CallsAhead, remote_workers
+from mbdnode.cluster import CallsAhead, calls_ahead
 from mbdnode.errors import UserError
 from mbdnode.models.files import load, read_arrays, save, write_arrays
 from mbdnode.training.epoch_checkpoint import Checkpoint
@@ -217,8 +217,5 @@ def searching(kept: SearchCheckpoint, cluster: str | None) -> Iterator[SearchChe
 
     A context with the `SearchCheckpoint`.
     """
-    if cluster is None:
-        yield kept
-        return
-    with remote_workers(cluster) as client:
-        yield kept.on(CallsAhead(client))
+    with calls_ahead(cluster) as calls:
+        yield kept if calls is None else kept.on(calls)

@@ -307,8 +307,8 @@ def read_and_check(
     - `config`: of the fit.
     - `report`: called with the rows read, and those in all files, where they are too many to hold.
     - `cluster`: the address of a Dask scheduler whose workers share the search for a law or for
-        unknown parameters. For a law they read the logs, whatever their size, and fit what is
-        linear in its unknowns to all of them.
+        unknown parameters, or train networks that are compared. For a law they read the logs,
+        whatever their size, and fit what is linear in its unknowns to all of them.
 
     **Returns:**
 
@@ -322,7 +322,8 @@ def read_and_check(
     if cluster is not None:
         _check_cluster(config, cluster)
     sought = system is not None and unknown_parameters(config, system)
-    if are_large(files) or (cluster is not None and not sought):
+    finds_law = RECIPES[config.recipe].finds_law and not sought
+    if are_large(files) or (cluster is not None and finds_law):
         return _prepare_stream(config, files, held_files, system, report, cluster)
     data = read(files, **columns_of(config, files))
     notes = str(data.summary).splitlines()
@@ -345,12 +346,13 @@ def read_and_check(
 
 def _check_cluster(config: FitConfig, cluster: str) -> None:
     """Raise `UserError` for what a cluster does not help with."""
-    if RECIPES[config.recipe].finds_law and config.model in (AUTO, LAW, PARAMETERS):
+    recipe = RECIPES[config.recipe]
+    if recipe.finds_law or (len(recipe.structures) > 1 and not config.structure):
         return
     raise UserError(
         f"A cluster ({cluster}) is given, but what is to be learned is {config.model} by "
-        f"{config.recipe!r}, in one process. Leave the cluster out, or ask for a law: --model "
-        f"{LAW}, by the recipe fast or best."
+        f"{config.recipe!r}, one network in one process. Leave the cluster out, or ask for a law "
+        "or unknown parameters (recipe fast or best), or the best of several networks (trained)."
     )
 
 
@@ -487,4 +489,6 @@ def _learned(prepared: Prepared, report: Callable | None, kept: SearchCheckpoint
     source = data if prepared.stream is None else prepared.stream
     options = {"seed": config.seed, "report": report, "kept": kept}
     options["checkpoint"] = kept.checkpoint("network")
+    if isinstance(prepared.training, TrainingConfig):  # A stream for a law has its own workers.
+        options["cluster"] = prepared.cluster
     return learn(prepared.subject, source, prepared.training, **options)
