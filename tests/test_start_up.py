@@ -142,6 +142,8 @@ WRONG = [
     "fit log.csv --role time=t coordinates=x --resume --out new",
     "fit log.csv --role time=t coordinates=x --mechanism wrong.toml --out new",
     "fit log.csv --role time=t x=x --mechanism crank.toml --unknown m=2:1 --out new",
+    "fit log.csv --role time=t coordinates=x --bootstrap 20 --out new",
+    "fit log.csv --role time=t coordinates=x --mechanism crank.toml --bootstrap -1 --out new",
     "predict nowhere --like log.csv --out run.csv",
     "predict mine --like log.csv --out run.csv",
     "predict fit --like nowhere.csv --out run.csv",

@@ -84,11 +84,12 @@ def remote_workers(address: str) -> Iterator["Client"]:
     """
     from distributed import Client
 
+    _check_address(address)
     way_out = "Start one with `dask scheduler`, and give the address that it prints."
     with _quiet():
         try:
             client = Client(address, timeout=_CONNECT_S, set_as_default=False)
-        except (OSError, ValueError) as error:
+        except OSError as error:
             raise UserError(f"No Dask scheduler answers at {address!r}. {way_out}") from error
         try:
             _check_workers(client, address)
@@ -96,6 +97,25 @@ def remote_workers(address: str) -> Iterator["Client"]:
         finally:
             with _undisturbed():
                 client.close(timeout=_CONNECT_S)
+
+
+def _check_address(address: str) -> None:
+    """Raise `UserError` for what is no address.
+
+    A client that fails over one is not closed by Dask, and waits for its connection at the end of
+    the process.
+    """
+    from distributed.comm.addressing import get_address_host_port
+
+    try:
+        host, port = get_address_host_port(address)
+    except (TypeError, ValueError):
+        host, port = "", 0
+    if not (host and 0 < int(port) < 1 << 16):
+        raise UserError(
+            f"The cluster is {address!r}, which is no address. Start a scheduler with `dask "
+            "scheduler`, and give the address that it prints, such as tcp://127.0.0.1:8786."
+        )
 
 
 def _check_workers(client: "Client", address: str) -> None:
@@ -276,6 +296,25 @@ class CallsAhead:
             self._client.cancel(futures)
 
 
+@contextmanager
+def calls_ahead(cluster: str | None) -> Iterator[CallsAhead | None]:
+    """Calls on the workers of a cluster.
+
+    **Arguments:**
+
+    - `cluster`: the address of its scheduler; None for no cluster.
+
+    **Returns:**
+
+    A context with the `CallsAhead`; with None if there is no cluster.
+    """
+    if cluster is None:
+        yield None
+        return
+    with remote_workers(cluster) as client:
+        yield CallsAhead(client)
+
+
 def call_alone(function: Callable[..., Any], *args: Any) -> Any:
     """On a worker: call a function with one BLAS thread, and nothing of ours beside it."""
     from threadpoolctl import threadpool_limits
@@ -389,8 +428,10 @@ def _one_thread() -> dict[str, str]:
     With a pool of one thread, XLA cuts no operation into parts: an update of a network takes half
     the time, and nothing waits for a thread (see `mbdnode.numerics`).
     """
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false"
-    return {"XLA_FLAGS": flags.strip(), "OPENBLAS_NUM_THREADS": "1", "PJRT_NPROC": "1"}
+    flags = os.environ.get("XLA_FLAGS", "").strip()
+    if flags[:1] in ("", "-"):  # XLA takes what does not begin with a dash for a file of options.
+        flags = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
+    return {"XLA_FLAGS": flags, "OPENBLAS_NUM_THREADS": "1", "PJRT_NPROC": "1"}
 
 
 def _same(value: Any) -> Any:

@@ -17,12 +17,13 @@ from mbdnode import cluster
 from mbdnode.data.logs import shards
 from mbdnode.factors import merge, merge_all, triangle
 from mbdnode.identification import law_candidates, law_forms, law_search
+from mbdnode.identification.parameters import search as parameter_search
 from mbdnode.identification.regression import least_squares
 from mbdnode.identification.search_checkpoint import SearchCheckpoint
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.recipes import identification_config
 from mbdnode.workflow.config import FitConfig
-from mbdnode.workflow.fit import read_and_check
+from mbdnode.workflow.fit import fit_and_score, read_and_check
 
 ROLES = {"time": "t", "coordinates": ["theta"], "rates": ["omega"], "run": "run"}
 ROLES["inputs"] = [one.name for one in SinglePendulum().inputs]
@@ -268,9 +269,85 @@ def test_search_says_that_the_scheduler_is_gone(dask_processes, monkeypatch):
             search("mechanical", 0.0, 0.0, cluster=processes.address)
 
 
-def test_unknown_parameters_of_data_in_memory_are_not_sent_to_a_cluster(here):
-    with pytest.raises(mbd.UserError, match="unknown parameters are found in this process"):
-        mbd.identify(SinglePendulum(), here[0].chunk(0), unknown=["m"], cluster="tcp://127.0.0.1:1")
+def parameters(**options):
+    """Of a pendulum under a force that jumps, with a friction that the mechanism does not have, so
+    that held-out pieces choose how long segments are.
+    """
+    bounds = {"m": (0.2, 5.0), "L": (0.2, 5.0)}
+    data = runs_of(1e-4, 1.0)
+    options |= {"pieces": 2, "bootstrap": 20}
+    return mbd.identify(SinglePendulum(), data, unknown=bounds, **options)
+
+
+@pytest.fixture(scope="module")
+def found_parameters():
+    return parameters()
+
+
+def told_of_parameters(found):
+    values = {
+        **found.parameters,
+        "interpolation": found.interpolation,
+        "cut": found.segment_seconds,
+    }
+    return values, found.held_out, found.covariance.tobytes(), found.status
+
+
+def test_unknown_parameters_are_shared_by_workers(
+    found_parameters, scheduler, tmp_path, monkeypatch
+):
+    taken = names_taken(monkeypatch)
+    kept = SearchCheckpoint(tmp_path)
+    found = parameters(cluster=with_workers(scheduler, 2), kept=kept)
+    assert told_of_parameters(found) == told_of_parameters(found_parameters)
+    # Fits with other inputs between samples, to pieces that are cut otherwise, and to resampled
+    # runs.
+    assert {name.split("-")[0] for name in taken} == {"fits", "held", "bootstrap"}
+    # What workers computed is kept like the rest.
+    again = parameters(kept=SearchCheckpoint(tmp_path))
+    assert told_of_parameters(again) == told_of_parameters(found_parameters)
+
+
+def test_worker_killed_over_a_held_out_piece_changes_no_bit(
+    found_parameters, scheduler, tmp_path, monkeypatch
+):
+    died = tmp_path / "died"
+
+    def deadly(*given):
+        from mbdnode.identification.parameters.cross_validation import cross_validate
+
+        if not died.exists():
+            died.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return cross_validate(*given)
+
+    address = with_workers(scheduler, 2)
+    monkeypatch.setattr(parameter_search, "cross_validate", deadly)
+    found = parameters(cluster=address)
+    assert died.exists()
+    assert told_of_parameters(found) == told_of_parameters(found_parameters)
+
+
+def test_fit_of_unknown_parameters_reads_logs_here_and_has_the_bits_of_one_process(
+    files, scheduler
+):
+    both = []
+    for address in (None, with_workers(scheduler, 2)):
+        config = FitConfig(
+            tuple(map(str, files)),
+            ROLES,
+            mechanism="single-pendulum",
+            model="parameters",
+            unknown={"L": (0.2, 5.0)},
+            bootstrap=10,
+        )
+        with read_and_check(config, cluster=address) as prepared:
+            assert prepared.stream is None
+            both.append(fit_and_score(prepared))
+    here, there = both
+    assert told_of_parameters(there.fit) == told_of_parameters(here.fit)
+    assert there.scores.nrmse == here.scores.nrmse
+    assert there.metrics()["bootstrap_standard_errors"]["L"] > 0
 
 
 @pytest.mark.parametrize(("there", "why"), [(None, "does not find"), (1, "finds another file as")])
@@ -287,7 +364,30 @@ def test_worker_without_the_package_is_named(monkeypatch):
         cluster._check_workers(client, "tcp://s")
 
 
-def test_networks_and_parameters_are_refused_before_anything_is_read(files):
+@pytest.mark.parametrize("address", ["nonsense", "", "foo://a:1", "tcp://127.0.0.1:99999"])
+def test_what_is_no_address_makes_no_client(address, monkeypatch):
+    import distributed
+
+    # One that was made and could not connect is waited for at the end of the process.
+    monkeypatch.setattr(distributed, "Client", lambda *_, **__: pytest.fail("made a client"))
+    with pytest.raises(mbd.UserError, match="is no address"), cluster.remote_workers(address):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("given", "flags"),
+    [
+        ("", "--xla_cpu_multi_thread_eigen=false"),
+        ("--xla_a=1", "--xla_a=1 --xla_cpu_multi_thread_eigen=false"),
+        ("flags.txt", "flags.txt"),  # A file of flags is named alone.
+    ],
+)
+def test_local_workers_keep_the_users_flags(given, flags, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", given)
+    assert cluster._one_thread()["XLA_FLAGS"] == flags
+
+
+def test_a_single_network_is_refused_before_anything_is_read(files):
     config = FitConfig(tuple(map(str, files)), ROLES, recipe="paper")
-    with pytest.raises(mbd.UserError, match="what is to be learned is mbd-node by 'paper'"):
+    with pytest.raises(mbd.UserError, match="is mbd-node by 'paper', one network in one process"):
         read_and_check(config, cluster="tcp://127.0.0.1:1")

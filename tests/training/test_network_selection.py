@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from mbdnode.errors import UserError
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models import MBDNODE
 from mbdnode.training import Checkpoint, TrainingConfig, fit, fit_ensemble, network_selection
@@ -167,3 +168,48 @@ def test_choice_without_a_validation_split_is_refused(run, candidates):
         dataclasses.replace(CONFIG, validation=1.5)
     with pytest.raises(ValueError, match=r"members of an ensemble.*validation=0"):
         fit_ensemble(candidates[0], run, CONFIG)
+
+
+@pytest.fixture(scope="module")
+def scheduler(dask_processes):
+    with dask_processes() as processes:
+        processes.add_worker()
+        processes.add_worker()
+        yield processes
+
+
+def dying_once(path):
+    """As `train_and_predict`, but the first worker that is asked dies."""
+
+    def deadly(*given):
+        import os
+        import signal
+
+        from mbdnode.training.network_selection import train_and_predict
+
+        if not path.exists():
+            path.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return train_and_predict(*given)
+
+    return deadly
+
+
+def test_networks_that_workers_train_give_the_bits_of_one_process(
+    run, candidates, scheduler, tmp_path, monkeypatch
+):
+    here = fit(candidates, Dataset(run), CONFIG)
+    died = tmp_path / "died"
+    monkeypatch.setattr(network_selection, "train_and_predict", dying_once(died))
+    there = fit(candidates, Dataset(run), CONFIG, cluster=scheduler.address)
+    assert died.exists()
+    assert bits(there.model) == bits(here.model)
+    # The status has the errors of both networks.
+    assert there.status == here.status
+    untimed = [{**one.diagnostics, "selection_seconds": None} for one in (here, there)]
+    assert untimed[0] == untimed[1]
+
+
+def test_one_network_is_not_sent_to_a_cluster(run, candidates):
+    with pytest.raises(UserError, match="there is one model"):
+        fit(candidates[1], Dataset(run), CONFIG, cluster="tcp://127.0.0.1:1")

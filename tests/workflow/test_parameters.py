@@ -151,7 +151,7 @@ def test_parameters_of_a_class_are_the_same_whatever_is_held_out_beside(
         both.append(identify_parameters(*given, kept=SearchCheckpoint(tmp_path / str(len(both)))))
     assert both[0].parameters["k"] == both[1].parameters["k"]
     # What was kept is read, in place of searched for.
-    monkeypatch.setattr(search, "fit_each", lambda *_, **__: pytest.fail("searched again"))
+    monkeypatch.setattr(search, "fit_arrays", lambda *_, **__: pytest.fail("searched again"))
     again = identify_parameters(*given, kept=SearchCheckpoint(tmp_path / "1"))
     assert again.parameters == both[1].parameters
     assert again.covariance.tobytes() == both[1].covariance.tobytes()

@@ -7,7 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from mbdnode.cli.arguments import columns_of, holdout_of, parse_unknown, typed_command
-from mbdnode.cli.early_checks import check_address, check_mechanism_file, check_seed
+from mbdnode.cli.early_checks import (
+    check_address,
+    check_count,
+    check_mechanism_file,
+    check_seed,
+)
 from mbdnode.cli.interrupts import INTERRUPTED, leaving_at_once
 from mbdnode.cli.output import counting, training_progress
 from mbdnode.data.files import find_files, must_be_file
@@ -102,11 +107,21 @@ def fit(
             show_default=False,
         ),
     ] = "",
+    bootstrap: Annotated[
+        int,
+        typer.Option(
+            help="Fit unknown parameters so many times again, to resampled runs, for standard "
+            "errors that do not assume that the model is right.",
+            metavar="N",
+            show_default=False,
+        ),
+    ] = 0,
     cluster: Annotated[
         str | None,
         typer.Option(
-            help="Address of a Dask scheduler, such as tcp://127.0.0.1:8786, whose workers read "
-            "the logs, share the search for a law and fit it; they must find the files under the "
+            help="Address of a Dask scheduler, such as tcp://127.0.0.1:8786, whose workers share "
+            "the search for a law or for unknown parameters, or train networks that are compared. "
+            "For a law they read the logs and fit it to them; they must find the files under the "
             "same paths.",
             metavar="ADDRESS",
             show_default=False,
@@ -144,6 +159,12 @@ def fit(
             f"--unknown {' '.join(sought)}: parameters are those of a mechanism. Give it with "
             "--mechanism FILE.toml or module:name."
         )
+    check_count("--bootstrap", bootstrap or None)
+    if bootstrap and not mechanism:
+        raise UserError(
+            f"--bootstrap is {bootstrap}; it is for unknown parameters of a mechanism. Give it "
+            "with --mechanism FILE.toml or module:name, or leave it out."
+        )
     with leaving_at_once():
         asked = _check_request(logs, held_logs, columns, roles or (), mechanism)
 
@@ -165,6 +186,7 @@ def fit(
         epochs=epochs,
         structure=structure,
         unknown=sought,
+        bootstrap=bootstrap,
     )
     if resume:
         check_resume(out, config)

@@ -9,10 +9,16 @@ from mbdnode.identification.identify import (
 )
 from mbdnode.identification.initial_states import estimate_state, estimate_states
 from mbdnode.identification.law_search import choose_law
-from mbdnode.identification.parameters import Combination, IdentifiedParameters, Unknown
+from mbdnode.identification.parameters import (
+    Bootstrap,
+    Combination,
+    IdentifiedParameters,
+    Unknown,
+)
 from mbdnode.recipes import IdentificationConfig
 
 __all__ = [
+    "Bootstrap",
     "Combination",
     "IdentificationConfig",
     "Identified",

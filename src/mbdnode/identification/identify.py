@@ -13,7 +13,6 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from mbdnode.cluster import CallsAhead, remote_workers
 from mbdnode.data import AbstractStream
 from mbdnode.data.logs import LogStream
 from mbdnode.errors import UserError
@@ -21,7 +20,7 @@ from mbdnode.formatting import percent
 from mbdnode.identification.excitation import describe_excitation, inputs_that_follow
 from mbdnode.identification.law_search import Choice, SegmentError, Tell, choose_law
 from mbdnode.identification.parameters import identify_parameters
-from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
+from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint, searching
 from mbdnode.integrators import get_integrator
 from mbdnode.models import LAW, AbstractModel, check_capable
 from mbdnode.models.function_library import Library
@@ -128,6 +127,7 @@ def identify(
     sensors: Mapping[str, Sequence[str]] | None = None,
     interpolation: Interpolation | None = None,
     pieces: int = 0,
+    bootstrap: int = 0,
     seed: int = 0,
     report: Report | None = None,
     kept: SearchCheckpoint = NO_CHECKPOINT,
@@ -157,7 +157,11 @@ def identify(
         simulations.
     - `pieces`: with `unknown`: into so many the data is cut, and each is predicted by a fit to the
         others, as `held_out` of the result has it: to choose between mechanisms.
-    - `seed`: of random features.
+    - `bootstrap`: with `unknown`: so many times the parameters are fitted again, to runs that are
+        taken at random from those of the data with repetition (to stretches of runs where there
+        are fewer than 20), for standard errors and intervals that do not assume that the model is
+        right: `bootstrap` of the result.
+    - `seed`: of random features, and of the bootstrap.
     - `report`: called for every candidate that was tried and every further chunk that was taken,
         with a row like that of an epoch, which has their number as its "epoch", the smallest error
         so far as its "loss" and "candidate" or "chunk" as its "stage"; and how many there are at
@@ -165,8 +169,10 @@ def identify(
     - `kept`: what the same call finished before it was killed, and what it finishes now.
     - `cluster`: the address of a Dask scheduler, such as "tcp://127.0.0.1:8786", whose workers
         share the search for a law: what the inputs do between samples, proposals, candidates and
-        refinements. They also read the files of a `LogStream` and fit what is linear to them. The
-        result has the same bits as here.
+        refinements. They also read the files of a `LogStream` and fit what is linear to them. Of
+        unknown parameters they share fits with different inputs between samples, those to all
+        pieces of the data but one, and repetitions of the bootstrap. The result has the same bits
+        as here.
 
     **Returns:**
 
@@ -176,25 +182,28 @@ def identify(
     if cluster is not None and isinstance(data, LogStream):
         data = data.on(cluster)
     if unknown is not None:
-        if cluster is not None and not isinstance(data, LogStream):
-            raise UserError(
-                f"cluster is {cluster!r} and unknown is given; unknown parameters are found in "
-                "this process. Leave one out."
-            )
         if recipe != "best":
             raise UserError(
                 f"recipe is {recipe!r} and unknown is given; a recipe is for a law. Leave one out."
             )
         given = data.chunk(0) if isinstance(data, AbstractStream) else data
-        return identify_parameters(
-            system,
-            as_dataset(given),
-            unknown,
-            sensors=sensors,
-            interpolation=interpolation,
-            report=report,
-            kept=kept,
-            pieces=pieces,
+        with searching(kept, data.cluster if isinstance(data, LogStream) else cluster) as kept:
+            return identify_parameters(
+                system,
+                as_dataset(given),
+                unknown,
+                sensors=sensors,
+                interpolation=interpolation,
+                report=report,
+                kept=kept,
+                pieces=pieces,
+                bootstrap=bootstrap,
+                seed=seed,
+            )
+    if bootstrap:
+        raise UserError(
+            f"bootstrap is {bootstrap}; it is for unknown parameters. Name some in unknown=[...], "
+            "or leave it out."
         )
     if pieces:
         raise UserError(
@@ -219,9 +228,8 @@ def identify(
     if isinstance(data, LogStream):
         cluster = data.cluster
     with contextlib.ExitStack() as stack:
-        if cluster is not None:
-            kept = kept.on(CallsAhead(stack.enter_context(remote_workers(cluster))))
-        elif stream is not None and usable_cores() > 1:
+        kept = stack.enter_context(searching(kept, cluster))
+        if not kept.workers and stream is not None and usable_cores() > 1:
             # Who has large logs gives this process the machine; small ones are fitted side by side.
             kept = kept.on(stack.enter_context(ThreadedCalls()))
         compilation = stack.enter_context(counted_compilation())
@@ -270,6 +278,7 @@ def learn(
     report: Report | None = None,
     checkpoint: Checkpoint | None = None,
     kept: SearchCheckpoint = NO_CHECKPOINT,
+    cluster: str | None = None,
 ) -> Fit | Identified:
     """`fit` or `identify`, as the configuration says; for programs that offer both.
 
@@ -280,14 +289,19 @@ def learn(
     - `data`, `config`, `seed`, `report`: as for either.
     - `checkpoint`, `kept`: where training keeps its state, and the search for a law what it has
         finished.
+    - `cluster`: as for either.
 
     **Returns:**
 
     A `Fit` or an `Identified`.
     """
     if isinstance(config, IdentificationConfig):
-        return identify(subject, data, config, seed=seed, report=report, kept=kept)
-    return fit(subject, data, config, seed=seed, report=report, checkpoint=checkpoint)
+        return identify(
+            *(subject, data, config), seed=seed, report=report, kept=kept, cluster=cluster
+        )
+    return fit(
+        *(subject, data, config), seed=seed, report=report, checkpoint=checkpoint, cluster=cluster
+    )
 
 
 def describe_segments(segments: tuple[SegmentError, ...]) -> str:

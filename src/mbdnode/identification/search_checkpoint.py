@@ -18,13 +18,14 @@ to files of their own, which are whole or not there.
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from mbdnode.cluster import CallsAhead
+from mbdnode.cluster import CallsAhead, calls_ahead
 from mbdnode.errors import UserError
 from mbdnode.models.files import load, read_arrays, save, write_arrays
 from mbdnode.threads import ThreadedCalls
@@ -47,11 +48,14 @@ class SearchCheckpoint:
     def __init__(self, folder: Path | None = None):
         self.folder = folder
         self._calls: CallsAhead | ThreadedCalls | None = None
+        self._part = ""
         self._values: dict[str, Any] = {} if folder is None else _read_journal(folder / _JOURNAL)
 
     def inside(self, name: str) -> "SearchCheckpoint":
-        """The results of a part of the search, which has names of its own."""
-        return SearchCheckpoint(None if self.folder is None else self.folder / name)
+        """The results of a part of the search, which has names of its own and the same workers."""
+        part = SearchCheckpoint(None if self.folder is None else self.folder / name)
+        part._calls, part._part = self._calls, f"{self._part}{name}/"
+        return part
 
     def on(self, calls: CallsAhead | ThreadedCalls) -> "SearchCheckpoint":
         """The same results, some of which workers or threads compute ahead."""
@@ -84,7 +88,7 @@ class SearchCheckpoint:
         """
         if self._calls is None or not self.is_open(name):
             return None
-        return self._calls.begin(name, function, *args)
+        return self._calls.begin(self._part + name, function, *args)
 
     def is_open(self, name: str) -> bool:
         """Whether there are workers, and a result is not kept that they could compute."""
@@ -148,8 +152,8 @@ class SearchCheckpoint:
         return self._file(name, compute, write, lambda path: read_arrays(path)[0])
 
     def _computed(self, name: str, compute: Callable[[], T]) -> T:
-        if self._calls is not None and name in self._calls:
-            return self._calls.result(name)
+        if self._calls is not None and self._part + name in self._calls:
+            return self._calls.result(self._part + name)
         return compute()
 
     def _path(self, name: str) -> Path:
@@ -204,3 +208,20 @@ def _read_journal(path: Path) -> dict[str, Any]:
 
 # For searches that are not to go on.
 NO_CHECKPOINT = SearchCheckpoint()
+
+
+@contextmanager
+def searching(kept: SearchCheckpoint, cluster: str | None) -> Iterator[SearchCheckpoint]:
+    """What a search keeps, with the workers of a cluster as long as it lasts.
+
+    **Arguments:**
+
+    - `kept`: what the search finished before, and what it finishes now.
+    - `cluster`: the address of a Dask scheduler; None for the workers that it has, or none.
+
+    **Returns:**
+
+    A context with the `SearchCheckpoint`.
+    """
+    with calls_ahead(cluster) as calls:
+        yield kept if calls is None else kept.on(calls)

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.cluster import calls_ahead
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data import AbstractStream
 from mbdnode.errors import UserError
@@ -79,6 +80,7 @@ def fit(
     report: Report | None = None,
     checkpoint: Checkpoint | None = None,
     watch: Callable[[Any, list[dict[str, Any]]], None] | None = None,
+    cluster: str | None = None,
 ) -> Fit:
     """Train a network, or the best of several.
 
@@ -96,6 +98,9 @@ def fit(
     - `checkpoint`: where to keep the state, so that a killed run can go on.
     - `watch`: called after every epoch and iteration of the chosen network with the model as it is
         then and the history, to follow an error of one's own; it changes nothing.
+    - `cluster`: the address of a Dask scheduler, such as "tcp://127.0.0.1:8786", whose workers
+        train those of several models that are compared after the first. The result has the same
+        bits as here.
 
     **Returns:**
 
@@ -108,6 +113,11 @@ def fit(
     stream = data if isinstance(data, AbstractStream) else None
     first = as_dataset(data.chunk(0) if isinstance(data, AbstractStream) else data)
     _check_candidates(candidates, config)
+    if cluster is not None and len(candidates) == 1:
+        raise UserError(
+            f"The cluster is {cluster!r}, but there is one model, which is trained in one process. "
+            "Give several to choose from, or leave the cluster out."
+        )
     for one in candidates:
         check_training(one, config)
         check_names(one, first)
@@ -117,7 +127,9 @@ def fit(
     if config.validation:
         choice = None if checkpoint is None else _noted_choice(checkpoint)
         chosen = _Comparison(config, len(candidates), report)
-        choice = choice or choose(candidates, smooth(first), config, seed, chosen, checkpoint)
+        with calls_ahead(None if choice else cluster) as calls:
+            given = candidates, smooth(first), config, seed, chosen, checkpoint, calls
+            choice = choice or choose(*given)
         if choice is None:
             return Fit(candidates[0], [], _NOT_CHOSEN, "interrupted", 0, 0.0, 0.0)
         shifted = chosen.rest

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbdnode.cluster import CallsAhead
 from mbdnode.config import to_dict
 from mbdnode.errors import UserError
 from mbdnode.formatting import percent
@@ -27,6 +28,7 @@ from mbdnode.training.data import cast
 from mbdnode.training.engine import Task, batches, begin, counted_compilation, rates, run_epoch
 from mbdnode.training.epoch_checkpoint import (
     Checkpoint,
+    Interrupt,
     digest,
     noted_interrupts,
     read_errors,
@@ -114,6 +116,7 @@ def choose(
     seed: int,
     report: Callable[[dict[str, Any], int], None],
     checkpoint: Checkpoint | None = None,
+    calls: CallsAhead | None = None,
 ) -> Choice | None:
     """Train every candidate on a part of the data, and compare them on the rest.
 
@@ -123,8 +126,9 @@ def choose(
     - `data`: all of the training data.
     - `config`: of the training.
     - `seed`: of the order of the windows.
-    - `report`: called as by `fit`, with the rows of every candidate.
+    - `report`: called as by `fit`, with the rows of every candidate that is trained here.
     - `checkpoint`: of the training; the errors of every candidate are kept beside it.
+    - `calls`: has workers train the candidates after the first; None to train all here.
 
     **Returns:**
 
@@ -134,13 +138,24 @@ def choose(
     found = []
     start = time.perf_counter()
     with counted_compilation() as compilation, noted_interrupts() as interrupt:
+        known = lambda number: _known(models[number], data, training, held, config, seed)  # noqa: E731
+        if calls is not None:
+            calls.share(training, held)
+            for number in range(1, len(models)):
+                count, identity = known(number)
+                if read_errors(checkpoint, number, identity) is None:
+                    given = models[number], training, held, count, config, seed
+                    calls.begin(f"network-{number}", train_and_predict, *given)
         for number, model in enumerate(models):
-            count = len(cut(model, data, config.window))
-            part = (training, held, count)
-            identity = _identity(model, part, config, seed)
+            count, identity = known(number)
             errors = read_errors(checkpoint, number, identity)
             if errors is None:
-                errors = _errors_of(model, part, config, seed, report, interrupt)
+                if calls is not None and f"network-{number}" in calls:
+                    errors = calls.result(f"network-{number}")
+                    errors = None if interrupt.requested else errors
+                else:
+                    part = training, held, count
+                    errors = _errors_of(model, part, config, seed, report, interrupt)
                 if errors is None:
                     return None
                 if checkpoint is not None:
@@ -148,6 +163,8 @@ def choose(
             found.append(errors)
             if np.min(errors) <= _GOOD:
                 break
+        if calls is not None:
+            calls.drop()
     best = int(np.argmin([np.min(errors) for errors in found]))
     errors = found[best]
     good = int(np.flatnonzero(errors <= _SAME * np.min(errors))[-1]) + 1
@@ -160,16 +177,38 @@ def choose(
     )
 
 
-def _identity(model: Any, part: Any, config: TrainingConfig, seed: int) -> dict[str, Any]:
-    """What decides the errors of a candidate."""
-    training, held, count = part
-    return {
+def _known(
+    model: Any, data: Dataset, training: Dataset, held: Dataset, config: TrainingConfig, seed: int
+) -> tuple[int, dict[str, Any]]:
+    """How many windows the data has, and what decides the errors of a candidate."""
+    count = len(cut(model, data, config.window))
+    return count, {
         "model": to_dict(model.config),
         "training": to_dict(config),
         "seed": seed,
         "first weights": digest(model),
         "data": digest((training.trajectories, training.parameters, held.trajectories, count)),
     }
+
+
+def train_and_predict(
+    model: Any, training: Dataset, held: Dataset, count: int, config: TrainingConfig, seed: int
+) -> np.ndarray | None:
+    """On a worker: the errors of one candidate on the validation split.
+
+    **Arguments:**
+
+    - `model`: with its first weights.
+    - `training`, `held`: what it is trained on, and what it predicts.
+    - `count`: of the windows of all data.
+    - `config`, `seed`: of its training.
+
+    **Returns:**
+
+    The validation NRMSE after every iteration of its refinement.
+    """
+    silent = lambda row, total: None  # noqa: E731
+    return _errors_of(model, (training, held, count), config, seed, silent, Interrupt())
 
 
 def _errors_of(model, part, config: TrainingConfig, seed, report, interrupt) -> np.ndarray | None:

@@ -10,7 +10,7 @@ from mbdnode.data.logs import find_files
 from mbdnode.data.logs.columns_file import check_roles
 from mbdnode.errors import UserError
 from mbdnode.identification import check_identification
-from mbdnode.identification.parameters import Unknown, make_unknowns
+from mbdnode.identification.parameters import Unknown, check_repetitions, make_unknowns
 from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.models import KINDS, MBDNODE, MODELS, check_capable, get_structure
 from mbdnode.multibody import AbstractMechanism, AbstractSystem
@@ -49,6 +49,7 @@ class FitConfig:
     - `integrator`: of steps and rollouts.
     - `epochs`: of a recipe that has them; None for its own.
     - `structure`: of an MBD-NODE; empty for what the recipe says.
+    - `bootstrap`: so many times unknown parameters are fitted again, to resampled runs.
     """
 
     logs: tuple[str, ...]
@@ -63,6 +64,7 @@ class FitConfig:
     epochs: int | None = None
     structure: str = ""
     unknown: dict[str, tuple[float | None, ...] | None] = field(default_factory=dict)
+    bootstrap: int = 0
 
     def __post_init__(self):
         check_types(self)
@@ -108,6 +110,12 @@ class FitConfig:
             raise UserError(
                 f"Unknown parameters are named ({', '.join(self.unknown)}), but the model is "
                 f"{self.model!r}, which does not find them. Use {PARAMETERS!r} or {AUTO!r}."
+            )
+        check_repetitions(self.bootstrap)
+        if self.bootstrap and (not self.mechanism or self.model not in (AUTO, PARAMETERS)):
+            raise UserError(
+                f"bootstrap is {self.bootstrap}; it is for unknown parameters of a mechanism. Name "
+                "some, or leave it out."
             )
         for name, bounds in self.unknown.items():
             if bounds is not None and len(bounds) != 2:
@@ -159,6 +167,11 @@ def unknown_parameters(config: FitConfig, system: AbstractSystem) -> dict[str, A
     if config.model not in (AUTO, PARAMETERS):
         return {}
     if not found:
+        if config.bootstrap:
+            raise UserError(
+                f"bootstrap is {config.bootstrap}, but no parameter is named as unknown. Name some "
+                f"of: {', '.join(system.parameter_names) or 'none (this system has none)'}."
+            )
         if config.model == PARAMETERS:
             raise UserError(
                 f"The model is {PARAMETERS!r}, but none is named as unknown. Name some of: "

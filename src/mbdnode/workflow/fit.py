@@ -25,7 +25,7 @@ from mbdnode.formatting import percent
 from mbdnode.identification import Identified, learn
 from mbdnode.identification.excitation import describe_excitation, inputs_that_follow
 from mbdnode.identification.parameters import IdentifiedParameters, identify_parameters
-from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
+from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint, searching
 from mbdnode.models import LAW
 from mbdnode.multibody import AbstractSystem
 from mbdnode.recipes import RECIPES, IdentificationConfig, TrainingConfig
@@ -69,6 +69,7 @@ class Prepared:
     - `rows`: how many are trained on.
     - `stream`: where they come from, if there are too many to hold; `data.training` is then a part.
     - `unknown`: parameters of the mechanism that are to be found, as `identify` takes them.
+    - `cluster`: the address of a Dask scheduler whose workers share the search; None for none.
     """
 
     config: FitConfig
@@ -80,6 +81,7 @@ class Prepared:
     rows: int
     stream: LogStream | None = None
     unknown: dict[str, Any] = field(default_factory=dict)
+    cluster: str | None = None
 
     def __enter__(self) -> "Prepared":
         return self
@@ -229,10 +231,20 @@ class Fitted:
         return {
             "parameters": found.parameters,
             "standard_errors": found.standard_errors,
+            **_of_bootstrap(found),
             "undetermined": list(found.undetermined),
             "noise": found.noise,
             "training_rmse": found.rmse,
         }
+
+
+def _of_bootstrap(found: IdentifiedParameters) -> dict[str, Any]:
+    if found.bootstrap is None:
+        return {}
+    return {
+        "bootstrap_standard_errors": found.bootstrap.standard_errors,
+        "bootstrap_intervals": {k: list(x) for k, x in found.bootstrap.intervals().items()},
+    }
 
 
 def _errors_tried(tried: Sequence[TriedModel]) -> dict[str, float | None]:
@@ -294,8 +306,9 @@ def read_and_check(
 
     - `config`: of the fit.
     - `report`: called with the rows read, and those in all files, where they are too many to hold.
-    - `cluster`: the address of a Dask scheduler whose workers read the logs, share the search for a
-        law, and fit what is linear in its unknowns to all of them.
+    - `cluster`: the address of a Dask scheduler whose workers share the search for a law or for
+        unknown parameters, or train networks that are compared. For a law they read the logs,
+        whatever their size, and fit what is linear in its unknowns to all of them.
 
     **Returns:**
 
@@ -308,7 +321,9 @@ def read_and_check(
     )
     if cluster is not None:
         _check_cluster(config, cluster)
-    if cluster is not None or are_large(files):
+    sought = system is not None and unknown_parameters(config, system)
+    finds_law = RECIPES[config.recipe].finds_law and not sought
+    if are_large(files) or (cluster is not None and finds_law):
         return _prepare_stream(config, files, held_files, system, report, cluster)
     data = read(files, **columns_of(config, files))
     notes = str(data.summary).splitlines()
@@ -325,17 +340,19 @@ def read_and_check(
     notes += [*(f"  {line}" for line in done), *more, *parts.notes]
     subject, training = make_model(config, system, _varied(parts.training))
     rows = sum(len(run) for run in parts.training.trajectories)
-    return Prepared(config, system, parts, tuple(notes), subject, training, rows, unknown=unknown)
+    given = config, system, parts, tuple(notes), subject, training, rows
+    return Prepared(*given, unknown=unknown, cluster=cluster)
 
 
 def _check_cluster(config: FitConfig, cluster: str) -> None:
     """Raise `UserError` for what a cluster does not help with."""
-    if RECIPES[config.recipe].finds_law and config.model in (AUTO, LAW) and not config.unknown:
+    recipe = RECIPES[config.recipe]
+    if recipe.finds_law or (len(recipe.structures) > 1 and not config.structure):
         return
-    what = "unknown parameters" if config.unknown else f"{config.model} by {config.recipe!r}"
     raise UserError(
-        f"A cluster ({cluster}) is given, but what is to be learned is {what}, in one process. "
-        f"Leave the cluster out, or ask for a law: --model {LAW}, by the recipe fast or best."
+        f"A cluster ({cluster}) is given, but what is to be learned is {config.model} by "
+        f"{config.recipe!r}, one network in one process. Leave the cluster out, or ask for a law "
+        "or unknown parameters (recipe fast or best), or the best of several networks (trained)."
     )
 
 
@@ -400,6 +417,7 @@ def _prepare_stream(
         *(config, system, parts, tuple(notes), subject, training, large.rows),
         stream=training_stream,
         unknown=unknown,
+        cluster=cluster,
     )
 
 
@@ -456,11 +474,21 @@ def _learned(prepared: Prepared, report: Callable | None, kept: SearchCheckpoint
     config, data, unknown = prepared.config, prepared.data.training, prepared.unknown
     if config.model == PARAMETERS or (unknown and prepared.stream is not None):
         # Of logs that are read in parts, those of the first part.
-        return identify_parameters(prepared.system, data, unknown, report=report, kept=kept)
+        with searching(kept, prepared.cluster) as kept:
+            return identify_parameters(
+                *(prepared.system, data, unknown),
+                report=report,
+                kept=kept,
+                bootstrap=config.bootstrap,
+                seed=config.seed,
+            )
     if config.model == AUTO and prepared.stream is None:
         given = config, prepared.system, data, unknown, _varied(data), report
-        return choose_model(*given, kept)
+        with searching(kept, prepared.cluster) as kept:
+            return choose_model(*given, kept)
     source = data if prepared.stream is None else prepared.stream
     options = {"seed": config.seed, "report": report, "kept": kept}
     options["checkpoint"] = kept.checkpoint("network")
+    if isinstance(prepared.training, TrainingConfig):  # A stream for a law has its own workers.
+        options["cluster"] = prepared.cluster
     return learn(prepared.subject, source, prepared.training, **options)

@@ -27,6 +27,7 @@ def fit_logs(
     seed: int = 0,
     epochs: int | None = None,
     structure: str = "",
+    bootstrap: int = 0,
     resume: bool = False,
     report: Callable[[dict[str, Any], int], None] | None = None,
     cluster: str | None = None,
@@ -55,11 +56,14 @@ def fit_logs(
     - `epochs`: of a recipe that has them; None for its own.
     - `structure`: of an MBD-NODE, "free", "mechanical" or "lagrangian"; empty for what the recipe
         says.
+    - `bootstrap`: so many times unknown parameters are fitted again, to resampled runs, for
+        standard errors that do not assume that the model is right.
     - `resume`: go on with the fit that was begun in the folder, from the same logs with the same
         settings; it ends with the bits that it would have ended with.
     - `report`: called with a row of the history and the number of all rows as training goes on.
-    - `cluster`: the address of a Dask scheduler whose workers read the logs, share the search for a
-        law and fit it to them, with the same bits as in this process.
+    - `cluster`: the address of a Dask scheduler whose workers share the search for a law or for
+        unknown parameters, with the same bits as in this process. For a law they read the logs and
+        fit it to them.
 
     **Returns:**
 
@@ -75,6 +79,7 @@ def fit_logs(
         "seed": seed,
         "epochs": epochs,
         "structure": structure,
+        "bootstrap": bootstrap,
         "unknown": dict(unknown) if isinstance(unknown, Mapping) else dict.fromkeys(unknown),
         **_held_out(holdout),
     }
@@ -103,7 +108,7 @@ def _call(config: FitConfig, out: Path) -> str:
     """The call as one would write it, for the report."""
     default = FitConfig(logs=(), recipe=config.recipe)
     words = [repr(list(config.logs)), repr(str(out)), f"columns={config.columns!r}"]
-    for name in ("mechanism", "model", "unknown", "seed", "epochs", "structure"):
+    for name in ("mechanism", "model", "unknown", "seed", "epochs", "structure", "bootstrap"):
         if (value := getattr(config, name)) != getattr(default, name):
             words.append(f"{name}={value!r}")
     words.append(f"recipe={config.recipe!r}")

@@ -227,8 +227,13 @@ class _Ladder:
 
     def all_parameters(self) -> IdentifiedParameters:
         """Of all of the training data."""
-        options = {"report": self.report, "kept": self.kept.inside("parameters")}
-        return identify_parameters(self.system, self.data, self.unknown, **options)
+        return identify_parameters(
+            *(self.system, self.data, self.unknown),
+            report=self.report,
+            kept=self.kept.inside("parameters"),
+            bootstrap=self.config.bootstrap,
+            seed=self.config.seed,
+        )
 
     def try_parameters(self) -> _Candidate:
         """Those of the mechanism."""

@@ -81,7 +81,7 @@ def parameter_tables(found: IdentifiedParameters) -> FoundTables:
     **Returns:**
 
     Values with standard errors; what is determined of those that are not determined alone; how the
-    values are correlated; residuals beside the noise.
+    values are correlated; the bootstrap, if there is one; residuals beside the noise.
     """
     values = Table("Parameters", ("parameter", "value", "standard error", "unit"), found.rows())
     tables = [values]
@@ -95,6 +95,10 @@ def parameter_tables(found: IdentifiedParameters) -> FoundTables:
             for name, row in zip(names, found.correlations, strict=True)
         )
         tables.append(Table("Correlations", ("", *names), rows))
+    if found.bootstrap is not None:
+        title = str(found.bootstrap).partition(":")[0].capitalize()
+        head = ("parameter", "standard error", "95 % interval")
+        tables.append(Table(title, head, found.bootstrap.rows()))
     rows = tuple(
         (name, f"{rmse:.3g}", f"{found.noise[name]:.3g}") for name, rmse in found.rmse.items()
     )

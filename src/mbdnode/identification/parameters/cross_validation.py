@@ -16,7 +16,7 @@ long ones a small force that it lacks adds up to all that it misses, over short 
 for the prediction is not seen. Held-out pieces tell which length predicts best.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ import numpy as np
 
 from mbdnode.identification.parameters.fitting import Fit, fit_each
 from mbdnode.identification.parameters.output_error import OutputError
-from mbdnode.identification.parameters.segments import Lanes
+from mbdnode.identification.parameters.segments import Lanes, SegmentedRuns, initial_guess
 from mbdnode.identification.parameters.unknowns import Unknowns
 
 # They begin at a fit to all pieces, from which one to the others is near.
@@ -112,39 +112,70 @@ class Layout:
     initial: np.ndarray
 
 
+@dataclass(frozen=True)
+class HoldOut:
+    """How pieces are held out: what a worker is told, that has the runs.
+
+    **Arguments:**
+
+    - `blocks`: the rows at which they begin, and to which part each belongs, as `cut_into_blocks`
+        gives them.
+    - `count`: of pieces.
+    - `interpolation`, `substeps`: of the inputs, and of the integrator in each step.
+    - `unknowns`, `values`: the fit to all of the data, at which fits to a part of it begin.
+    - `whole`: the initial state of each block.
+    - `held`: whether initial states are as measured; else they are fitted to all of the data.
+    - `settled`: the part of the cost by which an iteration of that fit must lower it to go on.
+    """
+
+    blocks: tuple[Edges, list[list[int]]]
+    count: int
+    interpolation: str
+    substeps: int
+    unknowns: Unknowns
+    values: np.ndarray
+    whole: np.ndarray
+    held: bool
+    settled: float
+
+
 class Pieces:
     """The data in pieces.
 
     **Arguments:**
 
     - `problem`: gives residuals and Jacobians.
-    - `blocks`: the rows at which they begin, and to which part each belongs, as `cut_into_blocks`
-        gives them.
-    - `count`: of pieces.
-    - `lay_out`: makes a `Layout` of the rows at which segments begin.
-    - `substeps`: of the integrator in each step.
+    - `runs`: the data.
+    - `how`: it is cut, and fitted.
     """
 
-    def __init__(
-        self,
-        problem: OutputError,
-        blocks: tuple[Edges, list[list[int]]],
-        count: int,
-        lay_out: Callable[[Edges], Layout],
-        substeps: int,
-    ):
-        self.problem, self.substeps, self.lay_out = problem, substeps, lay_out
-        self.blocks, owners = blocks
+    def __init__(self, problem: OutputError, runs: SegmentedRuns, how: HoldOut):
+        self.problem, self.runs, self.how = problem, runs, how
+        self.blocks, owners = how.blocks
         self.owners = [part for own in owners for part in own]
-        self.whole = lay_out(self.edges(1))
+        self.whole = Layout(runs.lanes(self.blocks, how.interpolation), how.whole)
+        # The same cut serves several variants.
+        self._layouts: dict[tuple[bytes, ...], Layout] = {_key(self.blocks): self.whole}
         parts = max(self.owners) + 1
-        self.groups = np.array_split(np.arange(parts), min(count, parts))
+        self.groups = np.array_split(np.arange(parts), min(how.count, parts))
         self.masks = []
         for group in self.groups:
             mask = np.zeros(self.whole.lanes.counts.shape, bool)
             for part, (run, _, rows) in zip(self.owners, self.whole.lanes.blocks(), strict=True):
                 mask[run, rows] |= part in group
             self.masks.append(mask)
+
+    def lay_out(self, edges: Edges) -> Layout:
+        """The data in segments that begin at these rows."""
+        key, how = _key(edges), self.how
+        if key not in self._layouts:
+            lanes = self.runs.lanes(edges, how.interpolation)
+            initial, near = initial_guess(lanes), None
+            if not how.held:
+                fit = Fit(lanes, how.unknowns, how.values, initial, settled=how.settled)
+                near = fit_each(self.problem, [fit], how.substeps)[0]
+            self._layouts[key] = Layout(lanes, initial if near is None else near.initial)
+        return self._layouts[key]
 
     def edges(self, segments: int) -> Edges:
         """Every block cut into so many segments; for zero the runs themselves."""
@@ -167,7 +198,7 @@ class Pieces:
             number += len(own)
         return found
 
-    def fits(self, unknowns: Unknowns, values: np.ndarray, segments: int) -> list[Fit]:
+    def fits(self, unknowns: Unknowns, segments: int) -> list[Fit]:
         """For each piece one to the others, cut into segments."""
         layouts = (
             [self.lay_out(self.edges(segments))] * len(self.masks)
@@ -178,7 +209,7 @@ class Pieces:
             Fit(
                 one.lanes,
                 unknowns,
-                values,
+                self.how.values,
                 one.initial,
                 held=True,
                 counts=~mask,
@@ -188,40 +219,46 @@ class Pieces:
             for one, mask in zip(layouts, self.masks, strict=True)
         ]
 
+    def missed(self, unknowns: Unknowns, segments: int) -> np.ndarray:
+        """What fits to all pieces but one miss of that one.
+
+        **Arguments:**
+
+        - `unknowns`: what is sought, with its priors.
+        - `segments`: into how many a block is cut; zero for the longest segments.
+
+        **Returns:**
+
+        For each piece and recorded column, the root mean square of the residuals in units of the
+        noise; infinite where the simulation ends early.
+        """
+        fitted = fit_each(self.problem, self.fits(unknowns, segments), self.how.substeps)
+        able = [i for i, one in enumerate(fitted) if one is not None]
+        points = [(one.values, self.whole.initial) for one in fitted if one is not None]
+        substeps = jnp.asarray(self.how.substeps)
+        answers = self.problem.each(points, self.whole.lanes, substeps) if points else []
+        found = np.full((len(fitted), len(self.problem.columns)), np.inf)
+        for number, (away, _) in zip(able, answers, strict=True):
+            error = np.sqrt(np.mean(away[self.masks[number]] ** 2, axis=0))
+            found[number] = np.where(np.isfinite(error), error, np.inf)
+        return found
+
 
 def cross_validate(
-    pieces: Pieces, asked: Sequence[tuple[Unknowns, int]], values: np.ndarray
-) -> list[np.ndarray]:
-    """What fits to all pieces but one miss of that one.
+    problem: OutputError, runs: SegmentedRuns, how: HoldOut, unknowns: Unknowns, segments: int
+) -> dict[str, np.ndarray]:
+    """What `Pieces` gives as `missed`, by that name.
 
     **Arguments:**
 
-    - `pieces`: the data.
-    - `asked`: of each variant, what is sought with its priors, and into how many segments a block
-        is cut; zero for the longest segments.
-    - `values`: where to begin.
-
-    **Returns:**
-
-    Of each variant, for each piece and recorded column, the root mean square of the residuals in
-    units of the noise; infinite where the simulation ends early.
+    - `problem`, `runs`, `how`: of the `Pieces`.
+    - `unknowns`, `segments`: as for `missed`.
     """
-    fits = [fit for unknowns, cut in asked for fit in pieces.fits(unknowns, values, cut)]
-    fitted = fit_each(pieces.problem, fits, pieces.substeps)
-    able = [i for i, one in enumerate(fitted) if one is not None]
-    points = [(one.values, pieces.whole.initial) for one in fitted if one is not None]
-    lanes, substeps = pieces.whole.lanes, jnp.asarray(pieces.substeps)
-    answers = dict(zip(able, pieces.problem.each(points, lanes, substeps), strict=True))
-    found = []
-    for first in range(0, len(fits), len(pieces.masks)):
-        rows = []
-        for number, mask in enumerate(pieces.masks):
-            missed = np.full(len(pieces.problem.columns), np.inf)
-            if first + number in answers:
-                missed = np.sqrt(np.mean(answers[first + number][0][mask] ** 2, axis=0))
-            rows.append(np.where(np.isfinite(missed), missed, np.inf))
-        found.append(np.array(rows))
-    return found
+    return {"missed": Pieces(problem, runs, how).missed(unknowns, segments)}
+
+
+def _key(edges: Edges) -> tuple[bytes, ...]:
+    return tuple(rows.tobytes() for rows in edges)
 
 
 def simplest(missed: Sequence[np.ndarray]) -> int:
@@ -229,7 +266,7 @@ def simplest(missed: Sequence[np.ndarray]) -> int:
 
     **Arguments:**
 
-    - `missed`: of each variant, from simple to rich, as `cross_validate` gives it.
+    - `missed`: of each variant, from simple to rich, as `Pieces.missed` gives it.
 
     **Returns:**
 

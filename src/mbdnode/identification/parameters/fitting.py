@@ -12,7 +12,7 @@ missed at one point after another, and all that they ask for is simulated togeth
 """
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ import numpy as np
 
 from mbdnode import levenberg_marquardt
 from mbdnode.identification.parameters.output_error import OutputError
-from mbdnode.identification.parameters.segments import Lanes
+from mbdnode.identification.parameters.segments import Lanes, SegmentedRuns, initial_guess
 from mbdnode.identification.parameters.unknowns import Unknowns
 
 # Iterations at most for one length of segments; a cost that falls by less than this part settled.
@@ -41,6 +41,7 @@ class Fit:
     - `values`, `initial`: where to begin.
     - `held`: whether initial states stay as they are.
     - `counts`: of every row of every run, whether it is fitted; all that there are if not given.
+    - `weights`: of the squared residuals of every row; one if not given.
     - `iterations`: at most, of Levenberg-Marquardt.
     - `settled`: the part of the cost by which an iteration must lower it to go on.
     """
@@ -51,6 +52,7 @@ class Fit:
     initial: np.ndarray
     held: bool = False
     counts: np.ndarray | None = None
+    weights: np.ndarray | None = None
     iterations: int = _MOST_ITERATIONS
     settled: float = _SETTLED
 
@@ -84,6 +86,62 @@ class Fitted:
     def rms(self) -> float:
         """The residual in units of the noise: one for a perfect model."""
         return float(np.sqrt(np.sum(self.residuals**2) / (self.rows * self.residuals.shape[2])))
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """Fits from several values to one cut of the runs: what a worker is told, that has the runs.
+
+    **Arguments:**
+
+    - `edges`, `interpolation`: the rows at which segments begin, and how inputs change.
+    - `unknowns`: bounds and priors.
+    - `starts`: the values to begin at, a fit for each; they go on side by side.
+    - `initial`: the initial states to begin at; as measured if None.
+    - `substeps`: of the integrator in each step.
+    - `options`: of each `Fit`.
+    """
+
+    edges: list[np.ndarray]
+    interpolation: str
+    unknowns: Unknowns
+    starts: Sequence[np.ndarray]
+    initial: np.ndarray | None
+    substeps: int
+    options: dict[str, Any]
+
+
+def fit_arrays(
+    problem: OutputError, runs: SegmentedRuns, asked: FitRequest
+) -> dict[str, np.ndarray] | None:
+    """As `fit_each`, in arrays by name, that `from_arrays` takes; None if nothing was fitted.
+
+    **Arguments:**
+
+    - `problem`: gives residuals and Jacobians.
+    - `runs`: the data.
+    - `asked`: what is fitted, from where.
+    """
+    lanes = runs.lanes(asked.edges, asked.interpolation)
+    initial = initial_guess(lanes) if asked.initial is None else asked.initial
+    fits = [Fit(lanes, asked.unknowns, one, initial, **asked.options) for one in asked.starts]
+    found = {
+        f"{number} {name}": np.asarray(value)
+        for number, one in enumerate(fit_each(problem, fits, asked.substeps))
+        if one is not None
+        for name, value in vars(one).items()
+    }
+    return found or None
+
+
+def from_arrays(found: dict[str, np.ndarray] | None, count: int) -> list["Fitted | None"]:
+    """What `fit_arrays` fitted, for each of so many starts."""
+    each: list[Fitted | None] = []
+    for number in range(count):
+        own = {f.name: (found or {}).get(f"{number} {f.name}") for f in fields(Fitted)}
+        plain: Any = {k: x if x.ndim else x.item() for k, x in own.items() if x is not None}
+        each.append(Fitted(**plain) if plain else None)
+    return each
 
 
 def fit_each(problem: OutputError, fits: Sequence[Fit], substeps: int) -> list[Fitted | None]:
@@ -132,9 +190,13 @@ def _search(fit: Fit) -> Generator[Point, Point, Fitted | None]:
 
     def fitted_part(answer: Point) -> Point:
         now, slopes = answer
-        if fit.counts is None:
-            return answer
-        return np.where(counts[..., None], now, 0.0), np.where(counts[..., None, None], slopes, 0.0)
+        if fit.counts is not None:
+            now = np.where(counts[..., None], now, 0.0)
+            slopes = np.where(counts[..., None, None], slopes, 0.0)
+        if fit.weights is not None:
+            root = np.sqrt(fit.weights)
+            now, slopes = root[..., None] * now, root[..., None, None] * slopes
+        return now, slopes
 
     def residual(x, now):
         prior = (x[0] - unknowns.prior_mean) / unknowns.prior_std

@@ -23,6 +23,8 @@ from threadpoolctl import threadpool_limits
 
 from mbdnode.data.files import replace_file
 from mbdnode.errors import UserError
+from mbdnode.identification.parameters.bootstrap import Bootstrap, check_repetitions
+from mbdnode.identification.parameters.bootstrap import bootstrap as resample
 from mbdnode.identification.parameters.fitting import Fitted
 from mbdnode.identification.parameters.search import ParameterSearch
 from mbdnode.identification.parameters.unknowns import Unknowns, make_unknowns
@@ -94,6 +96,7 @@ class IdentifiedParameters:
     - `interpolation`, `substeps`: of the inputs, and of the integrator.
     - `status`: how the search ended, as a sentence.
     - `train_seconds`, `compile_seconds`: apart from each other.
+    - `bootstrap`: the parameters as fitted to resampled runs; None if that was not asked for.
     """
 
     system: AbstractSystem
@@ -116,6 +119,7 @@ class IdentifiedParameters:
     status: str
     train_seconds: float
     compile_seconds: float
+    bootstrap: Bootstrap | None = None
 
     @property
     def model(self) -> FittedMechanism:
@@ -193,6 +197,8 @@ class IdentifiedParameters:
         if self.combinations:
             lines = "\n".join(f"  {one}" for one in self.combinations)
             parts.append(f"determined combinations:\n{lines}")
+        if self.bootstrap is not None:
+            parts.append(str(self.bootstrap))
         return "\n".join([*parts, self.status])
 
 
@@ -207,6 +213,8 @@ def identify_parameters(
     room: int = 0,
     kept: SearchCheckpoint = NO_CHECKPOINT,
     pieces: int = 0,
+    bootstrap: int = 0,
+    seed: int = 0,
 ) -> IdentifiedParameters:
     """Find the unknown parameters of a system; `identify(..., unknown=...)` is its public face.
 
@@ -226,6 +234,8 @@ def identify_parameters(
         data and all of it.
     - `kept`: what the same search finished before it was killed, and what it finishes now.
     - `pieces`: into so many the data is cut, and each is predicted by a fit to the others.
+    - `bootstrap`: so many times the parameters are fitted again, to resampled runs.
+    - `seed`: of the resampling.
 
     **Returns:**
 
@@ -236,16 +246,23 @@ def identify_parameters(
     if interpolation is not None and interpolation not in INTERPOLATIONS:
         raise unknown_name("interpolation", interpolation, INTERPOLATIONS)
     unknowns = make_unknowns(system, unknown)
+    check_repetitions(bootstrap)
     # The matrices are long and narrow, and threads that wait for each other cost more than they do.
     with counted_compilation() as compilation, threadpool_limits(1, "blas"):
         given = system, data, unknowns, sensors or {}, interpolation, report, room
         search = ParameterSearch(*given, kept=kept, pieces=pieces)
         fitted = search.run()
-    seconds = time.perf_counter() - begun
-    return _make_result(search, fitted, seconds, compilation.seconds)
+        found = _make_result(search, fitted)
+        if bootstrap:
+            names = [name for name in search.unknowns.names if name not in found.undetermined]
+            resampled = resample(search, fitted, names, bootstrap, seed) if names else None
+            found = replace(found, bootstrap=resampled)
+    compile_s = compilation.seconds
+    seconds = max(time.perf_counter() - begun - compile_s, 0.0)
+    return replace(found, train_seconds=seconds, compile_seconds=compile_s)
 
 
-def _make_result(search: ParameterSearch, fitted: Fitted, seconds: float, compile_s: float):
+def _make_result(search: ParameterSearch, fitted: Fitted) -> IdentifiedParameters:
     # What a parameter turned out to be is a better measure of its size than where it began.
     size = np.maximum(np.abs(fitted.values), search.unknowns.scale)
     unknowns = replace(search.unknowns, scale=size)
@@ -291,8 +308,8 @@ def _make_result(search: ParameterSearch, fitted: Fitted, seconds: float, compil
         interpolation=search.interpolation,
         substeps=search.substeps,
         status=_status(search, rms, correlation, undetermined, at_bounds),
-        train_seconds=max(seconds - compile_s, 0.0),
-        compile_seconds=compile_s,
+        train_seconds=0.0,
+        compile_seconds=0.0,
     )
 
 

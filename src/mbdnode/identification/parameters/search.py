@@ -3,7 +3,9 @@
 Long segments tell more, but only near the solution: each length begins where the last one ended.
 """
 
+import functools
 import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -13,17 +15,23 @@ from mbdnode.data.signal import noise_levels
 from mbdnode.errors import UserError
 from mbdnode.identification.parameters.cross_validation import (
     Edges,
-    Layout,
+    HoldOut,
     Pieces,
     cross_validate,
     cut_into_blocks,
     period_of,
     simplest,
 )
-from mbdnode.identification.parameters.fitting import Fit, Fitted, fit_each, pays_for_states
+from mbdnode.identification.parameters.fitting import (
+    FitRequest,
+    Fitted,
+    fit_arrays,
+    from_arrays,
+    pays_for_states,
+)
 from mbdnode.identification.parameters.inverse_dynamics import regress_parameters
 from mbdnode.identification.parameters.output_error import OutputError
-from mbdnode.identification.parameters.segments import choose_splits, initial_guess, lay_out
+from mbdnode.identification.parameters.segments import SegmentedRuns, initial_guess
 from mbdnode.identification.parameters.unknowns import (
     Unknowns,
     make_sensor_terms,
@@ -98,7 +106,7 @@ class ParameterSearch:
     ):
         self.system, self.room, self.pieces = system, room, pieces
         self.held_out, self.variation = np.zeros((0, 0)), None
-        self._kept, self._fits = kept, 0
+        self._kept, self._asked = kept, 0
         self.runs = [one for one in single_trajectories(data) if len(one[0].t) > 1]
         self.columns = data.recorded or (*system.coordinate_names, *system.rate_names)
         self.columns = tuple(
@@ -123,10 +131,6 @@ class ParameterSearch:
         self.noise = np.where(np.isfinite(noise), noise, 0.0)
         self.unit = np.maximum(self.noise, _SMALLEST_NOISE * self.motion)
         self.edges = self._first_edges(data)
-        self.splits = [
-            choose_splits(system, run, own, rows)
-            for (run, own), rows in zip(self.runs, self.edges[0], strict=True)
-        ]
         terms = make_sensor_terms(sensors, self.columns, system.input_names)
         driving = np.std(np.concatenate([np.asarray(run.u) for run, _ in self.runs]), axis=0)
         sizes = dict(zip(self.columns, self.motion, strict=True))
@@ -141,6 +145,8 @@ class ParameterSearch:
             lengths = [len(run.t) - 1 for run, _ in self.runs]
             periods = [period_of(table) for _, table in tables]
             self.blocks = cut_into_blocks(lengths, periods, pieces or _PIECES)
+        rows, most = self._room()
+        self.segmented = SegmentedRuns(system, self.runs, self.columns, rows, most)
         unit = jnp.asarray(self.unit)
         self.problem = OutputError(system, unknowns.names, terms, self.columns, unit)
 
@@ -163,62 +169,93 @@ class ParameterSearch:
             levels.append(now)
         return levels
 
-    def _lanes(self, edges: Edges, interpolation: str | None = None):
-        how = interpolation or self.interpolation
+    def _room(self) -> tuple[int, int]:
+        """For how many rows of a run, and how many segments."""
         rows = max(self.room, *(len(run.t) for run, _ in self.runs))
         # As many segments as there would be if all of the rows were filled, and some to spare.
         first = zip(self.edges[0], self.runs, strict=True)
         most = max((len(x) - 1) * rows / len(run.t) for x, (run, _) in first)
         if self.blocks is not None:
             most = max(most, _CUTS[-1] * max(len(x) - 1 for x in self.blocks[0]))
-        room = 1 << int(np.ceil(np.log2(most)))
-        for (run, own), split, places in zip(self.runs, self.splits, edges, strict=True):
-            new = [row for row in places[:-1] if int(row) not in split]
-            split |= choose_splits(self.system, run, own, np.array(new, int)) if new else {}
-        return lay_out(self.system, self.runs, self.columns, edges, self.splits, how, room, rows)
+        return rows, 1 << int(np.ceil(np.log2(most)))
 
-    def _fit(
-        self, level: int, starts, initial=None, interpolation=None, **options
-    ) -> list[Fitted | None]:
-        lanes = self._lanes(self.edges[level], interpolation)
-        initial = initial_guess(lanes) if initial is None else initial
-        options = {"settled": _SETTLED_MEANWHILE, **options}
-        return self._minimize(lanes, starts, initial, self.substeps, **options)
+    def _lanes(self, edges: Edges):
+        return self.segmented.lanes(edges, self.interpolation)
 
-    def _minimize(self, lanes, starts, initial, substeps: int, **options) -> list[Fitted | None]:
-        """As `fit_each`, from several values; what an earlier process found is not searched for
-        again.
+    def request(
+        self, edges: Edges, starts, initial=None, *, substeps=None, interpolation=None, **options
+    ) -> FitRequest:
+        """Fits from some values to segments of this search."""
+        how = interpolation or self.interpolation
+        steps = self.substeps if substeps is None else substeps
+        return FitRequest(edges, how, self.unknowns, starts, initial, steps, options)
+
+    def _fit(self, *given, **options) -> Fitted | None:
+        """What is fitted from one start."""
+        return self._fit_each([self.request(*given, **options)])[0][0]
+
+    def _fit_each(self, asked: list[FitRequest]) -> list[list[Fitted | None]]:
+        """What was fitted from every start; all but the first request on workers, if there are
+        some. What an earlier process found is not searched for again.
         """
-        fits = [Fit(lanes, self.unknowns, one, initial, **options) for one in starts]
-        done: list[Fitted | None] = []
+        found = self.computed("fits", fit_arrays, [(one,) for one in asked])
+        return [from_arrays(x, len(one.starts)) for x, one in zip(found, asked, strict=True)]
 
-        def arrays(number: int):
-            if not done:
-                done.extend(fit_each(self.problem, fits, substeps))
-            one = done[number]
-            return None if one is None else {k: np.asarray(x) for k, x in vars(one).items()}
+    def computed(
+        self,
+        kind: str,
+        function: Callable[..., Any],
+        asked: Sequence[tuple],
+        *,
+        here: Callable[..., Any] | None = None,
+        report: Callable[[int], None] | None = None,
+    ) -> list[Any]:
+        """Arrays by name that a function makes, all but the first on workers if there are some.
 
-        found: list[Fitted | None] = []
-        for number in range(len(fits)):
-            name, self._fits = f"fit-{self._fits}", self._fits + 1
-            kept = self._kept.arrays(name, lambda number=number: arrays(number))
-            plain: dict[str, Any] = {k: x if x.ndim else x.item() for k, x in (kept or {}).items()}
-            found.append(Fitted(**plain) if plain else None)
+        **Arguments:**
+
+        - `kind`: under which name they are kept, with their number.
+        - `function`: of the problem, the runs, and
+        - `asked`: what more it is given for each.
+        - `here`: makes the same of what is asked in this process, where it has more at hand.
+        - `report`: called with how many are done.
+
+        **Returns:**
+
+        The arrays of each.
+        """
+        shared = self.problem, self.segmented
+        own = here or functools.partial(function, *shared)
+        names = [f"{kind}-{self._asked + i}" for i in range(len(asked))]
+        self._asked += len(asked)
+        for name, one in zip(names[1:], asked[1:], strict=True):
+            self._kept.ahead(name, function, *shared, *one)
+        found = []
+        for name, one in zip(names, asked, strict=True):
+            found.append(self._kept.arrays(name, functools.partial(own, *one)))
+            if report is not None:
+                report(len(found))
+        if len(asked) > 1:
+            self._kept.drop_ahead()
         return found
 
     def run(self) -> Fitted:
         """Through all lengths."""
         self._set_scales()
+        self._kept.share(self.problem, self.segmented)
         starts = [self.unknowns.start]
         regressed = regress_parameters(self.system, self.runs, self.parameters)
         if regressed is not None:
             starts.append(np.concatenate([regressed, starts[0][len(regressed) :]]))
         starts = [self._with_delay(start) for start in starts]
+        alone = len(self.interpolations) == 1
+        ways = [how for how in self.interpolations if how != "band-limited" or alone]
+        options = {"settled": _SETTLED_MEANWHILE}
+        asked = [self.request(self.edges[0], starts, interpolation=how, **options) for how in ways]
         able = [
             (fitted, how)
-            for how in self.interpolations
-            if how != "band-limited" or len(self.interpolations) == 1
-            for fitted in self._fit(0, starts, interpolation=how)
+            for how, each in zip(ways, self._fit_each(asked), strict=True)
+            for fitted in each
             if fitted is not None
         ]
         if not able:
@@ -249,8 +286,7 @@ class ParameterSearch:
 
     def _again(self, best: Fitted) -> Fitted:
         """The same until it has settled."""
-        lanes = self._lanes(self.cut)
-        found = self._minimize(lanes, [best.values], best.initial, self.substeps)[0]
+        found = self._fit(self.cut, [best.values], best.initial)
         return best if found is None else found
 
     def _with_delay(self, start: np.ndarray) -> np.ndarray:
@@ -279,14 +315,22 @@ class ParameterSearch:
         Band-limited inputs are smooth, and tried where a smooth one is best so far. What is within
         the noise with another kind leaves nothing to explain.
         """
-        chosen = self.interpolation
-        if best.rms < 1.0 and chosen != "cubic":
+        if best.rms < 1.0 and self.interpolation != "cubic":
             return best
-        for how in self.interpolations:
-            if how != chosen and (how != "band-limited" or self.interpolation == "cubic"):
-                found = self._fit(self.level, [best.values], best.initial, how)[0]
-                if found is not None and found.cost < best.cost:
-                    best, self.interpolation = found, how
+        given = self.cut, [best.values], best.initial
+        others = [how for how in self.interpolations if how != self.interpolation]
+        best = self._with_interpolation([x for x in others if x != "band-limited"], given, best)
+        if self.interpolation == "cubic":
+            best = self._with_interpolation([x for x in others if x == "band-limited"], given, best)
+        return best
+
+    def _with_interpolation(self, ways: list[str], given: tuple, best: Fitted) -> Fitted:
+        """The best of a fit and of those with each of these interpolations."""
+        options = {"settled": _SETTLED_MEANWHILE}
+        asked = [self.request(*given, interpolation=how, **options) for how in ways]
+        for how, (found,) in zip(ways, self._fit_each(asked), strict=True):
+            if found is not None and found.cost < best.cost:
+                best, self.interpolation = found, how
         return best
 
     def _hold(self, best: Fitted, starts: list[np.ndarray]) -> Fitted:
@@ -296,16 +340,18 @@ class ParameterSearch:
         lanes = self._lanes(self.cut)
         initial = initial_guess(lanes)
         starts = self._promising([*starts, best.values], lanes, initial)
-        given = {"held": True, "settled": _SETTLED_MEANWHILE}
-        found = self._minimize(lanes, starts, initial, self.substeps, **given)
+        options: dict[str, Any] = {"held": True, "settled": _SETTLED_MEANWHILE}
+        found = self._fit_each([self.request(self.cut, starts, **options)])[0]
         able = [one for one in found if one is not None and self._follows(one)]
         if not able:
             return self._again(best)
         values = [min(able, key=lambda one: one.cost).values]
-        given["settled"] = _SETTLED_MISSING
-        held = self._minimize(lanes, values, initial, self.substeps, **given)[0]
-        given["held"] = False
-        free = self._minimize(lanes, values, best.initial, self.substeps, **given)[0]
+        options = {"settled": _SETTLED_MISSING}
+        asked = [
+            self.request(self.cut, values, held=True, **options),
+            self.request(self.cut, values, best.initial, **options),
+        ]
+        (held,), (free,) = self._fit_each(asked)
         assert held is not None
         free = best if free is None else min(best, free, key=lambda one: one.cost)
         self.held = not pays_for_states(free, held, lanes.blocks())
@@ -324,40 +370,45 @@ class ParameterSearch:
                 "Give more data, or say the variation: Unknown(variation=...)."
             )
 
-        def laid_out(edges: Edges) -> Layout:
-            lanes = self._lanes(edges)
-            if self.held:
-                return Layout(lanes, initial_guess(lanes))
-            given = lanes, [best.values], initial_guess(lanes), self.substeps
-            near = self._minimize(*given, settled=_SETTLED_MEANWHILE)[0]
-            return Layout(lanes, initial_guess(lanes) if near is None else near.initial)
-
         assert self.blocks is not None
-        pieces = Pieces(self.problem, self.blocks, count, laid_out, self.substeps)
+        whole = initial_guess(self._lanes(self.blocks[0]))
+        if not self.held:
+            options = {"settled": _SETTLED_MEANWHILE}
+            near = self._fit(self.blocks[0], [best.values], **options)
+            whole = whole if near is None else near.initial
+        given = self.blocks, count, self.interpolation, self.substeps, self.unknowns, best.values
+        how = HoldOut(*given, whole, self.held, _SETTLED_MEANWHILE)
+        pieces = Pieces(self.problem, self.segmented, how)
         cut, missed, misses = 1, None, best.rms > _MISSES
         if misses:
             shortest = {n: min(np.diff(x).min() for x in pieces.edges(n)) for n in _CUTS}
             cuts = [n for n in _CUTS if shortest[n] >= _SHORTEST]
-            asked = [(self.unknowns, one) for one in cuts]
-            tried = cross_validate(pieces, asked, best.values)
+            tried = self._missed(pieces, [(self.unknowns, one) for one in cuts])
             cut = cuts[int(np.argmin([np.sum(one**2) for one in tried]))]
             missed = tried[cuts.index(cut)]
         if self.unknowns.open_profiles:
             unknowns = [self.unknowns.with_variation(x) for x in _VARIATIONS]
-            tried = cross_validate(pieces, [(one, cut) for one in unknowns], best.values)
+            tried = self._missed(pieces, [(one, cut) for one in unknowns])
             chosen = simplest(tried)
             self.unknowns, self.variation = unknowns[chosen], _VARIATIONS[chosen]
             missed = tried[chosen]
         if missed is None:
-            missed = cross_validate(pieces, [(self.unknowns, cut)], best.values)[0]
+            missed = self._missed(pieces, [(self.unknowns, cut)])[0]
         self.held_out = missed * self.unit
         if not misses:
             return self._again(best) if self.variation else best
         self.cut = pieces.edges(cut)
-        layout = laid_out(self.cut)
-        given = layout.lanes, [best.values], layout.initial, self.substeps
-        again = self._minimize(*given, held=self.held, settled=_SETTLED_MISSING)[0]
+        initial = pieces.lay_out(self.cut).initial
+        options = {"held": self.held, "settled": _SETTLED_MISSING}
+        again = self._fit(self.cut, [best.values], initial, **options)
         return best if again is None else again
+
+    def _missed(self, pieces: Pieces, asked: list[tuple[Unknowns, int]]) -> list[np.ndarray]:
+        """What each variant misses of the pieces: what is sought, and how a block is cut."""
+        here = lambda _, *own: {"missed": pieces.missed(*own)}  # noqa: E731
+        given = [(pieces.how, *one) for one in asked]
+        found = self.computed("held-out", cross_validate, given, here=here)
+        return [one["missed"] for one in found]
 
     def _promising(self, starts: list[np.ndarray], lanes, initial: np.ndarray) -> list[np.ndarray]:
         """Of some values and of random ones around the last of them, those from which the
@@ -391,7 +442,8 @@ class ParameterSearch:
         ):
             kept = np.searchsorted(fine, coarse[:-1])
             initial[run, : len(kept)] = best.initial[run, kept]
-        return self._fit(level, [best.values], initial)[0]
+        given = self.edges[level], [best.values], initial
+        return self._fit(*given, settled=_SETTLED_MEANWHILE)
 
     def _follows(self, fitted: Fitted) -> bool:
         error = np.sqrt(np.sum(fitted.residuals**2, axis=(0, 1)) / fitted.rows) * self.unit
@@ -408,8 +460,8 @@ class ParameterSearch:
             needed, residuals = 2 * needed, finer
         if needed == self.substeps:
             return best
-        given = lanes, [best.values], best.initial, needed
-        found = self._minimize(*given, held=self.held, **options)[0]
+        given = self.cut, [best.values], best.initial
+        found = self._fit(*given, substeps=needed, held=self.held, **options)
         if found is None:
             return best
         self.substeps = needed
@@ -420,7 +472,7 @@ class ParameterSearch:
         values = {n: float(x) for n, x in zip(self.parameters.names, fitted.values, strict=False)}
         states = []
         for (run, own), splits, initial in zip(
-            self.runs, self.splits, fitted.initial[:, 0], strict=True
+            self.runs, self.segmented.splits, fitted.initial[:, 0], strict=True
         ):
             split = splits[0]
             names = [self.system.coordinate_names[i] for i in split.position.independent]
@@ -447,7 +499,10 @@ class ParameterSearch:
         )
 
     def _tell(self, fitted: Fitted) -> None:
+        self.tell(self.level, len(self.edges), fitted, "segment length")
+
+    def tell(self, done: int, total: int, fitted: Fitted, stage: str) -> None:
+        """Report how far the search is."""
         if self.report is not None:
-            row = {"epoch": self.level, "loss": fitted.rms, "learning_rate": 0.0}
-            of = {"stage": "segment length", "unit": " times the noise"}
-            self.report({**row, **of}, len(self.edges))
+            row = {"epoch": done, "loss": fitted.rms, "learning_rate": 0.0}
+            self.report({**row, "stage": stage, "unit": " times the noise"}, total)

@@ -66,6 +66,52 @@ class Lanes(eqx.Module):
         return found
 
 
+class SegmentedRuns:
+    """The runs, laid out in segments as often as they are cut. A worker has its own copy.
+
+    **Arguments:**
+
+    - `system`, `runs`, `columns`, `rows`, `room`: as for `lay_out`.
+
+    `splits` has the partitions at all rows at which a segment has begun so far, for each run.
+    """
+
+    def __init__(
+        self,
+        system: AbstractSystem,
+        runs: list[tuple[Trajectory, dict[str, Any]]],
+        columns: tuple[str, ...],
+        rows: int,
+        room: int,
+    ):
+        self.system, self.runs, self.columns = system, runs, columns
+        self.rows, self.room = rows, room
+        self.splits: list[dict[int, Partition]] = [{} for _ in runs]
+        self._last: tuple[Any, Lanes] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what each machine lays out by itself."""
+        return {**self.__dict__, "_last": None}
+
+    def lanes(self, edges: list[np.ndarray], interpolation: str) -> Lanes:
+        """With segments that begin at these rows of each run, but for its last one."""
+        key = (interpolation, *(places.tobytes() for places in edges))
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._laid_out(edges, interpolation)
+        return self._last[1]
+
+    def _laid_out(self, edges: list[np.ndarray], interpolation: str) -> Lanes:
+        for (run, own), split, places in zip(self.runs, self.splits, edges, strict=True):
+            new = [int(row) for row in places[:-1] if int(row) not in split]
+            first = next(iter(split.values()), None)
+            if first is not None and not first.position.dependent.size:
+                split |= dict.fromkeys(new, first)  # Nothing to choose.
+            elif new:
+                split |= choose_splits(self.system, run, own, np.array(new))
+        given = self.system, self.runs, self.columns, edges, self.splits, interpolation
+        return lay_out(*given, self.room, self.rows)
+
+
 def lay_out(
     system: AbstractSystem,
     runs: list[tuple[Trajectory, dict[str, Any]]],
