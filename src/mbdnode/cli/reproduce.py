@@ -146,9 +146,10 @@ def _run_plan(
     # Workers are told to stop and are waited for; this process alone can simply end.
     alone = place.jobs is None and place.cluster is None
     farewell = f"Stopped. What is finished is kept; go on with:\n  {again}\n"
+    names = [run.name for run in left]
     leaving = leaving_at_once(GRACE_S, farewell) if alone else nullcontext()
     try:
-        with leaving, runs_progress([run.name for run in left]) as watch:
+        with leaving, runs_progress(names, elsewhere=not alone) as watch:
             return run_plan(plan, left, out, place, watch)
     except KeyboardInterrupt:
         typer.echo(farewell, err=True, nl=False)
