@@ -14,7 +14,7 @@ from mbdnode.data.folders import check_folder
 from mbdnode.errors import UserError
 from mbdnode.formatting import one_of
 from mbdnode.naming import unknown_name
-from mbdnode.recipes import MODEL_NAMES, PAPER, RECIPES, get_recipe
+from mbdnode.recipes import MODEL_NAMES, PAPER, RECIPES, check_some_trained_by, get_recipe
 from mbdnode.reproduction.cases import NUMERICAL, check_case
 
 if TYPE_CHECKING:
@@ -89,6 +89,8 @@ def reproduce(
             raise unknown_name("model", name, (*MODEL_NAMES, NUMERICAL))
     for name in recipes or ():
         get_recipe(name)
+        if chosen_models:
+            check_some_trained_by(name, chosen_models, (*MODEL_NAMES, NUMERICAL))
     for option, value in (("--seeds", seeds), ("--samples", samples), ("--jobs", jobs)):
         check_count(option, value)
     check_address(cluster)
