@@ -90,10 +90,13 @@ WRONG = [
     "simulate cart-pole --initial x=inf --out run.csv",
     "simulate cart-pole --dt -0.01 --out run.csv",
     "simulate cart-pole --steps 0 --out run.csv",
+    "simulate cart-pole --steps 1000000000000 --out run.csv",
     "simulate cart-pole --integrator rk5 --out run.csv",
     "simulate cart-pole --seed -1 --out run.csv",
     "run cart-pole --model nod",
     "run cart-pole --model hnn --recipe best",
+    "run cart-pole --set epochs=abc",
+    "run cart-pole --recipe best --set refined=maybe",
     "run cart-pole --integrator analytic",
     "run cart-pole --seed -1",
     "run cart-pol",
@@ -119,6 +122,7 @@ WRONG = [
     "reproduce --models nod --out new",
     "reproduce --recipe papr --out new",
     "reproduce --out mine",
+    "reproduce --recipe best --models hnn --out new",
     "reproduce --cases cart-pol --out new",
     "reproduce --resume --out new",
     "gallery --out mine",
@@ -126,6 +130,13 @@ WRONG = [
     "mechanism file --out mine",
     "mechanism wrong.toml",
     "mechanism crank.toml --steps 9 --dt -1 --out new",
+    "mechanism crank.toml --steps 1000000000000 --out new",
+    "mechanism crank.toml --initial phi=1",
+    "mechanism crank.toml --set crank_mass=-1",
+    "mechanism crank.toml --set m=1",
+    "mechanism keys.toml",
+    "mechanism joints.toml",
+    "mechanism names.toml",
     "inspect nowhere.csv",
     "fit nowhere.csv --role time=t coordinates=x --out new",
     "fit log.csv --role time=t coordinates=x --out mine",
@@ -144,6 +155,12 @@ WRONG = [
     "fit log.csv --role time=t x=x --mechanism crank.toml --unknown m=2:1 --out new",
     "fit log.csv --role time=t coordinates=x --bootstrap 20 --out new",
     "fit log.csv --role time=t coordinates=x --mechanism crank.toml --bootstrap -1 --out new",
+    "fit log.csv --role time=t x=x --mechanism crank.toml --unknown m --out new",
+    "fit log.csv --role time=t x=x --mechanism keys.toml --out new",
+    "fit log.csv --role time=t coordinates=x --mechanism nosuch --out new",
+    "fit log.csv --role time=t coordinates=x --mechanism no/such --out new",
+    "fit log.csv --role time=t coordinates=x --structure nope --out new",
+    "fit log.csv --role time=t coordinates=x --holdout log.csv --out new",
     "predict nowhere --like log.csv --out run.csv",
     "predict mine --like log.csv --out run.csv",
     "predict fit --like nowhere.csv --out run.csv",
@@ -161,6 +178,8 @@ WRONG = [
     "play cart-pole --set m=-1 --out page.html",
     "play cart-pole --integrator dopri5 --out page.html",
     "play wrong.toml --out page.html",
+    "play keys.toml --out page.html",
+    "play crank.toml --initial phi=1 --out page.html",
     "export cart-pol --to c --out new",
     "export cart-pole --to d --out new",
     "export cart-pole --to c --dt -1 --out new",
@@ -169,6 +188,7 @@ WRONG = [
     "export cart-pole --to c --set m=-1 --out new",
     "export cart-pole --to c --set mass=1 --out new",
     "export wrong.toml --to c --out new",
+    "export crank.toml --to c --set m=1 --out new",
     "play cart-pole --mechanism module:name --out page.html",
 ]
 
@@ -184,6 +204,7 @@ WRONG_IN_FILES = [
     "fit log.csv --role tim=t coordinates=x --out new",
     "fit log.csv --columns wrong.toml --out new",
     "fit words.csv --role time=t coordinates=x --out new",
+    "fit log.csv --role time=t phi=x --mechanism crank.toml --out new",
     "inspect log.csv --write log.csv",
 ]
 
@@ -200,7 +221,12 @@ def test_what_is_wrong_is_refused_before_numerics_are_loaded(wrong, heavy, tmp_p
     (tmp_path / "log.csv").write_text("t,x\n0,0\n1,1\n2,0\n")
     (tmp_path / "words.csv").write_text("hello\nworld\n")
     (tmp_path / "wrong.toml").write_text("bodies = [\nx =")
-    (tmp_path / "crank.toml").write_text("[bodies.crank]\ncenter = [0.5, 0.0]\n")
+    crank = "[bodies.crank]\ncenter = [0.5, 0.0]\nmass = 1.0\ninertia = 0.1\n"
+    (tmp_path / "crank.toml").write_text(crank)
+    (tmp_path / "keys.toml").write_text(f"{crank}wieght = 1.0\n")
+    joint = '[joints.hinge]\ntype = "revolute"\nbodies = ["ground", "arm"]\n'
+    (tmp_path / "joints.toml").write_text(f"{crank}{joint}")
+    (tmp_path / "names.toml").write_text(f'unknown = ["m"]\n{crank}')
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
     for name in ("config.json", "metrics.json", "model.safetensors", "domain.npz"):
@@ -227,6 +253,7 @@ for words in {wrong!r}:
     assert all(line.startswith("error: ") for line in said)
     names = {path.name for path in tmp_path.iterdir()}
     files = {"log.csv", "words.csv", "wrong.toml", "crank.toml"}
+    files |= {"keys.toml", "joints.toml", "names.toml"}
     assert names == files | {"loop", "loop.csv", "file", "mine", "fit"}
 
 

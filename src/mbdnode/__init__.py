@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from mbdnode.status import Status
     from mbdnode.training import Fit, fit, fit_ensemble
     from mbdnode.trajectory import Dataset, State, Trajectory
+    from mbdnode.waiting_notice import progress
 
 __version__ = "0.1.0"
 
@@ -145,6 +146,7 @@ __all__ = [
     "nonnegative",
     "positive",
     "profile",
+    "progress",
     "reactions",
     "read",
     "read_mechanism",
@@ -205,6 +207,7 @@ __getattr__ = lazy_names(
         "positive": "multibody",
         "Profile": "multibody",
         "profile": "multibody",
+        "progress": "waiting_notice",
         "QuadraticCost": "control",
         "reactions": "evaluation",
         "read": "data.logs",

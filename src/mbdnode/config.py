@@ -86,12 +86,27 @@ def check_types(config: Any) -> None:
 
 def replace(config: _Config, changes: Mapping[str, str]) -> _Config:
     """The configuration with some values given as text, as on a command line."""
-    hints = typing.get_type_hints(type(config))
-    for key in changes:
+    parsed = parse_values(type(config), changes)
+    return dataclasses.replace(config, **parsed)  # pyright: ignore[reportArgumentType]
+
+
+def parse_values(kind: type, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Values of a configuration that are given as text.
+
+    **Arguments:**
+
+    - `kind`: the configuration's type.
+    - `texts`: by field name.
+
+    **Returns:**
+
+    Values by field name. Raises `UserError` for an unknown name or a value of another type.
+    """
+    hints = typing.get_type_hints(kind)
+    for key in texts:
         if key not in hints:
             raise unknown_name("setting", key, hints)
-    parsed = {key: _parsed(key, text, hints[key]) for key, text in changes.items()}
-    return dataclasses.replace(config, **parsed)  # pyright: ignore[reportArgumentType]
+    return {key: _parsed(key, text, hints[key]) for key, text in texts.items()}
 
 
 def _typed(key: str, value: Any, hint: Any) -> Any:

@@ -9,6 +9,11 @@ import contextlib
 import os
 from pathlib import Path
 
+# Of a trajectory's numbers while it is made, completed and written: measured, 26 to 35 bytes each.
+_COPIES = 5
+# Beside coordinates, velocities and inputs: the time and two residuals.
+_OTHER_COLUMNS = 3
+
 
 class UserError(ValueError):
     """A request that cannot be met as it stands.
@@ -34,6 +39,18 @@ def check_memory(needed_bytes: int, what: str, way_out: str) -> None:
             f"{what} would take {_gigabytes(needed_bytes)} of memory, but "
             f"{free_bytes / 1e9:.1f} GB are free. {way_out}"
         )
+
+
+def check_trajectory_size(steps: int, columns: int) -> None:
+    """Raise `UserError` for more steps than fit in memory, before any of them is made.
+
+    **Arguments:**
+
+    - `steps`: of a trajectory.
+    - `columns`: coordinates, velocities and inputs together.
+    """
+    needed_bytes = _COPIES * 8 * (columns + _OTHER_COLUMNS) * steps
+    check_memory(needed_bytes, f"A trajectory of {steps:,} steps", "Take fewer steps.")
 
 
 def free_memory() -> int | None:

@@ -187,7 +187,9 @@ class Recipe:
 PAPER = "paper"
 # What a model that was found by regression is called, whatever its form; it has no network.
 LAW = "law"
-# Every model that can be asked for; `mbdnode.models.MODELS` says what they are, and loads JAX.
+# Structures of an MBD-NODE, and every model that can be asked for; `mbdnode.models` says what they
+# are, and loads JAX.
+STRUCTURE_NAMES = ("free", "mechanical", "lagrangian", "joints")
 MODEL_NAMES = ("mbd-node", LAW, "sonode", "node", "hnn", "lnn", "lstm", "fcnn")
 # In their place: what the data decides, and numbers of a mechanism that is known but for these.
 AUTO, PARAMETERS = "auto", "parameters"
@@ -356,3 +358,23 @@ def check_trained_by(recipe: str, model: str, models: Iterable[str] = MODEL_NAME
         f"The recipe {recipe!r} trains {', '.join(possible)}, not {model!r}. Leave "
         f"--model out, or use --recipe {PAPER}."
     )
+
+
+def check_some_trained_by(
+    recipe: str, wanted: Iterable[str], models: Iterable[str] = MODEL_NAMES
+) -> None:
+    """Raise `UserError` unless a recipe gives one of several models.
+
+    **Arguments:**
+
+    - `recipe`: a key of `RECIPES`.
+    - `wanted`: what was asked for, of `models`.
+    - `models`: what can be.
+    """
+    wanted, possible = tuple(wanted), trained_by(recipe, models)
+    if not set(wanted) & set(possible):
+        raise UserError(
+            f"Nothing to run with the recipe {recipe!r}: {RECIPES[recipe].description}. Of "
+            f"--models {','.join(wanted)} it gives none; add {possible[0]!r}, or leave that recipe "
+            "out."
+        )

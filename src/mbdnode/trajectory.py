@@ -11,7 +11,8 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from mbdnode.errors import UserError, check_memory
+from mbdnode.errors import UserError
+from mbdnode.errors import check_trajectory_size as check_trajectory_size
 from mbdnode.naming import unknown_name
 from mbdnode.numerics import check_precision
 from mbdnode.status import Status, completed
@@ -19,10 +20,6 @@ from mbdnode.status import Status, completed
 if TYPE_CHECKING:
     import pandas
 
-# Of a trajectory's numbers while it is made, completed and written: measured, 26 to 35 bytes each.
-_COPIES = 5
-# Beside coordinates, velocities and inputs: the time and two residuals.
-_OTHER_COLUMNS = 3
 # The frame's own note of which of its columns are what, and its column of marks.
 _NOTE, _MARKS = "mbdnode", "outside"
 
@@ -314,18 +311,6 @@ def rows_identity(t: Any, q: Any, u: Any) -> str:
     for part in (t, q, u):
         digest.update(np.ascontiguousarray(np.asarray(part, float)).tobytes())
     return digest.hexdigest()
-
-
-def check_trajectory_size(steps: int, columns: int) -> None:
-    """Raise `UserError` for more steps than fit in memory, before any of them is made.
-
-    **Arguments:**
-
-    - `steps`: of a trajectory.
-    - `columns`: coordinates, velocities and inputs together.
-    """
-    needed_bytes = _COPIES * 8 * (columns + _OTHER_COLUMNS) * steps
-    check_memory(needed_bytes, f"A trajectory of {steps:,} steps", "Take fewer steps.")
 
 
 def _names_of(frame: Any, coordinates: Any, rates: Any, inputs: Any) -> tuple[tuple[str, ...], ...]:

@@ -6,7 +6,8 @@ from mbdnode.cli import early_checks
 from mbdnode.errors import UserError
 from mbdnode.integrators import INTEGRATORS
 from mbdnode.models import MODELS
-from mbdnode.recipes import MODEL_NAMES
+from mbdnode.models.network_structures import STRUCTURES
+from mbdnode.recipes import MODEL_NAMES, STRUCTURE_NAMES
 from mbdnode.reproduction.cases import CASES
 from mbdnode.reproduction.cases.catalog import check_values
 from mbdnode.simulation.simulate import ANALYTIC
@@ -18,19 +19,20 @@ def test_names_are_those_of_what_is_there():
     assert tuple(own_steps) == early_checks.ADAPTIVE
     assert ANALYTIC == early_checks.ANALYTIC
     assert tuple(MODELS) == MODEL_NAMES
+    assert tuple(STRUCTURES) == STRUCTURE_NAMES
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("value", [-1.0, 0.0, 0.5, 1e3])
-def test_parameter_of_a_case_is_refused_where_its_mechanism_refuses_it(name, value):
+def test_parameter_of_a_case_has_the_bounds_of_its_mechanism(name):
     for parameter in CASES[name].mechanism.parameters:
-        refused = []
-        for check in (parameter.check, lambda x, p=parameter: check_values(name, {p.name: x})):
-            try:
-                check(value)
-            except UserError as error:
-                refused.append(str(error).split(". ")[0])
-        assert len(set(refused)) == len(refused) / 2, (parameter, refused)
+        for value in (-1.0, 0.0, 0.5, 1e3):
+            refused = []
+            for check in (parameter.check, lambda x, p=parameter: check_values(name, {p.name: x})):
+                try:
+                    check(value)
+                except UserError as error:
+                    refused.append(str(error).split(". ")[0])
+            assert len(set(refused)) == len(refused) / 2, (parameter, refused)
 
 
 @pytest.mark.parametrize(

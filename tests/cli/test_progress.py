@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from mbdnode.cli import output, waiting_notice
+from mbdnode import waiting_notice
+from mbdnode.cli import output
 from mbdnode.reproduction.dispatch import RunEvent
 
 

@@ -19,8 +19,8 @@ import typer
 from mbdnode import __version__
 from mbdnode.cli.arguments import repeat_options
 from mbdnode.cli.interrupts import INTERRUPTED
-from mbdnode.cli.waiting_notice import notice_when_waiting
 from mbdnode.errors import UserError
+from mbdnode.waiting_notice import progress
 
 # Every command is a function in a module of the same name; help lists them in this order.
 COMMANDS = (
@@ -107,9 +107,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         # The whole process is ours. What overflows is told by a status, not by lines of source.
         warnings.simplefilter("ignore", RuntimeWarning)
-    quiet = contextlib.nullcontext() if arguments is not None else notice_when_waiting()
+    notice = contextlib.nullcontext() if arguments is not None else progress()
     try:
-        with quiet:
+        with notice:
             make_app(_named(given))(repeat_options(given), prog_name="mbdnode")
     except SystemExit as stop:
         if stop.code == INTERRUPTED:

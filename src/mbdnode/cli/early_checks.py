@@ -4,13 +4,20 @@ Integrators are named here once more, since what they name loads JAX; a test com
 """
 
 import math
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from mbdnode.config import parse_toml, read_toml
+from mbdnode.config import parse_values
 from mbdnode.data.files import must_be_file
-from mbdnode.errors import UserError
+from mbdnode.errors import UserError, check_trajectory_size
 from mbdnode.naming import unknown_name
+from mbdnode.recipes import RECIPES
+
+if TYPE_CHECKING:
+    from mbdnode.mechanisms.planar import Description
 
 # Those that choose their own steps come last.
 ADAPTIVE = ("dopri5", "dopri8", "kvaerno5")
@@ -20,8 +27,6 @@ INTEGRATORS = (
 )
 # Known to `simulate` alone: the motion in closed form, of a mechanism that has one.
 ANALYTIC = "analytic"
-# As in `mbdnode.mechanisms.planar`, which loads JAX.
-_FIX = "Correct that line; docs/how-to/mechanism-files.md shows how a mechanism is written."
 _ADDRESS = re.compile(r"([a-z]+://)?([^\s/:]+|\[[0-9a-f:]+\]):\d+$")
 
 
@@ -88,7 +93,116 @@ def check_address(cluster: str | None) -> None:
         )
 
 
-def check_mechanism_file(path: str) -> None:
-    """Raise `UserError` for a mechanism's file that cannot be read, or is not TOML."""
+def check_mechanism_file(path: str) -> "Description":
+    """What a mechanism's file says. Raises `UserError` for one that cannot be read, or is wrong.
+
+    **Arguments:**
+
+    - `path`: of the file.
+
+    **Returns:**
+
+    Its description, whose names can be checked.
+    """
+    from mbdnode.mechanisms.planar import read_description
+
     must_be_file(path)
-    parse_toml(read_toml(path, "a mechanism"), path, _FIX)
+    return read_description(path)
+
+
+def check_described(
+    description: "Description",
+    initial: Iterable[str] = (),
+    parameters: Mapping[str, float] | None = None,
+    unknown: Iterable[str] = (),
+) -> None:
+    """Raise `UserError` for names and values that a mechanism's file does not allow.
+
+    **Arguments:**
+
+    - `description`: of the mechanism.
+    - `initial`: coordinates and velocities.
+    - `parameters`: values by name.
+    - `unknown`: parameters that are to be found; a profile along a joint is one.
+    """
+    from mbdnode.mechanisms.planar.description import make_profiles
+
+    names = names_in(description)
+    for name in initial:
+        if name not in (*names.coordinate_names, *names.rate_names):
+            raise unknown_name("coordinate", name, (*names.coordinate_names, *names.rate_names))
+    for name, value in (parameters or {}).items():
+        if name not in names.parameters:
+            raise unknown_name("parameter", name, names.parameter_names)
+        names.parameters[name].check(value)
+    along = [one.name for one in make_profiles(description)]
+    for name in unknown:
+        if name not in (*names.parameters, *along):
+            raise unknown_name("parameter", name, (*names.parameters, *along))
+
+
+@dataclass(frozen=True)
+class Names:
+    """How the columns and parameters of a mechanism are called, as a system has them."""
+
+    coordinate_names: tuple[str, ...]
+    rate_names: tuple[str, ...]
+    input_names: tuple[str, ...]
+    parameters: dict[str, Any]
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Of all parameters."""
+        return tuple(self.parameters)
+
+
+def names_in(description: "Description") -> Names:
+    """The names of a mechanism's file.
+
+    **Arguments:**
+
+    - `description`: of the mechanism.
+    """
+    from mbdnode.mechanisms.planar import description as parts
+
+    coordinates = parts.make_coordinates(description)
+    return Names(
+        tuple(one.name for one in coordinates),
+        tuple(one.rate for one in coordinates),
+        tuple(one.name for one in parts.make_inputs(description)),
+        {one.name: one for one in parts.make_parameters(description)},
+    )
+
+
+def check_columns(steps: int | None, names: Names) -> None:
+    """Raise `UserError` for more steps of a mechanism than fit in memory."""
+    if steps is not None:
+        check_trajectory_size(steps, 2 * len(names.coordinate_names) + len(names.input_names))
+
+
+def check_mechanism(name: str) -> "Description | None":
+    """What a mechanism's file says; None for one of the catalog or in Python.
+
+    **Arguments:**
+
+    - `name`: as for `--mechanism`. Raises `UserError` for what cannot be one.
+    """
+    from mbdnode.mechanisms import check_system_name
+
+    if name.endswith(".toml") or os.path.sep in name:
+        return check_mechanism_file(name)
+    check_system_name(name)
+    return None
+
+
+def check_changes(recipe: str, changes: Mapping[str, str]) -> None:
+    """Raise `UserError` for a text that cannot be a value of a recipe's configuration.
+
+    **Arguments:**
+
+    - `recipe`: a key of `RECIPES`.
+    - `changes`: texts by name; those of the model's own settings are left to it.
+    """
+    kind = type(RECIPES[recipe].config)
+    own = kind.__dataclass_fields__
+    parse_values(kind, {name: text for name, text in changes.items() if name in own})

@@ -6,9 +6,14 @@ from typing import Annotated
 import typer
 
 from mbdnode.cli.arguments import parse_assignments
-from mbdnode.cli.early_checks import check_fixed_step, check_step
+from mbdnode.cli.early_checks import (
+    check_described,
+    check_fixed_step,
+    check_mechanism_file,
+    check_step,
+)
 from mbdnode.cli.interrupts import leaving_at_once
-from mbdnode.cli.models import CASE, check_model, find_model
+from mbdnode.cli.models import CASE, MECHANISM, check_model, find_model
 from mbdnode.data.files import check_destination
 from mbdnode.data.folders import check_folder
 from mbdnode.errors import UserError
@@ -82,9 +87,12 @@ def export(
         check_destination(out, (target.suffix,))
     else:
         check_folder(out, KIND)
-    if check_model(model) == CASE:
+    given = check_model(model)
+    if given == CASE:
         check_names(model, (), changes)
         check_values(model, changes)
+    elif given == MECHANISM:
+        check_described(check_mechanism_file(model), (), changes)
 
     with leaving_at_once():
         from mbdnode.exports.writing import export as write_export

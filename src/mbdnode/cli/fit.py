@@ -1,8 +1,8 @@
 """`mbdnode fit`: a model from logs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,23 +10,30 @@ from mbdnode.cli.arguments import columns_of, holdout_of, parse_unknown, typed_c
 from mbdnode.cli.early_checks import (
     check_address,
     check_count,
-    check_mechanism_file,
+    check_described,
+    check_mechanism,
     check_seed,
+    names_in,
 )
 from mbdnode.cli.interrupts import INTERRUPTED, leaving_at_once
 from mbdnode.cli.output import counting, training_progress
-from mbdnode.data.files import find_files, must_be_file
+from mbdnode.data.files import find_files, must_be_file, separate_files
 from mbdnode.data.folders import check_begun, check_folder
 from mbdnode.errors import UserError
 from mbdnode.formatting import one_of
+from mbdnode.naming import unknown_name
 from mbdnode.recipes import (
     AUTO,
     MODEL_NAMES,
     PARAMETERS,
     RECIPES,
+    STRUCTURE_NAMES,
     check_trained_by,
     get_recipe,
 )
+
+if TYPE_CHECKING:
+    from mbdnode.mechanisms.planar import Description
 
 # Runs that diverge are listed up to this line; all of them are in the report.
 _MOST_LINES = 6
@@ -152,6 +159,8 @@ def fit(
     check_address(cluster)
     if resume:
         check_begun(out, "fit")
+    if structure and structure not in STRUCTURE_NAMES:
+        raise unknown_name("structure", structure, STRUCTURE_NAMES)
     fraction, held_logs = holdout_of(holdout)
     sought = parse_unknown(unknown or ())
     if sought and not mechanism:
@@ -166,7 +175,7 @@ def fit(
             "with --mechanism FILE.toml or module:name, or leave it out."
         )
     with leaving_at_once():
-        asked = _check_request(logs, held_logs, columns, roles or (), mechanism)
+        asked = _check_request(logs, held_logs, columns, roles or (), mechanism, sought)
 
         from mbdnode.recipes import TrainingConfig
         from mbdnode.workflow.config import FitConfig
@@ -222,13 +231,15 @@ def _check_request(
     columns: Path | None,
     roles: Sequence[str],
     mechanism: str,
+    unknown: Iterable[str],
 ) -> dict[str, Any]:
-    """The roles, and an error for a wrong path or role before JAX is loaded."""
-    find_files(logs)
+    """The roles, and an error for a wrong path, name or role before JAX is loaded."""
+    files = find_files(logs)
     if held_logs:
-        find_files(held_logs)
-    if mechanism.endswith(".toml"):
-        check_mechanism_file(mechanism)
+        separate_files(files, find_files(held_logs))
+    described = check_mechanism(mechanism) if mechanism else None
+    if described is not None:
+        check_described(described, unknown=unknown)
     if columns is not None:
         must_be_file(columns)
 
@@ -238,17 +249,19 @@ def _check_request(
     from mbdnode.data.logs.runs import lay_out
 
     with hints_as_options():
-        asked = columns_of(columns, roles, _finder(mechanism))
+        asked = columns_of(columns, roles, _finder(mechanism, described))
         request = make_request([*logs, *held_logs], **asked)
         for log in open_logs(request.files[0]):  # A name that is wrong is so in every file.
             lay_out(log, request.roles, with_inputs=not request.apart)
     return asked
 
 
-def _finder(mechanism: str):
-    """What gives the mechanism, for who needs its names; None if there is none."""
+def _finder(mechanism: str, described: "Description | None"):
+    """What gives the mechanism's names, for who needs them; None if there is none."""
     if not mechanism:
         return None
+    if described is not None:
+        return lambda: names_in(described)
 
     def find():
         from mbdnode.workflow.systems import find_system

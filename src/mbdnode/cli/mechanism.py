@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mbdnode.cli.arguments import parse_assignments
-from mbdnode.cli.early_checks import check_count, check_mechanism_file, check_step
+from mbdnode.cli.early_checks import (
+    check_columns,
+    check_count,
+    check_described,
+    check_mechanism_file,
+    check_step,
+    names_in,
+)
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.output import new_console, new_table
 from mbdnode.data.files import must_be_file
@@ -48,7 +55,7 @@ def mechanism(
     """
     known = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
-    _check_request(file, steps, dt, out)
+    _check_request(file, steps, dt, out, known, changes)
 
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():
@@ -68,7 +75,14 @@ def mechanism(
         raise typer.Exit(1)
 
 
-def _check_request(file: Path, steps: int | None, dt: float, out: Path | None) -> None:
+def _check_request(
+    file: Path,
+    steps: int | None,
+    dt: float,
+    out: Path | None,
+    known: dict[str, float],
+    changes: dict[str, float],
+) -> None:
     """Before anything is loaded."""
     must_be_file(file)
     if steps is not None and out is None:
@@ -77,7 +91,9 @@ def _check_request(file: Path, steps: int | None, dt: float, out: Path | None) -
     check_step(dt)
     if out is not None:
         check_folder(out, "mechanism")
-    check_mechanism_file(str(file))
+    described = check_mechanism_file(str(file))
+    check_described(described, known, changes)
+    check_columns(steps, names_in(described))
 
 
 def _print_parts(system: "PlanarMechanism | PlanarKinematics") -> None:

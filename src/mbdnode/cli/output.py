@@ -18,7 +18,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mbdnode.cli.waiting_notice import QUIET_S, current_activity, drawing, summarized
+from mbdnode.progress_text import TrainingRows, counted
+from mbdnode.waiting_notice import QUIET_S, current_activity, drawing, say, summarized
 
 if TYPE_CHECKING:
     from mbdnode.reproduction.dispatch import RunEvent
@@ -68,7 +69,7 @@ def training_progress() -> Iterator[Callable[[dict[str, Any], int], None]]:
     if not sys.stderr.isatty():
         yield _training_lines()
         return
-    rows = _TrainingRows()
+    rows = TrainingRows()
     with _moving_bar("") as (bar, task):
 
         def report(row: dict[str, Any], total: int) -> None:
@@ -83,58 +84,19 @@ def training_progress() -> Iterator[Callable[[dict[str, Any], int], None]]:
         yield report
 
 
-def _counted(stage: str, done: int, total: int) -> str:
-    """Which one it is, of how many; a search ends with the first candidate that is good enough."""
-    if stage == "candidate" and done < total:
-        return f"{stage} {done:,}, at most {total - done:,} more"
-    return f"{stage} {done:,}" if stage == "candidate" else f"{stage} {done:,} of {total:,}"
-
-
-class _TrainingRows:
-    """What there is to say of every row of a training or a search."""
-
-    def __init__(self) -> None:
-        self._told = ""
-        # Of rows that take alike: what they are of, the number of the last one, and the time and
-        # number of the first one, which took the compilation and says nothing of the others.
-        self._alike: tuple | None = None
-        self._seen, self._first = 0, (0.0, 0)
-
-    def hear(self, row: dict[str, Any], total: int, now: float) -> tuple[str, str]:
-        """What is tried from now on, empty if that is known; and how far it is."""
-        done, model = int(row["epoch"]) + 1, row.get("model", "")
-        told = f"trying a {model}: {row['why']}" if model and model != self._told else ""
-        self._told = model or self._told
-        kind = (model, row.get("stage"), total, row["learning_rate"] > 0)
-        if kind != self._alike or done <= self._seen:
-            self._alike, self._first = kind, (now, done)
-        self._seen = done
-        if "stage" in row:  # Of a regression, whose stages take different times.
-            kind = "error" if "unit" in row else "min validation NRMSE"
-            error = f"{kind} {row['loss']:.1e}{row.get('unit', '')}"
-            return told, f"{_counted(row['stage'], done, total)}, {error}"
-        first, number = self._first
-        each = (now - first) / max(done - number, 1)
-        left = f", at most {each * (total - done):.0f} s left" if done > number else ""
-        return told, (
-            f"{model + ', ' if model else ''}epoch {done:,} of {total:,}, loss {row['loss']:.3e}, "
-            f"rate {row['learning_rate']:.2e}{left}"
-        )
-
-
 def _training_lines() -> Callable[[dict[str, Any], int], None]:
-    last, rows = time.perf_counter(), _TrainingRows()
+    last, rows = time.perf_counter(), TrainingRows()
 
     def report(row: dict[str, Any], total: int) -> None:
         nonlocal last
         now = time.perf_counter()
         told, text = rows.hear(row, total, now)
         if told:
-            typer.echo(told, err=True)
+            say(told)
         if now - last < _QUIET_S and int(row["epoch"]) + 1 < total:
             return
         last = now
-        typer.echo(text, err=True)
+        say(text)
 
     return report
 
@@ -189,7 +151,7 @@ def counting(what: str, unit: str = "step") -> Iterator[Callable[[int, int | Non
         if now - last > _QUIET_S:
             last = now
             of_all = "" if total is None else f" of {total:,}"
-            typer.echo(f"{what}, {unit} {done:,}{of_all}", err=True)
+            say(f"{what}, {unit} {done:,}{of_all}")
 
     if not sys.stderr.isatty():
         yield lines
@@ -241,20 +203,23 @@ class _RunState:
 
     @property
     def progress(self) -> str:
-        return _counted(self.stage, self.done, self.total) if self.total else ""
+        return counted(self.stage, self.done, self.total) if self.total else ""
 
 
 @contextmanager
-def runs_progress(names: Sequence[str]) -> Iterator[Callable[["RunEvent"], None]]:
+def runs_progress(
+    names: Sequence[str], *, elsewhere: bool = False
+) -> Iterator[Callable[["RunEvent"], None]]:
     """A function to call with every event of a run.
 
     **Arguments:**
 
     - `names`: of the runs, in their order.
+    - `elsewhere`: whether other processes do the work.
     """
     lines = {name: _RunState() for name in names}
     if not sys.stderr.isatty():
-        with summarized(lambda: f"{_counts(lines)} ..."):
+        with summarized(lambda: _counts(lines), elsewhere=elsewhere):
             yield _run_lines(lines)
         return
     from rich.live import Live
@@ -320,6 +285,6 @@ def _run_lines(lines: dict[str, _RunState]) -> Callable[["RunEvent"], None]:
         seconds = f" after {line.seconds:.1f} s" if line.ended and line.seconds is not None else ""
         progress = "" if changed or not line.progress else f", {line.progress}"
         where = f" ({line.where})" if line.where else ""
-        typer.echo(f"{count} {event.run}: {line.text}{seconds}{progress}{where}", err=True)
+        say(f"{count} {event.run}: {line.text}{seconds}{progress}{where}")
 
     return watch

@@ -6,7 +6,12 @@ from typing import Annotated
 import typer
 
 from mbdnode.cli.arguments import parse_assignments
-from mbdnode.cli.early_checks import check_fixed_step, check_step
+from mbdnode.cli.early_checks import (
+    check_described,
+    check_fixed_step,
+    check_mechanism_file,
+    check_step,
+)
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.models import CASE, FIT, MECHANISM, check_model
 from mbdnode.data.files import check_destination
@@ -56,6 +61,8 @@ def play(
     if kind == CASE:
         check_names(what, start, changes)
         check_values(what, changes)
+    elif kind == MECHANISM:
+        check_described(check_mechanism_file(what), start, changes)
     check_step(dt)
     check_fixed_step(integrator, "a page takes steps of one length")
     if mechanism and kind != FIT:

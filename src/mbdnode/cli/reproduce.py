@@ -14,7 +14,7 @@ from mbdnode.data.folders import check_folder
 from mbdnode.errors import UserError
 from mbdnode.formatting import one_of
 from mbdnode.naming import unknown_name
-from mbdnode.recipes import MODEL_NAMES, PAPER, RECIPES, get_recipe
+from mbdnode.recipes import MODEL_NAMES, PAPER, RECIPES, check_some_trained_by, get_recipe
 from mbdnode.reproduction.cases import NUMERICAL, check_case
 
 if TYPE_CHECKING:
@@ -89,6 +89,8 @@ def reproduce(
             raise unknown_name("model", name, (*MODEL_NAMES, NUMERICAL))
     for name in recipes or ():
         get_recipe(name)
+        if chosen_models:
+            check_some_trained_by(name, chosen_models, (*MODEL_NAMES, NUMERICAL))
     for option, value in (("--seeds", seeds), ("--samples", samples), ("--jobs", jobs)):
         check_count(option, value)
     check_address(cluster)
@@ -146,9 +148,10 @@ def _run_plan(
     # Workers are told to stop and are waited for; this process alone can simply end.
     alone = place.jobs is None and place.cluster is None
     farewell = f"Stopped. What is finished is kept; go on with:\n  {again}\n"
+    names = [run.name for run in left]
     leaving = leaving_at_once(GRACE_S, farewell) if alone else nullcontext()
     try:
-        with leaving, runs_progress([run.name for run in left]) as watch:
+        with leaving, runs_progress(names, elsewhere=not alone) as watch:
             return run_plan(plan, left, out, place, watch)
     except KeyboardInterrupt:
         typer.echo(farewell, err=True, nl=False)

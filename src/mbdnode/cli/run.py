@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mbdnode.cli.arguments import split_assignments
-from mbdnode.cli.early_checks import check_integrator, check_seed
+from mbdnode.cli.early_checks import check_changes, check_integrator, check_seed
 from mbdnode.cli.interrupts import GRACE_S, INTERRUPTED, leaving_at_once
 from mbdnode.cli.output import training_progress
 from mbdnode.data.files import must_be_file
@@ -83,6 +83,8 @@ def run(
         check_trained_by(recipe or PAPER, model, (*MODEL_NAMES, NUMERICAL))
     check_integrator(integrator)
     check_seed(seed)
+    if config is None:
+        check_changes(recipe or PAPER, texts)
     if config is not None:
         must_be_file(config)
     if out is not None:

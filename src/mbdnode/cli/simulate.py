@@ -16,7 +16,7 @@ from mbdnode.cli.early_checks import (
 )
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.data.files import check_destination
-from mbdnode.errors import UserError
+from mbdnode.errors import UserError, check_trajectory_size
 from mbdnode.reproduction.cases import check_case
 from mbdnode.reproduction.cases.catalog import catalog, check_names, check_values
 
@@ -69,6 +69,11 @@ def simulate(
     check_step(dt, catalog()[case]["dt_s"])
     check_integrator(integrator, (ANALYTIC,))
     check_seed(seed)
+    fields = catalog()[case]
+    check_trajectory_size(
+        fields["steps"] if steps is None else steps,
+        2 * len(fields["coordinates"]) + len(fields["inputs"]),
+    )
 
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():

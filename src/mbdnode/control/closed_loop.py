@@ -32,8 +32,10 @@ from mbdnode.simulation.held_inputs import rollout_held
 from mbdnode.simulation.rollout import make_row
 from mbdnode.status import Outcome, Status, completed
 from mbdnode.trajectory import State, Trajectory, check_trajectory_size
+from mbdnode.waiting_notice import counts_steps
 
 
+@counts_steps
 def closed_loop(
     *,
     plant: Any,

@@ -221,3 +221,37 @@ def check_destination(path: str | os.PathLike[str], suffixes: tuple[str, ...] = 
             "permissions."
         )
     return path.resolve()
+
+
+def separate_files(
+    files: Sequence[Path], held_out: Sequence[Path]
+) -> tuple[list[Path], list[Path]]:
+    """Files to train on and files to judge by, none of them in both.
+
+    **Arguments:**
+
+    - `files`: what was named to be learned from; held-out files among them are left out.
+    - `held_out`: what was named to be held out.
+
+    **Returns:**
+
+    The files to train on and those to judge by, each file once. Files are compared by what they are
+    on the disk, so that another path, a pattern or a link makes no other file. Raises `UserError`
+    if nothing is left to learn from.
+    """
+    judged = _by_identity(held_out)
+    trained = {key: path for key, path in _by_identity(files).items() if key not in judged}
+    if files and not trained:
+        raise UserError(
+            f"Every log is held out ({', '.join(map(str, judged.values()))}), so there is nothing "
+            "to learn from. Name other logs, or hold out fewer."
+        )
+    return list(trained.values()), list(judged.values())
+
+
+def _by_identity(files: Sequence[Path]) -> dict[tuple[int, int], Path]:
+    found: dict[tuple[int, int], Path] = {}
+    for path in files:
+        stat = path.stat()
+        found.setdefault((stat.st_dev, stat.st_ino), path)
+    return found

@@ -10,12 +10,12 @@ would tell the training data what follows.
 import itertools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.data.files import separate_files as separate_files
 from mbdnode.data.signal import FEWEST_ROWS, estimate_rate
 from mbdnode.errors import UserError
 from mbdnode.trajectory import Dataset, Trajectory, rows_identity
@@ -59,40 +59,6 @@ class Span:
     first: int
     last: int
     held_out: bool
-
-
-def separate_files(
-    files: Sequence[Path], held_out: Sequence[Path]
-) -> tuple[list[Path], list[Path]]:
-    """Files to train on and files to judge by, none of them in both.
-
-    **Arguments:**
-
-    - `files`: what was named to be learned from; held-out files among them are left out.
-    - `held_out`: what was named to be held out.
-
-    **Returns:**
-
-    The files to train on and those to judge by, each file once. Files are compared by what they are
-    on the disk, so that another path, a pattern or a link makes no other file. Raises `UserError`
-    if nothing is left to learn from.
-    """
-    judged = _by_identity(held_out)
-    trained = {key: path for key, path in _by_identity(files).items() if key not in judged}
-    if files and not trained:
-        raise UserError(
-            f"Every log is held out ({', '.join(map(str, judged.values()))}), so there is nothing "
-            "to learn from. Name other logs, or hold out fewer."
-        )
-    return list(trained.values()), list(judged.values())
-
-
-def _by_identity(files: Sequence[Path]) -> dict[tuple[int, int], Path]:
-    found: dict[tuple[int, int], Path] = {}
-    for path in files:
-        stat = path.stat()
-        found.setdefault((stat.st_dev, stat.st_ino), path)
-    return found
 
 
 def split_runs(

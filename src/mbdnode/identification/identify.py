@@ -34,6 +34,7 @@ from mbdnode.training.engine import counted_compilation
 from mbdnode.training.epoch_checkpoint import Checkpoint
 from mbdnode.training.fit import Fit, Report, fit
 from mbdnode.trajectory import Dataset, Trajectory
+from mbdnode.waiting_notice import counts_rows
 
 _INDEFINITE = (
     "its mass matrix is not positive definite at all angles, so it is no law of a mechanism, and "
@@ -118,6 +119,7 @@ class Identified:
         return f"{self.equations}\n\n{self.status}"
 
 
+@counts_rows
 def identify(
     system: Any,
     data: Dataset | Trajectory | AbstractStream,

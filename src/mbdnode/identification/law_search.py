@@ -253,10 +253,12 @@ def choose_law(
         if noise.matters:
             count = _REFINED if refined and not found else _FEW_REFINED
             best = selection.best(problem, count, begun)
-            for done, attempt in enumerate(best):
-                say("refinement", done, len(best))
-                selection.refine_ahead(problem, best[done + 1 :], early)
+            if best:
+                say("refinement", 0, len(best))
+            for done, attempt in enumerate(best, start=1):
+                selection.refine_ahead(problem, best[done:], early)
                 selection.refine(problem, attempt, early)
+                say("refinement", done, len(best))
                 # Two starts that end alike, or of which one predicts the split, tell enough.
                 selected = [a for a in attempts[begun:] if np.isfinite(a.criterion)]
                 if selection.agreed() or (

@@ -1,64 +1,72 @@
-"""What a constrained multibody system is, and how all of it follows from a part."""
+"""What a constrained multibody system is, and how all of it follows from a part.
 
-from mbdnode.multibody.assembly import check_state, consistent_state
-from mbdnode.multibody.definition_checks import check_definition
-from mbdnode.multibody.dependent_coordinates import (
-    complete,
-    complete_position,
-    complete_velocity,
-    tangent_at,
-)
-from mbdnode.multibody.equations_of_motion import AbstractMechanism, accelerations, kkt
-from mbdnode.multibody.friction_law import Contacts, held_forces
-from mbdnode.multibody.kinematics import (
-    constraint_counts,
-    gamma,
-    position_jacobian,
-    position_residual,
-    position_time_derivative,
-    velocity_constraints,
-    velocity_residual,
-)
-from mbdnode.multibody.partition import (
-    Partition,
-    choose_matrices,
-    choose_partition,
-    exchange,
-    exchange_factor,
-    exchange_gain,
-)
-from mbdnode.multibody.profiles import Profile, profile
-from mbdnode.multibody.quantities import (
-    Coordinate,
-    Input,
-    Parameter,
-    angle,
-    length,
-    nonnegative,
-    positive,
-)
-from mbdnode.multibody.singular_configurations import (
-    SPACING,
-    MotionPath,
-    complete_across,
-    find_crossing,
-)
-from mbdnode.multibody.small_systems import small_solve
-from mbdnode.multibody.system import (
-    AbstractForecaster,
-    AbstractNamed,
-    AbstractSystem,
-    AccelerationFunction,
-    Coords,
-    Inputs,
-    Params,
-    RecordedSystem,
-    Time,
-    is_traced,
-    recorded_from,
-    resolve_parameters,
-)
-from mbdnode.multibody.tangent import Split, Tangent, tangent_from
+Names are loaded when first used: who checks a parameter need not wait for JAX.
+"""
+
+from typing import TYPE_CHECKING
+
+from mbdnode.lazy_imports import lazy_names
+
+if TYPE_CHECKING:
+    from mbdnode.multibody.assembly import check_state, consistent_state
+    from mbdnode.multibody.definition_checks import check_definition
+    from mbdnode.multibody.dependent_coordinates import (
+        complete,
+        complete_position,
+        complete_velocity,
+        tangent_at,
+    )
+    from mbdnode.multibody.equations_of_motion import AbstractMechanism, accelerations, kkt
+    from mbdnode.multibody.friction_law import Contacts, held_forces
+    from mbdnode.multibody.kinematics import (
+        constraint_counts,
+        gamma,
+        position_jacobian,
+        position_residual,
+        position_time_derivative,
+        velocity_constraints,
+        velocity_residual,
+    )
+    from mbdnode.multibody.partition import (
+        Partition,
+        choose_matrices,
+        choose_partition,
+        exchange,
+        exchange_factor,
+        exchange_gain,
+    )
+    from mbdnode.multibody.profiles import Profile, profile
+    from mbdnode.multibody.quantities import (
+        Coordinate,
+        Input,
+        Parameter,
+        angle,
+        length,
+        nonnegative,
+        positive,
+    )
+    from mbdnode.multibody.singular_configurations import (
+        SPACING,
+        MotionPath,
+        complete_across,
+        find_crossing,
+    )
+    from mbdnode.multibody.small_systems import small_solve
+    from mbdnode.multibody.system import (
+        AbstractForecaster,
+        AbstractNamed,
+        AbstractSystem,
+        AccelerationFunction,
+        Coords,
+        Inputs,
+        Params,
+        RecordedSystem,
+        Time,
+        is_traced,
+        recorded_from,
+        resolve_parameters,
+    )
+    from mbdnode.multibody.tangent import Split, Tangent, tangent_from
 
 __all__ = [
     "SPACING",
@@ -116,3 +124,68 @@ __all__ = [
     "velocity_constraints",
     "velocity_residual",
 ]
+
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "AbstractForecaster": "system",
+        "AbstractMechanism": "equations_of_motion",
+        "AbstractNamed": "system",
+        "AbstractSystem": "system",
+        "AccelerationFunction": "system",
+        "accelerations": "equations_of_motion",
+        "angle": "quantities",
+        "check_definition": "definition_checks",
+        "check_state": "assembly",
+        "choose_matrices": "partition",
+        "choose_partition": "partition",
+        "complete": "dependent_coordinates",
+        "complete_across": "singular_configurations",
+        "complete_position": "dependent_coordinates",
+        "complete_velocity": "dependent_coordinates",
+        "consistent_state": "assembly",
+        "constraint_counts": "kinematics",
+        "Contacts": "friction_law",
+        "Coordinate": "quantities",
+        "Coords": "system",
+        "exchange": "partition",
+        "exchange_factor": "partition",
+        "exchange_gain": "partition",
+        "find_crossing": "singular_configurations",
+        "gamma": "kinematics",
+        "held_forces": "friction_law",
+        "Input": "quantities",
+        "Inputs": "system",
+        "is_traced": "system",
+        "kkt": "equations_of_motion",
+        "length": "quantities",
+        "MotionPath": "singular_configurations",
+        "nonnegative": "quantities",
+        "Parameter": "quantities",
+        "Params": "system",
+        "Partition": "partition",
+        "position_jacobian": "kinematics",
+        "position_residual": "kinematics",
+        "position_time_derivative": "kinematics",
+        "positive": "quantities",
+        "Profile": "profiles",
+        "profile": "profiles",
+        "recorded_from": "system",
+        "RecordedSystem": "system",
+        "resolve_parameters": "system",
+        "small_solve": "small_systems",
+        "SPACING": "singular_configurations",
+        "Split": "tangent",
+        "Tangent": "tangent",
+        "tangent_at": "dependent_coordinates",
+        "tangent_from": "tangent",
+        "Time": "system",
+        "velocity_constraints": "kinematics",
+        "velocity_residual": "kinematics",
+    },
+)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -13,7 +13,7 @@ from mbdnode.data.folders import folder_name
 from mbdnode.errors import UserError
 from mbdnode.models import LAW, MBDNODE
 from mbdnode.naming import unknown_name
-from mbdnode.recipes import PAPER, RECIPES, IdentificationConfig
+from mbdnode.recipes import PAPER, RECIPES, IdentificationConfig, check_some_trained_by
 from mbdnode.reproduction.cases import CASES, Case
 from mbdnode.reproduction.config import (
     MODELS,
@@ -172,13 +172,8 @@ def _check_something_to_run(request: Request, cases_named: bool, models_named: b
     """What the user names must lead to runs; what was only filled in need not."""
     offered = {case: _offered(CASES[case], request.recipes) for case in request.cases}
     wanted = set(request.models)
-    for recipe in request.recipes:
-        if models_named and not wanted & set(models_of_recipe(recipe)):
-            raise UserError(
-                f"Nothing to run with the recipe {recipe!r}: {RECIPES[recipe].description}. Of "
-                f"--models {','.join(request.models)} it gives none; add "
-                f"{models_of_recipe(recipe)[0]!r}, or leave that recipe out."
-            )
+    for recipe in request.recipes if models_named else ():
+        check_some_trained_by(recipe, request.models, MODELS)
     for case, found in offered.items():
         there = [model for _, model in found]
         if cases_named and not wanted & set(there):

@@ -40,6 +40,7 @@ from mbdnode.training.network_selection import Choice, choose
 from mbdnode.training.objectives import AbstractObjective, check_training, prepare
 from mbdnode.training.refinement import is_refinement, refine
 from mbdnode.trajectory import Dataset, Trajectory
+from mbdnode.waiting_notice import counts_rows
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class Fit:
 Report = Callable[[dict[str, Any], int], None]
 
 
+@counts_rows
 def fit(
     model: Any,
     data: Dataset | Trajectory | AbstractStream,

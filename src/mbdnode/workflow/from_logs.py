@@ -6,6 +6,7 @@ from typing import Any
 
 from mbdnode.data.folders import check_folder
 from mbdnode.data.logs.columns_file import load_columns
+from mbdnode.waiting_notice import counts_rows
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Fitted, fit_and_score, read_and_check
 from mbdnode.workflow.folder import KIND, write_folder
@@ -14,6 +15,7 @@ from mbdnode.workflow.resume_fit import check_resume, keeping
 Files = str | Path | Sequence[str | Path]
 
 
+@counts_rows
 def fit_logs(
     logs: Files,
     out: str | Path,

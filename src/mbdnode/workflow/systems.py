@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from mbdnode.data.logs.cleaning import sounds_like_angle
 from mbdnode.errors import UserError
-from mbdnode.mechanisms import MECHANISMS, get_mechanism
+from mbdnode.mechanisms import MECHANISMS, check_system_name, get_mechanism
 from mbdnode.mechanisms.planar import read_mechanism
 from mbdnode.multibody import (
     AbstractMechanism,
@@ -42,14 +42,10 @@ def find_system(name: str) -> AbstractSystem:
     """
     if name.endswith(".toml") or os.path.sep in name:
         return read_mechanism(Path(name))
+    check_system_name(name)
     if name in MECHANISMS:
         return get_mechanism(name)
-    module, colon, attribute = name.partition(":")
-    if not (module and colon and attribute):
-        raise UserError(
-            f"--mechanism is {name!r}; give a file such as crank.toml, module:name for one in "
-            f"Python, or a name of the catalog: {', '.join(MECHANISMS)}."
-        )
+    module, _, attribute = name.partition(":")
     return _imported(module, attribute)
 
 

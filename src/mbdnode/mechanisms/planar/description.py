@@ -7,19 +7,21 @@ Coordinates, inputs and parameters of a description, and where in the file each 
 """
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mbdnode.mechanisms.planar.joint_friction import Friction
 from mbdnode.multibody import (
     Coordinate,
     Input,
     Parameter,
-    Profile,
     angle,
     length,
     nonnegative,
     positive,
 )
+
+if TYPE_CHECKING:
+    from mbdnode.multibody import Profile
 
 GROUND = "ground"
 
@@ -383,7 +385,7 @@ def _friction(description: Description) -> list[tuple[Parameter, Path]]:
     ]
 
 
-def make_profiles(description: Description) -> tuple[Profile, ...]:
+def make_profiles(description: Description) -> "tuple[Profile, ...]":
     """Numbers that change along a joint."""
     return tuple(
         one

@@ -6,17 +6,16 @@ With the joint's angle or displacement `s` and its rate `s'`, the force against 
 
 each with its own value for backward motion where the file gives one. The first part is dry: it
 holds what does not slip (see `mbdnode.multibody.friction_law`). Lists of values are profiles along
-the joint (see `mbdnode.multibody.profiles`).
+the joint (see `mbdnode.multibody.profiles`). Here it is data; `joint_friction_forces` has the law.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-import jax.numpy as jnp
-from jaxtyping import Array, Float
+from mbdnode.multibody import Parameter, nonnegative, positive
 
-from mbdnode.multibody import Parameter, Params, Profile, nonnegative, positive, profile
+if TYPE_CHECKING:
+    from mbdnode.multibody import Profile
 
 # One number, or values along the joint.
 Along = float | tuple[float, ...]
@@ -52,11 +51,14 @@ class Friction:
     viscous_backward: Along | None = None
     over: tuple[float, float] | None = None
 
-    def profile(self, key: str, *, turning: bool = False) -> Profile | None:
+    def profile(self, key: str, *, turning: bool = False) -> "Profile | None":
         """The values along the joint under a key; None where there is one number or nothing."""
         values = getattr(self, key)
         if not isinstance(values, tuple) or self.over is None:
             return None
+        # Loads JAX, which files without such values are checked without.
+        from mbdnode.multibody import profile
+
         return profile(f"{self.name}_{key}", values, _ALONG[key][turning], over=self.over)
 
     def parameters(self, *, turning: bool) -> list[tuple[Parameter, tuple[str, ...]]]:
@@ -78,50 +80,7 @@ class Friction:
             found += [(static, (*path, "static")), (speed, (*path, "speed"))]
         return found
 
-    def profiles(self, *, turning: bool) -> list[Profile]:
+    def profiles(self, *, turning: bool) -> "list[Profile]":
         """All values along the joint."""
         every = (self.profile(key, turning=turning) for key in _ALONG)
         return [one for one in every if one is not None]
-
-    def _value(self, key: str, s: Any, mu: Params) -> Any:
-        along = self.profile(key)
-        return mu[f"{self.name}_{key}"] if along is None else along(s, mu)
-
-    def _both(self, key: str, other: str, s: Any, mu: Params) -> tuple[Any, Any]:
-        """The values of backward and of forward motion."""
-        forward = self._value(key, s, mu)
-        return (forward if getattr(self, other) is None else self._value(other, s, mu)), forward
-
-    def limits(self, s: Any, rate: Any, mu: Params) -> Float[Array, "2"]:
-        """Of dry friction, backward and forward."""
-        both = jnp.stack(self._both("limit", "backward", s, mu))
-        if self.static is None or self.speed is None:
-            return both
-        rest = jnp.exp(-((rate / mu[f"{self.name}_speed"]) ** 2))
-        return both * (1 + (mu[f"{self.name}_static"] - 1) * rest)
-
-    def viscous_force(self, s: Any, rate: Any, mu: Params) -> Any:
-        """Along the motion, so below zero while it goes forward."""
-        if self.viscous is None:
-            return jnp.zeros_like(rate)
-        backward, forward = self._both("viscous", "viscous_backward", s, mu)
-        return -jnp.where(rate > 0, forward, backward) * rate
-
-
-def viscous_forces(
-    parts: Sequence[Friction], s: Float[Array, " n"], rates: Float[Array, " n"], mu: Params
-) -> Float[Array, " n"]:
-    """Of all frictions in joints, along their motions.
-
-    **Arguments:**
-
-    - `parts`: the frictions.
-    - `s`, `rates`: angle or displacement of each one's joint, and its rate.
-    - `mu`: parameters.
-
-    **Returns:**
-
-    One force or torque for each.
-    """
-    rows = zip(parts, s, rates, strict=True)
-    return jnp.stack([part.viscous_force(place, rate, mu) for part, place, rate in rows])

@@ -21,7 +21,7 @@ from mbdnode.mechanisms.planar.description import (
     make_parameters,
     make_profiles,
 )
-from mbdnode.mechanisms.planar.joint_friction import viscous_forces
+from mbdnode.mechanisms.planar.joint_friction_forces import friction_limits, viscous_forces
 from mbdnode.mechanisms.planar.joints import (
     constraint_names,
     constraints,
@@ -131,7 +131,7 @@ class PlanarMechanism(AbstractPlanar, AbstractMechanism):
             return None
         motion, along = self._joint_motions(q), jax.jacfwd(self._joint_motions)(q)
         rows = zip(parts, motion, along @ v, strict=True)
-        return along, jnp.stack([part.limits(s, rate, mu) for part, s, rate in rows])
+        return along, jnp.stack([friction_limits(part, s, rate, mu) for part, s, rate in rows])
 
     def _joint_motions(self, q):
         """The angle or the displacement of every joint with friction."""

@@ -2,16 +2,18 @@
 
 import os
 from pathlib import Path as FilePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mbdnode.config import parse_toml, read_toml
 from mbdnode.errors import UserError
-from mbdnode.mechanisms.planar.analysis import check_whole
 from mbdnode.mechanisms.planar.description import GROUND, PARTS, Description
 from mbdnode.mechanisms.planar.located_errors import Source, check_name, check_table, read_keys
-from mbdnode.mechanisms.planar.mechanism import PlanarKinematics, PlanarMechanism
 from mbdnode.mechanisms.planar.schema import TABLES, TOP, PartKeys
+from mbdnode.mechanisms.planar.whole_checks import check_whole
 from mbdnode.naming import unknown_name
+
+if TYPE_CHECKING:
+    from mbdnode.mechanisms.planar.mechanism import PlanarKinematics, PlanarMechanism
 
 # No mechanism needs more, and every one of them is compiled.
 _MOST_PARTS = 1_000
@@ -19,7 +21,7 @@ _FIX = "Correct that line; docs/how-to/mechanism-files.md shows how a mechanism 
 _EXAMPLE = 'Write, for instance, a line "[bodies.crank]" and below it "center = [0.5, 0.0]".'
 
 
-def read_mechanism(path: str | os.PathLike[str]) -> PlanarMechanism | PlanarKinematics:
+def read_mechanism(path: str | os.PathLike[str]) -> "PlanarMechanism | PlanarKinematics":
     """Read a mechanism from a TOML file.
 
     **Arguments:**
@@ -31,13 +33,27 @@ def read_mechanism(path: str | os.PathLike[str]) -> PlanarMechanism | PlanarKine
     A `PlanarMechanism`; or, if a body has no mass, a `PlanarKinematics`, which has constraints but
     no accelerations. Raises `UserError` naming the line and the key of what is wrong.
     """
-    text = read_toml(path, "a mechanism")
-    return from_text(text, label=os.fspath(path), name=FilePath(path).stem)
+    return _made(read_description(path))
+
+
+def read_description(path: str | os.PathLike[str]) -> Description:
+    """What a mechanism's TOML file says; JAX is not loaded for it.
+
+    **Arguments:**
+
+    - `path`: of the file.
+
+    **Returns:**
+
+    A `Description`. Raises `UserError` as `read_mechanism`.
+    """
+    label, text = os.fspath(path), read_toml(path, "a mechanism")
+    return _described(parse_toml(text, label, _FIX), Source(label, text), FilePath(path).stem)
 
 
 def from_text(
     text: str, *, label: str = "the text", name: str = "mechanism"
-) -> PlanarMechanism | PlanarKinematics:
+) -> "PlanarMechanism | PlanarKinematics":
     """A mechanism from the text of a TOML file.
 
     **Arguments:**
@@ -51,12 +67,12 @@ def from_text(
     As `read_mechanism`.
     """
     data = parse_toml(text, label, _FIX)
-    return _build(data, Source(label, text), name)
+    return _made(_described(data, Source(label, text), name))
 
 
 def from_dict(
     data: dict[str, Any], *, label: str = "the mechanism", name: str = "mechanism"
-) -> PlanarMechanism | PlanarKinematics:
+) -> "PlanarMechanism | PlanarKinematics":
     """A mechanism from what a TOML file would hold, as `to_dict` gives it.
 
     **Arguments:**
@@ -71,10 +87,16 @@ def from_dict(
     """
     if not isinstance(data, dict):
         raise UserError(f"{label} is a {type(data).__name__}; it must be a dictionary.")
-    return _build(data, Source(label), name)
+    return _made(_described(data, Source(label), name))
 
 
-def _build(data: dict[str, Any], source: Source, name: str) -> PlanarMechanism | PlanarKinematics:
+def _made(description: Description) -> "PlanarMechanism | PlanarKinematics":
+    from mbdnode.mechanisms.planar.mechanism import PlanarKinematics, PlanarMechanism
+
+    return PlanarKinematics(description) if description.weightless else PlanarMechanism(description)
+
+
+def _described(data: dict[str, Any], source: Source, name: str) -> Description:
     if not data:
         raise UserError(f"{source.label} is empty; a mechanism has a body. {_EXAMPLE}")
     tables = _tables(source, data)
@@ -96,7 +118,7 @@ def _build(data: dict[str, Any], source: Source, name: str) -> PlanarMechanism |
     }
     description = Description(**{"name": name, **values}, **parts)
     check_whole(source, description, tables["drives"])
-    return PlanarKinematics(description) if description.weightless else PlanarMechanism(description)
+    return description
 
 
 def _tables(source: Source, data: dict[str, Any]) -> dict[str, dict[str, Any]]:

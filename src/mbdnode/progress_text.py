@@ -1,0 +1,65 @@
+"""What there is to say of a training, a search or a loop that is under way, and of what is left."""
+
+from typing import Any
+
+
+def counted(stage: str, done: int, total: int) -> str:
+    """Which one it is, of how many; a search ends with the first candidate that is good enough.
+
+    **Arguments:**
+
+    - `stage`: what is counted, such as "epoch".
+    - `done`, `total`: how many are, and how many there are at most.
+
+    **Returns:**
+
+    The text, without the end of a sentence.
+    """
+    if not done:
+        return f"{total:,} {stage}s to go"
+    if stage == "candidate" and done < total:
+        return f"{stage} {done:,}, at most {total - done:,} more"
+    return f"{stage} {done:,}" if stage == "candidate" else f"{stage} {done:,} of {total:,}"
+
+
+class TrainingRows:
+    """What there is to say of every row of a training or a search."""
+
+    def __init__(self) -> None:
+        self._told = ""
+        # Of rows that take alike: what they are of, the number of the last one, and the time and
+        # number of the first one, which took the compilation and says nothing of the others.
+        self._alike: tuple | None = None
+        self._seen, self._first = 0, (0.0, 0)
+
+    def hear(self, row: dict[str, Any], total: int, now: float) -> tuple[str, str]:
+        """What is tried from now on, empty if that is known; and how far it is.
+
+        **Arguments:**
+
+        - `row`: as `fit` and `identify` report it.
+        - `total`: of how many, at most.
+        - `now`: in seconds, by any clock.
+
+        **Returns:**
+
+        Two texts.
+        """
+        done, model = int(row["epoch"]) + 1, row.get("model", "")
+        told = f"trying a {model}: {row['why']}" if model and model != self._told else ""
+        self._told = model or self._told
+        kind = (model, row.get("stage"), total, row["learning_rate"] > 0)
+        if kind != self._alike or done <= self._seen:
+            self._alike, self._first = kind, (now, done)
+        self._seen = done
+        if "stage" in row:  # Of a regression, whose stages take different times.
+            kind = "error" if "unit" in row else "min validation NRMSE"
+            error = f"{kind} {row['loss']:.1e}{row.get('unit', '')}"
+            return told, f"{counted(row['stage'], done, total)}, {error}"
+        first, number = self._first
+        each = (now - first) / max(done - number, 1)
+        left = f", at most {each * (total - done):.0f} s left" if done > number else ""
+        return told, (
+            f"{model + ', ' if model else ''}epoch {done:,} of {total:,}, loss {row['loss']:.3e}, "
+            f"rate {row['learning_rate']:.2e}{left}"
+        )
