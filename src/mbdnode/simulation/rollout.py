@@ -407,12 +407,13 @@ def _diagnose(
     position, velocity = partition.position, partition.velocity
     z, s, end = arrival.z, arrival.s, step.start + step.dt
     heading = step.guess(end)
-    numbers = jnp.all(jnp.isfinite(z)) & jnp.all(jnp.isfinite(s))
     target = jnp.where(jnp.all(jnp.isfinite(z)), z, position.take_independent(heading))
     near, ahead = complete_position(system, position, end, target, heading, partition.scale, mu)
     # The coordinate that Newton moved farthest, and the first that is no number.
     astray = jnp.argmax(jnp.nan_to_num(jnp.abs(near - heading) / partition.scale, nan=jnp.inf))
     followed = _is_followed(partition, step.origin.q, near)[position.independent] & jnp.isfinite(z)
+    # Beyond, constraints may be closed in either branch, which tells nothing.
+    numbers = jnp.all(followed) & jnp.all(jnp.isfinite(s))
     first_z = position.independent[jnp.argmin(followed)] if z.shape[0] else astray
     first_s = velocity.independent[jnp.argmin(jnp.isfinite(s))] if s.shape[0] else astray
     overflowed = jnp.where(jnp.all(jnp.isfinite(s)), first_z, first_s)
