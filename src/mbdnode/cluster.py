@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 _CONNECT_S = 5.0
+# How often a connection is tried that the scheduler answers in an unusual way.
+_GREETINGS = 3
 _FIRST_WORKER_S = 10.0
 # How often those who wait look after the workers, and how long they wait for a new one after the
 # last has left.
@@ -82,13 +84,11 @@ def remote_workers(address: str) -> Iterator["Client"]:
 
     - `address`: such as "tcp://127.0.0.1:8786".
     """
-    from distributed import Client
-
     _check_address(address)
     way_out = "Start one with `dask scheduler`, and give the address that it prints."
     with _quiet():
         try:
-            client = Client(address, timeout=_CONNECT_S, set_as_default=False)
+            client = _connected(address)
         except OSError as error:
             raise UserError(f"No Dask scheduler answers at {address!r}. {way_out}") from error
         try:
@@ -97,6 +97,29 @@ def remote_workers(address: str) -> Iterator["Client"]:
         finally:
             with _undisturbed():
                 client.close(timeout=_CONNECT_S)
+
+
+class _UnusualGreeting(OSError):
+    """The scheduler answered with more than its greeting."""
+
+
+def _connected(address: str) -> "Client":
+    """A client of the scheduler. Raises `OSError` if there is none."""
+    from distributed import Client
+
+    class ClosedIfRefused(Client):
+        async def _ensure_connected(self, timeout=None):
+            try:
+                await super()._ensure_connected(timeout)
+            except AssertionError as error:
+                # Dask asserts that the greeting comes alone, which was not so now and then. After
+                # an OSError, and no other, it closes the client.
+                raise _UnusualGreeting("more than a greeting") from error
+
+    for _ in range(_GREETINGS):
+        with suppress(_UnusualGreeting):
+            return ClosedIfRefused(address, timeout=_CONNECT_S, set_as_default=False)
+    raise _UnusualGreeting(f"more than a greeting, {_GREETINGS} times")
 
 
 def _check_address(address: str) -> None:

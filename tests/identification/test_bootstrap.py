@@ -99,8 +99,10 @@ def test_runs_that_differ_by_more_than_noise_are_told_by_the_bootstrap_alone():
 
 
 def test_a_single_run_is_resampled_in_stretches():
-    t = 0.02 * np.arange(401)
-    found = found_in(recorded([2.0], 0.01, t))
+    t, told = 0.02 * np.arange(401), []
+    found = found_in(recorded([2.0], 0.01, t), report=lambda row, total: told.append((row, total)))
+    # Counted from zero, as epochs are.
+    assert (told[-1][0]["epoch"], told[-1][1]) == (REPETITIONS - 1, REPETITIONS)
     assert (found.bootstrap.blocks, found.bootstrap.whole_runs) == (20, False)
     ratio = found.bootstrap.standard_errors["a"] / found.standard_errors["a"]
     assert abs(ratio - 1) < 3 * np.sqrt(1 / (2 * 20) + 1 / (2 * REPETITIONS))

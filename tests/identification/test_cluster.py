@@ -364,6 +364,23 @@ def test_worker_without_the_package_is_named(monkeypatch):
         cluster._check_workers(client, "tcp://s")
 
 
+def test_scheduler_that_greets_in_an_unusual_way_is_asked_again(scheduler, monkeypatch):
+    import distributed
+
+    usual, refused = distributed.Client._ensure_connected, []
+
+    async def unusual(client, timeout=None):
+        if not refused:
+            refused.append(client)
+            raise AssertionError
+        await usual(client, timeout)
+
+    monkeypatch.setattr(distributed.Client, "_ensure_connected", unusual)
+    with cluster.remote_workers(scheduler.address) as client:
+        assert client.nthreads()
+    assert refused[0].status == "closed"
+
+
 @pytest.mark.parametrize("address", ["nonsense", "", "foo://a:1", "tcp://127.0.0.1:99999"])
 def test_what_is_no_address_makes_no_client(address, monkeypatch):
     import distributed

@@ -138,7 +138,7 @@ def bootstrap(
     given = [(asked, blocks, seed, group) for group in groups]
 
     def tell(done: int) -> None:
-        search.tell(groups[done - 1][-1] + 1, repetitions, fitted, "bootstrap repetition")
+        search.tell(groups[done - 1][-1], repetitions, fitted, "bootstrap repetition")
 
     found = search.computed("bootstrap", fit_resampled, given, report=tell)
     values = np.concatenate([one["values"] for one in found])
