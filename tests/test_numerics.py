@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import mbdnode as mbd
-from mbdnode.numerics import cache_folder, compiler_options, shrink_cache
+from mbdnode.numerics import cache_folder, compiler_options, processor_folders, shrink_cache
 
 
 @pytest.fixture(scope="module")
@@ -213,6 +213,20 @@ def test_what_was_not_used_for_longest_is_removed_first(tmp_path):
     shrink_cache(tmp_path, most=250)
     shrink_cache(tmp_path / "gone")
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_programs_of_all_processors_are_bounded_together_and_other_folders_left_alone(tmp_path):
+    own = cache_folder(str(tmp_path), None)
+    other = own.with_name("x86_64-0123456789ab")
+    foreign = own.with_name("thesis")
+    for age, folder in enumerate((own, other, foreign)):
+        folder.mkdir(exist_ok=True)
+        (folder / "file").write_bytes(bytes(100))
+        os.utime(folder / "file", (1e9 - age, 1e9 - age))
+    found = processor_folders(own.parent)
+    assert set(found) == {own, other}
+    shrink_cache(*found, most=150)
+    assert [(f / "file").exists() for f in (own, other, foreign)] == [True, False, True]
 
 
 def test_programs_without_networks_have_the_older_code_generator_unless_the_user_says(monkeypatch):

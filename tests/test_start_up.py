@@ -109,6 +109,7 @@ WRONG = [
     "mpc cart-pol --out new",
     "mpc cart-pole --out mine",
     "mpc cart-pole --model nowhere --out new",
+    "mpc slider-crank --model of-cart-pole --out new",
     "mpc cart-pole --horizon 0 --out new",
     "mpc cart-pole --steps 0 --out new",
     "mpc cart-pole --dt 0 --out new",
@@ -232,6 +233,9 @@ def test_what_is_wrong_is_refused_before_numerics_are_loaded(wrong, heavy, tmp_p
     for name in ("config.json", "metrics.json", "model.safetensors", "domain.npz"):
         (tmp_path / "fit").mkdir(exist_ok=True)
         (tmp_path / "fit" / name).touch()
+    (tmp_path / "of-cart-pole").mkdir()
+    (tmp_path / "of-cart-pole" / "config.json").write_text('{"case": "cart-pole"}')
+    (tmp_path / "of-cart-pole" / "model.safetensors").touch()
     script = f"""
 import sys, time
 import typer.main
@@ -254,7 +258,7 @@ for words in {wrong!r}:
     names = {path.name for path in tmp_path.iterdir()}
     files = {"log.csv", "words.csv", "wrong.toml", "crank.toml"}
     files |= {"keys.toml", "joints.toml", "names.toml"}
-    assert names == files | {"loop", "loop.csv", "file", "mine", "fit"}
+    assert names == files | {"loop", "loop.csv", "file", "mine", "fit", "of-cart-pole"}
 
 
 def test_importing_the_package_loads_no_numerics():

@@ -30,6 +30,7 @@ import contextlib
 import hashlib
 import os
 import platform
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -40,10 +41,12 @@ import jax
 
 from mbdnode.errors import UserError
 
-# What is kept at most; the programs of one case are about half a megabyte.
+# What is kept at most, of all kinds of processors; the programs of a case are half a megabyte.
 CACHE_BYTES = 1_000_000_000
 # Where `mbdnode.program_cache` keeps its own; None where nothing is to be kept.
 programs_folder: Path | None = None
+# How the folder of a kind of processor is called.
+_PROCESSOR = re.compile(r"\w+-[0-9a-f]{12}")
 # A matrix as large as this in both directions is a layer of a network.
 _LAYER = 32
 # Of programs without networks: the older code generator, and no library for products of matrices.
@@ -155,17 +158,23 @@ def _processor() -> str:
     return f"{platform.machine()}-{hashlib.sha256(what.encode()).hexdigest()[:12]}"
 
 
-def shrink_cache(folder: Path, most: int = CACHE_BYTES) -> None:
+def shrink_cache(*folders: Path, most: int = CACHE_BYTES) -> None:
     """Remove the programs that were not used for longest until the rest fits.
 
-    Other processes may read, write and shrink the same folder: a file that has gone is no error.
+    Other processes may read, write and shrink the same folders: a file that has gone is no error.
+
+    **Arguments:**
+
+    - `folders`: of programs.
+    - `most`: bytes of all of them together.
     """
     found = []
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(folder):
-            with contextlib.suppress(OSError):
-                facts = entry.stat()
-                found.append((max(facts.st_atime, facts.st_mtime), facts.st_size, entry.path))
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(folder):
+                with contextlib.suppress(OSError):
+                    facts = entry.stat()
+                    found.append((max(facts.st_atime, facts.st_mtime), facts.st_size, entry.path))
     size = sum(each for _, each, _ in found)
     for _, each, path in sorted(found):
         if size <= most:
@@ -173,6 +182,22 @@ def shrink_cache(folder: Path, most: int = CACHE_BYTES) -> None:
         with contextlib.suppress(OSError):
             os.unlink(path)
         size -= each
+
+
+def processor_folders(programs: Path) -> list[Path]:
+    """Those of all kinds of processors.
+
+    **Arguments:**
+
+    - `programs`: what they are in; the user may have chosen it, and have other folders there.
+
+    **Returns:**
+
+    The folders whose names are as `cache_folder` gives them.
+    """
+    with contextlib.suppress(OSError):
+        return [path for path in programs.iterdir() if _PROCESSOR.fullmatch(path.name)]
+    return []
 
 
 def _keep_programs() -> None:
@@ -184,7 +209,7 @@ def _keep_programs() -> None:
     folder = cache_folder(os.environ.get("MBDNODE_CACHE"), os.environ.get("XDG_CACHE_HOME"))
     if folder is None:
         return
-    shrink_cache(folder)
+    shrink_cache(*processor_folders(folder.parent))
     if os.environ.get("MBDNODE_TRACE", "").lower() not in ("1", "on", "true", "yes"):
         programs_folder = folder
     jax.config.update("jax_compilation_cache_dir", str(folder))

@@ -67,19 +67,29 @@ sys.exit(main(sys.argv[1:]))
         "reproduce --out new",
         "gallery",
         "mechanism crank.toml",
+        "mechanism worn.toml",  # Values along a joint load JAX when the file is checked.
         "fit log.csv --role time=t coordinates=x --out new",
         "predict fit --like log.csv --out run.csv",
     ],
 )
 def test_interrupt_is_heard_while_jax_is_being_imported(tmp_path, words):
     (tmp_path / "log.csv").write_text("t,x\n0,0\n1,1\n")
-    (tmp_path / "crank.toml").write_text("[bodies.crank]\n")
+    crank = "[bodies.crank]\ncenter = [0.5, 0.0]\n"
+    (tmp_path / "crank.toml").write_text(crank)
+    hinge = 'type = "revolute"\nbodies = ["ground", "crank"]\npoints = [[0, 0], [-0.5, 0]]\n'
+    worn = 'joint = "hinge"\nlimit = [1.0, 2.0, 1.0]\nover = [0.0, 6.0]\n'
+    (tmp_path / "worn.toml").write_text(f"{crank}[joints.hinge]\n{hinge}[friction.worn]\n{worn}")
     (tmp_path / "fit").mkdir()
     (tmp_path / "fit" / "config.json").touch()
     command = [sys.executable, "-c", LOSING, *words.split()]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (130, ""), done.stderr
-    assert {path.name for path in tmp_path.iterdir()} == {"log.csv", "crank.toml", "fit"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "log.csv",
+        "crank.toml",
+        "worn.toml",
+        "fit",
+    }
 
 
 def press(what, grace, times=1):

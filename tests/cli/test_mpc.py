@@ -88,6 +88,22 @@ def test_impossible_request_is_refused_and_nothing_is_written(arguments, says, r
     assert not (tmp_path / "loop").exists()
 
 
+def test_model_of_another_system_is_refused_with_both_named(run, tmp_path):
+    model = mbd.MBDNODE.for_system(CartPole(), width=4)
+    (tmp_path / "learned").mkdir()
+    mbd.save(model, tmp_path / "learned" / "model.safetensors")
+    for config in ({}, {"case": "cart-pole"}):
+        (tmp_path / "learned" / "config.json").write_text(json.dumps(config))
+        result = run(
+            "mpc", "slider-crank", "--model", tmp_path / "learned", "--out", tmp_path / "l"
+        )
+        assert result.code == 2
+        assert f"{', '.join(CartPole().coordinate_names)};" in result.err
+        assert "theta1" in result.err
+        assert "mbdnode run slider-crank" in result.err
+        assert not (tmp_path / "l").exists()
+
+
 def test_out_that_is_a_file_is_refused(run, tmp_path):
     (tmp_path / "file").write_text("mine")
     result = run("mpc", "cart-pole", "--out", tmp_path / "file")

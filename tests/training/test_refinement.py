@@ -250,8 +250,13 @@ def test_regularization_without_a_refinement_is_refused():
 
 
 def test_windows_that_fill_no_block_count_once(swing, small, whole, monkeypatch):
-    monkeypatch.setattr(refinement, "_BLOCK_WINDOWS", 3)
+    weights = sum(x.size for x in jax.tree.leaves(eqx.filter(small.network, eqx.is_array)))
+    made, plain = [], refinement._blocks
+    monkeypatch.setattr(refinement, "_BLOCK_NUMBERS", 3 * weights)  # Three windows of one error.
+    monkeypatch.setattr(refinement, "_blocks", lambda *x: made.append(plain(*x)) or made[-1])
     found = fit(small, swing, dataclasses.replace(CONFIG, refinement=1))
+    assert len(made[0]) > 1
+    assert np.any(made[0] == -1)
     assert found.history[-1]["loss"] == pytest.approx(whole.history[CONFIG.epochs]["loss"])
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.config import parse_values
 from mbdnode.data.files import must_be_file
 from mbdnode.errors import UserError, check_trajectory_size
@@ -107,7 +108,8 @@ def check_mechanism_file(path: str) -> "Description":
     from mbdnode.mechanisms.planar import read_description
 
     must_be_file(path)
-    return read_description(path)
+    with leaving_at_once():  # Values along a joint load JAX, in which an interrupt can get lost.
+        return read_description(path)
 
 
 def check_described(

@@ -8,9 +8,11 @@ import typer
 from mbdnode.cli.early_checks import check_count, check_step
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.output import counting
-from mbdnode.data.folders import check_folder
+from mbdnode.data.files import read_json
+from mbdnode.data.folders import CONFIG, check_folder
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cases import check_control_task
+from mbdnode.reproduction.cases.catalog import catalog
 
 
 def mpc(
@@ -66,6 +68,8 @@ def mpc(
             f"folder of a finished run, such as that of: mbdnode run {case} --recipe best --out "
             "RUN_DIR"
         )
+    if model != "truth":
+        _check_same_system(Path(model), task, case)
     options = {"horizon": horizon, "dt": dt, "relinearize": relinearize}
     changes: dict = {name: value for name, value in options.items() if value is not None}
     if terminal is not None:
@@ -88,3 +92,17 @@ def mpc(
         typer.echo(f"  {label:<18} {value}")
     if not bool(result.loop.status.ok):
         raise typer.Exit(1)
+
+
+def _check_same_system(folder: Path, task: str, case: str) -> None:
+    """Raise `UserError` for the run of a case whose system is not that of the task."""
+    found = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+    run_of = found.get("case") if isinstance(found, dict) else None
+    known = catalog()
+    if run_of in known and known[run_of]["coordinates"] != known[case]["coordinates"]:
+        has, needs = (", ".join(c["name"] for c in known[x]["coordinates"]) for x in (run_of, case))
+        raise UserError(
+            f"--model is '{folder}', a run of {run_of!r}, whose coordinates are {has}; the task "
+            f"{task!r} is of another system, whose coordinates are {needs}. Train a model of that "
+            f"one: mbdnode run {case} --recipe best --out RUN_DIR; or leave --model out."
+        )

@@ -227,7 +227,10 @@ def runs_progress(
     console = Console(stderr=True, highlight=False)
 
     def draw() -> Table:
-        return _run_table(lines, console.size.height - 4)
+        table = _run_table(lines, console.size.height - 4)
+        if not elsewhere:
+            table.caption = f"{_counts(lines)}; {current_activity()}"
+        return table
 
     live = Live(
         get_renderable=draw,

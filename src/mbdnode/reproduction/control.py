@@ -22,6 +22,7 @@ from mbdnode.control import MPC
 from mbdnode.data import write
 from mbdnode.data.files import replace_file, write_json
 from mbdnode.data.folders import MODEL, replace_folder
+from mbdnode.errors import UserError
 from mbdnode.models import load
 from mbdnode.multibody import AbstractMechanism
 from mbdnode.report.animation import save_animation
@@ -82,6 +83,13 @@ def run_control_task(
         summary = _summary(task, name, planned_with, controller, loop)
         return ControlResult(task, plant, loop, None, summary)
     model = load(Path(planned_with) / MODEL)
+    if model.coordinate_names != plant.coordinate_names:
+        raise UserError(
+            f"The model in '{planned_with}' is of a system with the coordinates "
+            f"{', '.join(model.coordinate_names)}; the task {name!r} is of another one, with "
+            f"{', '.join(plant.coordinate_names)}. Train a model of that one: mbdnode run "
+            f"{case.name} --recipe best --out RUN_DIR."
+        )
     controller = task.controller(model, **changes)
     loop = task.run(plant, controller, steps=steps, report=report)
     exact = task.run(plant, task.controller(plant, **changes), steps=steps, report=report)

@@ -30,9 +30,8 @@ from mbdnode.training.epoch_checkpoint import noted_interrupts
 
 # Numbers in the whole Jacobian, or in the matrix of a system (half a gigabyte).
 _MOST_NUMBERS = 64_000_000
-# Numbers in the Jacobian of a block of windows (32 MB), and windows in it: larger batches of small
-# solves, which some models make, have been seen to deadlock in a loop.
-_BLOCK_NUMBERS, _BLOCK_WINDOWS = 4_000_000, 1_024
+# Numbers in the Jacobian of a block of windows (32 MB).
+_BLOCK_NUMBERS = 4_000_000
 # A mean squared error that falls by less than this part in so many iterations has settled, and so
 # has one that is round-off.
 _SETTLED, _OVER, _EXACT = 0.05, 5, 1e-24
@@ -162,7 +161,7 @@ def _blocks(task: Task, network: Any) -> Int[np.ndarray, "n k"]:
     """All windows, in rows of equal length; -1 fills up the last one."""
     weights, each = _sizes(task, network)
     count = len(task.objective)
-    size = max(1, min(_BLOCK_WINDOWS, _BLOCK_NUMBERS // (weights * each), count))
+    size = max(1, min(_BLOCK_NUMBERS // (weights * each), count))
     # Rows that are as even as can be.
     size = -(-count // -(-count // size))
     filled = np.full(-(-count // size) * size, -1)
