@@ -36,6 +36,7 @@ from mbdnode.training.fit import Fit, Report
 from mbdnode.training.objectives import check_training, prepare
 from mbdnode.training.refinement import refine
 from mbdnode.trajectory import Dataset, Trajectory
+from mbdnode.waiting_notice import counts_rows
 
 _ADVICE = "Lower the learning rate, shorten the window, or use precision=float64."
 
@@ -250,6 +251,7 @@ def _merged(added: list[list[dict[str, Any]]], first: int) -> list[dict[str, Any
 _SMALL_BYTES = 2**20
 
 
+@counts_rows
 def fit_ensemble(
     model: Any,
     data: Dataset | Trajectory | AbstractStream,
