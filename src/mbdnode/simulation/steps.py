@@ -166,7 +166,9 @@ def run_stages(
         slopes = jax.lax.cond(number < count, slope_here, lambda: slopes)
         moved = elapsed != 0
         change = jax.lax.stop_gradient(found.v - step.origin.v) / jnp.where(moved, elapsed, 1.0)
-        return (slopes, jnp.where(moved, change, accelerations)), found
+        # Near a singular configuration, or where the motion diverges, they lead nowhere.
+        known = moved & jnp.all(jnp.abs(change) * step.dt**2 <= partition.scale)
+        return (slopes, jnp.where(known, change, accelerations)), found
 
     # Of the precision of the motion: a tableau may have been made in another one.
     rows = jnp.concatenate([jnp.asarray(x, y.dtype) for x in (tableau.stages, rows)])
