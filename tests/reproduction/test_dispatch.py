@@ -136,10 +136,18 @@ def test_scheduler_without_workers_is_refused(dask_processes, monkeypatch):
         pass
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nowhere", "ftp://127.0.0.1:9", ""])
-def test_address_without_a_scheduler_is_refused(monkeypatch, address):
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("tcp://127.0.0.1:9", "No Dask scheduler answers"),
+        ("nowhere", "'nowhere', which is no address"),
+        ("ftp://127.0.0.1:9", "'ftp://127.0.0.1:9', which is no address"),
+        ("", "'', which is no address"),
+    ],
+)
+def test_address_without_a_scheduler_is_refused(monkeypatch, address, said):
     monkeypatch.setattr(cluster, "_CONNECT_S", 0.5)
-    with pytest.raises(ValueError, match="No Dask scheduler answers"), remote_workers(address):
+    with pytest.raises(ValueError, match=said), remote_workers(address):
         pass
 
 

@@ -226,7 +226,7 @@ def _without_outliers(spans: Sequence[tuple[Run, slice]], columns: int) -> _Clea
     """Of all segments of one length at once; those of uneven times are not looked at."""
     by_length: dict[int, list[tuple[Run, slice]]] = {}
     for run, span in spans:
-        if is_even(run.t[span]):
+        if columns and is_even(run.t[span]):  # A log of inputs alone has none.
             by_length.setdefault(span.stop - span.start, []).append((run, span))
     found: _Clear = {}
     for length, some in by_length.items():
