@@ -254,8 +254,12 @@ def sparse_tangent(
     """
     count, unknowns = explicit.count, split.unknowns
     none = jnp.zeros((unknowns, split.independent.shape[0]), entries.dtype)
-    order = jnp.concatenate([split.dependent, split.independent])
-    open_slope = SparseSlope(entries, none, order, split.place, sparse, explicit)
+    # In a tree the choice of coordinates never changes, and constants are faster.
+    order = np.array([*explicit.columns, *explicit.others], np.int32)
+    place = np.argsort(order).astype(np.int32)
+    if unknowns:
+        order, place = jnp.concatenate([split.dependent, split.independent]), split.place
+    open_slope = SparseSlope(entries, none, order, place, sparse, explicit)
     first = explicit.solve_own(right)
     if not unknowns:
         empty = jnp.zeros((0, 0), entries.dtype)
@@ -270,7 +274,7 @@ def sparse_tangent(
     block, factor, solved = _solve_rest(
         left[:, split.dependent[count:]], left[:, split.independent], right[rest] - across @ first
     )
-    slope = SparseSlope(entries, solved[:, :-1], order, split.place, sparse, explicit)
+    slope = SparseSlope(entries, solved[:, :-1], order, place, sparse, explicit)
     drift = jnp.concatenate([first + lift @ solved[:, -1], solved[:, -1]])
     return Tangent(split, slope, drift, block, factor, None, lift, across, _largest(rows))
 

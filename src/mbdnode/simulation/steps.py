@@ -162,6 +162,9 @@ def run_stages(
             slope = jnp.concatenate([partition.position.take_independent(found.v), a])
             return jnp.where((jnp.arange(count) == number)[:, None], slope.astype(y.dtype), slopes)
 
+        if not partition.may_branch:
+            # Nothing is to be guessed, and a branch would cost more than it saves.
+            return (slope_here(), accelerations), found
         # A branch under vmap too, since the number is the same for all.
         slopes = jax.lax.cond(number < count, slope_here, lambda: slopes)
         moved = elapsed != 0

@@ -212,8 +212,8 @@ class SparseSlope(eqx.Module):
 
     entries: Entries
     rest: Float[Array, "nr ni"]
-    order: Int[Array, " nq"]
-    place: Int[Array, " nq"]
+    order: Int[Array | np.ndarray, " nq"]
+    place: Int[Array | np.ndarray, " nq"]
     sparse: SparseConstraints = eqx.field(static=True)
     elimination: Elimination = eqx.field(static=True)
     is_transposed: bool = eqx.field(static=True, default=False)
