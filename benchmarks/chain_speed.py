@@ -94,7 +94,7 @@ def main(console: Console, counts=COUNTS) -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     table = Table(title=f"Chains of bars, RK4 at {DT_S} s, one core, processor time")
-    columns = ("bars", "compile [s]", "us a step", "MuJoCo", "times MuJoCo", "residual", "apart")
+    columns = ("bars", "compile \\[s]", "us a step", "MuJoCo", "times MuJoCo", "residual", "apart")
     for column in columns:
         table.add_column(column, justify="right")
     for count in counts:

@@ -117,7 +117,13 @@ def print_table(console: Console, lines: list[dict[str, Any]]) -> None:
     """Medians over the seeds of each case, recipe, integrator and change."""
     table = Table(title="mse of the whole motion, one core")
     columns = ("case", "recipe", "by", "structure", "paper", "seeds", "median", "min", "max")
-    last = ("to paper [s]", "published / that", "training [s]", "comparing [s]", "compile [s]")
+    last = (
+        "to paper \\[s]",
+        "published / that",
+        "training \\[s]",
+        "comparing \\[s]",
+        "compile \\[s]",
+    )
     for column in (*columns, *last, "core"):
         table.add_column(column, justify="left" if column in columns[:4] else "right")
     groups: dict[tuple, dict[int, dict[str, Any]]] = {}

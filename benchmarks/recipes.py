@@ -59,7 +59,7 @@ def measured(name: str, recipe: str) -> tuple[float, float, float, str]:
 def main(console: Console, names: list[str]) -> bool:
     """Measure, print, and say whether every goal was reached."""
     table = Table(title="Closed forms: mse of the whole rollout, one seed, one core")
-    for column in ("case", "recipe", "mse", "goal", "training [s]", "compile [s]", "", "how"):
+    for column in ("case", "recipe", "mse", "goal", "training \\[s]", "compile \\[s]", "", "how"):
         table.add_column(column, justify="left" if column in ("case", "how") else "right")
     reached = True
     for name in names:

@@ -97,7 +97,7 @@ def main(console: Console) -> None:
         scipy_seconds_a_step(start, inputs[:20], time.process_time) for _ in range(25)
     )
     table = Table(title="Slider-crank, RK4 at 0.01 s, random force and torque")
-    columns = ("what", "compile [s]", "steps a second", "times SciPy", "by CPU", "times MuJoCo")
+    columns = ("what", "compile \\[s]", "steps a second", "times SciPy", "by CPU", "times MuJoCo")
     for column in columns:
         table.add_column(column, justify="left" if column == "what" else "right")
     rows = (

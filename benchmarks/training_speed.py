@@ -156,7 +156,7 @@ def main(console: Console) -> None:
     ours, compile_s = our_updates(data)
     products, adam = bounds()
     table = Table(title="The paper's recipe: one Adam update, RK4, 2 x 256, float32, one core")
-    for column in ("what", "compile [s]", "us an update", "times faster than eager"):
+    for column in ("what", "compile \\[s]", "us an update", "times faster than eager"):
         table.add_column(column, justify="left" if column == "what" else "right")
     rows = (
         ("mbdnode, one scan an epoch", f"{compile_s:.1f}", ours),
