@@ -12,6 +12,7 @@ BENCHMARKS = (
     "waiting",
     "slider_crank_speed",
     "mechanism_speed",
+    "step_error",
     "chain_speed",
     "training_speed",
     "memory",

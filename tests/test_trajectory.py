@@ -17,7 +17,9 @@ from mbdnode.trajectory import Trajectory, check_times
 
 @pytest.fixture(scope="module")
 def run():
-    return simulate(TurningBlade(), TIMES, {"x": 0.5}, inputs=np.arange(41.0))
+    # A frame has no place for the estimate of the integrator's error.
+    inputs = np.arange(41.0)
+    return simulate(TurningBlade(), TIMES, {"x": 0.5}, inputs=inputs, check_step=False)
 
 
 def test_columns_are_time_coordinates_velocities_inputs(run):

@@ -25,7 +25,14 @@ class Outcome(enum.IntEnum):
     STEP_UNSOLVED = 3
     START_UNSOLVED = 4
     SINGULAR = 5
+    STEP_TOO_LONG = 6
+    START_OFF_CONSTRAINTS = 7
+    PARAMETER_OUT_OF_BOUNDS = 8
+    TIMES_NOT_INCREASING = 9
 
+
+# Of the motion: an error that can be seen in a plot of it.
+TOO_LONG = 0.01
 
 _SENTENCES = {
     Outcome.NOT_FINITE: (
@@ -44,6 +51,27 @@ _SENTENCES = {
         "came to a singular configuration, through which no single smooth branch leads on,",
         "take a smaller step, or avoid it: a start, lengths or a load that lead past it",
     ),
+    Outcome.STEP_TOO_LONG: (
+        "could not follow the motion, since the step is too long,",
+        "take a smaller step",
+    ),
+}
+# What `simulate` raises for plain numbers. Those of a traced call are not known when it is called.
+_REFUSED = {
+    Outcome.START_UNSOLVED: (
+        "the start does not meet the constraints with these independent coordinates: the "
+        "constraints may be redundant or singular there; complete it with "
+        "consistent_state, or name other independent coordinates"
+    ),
+    Outcome.START_OFF_CONSTRAINTS: (
+        "the initial state is off the constraint manifold; complete it with consistent_state"
+    ),
+    Outcome.PARAMETER_OUT_OF_BOUNDS: (
+        "a parameter is not a number within its bounds; outside of jit and vmap, simulate names it"
+    ),
+    Outcome.TIMES_NOT_INCREASING: (
+        "the times do not increase, or are not finite; sort them and drop repetitions"
+    ),
 }
 
 
@@ -60,6 +88,9 @@ class Status(eqx.Module):
     - `passages`: how many singular configurations were passed, where the constraints lose a rank
         and the motion went on along its own branch; none by default.
     - `passed_t`: about when the first of them was met; NaN if there was none.
+    - `error`: the estimated error of the integrator, the largest of any coordinate at any time as a
+        part of that coordinate's travel; NaN if it was not estimated, as under `jit` and `vmap`.
+    - `short_enough`: the longest step, of those tried, with an error below `TOO_LONG`.
     """
 
     code: Int[Array, "*batch"]
@@ -69,14 +100,18 @@ class Status(eqx.Module):
     names: tuple[str, ...] = eqx.field(static=True)
     passages: Int[Array, "*batch"]
     passed_t: Float[Array, "*batch"]
+    error: Float[Array, "*batch"]
+    short_enough: Float[Array, "*batch"]
 
     def __init__(self, code, step, t, coordinate, names, passages=None, passed_t=None):
         self.code, self.step, self.t, self.coordinate = code, step, t, coordinate
         self.names = names
         # With NumPy, since JAX would compile it for every shape.
         shape = np.shape(code)
+        unknown = jnp.asarray(np.full(shape, np.nan), float)
         self.passages = jnp.asarray(np.zeros(shape), int) if passages is None else passages
-        self.passed_t = jnp.asarray(np.full(shape, np.nan), float) if passed_t is None else passed_t
+        self.passed_t = unknown if passed_t is None else passed_t
+        self.error = self.short_enough = unknown
 
     @property
     def ok(self) -> Bool[Array, "*batch"]:
@@ -89,20 +124,28 @@ class Status(eqx.Module):
         if code.ndim:
             failed = int(np.count_nonzero(code))
             return f"{code.size - failed} of {code.size} rollouts completed"
-        if code == Outcome.COMPLETED:
+        outcome = Outcome(int(code))
+        if outcome == Outcome.COMPLETED:
             end = f"completed at t = {float(self.t):g} s (step {int(self.step)})"
-            return f"{end}{self._passed()}"
-        if code == Outcome.START_UNSOLVED:
-            return (
-                "the start does not meet the constraints with these independent coordinates: the "
-                "constraints may be redundant or singular there; complete it with "
-                "consistent_state, or name other independent coordinates"
-            )
-        what, advice = _SENTENCES[Outcome(int(code))]
+            return f"{end}{self._passed()}{self._doubt()}"
+        if outcome in _REFUSED:
+            return _REFUSED[outcome]
+        what, advice = _SENTENCES[outcome]
+        if outcome == Outcome.STEP_TOO_LONG and not np.isnan(self.short_enough):
+            advice = f"take dt below {_rounded_down(float(self.short_enough))} s"
         where = f", first in {self.names[int(self.coordinate)]!r}" if self.coordinate >= 0 else ""
         return (
             f"the rollout {what} in the step after t = {float(self.t):g} s "
             f"(step {int(self.step)}){where}; what came before is kept: {advice}"
+        )
+
+    def _doubt(self) -> str:
+        if not self.error > TOO_LONG:
+            return ""
+        percent = f"about {100 * float(self.error):.0f} % of" if self.error < 1 else "as large as"
+        return (
+            f"; the step is too long: error {percent} the motion, take dt below "
+            f"{_rounded_down(float(self.short_enough))} s"
         )
 
     def _passed(self) -> str:
@@ -114,6 +157,12 @@ class Status(eqx.Module):
         return (
             f", past {count} singular configurations, the first near t = {float(self.passed_t):g} s"
         )
+
+
+def _rounded_down(number: float) -> str:
+    """Two digits, of which the last is not rounded up."""
+    unit = 10.0 ** (np.floor(np.log10(number)) - 1)
+    return f"{np.floor(number / unit * (1 + 1e-9)) * unit:.2g}"
 
 
 def completed(t: Float[Array, ""], step: Int[Array, ""], names: tuple[str, ...]) -> Status:

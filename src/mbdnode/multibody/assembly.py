@@ -22,7 +22,7 @@ from mbdnode.trajectory import State
 # A completed state is accepted at round-off, relative to the mechanism's size.
 _ROUND_OFF = 1e-10
 # A given state further off than this is a mistake of the caller's, not rounding in a file.
-_OFF_MANIFOLD = 1e-6
+OFF_MANIFOLD = 1e-6
 
 
 def consistent_state(
@@ -222,8 +222,8 @@ def check_state(system: AbstractSystem, t, q, v, mu: Params) -> None:
     speed = np.maximum(reach, np.abs(np.asarray(v)))
     rows, moving = here.size[: position.size], _moving(here.scale, here.size, v)
     checks = (
-        ("position", position, _allowed(_OFF_MANIFOLD, jacobian[: position.size], reach, rows)),
-        ("velocity", velocity, _allowed(_OFF_MANIFOLD, jacobian, speed, moving)),
+        ("position", position, _allowed(OFF_MANIFOLD, jacobian[: position.size], reach, rows)),
+        ("velocity", velocity, _allowed(OFF_MANIFOLD, jacobian, speed, moving)),
     )
     for level, error, allowed in checks:
         if not np.all(np.abs(error) <= allowed):

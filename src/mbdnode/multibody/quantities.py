@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from mbdnode.errors import UserError
 
@@ -57,6 +58,11 @@ class Parameter:
     at_least: float = -math.inf
     at_most: float = math.inf
     meaning: str = ""
+
+    def contains(self, value: Any) -> Any:
+        """Whether `value`, which may be traced, is finite and keeps the rule."""
+        inside = (value > self.above) & (value >= self.at_least) & (value <= self.at_most)
+        return inside & (abs(value) < math.inf)
 
     def check(self, value: float) -> None:
         """Raise `UserError` if `value` is not finite or breaks the rule."""

@@ -433,9 +433,14 @@ def _diagnose(
         close = skipped | carry.monitor.is_close(jnp.minimum(length, LONGEST_ARC))
         close = step.crosses | (close & (numbers | ~ahead))
         steep = ~carry.monitor.passing & (gain > _STEEP)
-        singular = first.singular | (close & ~steep)
+        close = close & ~steep
+        # A step that does not resolve the path tells nothing of what lies on it.
+        missed = close & (length >= LONGEST_ARC)
+        outcome, where = select(missed, (Outcome.STEP_TOO_LONG.value, -1), (outcome, where))
+        singular = first.singular | (close & ~missed)
         outcome, where = select(singular, (Outcome.SINGULAR.value, -1), (outcome, where))
-    unsolved = numbers & ~arrival.solved & ~lost & (outcome != Outcome.SINGULAR.value)
+    known = (outcome == Outcome.SINGULAR.value) | (outcome == Outcome.STEP_TOO_LONG.value)
+    unsolved = numbers & ~arrival.solved & ~lost & ~known
     return select(unsolved, (Outcome.STEP_UNSOLVED.value, -1), (outcome, where))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,12 +32,14 @@ from mbdnode.multibody import (
     is_traced,
     resolve_parameters,
 )
+from mbdnode.multibody.assembly import OFF_MANIFOLD
 from mbdnode.numerics import check_precision
 from mbdnode.program_cache import stored_program
 from mbdnode.simulation.domain import Domain
 from mbdnode.simulation.ensemble import AbstractEnsemble, rollout_members, spread_of
 from mbdnode.simulation.rollout import NEEDS_PASSAGE, rollout
 from mbdnode.simulation.signals import Signal, make_signal
+from mbdnode.simulation.step_error import with_step_error
 from mbdnode.status import Outcome, Status, completed
 from mbdnode.trajectory import State, Trajectory, check_times, check_trajectory_size
 
@@ -61,6 +64,7 @@ def simulate(
     independent: Sequence[str] | str | Partition | None = None,
     repartition: bool = True,
     domain: Domain | None = None,
+    check_step: bool = True,
 ) -> Trajectory:
     """Run a mechanism, a learned model, an ensemble, or a bare acceleration function.
 
@@ -93,12 +97,16 @@ def simulate(
         does not turn over between two of them.
     - `domain`: where the training data of a model lies, to mark the rows outside it; not under
         `jit` or `vmap`.
+    - `check_step`: whether to estimate the error of an integrator with fixed steps, by the motion
+        with half the step: the rollout, not its compilation, then takes three times as long. Not
+        under `jit` or `vmap`.
 
     **Returns:**
 
     A `Trajectory` at the times `t`. It never raises for what happens on the way: a rollout that
     cannot go on ends in `trajectory.status`, and what came before is kept; the status also says
-    which singular configurations were passed. Of an ensemble it is
+    which singular configurations were passed, and how large the integrator's error is if it can be
+    seen. Under `jit` and `vmap`, what would be refused ends in the status too. Of an ensemble it is
     the mean of the members, with the constraints kept, and `trajectory.spread` is their standard
     deviation; it ends where the first member fails. Of a model whose parameters were found with a
     covariance, it is what that covariance makes of the motion. With a `domain`,
@@ -116,6 +124,7 @@ def simulate(
             interpolation=interpolation,
             independent=independent,
             repartition=repartition,
+            check_step=check_step,
         )
         return replace(run, outside=domain.outside(run))
     start = None
@@ -155,22 +164,74 @@ def simulate(
                 "The closed form is for zero inputs; leave `inputs` out, or use 'dopri8'."
             )
         return _closed_form(system, t, initial, signal, mu)
-    if isinstance(independent, Partition):
-        independent = choose_matrices(system, independent, initial.q, mu)
-    else:
-        independent = choose_partition(system, begin, initial.q, mu, independent)
+
+    def choose(time, q):
+        if isinstance(independent, Partition):
+            return choose_matrices(system, independent, q, mu)
+        return choose_partition(system, time, q, mu, independent)
+
+    partition = choose(begin, initial.q)
     if ensemble is not None:
-        return rollout_members(ensemble, integrator, t, initial, signal, mu, independent)
+        run = rollout_members(ensemble, integrator, t, initial, signal, mu, partition)
+        return _with_refusals(run, system, t, initial, mu, partition)
     repartition = repartition and not system.closed_on_minimal
-    asked = (system.core, integrator, t, initial, signal, mu, independent, repartition)
+    asked = (system.core, integrator, t, initial, signal, mu, partition, repartition)
     # Most motions meet no singular configuration, and compile faster without passages. Inside jit,
     # where even a constant is traced, the status cannot be read.
-    if not is_traced(asked, begin):
-        run = _rolled_out(asked, True)
-        regular = int(run.status.code) != NEEDS_PASSAGE
-        run = run if regular else _rolled_out(asked, False)
-        return _with_spread(run, system, asked, regular) if system.deviations else run
-    return _rolled_out(asked, False)
+    if is_traced(asked, begin):
+        run = _rolled_out(asked, False)
+        return _with_refusals(run, system, t, initial, mu, partition)
+    run = _rolled_out(asked, True)
+    regular = int(run.status.code) != NEEDS_PASSAGE
+    run = run if regular else _rolled_out(asked, False)
+
+    def choose_again(time, q):
+        try:
+            found = choose(time, q)
+        except UserError:  # Named coordinates may come to a dead point on the way.
+            return partition
+        alike = jax.tree.structure(found) == jax.tree.structure(partition)
+        return found if alike else partition
+
+    def again(times, state, inputs):
+        own = choose_again(times[0], state.q) if repartition else partition
+        given = (*asked[:2], times, state, inputs, mu, own, repartition)
+        found = _rolled_out(given, regular)
+        return _rolled_out(given, False) if int(found.status.code) == NEEDS_PASSAGE else found
+
+    if check_step and not integrator.controls_error:
+        is_angle = np.array([c.is_angle for c in system.coordinates])
+        scale = np.asarray(partition.scale)
+        run = with_step_error(run, again, integrator.order, signal, scale, is_angle)
+    return _with_spread(run, system, asked, regular) if system.deviations else run
+
+
+def _with_refusals(
+    run: Trajectory, system: AbstractSystem, t, initial: State, mu: Params, partition: Partition
+) -> Trajectory:
+    """The rollout, which ends before its first step if traced values should have been refused."""
+    if not is_traced(run):
+        return run
+    moved = jnp.abs(run.q[0] - initial.q) > OFF_MANIFOLD * partition.scale
+    fastest = jnp.max(jnp.abs(initial.v) / partition.scale, initial=1.0)
+    turned = jnp.abs(run.v[0] - initial.v) > OFF_MANIFOLD * fastest * partition.scale
+    inside = [jnp.array(True), *(p.contains(mu[p.name]) for p in system.parameters)]
+    # The first that is true is told.
+    refused = (
+        (~jnp.all(jnp.isfinite(t)) | jnp.any(jnp.diff(t) <= 0), Outcome.TIMES_NOT_INCREASING),
+        (~jnp.all(jnp.stack(inside)), Outcome.PARAMETER_OUT_OF_BOUNDS),
+        (run.status.code == Outcome.START_UNSOLVED.value, Outcome.START_UNSOLVED),
+        (jnp.any(moved) | jnp.any(turned), Outcome.START_OFF_CONSTRAINTS),
+    )
+    code = jnp.select([c for c, _ in refused], [o.value for _, o in refused], run.status.code)
+    ended = jnp.any(jnp.stack([c for c, _ in refused]))
+    late = (jnp.arange(t.shape[0]) > 0) & ended
+    keep = lambda x: jnp.where(late if x.ndim == 1 else late[:, None], jnp.nan, x)  # noqa: E731
+    rows = lambda r: (r.q, r.v, r.position_residual, r.velocity_residual)  # noqa: E731
+    run = eqx.tree_at(rows, run, tuple(map(keep, rows(run))))
+    ends = lambda r: (r.status.code, r.status.step, r.status.t)  # noqa: E731
+    found = (code, jnp.where(ended, 0, run.status.step), jnp.where(ended, t[0], run.status.t))
+    return eqx.tree_at(ends, run, found)
 
 
 def _with_spread(run: Trajectory, system: AbstractSystem, asked: tuple, regular: bool):

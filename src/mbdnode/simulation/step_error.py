@@ -1,0 +1,134 @@
+"""The integrator's error, estimated from the same motion with shorter steps.
+
+A method of order `p` leaves an error of about `c dt^p`, so half the step tells the error of the
+whole one,
+
+    q_dt - q = (q_dt - q_half) 2^p / (2^p - 1).
+
+Where the step is too long this need not hold. Then steps are halved until two motions agree, and
+the last one is the reference. Shorter steps are taken by the program that is already compiled, one
+part of the time after the other: a motion with half the step costs two rollouts and no compilation.
+"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbdnode.simulation.signals import Signal
+from mbdnode.status import TOO_LONG, Outcome
+from mbdnode.trajectory import State, Trajectory
+
+# Shorter steps are looked for as far as 1/64 of the step, while there are fewer of them than these:
+# a few seconds of computing for a mechanism of a few bodies.
+_MOST_HALVINGS, _MOST_STEPS = 6, 1_000_000
+# A coordinate that hardly moves is measured by the others of its kind, and one that only rounding
+# moves by its scale.
+_LEAST_PART, _ROUNDING = 1e-3, 1e-12
+
+# From times, initial state and inputs to a rollout with as many rows as the one that is checked.
+Rollout = Callable[[Float[Array, " n"], State, Signal], Trajectory]
+
+
+def with_step_error(
+    run: Trajectory, again: Rollout, order: int, signal: Signal, scale: np.ndarray, is_angle
+) -> Trajectory:
+    """The rollout with the estimate of its integrator's error in its status.
+
+    **Arguments:**
+
+    - `run`: a single rollout.
+    - `again`: rolls out from another state, at other times, with other inputs.
+    - `order`: the integrator's.
+    - `signal`: the inputs of the rollout.
+    - `scale`, `is_angle`: of every coordinate.
+
+    **Returns:**
+
+    The same rows. A rollout that failed, but goes on with shorter steps, has the status
+    `STEP_TOO_LONG`.
+    """
+    status, t = run.status, np.asarray(run.t)
+    last, outcome = int(status.step), int(status.code)
+    if outcome == Outcome.START_UNSOLVED.value:
+        return run
+    steps = len(t) - 1
+    until = min(last + 1, steps)
+    own = before = np.asarray(run.q)[: last + 1]
+    error, step, code = np.inf, np.max(np.diff(t)), outcome
+    for halvings in range(1, _MOST_HALVINGS + 1):
+        if halvings > 1 and steps * 2**halvings > _MOST_STEPS:
+            break
+        fine, code = _motion(again, run, signal, 2**halvings, until)
+        travel = _travel(fine, scale, is_angle)
+        gap = _difference(before, fine, travel) * 2**order / (2**order - 1)
+        error = gap if halvings == 1 else _difference(own, fine, travel)
+        if gap < TOO_LONG and len(fine) == len(before):
+            break  # The step before the last is short enough.
+        before, step = fine, step / 2
+    reached = len(before) > until
+    if last == steps:
+        error = error if reached else np.inf
+    elif reached:
+        outcome = Outcome.STEP_TOO_LONG.value
+    elif outcome == Outcome.STEP_TOO_LONG.value:
+        outcome = code
+    found = (jax.device_put(np.asarray(x)) for x in (outcome, float(error), step))
+    return eqx.tree_at(
+        lambda r: (r.status.code, r.status.error, r.status.short_enough), run, tuple(found)
+    )
+
+
+def _motion(
+    again: Rollout, run: Trajectory, signal: Signal, parts: int, until: int
+) -> tuple[np.ndarray, int]:
+    """The rows that are reached, up to `until`, with every step in `parts`, and how it ended."""
+    t, steps = np.asarray(run.t), len(run) - 1
+    within = np.arange(parts) / parts
+    times = np.append((t[:-1, None] + np.diff(t)[:, None] * within).ravel(), t[-1])
+    state = State(run.q[0], run.v[0])
+    rows, code = [np.asarray(run.q)[:1]], Outcome.COMPLETED.value
+    for first in range(0, parts * until, steps):
+        some = np.arange(first, first + steps)
+        inputs = _shifted(signal, some // parts, times[some] - t[some // parts])
+        part = again(jax.device_put(times[first : first + steps + 1]), state, inputs)
+        good, code = int(part.status.step), int(part.status.code)
+        reached = np.arange(first + 1, first + good + 1)
+        rows.append(np.asarray(part.q)[1 : good + 1][reached % parts == 0])
+        if code != Outcome.COMPLETED.value:
+            break
+        state = State(*(jax.device_put(np.asarray(x)[-1]) for x in (part.q, part.v)))
+    return np.concatenate(rows)[: until + 1], code
+
+
+def _shifted(signal: Signal, rows: np.ndarray, by: np.ndarray) -> Signal:
+    """The inputs of some rows as polynomials of the time that is counted from later on."""
+    if signal.coefficients is None:
+        return signal
+    shifted = np.asarray(signal.coefficients)[rows]
+    degree = shifted.shape[1] - 1
+    # Horner's scheme for all derivatives.
+    for lowest in range(degree):
+        for power in range(degree - 1, lowest - 1, -1):
+            shifted[:, power] += by[:, None] * shifted[:, power + 1]
+    return eqx.tree_at(lambda s: s.coefficients, signal, jax.device_put(shifted))
+
+
+def _travel(q: np.ndarray, scale: np.ndarray, is_angle: np.ndarray) -> np.ndarray:
+    """How far every coordinate moves, by which its error is measured."""
+    moved, size = np.ptp(q, axis=0), np.max(np.abs(q), axis=0)
+    for kind in (is_angle, ~is_angle):
+        least = _LEAST_PART * np.max(moved[kind], initial=0.0)
+        rounding = _ROUNDING * np.maximum(scale[kind], np.max(size[kind], initial=0.0))
+        moved[kind] = np.maximum(moved[kind], np.maximum(least, rounding))
+    return moved
+
+
+def _difference(a: np.ndarray, b: np.ndarray, travel: np.ndarray) -> float:
+    """The largest of the rows that both have, as a part of the travel."""
+    rows = min(len(a), len(b))
+    with np.errstate(all="ignore"):
+        largest = float(np.max(np.abs(a[:rows] - b[:rows]) / travel))
+    return largest if np.isfinite(largest) else np.inf
