@@ -29,6 +29,7 @@ class Outcome(enum.IntEnum):
     START_OFF_CONSTRAINTS = 7
     PARAMETER_OUT_OF_BOUNDS = 8
     TIMES_NOT_INCREASING = 9
+    START_NOT_LEARNED = 10
 
 
 # Of the motion: an error that can be seen in a plot of it.
@@ -53,15 +54,15 @@ _SENTENCES = {
     ),
     Outcome.STEP_TOO_LONG: (
         "could not follow the motion, since the step is too long,",
-        "take a smaller step",
+        "take a smaller step, that is, closer times",
     ),
 }
 # What `simulate` raises for plain numbers. Those of a traced call are not known when it is called.
 _REFUSED = {
     Outcome.START_UNSOLVED: (
-        "the start does not meet the constraints with these independent coordinates: the "
-        "constraints may be redundant or singular there; complete it with "
-        "consistent_state, or name other independent coordinates"
+        "the start is not finite, or does not meet the constraints with these independent "
+        "coordinates: they may be redundant or singular there; complete it with consistent_state, "
+        "or name other independent coordinates"
     ),
     Outcome.START_OFF_CONSTRAINTS: (
         "the initial state is off the constraint manifold; complete it with consistent_state"
@@ -71,6 +72,10 @@ _REFUSED = {
     ),
     Outcome.TIMES_NOT_INCREASING: (
         "the times do not increase, or are not finite; sort them and drop repetitions"
+    ),
+    Outcome.START_NOT_LEARNED: (
+        "the forecaster has not learned this start, or this step; outside of jit and vmap, "
+        "simulate says what it has learned"
     ),
 }
 
@@ -90,7 +95,8 @@ class Status(eqx.Module):
     - `passed_t`: about when the first of them was met; NaN if there was none.
     - `error`: the estimated error of the integrator, the largest of any coordinate at any time as a
         part of that coordinate's travel; NaN if it was not estimated, as under `jit` and `vmap`.
-    - `short_enough`: the longest step, of those tried, with an error below `TOO_LONG`.
+    - `short_enough`: the longest step, of those tried, with an error below `TOO_LONG`; NaN if the
+        error was not estimated, or is that of a learned model.
     """
 
     code: Int[Array, "*batch"]
@@ -139,12 +145,22 @@ class Status(eqx.Module):
             f"(step {int(self.step)}){where}; what came before is kept: {advice}"
         )
 
+    @property
+    def too_long(self) -> bool:
+        """Whether a single rollout has an error of its integrator that can be seen."""
+        return bool(self.error > TOO_LONG and not np.isnan(self.short_enough))
+
     def _doubt(self) -> str:
         if not self.error > TOO_LONG:
             return ""
-        percent = f"about {100 * float(self.error):.0f} % of" if self.error < 1 else "as large as"
+        part = f"about {100 * float(self.error):.0f} % of" if self.error < 1 else "as large as"
+        if not self.too_long:
+            return (
+                f"; shorter steps differ by {part} the motion: a learned model may have made up "
+                "for the errors of its step, so keep to that of its training"
+            )
         return (
-            f"; the step is too long: error {percent} the motion, take dt below "
+            f"; the step is too long: error {part} the motion, take dt below "
             f"{_rounded_down(float(self.short_enough))} s"
         )
 

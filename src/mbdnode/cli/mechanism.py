@@ -70,9 +70,12 @@ def mechanism(
     with leaving_at_once():
         trajectory = None if steps is None else _simulate(system, found, changes, steps, dt)
     status = _write(system, found, changes, trajectory, out)
-    if status is not None:
+    if status is None:
+        return
+    if not status.ok:
         typer.echo(f"error: {status}", err=True)
         raise typer.Exit(1)
+    typer.echo(f"status: {status}")
 
 
 def _check_request(
@@ -151,7 +154,7 @@ def _simulate(system, found: "Analysis", changes: dict[str, float], steps: int, 
 
 
 def _write(system, found: "Analysis", changes: dict[str, float], trajectory, out: Path):
-    """All files; returns how the motion ended if it ended early."""
+    """All files; returns how the motion ended, if there is one."""
     import numpy as np
 
     from mbdnode.data import write
@@ -169,4 +172,4 @@ def _write(system, found: "Analysis", changes: dict[str, float], trajectory, out
     typer.echo(f"Wrote {out / TRAJECTORY}, {len(trajectory.kept.t):,} rows")
     save_animation(system, trajectory, out / ANIMATION, changes, system.description.name)
     typer.echo(f"Wrote {out / ANIMATION}")
-    return None if trajectory.status.ok else trajectory.status
+    return trajectory.status

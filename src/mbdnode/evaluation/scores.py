@@ -52,7 +52,14 @@ class HeldOut:
     recorded: tuple[str, ...]
 
 
-def predict(model: Any, truth: Trajectory, integrator: str, parameters: Mapping) -> Trajectory:
+def predict(
+    model: Any,
+    truth: Trajectory,
+    integrator: str,
+    parameters: Mapping,
+    *,
+    check_step: bool = False,
+) -> Trajectory:
     """What a model says of a motion, from the part of it that the model may see.
 
     **Arguments:**
@@ -61,6 +68,7 @@ def predict(model: Any, truth: Trajectory, integrator: str, parameters: Mapping)
     - `truth`: the motion: its times, its inputs, its first state, or its first few.
     - `integrator`: for a model that has one.
     - `parameters`: of the system, if not the defaults.
+    - `check_step`: as for `simulate`, where someone reads the status.
 
     **Returns:**
 
@@ -72,7 +80,7 @@ def predict(model: Any, truth: Trajectory, integrator: str, parameters: Mapping)
     driven = bool(np.any(np.asarray(truth.u)))
     options = {"inputs": truth.u if driven else None, "parameters": parameters}
     if isinstance(model, AbstractSystem):
-        options["integrator"] = integrator
+        options |= {"integrator": integrator, "check_step": check_step}
     return simulate(model, truth.t, initial, **options)
 
 
@@ -85,6 +93,7 @@ def predict_runs(
     *,
     biased: Sequence[str] = (),
     begins: Sequence[int] | None = None,
+    check_step: bool = False,
 ) -> tuple[HeldOut, ...]:
     """Predict held-out runs from their initial states and inputs.
 
@@ -99,6 +108,7 @@ def predict_runs(
         scored as the others are.
     - `begins`: the row of each run at which its prediction begins, from a state that is estimated
         from the rows before; as `rows_before` says if None.
+    - `check_step`: as for `predict`.
 
     **Returns:**
 
@@ -126,7 +136,7 @@ def predict_runs(
     for i, (name, run, parameters) in enumerate(runs):
         truth = run.rows(begins[i], len(run) - 1) if begins[i] else run
         begun = begin_at(truth, found[i]) if i in found else truth
-        prediction = predict(model, begun, integrator, parameters)
+        prediction = predict(model, begun, integrator, parameters, check_step=check_step)
         told = run.columns[1:] if recorded is None else (*recorded, *run.inputs)
         result.append(HeldOut(name, truth, prediction, domain.outside(prediction), told))
     return tuple(result)

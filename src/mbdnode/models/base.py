@@ -118,6 +118,7 @@ class AbstractModel(AbstractNamed):
     objective: ClassVar[str] = ""
     # Whether regression finds it: then people read `LAW`, and not the name of a network.
     is_law: ClassVar[bool] = False
+    learned: ClassVar[bool] = True
 
     # Fields of every final class; the type checker would read an AbstractVar as an argument here.
     if TYPE_CHECKING:

@@ -24,7 +24,14 @@ from mbdnode.config import check_types, from_dict
 from mbdnode.errors import UserError
 from mbdnode.models.base import AbstractModel, Capability, check_capable, names_of
 from mbdnode.models.network import Network, NetworkConfig, check_weights
-from mbdnode.multibody import AbstractForecaster, AbstractNamed, Coordinate, Input, Parameter
+from mbdnode.multibody import (
+    AbstractForecaster,
+    AbstractNamed,
+    Coordinate,
+    Input,
+    Parameter,
+    is_traced,
+)
 
 # How far, in standard deviations of the training data, a start may be from the learned one.
 _SAME_START = 1e-6
@@ -107,15 +114,19 @@ class FCNN(AbstractModel, AbstractForecaster):
             raise UserError(
                 f"An FCNN starts from one state, not from {past.shape[0]}. Give a State."
             )
-        start, spread = np.asarray(self.start), np.asarray(self.spread)[1:]
-        if np.any(np.abs(past[0] - start) > _SAME_START * (spread + np.abs(start))):
-            names = (*self.coordinate_names, *self.rate_names)
+        if not is_traced(past) and not bool(self.knows(t, past)):
+            names, start = (*self.coordinate_names, *self.rate_names), np.asarray(self.start)
             learned = ", ".join(f"{n} = {x:g}" for n, x in zip(names, start, strict=True))
             raise UserError(
                 f"This FCNN is a function of time that has learned the motion from {learned}; it "
                 "cannot start elsewhere. Start there, or use a model that learns accelerations, "
                 "such as MBDNODE."
             )
+
+    def knows(self, t, past):
+        """The start that was learned."""
+        allowed = _SAME_START * (self.spread[1:] + jnp.abs(self.start))
+        return ~jnp.any(jnp.abs(past[0] - self.start) > allowed)
 
     def forecast(self, t, past):
         """Evaluate the network at every time."""
@@ -290,13 +301,18 @@ class LSTM(AbstractModel, AbstractForecaster):
                 f"There are {len(t)} times, and this LSTM is given the first {self.settings.past} "
                 "of them. Ask for more."
             )
-        steps, learned = np.diff(t), float(self.dt_s)
-        if learned and np.any(np.abs(steps - learned) > _SAME_STEP * learned):
+        if not is_traced(t) and not bool(self.knows(t, past)):
+            steps, learned = np.diff(t), float(self.dt_s)
             raise UserError(
                 f"This LSTM was trained with a step of {learned:g} s and knows no other, but the "
                 f"times have steps from {steps.min():g} to {steps.max():g} s. Use those of the "
                 "training data."
             )
+
+    def knows(self, t, past):
+        """The step that was learned."""
+        away = jnp.abs(jnp.diff(t) - self.dt_s)
+        return (self.dt_s == 0) | ~jnp.any(away > _SAME_STEP * self.dt_s)
 
     def forecast(self, t, past):
         """Feed every prediction back."""

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from mbdnode.errors import UserError
 from mbdnode.multibody.profiles import Profile
@@ -95,6 +95,10 @@ class AbstractSystem(AbstractNamed):
     # Directions in which the values of parameters are uncertain, each one standard deviation long:
     # by name, the component in every direction. None of a system whose values are known.
     deviations: ClassVar[Mapping[str, tuple[float, ...]]] = {}
+
+    # Whether it is learned from motions, by a training that may have made up for the errors of an
+    # integrator at the step of the data.
+    learned: ClassVar[bool] = False
 
     @property
     def core(self) -> "AbstractSystem":
@@ -207,7 +211,13 @@ class AbstractForecaster(AbstractNamed):
 
         - `t`: the times.
         - `past`: the first rows, `(k, 2 nq)`, positions before velocities.
+
+        Of traced values only the shapes can be checked.
         """
+
+    def knows(self, t: Float[Array, " n"], past: Float[Array, "k states"]) -> Bool[Array, ""]:
+        """Whether these times and first rows, which may be traced, are among those it learned."""
+        return jnp.array(True)
 
     @abc.abstractmethod
     def forecast(

@@ -223,6 +223,7 @@ def _try(case: Case, trial: Trial, model: Any, config: RunConfig) -> Probe:
         inputs=None if trial.inputs is None else trial.inputs(trial.steps, random),
         parameters=parameters,
         integrator=case.integrator,
+        check_step=False,
     )
     found = predict(model, truth, config.training.integrator, parameters)
     return _probe_of(case, trial, truth, found)
@@ -260,6 +261,7 @@ def simulate_truth(
         inputs=case.make_inputs(case.steps, seed),
         parameters={**case.parameters, **(parameters or {})},
         integrator=case.integrator,
+        check_step=False,
     )
 
 

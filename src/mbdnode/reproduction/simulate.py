@@ -30,10 +30,10 @@ class CaseRun:
     initial: State
     arguments: Mapping[str, Any]
 
-    def __call__(self) -> tuple[Trajectory, float]:
-        """The trajectory, and the seconds that it took."""
+    def __call__(self, *, check_step: bool = True) -> tuple[Trajectory, float]:
+        """The trajectory, and the seconds that it took; `check_step` as for `simulate`."""
         began = time.perf_counter()
-        trajectory = simulate(self.case.mechanism, **self.arguments)
+        trajectory = simulate(self.case.mechanism, **self.arguments, check_step=check_step)
         jax.block_until_ready(trajectory.q)
         return trajectory, time.perf_counter() - began
 

@@ -4,7 +4,7 @@ What needs no integrator is here too: a system's own closed form, and the states
 up to the first that is not a number.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from mbdnode.multibody import (
     AbstractSystem,
     AccelerationFunction,
     Coordinate,
+    Parameter,
     Params,
     Partition,
     check_definition,
@@ -47,9 +48,21 @@ from mbdnode.trajectory import State, Trajectory, check_times, check_trajectory_
 ANALYTIC = "analytic"
 
 
+# How far a traced start may be moved onto the constraints, in scaled coordinates: what is accepted
+# of plain numbers, times the steepest dependence on the independent coordinates that is rolled out.
+_MOVED = 50.0 * OFF_MANIFOLD
+
+
 @stored_program
-def _rolled_out(asked: tuple, regular_only: bool) -> Trajectory:
-    return rollout(*asked, regular_only=regular_only)
+def _rolled_out(
+    asked: tuple, regular_only: bool, bounds: tuple[Parameter, ...] | None = None
+) -> Trajectory:
+    """The rollout; with `bounds`, what would be refused of plain numbers ends in the status."""
+    run = rollout(*asked, regular_only=regular_only)
+    if bounds is None:
+        return run
+    initial, mu, partition = asked[3], asked[5], asked[6]
+    return _with_refusals(run, [*_wrong(run.t, bounds, mu), *_moved(run, initial, partition.scale)])
 
 
 def simulate(
@@ -163,7 +176,9 @@ def simulate(
             raise UserError(
                 "The closed form is for zero inputs; leave `inputs` out, or use 'dopri8'."
             )
-        return _closed_form(system, t, initial, signal, mu)
+        run = _closed_form(system, t, initial, signal, mu)
+        traced = is_traced(t, initial, mu)
+        return _with_refusals(run, _wrong(t, system.parameters, mu)) if traced else run
 
     def choose(time, q):
         if isinstance(independent, Partition):
@@ -171,21 +186,32 @@ def simulate(
         return choose_partition(system, time, q, mu, independent)
 
     partition = choose(begin, initial.q)
-    if ensemble is not None:
-        run = rollout_members(ensemble, integrator, t, initial, signal, mu, partition)
-        return _with_refusals(run, system, t, initial, mu, partition)
     repartition = repartition and not system.closed_on_minimal
+    traced = is_traced(ensemble, system, integrator, t, begin, initial, signal, mu, partition)
+    bounds = system.parameters if traced else None
+    if ensemble is not None:
+        asked = (ensemble, integrator, t, initial, signal, mu, partition)
+        return rollout_members(*asked) if bounds is None else _members_traced(asked, bounds)
     asked = (system.core, integrator, t, initial, signal, mu, partition, repartition)
     # Most motions meet no singular configuration, and compile faster without passages. Inside jit,
     # where even a constant is traced, the status cannot be read.
-    if is_traced(asked, begin):
-        run = _rolled_out(asked, False)
-        return _with_refusals(run, system, t, initial, mu, partition)
+    if bounds is not None:
+        return _rolled_out(asked, False, bounds)
     run = _rolled_out(asked, True)
     regular = int(run.status.code) != NEEDS_PASSAGE
     run = run if regular else _rolled_out(asked, False)
+    if check_step and not integrator.controls_error:
+        run = _with_step_error(run, system, asked, regular, choose)
+    return _with_spread(run, system, asked, regular) if system.deviations else run
 
-    def choose_again(time, q):
+
+def _with_step_error(
+    run: Trajectory, system: AbstractSystem, asked: tuple, regular: bool, choose: Callable
+) -> Trajectory:
+    """The run with the estimate of its integrator's error in its status."""
+    core, integrator, _, _, signal, mu, partition, repartition = asked
+
+    def chosen(time, q):
         try:
             found = choose(time, q)
         except UserError:  # Named coordinates may come to a dead point on the way.
@@ -194,44 +220,68 @@ def simulate(
         return found if alike else partition
 
     def again(times, state, inputs):
-        own = choose_again(times[0], state.q) if repartition else partition
-        given = (*asked[:2], times, state, inputs, mu, own, repartition)
+        own = chosen(times[0], state.q) if repartition else partition
+        given = (core, integrator, times, state, inputs, mu, own, repartition)
         found = _rolled_out(given, regular)
         return _rolled_out(given, False) if int(found.status.code) == NEEDS_PASSAGE else found
 
-    if check_step and not integrator.controls_error:
-        is_angle = np.array([c.is_angle for c in system.coordinates])
-        scale = np.asarray(partition.scale)
-        run = with_step_error(run, again, integrator.order, signal, scale, is_angle)
-    return _with_spread(run, system, asked, regular) if system.deviations else run
+    is_angle = np.array([c.is_angle for c in system.coordinates])
+    # Without constraints, rounding is as small as the motion.
+    constrained = partition.velocity.dependent.shape[0] > 0
+    scale = np.asarray(partition.scale) * constrained
+    return with_step_error(run, again, integrator.order, signal, scale, is_angle, core.learned)
 
 
-def _with_refusals(
-    run: Trajectory, system: AbstractSystem, t, initial: State, mu: Params, partition: Partition
-) -> Trajectory:
-    """The rollout, which ends before its first step if traced values should have been refused."""
-    if not is_traced(run):
-        return run
-    moved = jnp.abs(run.q[0] - initial.q) > OFF_MANIFOLD * partition.scale
-    fastest = jnp.max(jnp.abs(initial.v) / partition.scale, initial=1.0)
-    turned = jnp.abs(run.v[0] - initial.v) > OFF_MANIFOLD * fastest * partition.scale
-    inside = [jnp.array(True), *(p.contains(mu[p.name]) for p in system.parameters)]
-    # The first that is true is told.
-    refused = (
+@stored_program
+def _members_traced(asked: tuple, bounds: tuple[Parameter, ...]) -> Trajectory:
+    """`rollout_members`, of which what would be refused of plain numbers ends in the status."""
+    run, initial, mu, partition = rollout_members(*asked), asked[3], asked[5], asked[6]
+    return _with_refusals(run, [*_wrong(run.t, bounds, mu), *_moved(run, initial, partition.scale)])
+
+
+def _wrong(t, bounds: tuple[Parameter, ...], mu: Params) -> list[tuple]:
+    """Whether times and parameters are wrong, each with the outcome that says so."""
+    inside = [jnp.array(True), *(p.contains(mu[p.name]) for p in bounds)]
+    return [
         (~jnp.all(jnp.isfinite(t)) | jnp.any(jnp.diff(t) <= 0), Outcome.TIMES_NOT_INCREASING),
         (~jnp.all(jnp.stack(inside)), Outcome.PARAMETER_OUT_OF_BOUNDS),
+    ]
+
+
+def _moved(run: Trajectory, initial: State, scale) -> list[tuple]:
+    """Whether a start was moved farther than round-off, with the outcome that says so."""
+    q, v = (jnp.abs(a[0] - b) / scale for a, b in ((run.q, initial.q), (run.v, initial.v)))
+    fastest = jnp.max(jnp.abs(initial.v) / scale, initial=1.0)
+    moved = jnp.any(q > _MOVED) | jnp.any(v > _MOVED * fastest)
+    return [
         (run.status.code == Outcome.START_UNSOLVED.value, Outcome.START_UNSOLVED),
-        (jnp.any(moved) | jnp.any(turned), Outcome.START_OFF_CONSTRAINTS),
+        (moved, Outcome.START_OFF_CONSTRAINTS),
+    ]
+
+
+def _with_refusals(run: Trajectory, refused: list[tuple]) -> Trajectory:
+    """The rollout, which ends before its first step, by the first reason that is true."""
+    status, conditions = run.status, [condition for condition, _ in refused]
+    ended = jnp.any(jnp.stack(conditions))
+    code = jnp.select(conditions, [outcome.value for _, outcome in refused], status.code)
+    late = (jnp.arange(run.t.shape[0]) > 0) & ended
+    rows = (run.q, run.v, run.position_residual, run.velocity_residual, run.spread)
+    q, v, position, velocity, spread = jax.tree.map(
+        lambda x: jnp.where(late if x.ndim == 1 else late[:, None], jnp.nan, x), rows
     )
-    code = jnp.select([c for c, _ in refused], [o.value for _, o in refused], run.status.code)
-    ended = jnp.any(jnp.stack([c for c, _ in refused]))
-    late = (jnp.arange(t.shape[0]) > 0) & ended
-    keep = lambda x: jnp.where(late if x.ndim == 1 else late[:, None], jnp.nan, x)  # noqa: E731
-    rows = lambda r: (r.q, r.v, r.position_residual, r.velocity_residual)  # noqa: E731
-    run = eqx.tree_at(rows, run, tuple(map(keep, rows(run))))
-    ends = lambda r: (r.status.code, r.status.step, r.status.t)  # noqa: E731
-    found = (code, jnp.where(ended, 0, run.status.step), jnp.where(ended, t[0], run.status.t))
-    return eqx.tree_at(ends, run, found)
+    ends = lambda s: (s.code, s.step, s.t, s.coordinate)  # noqa: E731
+    first = (0, run.t[0], -1)
+    found = (jnp.where(ended, a, b) for a, b in zip(first, ends(status)[1:], strict=True))
+    status = eqx.tree_at(ends, status, (code, *found))
+    return replace(
+        run,
+        q=q,
+        v=v,
+        position_residual=position,
+        velocity_residual=velocity,
+        spread=spread,
+        status=status,
+    )
 
 
 def _with_spread(run: Trajectory, system: AbstractSystem, asked: tuple, regular: bool):
@@ -340,11 +390,14 @@ def _forecast_all(
     """The states at all times at once, of one forecaster or of each of several."""
     members = list(source) if isinstance(source, AbstractEnsemble) else [source]
     past = _past(members[0], initial)
-    if not is_traced(t, past):
-        for member in members:
-            member.check_start(np.asarray(t), np.asarray(past))
+    for member in members:
+        member.check_start(t, past)
     _check_inputs(members[0], signal)
-    return _forecast(source, t, past, signal.samples)
+    run = _forecast(source, t, past, signal.samples)
+    if not is_traced(t, past):
+        return run
+    known = jnp.all(jnp.stack([member.knows(t, past) for member in members]))
+    return _with_refusals(run, [*_wrong(t, (), {}), (~known, Outcome.START_NOT_LEARNED)])
 
 
 def _past(forecaster: AbstractForecaster, initial: Any):

@@ -454,7 +454,7 @@ def fit_and_score(
     runs, recorded = prepared.data.held_out, training.recorded
     biased = found.biased_rates if isinstance(found, Identified) else ()
     given = found.model, runs, recorded
-    held = predict_runs(*given, domain, config.integrator, biased=biased)
+    held = predict_runs(*given, domain, config.integrator, biased=biased, check_step=True)
     scores = score(held, prepared.system.coordinates, training.trajectories)
     horizon = measure_horizon(
         *given, scores.scales, config.integrator, noise=scores.noise, biased=biased

@@ -191,7 +191,7 @@ def _warnings(fitted: Fitted) -> tuple[str, ...]:
     if not fitted.held_out:
         found.append("Nothing was held out, so nothing here says how well the model predicts.")
     for one in fitted.held_out:
-        if not bool(one.prediction.status.ok):
+        if not bool(one.prediction.status.ok) or one.prediction.status.too_long:
             found.append(f"{one.name}: {one.prediction.status}")
     found += [f"{doubt[0].upper()}{doubt[1:]}." for doubt in fitted.doubts()]
     share = fitted.metrics()["outside"]

@@ -57,7 +57,8 @@ def predict_like(
         )
     truth = data.trajectories[0]
     values = {**data.parameters[0], **(parameters or {})}
-    found = _marked(stored, predict(stored.model, truth, stored.config.integrator, values))
+    given = (stored.model, truth, stored.config.integrator, values)
+    found = _marked(stored, predict(*given, check_step=True))
     recorded = truth.columns if data.recorded is None else data.recorded
     outside = np.asarray(found.outside)
     return found, score([HeldOut(log, truth, found, outside, recorded)], model.coordinates)
