@@ -19,6 +19,7 @@ import mbdnode.numerics  # noqa: F401  (float64 before the first array)
 class Outcome(enum.IntEnum):
     """What can happen to a rollout."""
 
+    NEAR_SINGULAR = -1
     COMPLETED = 0
     NOT_FINITE = 1
     CONSTRAINTS_UNSOLVED = 2
@@ -36,6 +37,10 @@ class Outcome(enum.IntEnum):
 TOO_LONG = 0.01
 
 _SENTENCES = {
+    Outcome.NEAR_SINGULAR: (
+        "came close to a singular configuration, or could not take a step,",
+        "with cross_singular=True it goes on, or says why",
+    ),
     Outcome.NOT_FINITE: (
         "diverged (NaN or Inf)",
         "take a smaller step, or check forces and start",

@@ -318,3 +318,31 @@ def test_linkage_at_rest_in_line_says_that_nothing_leads_on():
             assert int(run.status.step) == 0
             assert "came to a singular configuration" in str(run.status)
             assert "what came before is kept" in str(run.status)
+
+
+def test_motion_that_may_not_cross_ends_before_the_singular_configuration():
+    alike = {"l_ground": 1.0, "l_crank": 0.4, "l_coupler": 1.0, "l_rocker": 0.4, "g": 0.0}
+    t = np.linspace(0.0, 4.0, 401)
+    given = {"parameters": alike, "cross_singular": False}
+    alone = simulate(FourBar(), t, ALL_TURN, **given)
+    batch = jax.jit(jax.vmap(lambda v: simulate(FourBar(), t, State(ALL_TURN.q, v), **given)))
+    for status in (alone.status, jax.tree.map(lambda x: x[0], batch(ALL_TURN.v[None]).status)):
+        assert int(status.code) == Outcome.NEAR_SINGULAR
+        assert IN_LINE - 0.1 < float(status.t) < IN_LINE
+        assert "came close to a singular configuration" in str(status)
+    # The rows before are those of the motion that goes on.
+    before = int(alone.status.step) + 1
+    whole = simulate(FourBar(), t, ALL_TURN, parameters=alike)
+    np.testing.assert_allclose(alone.q[:before], whole.q[:before], atol=1e-12)
+
+
+def test_gradient_without_crossings_is_that_of_finite_differences():
+    crank, t = SliderCrank(), 0.01 * np.arange(11)
+    start = consistent_state(crank, {"theta1": 1.0, "theta1_dot": 1.0})
+
+    def last(factor):
+        state = State(start.q, factor * start.v)
+        return simulate(crank, t, state, cross_singular=False, check_step=False).q[-1, 0]
+
+    near = (last(1 + 1e-5) - last(1 - 1e-5)) / 2e-5
+    assert float(jax.grad(last)(1.0)) == pytest.approx(float(near), rel=1e-8)

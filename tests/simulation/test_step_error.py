@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +13,7 @@ from toys import BlowUp, Oscillator, Pendulum
 from mbdnode.evaluation import energy
 from mbdnode.mechanisms import FourBar, SingleMassSpring, SingleMassSpringDamper, SliderCrank
 from mbdnode.mechanisms.planar import read_mechanism
+from mbdnode.models import FCNN, LSTM, MBDNODE, Ensemble
 from mbdnode.multibody import consistent_state
 from mbdnode.simulation import simulate
 from mbdnode.status import Outcome
@@ -107,12 +109,16 @@ def test_closed_loop_that_loses_energy_is_told_although_its_residuals_are_round_
     assert "the step is too long" in str(run.status)
 
 
-def test_crank_that_turns_by_a_revolution_in_a_step_meets_no_singular_configuration():
-    t = 0.5 * np.arange(21)
+@pytest.mark.parametrize("dt", [0.2, 0.3, 0.5, 0.7])
+def test_crank_that_turns_far_in_a_step_meets_no_singular_configuration(dt):
+    # By up to 8.8 rad; 0.5 s are a whole turn.
+    t = dt * np.arange(21)
     start = consistent_state(SliderCrank(), {"theta1": 1.0, "theta1_dot": 12.6})
     run = simulate(SliderCrank(), t, start)
     assert int(run.status.code) == Outcome.STEP_TOO_LONG
     assert "singular" not in str(run.status)
+    assert float(run.status.short_enough) < dt
+    assert re.search(r"take dt below \S+ s$", str(run.status))
     traced = jax.jit(lambda v: simulate(SliderCrank(), t, State(start.q, v)))(start.v)
     assert int(traced.status.code) == Outcome.STEP_TOO_LONG
     assert str(traced.status).endswith("take a smaller step, that is, closer times")
@@ -234,3 +240,68 @@ def test_times_that_do_not_increase_are_told_in_a_batch():
     status = refused(run, times)
     assert set(status.code.tolist()) == {Outcome.TIMES_NOT_INCREASING}
     assert "the times do not increase" in str(jax.tree.map(lambda x: x[0], status))
+
+
+SPRING_LAWS = [MBDNODE.for_system(SingleMassSpring(), width=2, seed=seed) for seed in (0, 1)]
+SPRING_TIME = eqx.tree_at(
+    lambda m: m.start,
+    FCNN.for_system(SingleMassSpring(), hidden_layers=1, width=2),
+    jnp.array([1.0, 0.0]),
+)
+
+
+@pytest.mark.parametrize(
+    ("system", "options"),
+    [
+        (SingleMassSpring(), {"integrator": "analytic"}),
+        (Ensemble(SPRING_LAWS), {}),
+        (SPRING_TIME, {}),
+    ],
+    ids=["closed form", "ensemble", "FCNN"],
+)
+def test_all_that_is_simulated_tells_of_times_that_do_not_increase(system, options):
+    start = State(jnp.ones(1), jnp.zeros(1))
+    run = lambda t: simulate(system, t, start, **options)  # noqa: E731
+    times = jnp.array([[0.0, 0.2, 0.1], [0.0, 0.0, 0.1], [0.0, 0.1, np.nan]])
+    assert set(refused(run, times).code.tolist()) == {Outcome.TIMES_NOT_INCREASING}
+    good = jax.vmap(run)(jnp.array([[0.0, 0.1, 0.2]]))
+    assert good.status.ok.tolist() == [True]
+    alone = run(jnp.array([0.0, 0.1, 0.2]))
+    np.testing.assert_allclose(good.q[0], alone.q, atol=1e-14)
+
+
+def test_forecasters_tell_in_a_batch_of_a_start_or_step_they_have_not_learned():
+    t = 0.1 * jnp.arange(7.0)
+    status = refused(
+        lambda q: simulate(SPRING_TIME, t, State(q, jnp.zeros(1))), jnp.full((1, 1), 2.0)
+    )
+    assert status.code.tolist() == [Outcome.START_NOT_LEARNED]
+    model = LSTM.for_system(SingleMassSpring(), width=2, layers=1, past=4)
+    model = eqx.tree_at(lambda m: m.dt_s, model, jnp.array(0.1))
+    past = simulate(SingleMassSpring(), t[:4], {"x": 1.0}, check_step=False)
+    run = lambda times: simulate(model, times, past)  # noqa: E731
+    assert refused(run, 2 * t[None]).code.tolist() == [Outcome.START_NOT_LEARNED]
+    assert jax.vmap(run)(t[None]).status.ok.tolist() == [True]
+
+
+def test_gradient_passes_the_refusals_and_is_that_of_the_closed_form():
+    t, start = 0.01 * np.arange(101), State(jnp.ones(1), jnp.zeros(1))
+
+    def last(k):
+        return simulate(SingleMassSpring(), t, start, parameters={"k": k})["x"][-1]
+
+    # Of cos(t sqrt(k / m)) at t = 1 and m = 10.
+    omega = np.sqrt(50.0 / 10.0)
+    exact = -np.sin(omega) / (20.0 * omega)
+    assert float(jax.grad(last)(50.0)) == pytest.approx(exact, rel=1e-6)
+    # What is refused has no motion, and no gradient either.
+    assert float(jax.grad(last)(-1.0)) == 0.0
+
+
+def test_state_as_a_file_of_seven_digits_keeps_it_is_accepted_in_a_batch():
+    crank, t = SliderCrank(), 0.01 * np.arange(3)
+    exact = consistent_state(crank, {"theta1": 1.0, "theta1_dot": 5.0})
+    rounded = jax.tree.map(lambda x: jnp.asarray(np.asarray(x, np.float32), float)[None], exact)
+    assert simulate(crank, t, jax.tree.map(lambda x: x[0], rounded)).status.ok
+    run = jax.vmap(lambda s: simulate(crank, t, s))(rounded)
+    assert run.status.ok.tolist() == [True]

@@ -92,8 +92,8 @@ class _Row(eqx.Module):
 
 
 # How a rollout of regular steps ends where one does not do: near a singular configuration, or where
-# a step fails for a reason that is to be found; no outcome of `simulate`.
-NEEDS_PASSAGE = -1
+# a step fails for a reason that is to be found; no outcome of `simulate`, unless it is asked for.
+NEEDS_PASSAGE = Outcome.NEAR_SINGULAR.value
 
 
 @eqx.filter_jit

@@ -63,29 +63,33 @@ def with_step_error(
     """
     status, t = run.status, np.asarray(run.t)
     last, outcome = int(status.step), int(status.code)
-    if outcome in _NO_START and last == 0:
+    if outcome == Outcome.NEAR_SINGULAR.value or (outcome in _NO_START and last == 0):
         return run
     steps = len(t) - 1
     until = min(last + 1, steps)
     own = before = np.asarray(run.q)[: last + 1]
     error = gap = np.inf
-    short, code = np.max(np.diff(t)), outcome
+    short, code, agreed = np.max(np.diff(t)), outcome, False
     for halvings in range(1, _MOST_HALVINGS + 1):
         if halvings > 1 and steps * 2**halvings * own.shape[1] > _MOST_NUMBERS:
-            # Not tried, so the order has to tell.
-            short = min(short, 2 * short * (TOO_LONG / min(gap, 1.0)) ** (1 / order))
             break
         motion = _motion(again, run, signal, 2**halvings, until)
         if motion is None:
             return run
-        fine, code = motion
+        ended, (fine, code) = code, motion
         travel = _travel(fine, scale, is_angle)
         gap = _difference(before, fine, travel) * 2**order / (2**order - 1)
         error = gap if halvings == 1 else _difference(own, fine, travel)
-        if gap < TOO_LONG and len(fine) == len(before):
+        # Where both end early, for one reason, it is not the step.
+        known = len(fine) > until or code == ended != Outcome.STEP_TOO_LONG.value
+        agreed = gap < TOO_LONG and len(fine) == len(before) and known
+        if agreed:
             break  # The step before the last is short enough.
         before, short = fine, short / 2
     reached = len(before) > until
+    if reached and not agreed:
+        # None was found, so the order has to tell.
+        short = min(short, 2 * short * (TOO_LONG / min(gap, 1.0)) ** (1 / order))
     if last == steps:
         error = error if reached else np.inf
     elif reached:
