@@ -41,6 +41,24 @@ def test_summary_says_what_was_written(run, tmp_path):
     assert "residual" not in result.out  # it has no constraints
 
 
+def test_step_that_is_too_long_is_told(run, tmp_path):
+    request = (
+        "simulate",
+        QUICK,
+        "--steps",
+        100,
+        "--integrator",
+        "rk4",
+        "--out",
+        tmp_path / "a.csv",
+    )
+    # By its closed form, RK4 at 1 s loses a fourth of the amplitude in every two steps.
+    result = run(*request, "--dt", 1)
+    assert result.code == 0
+    assert "completed at t = 100 s (step 100); the step is too long: error about" in result.out
+    assert "too long" not in run(*request, "--dt", 0.05).out
+
+
 def test_requests_change_the_run(run, tmp_path):
     result = run(
         *("simulate", QUICK, "--steps", 40, "--dt", 0.025, "--integrator", "LF2"),

@@ -1,16 +1,19 @@
 """A fit that is written over another one: the old one or the new one, never a mixture."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from mbdnode.data.files import replace_file
 from mbdnode.errors import UserError
+from mbdnode.mechanisms import SingleMassSpring
+from mbdnode.simulation import simulate
 from mbdnode.workflow import folder as fits
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import fit_and_score, read_and_check
-from mbdnode.workflow.folder import read_folder, write_folder
+from mbdnode.workflow.folder import make_story, read_folder, write_folder
 
 
 @pytest.fixture(scope="module")
@@ -112,3 +115,14 @@ def test_damaged_configuration_is_refused(fitted, tmp_path, text):
     (tmp_path / "fit" / "config.json").write_text(text)
     with pytest.raises(UserError):
         read_folder(tmp_path / "fit")
+
+
+def test_report_warns_of_a_held_out_run_whose_step_is_too_long(fitted):
+    # A mechanism whose equations are known; a network may have made up for its step.
+    t, one = 0.64 * np.arange(101), fitted.held_out[0]
+    for check in (True, False):
+        long = simulate(SingleMassSpring(), t, {"x": 1.0}, check_step=check)
+        found = replace(fitted, held_out=(replace(one, prediction=long),))
+        told = [line for line in make_story(found, "").warnings if "the step is too long" in line]
+        assert len(told) == check
+    assert not any("step is too long" in line for line in make_story(fitted, "").warnings)

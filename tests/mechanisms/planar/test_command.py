@@ -63,6 +63,23 @@ def test_a_quick_return_keeps_energy_and_constraints_and_returns_quickly(result)
     assert not np.any(forth[outside])
 
 
+def test_status_tells_a_step_that_is_too_long(result, tmp_path):
+    assert "status: completed at t = 1 s (step 500)\n" in result[0].stdout
+    request = (
+        "--initial",
+        "crank_angle_dot=12",
+        "--steps",
+        20,
+        "--dt",
+        0.05,
+        "--out",
+        tmp_path / "a",
+    )
+    coarse = call(QUICK_RETURN, *request)
+    assert coarse.exit_code == 0
+    assert "status: completed at t = 1 s (step 20); the step is too long: error" in coarse.stdout
+
+
 def test_pictures_and_film_are_written(result):
     out = result[1]
     names = {"mechanism.png", "mechanism.svg", "motion.gif", "trajectory.csv", "mbdnode.json"}
