@@ -10,7 +10,7 @@ small ripple in `f` is a small error in the motion and a large one in `df/dz`. S
 measures that of a model.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +59,7 @@ def linearize(
     z: Any = None,
     u: Any = None,
     *,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Any = None,
     t: float = 0.0,
 ) -> Linearization:
     """Linearize a mechanism or a learned model, in continuous time.
@@ -181,7 +181,7 @@ def jacobian_error(
     z: Any = None,
     u: Any = None,
     *,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Any = None,
 ) -> JacobianError:
     """Compare a learned model's linearization with that of the mechanism.
 

@@ -9,7 +9,7 @@ from mbdnode.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from mbdnode.multibody.assembly import check_state, consistent_state
-    from mbdnode.multibody.definition_checks import check_definition
+    from mbdnode.multibody.definition_checks import check_definition, check_mass, plain_sentences
     from mbdnode.multibody.dependent_coordinates import (
         complete,
         complete_position,
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         RecordedSystem,
         Time,
         is_traced,
+        real_array,
         recorded_from,
         resolve_parameters,
     )
@@ -92,6 +93,7 @@ __all__ = [
     "accelerations",
     "angle",
     "check_definition",
+    "check_mass",
     "check_state",
     "choose_matrices",
     "choose_partition",
@@ -111,11 +113,13 @@ __all__ = [
     "kkt",
     "length",
     "nonnegative",
+    "plain_sentences",
     "position_jacobian",
     "position_residual",
     "position_time_derivative",
     "positive",
     "profile",
+    "real_array",
     "recorded_from",
     "resolve_parameters",
     "small_solve",
@@ -137,6 +141,8 @@ __getattr__ = lazy_names(
         "accelerations": "equations_of_motion",
         "angle": "quantities",
         "check_definition": "definition_checks",
+        "check_mass": "definition_checks",
+        "plain_sentences": "definition_checks",
         "check_state": "assembly",
         "choose_matrices": "partition",
         "choose_partition": "partition",
@@ -171,6 +177,7 @@ __getattr__ = lazy_names(
         "positive": "quantities",
         "Profile": "profiles",
         "profile": "profiles",
+        "real_array": "system",
         "recorded_from": "system",
         "RecordedSystem": "system",
         "resolve_parameters": "system",
