@@ -29,6 +29,7 @@ from mbdnode.multibody import (
     choose_partition,
     consistent_state,
     constraint_counts,
+    real_state,
     resolve_parameters,
 )
 from mbdnode.naming import by_name
@@ -208,7 +209,7 @@ def _as_state(system: AbstractSystem, initial: Any, parameters: Any) -> State:
         )
     if isinstance(initial, Mapping):
         return consistent_state(system, initial, parameters=parameters)
-    state = State(jnp.asarray(initial.q, float), jnp.asarray(initial.v, float))
+    state = real_state(initial)
     for names, values in ((system.coordinate_names, state.q), (system.rate_names, state.v)):
         if values.shape != (len(names),):
             raise UserError(

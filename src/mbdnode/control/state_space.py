@@ -26,6 +26,7 @@ from mbdnode.multibody import (
     choose_partition,
     complete,
     consistent_state,
+    real_state,
     resolve_parameters,
 )
 from mbdnode.naming import by_name, unknown_name
@@ -175,7 +176,7 @@ def state_space(
         at = _by_name(system, at, time, mu, parameters)
     if not isinstance(at, State):
         at = consistent_state(system, at, t=t, parameters=parameters)
-    state = State(jnp.asarray(at.q, float), jnp.asarray(at.v, float))
+    state = real_state(at)
     if not all(np.all(np.isfinite(np.asarray(x))) for x in (state.q, state.v)):
         raise UserError(
             f"The state is {np.asarray(state.q)}, {np.asarray(state.v)}; it must be finite."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mbdnode.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from mbdnode.multibody.assembly import check_state, consistent_state
+    from mbdnode.multibody.assembly import check_state, consistent_state, real_state
     from mbdnode.multibody.definition_checks import check_definition, check_mass, plain_sentences
     from mbdnode.multibody.dependent_coordinates import (
         complete,
@@ -120,6 +120,7 @@ __all__ = [
     "positive",
     "profile",
     "real_array",
+    "real_state",
     "recorded_from",
     "resolve_parameters",
     "small_solve",
@@ -178,6 +179,7 @@ __getattr__ = lazy_names(
         "Profile": "profiles",
         "profile": "profiles",
         "real_array": "system",
+        "real_state": "assembly",
         "recorded_from": "system",
         "RecordedSystem": "system",
         "resolve_parameters": "system",

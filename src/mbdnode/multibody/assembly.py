@@ -15,7 +15,13 @@ from mbdnode.errors import UserError
 from mbdnode.levenberg_marquardt import minimize
 from mbdnode.multibody.definition_checks import check_definition, check_mass
 from mbdnode.multibody.partition import constraint_values
-from mbdnode.multibody.system import AbstractSystem, Params, is_traced, resolve_parameters
+from mbdnode.multibody.system import (
+    AbstractSystem,
+    Params,
+    is_traced,
+    real_array,
+    resolve_parameters,
+)
 from mbdnode.naming import by_name, unknown_name
 from mbdnode.trajectory import State
 
@@ -198,6 +204,17 @@ def _impossible(system, level, error, jacobian, values, known, names) -> UserErr
         f"{who}: {level} constraint {which} is left with a residual of {error[worst]:.3g}. {way}, "
         "or give a guess nearer to the configuration that is meant."
     )
+
+
+def real_state(state: State) -> State:
+    """A state as arrays of real numbers; raises `UserError` for anything else."""
+    try:
+        return State(real_array(state.q), real_array(state.v))
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"The state has q = {state.q!r} and v = {state.v!r}; both must be arrays of real "
+            "numbers, one for each coordinate."
+        ) from error
 
 
 def check_state(system: AbstractSystem, t, q, v, mu: Params) -> None:

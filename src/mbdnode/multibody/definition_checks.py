@@ -233,6 +233,8 @@ def _check_real(what: str, value: Any, place: str = "") -> None:
     if isinstance(value, (tuple, list)):
         for i, entry in enumerate(value):
             _check_real(what, entry, f"{place}[{i}]")
+    elif value is None:
+        raise UserError(f"{what} has None in entry {place}; it must return numbers.")
     elif jnp.iscomplexobj(value):
         which = f"has complex numbers in entry {place}" if place else "returned complex numbers"
         raise UserError(f"{what} {which}; it must return real ones. Take jnp.real or jnp.abs.")

@@ -30,6 +30,7 @@ from mbdnode.multibody import (
     choose_partition,
     consistent_state,
     is_traced,
+    real_state,
     resolve_parameters,
 )
 from mbdnode.multibody.assembly import OFF_MANIFOLD
@@ -64,7 +65,7 @@ def simulate(
     interpolation: Any = None,
     independent: Any = None,
     repartition: bool = True,
-    domain: Domain | None = None,
+    domain: Any = None,
     check_step: bool = True,
 ) -> Trajectory:
     """Run a mechanism, a learned model, an ensemble, or a bare acceleration function.
@@ -116,6 +117,8 @@ def simulate(
     """
     check_precision()
     if domain is not None:
+        if not isinstance(domain, Domain):
+            raise UserError(f"domain is {domain!r}; give that of training_domain(model, runs).")
         run = simulate(
             system,
             t,
@@ -177,7 +180,7 @@ def simulate(
     if ensemble is not None:
         run = rollout_members(ensemble, integrator, t, initial, signal, mu, partition)
         return _with_refusals(run, system, t, initial, mu, partition)
-    repartition = repartition and not system.closed_on_minimal
+    repartition = bool(repartition) and not system.closed_on_minimal
     asked = (system.core, integrator, t, initial, signal, mu, partition, repartition)
     # Most motions meet no singular configuration, and compile faster without passages. Inside jit,
     # where even a constant is traced, the status cannot be read.
@@ -276,7 +279,7 @@ def _with_spread(run: Trajectory, system: AbstractSystem, asked: tuple, regular:
 def _as_state(system: AbstractSystem, initial: Any, start: float | None, parameters: Any) -> State:
     """A `State` of arrays from a `State` or from what is known by name."""
     if isinstance(initial, State):
-        return State(jnp.asarray(initial.q, float), jnp.asarray(initial.v, float))
+        return real_state(initial)
     if not isinstance(initial, Mapping):
         raise TypeError(
             f"The initial state is a {type(initial).__name__}; give a State(q, v), or values by "
