@@ -255,8 +255,8 @@ class Dataset(eqx.Module):
 
     - `trajectories`: one or several, with the same coordinates and inputs; each may be a batch of
         equal lengths, as `jax.vmap` over `simulate` gives it.
-    - `parameters`: values by name for each of them, if they differ from the defaults; arrays for
-        a batch.
+    - `parameters`: values by name for each of them, if they differ from the defaults, or a frame
+        with a row for each; arrays for a batch.
     - `summary`: what became of the rows of the logs that it was read from; None for anything else.
     - `recorded`: the columns that were measured, by which a model may be judged; None for all of
         them. Estimated rates and what follows from constraints are not among them.
@@ -269,8 +269,8 @@ class Dataset(eqx.Module):
 
     def __init__(
         self,
-        trajectories: Trajectory | Sequence[Trajectory],
-        parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        trajectories: Any,
+        parameters: Any = None,
         summary: Any = None,
         recorded: Sequence[str] | None = None,
     ):

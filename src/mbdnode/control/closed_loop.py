@@ -56,7 +56,7 @@ def closed_loop(
     disturbance: Any = None,
     noise: Any = None,
     delay: Any = 0,
-    seed: int = 0,
+    seed: Any = 0,
     report: Callable[[int, int], None] | None = None,
 ) -> Trajectory:
     """Run a plant under a controller.
@@ -110,7 +110,10 @@ def closed_loop(
     wanted = _rows_over_time("reference", reference, times, controller.states, target)
     pushed = _rows_over_time("disturbance", disturbance, times[:steps], body.system.input_names)
     deviation = _deviations(noise, controller.states)
-    random = np.random.default_rng(seed)
+    try:
+        random = np.random.default_rng(seed)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"seed is {seed!r}; it must be a whole number of at least 0.") from error
 
     controller.reset()
     state = body.start

@@ -22,7 +22,7 @@ import scipy
 from jaxtyping import Array, Float
 
 from mbdnode.control.problem import as_number
-from mbdnode.control.state_space import StateSpace, as_vector, state_space
+from mbdnode.control.state_space import StateSpace, as_vector, real_rows, state_space
 from mbdnode.errors import UserError
 from mbdnode.program_cache import program_for_few_calls
 
@@ -60,7 +60,7 @@ def linearize(
     u: Any = None,
     *,
     parameters: Any = None,
-    t: float = 0.0,
+    t: Any = 0.0,
 ) -> Linearization:
     """Linearize a mechanism or a learned model, in continuous time.
 
@@ -117,7 +117,7 @@ def discretize(A: Any, B: Any, dt: Any) -> tuple[Float[Array, "nz nz"], Float[Ar
 
     `Ad` and `Bd` of `z(t + dt) = Ad z(t) + Bd u`.
     """
-    A, B = jnp.asarray(A, float), jnp.asarray(B, float)
+    A, B = real_rows("A", A), real_rows("B", B)
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise UserError(f"A has shape {A.shape}; it must be square.")
     if B.ndim != 2 or B.shape[0] != A.shape[0]:

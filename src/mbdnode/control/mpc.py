@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -185,11 +185,14 @@ class MPC:
         plan, the last one is carried on.
         """
         began = time.perf_counter()
+        t = as_number("t", t)
+        if not isinstance(pending, Iterable):
+            raise UserError(f"pending is {pending!r}; give a list of inputs.")
         reference = self._reference(reference)
-        z = self._measured(z, float(t), near)
+        z = self._measured(z, t, near)
         self._observe(z)
         self._expected = None
-        t, z = self._after(float(t), z, pending)
+        t, z = self._after(t, z, pending)
         hold = self.problem.limited(self.problem.u_target, self.last_input)
         decision, plan = Decision.UNMEASURED, None
         if np.all(np.isfinite(z)):
@@ -237,8 +240,9 @@ class MPC:
             near, z = z.q, self.minimal(z)
         else:
             z = self._as_minimal(z)
-        if near is not None and np.all(np.isfinite(np.asarray(near))):
-            self._near = np.asarray(near)
+        near = None if near is None else real_rows("near", near)
+        if near is not None and np.all(np.isfinite(near)):
+            self._near = near
         elif self._near is None and np.all(np.isfinite(z)):
             known = dict(zip(self.states, map(float, z), strict=True))
             system, parameters = self.space.system, self.parameters

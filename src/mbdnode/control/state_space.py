@@ -145,7 +145,7 @@ def state_space(
     model: Any,
     at: Any = None,
     *,
-    t: float = 0.0,
+    t: Any = 0.0,
     parameters: Any = None,
     actuated: Any = None,
     held: Any = None,
@@ -170,6 +170,7 @@ def state_space(
     check_controllable_kind(system)
     check_definition(system)
     mu = resolve_parameters(system, parameters)
+    t = float(as_vector("The time", [t], ("t",))[0])
     time = jnp.asarray(t, float)
     at = {} if at is None else by_name(at)
     if not isinstance(at, (State, Mapping)):

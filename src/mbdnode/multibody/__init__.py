@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         is_traced,
         real_array,
         recorded_from,
+        require_system,
         resolve_parameters,
     )
     from mbdnode.multibody.tangent import Split, Tangent, tangent_from
@@ -122,6 +123,7 @@ __all__ = [
     "real_array",
     "real_state",
     "recorded_from",
+    "require_system",
     "resolve_parameters",
     "small_solve",
     "tangent_at",
@@ -179,6 +181,7 @@ __getattr__ = lazy_names(
         "Profile": "profiles",
         "profile": "profiles",
         "real_array": "system",
+        "require_system": "system",
         "real_state": "assembly",
         "recorded_from": "system",
         "RecordedSystem": "system",

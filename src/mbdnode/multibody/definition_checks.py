@@ -26,6 +26,7 @@ from mbdnode.multibody.system import (
     AccelerationFunction,
     Coords,
     Params,
+    require_system,
     resolve_parameters,
 )
 from mbdnode.naming import unknown_name
@@ -46,13 +47,14 @@ _ROUND_OFF = 1e-9
 _NEARLY = 0.85
 
 
-def check_definition(system: AbstractSystem) -> None:
+def check_definition(system: Any) -> None:
     """Raise `UserError` unless the system's names and the shapes that it returns fit together.
 
     **Arguments:**
 
     - `system`: a mechanism or a model.
     """
+    require_system(system)
     key = jax.tree.structure(system)
     if key in _passed:
         return

@@ -158,6 +158,13 @@ def is_traced(*values: Any) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(values))
 
 
+def require_system(system: Any) -> None:
+    """Raise `TypeError` for what is neither a mechanism nor a model."""
+    if not isinstance(system, AbstractNamed):
+        way_out = f" Give an instance, {system.__name__}()." if isinstance(system, type) else ""
+        raise TypeError(f"A mechanism or a model is needed, but this is {system!r}.{way_out}")
+
+
 def real_array(values: Any) -> Float[Array, "..."]:
     """An array of real numbers; `TypeError` for complex ones, which would lose their other part."""
     if jnp.iscomplexobj(values if hasattr(values, "dtype") else jnp.asarray(values)):
@@ -165,7 +172,7 @@ def real_array(values: Any) -> Float[Array, "..."]:
     return jnp.asarray(values, float)
 
 
-def resolve_parameters(system: AbstractNamed, given: Any = None) -> Params:
+def resolve_parameters(system: Any, given: Any = None) -> Params:
     """Every parameter of `system` as an array: the given values, defaults for the rest.
 
     **Arguments:**
@@ -178,6 +185,7 @@ def resolve_parameters(system: AbstractNamed, given: Any = None) -> Params:
     A dictionary with one scalar for each of the system's parameters.
     """
     check_precision()
+    require_system(system)
     given = {} if given is None else by_name(given)
     if not isinstance(given, Mapping):
         raise UserError(
