@@ -12,7 +12,7 @@ from toys import TIMES, TurningBlade
 
 from mbdnode.simulation import simulate
 from mbdnode.status import Outcome, Status
-from mbdnode.trajectory import Trajectory, check_times
+from mbdnode.trajectory import Dataset, Trajectory, check_times
 
 
 @pytest.fixture(scope="module")
@@ -157,3 +157,23 @@ def test_missing_pandas_is_said_with_the_way_to_get_it(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"pip install 'mbdnode\[frames\]'"):
         run.to_frame()
+
+
+def test_parameters_of_a_frame_are_a_row_for_each_run(run):
+    frame = pd.DataFrame({"k": [1.0, 2.0], "m": [3.0, 4.0]})
+    assert Dataset([run, run], frame).parameters == ({"k": 1.0, "m": 3.0}, {"k": 2.0, "m": 4.0})
+    assert Dataset([run, run], pd.Series({"k": 5.0})).parameters == ({"k": 5.0},) * 2
+    with pytest.raises(ValueError, match="3 sets of parameters for 2 trajectories"):
+        Dataset([run, run], pd.DataFrame({"k": [1.0, 2.0, 3.0]}))
+
+
+@pytest.mark.parametrize("data", [3, None, [2], pd.DataFrame({"t": [0.0, 1.0]})])
+def test_data_that_is_no_trajectory_is_refused(data):
+    with pytest.raises(ValueError, match=r"Entry 0 of the data is .*must be a Trajectory"):
+        Dataset(data)
+
+
+def test_parameters_without_names_are_refused(run):
+    for parameters in (3, "k", [1.0]):
+        with pytest.raises(ValueError, match=r"Parameters are .*give values by name"):
+            Dataset(run, parameters)

@@ -1,7 +1,7 @@
 """State, Samples, Trajectory and Dataset: all that crosses a border between rooms."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
 from mbdnode.errors import check_trajectory_size as check_trajectory_size
-from mbdnode.naming import unknown_name
+from mbdnode.naming import by_name, unknown_name
 from mbdnode.numerics import check_precision
 from mbdnode.status import Status, completed
 
@@ -222,6 +222,17 @@ class Trajectory(eqx.Module):
                 "jax.tree.map(lambda x: x[i], trajectory)."
             )
 
+    def require_columns_of(self, system: Any, what: str, *, inputs: bool = False) -> None:
+        """Raise `UserError` unless coordinates, and `inputs`, are a system's, in its order."""
+        own = (*self.coordinates, *(self.inputs if inputs else ()))
+        theirs = (*system.coordinate_names, *(system.input_names if inputs else ()))
+        if own != theirs:
+            raise UserError(
+                f"{what} needs the columns of {type(system).__name__}, in this order: "
+                f"{', '.join(theirs)}. The trajectory has {', '.join(own)}; name them in this "
+                "order in from_frame."
+            )
+
     @property
     def kept(self) -> "Trajectory":
         """The rows up to the last good state, for a single (not batched) trajectory."""
@@ -244,8 +255,8 @@ class Dataset(eqx.Module):
 
     - `trajectories`: one or several, with the same coordinates and inputs; each may be a batch of
         equal lengths, as `jax.vmap` over `simulate` gives it.
-    - `parameters`: values by name for each of them, if they differ from the defaults; arrays for
-        a batch.
+    - `parameters`: values by name for each of them, if they differ from the defaults, or a frame
+        with a row for each; arrays for a batch.
     - `summary`: what became of the rows of the logs that it was read from; None for anything else.
     - `recorded`: the columns that were measured, by which a model may be judged; None for all of
         them. Estimated rates and what follows from constraints are not among them.
@@ -258,15 +269,22 @@ class Dataset(eqx.Module):
 
     def __init__(
         self,
-        trajectories: Trajectory | Sequence[Trajectory],
-        parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        trajectories: Any,
+        parameters: Any = None,
         summary: Any = None,
         recorded: Sequence[str] | None = None,
     ):
         check_precision()
-        runs = (trajectories,) if isinstance(trajectories, Trajectory) else tuple(trajectories)
+        several = isinstance(trajectories, Iterable)
+        runs: tuple[Any, ...] = tuple(trajectories) if several else (trajectories,)
         if not runs:
             raise UserError("A dataset needs at least one trajectory.")
+        for number, run in enumerate(runs):
+            if not isinstance(run, Trajectory):
+                raise UserError(
+                    f"Entry {number} of the data is {run!r}, of type {type(run).__name__}; it must "
+                    "be a Trajectory. Use simulate, read, or Trajectory.from_frame for a frame."
+                )
         for number, run in enumerate(runs):
             if run.t.ndim > 2:
                 raise UserError(
@@ -284,14 +302,26 @@ class Dataset(eqx.Module):
                     f"Trajectory {number} has values that are not finite. Cut them off first, for "
                     "instance with `trajectory.kept`."
                 )
-        if parameters is None or isinstance(parameters, Mapping):
-            parameters = [dict(parameters or {})] * len(runs)
+        given = {} if parameters is None else by_name(parameters)
+        if isinstance(given, Mapping) and not isinstance(parameters, Mapping):
+            # Of a frame, a row for each run.
+            rows = max((np.size(column) for column in given.values()), default=1)
+            given = [{n: x[i] if np.ndim(x) else x for n, x in given.items()} for i in range(rows)]
+            given = given * len(runs) if rows == 1 else given
+        parameters = [given] * len(runs) if isinstance(given, Mapping) else given
+        if not isinstance(parameters, Sequence) or not all(
+            isinstance(by_name(one), Mapping) for one in parameters
+        ):
+            raise UserError(
+                f"Parameters are {parameters!r}; give values by name, such as {{'m': 1.0}}, for "
+                "all trajectories or for each."
+            )
         if len(parameters) != len(runs):
             raise UserError(
                 f"{len(parameters)} sets of parameters for {len(runs)} trajectories; give one for "
                 "each, or one for all."
             )
-        self.trajectories, self.parameters = runs, tuple(dict(p) for p in parameters)
+        self.trajectories, self.parameters = runs, tuple(dict(by_name(p)) for p in parameters)
         self.summary = summary
         self.recorded = None if recorded is None else tuple(recorded)
 
@@ -367,9 +397,21 @@ def _numbers(frame: Any, name: str) -> np.ndarray:
 def check_times(t: Any) -> None:
     """Raise `UserError` unless `t` is a finite, increasing vector of at least two times."""
     try:
-        values = np.asarray(t, float)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"Times must be numbers, but they are {t!r}.") from error
+        values = np.asarray(t)
+    except ValueError as error:
+        raise UserError(f"Times must be one vector of numbers, but they are {t!r}.") from error
+    if values.dtype.kind not in "biuf":
+        found = repr(values.flat[0]) if values.size else f"of type {values.dtype}"
+        way_out = "Convert them with np.asarray(t, float)."
+        if values.dtype.kind == "m":
+            way_out = "Of time differences, give seconds: t / np.timedelta64(1, 's')."
+        elif values.dtype.kind == "M" or (values.size and hasattr(values.flat[0], "year")):
+            way_out = (
+                "Of dates, give the seconds since the first: "
+                "(np.array(t, 'M8[us]') - np.datetime64(t[0], 'us')) / np.timedelta64(1, 's')."
+            )
+        raise UserError(f"Times must be numbers, but the first is {found}. {way_out}")
+    values = values.astype(float)
     if values.ndim != 1 or values.shape[0] < 2:
         raise UserError(
             f"Times have shape {values.shape}; give a vector of at least two times, "

@@ -5,6 +5,7 @@ import math
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+import pandas
 import pytest
 from scipy.integrate import solve_ivp
 
@@ -258,3 +259,40 @@ def test_loop_that_ended_early_has_no_difference():
     truth = mbd.simulate(CartPole(), np.linspace(0.0, 1.0, 21), {"theta": 0.1})
     lost = eqx.tree_at(lambda run: run.q, truth, truth.q.at[15:].set(np.nan))
     assert loop_difference(lost, truth)["x"] is None
+
+
+def test_a_reference_and_a_disturbance_with_names_go_by_name():
+    controller = mbd.MPC(CartPole(), horizon=4, dt=0.02)
+    rows = np.linspace(0.0, 1.0, 12)
+    places = {"theta": 0.0 * rows, "x": rows, "theta_dot": 0.0 * rows, "x_dot": rows**2}
+    ordered = np.stack([places[name] for name in controller.states], axis=1)
+    pushed = {"u": rows}
+    options = {"plant": CartPole(), "controller": controller, "initial": {"x": 0.1}, "steps": 3}
+    expected = mbd.closed_loop(**options, reference=ordered, disturbance=rows[:, None])
+    shuffled = pandas.DataFrame(places)[["x_dot", "theta", "x", "theta_dot"]]
+    found = mbd.closed_loop(**options, reference=shuffled, disturbance=pandas.DataFrame(pushed))
+    np.testing.assert_array_equal(found.q, expected.q)
+    np.testing.assert_array_equal(found.u, expected.u)
+    state = pandas.Series({"x_dot": 0.0, "theta": 0.0, "x": 0.2, "theta_dot": 0.1})
+    controller.reset()
+    by_name = controller(state).u
+    controller.reset()
+    np.testing.assert_array_equal(by_name, controller([state[n] for n in controller.states]).u)
+    with pytest.raises(ValueError, match="Unknown state or input 'y'"):
+        mbd.closed_loop(**options, reference=shuffled.assign(y=1.0))
+    with pytest.raises(ValueError, match=r"reference has columns of different lengths"):
+        mbd.closed_loop(**options, reference={**places, "x": rows[:4]})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": "one"}, "seed is 'one'; it must be a whole number"),
+        ({"seed": -1}, "seed is -1; it must be a whole number"),
+    ],
+)
+def test_what_is_no_number_is_refused_in_a_sentence(options, message):
+    given = {"initial": {"x": 0.1}, "steps": 1, **options}
+    controller = mbd.MPC(CartPole(), horizon=4, dt=0.02)
+    with pytest.raises(ValueError, match=message):
+        mbd.closed_loop(plant=CartPole(), controller=controller, **given)

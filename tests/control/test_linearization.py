@@ -4,6 +4,7 @@ import control
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+import pandas
 import pytest
 import scipy.linalg as sl
 from problems import slider_crank
@@ -199,3 +200,22 @@ def test_jacobian_error_is_relative_in_the_frobenius_norm():
     moved = np.hypot(39.24, 9.81)
     assert pytest.approx(0.5 * moved / np.sqrt(moved**2 + 2.0), rel=1e-12) == error.A
     assert pytest.approx(0.0, abs=1e-15) == error.B
+
+
+def test_values_with_names_go_by_name_in_control():
+    cart = CartPole()
+    at = pandas.Series({"x_dot": 0.3, "theta": 0.2, "x": 0.0, "theta_dot": -0.1})
+    values = pandas.DataFrame({"m": [0.2], "M": [1.5]})
+    found = mbd.linearize(cart, at, pandas.Series({"u": 2.0}), parameters=values)
+    vector = [float(at[name]) for name in found.states]
+    expected = mbd.linearize(cart, vector, [2.0], parameters={"M": 1.5, "m": 0.2})
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+    with pytest.raises(ValueError, match="Unknown state or input 'F'"):
+        mbd.linearize(cart, at, pandas.Series({"F": 2.0}))
+
+
+@pytest.mark.parametrize("t", ["now", None, [0.0, 1.0], np.nan])
+def test_a_time_that_is_no_number_is_refused(t):
+    with pytest.raises(ValueError, match="The time"):
+        mbd.linearize(CartPole(), t=t)

@@ -1,14 +1,26 @@
 """Bad requests are refused with the rule, the value and the way out, before anything runs."""
 
+import datetime
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas
+import pyarrow
 import pytest
 from toys import Oscillator, Pendulum, TurningBlade
 
 from mbdnode.integrators import RungeKutta4
 from mbdnode.mechanisms.single_mass_spring import SingleMassSpring
-from mbdnode.multibody import consistent_state
+from mbdnode.multibody import (
+    AbstractMechanism,
+    Input,
+    angle,
+    consistent_state,
+    length,
+    positive,
+)
 from mbdnode.simulation import simulate
 from mbdnode.trajectory import State
 
@@ -239,3 +251,225 @@ def test_a_helper_may_be_named_after_a_method_that_is_there():
 
     found, expected = (simulate(kind(), TIMES, {"x": 0.5}) for kind in (Bead, Pendulum))
     np.testing.assert_array_equal(found.q, expected.q)
+
+
+class Bead(AbstractMechanism):
+    """A bead in a plane that turns, of which a test replaces methods; `F` acts along `x`."""
+
+    coordinates = (length("x"), length("y"), angle("a"))
+    inputs = (Input("F"), Input("T", "N m"))
+    parameters = (positive("m", 1.0, "kg"),)
+
+    def mass_matrix(self, q, mu):
+        return [mu["m"], mu["m"], 1.0]
+
+    def force(self, t, q, v, u, mu):
+        return [u[0], 0.0, u[1]]
+
+
+def bead(**methods):
+    return type("Bead", (Bead,), methods)()
+
+
+def pushed(inputs, **options):
+    return simulate(Bead(), TIMES, {"x": 0.0}, inputs=inputs, **options)
+
+
+COLUMNS = {"T": np.full(11, 2.0), "F": np.full(11, 6.0)}
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        pandas.DataFrame(COLUMNS),
+        pyarrow.table(COLUMNS),
+        np.array([(2.0, 6.0)] * 11, [("T", float), ("F", float)]),
+        pandas.Series({"T": 2.0, "F": 6.0}),
+        pandas.DataFrame({"T": [2.0], "F": [6.0]}),
+        lambda t: {"T": 2.0, "F": 6.0 + 0 * t},
+    ],
+    ids=["pandas", "arrow", "structured", "series", "one row", "function"],
+)
+def test_inputs_with_names_go_by_name_and_not_by_place(inputs):
+    run = pushed(inputs)
+    np.testing.assert_allclose(run["x"], 3.0 * TIMES**2, atol=1e-14)
+    np.testing.assert_allclose(run["a"], TIMES**2, atol=1e-14)
+
+
+def test_names_of_a_frame_are_checked():
+    frame = pandas.DataFrame(COLUMNS)
+    with pytest.raises(ValueError, match=r"Unknown input 'slope'.*Known: F, T"):
+        pushed(frame.assign(slope=1.0))
+    with pytest.raises(ValueError, match=r"not for T\. Name every one of F, T"):
+        pushed(frame[["F"]])
+    with pytest.raises(ValueError, match=r"Column 'F' is there 2 times"):
+        pushed(pandas.concat([frame, frame[["F"]]], axis=1))
+    with pytest.raises(ValueError, match=r"returned values for T; the inputs are F, T"):
+        pushed(lambda t: {"T": 2.0})
+
+
+def test_initial_values_and_parameters_of_a_series_go_by_name():
+    start, values = pandas.Series({"y": 2.0, "x": 1.0}), pandas.Series({"m": 3.0})
+    run = simulate(Bead(), TIMES, start, inputs={"T": 0.0, "F": 6.0}, parameters=values)
+    np.testing.assert_allclose(run["x"], 1.0 + TIMES**2, atol=1e-14)
+    np.testing.assert_array_equal(run["y"], 2.0)
+    with pytest.raises(ValueError, match=r"Unknown coordinate 'z'"):
+        simulate(Bead(), TIMES, pandas.Series({"z": 1.0}))
+    with pytest.raises(ValueError, match=r"Parameters are \[1\.0\]; give values by name"):
+        simulate(Bead(), TIMES, {"x": 0.0}, parameters=[1.0])
+
+
+@pytest.mark.parametrize(
+    ("mass", "message"),
+    [
+        ([1.0, -2.0, 1.0], r"Bead\.mass_matrix has \[1, 1\] = -2 \(y, y\).*not be negative"),
+        ([1.0, np.nan, 1.0], r"Bead\.mass_matrix has \[1, 1\] = nan \(y, y\).*finite"),
+        (
+            [[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+            r"not symmetric: it has \[0, 1\] = 0\.5 \(x, y\), but \[1, 0\] = 0 \(y, x\)",
+        ),
+        # The kinetic energy of x' = -y' is (1 + 1e-6) / 2 - 2e-3 < 0, in whatever units.
+        (
+            [[1.0, 2e-3, 0.0], [2e-3, 1e-6, 0.0], [0.0, 0.0, 1.0]],
+            r"indefinite: with \[0, 1\] = 0\.002 \(x, y\) beside \[0, 0\] = 1",
+        ),
+        # Nothing moves `y` alone, so it moves with `x` without a kinetic energy of its own.
+        ([[1.0, 0.1, 0.0], [0.1, 0.0, 0.0], [0.0, 0.0, 1.0]], r"indefinite: .*\[1, 1\] = 0"),
+        ([[1.0, 1j, 0.0], [1j, 1.0, 0.0], [0, 0, 1.0]], r"complex numbers in entry \[0\]\[1\]"),
+    ],
+)
+def test_a_mass_matrix_that_no_masses_have_is_refused_by_its_entry(mass, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(bead(mass_matrix=lambda self, q, mu: mass), TIMES, {"x": 0.0})
+
+
+def test_a_mass_matrix_of_coupled_bodies_is_accepted():
+    # Of x + y with unit mass and of x with 1e-6: barely regular.
+    mass = [[1.0 + 1e-6, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    run = simulate(bead(mass_matrix=lambda self, q, mu: mass), TIMES, {"x": 1.0})
+    assert bool(run.status.ok)
+
+
+@pytest.mark.parametrize(
+    ("take", "index", "size"),
+    [
+        (lambda q, u: q[7], 7, 3),
+        (lambda q, u: q[-5], -5, 3),
+        (lambda q, u: u[2], 2, 2),
+        (lambda q, u: jnp.outer(q, q)[1, 4], 4, 3),
+        (lambda q, u: q[np.array([0, 7])].sum(), 7, 3),
+        (lambda q, u: q[jnp.array([[0, 1], [3, 2]])].sum(), 3, 3),
+        (lambda q, u: q.at[3].set(1.0)[0], 3, 3),
+        (lambda q, u: jax.jit(lambda q: q[4])(q), 4, 3),
+        (lambda q, u: jax.lax.cond(q[0] > 0, lambda q: q[4], lambda q: q[0], q), 4, 3),
+    ],
+)
+def test_an_index_beyond_an_array_is_refused(take, index, size):
+    def force(self, t, q, v, u, mu):
+        return [take(q, u), 0.0, 0.0]
+
+    with pytest.raises(ValueError, match=rf"Bead\.force takes entry {index},.* that has {size};"):
+        simulate(bead(force=force), TIMES, {"x": 1.0})
+
+
+def test_an_index_beyond_the_coordinates_is_refused_in_every_method():
+    holds = lambda self, t, q, mu: [q[3]]  # noqa: E731
+    for name, method in (
+        ("constraint", holds),
+        ("nonholonomic", lambda self, t, q, mu: ([[q[3], 0.0, 0.0]], [0.0])),
+        ("mass_matrix", lambda self, q, mu: [1.0, 1.0, 1.0 + q[3] ** 2]),
+        ("potential_energy", lambda self, q, mu: q[3]),
+        ("dry_friction", lambda self, t, q, v, u, mu: ([[1.0, 0.0, 0.0]], [q[3]])),
+    ):
+        with pytest.raises(ValueError, match=rf"Bead\.{name} takes entry 3,"):
+            simulate(bead(**{name: method}), TIMES, {"x": 1.0})
+    with pytest.raises(ValueError, match=r"The acceleration function takes entry 1,"):
+        simulate(lambda t, q, v, u, mu: -q + q[1], TIMES, {"x": 1.0})
+
+
+def test_indices_that_are_there_or_are_not_known_before_are_accepted():
+    def force(self, t, q, v, u, mu):
+        total = jax.lax.fori_loop(0, 3, lambda i, s: s + q[i], 0.0)
+        return [q[-3] + q[np.array([0, -1])].sum(), q[jnp.argmax(q)], total]
+
+    run = simulate(bead(force=force), TIMES, {"x": 1.0})
+    assert bool(run.status.ok)
+
+
+@pytest.mark.parametrize("value", [1j, lambda q: q[0].astype(complex)])
+def test_complex_forces_are_refused(value):
+    def force(self, t, q, v, u, mu):
+        return [0.0, value(q) if callable(value) else value, 0.0]
+
+    with pytest.raises(ValueError, match=r"Bead\.force has complex numbers in entry \[1\]"):
+        simulate(bead(force=force), TIMES, {"x": 1.0})
+    with pytest.raises(ValueError, match=r"The acceleration function returned complex numbers"):
+        simulate(lambda t, q, v, u, mu: q.astype(complex), TIMES, {"x": 1.0})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        lambda x: math.sin(x),
+        lambda x: np.sin(x),
+        lambda x: 1.0 if x > 0 else 0.0,
+        lambda x: float(x),
+        lambda x: sum(range(x.astype(int))),
+    ],
+    ids=["math", "numpy", "if", "float", "range"],
+)
+def test_functions_of_plain_numbers_are_refused_by_their_line(value):
+    line = r"asks for plain numbers in 'lambda x: .*test_refusals\.py.*jnp\.sin for math\.sin"
+
+    def force(self, t, q, v, u, mu):
+        return [value(q[0]), 0.0, 0.0]
+
+    with pytest.raises(ValueError, match=rf"The input function {line}"):
+        pushed(lambda t: jnp.stack([value(t), 0.0]))
+    with pytest.raises(ValueError, match=rf"The function of input 'F' {line}"):
+        pushed({"F": value, "T": 0.0})
+    with pytest.raises(ValueError, match=rf"Bead\.force {line}"):
+        simulate(bead(force=force), TIMES, {"x": 1.0})
+    with pytest.raises(ValueError, match=rf"Bead\.constraint {line}"):
+        simulate(bead(constraint=lambda self, t, q, mu: [value(q[0])]), TIMES, {"x": 1.0})
+
+
+def test_a_parameter_that_is_not_declared_is_named():
+    spring = bead(force=lambda self, t, q, v, u, mu: [-mu["k"] * q[0], 0.0, 0.0])
+    with pytest.raises(ValueError, match=r"Bead\.force asks for 'k', which is no parameter"):
+        simulate(spring, TIMES, {"x": 1.0})
+
+
+_FIRST = datetime.datetime(2024, 5, 1, 12)
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        np.arange("2024-05-01T12:00:00", "2024-05-01T12:00:03", dtype="M8[s]"),
+        [_FIRST + datetime.timedelta(seconds=i) for i in range(3)],
+        pandas.date_range(_FIRST, periods=3, freq="s"),
+        list(pandas.date_range(_FIRST, periods=3, freq="s")),
+    ],
+    ids=["numpy", "datetime", "pandas", "timestamps"],
+)
+def test_dates_as_times_are_refused_with_a_way_out_that_works(dates):
+    with pytest.raises(ValueError, match=r"Times must be numbers.*dates, give (.*)\.$") as found:
+        simulate(Oscillator(), dates, {"x": 1.0})
+    way_out = str(found.value).split("since the first: ")[1].rstrip(".")
+    np.testing.assert_array_equal(eval(way_out, {"np": np, "t": dates}), [0.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"interpolation": 3}, r"Unknown interpolation 3\. Known: constant"),
+        ({"interpolation": ["linear"]}, r"Unknown interpolation \['linear'\]"),
+        ({"independent": [2]}, r"Unknown coordinate 2\. Known: x"),
+        ({"independent": 2}, r"independent is 2; .*names"),
+        ({"parameters": "m"}, r"Parameters are 'm'; give values by name"),
+    ],
+)
+def test_options_of_the_wrong_type_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(Oscillator(), TIMES, {"x": 1.0}, inputs=np.ones(11), **options)

@@ -13,7 +13,12 @@ import numpy as np
 
 from mbdnode.control.decisions import Decision, Decisions
 from mbdnode.control.mpc import MPC
-from mbdnode.control.state_space import as_vector, check_controllable_kind
+from mbdnode.control.state_space import (
+    as_vector,
+    check_controllable_kind,
+    columns_of,
+    real_rows,
+)
 from mbdnode.errors import UserError
 from mbdnode.integrators import get_integrator
 from mbdnode.multibody import (
@@ -24,8 +29,10 @@ from mbdnode.multibody import (
     choose_partition,
     consistent_state,
     constraint_counts,
+    real_state,
     resolve_parameters,
 )
+from mbdnode.naming import by_name
 from mbdnode.program_cache import program_for_few_calls
 from mbdnode.simulation import AbstractEnsemble
 from mbdnode.simulation.held_inputs import rollout_held
@@ -42,14 +49,14 @@ def closed_loop(
     controller: MPC,
     initial: Any,
     steps: Any,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Any = None,
     integrator: Any = "rk4",
     substeps: Any = 4,
     reference: Any = None,
     disturbance: Any = None,
     noise: Any = None,
     delay: Any = 0,
-    seed: int = 0,
+    seed: Any = 0,
     report: Callable[[int, int], None] | None = None,
 ) -> Trajectory:
     """Run a plant under a controller.
@@ -64,11 +71,11 @@ def closed_loop(
     - `parameters`: of the plant, if not the defaults; the controller does not know of them.
     - `integrator`, `substeps`: how the plant takes one step of the controller.
     - `reference`: where to be: a function of time, or an array with a row for each time from 0 on,
-        whose last row is held; columns as `controller.states`. The controller sees a horizon of it
-        ahead. The controller's target by default.
+        whose last row is held; columns as `controller.states`, or by name. The controller sees a
+        horizon of it ahead. The controller's target by default.
     - `disturbance`: added to the plant's inputs without the controller's knowledge: a function of
         time, an array with a row for each step (the last one is held), one row for all, or values
-        by name.
+        or columns by name.
     - `noise`: the standard deviation of the measurement's error: one for all states, one each, or
         by name.
     - `delay`: after how many steps a decision acts. The controller knows of it, and plans from
@@ -103,7 +110,10 @@ def closed_loop(
     wanted = _rows_over_time("reference", reference, times, controller.states, target)
     pushed = _rows_over_time("disturbance", disturbance, times[:steps], body.system.input_names)
     deviation = _deviations(noise, controller.states)
-    random = np.random.default_rng(seed)
+    try:
+        random = np.random.default_rng(seed)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"seed is {seed!r}; it must be a whole number of at least 0.") from error
 
     controller.reset()
     state = body.start
@@ -152,7 +162,7 @@ class SteppedPlant:
         initial: Any,
         dt_s: float,
         *,
-        parameters: Mapping[str, Any] | None,
+        parameters: Any,
         integrator: Any,
         substeps: int,
     ):
@@ -193,7 +203,8 @@ class SteppedPlant:
         return State(q, v), run.status
 
 
-def _as_state(system: AbstractSystem, initial: Any, parameters: Mapping | None) -> State:
+def _as_state(system: AbstractSystem, initial: Any, parameters: Any) -> State:
+    initial = by_name(initial)
     if not isinstance(initial, (State, Mapping)):
         raise TypeError(
             f"The initial state is a {type(initial).__name__}; give a State(q, v), or values by "
@@ -201,7 +212,7 @@ def _as_state(system: AbstractSystem, initial: Any, parameters: Mapping | None) 
         )
     if isinstance(initial, Mapping):
         return consistent_state(system, initial, parameters=parameters)
-    state = State(jnp.asarray(initial.q, float), jnp.asarray(initial.v, float))
+    state = real_state(initial)
     for names, values in ((system.coordinate_names, state.q), (system.rate_names, state.v)):
         if values.shape != (len(names),):
             raise UserError(
@@ -304,14 +315,14 @@ def _rows_over_time(
         return np.array(
             [as_vector(f"The {what} at {t:g} s", given(float(t)), names, usual) for t in times]
         )
-    one_row = np.ndim(given) <= 1 and np.size(given) == len(names)
-    if isinstance(given, Mapping) or one_row:
-        values = given if isinstance(given, Mapping) else np.ravel(np.asarray(given))
+    given = by_name(given)
+    if isinstance(given, Mapping) and any(np.ndim(column) for column in given.values()):
+        given = columns_of(f"The {what}", given, names, usual)
+    by_names = isinstance(given, Mapping)
+    if by_names or (np.ndim(given) <= 1 and np.size(given) == len(names)):
+        values = given if by_names else np.ravel(np.asarray(given))
         return np.repeat(as_vector(f"The {what}", values, names, usual)[None], len(times), axis=0)
-    try:
-        rows = np.asarray(given, float)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"The {what} is {given!r}, which is no array of numbers.") from error
+    rows = real_rows(f"The {what}", given)
     rows = rows[:, None] if rows.ndim == 1 and len(names) == 1 else rows
     if rows.ndim != 2 or rows.shape[1] != len(names) or not len(rows):
         raise UserError(
@@ -341,6 +352,7 @@ def _deviations(noise: Any, names: tuple[str, ...]) -> np.ndarray | None:
     """
     if noise is None:
         return None
+    noise = by_name(noise)
     if not isinstance(noise, Mapping) and np.ndim(noise) == 0:
         noise = [noise] * len(names)
     values = as_vector("The noise", noise, names)

@@ -1,6 +1,5 @@
 """The environment that `mbdnode.control.gym` registers; the one module that imports Gymnasium."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -14,7 +13,7 @@ from mbdnode.control.problem import make_problem
 from mbdnode.control.state_space import as_vector, state_space
 from mbdnode.errors import UserError
 from mbdnode.multibody import consistent_state
-from mbdnode.naming import unknown_name
+from mbdnode.naming import by_name, unknown_name
 from mbdnode.simulation import AbstractEnsemble
 from mbdnode.status import Outcome
 from mbdnode.trajectory import State
@@ -30,7 +29,7 @@ class ModelEnvironment(gymnasium.Env):
 
     metadata = {"render_modes": []}
 
-    def __init__(self, model: Any, task: EpisodeTask, parameters: Mapping[str, Any] | None = None):
+    def __init__(self, model: Any, task: EpisodeTask, parameters: Any = None):
         if isinstance(model, AbstractEnsemble):
             raise UserError(
                 "An ensemble has no single motion. Use one of its members, ensemble[i]."
@@ -144,7 +143,8 @@ class ModelEnvironment(gymnasium.Env):
 
 def _spread(task: EpisodeTask, system: Any) -> tuple[dict[str, float], dict[str, float]]:
     """The start by name, and how far each value may be from it."""
-    if not task.spread:
+    spread = by_name(task.spread)
+    if not spread:
         return {}, {}
     names = (*system.coordinate_names, *system.rate_names)
     if isinstance(task.initial, State):
@@ -152,13 +152,13 @@ def _spread(task: EpisodeTask, system: Any) -> tuple[dict[str, float], dict[str,
             "A spread needs a start by name, such as {'theta': 0.1}, of which the rest follows; "
             "this one is a State."
         )
-    for name in task.spread:
+    for name in spread:
         if name not in names:
             raise unknown_name("coordinate", name, names)
-    widths = as_vector("The spread", task.spread, names)
+    widths = as_vector("The spread", spread, names)
     if np.any(widths < 0):
         name = names[int(np.argmin(widths))]
         raise UserError(f"The spread of {name} is {np.min(widths):g}; it must not be negative.")
-    known = {name: 0.0 for name in task.spread}
-    known |= {name: float(jnp.asarray(value)) for name, value in task.initial.items()}
-    return known, {name: float(width) for name, width in task.spread.items()}
+    known = {name: 0.0 for name in spread}
+    known |= {name: float(jnp.asarray(value)) for name, value in by_name(task.initial).items()}
+    return known, {name: float(width) for name, width in spread.items()}

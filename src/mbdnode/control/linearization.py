@@ -10,7 +10,7 @@ small ripple in `f` is a small error in the motion and a large one in `df/dz`. S
 measures that of a model.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ import scipy
 from jaxtyping import Array, Float
 
 from mbdnode.control.problem import as_number
-from mbdnode.control.state_space import StateSpace, as_vector, state_space
+from mbdnode.control.state_space import StateSpace, as_vector, real_rows, state_space
 from mbdnode.errors import UserError
 from mbdnode.program_cache import program_for_few_calls
 
@@ -59,8 +59,8 @@ def linearize(
     z: Any = None,
     u: Any = None,
     *,
-    parameters: Mapping[str, Any] | None = None,
-    t: float = 0.0,
+    parameters: Any = None,
+    t: Any = 0.0,
 ) -> Linearization:
     """Linearize a mechanism or a learned model, in continuous time.
 
@@ -117,7 +117,7 @@ def discretize(A: Any, B: Any, dt: Any) -> tuple[Float[Array, "nz nz"], Float[Ar
 
     `Ad` and `Bd` of `z(t + dt) = Ad z(t) + Bd u`.
     """
-    A, B = jnp.asarray(A, float), jnp.asarray(B, float)
+    A, B = real_rows("A", A), real_rows("B", B)
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise UserError(f"A has shape {A.shape}; it must be square.")
     if B.ndim != 2 or B.shape[0] != A.shape[0]:
@@ -181,7 +181,7 @@ def jacobian_error(
     z: Any = None,
     u: Any = None,
     *,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Any = None,
 ) -> JacobianError:
     """Compare a learned model's linearization with that of the mechanism.
 

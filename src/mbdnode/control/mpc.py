@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +21,11 @@ from mbdnode.control.planning import (
 )
 from mbdnode.control.problem import ControlProblem, Limits, QuadraticCost, as_number, make_problem
 from mbdnode.control.quadratic_program import QuadraticProgram
-from mbdnode.control.state_space import StateSpace, as_vector, state_space
+from mbdnode.control.state_space import StateSpace, as_vector, columns_of, real_rows, state_space
 from mbdnode.control.terminal_cost import check_equilibrium, regulator_gain, terminal_weight
 from mbdnode.errors import UserError
 from mbdnode.multibody import consistent_state
-from mbdnode.naming import unknown_name
+from mbdnode.naming import by_name, unknown_name
 from mbdnode.trajectory import State
 
 _MODES = ("once", "each")
@@ -89,7 +89,7 @@ class MPC:
         relinearize: str = "once",
         iterations: int = 1,
         observer_gain: Any = 0.0,
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Any = None,
     ):
         _check_kind("cost", cost, QuadraticCost)
         _check_kind("limits", limits, Limits)
@@ -172,7 +172,7 @@ class MPC:
 
         **Arguments:**
 
-        - `z`: the measured state: a vector in the order of `states`, or a `State`.
+        - `z`: the measured state: a vector in the order of `states`, by name, or a `State`.
         - `t`: the time.
         - `reference`: where to be, a row for each of the next `horizon` steps; the target by
             default.
@@ -185,11 +185,14 @@ class MPC:
         plan, the last one is carried on.
         """
         began = time.perf_counter()
+        t = as_number("t", t)
+        if not isinstance(pending, Iterable):
+            raise UserError(f"pending is {pending!r}; give a list of inputs.")
         reference = self._reference(reference)
-        z = self._measured(z, float(t), near)
+        z = self._measured(z, t, near)
         self._observe(z)
         self._expected = None
-        t, z = self._after(float(t), z, pending)
+        t, z = self._after(t, z, pending)
         hold = self.problem.limited(self.problem.u_target, self.last_input)
         decision, plan = Decision.UNMEASURED, None
         if np.all(np.isfinite(z)):
@@ -237,8 +240,9 @@ class MPC:
             near, z = z.q, self.minimal(z)
         else:
             z = self._as_minimal(z)
-        if near is not None and np.all(np.isfinite(np.asarray(near))):
-            self._near = np.asarray(near)
+        near = None if near is None else real_rows("near", near)
+        if near is not None and np.all(np.isfinite(near)):
+            self._near = near
         elif self._near is None and np.all(np.isfinite(z)):
             known = dict(zip(self.states, map(float, z), strict=True))
             system, parameters = self.space.system, self.parameters
@@ -249,6 +253,9 @@ class MPC:
         return z
 
     def _as_minimal(self, z: Any) -> np.ndarray:
+        z = by_name(z)
+        if isinstance(z, Mapping) and set(z) == set(self.states):
+            z = [z[name] for name in self.states]
         try:
             vector = np.asarray(z, float)
         except (TypeError, ValueError) as error:
@@ -266,12 +273,8 @@ class MPC:
         """When, and where, the inputs that are on their way will have brought the state."""
         near = self.space.home if self._near is None else self._near
         for u in pending:
-            if np.shape(u) != (len(self.inputs),):
-                raise UserError(
-                    f"An input in `pending` has shape {np.shape(u)}; give {len(self.inputs)} "
-                    f"number(s): {', '.join(self.inputs)}."
-                )
-            step, near = self._predictor.advance(t, z, np.asarray(u) + self.disturbance, near)
+            coming = as_vector("An input in `pending`", u, self.inputs) + self.disturbance
+            step, near = self._predictor.advance(t, z, coming, near)
             z, t = np.asarray(step), t + self.dt
             self._near = np.asarray(near)
             self._expected = z if self._expected is None else self._expected
@@ -296,7 +299,10 @@ class MPC:
         count = self.problem.horizon
         if given is None:
             return np.repeat(self.problem.target[None], count, axis=0)
-        rows = np.asarray(given, float)
+        given = by_name(given)
+        if isinstance(given, Mapping):
+            given = columns_of("The reference", given, self.states, self.problem.target)
+        rows = real_rows("The reference", given)
         if rows.shape != (count, len(self.states)) or not np.all(np.isfinite(rows)):
             raise UserError(
                 f"The reference has shape {rows.shape}; it must have {count} finite rows, one for "

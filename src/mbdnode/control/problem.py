@@ -8,7 +8,7 @@ import numpy as np
 
 from mbdnode.control.state_space import as_vector
 from mbdnode.errors import UserError, check_memory
-from mbdnode.naming import unknown_name
+from mbdnode.naming import by_name, unknown_name
 
 _SYMMETRIC = 1e-9
 
@@ -174,6 +174,7 @@ def _weight(name: str, given: Any, names: tuple[str, ...], *, definite: bool) ->
     """A symmetric matrix; from a vector or by name its diagonal, the identity if None."""
     if given is None:
         return np.eye(len(names))
+    given = by_name(given)
     if isinstance(given, Mapping) or np.ndim(given) == 1:
         matrix = np.diag(as_vector(f"The diagonal of {name}", given, names))
     else:
@@ -234,6 +235,7 @@ def _bounds(what: str, given: Any, names: tuple[str, ...]) -> tuple[np.ndarray, 
     low, high = np.full(len(names), -np.inf), np.full(len(names), np.inf)
     if given is None:
         return low, high
+    given = by_name(given)
     if isinstance(given, Mapping):
         for name, pair in given.items():
             if name not in names:
@@ -278,6 +280,7 @@ def _rate(given: Any, names: tuple[str, ...]) -> np.ndarray:
     """The most that each input may change in a second."""
     if given is None:
         return np.full(len(names), np.inf)
+    given = by_name(given)
     if isinstance(given, Mapping):
         for name in given:
             if name not in names:

@@ -26,9 +26,10 @@ from mbdnode.multibody import (
     choose_partition,
     complete,
     consistent_state,
+    real_state,
     resolve_parameters,
 )
-from mbdnode.naming import unknown_name
+from mbdnode.naming import by_name, unknown_name
 from mbdnode.simulation import AbstractEnsemble
 from mbdnode.trajectory import State
 
@@ -144,8 +145,8 @@ def state_space(
     model: Any,
     at: Any = None,
     *,
-    t: float = 0.0,
-    parameters: Mapping[str, Any] | None = None,
+    t: Any = 0.0,
+    parameters: Any = None,
     actuated: Any = None,
     held: Any = None,
 ) -> tuple[StateSpace, Minimal]:
@@ -169,12 +170,14 @@ def state_space(
     check_controllable_kind(system)
     check_definition(system)
     mu = resolve_parameters(system, parameters)
+    t = float(as_vector("The time", [t], ("t",))[0])
     time = jnp.asarray(t, float)
-    if not isinstance(at, (State, Mapping)) and at is not None:
+    at = {} if at is None else by_name(at)
+    if not isinstance(at, (State, Mapping)):
         at = _by_name(system, at, time, mu, parameters)
     if not isinstance(at, State):
-        at = consistent_state(system, at or {}, t=t, parameters=parameters)
-    state = State(jnp.asarray(at.q, float), jnp.asarray(at.v, float))
+        at = consistent_state(system, at, t=t, parameters=parameters)
+    state = real_state(at)
     if not all(np.all(np.isfinite(np.asarray(x))) for x in (state.q, state.v)):
         raise UserError(
             f"The state is {np.asarray(state.q)}, {np.asarray(state.v)}; it must be finite."
@@ -238,6 +241,32 @@ def minimal_names(system: AbstractSystem, partition: Partition) -> tuple[str, ..
     )
 
 
+def columns_of(
+    what: str, given: Mapping[str, Any], names: tuple[str, ...], usual: np.ndarray | None = None
+) -> np.ndarray:
+    """Columns by name as rows in the order of the names; the arguments are those of `as_vector`."""
+    for name in given:
+        if name not in names:
+            raise unknown_name("state or input", name, names)
+    others = np.zeros(len(names)) if usual is None else usual
+    columns = [np.asarray(given.get(n, other)) for n, other in zip(names, others, strict=True)]
+    try:
+        return np.stack(np.broadcast_arrays(*columns), axis=-1)
+    except ValueError as error:
+        lengths = ", ".join(f"{n}: {np.shape(column)}" for n, column in given.items())
+        raise UserError(f"{what} has columns of different lengths ({lengths}).") from error
+
+
+def real_rows(what: str, given: Any) -> np.ndarray:
+    """An array of real numbers; raises `UserError` for anything else."""
+    try:
+        if np.iscomplexobj(np.asarray(given)):
+            raise TypeError("complex")
+        return np.asarray(given, float)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{what} is {given!r}, which is no array of numbers.") from error
+
+
 def as_vector(
     what: str, values: Any, names: tuple[str, ...], usual: np.ndarray | None = None
 ) -> np.ndarray:
@@ -254,18 +283,14 @@ def as_vector(
 
     A vector. Raises `UserError` for a wrong shape, an unknown name, or what is not finite.
     """
+    values = by_name(values)
     if isinstance(values, Mapping):
         for name in values:
             if name not in names:
                 raise unknown_name("state or input", name, names)
         others = np.zeros(len(names)) if usual is None else usual
         values = [values.get(name, other) for name, other in zip(names, others, strict=True)]
-    try:
-        if np.iscomplexobj(np.asarray(values)):
-            raise UserError("complex")
-        array = np.asarray(values, float)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{what} is {values!r}, which are no numbers.") from error
+    array = real_rows(what, values)
     if array.shape != (len(names),):
         raise UserError(
             f"{what} has shape {array.shape}; give {len(names)} number(s): {', '.join(names)}."

@@ -13,7 +13,7 @@ import math
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -100,7 +100,17 @@ def read_marker(path: Path) -> dict[str, Any] | None:
         ) from error
 
 
-def find_files(paths: Paths) -> list[Path]:
+def as_path(given: Any) -> Path:
+    """A path; raises `UserError` for what is none."""
+    try:
+        return Path(given)
+    except TypeError as error:
+        raise UserError(
+            f"A path is text, such as 'runs/first.csv', or a Path; this one is {given!r}."
+        ) from error
+
+
+def find_files(paths: Any) -> list[Path]:
     """The files that are meant, patterns written out, in the order of their names.
 
     **Arguments:**
@@ -111,10 +121,11 @@ def find_files(paths: Paths) -> list[Path]:
 
     At least one path. Raises `UserError` for a pattern that nothing matches.
     """
-    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable):
+        paths = [paths]
     found: list[Path] = []
-    for one in several:
-        text = os.fspath(one)
+    for one in paths:
+        text = str(as_path(one))
         if not Path(text).exists() and glob.has_magic(text):
             matching = sorted(Path(p) for p in glob.glob(text, recursive=True))
             matching = [path for path in matching if path.is_file()]

@@ -1,6 +1,5 @@
 """Energy along a trajectory, `v.M(q).v/2 + V(q)`: of a mechanism, or of a learned one."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -17,7 +16,7 @@ from mbdnode.trajectory import Trajectory
 def energy(
     mechanism: AbstractMechanism | AbstractRateModel,
     trajectory: Trajectory,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Any = None,
 ) -> Float[Array, " n"]:
     """The energy at every time of a trajectory.
 
@@ -39,13 +38,14 @@ def energy(
         if isinstance(mechanism, AbstractRateModel):
             way_out = "use an MBDNODE with structure='lagrangian', or the mechanism itself"
         raise UserError(f"{type(mechanism).__name__} defines no potential energy; {way_out}.")
+    trajectory.require_columns_of(mechanism, "energy")
     return _energy(mechanism, trajectory.q, trajectory.v, mu)
 
 
 def energy_drift(
     mechanism: AbstractMechanism | AbstractRateModel,
     trajectory: Trajectory,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Any = None,
 ) -> float | None:
     """The largest distance from the energy at the start, where energy is conserved.
 

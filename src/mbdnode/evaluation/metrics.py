@@ -5,7 +5,7 @@ the paper's table gives the mean over components as well, over the whole rollout
 included. We call the latter `mse` and print both.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -65,7 +65,7 @@ def evaluate(
     *,
     train_steps: int | None = None,
     system: AbstractSystem | None = None,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Any = None,
 ) -> Metrics:
     """Compare a rollout with the truth, which comes first, as in scikit-learn's metrics.
 
@@ -97,6 +97,8 @@ def evaluate(
     found, times = np.asarray(prediction.t), np.asarray(truth.t)
     if not np.allclose(found, times, rtol=0, atol=1e-9 * float(times[-1] - times[0])):
         raise UserError("Prediction and truth have different times. Simulate both at the same.")
+    if system is not None:
+        prediction.require_columns_of(system, "evaluate")
     squares = np.concatenate(
         [
             (np.asarray(prediction.q) - np.asarray(truth.q)) ** 2,

@@ -1,6 +1,5 @@
 """Multipliers and constraint forces along a trajectory."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -37,7 +36,7 @@ class Reactions(eqx.Module):
 def reactions(
     mechanism: AbstractMechanism,
     trajectory: Trajectory,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Any = None,
 ) -> Reactions:
     """Accelerations, multipliers and constraint forces at every time of a trajectory.
 
@@ -52,6 +51,7 @@ def reactions(
     A `Reactions` with a row for each time.
     """
     trajectory.require_single("reactions")
+    trajectory.require_columns_of(mechanism, "reactions", inputs=True)
     mu = resolve_parameters(mechanism, parameters)
     # The multipliers do not depend on which columns are called dependent, so any good choice
     # serves; the traced one is made anew at every state and cannot become singular.

@@ -146,7 +146,7 @@ def trace_program(
     name: str = "plant",
     integrator: Any = "rk4",
     dt_s: float = 0.01,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Any = None,
     precision: str = "float64",
     entries: Sequence[str] = ENTRIES,
 ) -> Program:

@@ -1,6 +1,5 @@
 """`export`: a model as code that runs without Python."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ def export(
     name: str | None = None,
     integrator: Any = "rk4",
     dt_s: float = 0.01,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Any = None,
     precision: str = "float64",
     fmi: int | None = None,
 ) -> Path:

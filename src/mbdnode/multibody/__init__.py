@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from mbdnode.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from mbdnode.multibody.assembly import check_state, consistent_state
-    from mbdnode.multibody.definition_checks import check_definition
+    from mbdnode.multibody.assembly import check_state, consistent_state, real_state
+    from mbdnode.multibody.definition_checks import check_definition, check_mass, plain_sentences
     from mbdnode.multibody.dependent_coordinates import (
         complete,
         complete_position,
@@ -63,7 +63,9 @@ if TYPE_CHECKING:
         RecordedSystem,
         Time,
         is_traced,
+        real_array,
         recorded_from,
+        require_system,
         resolve_parameters,
     )
     from mbdnode.multibody.tangent import Split, Tangent, tangent_from
@@ -92,6 +94,7 @@ __all__ = [
     "accelerations",
     "angle",
     "check_definition",
+    "check_mass",
     "check_state",
     "choose_matrices",
     "choose_partition",
@@ -111,12 +114,16 @@ __all__ = [
     "kkt",
     "length",
     "nonnegative",
+    "plain_sentences",
     "position_jacobian",
     "position_residual",
     "position_time_derivative",
     "positive",
     "profile",
+    "real_array",
+    "real_state",
     "recorded_from",
+    "require_system",
     "resolve_parameters",
     "small_solve",
     "tangent_at",
@@ -137,6 +144,8 @@ __getattr__ = lazy_names(
         "accelerations": "equations_of_motion",
         "angle": "quantities",
         "check_definition": "definition_checks",
+        "check_mass": "definition_checks",
+        "plain_sentences": "definition_checks",
         "check_state": "assembly",
         "choose_matrices": "partition",
         "choose_partition": "partition",
@@ -171,6 +180,9 @@ __getattr__ = lazy_names(
         "positive": "quantities",
         "Profile": "profiles",
         "profile": "profiles",
+        "real_array": "system",
+        "require_system": "system",
+        "real_state": "assembly",
         "recorded_from": "system",
         "RecordedSystem": "system",
         "resolve_parameters": "system",

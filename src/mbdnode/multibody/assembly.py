@@ -13,10 +13,16 @@ import numpy as np
 
 from mbdnode.errors import UserError
 from mbdnode.levenberg_marquardt import minimize
-from mbdnode.multibody.definition_checks import check_definition
+from mbdnode.multibody.definition_checks import check_definition, check_mass
 from mbdnode.multibody.partition import constraint_values
-from mbdnode.multibody.system import AbstractSystem, Params, is_traced, resolve_parameters
-from mbdnode.naming import unknown_name
+from mbdnode.multibody.system import (
+    AbstractSystem,
+    Params,
+    is_traced,
+    real_array,
+    resolve_parameters,
+)
+from mbdnode.naming import by_name, unknown_name
 from mbdnode.trajectory import State
 
 # A completed state is accepted at round-off, relative to the mechanism's size.
@@ -27,11 +33,11 @@ OFF_MANIFOLD = 1e-6
 
 def consistent_state(
     system: AbstractSystem,
-    known: Mapping[str, Any],
+    known: Any,
     *,
-    guess: Mapping[str, Any] | None = None,
+    guess: Any = None,
     t: float = 0.0,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Any = None,
 ) -> State:
     """Complete a partly known state.
 
@@ -50,18 +56,24 @@ def consistent_state(
     """
     check_definition(system)
     names, rates = system.coordinate_names, system.rate_names
-    guess = {**system.reference, **(guess or {})}
-    for name, value in [*known.items(), *guess.items()]:
+    known, near = by_name(known), {} if guess is None else by_name(guess)
+    for what, given in (("known values", known), ("guess", near)):
+        if not isinstance(given, Mapping):
+            raise UserError(
+                f"The {what} are {given!r}; give them by name, such as {{{names[0]!r}: 1.0}}."
+            )
+    near = {**system.reference, **near}
+    for name, value in [*known.items(), *near.items()]:
         if name not in (*names, *rates):
             raise unknown_name("coordinate", name, (*names, *rates))
         if np.ndim(value) != 0 or not _is_finite(value):
             raise UserError(f"Initial value of {name!r} is {value!r}; it must be a finite number.")
     mu = resolve_parameters(system, parameters)
     time = jnp.asarray(np.asarray(t, float), float)
-    start = np.array([float(known.get(n, guess.get(n, 0.0))) for n in names])
+    start = np.array([float(known.get(n, near.get(n, 0.0))) for n in names])
     free = np.array([n not in known for n in names])
     q = _assemble(system, time, start, free, mu)
-    v = np.array([float(known.get(r, guess.get(r, 0.0))) for r in rates])
+    v = np.array([float(known.get(r, near.get(r, 0.0))) for r in rates])
     v = _set_moving(system, time, q, v, np.array([r not in known for r in rates]), mu)
     return State(jnp.asarray(q, float), jnp.asarray(v, float))
 
@@ -194,6 +206,17 @@ def _impossible(system, level, error, jacobian, values, known, names) -> UserErr
     )
 
 
+def real_state(state: State) -> State:
+    """A state as arrays of real numbers; raises `UserError` for anything else."""
+    try:
+        return State(real_array(state.q), real_array(state.v))
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"The state has q = {state.q!r} and v = {state.v!r}; both must be arrays of real "
+            "numbers, one for each coordinate."
+        ) from error
+
+
 def check_state(system: AbstractSystem, t, q, v, mu: Params) -> None:
     """Raise `UserError` unless a state has the right size and is finite and consistent.
 
@@ -216,6 +239,7 @@ def check_state(system: AbstractSystem, t, q, v, mu: Params) -> None:
             )
     if is_traced(system, t, q, v, mu):
         return
+    check_mass(system, q, mu)
     here = constraint_values(system, t, q, v, mu)
     position, velocity, jacobian = here.position, here.velocity, here.jacobian
     reach = _reach(system, np.asarray(q))

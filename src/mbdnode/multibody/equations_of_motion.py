@@ -48,6 +48,9 @@ class AbstractMechanism(AbstractSystem):
 
     A subclass names its coordinates and says what its mass and forces are; constraints, inputs,
     parameters and a potential energy where it has them. `docs/how-to/extend.md` shows one in full.
+
+    Methods are traced and compiled once. A Python value that they take from outside is a constant
+    from then on; a value that may change is one of the `parameters`, or a field.
     """
 
     # Whether energy is constant when the inputs are zero.
@@ -106,7 +109,7 @@ class AbstractMechanism(AbstractSystem):
             return False
         with jax.ensure_compile_time_eval():
             anywhere = jnp.asarray(np.zeros(q.shape)) if is_traced(q) else q
-            mass = np.asarray(_masses(self, anywhere, mu))
+            mass = np.asarray(masses(self, anywhere, mu))
         return mass.ndim == 1 and bool(np.all(mass > 0))
 
     def quadratic_velocity_force(self, q: Coords, v: Coords, mu: Params) -> Coords:
@@ -209,7 +212,8 @@ class AbstractMechanism(AbstractSystem):
 
 
 @compiled
-def _masses(mechanism: AbstractMechanism, q: Coords, mu: Params) -> Float[Array, "nq *nq"]:
+def masses(mechanism: AbstractMechanism, q: Coords, mu: Params) -> Float[Array, "nq *nq"]:
+    """`given_mass`, compiled for plain numbers."""
     return mechanism.given_mass(q, mu)
 
 

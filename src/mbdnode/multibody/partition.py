@@ -15,7 +15,7 @@ configuration, unless they are named: pivots and exchanges are among the others.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -94,7 +94,7 @@ def choose_partition(
     t: Time,
     q: Coords,
     mu: Params,
-    independent: Sequence[str] | str | None = None,
+    independent: Any = None,
     *,
     assume_full_rank: bool = False,
 ) -> Partition:
@@ -202,12 +202,15 @@ def scaled_rows(jacobian, scale, elimination: Elimination | None, xp=jnp):
     return scaled * xp.asarray(weight)[None, :]
 
 
-def _names(
-    system: AbstractSystem, independent: Sequence[str] | str | None
-) -> tuple[str, ...] | None:
+def _names(system: AbstractSystem, independent: Any) -> tuple[str, ...] | None:
     """The named coordinates, checked."""
     if independent is None:
         return system.independent
+    if not isinstance(independent, Iterable):
+        raise UserError(
+            f"independent is {independent!r}; give names of coordinates, such as "
+            f"({system.coordinate_names[0]!r},), or None to let the program choose."
+        )
     named = (independent,) if isinstance(independent, str) else tuple(independent)
     for name in named:
         if name not in system.coordinate_names:

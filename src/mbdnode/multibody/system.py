@@ -25,7 +25,7 @@ from mbdnode.errors import UserError
 from mbdnode.multibody.profiles import Profile
 from mbdnode.multibody.quantities import Coordinate, Input, Parameter
 from mbdnode.multibody.tangent import Tangent
-from mbdnode.naming import unknown_name
+from mbdnode.naming import by_name, unknown_name
 from mbdnode.numerics import check_precision
 
 Time = Float[Array, ""]
@@ -162,7 +162,21 @@ def is_traced(*values: Any) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(values))
 
 
-def resolve_parameters(system: AbstractNamed, given: Mapping[str, Any] | None = None) -> Params:
+def require_system(system: Any) -> None:
+    """Raise `TypeError` for what is neither a mechanism nor a model."""
+    if not isinstance(system, AbstractNamed):
+        way_out = f" Give an instance, {system.__name__}()." if isinstance(system, type) else ""
+        raise TypeError(f"A mechanism or a model is needed, but this is {system!r}.{way_out}")
+
+
+def real_array(values: Any) -> Float[Array, "..."]:
+    """An array of real numbers; `TypeError` for complex ones, which would lose their other part."""
+    if jnp.iscomplexobj(values if hasattr(values, "dtype") else jnp.asarray(values)):
+        raise TypeError("complex numbers")
+    return jnp.asarray(values, float)
+
+
+def resolve_parameters(system: Any, given: Any = None) -> Params:
     """Every parameter of `system` as an array: the given values, defaults for the rest.
 
     **Arguments:**
@@ -175,7 +189,13 @@ def resolve_parameters(system: AbstractNamed, given: Mapping[str, Any] | None = 
     A dictionary with one scalar for each of the system's parameters.
     """
     check_precision()
-    given = dict(given or {})
+    require_system(system)
+    given = {} if given is None else by_name(given)
+    if not isinstance(given, Mapping):
+        raise UserError(
+            f"Parameters are {given!r}; give values by name, such as "
+            f"{{{next(iter(system.parameter_names), 'm')!r}: 1.0}}."
+        )
     for name in given:
         if name not in system.parameter_names:
             raise unknown_name("parameter", name, system.parameter_names)

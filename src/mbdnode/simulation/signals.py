@@ -19,8 +19,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
-from mbdnode.multibody import AbstractNamed, is_traced
-from mbdnode.naming import unknown_name
+from mbdnode.multibody import AbstractNamed, is_traced, plain_sentences, real_array
+from mbdnode.naming import by_name, unknown_name
 from mbdnode.simulation.interpolation import INTERPOLATIONS, POLYNOMIALS
 
 
@@ -45,7 +45,7 @@ class Signal(eqx.Module):
         """The value at `t` in the interval that begins at `start` and has these coefficients."""
         parts = []
         if self.function is not None:
-            parts.append(_as_inputs(self.function(t), self.samples.shape[1]))
+            parts.append(self.function(t))
         if coefficients is not None:
             value = coefficients[-1]
             for lower in coefficients[-2::-1]:
@@ -55,7 +55,7 @@ class Signal(eqx.Module):
 
 
 def make_signal(
-    system: AbstractNamed, t: Float[Array, " n"], inputs: Any, interpolation: str
+    system: AbstractNamed, t: Float[Array, " n"], inputs: Any, interpolation: Any
 ) -> Signal:
     """Turn what the caller gave into a `Signal`.
 
@@ -65,7 +65,7 @@ def make_signal(
     - `t`: the output times, where sampled inputs have their samples.
     - `inputs`: None for zero; a function of time; an array with one row for each time or, when
         held constant, for each step; a vector is read as a column if there is one input. By name,
-        each is such a vector, a function of time, or a constant.
+        as in a frame, each is such a vector, a function of time, or a constant.
     - `interpolation`: between samples.
 
     **Returns:**
@@ -78,6 +78,7 @@ def make_signal(
     if inputs is None:
         none = np.zeros((t.shape[0], count)), np.zeros((t.shape[0] - 1, 1, count))
         return Signal(*jax.device_put(none))
+    inputs = by_name(inputs)
     if isinstance(inputs, Mapping) and (count or not inputs):
         return _signal_by_name(t, inputs, names, interpolation)
     if count == 0:
@@ -86,9 +87,10 @@ def make_signal(
             'bare function does so as AccelerationFunction(f, coordinates, inputs=(Input("u"),))).'
         )
     if callable(inputs):
-        return Signal(jax.vmap(lambda s: _as_inputs(inputs(s), count))(t), None, inputs)
+        function = _Function(names, inputs)
+        return Signal(jax.vmap(function)(t), None, function)
     try:
-        values = jnp.asarray(inputs, float)
+        values = real_array(inputs)
     except (TypeError, ValueError) as error:
         raise UserError(
             f"Inputs are a {type(inputs).__name__} that is no array of numbers; give an array with "
@@ -155,7 +157,7 @@ def _as_column(name: str, value: Any, count: int, interpolation: str) -> Array:
     rows += f" or {count - 1} (one for each step)" if interpolation == "constant" else ""
     accepted = f"give a number, {rows}, or a function of time"
     try:
-        column = jnp.asarray(value, float)
+        column = real_array(value)
     except (TypeError, ValueError) as error:
         raise UserError(f"Input {name!r} is {value!r}; {accepted}.") from error
     if interpolation == "constant" and column.shape == (count - 1,):
@@ -180,7 +182,9 @@ class _FunctionsByName:
     def __call__(self, t: Float[Array, ""]) -> Float[Array, " nu"]:
         values = []
         for name, function in zip(self.names, self.functions, strict=True):
-            value = jnp.asarray(0.0 if function is None else function(t), float)
+            value = jnp.zeros(())
+            if function is not None:
+                value = _called(f"The function of input {name!r}", function, t)
             if value.shape not in ((), (1,)):
                 raise UserError(
                     f"The function of input {name!r} returned shape {value.shape}; it must return "
@@ -199,10 +203,38 @@ def _check_finite(values: Float[Array, "n nu"], names: tuple[str, ...]) -> None:
         )
 
 
-def _as_inputs(value: Any, count: int) -> Float[Array, " nu"]:
-    value = jnp.atleast_1d(jnp.asarray(value, float))
-    if value.shape != (count,):
+@dataclass(frozen=True)
+class _Function:
+    """A function of all inputs, checked; what it returns by name goes by name."""
+
+    names: tuple[str, ...]
+    function: Callable
+
+    def __call__(self, t: Float[Array, ""]) -> Float[Array, " nu"]:
+        value = jnp.atleast_1d(_called("The input function", self.function, t, self.names))
+        if value.shape != (len(self.names),):
+            raise UserError(
+                f"The input function returned shape {value.shape}; it must return "
+                f"{len(self.names)} value(s): {', '.join(self.names)}."
+            )
+        return value
+
+
+def _called(what: str, function: Callable, t: Float[Array, ""], names: tuple[str, ...] = ()):
+    """What a user's function of time returns, as an array of real numbers."""
+    with plain_sentences(what):
+        value = by_name(function(t))
+    if isinstance(value, Mapping):
+        for name in [*value, *names]:
+            if name not in names or name not in value:
+                raise UserError(
+                    f"{what} returned values for {', '.join(map(str, value))}; the inputs are "
+                    f"{', '.join(names)}. Return a value for each of them."
+                )
+        value = [value[name] for name in names]
+    try:
+        return real_array(value)
+    except (TypeError, ValueError) as error:
         raise UserError(
-            f"The input function returned shape {value.shape}; it must return {count} value(s)."
-        )
-    return value
+            f"{what} returned {value!r}; it must return real numbers, one for each input."
+        ) from error

@@ -4,7 +4,7 @@ What needs no integrator is here too: a system's own closed form, and the states
 up to the first that is not a number.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,9 +31,11 @@ from mbdnode.multibody import (
     choose_partition,
     consistent_state,
     is_traced,
+    real_state,
     resolve_parameters,
 )
 from mbdnode.multibody.assembly import OFF_MANIFOLD
+from mbdnode.naming import by_name
 from mbdnode.numerics import check_precision
 from mbdnode.program_cache import stored_program
 from mbdnode.simulation.domain import Domain
@@ -71,12 +73,12 @@ def simulate(
     initial: Any,
     *,
     inputs: Any = None,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Any = None,
     integrator: Any = "rk4",
-    interpolation: str | None = None,
-    independent: Sequence[str] | str | Partition | None = None,
+    interpolation: Any = None,
+    independent: Any = None,
     repartition: bool = True,
-    domain: Domain | None = None,
+    domain: Any = None,
     check_step: bool = True,
     cross_singular: bool = True,
 ) -> Trajectory:
@@ -96,7 +98,8 @@ def simulate(
     - `initial`: a `State`, or what is known of it by name; the rest is completed. An LSTM goes on
         from a `Trajectory` of its first rows.
     - `inputs`: None for zero, an array with a row for each time (or each step), or `u(t)`; or by
-        name, each of them a vector, a function of time, or a constant.
+        name, each of them a vector, a function of time, or a constant. The columns of a frame
+        (pandas, Polars, PyArrow) go by name too.
     - `parameters`: values by name; defaults for the rest.
     - `integrator`: a name such as "rk4" or "dopri8", or an integrator; "analytic" for the
         closed form of a system that has one.
@@ -131,6 +134,8 @@ def simulate(
     """
     check_precision()
     if domain is not None:
+        if not isinstance(domain, Domain):
+            raise UserError(f"domain is {domain!r}; give that of training_domain(model, runs).")
         run = simulate(
             system,
             t,
@@ -159,6 +164,7 @@ def simulate(
     if isinstance(system, AbstractForecaster):
         signal = make_signal(system, t, inputs, interpolation)
         return _forecast_all(system if ensemble is None else ensemble, t, initial, signal)
+    initial = by_name(initial)
     if not isinstance(system, AbstractSystem):
         system = _as_system(system, initial)
     check_definition(system)
@@ -191,7 +197,7 @@ def simulate(
         return choose_partition(system, time, q, mu, independent)
 
     partition = choose(begin, initial.q)
-    repartition = repartition and not system.closed_on_minimal
+    repartition = bool(repartition) and not system.closed_on_minimal
     traced = is_traced(ensemble, system, integrator, t, begin, initial, signal, mu, partition)
     bounds = system.parameters if traced else None
     if ensemble is not None:
@@ -328,7 +334,7 @@ def _with_spread(run: Trajectory, system: AbstractSystem, asked: tuple, regular:
 def _as_state(system: AbstractSystem, initial: Any, start: float | None, parameters: Any) -> State:
     """A `State` of arrays from a `State` or from what is known by name."""
     if isinstance(initial, State):
-        return State(jnp.asarray(initial.q, float), jnp.asarray(initial.v, float))
+        return real_state(initial)
     if not isinstance(initial, Mapping):
         raise TypeError(
             f"The initial state is a {type(initial).__name__}; give a State(q, v), or values by "
@@ -358,7 +364,12 @@ def _as_system(function: Any, initial: Any) -> AccelerationFunction:
             "function a(t, q, v, u, mu)."
         )
     if isinstance(initial, State):
-        names = [f"q{i + 1}" for i in range(initial.q.shape[-1])]
+        names = [f"q{i + 1}" for i in range(jnp.shape(initial.q)[-1])]
+    elif not isinstance(initial, Mapping) or not initial:
+        raise UserError(
+            f"The initial state is {initial!r}; the coordinates of a bare function are named after "
+            "it. Give a State(q, v), or values by name such as {'x': 1.0}."
+        )
     else:
         names = list(dict.fromkeys(name.removesuffix("_dot") for name in initial))
     return AccelerationFunction(function, tuple(Coordinate(name, unit="") for name in names))
@@ -411,7 +422,8 @@ def _past(forecaster: AbstractForecaster, initial: Any):
         rows = jnp.concatenate([initial.q, initial.v], axis=-1)
         return rows[None] if isinstance(initial, State) else rows
     names = (*forecaster.coordinate_names, *forecaster.rate_names)
-    if not isinstance(initial, dict) or set(initial) != set(names):
+    initial = by_name(initial)
+    if not isinstance(initial, Mapping) or set(initial) != set(names):
         raise UserError(
             f"{type(forecaster).__name__} starts from a State, from all of {', '.join(names)} by "
             "name, or from a Trajectory of the motion's first rows."

@@ -18,7 +18,7 @@ from mbdnode.data import AbstractStream
 from mbdnode.data.signal import Window, choose_window, local_values
 from mbdnode.errors import UserError
 from mbdnode.models import AbstractModel
-from mbdnode.multibody import AbstractNamed
+from mbdnode.multibody import require_system
 from mbdnode.numerics import check_precision
 from mbdnode.training.rows import CLEAN, estimate_noise, rows_of, single_trajectories
 from mbdnode.trajectory import Dataset, Trajectory
@@ -58,9 +58,10 @@ def cast(tree: Any, precision: str) -> Any:
     return eqx.combine(jax.tree.map(lambda x: x.astype(dtype), arrays), rest)
 
 
-def check_names(system: AbstractNamed, data: Dataset) -> None:
+def check_names(system: Any, data: Dataset) -> None:
     """Raise `UserError` unless system (or model) and data have the same names, in float64."""
     check_precision()
+    require_system(system)
     first = data.trajectories[0]
     if first.coordinates != system.coordinate_names or first.inputs != system.input_names:
         ours = ", ".join((*system.coordinate_names, *system.input_names))

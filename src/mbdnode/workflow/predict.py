@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mbdnode.data.files import as_path
 from mbdnode.data.logs import find_files, read
 from mbdnode.data.logs.reading import read_inputs
 from mbdnode.data.logs.roles import argument
@@ -152,7 +153,7 @@ def _named(name: str) -> str:
 
 
 def _opened(fit: StoredFit | str | Path) -> StoredFit:
-    return fit if isinstance(fit, StoredFit) else read_folder(Path(fit))
+    return fit if isinstance(fit, StoredFit) else read_folder(as_path(fit))
 
 
 def _first(stored: StoredFit) -> Any:

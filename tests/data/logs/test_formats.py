@@ -155,6 +155,89 @@ def test_groups_of_an_hdf5_file_are_runs_with_their_own_constants(swing, tmp_pat
     np.testing.assert_allclose(data.trajectories[1]["theta"], theta, rtol=1e-14)
 
 
+def packed(kind, path, columns, attributes):
+    """A file of stored values with attributes of columns; those of Parquet are text."""
+    if kind == "hdf5":
+        with h5py.File(path, "w") as file:
+            for name, values in columns.items():
+                file[name] = values
+                file[name].attrs.update(attributes.get(name, {}))
+        return
+    text = {n: {k: str(x) for k, x in each.items()} for n, each in attributes.items()}
+    fields = [
+        pa.field(name, pa.from_numpy_dtype(values.dtype), metadata=text.get(name))
+        for name, values in columns.items()
+    ]
+    pyarrow.parquet.write_table(pa.table(columns, pa.schema(fields)), path)
+
+
+@pytest.mark.parametrize("kind", ["hdf5", "parquet"])
+def test_packed_values_are_unpacked_before_their_unit_is_applied(kind, swing, tmp_path):
+    path = tmp_path / "log"
+    steps = np.arange(400, dtype=np.int16) ** 2 // 50 - 700
+    stated = {"scale_factor": 0.025, "add_offset": -4.0, "units": "deg"}
+    packed(kind, path, {"t": swing["t"], "theta": steps}, {"theta": stated})
+    data = read(path, time="t", coordinates=["theta"])
+    expected = np.deg2rad(0.025 * steps - 4.0)
+    np.testing.assert_allclose(data.trajectories[0]["theta"], expected, rtol=1e-14, atol=1e-16)
+    converted = [note.text for note in data.summary.of_kind("converted")]
+    assert "'theta' as 0.025 times what is stored + -4" in converted
+
+
+@pytest.mark.parametrize("kind", ["hdf5", "parquet"])
+@pytest.mark.parametrize(
+    ("stated", "stored"),
+    [
+        ({"_FillValue": -999}, -999),
+        ({"missing_value": -999}, -999),
+        ({"valid_min": -900}, -999),
+        ({"valid_max": 32_000}, 32_767),
+    ],
+)
+def test_stored_values_that_stand_for_none_are_missing(kind, stated, stored, swing, tmp_path):
+    path = tmp_path / "log"
+    steps = np.arange(400, dtype=np.int16)
+    steps[[100, 101]] = stored
+    packed(
+        kind, path, {"t": swing["t"], "theta": steps}, {"theta": {"scale_factor": 0.01, **stated}}
+    )
+    log = open_logs(path)[0]
+    (block,) = log.blocks([1])
+    expected = 0.01 * np.arange(400)
+    expected[[100, 101]] = np.nan
+    np.testing.assert_allclose(block.numbers[0], expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("stated", "message"),
+    [
+        ({"scale_factor": 0.0}, r"scale_factor of 'theta' of .*log' is 0.* not zero"),
+        ({"scale_factor": [1.0, 2.0]}, r"scale_factor of 'theta' .*must be one number"),
+        ({"add_offset": "five"}, r"add_offset of 'theta' .*'five'; it must be one number"),
+        ({"valid_range": [0.0]}, r"valid_range of 'theta' .*must be two numbers"),
+    ],
+)
+def test_attributes_that_pack_nothing_are_refused(stated, message, swing, tmp_path):
+    path = tmp_path / "log"
+    packed("hdf5", path, {"t": swing["t"], "theta": swing["theta"]}, {"theta": stated})
+    with pytest.raises(ValueError, match=message):
+        read(path, time="t", coordinates=["theta"])
+
+
+def test_columns_of_a_matrix_and_constants_are_unpacked_too(swing, tmp_path):
+    path = tmp_path / "log"
+    both = np.arange(800, dtype=np.int32).reshape(400, 2)
+    with h5py.File(path, "w") as file:
+        file["t"], file["x"], file["length"] = swing["t"], both, np.int16(300)
+        file["x"].attrs["scale_factor"] = 0.5
+        file["length"].attrs.update(scale_factor=2.0, units="mm")
+    data = read(path, time="t", coordinates=["x_1", "x_2"], parameters=["length"])
+    for number in (0, 1):
+        found = data.trajectories[0][f"x_{number + 1}"]
+        np.testing.assert_array_equal(found, 0.5 * both[:, number])
+    assert data.parameters == ({"length": 0.6},)
+
+
 def test_parts_of_one_table_in_different_places_are_joined(swing, tmp_path):
     path = tmp_path / "log.mat"
     inner = {"theta": swing["theta"], "omega": swing["omega"]}

@@ -7,6 +7,7 @@ import pytest
 
 import mbdnode as mbd
 from mbdnode.data.logs import LogStream, read
+from mbdnode.data.logs.reading import make_request
 from mbdnode.errors import UserError
 
 ROLES = {"time": "t", "coordinates": ["theta"], "rates": ["omega"]}
@@ -328,3 +329,27 @@ def test_units_are_known_by_name_after_conversion(swing, write_csv):
     other = write_csv({"t": swing["t"], "F [kN]": swing["torque"]}, "inputs.csv")
     found = read(path, **roles, inputs=["F [kN]"], input_files=other).summary
     assert dict(found.units)["F"] == "N"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"paths": 3}, r"A path is text.* this one is 3"),
+        ({"paths": [None]}, r"A path is text.* this one is None"),
+        ({"time": 3}, r"A column is called 3; give its heading as text"),
+        ({"coordinates": 3}, r"coordinates is 3; give a list of columns"),
+        ({"coordinates": {"theta": 2}}, r"A column is called 2; "),
+        ({"rates": 1.5}, r"rates is 1\.5; give a list"),
+        ({"inputs": {"u": 2}}, r"A column is called 2; "),
+        ({"run": ["theta"]}, r"A column is called \['theta'\]"),
+        ({"units": "deg"}, r"units is 'deg'; give them by column"),
+        ({"units": {"theta": 3}}, r"The unit of 'theta' is 3; give it as text"),
+        ({"angles": 3}, r"angles is 3; give a list"),
+        ({"longest_step_s": "long"}, r"longest_step_s is 'long'; it must be more than 0 seconds"),
+        ({"gaps": 3}, r"Unknown way to treat gaps 3\."),
+    ],
+)
+def test_roles_of_the_wrong_type_are_refused_in_a_sentence(options, message, write_csv, swing):
+    given = {"paths": write_csv(swing), "time": "t", "coordinates": ["theta"], **options}
+    with pytest.raises(UserError, match=message):
+        make_request(given.pop("paths"), **given)

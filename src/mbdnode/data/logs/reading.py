@@ -190,22 +190,22 @@ class ReadRequest:
 
 
 def make_request(
-    paths: Paths,
+    paths: Any,
     *,
-    time: str | None = None,
-    coordinates: Columns | None = None,
-    rates: Sequence[str | None] | Mapping[str, str] | None = None,
-    inputs: Columns | None = None,
-    parameters: Sequence[str] | Mapping[str, Any] | None = None,
-    run: str | None = None,
-    input_time: str | None = None,
-    input_files: Paths | None = None,
-    interpolation: str = "held",
-    units: Mapping[str, str] | None = None,
-    angles: Sequence[str] | None = None,
-    gaps: str = "refuse",
-    longest_step_s: float | None = None,
-    outliers: str = "replace",
+    time: Any = None,
+    coordinates: Any = None,
+    rates: Any = None,
+    inputs: Any = None,
+    parameters: Any = None,
+    run: Any = None,
+    input_time: Any = None,
+    input_files: Any = None,
+    interpolation: Any = "held",
+    units: Any = None,
+    angles: Any = None,
+    gaps: Any = "refuse",
+    longest_step_s: Any = None,
+    outliers: Any = "replace",
     fewest_rows: int = 2,
     with_states: bool = True,
 ) -> ReadRequest:
@@ -227,8 +227,9 @@ def make_request(
         raise unknown_name("value of outliers", outliers, OUTLIERS)
     if interpolation not in INTERPOLATIONS:
         raise unknown_name("interpolation", interpolation, INTERPOLATIONS)
-    if longest_step_s is not None and not longest_step_s > 0:
-        raise UserError(f"longest_step_s is {longest_step_s}; it must be more than 0.")
+    given = longest_step_s
+    if given is not None and (not isinstance(given, (int, float, np.number)) or not given > 0):
+        raise UserError(f"longest_step_s is {given!r}; it must be more than 0 seconds.")
     if (input_time or input_files) and not inputs:
         raise UserError(
             f"Inputs have their own times, but none is named. Name them with {setting('inputs')}."

@@ -2,7 +2,7 @@
 
 import contextlib
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -125,15 +125,15 @@ class Found:
 
 
 def make_roles(
-    time: str,
-    coordinates: Sequence[str] | Mapping[str, str],
-    rates: Sequence[str | None] | Mapping[str, str] | None,
-    inputs: Sequence[str] | Mapping[str, str] | None,
-    parameters: Sequence[str] | Mapping[str, Any] | None,
-    run: str | None,
-    input_time: str | None,
-    units: Mapping[str, str] | None,
-    angles: Sequence[str] | None,
+    time: Any,
+    coordinates: Any,
+    rates: Any,
+    inputs: Any,
+    parameters: Any,
+    run: Any,
+    input_time: Any,
+    units: Any,
+    angles: Any,
 ) -> Roles:
     """The roles in one form, checked as far as they can be without a file.
 
@@ -167,7 +167,11 @@ def make_roles(
                 f"{len(columns)} rates for {len(pairs)} coordinates ({', '.join(names)}). Give one "
                 "for each in the same order, None for one to be estimated, or none at all."
             )
+    if units is not None and not isinstance(units, Mapping):
+        raise UserError(f"units is {units!r}; give them by column, such as {{'theta': 'deg'}}.")
     for column, unit in (units or {}).items():
+        if not isinstance(unit, str):
+            raise UserError(f"The unit of {column!r} is {unit!r}; give it as text, such as 'deg'.")
         why = why_unclear(unit)
         if why:
             raise UserError(
@@ -179,9 +183,16 @@ def make_roles(
                 f"Unit {unit!r} is not known. Give one such as deg, rpm, mm or ms, or '1' to keep "
                 "the numbers as they are."
             )
-    for name in angles or ():
+    for name in _several("angles", angles):
         if name not in names:
             raise unknown_name("coordinate in angles", name, names)
+    given = [time, run, input_time, *columns, *(column for _, column in pairs)]
+    for column in [*given, *(column for _, column in _pairs("inputs", inputs))]:
+        if column is not None and not isinstance(column, str):
+            raise UserError(
+                f"A column is called {column!r}; give its heading as text, or its place as "
+                "'column2'."
+            )
     roles = Roles(
         time=time,
         coordinates=pairs,
@@ -200,7 +211,9 @@ def make_roles(
 def _several(role: str, given: Any) -> list:
     if isinstance(given, str):
         raise UserError(f"{role} is {given!r}; give a list of columns, such as [{given!r}].")
-    return list(given or ())
+    if given is not None and not isinstance(given, Iterable):
+        raise UserError(f"{role} is {given!r}; give a list of columns, such as ['theta'].")
+    return [] if given is None else list(given)
 
 
 def _listed(names: Any) -> str:

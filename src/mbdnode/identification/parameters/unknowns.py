@@ -1,6 +1,6 @@
 """What is sought: parameters of the system and of its sensors, with bounds and priors."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -158,6 +158,8 @@ class SensorTerm:
 
 def make_unknowns(system: AbstractSystem, unknown: Any) -> Unknowns:
     """The unknown parameters as arrays, checked."""
+    if not isinstance(unknown, Iterable):
+        raise UserError(f"unknown is {unknown!r}; name parameters, such as ['m'].")
     given = dict(unknown) if isinstance(unknown, Mapping) else dict.fromkeys(unknown)
     if not given:
         raise UserError(

@@ -18,7 +18,7 @@ import numpy as np
 
 from mbdnode.data.logs.log import BLOCK_ROWS, AbstractLog, Block, check_expansion
 from mbdnode.data.logs.roles import setting
-from mbdnode.data.logs.units import Heading, read_heading
+from mbdnode.data.logs.units import Heading, find_unit, read_heading
 from mbdnode.errors import UserError
 
 # Of one matrix; what is larger is a picture.
@@ -37,12 +37,14 @@ class Column:
     - `length`: in rows.
     - `load`: the values from one row to another.
     - `unit`: an attribute of the array; empty if there is none.
+    - `packing`: what its stored values stand for, in words; empty for themselves.
     """
 
     name: str
     length: int
     load: Load
     unit: str = ""
+    packing: str = ""
 
 
 class ArrayLog(AbstractLog):
@@ -74,6 +76,9 @@ class ArrayLog(AbstractLog):
             for h, c in zip(headings, columns, strict=True)
         )
         self.note("read", described)
+        for column in columns:
+            if column.packing:
+                self.note("converted", f"{column.name!r} {column.packing}")
         if left_out and is_first:
             self.warn(f"left out, for they are no columns of numbers: {', '.join(left_out)}")
 
@@ -131,7 +136,9 @@ class Gathering:
         self.constants: dict[str, dict[str, float]] = {}
         self.left_out: dict[str, str] = {}
 
-    def add(self, section: str, name: str, shape: tuple[int, ...], load, unit: str = "") -> None:
+    def add(
+        self, section: str, name: str, shape: tuple[int, ...], load, unit: str = "", packing=""
+    ) -> None:
         """Take an array apart into columns.
 
         **Arguments:**
@@ -139,20 +146,22 @@ class Gathering:
         - `section`, `name`: where it is.
         - `shape`: of the array.
         - `load`: gives any part of it, by an index.
-        - `unit`: of its values, if the file says so.
+        - `unit`, `packing`: of its values, if the file says so.
         """
         long = [axis for axis, size in enumerate(shape) if size != 1]
         here = self.columns.setdefault(section, [])
         if not long:
-            value = np.asarray(load(()), float).reshape(-1)[0]
+            known = find_unit(unit)
+            value = np.asarray(load(()), float).reshape(-1)[0] * (known.factor if known else 1.0)
             self.constants.setdefault(section, {})[name] = float(value)
         elif len(long) == 1:
             axis = long[0]
-            here.append(Column(name, shape[axis], _vector(load, shape, axis), unit))
+            here.append(Column(name, shape[axis], _vector(load, shape, axis), unit, packing))
         elif len(shape) == 2 and min(shape) <= _MOST_COLUMNS:
             axis = 0 if shape[0] >= shape[1] else 1
             for i in range(shape[1 - axis]):
-                here.append(Column(f"{name}_{i + 1}", shape[axis], _line(load, axis, i), unit))
+                part = _line(load, axis, i)
+                here.append(Column(f"{name}_{i + 1}", shape[axis], part, unit, packing))
         else:
             self.leave_out(section, name, f"an array of shape {shape}")
 

@@ -14,22 +14,24 @@ from mbdnode.data.logs.formats.arrays import (
     is_numeric,
     open_arrays,
 )
+from mbdnode.data.logs.formats.packed_values import Packing, read_packing, stated_unit
 from mbdnode.data.logs.log import AbstractLog, LogFormat
 
 # Groups within groups.
 _DEEPEST = 50
+_PLAIN = Packing()
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
 def _gather_hdf5(path: Path, found: Gathering) -> None:
     import h5py
 
-    def loader(name: str):
+    def loader(name: str, packing: Packing = _PLAIN):
         def load(index):
             with h5py.File(path, "r") as file:
                 item = file[name]
                 assert isinstance(item, h5py.Dataset)
-                return item[index]
+                return item[index] if packing == _PLAIN else packing.unpack(item[index])
 
         return load
 
@@ -59,7 +61,9 @@ def _gather_hdf5(path: Path, found: Gathering) -> None:
             if item.attrs.get("MATLAB_class") in (b"char", b"cell"):
                 found.leave_out(section, own, "text or a cell array")
             else:
-                found.add(section, own, item.shape, loader(name), _unit(item))
+                packing = read_packing(f"{name!r} of '{path}'", item.attrs)
+                load, unit = loader(name, packing), stated_unit(item.attrs)
+                found.add(section, own, item.shape, load, unit, str(packing))
         else:
             found.leave_out(section, own, _described_hdf5(item.dtype) if item.size else "empty")
 
@@ -71,17 +75,6 @@ def _gather_hdf5(path: Path, found: Gathering) -> None:
 
 def _described_hdf5(kind: np.dtype) -> str:
     return "text, references or lists of any length" if kind.hasobject else described_kind(kind)
-
-
-def _unit(item: Any) -> str:
-    """Of a dataset that says so in an attribute."""
-    for name in ("units", "unit", "Units", "Unit"):
-        value = item.attrs.get(name)
-        if isinstance(value, bytes):
-            value = value.decode("utf-8", "replace")
-        if isinstance(value, str):
-            return value
-    return ""
 
 
 def _starts_so(start: bytes) -> bool:

@@ -2,12 +2,14 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from mbdnode.data.logs.formats.packed_values import Packing, read_packing, stated_unit
 from mbdnode.data.logs.log import (
     BLOCK_ROWS,
     AbstractLog,
@@ -18,6 +20,8 @@ from mbdnode.data.logs.log import (
 )
 from mbdnode.data.logs.units import read_heading
 from mbdnode.errors import UserError
+
+_PLAIN = Packing()
 
 
 class ParquetLog(AbstractLog):
@@ -39,8 +43,21 @@ class ParquetLog(AbstractLog):
             raise UserError(
                 f"'{path}' has several columns called {twice[0]!r}. Give each its own name."
             )
-        self.headings = tuple(read_heading(name) for name in names)
+        stated = [_attributes(field) for field in self._fields]
+        self.headings = tuple(
+            replace(read_heading(name), unit=stated_unit(each))
+            if stated_unit(each)
+            else read_heading(name)
+            for name, each in zip(names, stated, strict=True)
+        )
         self.note("read", "Parquet")
+        self._packings = [
+            read_packing(f"{name!r} of '{path}'", each)
+            for name, each in zip(names, stated, strict=True)
+        ]
+        for name, packing in zip(names, self._packings, strict=True):
+            if str(packing):
+                self.note("converted", f"{name!r} {packing}")
 
     @property
     def size(self) -> int:
@@ -167,7 +184,9 @@ class ParquetLog(AbstractLog):
             column = column.cast(kind.value_type)
         try:
             # Beyond 2^53 an integer loses its last digits as a float64, and it may.
-            return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), origin
+            values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+            packing = self._packings[number]
+            return values if packing == _PLAIN else packing.unpack(values), origin
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise UserError(self._refusal(column, name, first)) from None
 
@@ -182,6 +201,12 @@ class ParquetLog(AbstractLog):
                     "column."
                 )
         return f"Column {name!r} of '{self.path}' is of type {column.type}, which is no number."
+
+
+def _attributes(field: pa.Field) -> dict[str, str]:
+    """What is stated of a column."""
+    pairs = (field.metadata or {}).items()
+    return {k.decode("utf-8", "replace"): v.decode("utf-8", "replace") for k, v in pairs}
 
 
 def _reason(error: Exception) -> str:
