@@ -20,7 +20,7 @@ import safetensors
 import safetensors.numpy
 
 from mbdnode.config import from_dict, to_dict
-from mbdnode.data.files import replace_file
+from mbdnode.data.files import check_path, replace_file
 from mbdnode.errors import UserError
 from mbdnode.mechanisms import MECHANISMS, get_mechanism
 from mbdnode.mechanisms.planar import AbstractPlanar
@@ -267,6 +267,7 @@ def write_arrays(
 
 def read_arrays(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read arrays and the JSON header."""
+    check_path(Path(path))
     if not Path(path).is_file():
         raise UserError(f"There is no file {path}. Check the name, or where you are.")
     try:

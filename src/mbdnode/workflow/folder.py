@@ -50,7 +50,7 @@ from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Fitted
 from mbdnode.workflow.play import make_fit_play
 from mbdnode.workflow.report.page import write_fit_page
-from mbdnode.workflow.results import FitStory, FoundTables, parameter_tables
+from mbdnode.workflow.results import FitStory, FoundTables, parameter_tables, verdict
 
 KIND = "fit"
 DOMAIN, PAGE, READ, MECHANISM = "domain.npz", "report.html", "read.txt", "mechanism.toml"
@@ -94,8 +94,9 @@ def _fill(path: Path, fitted: Fitted, command: str) -> None:
         fitted.fit.system, AbstractPlanar
     ):
         fitted.fit.write(path / MECHANISM)
-    write_fit_page(make_story(fitted, command), path / PAGE)
-    write_json(path / METRICS, fitted.metrics())
+    story = make_story(fitted, command)
+    write_fit_page(story, path / PAGE)
+    write_json(path / METRICS, {**fitted.metrics(), "verdict": verdict(story)})
 
 
 def make_story(fitted: Fitted, command: str) -> FitStory:
@@ -226,6 +227,11 @@ class StoredFit:
     model: AbstractModel | Ensemble
     domain: Domain
     metrics: Mapping[str, Any]
+
+    @property
+    def verdict(self) -> str:
+        """How well it predicts, as its report says; empty for a fit that was stored without."""
+        return str(self.metrics.get("verdict") or "")
 
 
 def read_folder(path: Path, system: Any = None) -> StoredFit:

@@ -22,7 +22,14 @@ from typing import Any
 from mbdnode.cluster import ClusterLost
 from mbdnode.config import to_dict
 from mbdnode.data.files import MARKER, read_json, write_json
-from mbdnode.data.folders import IDENTITY, UNFINISHED, check_begun, check_folder, open_folder
+from mbdnode.data.folders import (
+    IDENTITY,
+    UNFINISHED,
+    check_begun,
+    check_folder,
+    making,
+    open_folder,
+)
 from mbdnode.errors import UserError
 from mbdnode.identification.search_checkpoint import SearchCheckpoint
 from mbdnode.mechanisms.planar import AbstractPlanar
@@ -64,13 +71,26 @@ def keeping(path: Path, prepared: Prepared, *, resume: bool) -> Iterator[SearchC
     identity = _identity(prepared)
     folder = check_folder(path, _KIND)
     place, new = folder / UNFINISHED, not folder.exists()
+
+    def undo() -> None:
+        shutil.rmtree(place, ignore_errors=True)
+        if new:
+            (folder / MARKER).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
     if resume:
         _compare(path, read_json(place / IDENTITY), identity)
     else:
         shutil.rmtree(place, ignore_errors=True)
-    open_folder(folder, _KIND, [UNFINISHED])
-    place.mkdir(exist_ok=True)
-    write_json(place / IDENTITY, identity)
+    with making(folder):
+        open_folder(folder, _KIND, [UNFINISHED])
+        try:
+            place.mkdir(exist_ok=True)
+            write_json(place / IDENTITY, identity)
+        except OSError:
+            undo()
+            raise
     # Two fits with one folder must not take each other's candidates for their own.
     own = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     try:
@@ -78,17 +98,13 @@ def keeping(path: Path, prepared: Prepared, *, resume: bool) -> Iterator[SearchC
     except ClusterLost:
         raise  # What is done is kept, as it is where this process is killed.
     except UserError:
-        shutil.rmtree(place, ignore_errors=True)
-        if new:
-            (folder / MARKER).unlink(missing_ok=True)
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+        undo()
         raise
 
 
 def how_to_resume(path: Path) -> str:
     """What to say to who interrupts a fit."""
-    return f"What is done is in '{path}'; the same command with --resume goes on from there. "
+    return f"What is done is in '{path}'; the same command with --resume goes on from there.\n"
 
 
 def _settings(config: FitConfig) -> Any:
