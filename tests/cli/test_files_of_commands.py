@@ -1,4 +1,4 @@
-"""Where commands read and write: nothing is written where it is read, and paths end in sentences."""
+"""Where commands read and write: not at one place, and never at a part of one."""
 
 import os
 import shutil
@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import mbdnode as mbd
-from mbdnode.data.files import check_apart, replace_file
+from mbdnode.data import files
+from mbdnode.data.files import check_apart
 from mbdnode.data.folders import MARKER, replace_folder
 from mbdnode.data.logs.columns_file import load_columns
 from mbdnode.errors import UserError
@@ -226,8 +227,123 @@ def test_a_prediction_repeats_what_the_report_says_of_the_fit(place, run):
     words = read_folder(Path("fit")).verdict
     assert words.startswith("On ")
     assert words in Path("fit/report.html").read_text(encoding="utf-8")
-    result = run(*"predict fit --like run.csv --out new.csv".split())
+    result = run("predict", "fit", "--like", "run.csv", "--out", "new.csv")
     assert result.code == 0
     assert words in result.out
-    result = run(*"predict fit --initial x=1 --steps 3 --dt 0.02 --out new.csv".split())
+    result = run(
+        *("predict", "fit", "--initial", "x=1", "--steps", 3, "--dt", 0.02),
+        *("--out", "new.csv"),
+    )
     assert words in result.out
+
+
+@pytest.mark.parametrize("full_from", [0, 1, 2, 5])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "simulate single-pendulum --steps 3 --out new.csv",
+        "predict fit --like run.csv --out new.csv",
+        "export single-pendulum --to c --out deep/er/code",
+        f"fit run.csv {ROLES} --out deep/er/new",
+        "run single-mass-spring --recipe fast --set samples=50 --out deep/er/new",
+    ],
+)
+def test_a_full_disk_leaves_all_as_it_was_or_says_how_to_go_on(
+    place, run, monkeypatch, words, full_from
+):
+    written, sync = [], os.fsync
+
+    def full(handle):
+        written.append(handle)
+        if len(written) > full_from:
+            raise OSError(28, "No space left on device")
+        sync(handle)
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    before = {str(path) for path in place.rglob("*")}
+    result = run(*words.split())
+    if result.code == 0:  # It writes fewer files than that.
+        return
+    assert result.code == 2
+    assert "No space left on device" in result.err
+    assert "othing was changed" not in result.err
+    left = {str(path) for path in place.rglob("*")} - before
+    assert not [path for path in left if path.endswith(".part")]
+    if left:
+        assert "--resume" in result.err
+        assert all("deep" in path for path in left)
+        monkeypatch.setattr(files.os, "fsync", sync)
+        assert run(*words.split(), "--resume").code == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_a_folder_is_written_leaves_no_part_of_it(place, number):
+    # The signal comes within JAX or the writing of the files; neither may leave anything.
+    script = f"""
+import os, signal, sys
+from mbdnode.data import files
+from mbdnode.cli import main
+sync, times = os.fsync, []
+def slow(handle):
+    times.append(handle)
+    if len(times) == 1:
+        os.kill(os.getpid(), {int(number)})
+    sync(handle)
+files.os.fsync = slow
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.argv = ["mbdnode", *"export single-pendulum --to c --out deep/code".split()]
+sys.exit(main())
+"""
+    before = {str(path) for path in place.rglob("*")}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 128 + number, done.stderr
+    assert "interrupted" in done.stderr
+    assert {str(path) for path in place.rglob("*")} - before <= {str(place / "deep")}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_during_a_training_says_how_to_go_on(place, number):
+    words = "run single-mass-spring-damper --recipe paper --out deep/new"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mbdnode", *words.split()], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        until = time.monotonic() + 120
+        while not Path("deep/new/checkpoint.safetensors").is_file() and time.monotonic() < until:
+            time.sleep(0.2)
+        process.send_signal(number)
+        said = process.communicate(timeout=60)[1]
+    finally:
+        process.kill()
+    assert process.returncode == 128 + number, said
+    assert "--resume" in said
+    assert "interrupted" in said
+    assert not list(Path("deep").rglob("*.part"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+def test_a_job_that_ignores_interrupts_can_still_be_terminated(place):
+    script = """
+import signal, sys, time
+from mbdnode.cli import interrupts
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+interrupts.hear_termination()
+with interrupts.leaving_at_once():
+    print("ready", flush=True)
+    while True:
+        time.sleep(0.05)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode != 0

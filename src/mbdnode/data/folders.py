@@ -180,35 +180,46 @@ def find_result(path: Path, kind: str, files: Iterable[str]) -> Path:
     return path
 
 
-def open_folder(path: Path, kind: str, files: Iterable[str]) -> Path:
+def open_folder(
+    path: Path, kind: str, files: Iterable[str], begin: Callable[[Path], Any] | None = None
+) -> Path:
     """Make a folder that is filled file by file, or go on with one.
 
     **Arguments:**
 
     - `path`, `kind`: as for `check_folder`.
     - `files`: names, or patterns such as "probe-*.csv", of what will be in it.
+    - `begin`: writes the first files; where it fails, a new folder goes again.
 
     **Returns:**
 
     The folder with links followed.
     """
     path = check_folder(path, kind)
-    with making(path):
-        before = read_marker(path)
-        _mark(path, kind, {*files, *(before["files"] if before else ())})
+    new = not path.exists()
+    with _making(path):
+        try:
+            before = read_marker(path)
+            _mark(path, kind, {*files, *(before["files"] if before else ())})
+            if begin is not None:
+                begin(path)
+        except BaseException:
+            if new:
+                shutil.rmtree(path, ignore_errors=True)
+            raise
     return path
 
 
 @contextmanager
-def making(path: Path) -> Iterator[None]:
-    """Make a folder and those above it; where what follows fails, those that are new go again."""
+def _making(path: Path) -> Iterator[None]:
+    """Make a folder and those above it; where what follows fails, the new ones go if empty."""
     new = [folder for folder in (path, *path.parents) if not folder.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)
         yield
     except BaseException:
-        with contextlib.suppress(OSError):  # One that is not empty stays, and those above it.
-            for folder in new:
+        for folder in new:
+            with contextlib.suppress(OSError):
                 folder.rmdir()
         raise
 
@@ -227,7 +238,7 @@ def replace_folder(path: Path, kind: str, fill: Callable[[Path], Any]) -> None:
     """
     path = check_folder(path, kind)
     try:
-        with making(path.parent), temporary_beside(path) as part:
+        with _making(path.parent), temporary_beside(path) as part:
             _remove_stale(path)
             part.mkdir()
             fill(part)

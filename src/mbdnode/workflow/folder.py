@@ -46,6 +46,7 @@ from mbdnode.models import AbstractModel, Ensemble, load, save
 from mbdnode.recipes import RECIPES
 from mbdnode.report.playground import Play
 from mbdnode.simulation import Domain
+from mbdnode.waiting_notice import doing
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Fitted
 from mbdnode.workflow.play import make_fit_play
@@ -76,14 +77,15 @@ def write_folder(path: Path, fitted: Fitted, command: str) -> None:
         if fitted.fit.outcome == "interrupted" and left.is_dir():
             shutil.copytree(left, part / UNFINISHED)
 
-    replace_folder(path, KIND, fill)
+    with doing("writing the report"):
+        replace_folder(path, KIND, fill)
 
 
 def _fill(path: Path, fitted: Fitted, command: str) -> None:
     prepared = fitted.prepared
     write_json(path / CONFIG, to_dict(prepared.config))
     text = "\n".join(prepared.notes) + "\n"
-    replace_file(path / READ, lambda file: file.write(text.encode()))
+    replace_file(path / READ, lambda file: file.write(text.encode(errors="backslashreplace")))
     write_history(path / "history.csv", fitted.fit.history)
     save(fitted.fit.model, path / MODEL)
     _write_domain(path / DOMAIN, fitted.domain)

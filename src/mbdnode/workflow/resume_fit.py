@@ -22,14 +22,7 @@ from typing import Any
 from mbdnode.cluster import ClusterLost
 from mbdnode.config import to_dict
 from mbdnode.data.files import MARKER, read_json, write_json
-from mbdnode.data.folders import (
-    IDENTITY,
-    UNFINISHED,
-    check_begun,
-    check_folder,
-    making,
-    open_folder,
-)
+from mbdnode.data.folders import IDENTITY, UNFINISHED, check_begun, check_folder, open_folder
 from mbdnode.errors import UserError
 from mbdnode.identification.search_checkpoint import SearchCheckpoint
 from mbdnode.mechanisms.planar import AbstractPlanar
@@ -72,25 +65,19 @@ def keeping(path: Path, prepared: Prepared, *, resume: bool) -> Iterator[SearchC
     folder = check_folder(path, _KIND)
     place, new = folder / UNFINISHED, not folder.exists()
 
-    def undo() -> None:
-        shutil.rmtree(place, ignore_errors=True)
-        if new:
-            (folder / MARKER).unlink(missing_ok=True)
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+    def begin(_: Path) -> None:
+        place.mkdir(exist_ok=True)
+        try:
+            write_json(place / IDENTITY, identity)
+        except OSError:
+            shutil.rmtree(place, ignore_errors=True)
+            raise
 
     if resume:
         _compare(path, read_json(place / IDENTITY), identity)
     else:
         shutil.rmtree(place, ignore_errors=True)
-    with making(folder):
-        open_folder(folder, _KIND, [UNFINISHED])
-        try:
-            place.mkdir(exist_ok=True)
-            write_json(place / IDENTITY, identity)
-        except OSError:
-            undo()
-            raise
+    open_folder(folder, _KIND, [UNFINISHED], begin)
     # Two fits with one folder must not take each other's candidates for their own.
     own = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     try:
@@ -98,7 +85,11 @@ def keeping(path: Path, prepared: Prepared, *, resume: bool) -> Iterator[SearchC
     except ClusterLost:
         raise  # What is done is kept, as it is where this process is killed.
     except UserError:
-        undo()
+        shutil.rmtree(place, ignore_errors=True)
+        if new:
+            (folder / MARKER).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                folder.rmdir()
         raise
 
 

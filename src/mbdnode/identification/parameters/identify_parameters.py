@@ -37,6 +37,7 @@ from mbdnode.simulation.interpolation import INTERPOLATIONS
 from mbdnode.training.data import check_names
 from mbdnode.training.engine import counted_compilation
 from mbdnode.trajectory import Dataset, State
+from mbdnode.waiting_notice import doing
 
 # A combination with a standard error above its size is not determined.
 _UNDETERMINED = 1.0
@@ -255,7 +256,8 @@ def identify_parameters(
         found = _make_result(search, fitted)
         if bootstrap:
             names = [name for name in search.unknowns.names if name not in found.undetermined]
-            resampled = resample(search, fitted, names, bootstrap, seed) if names else None
+            with doing("fitting the parameters to resampled runs"):
+                resampled = resample(search, fitted, names, bootstrap, seed) if names else None
             found = replace(found, bootstrap=resampled)
     compile_s = compilation.seconds
     seconds = max(time.perf_counter() - begun - compile_s, 0.0)
