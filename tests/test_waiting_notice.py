@@ -21,6 +21,7 @@ from mbdnode.waiting_notice import (
     WaitingNotice,
     counts_rows,
     counts_steps,
+    doing,
     drawing,
     say,
     summarized,

@@ -249,7 +249,11 @@ def identify_parameters(
     unknowns = make_unknowns(system, unknown)
     check_repetitions(bootstrap)
     # The matrices are long and narrow, and threads that wait for each other cost more than they do.
-    with counted_compilation() as compilation, threadpool_limits(1, "blas"):
+    with (
+        doing("finding the unknown parameters"),
+        counted_compilation() as compilation,
+        threadpool_limits(1, "blas"),
+    ):
         given = system, data, unknowns, sensors or {}, interpolation, report, room
         search = ParameterSearch(*given, kept=kept, pieces=pieces)
         fitted = search.run()
