@@ -21,6 +21,7 @@ from mbdnode.waiting_notice import (
     WaitingNotice,
     counts_rows,
     counts_steps,
+    doing,
     drawing,
     say,
     summarized,
@@ -295,3 +296,11 @@ sys.exit(app.main())
         [sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ}
     )
     assert done.stderr.startswith("loading ..."), done.stderr
+
+
+def test_what_is_being_done_is_named_while_it_says_nothing_itself():
+    heard = []
+    with mbd.progress(heard.append), doing("fitting the parameters"), doing("refining them"):
+        time.sleep(QUIET_S + 1.0)
+    assert heard[0].startswith("refining them: ")
+    assert heard[0].split(": ")[1].startswith(("loading", "computing", "compiling"))

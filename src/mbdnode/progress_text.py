@@ -46,8 +46,9 @@ class TrainingRows:
         Two texts.
         """
         done, model = int(row["epoch"]) + 1, row.get("model", "")
-        told = f"trying a {model}: {row['why']}" if model and model != self._told else ""
-        self._told = model or self._told
+        new = f"training the chosen {model}" if row.get("chosen") else f"trying a {model}"
+        told = f"{new}: {row['why']}" if model and new != self._told else ""
+        self._told = new if model else self._told
         kind = (model, row.get("stage"), total, row["learning_rate"] > 0)
         if kind != self._alike or done <= self._seen:
             self._alike, self._first = kind, (now, done)
@@ -59,7 +60,14 @@ class TrainingRows:
         first, number = self._first
         each = (now - first) / max(done - number, 1)
         left = f", at most {each * (total - done):.0f} s left" if done > number else ""
+        # All are counted together: those of candidates, epochs, and iterations of the refinement.
+        part = f"{row['part']}, " if "part" in row else ""
+        if row["learning_rate"] > 0:
+            step = "step" if part else "epoch"
+            rate = f", rate {row['learning_rate']:.2e}"
+        else:
+            step, rate = "refinement, step", ""
         return told, (
-            f"{model + ', ' if model else ''}epoch {done:,} of {total:,}, loss {row['loss']:.3e}, "
-            f"rate {row['learning_rate']:.2e}{left}"
+            f"{model + ', ' if model else ''}{part}{step} {done:,} of {total:,}, "
+            f"loss {row['loss']:.3e}{rate}{left}"
         )

@@ -96,6 +96,7 @@ class WaitingNotice:
         # By kind of activity: when it was said, and after which time it is said again.
         self._said: dict[str, tuple[float, float]] = {}
         self._counts: list[str] = []
+        self.tasks: list[str] = []
         self._counted, self._moved = False, -LONGEST_S
 
     def begin(self) -> None:
@@ -137,7 +138,8 @@ class WaitingNotice:
         if not self._looks:
             self.look(now)
         lasted = f" {now - self._since:.0f} s" if now - self._since >= 1 else ""
-        return f"{self._doing} ...{lasted}"
+        task = "".join(f"{task}: " for task in self.tasks[-1:])
+        return f"{task}{self._doing} ...{lasted}"
 
     def text(self, now: float) -> str:
         """All that there is to say at a time: how far it is, and what goes on if that stands."""
@@ -158,7 +160,7 @@ class WaitingNotice:
         """
         if self.drawing or now - self.heard < QUIET_S:
             return None
-        kind = "count" if self._counted else self._doing
+        kind = "count" if self._counted else f"{self.tasks[-1:]} {self._doing}"
         before, wait = self._said.get(kind, (-LONGEST_S, QUIET_S))
         if now - before < wait:
             return None
@@ -194,6 +196,21 @@ class WaitingNotice:
 
 
 NOTICE = WaitingNotice()
+
+
+@contextmanager
+def doing(task: str) -> Iterator[None]:
+    """Name what is being done, for the word about it while it says nothing itself.
+
+    **Arguments:**
+
+    - `task`: such as "searching for a law".
+    """
+    NOTICE.tasks.append(task)
+    try:
+        yield
+    finally:
+        NOTICE.tasks.remove(task)
 
 
 def current_activity() -> str:

@@ -62,6 +62,24 @@ def test_what_is_tried_next_is_told_once_with_the_reason(told):
     assert len(told(1, 10, **named)) == 1
 
 
+def test_a_chosen_model_is_not_called_a_trial(told):
+    tried = {"model": "network", "why": "validation NRMSE so far law (26 %)"}
+    told(0, 10, **tried)
+    chosen = {**tried, "chosen": True, "why": "on all of the training data"}
+    assert told(0, 10, **chosen)[0] == "training the chosen network: on all of the training data"
+    assert len(told(1, 10, **chosen)) == 1
+
+
+def test_a_refinement_has_no_learning_rate_and_no_epochs(told):
+    assert told(0, 10)[0] == "epoch 1 of 10, loss 5.000e-01, rate 1.00e-03"
+    assert told(8, 10, rate=0.0)[0] == "refinement, step 9 of 10, loss 5.000e-01"
+
+
+def test_what_counts_several_trainings_as_one_counts_no_epochs(told):
+    said = told(14, 140, part="comparing structures")[0]
+    assert said.startswith("comparing structures, step 15 of 140, loss")
+
+
 class Terminal(io.StringIO):
     """What was drawn, without what moves the cursor and colors."""
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import io
 import os
 import platform
 import shlex
@@ -18,7 +19,7 @@ import typer
 
 from mbdnode import __version__
 from mbdnode.cli.arguments import repeat_options
-from mbdnode.cli.interrupts import INTERRUPTED
+from mbdnode.cli.interrupts import INTERRUPTED, exit_code, hear_termination
 from mbdnode.errors import UserError
 from mbdnode.waiting_notice import progress
 
@@ -101,12 +102,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     **Returns:**
 
     The exit code: 0, 1 for a rollout that ended early, 2 for a request that cannot be met, 70
-    for a mistake of this program, 130 for an interrupt.
+    for a mistake of this program, 130 for an interrupt, 143 for SIGTERM.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:
         # The whole process is ours. What overflows is told by a status, not by lines of source.
         warnings.simplefilter("ignore", RuntimeWarning)
+        hear_termination()
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # What it cannot show, it spells: θ as \u03b8.
+                stream.reconfigure(errors="backslashreplace")
     notice = contextlib.nullcontext() if arguments is not None else progress()
     try:
         with notice:
@@ -114,7 +119,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
             typer.echo("interrupted", err=True)
+            return exit_code()
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except KeyboardInterrupt:  # Before the command has begun, or after its end.
+        typer.echo("interrupted", err=True)
+        return exit_code()
     except UserError as error:
         return _refuse(str(error))
     except OSError as error:
@@ -182,7 +191,7 @@ def _keep(text: str) -> str:
     """Write a traceback where it disturbs nobody; returns the sentence that says where."""
     try:
         handle, path = tempfile.mkstemp(prefix="mbdnode-traceback-", suffix=".txt", text=True)
-        with os.fdopen(handle, "w") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
     except OSError:
         return text

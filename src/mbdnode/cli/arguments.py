@@ -79,6 +79,8 @@ def split_assignments(option: str, pairs: Sequence[str], form: str, example: str
     """
     values: dict[str, str] = {}
     for pair in pairs:
+        # Where the locale is C, Python keeps the bytes of what is typed; names in files are UTF-8.
+        pair = pair.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
         name, equals, text = pair.partition("=")
         if not (name and equals):
             raise UserError(f"{option} {pair!r} is not {form}, such as {option} {example}.")

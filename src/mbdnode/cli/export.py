@@ -14,7 +14,7 @@ from mbdnode.cli.early_checks import (
 )
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.models import CASE, MECHANISM, check_model, find_model
-from mbdnode.data.files import check_destination
+from mbdnode.data.files import check_apart, check_destination
 from mbdnode.data.folders import check_folder
 from mbdnode.errors import UserError
 from mbdnode.exports.names import KIND, check_identifier, identifier_of
@@ -88,6 +88,8 @@ def export(
     else:
         check_folder(out, KIND)
     given = check_model(model)
+    if given != CASE:
+        check_apart(out, model)
     if given == CASE:
         check_names(model, (), changes)
         check_values(model, changes)

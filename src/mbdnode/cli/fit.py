@@ -15,9 +15,9 @@ from mbdnode.cli.early_checks import (
     check_seed,
     names_in,
 )
-from mbdnode.cli.interrupts import INTERRUPTED, leaving_at_once
+from mbdnode.cli.interrupts import INTERRUPTED, leaving_at_once, saying
 from mbdnode.cli.output import counting, training_progress
-from mbdnode.data.files import find_files, must_be_file, separate_files
+from mbdnode.data.files import check_apart, find_files, must_be_file, separate_files
 from mbdnode.data.folders import check_begun, check_folder
 from mbdnode.errors import UserError
 from mbdnode.formatting import one_of
@@ -175,7 +175,7 @@ def fit(
             "with --mechanism FILE.toml or module:name, or leave it out."
         )
     with leaving_at_once():
-        asked = _check_request(logs, held_logs, columns, roles or (), mechanism, sought)
+        asked = _check_request(out, logs, held_logs, columns, roles or (), mechanism, sought)
 
         from mbdnode.recipes import TrainingConfig
         from mbdnode.workflow.config import FitConfig
@@ -208,11 +208,17 @@ def fit(
 
     # Without epochs there is nothing to keep; with them, what was learned until Ctrl-C is.
     grace_s = None if isinstance(prepared.training, TrainingConfig) else 0.0
-    with prepared, keeping(out, prepared, resume=resume) as kept:
-        farewell = how_to_resume(out)
-        with leaving_at_once(grace_s, farewell), training_progress() as report:
-            fitted = fit_and_score(prepared, report=report, kept=kept)
-    write_folder(out, fitted, command)
+    farewell = how_to_resume(out)
+    with (
+        prepared,
+        keeping(out, prepared, resume=resume) as kept,
+        saying(farewell),
+        leaving_at_once(grace_s, farewell),
+        training_progress() as report,
+    ):
+        fitted = fit_and_score(prepared, report=report, kept=kept)
+    with saying(farewell):
+        write_folder(out, fitted, command)
     for line in _found(fitted):
         typer.echo(line)
     typer.echo(f"Wrote {out}")
@@ -226,6 +232,7 @@ def fit(
 
 
 def _check_request(
+    out: Path,
     logs: Sequence[str],
     held_logs: Sequence[str],
     columns: Path | None,
@@ -251,6 +258,7 @@ def _check_request(
     with hints_as_options():
         asked = columns_of(columns, roles, _finder(mechanism, described))
         request = make_request([*logs, *held_logs], **asked)
+        check_apart(out, columns, mechanism, *request.files, *request.input_files)
         for log in open_logs(request.files[0]):  # A name that is wrong is so in every file.
             lay_out(log, request.roles, with_inputs=not request.apart)
     return asked

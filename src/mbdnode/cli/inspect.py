@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from mbdnode.cli.output import new_console, new_table
-from mbdnode.data.files import find_files
+from mbdnode.data.files import check_new_file, find_files
 from mbdnode.errors import UserError
 
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ def inspect(
     Nothing is changed. Roles are only suggested: confirm them with --columns or --role of fit.
     """
     found_files = find_files(logs)
+    if write is not None:
+        check_new_file(write)
 
     from mbdnode.data.logs import open_logs
     from mbdnode.data.logs.column_statistics import check_enough_rows, look_at
     from mbdnode.data.logs.columns_file import write_columns
 
-    if write is not None and write.exists():
-        raise UserError(f"'{write}' exists already. Name another file, or remove it.")
     views, failed, good = [], 0, []
     for path in found_files:
         # One bad file must not hide the others.

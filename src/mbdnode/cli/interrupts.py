@@ -1,10 +1,12 @@
-"""Ctrl-C while JAX is at work.
+"""Ctrl-C and SIGTERM while JAX is at work.
 
 Python answers an interrupt with an exception at whatever line it has reached. If that line is one
 that JAX called from its own compiled parts, the exception is lost or the process crashes; and while
-XLA compiles or runs a program, no line is reached at all, for seconds or minutes. While nothing is
-being written there is nothing to clean up either, so the process can simply end. A thread of its
-own sees to that: Python tells it of the interrupt, whatever is running, by a byte in a socket.
+XLA compiles or runs a program, no line is reached at all, for seconds or minutes. What is being
+written then can be removed, so the process can simply end. A thread of its own sees to that: Python
+tells it of the interrupt, whatever is running, by a byte in a socket.
+
+SIGTERM, which `kill` and batch systems send, does what Ctrl-C does, with an exit code of its own.
 """
 
 import os
@@ -15,6 +17,9 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+
+from mbdnode.data.files import remove_parts
 
 # The exit code of an interrupted command, as shells have it: 128 + SIGINT.
 INTERRUPTED = 130
@@ -25,9 +30,44 @@ _HANDLER_S = 0.2
 _SHOW_CURSOR = "\x1b[?25h"
 
 
+# By which signal this process is ended.
+_ended_by: int = signal.SIGINT
+
+
+def exit_code() -> int:
+    """Of an interrupted command: 130 after Ctrl-C, 143 after SIGTERM."""
+    return 128 + _ended_by
+
+
+def hear_termination() -> None:
+    """Take SIGTERM for Ctrl-C, in a process that is all ours."""
+    own = threading.current_thread() is threading.main_thread()
+    if own and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
+
+
+def _terminate(number: int, frame: Any) -> None:
+    global _ended_by
+    _ended_by = number
+    answer = signal.getsignal(signal.SIGINT)
+    if callable(answer):
+        answer(signal.SIGINT, frame)
+    elif answer == signal.SIG_IGN:  # As in a job in the background, which still can be ended.
+        raise KeyboardInterrupt
+
+
+def _is_heard() -> bool:
+    """Whether what ends this process is for us to decide."""
+    answer = signal.getsignal(signal.SIGINT)
+    in_background = answer == signal.SIG_IGN and signal.getsignal(signal.SIGTERM) is _terminate
+    return answer is signal.default_int_handler or in_background
+
+
 @contextmanager
 def leaving_at_once(grace_s: float | None = 0.0, farewell: str = "") -> Iterator[None]:
-    """End the process with exit code 130 on Ctrl-C; not for code that writes files.
+    """End the process with exit code 130 on Ctrl-C, or 143 on SIGTERM.
+
+    What is being written is removed. Code that changes several files in turn is not for this.
 
     **Arguments:**
 
@@ -35,8 +75,7 @@ def leaving_at_once(grace_s: float | None = 0.0, farewell: str = "") -> Iterator
         second Ctrl-C, for which None waits, ends the process at once.
     - `farewell`: what to say at the end.
     """
-    listening = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if not listening or threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread() or not _is_heard():
         yield  # Somebody else decides what an interrupt means.
         return
     hear, tell = socket.socketpair()
@@ -44,20 +83,41 @@ def leaving_at_once(grace_s: float | None = 0.0, farewell: str = "") -> Iterator
     before = signal.set_wakeup_fd(tell.fileno(), warn_on_full_buffer=False)
     watcher = threading.Thread(target=_watch, args=(hear, grace_s, farewell), daemon=True)
     watcher.start()
-    signal.signal(signal.SIGINT, lambda *_: _leave(farewell))
+    answer = signal.getsignal(signal.SIGINT)
+    if answer != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda *_: _leave(farewell))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, answer)
         signal.set_wakeup_fd(before, warn_on_full_buffer=False)
         tell.close()  # The watcher reads an end, and ends.
         watcher.join()
         hear.close()
 
 
+@contextmanager
+def saying(farewell: str) -> Iterator[None]:
+    """Say how to go on where an interrupt, or a disk that is full, ends what is inside.
+
+    **Arguments:**
+
+    - `farewell`: whole sentences, and the end of a line.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.stderr.write(farewell)
+        raise
+    except OSError as error:
+        raise OSError(f"{error} {farewell.rstrip()}") from error
+
+
 def _watch(hear: socket.socket, grace_s: float | None, farewell: str) -> None:
+    global _ended_by
     while read := hear.recv(1):
-        if read[0] == signal.SIGINT:
+        if read[0] in (signal.SIGINT, signal.SIGTERM):
+            _ended_by = read[0]
             # Until a second byte, the other side's end, or the end of patience.
             patience_s = None if grace_s is None else max(grace_s, _HANDLER_S)
             ready = select.select([hear], [], [], patience_s)[0]
@@ -67,7 +127,8 @@ def _watch(hear: socket.socket, grace_s: float | None, farewell: str) -> None:
 
 
 def _leave(farewell: str) -> None:
+    remove_parts()
     shown = _SHOW_CURSOR if sys.stderr.isatty() else ""  # A progress bar hides it.
     sys.stderr.write(f"{shown}\n{farewell}interrupted\n")
     sys.stderr.flush()
-    os._exit(INTERRUPTED)
+    os._exit(exit_code())

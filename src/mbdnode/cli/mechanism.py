@@ -16,7 +16,7 @@ from mbdnode.cli.early_checks import (
 )
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.output import new_console, new_table
-from mbdnode.data.files import must_be_file
+from mbdnode.data.files import check_apart, must_be_file
 from mbdnode.data.folders import check_folder, open_folder
 from mbdnode.errors import UserError
 
@@ -94,6 +94,7 @@ def _check_request(
     check_step(dt)
     if out is not None:
         check_folder(out, "mechanism")
+        check_apart(out, file)
     described = check_mechanism_file(str(file))
     check_described(described, known, changes)
     check_columns(steps, names_in(described))

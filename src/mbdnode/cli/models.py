@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mbdnode.cli.early_checks import check_mechanism_file
-from mbdnode.data.files import read_marker
+from mbdnode.data.files import check_path, read_marker
 from mbdnode.data.folders import CONFIG, MODEL, find_result
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cases import check_case
@@ -51,6 +51,7 @@ def check_model(name: str) -> str:
     if name.endswith(".toml"):
         check_mechanism_file(name)
         return MECHANISM
+    check_path(path)
     if path.is_dir():
         found = read_marker(path)
         kind = None if found is None else found["kind"]

@@ -8,7 +8,7 @@ import typer
 from mbdnode.cli.early_checks import check_count, check_step
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.output import counting
-from mbdnode.data.files import read_json
+from mbdnode.data.files import check_apart, check_path, read_json
 from mbdnode.data.folders import CONFIG, check_folder
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cases import check_control_task
@@ -62,6 +62,7 @@ def mpc(
     """
     case = check_control_task(task)
     check_folder(out, "mpc")
+    check_path(Path(model))
     if model != "truth" and not (Path(model) / "model.safetensors").is_file():
         raise UserError(
             f"--model is {model!r}, where there is no model.safetensors. Give 'truth', or the "
@@ -69,6 +70,7 @@ def mpc(
             "RUN_DIR"
         )
     if model != "truth":
+        check_apart(out, model)
         _check_same_system(Path(model), task, case)
     options = {"horizon": horizon, "dt": dt, "relinearize": relinearize}
     changes: dict = {name: value for name, value in options.items() if value is not None}

@@ -14,7 +14,7 @@ from mbdnode.cli.early_checks import (
 )
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.models import CASE, FIT, MECHANISM, check_model
-from mbdnode.data.files import check_destination
+from mbdnode.data.files import check_apart, check_destination
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cases.catalog import check_names, check_values
 
@@ -58,6 +58,8 @@ def play(
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
     kind = check_model(what)
+    if kind != CASE:
+        check_apart(out, what)
     if kind == CASE:
         check_names(what, start, changes)
         check_values(what, changes)

@@ -8,7 +8,7 @@ import typer
 
 from mbdnode.cli.arguments import columns_of, parse_assignments
 from mbdnode.cli.interrupts import leaving_at_once
-from mbdnode.data.files import check_destination, must_be_file
+from mbdnode.data.files import check_apart, check_destination, must_be_file
 from mbdnode.data.folders import find_result
 from mbdnode.errors import UserError
 
@@ -68,6 +68,7 @@ def predict(
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
     _check_request(folder, like, bool(start), inputs, steps, dt, columns)
+    check_apart(out, folder, like, inputs, columns)
 
     from mbdnode.data.logs.roles import hints_as_options
 
@@ -83,6 +84,7 @@ def predict(
         if asked:
             config = replace(stored.config, columns={**stored.config.columns, **asked})
             stored = replace(stored, config=config)
+        check_apart(out, *stored.config.sources)
         scores = None
         if like is not None:
             run, scores = predict_like(stored, like, inputs=inputs, parameters=changes)
@@ -90,7 +92,10 @@ def predict(
             run = predict_from(stored, start, inputs, steps=steps, dt_s=dt, parameters=changes)
     write(run, out)
     typer.echo(f"Wrote {len(run.kept):,} rows to {out}")
-    for label, value in _lines(run, scores):
+    lines = _lines(run, scores)
+    if stored.verdict:
+        lines.append(("the fit", stored.verdict))
+    for label, value in lines:
         typer.echo(f"  {label:<18} {value}")
     if not bool(run.status.ok):
         typer.echo(f"error: {run.status}", err=True)

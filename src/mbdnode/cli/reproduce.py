@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from mbdnode.cli.early_checks import check_address, check_count
-from mbdnode.cli.interrupts import GRACE_S, INTERRUPTED, leaving_at_once
+from mbdnode.cli.interrupts import GRACE_S, leaving_at_once, saying
 from mbdnode.cli.output import new_console, new_table, runs_progress
 from mbdnode.data.folders import check_folder
 from mbdnode.errors import UserError
@@ -151,11 +151,8 @@ def _run_plan(
     names = [run.name for run in left]
     leaving = leaving_at_once(GRACE_S, farewell) if alone else nullcontext()
     try:
-        with leaving, runs_progress(names, elsewhere=not alone) as watch:
+        with saying(farewell), leaving, runs_progress(names, elsewhere=not alone) as watch:
             return run_plan(plan, left, out, place, watch)
-    except KeyboardInterrupt:
-        typer.echo(farewell, err=True, nl=False)
-        raise typer.Exit(INTERRUPTED) from None
     except ClusterLost as error:
         typer.echo(f"error: {error}\nWhat is finished is kept; go on with:\n  {again}", err=True)
         raise typer.Exit(1) from None

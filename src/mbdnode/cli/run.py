@@ -8,10 +8,10 @@ import typer
 
 from mbdnode.cli.arguments import split_assignments
 from mbdnode.cli.early_checks import check_changes, check_integrator, check_seed
-from mbdnode.cli.interrupts import GRACE_S, INTERRUPTED, leaving_at_once
+from mbdnode.cli.interrupts import GRACE_S, leaving_at_once, saying
 from mbdnode.cli.output import training_progress
-from mbdnode.data.files import must_be_file
-from mbdnode.data.folders import check_folder, folder_name
+from mbdnode.data.files import check_apart, must_be_file
+from mbdnode.data.folders import CONFIG, check_folder, folder_name
 from mbdnode.errors import UserError
 from mbdnode.formatting import one_of
 from mbdnode.recipes import MODEL_NAMES, PAPER, RECIPES, check_trained_by, get_recipe
@@ -89,6 +89,8 @@ def run(
         must_be_file(config)
     if out is not None:
         check_folder(out, "run")
+        if config is not None and not _is_of(config, out):
+            check_apart(out, config)
         if resume and not (out / "config.json").is_file():
             raise UserError(f"There is no run in '{out}', so there is nothing to resume there.")
 
@@ -110,16 +112,18 @@ def run(
 
     again = ["mbdnode", "run", "--config", f"{folder / 'config.json'}", "--out", f"{folder}"]
     farewell = f"Go on with: {shlex.join([*again, '--resume'])}\n"
-    try:
+    with saying(farewell):
         with leaving_at_once(GRACE_S, farewell), training_progress() as report:
             result = run_case(chosen, report=report, checkpoint=checkpoint, resume=resume)
-    except KeyboardInterrupt:
-        typer.echo(farewell, err=True, nl=False)
-        raise typer.Exit(INTERRUPTED) from None
-    write_result(folder, result)
+        write_result(folder, result)
     _print(result, folder, texts)
     if result.fit.outcome == "diverged" or not result.prediction.status.ok:
         raise typer.Exit(1)
+
+
+def _is_of(config: Path, folder: Path) -> bool:
+    """Whether it is the folder's own configuration, which stays what it is when a run goes on."""
+    return (folder / CONFIG).is_file() and (folder / CONFIG).samefile(config)
 
 
 def _print(result, folder: Path, changes: dict[str, str]) -> None:

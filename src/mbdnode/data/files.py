@@ -13,7 +13,8 @@ import math
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,6 +25,36 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 SUFFIXES = (".csv", ".parquet")
 # In every folder of results: by which command it was written, and what belongs to it.
 MARKER = "mbdnode.json"
+# What is being written at this moment, for a process that ends without a further line.
+_PARTS: set[Path] = set()
+# So many characters a temporary name has more than the one that it stands for.
+_TEMPORARY = len("..01234567.part")
+
+
+@contextmanager
+def temporary_beside(path: Path) -> Iterator[Path]:
+    """A name in the same directory for what is being written; what has it at the end is removed."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    _PARTS.add(part)
+    try:
+        yield part
+    finally:
+        # Also on an interrupt. After a rename there is nothing to remove, or what was replaced.
+        _remove(part)
+        _PARTS.discard(part)
+
+
+def remove_parts() -> None:
+    """Remove what is being written, before the process ends at once."""
+    for part in list(_PARTS):
+        _remove(part)
+
+
+def _remove(part: Path) -> None:
+    if part.is_dir():
+        shutil.rmtree(part, ignore_errors=True)
+    else:
+        part.unlink(missing_ok=True)
 
 
 def replace_file(destination: Path, fill: Callable[[IO[bytes]], Any]) -> None:
@@ -31,13 +62,15 @@ def replace_file(destination: Path, fill: Callable[[IO[bytes]], Any]) -> None:
 
     **Arguments:**
 
-    - `destination`: where; an existing file keeps its permissions.
+    - `destination`: where; an existing file keeps its permissions. What is no regular file, such as
+        a device, is refused.
     - `fill`: writes the content to the binary file that it is given.
     """
+    check_path(destination, to_write=True)
     destination = destination.resolve()
-    temporary = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}.part")
+    _check_regular(destination)
     try:
-        try:
+        with temporary_beside(destination) as temporary:
             with open(temporary, "xb") as file:
                 fill(file)
                 file.flush()
@@ -45,13 +78,11 @@ def replace_file(destination: Path, fill: Callable[[IO[bytes]], Any]) -> None:
             if destination.exists():
                 shutil.copymode(destination, temporary)
             os.replace(temporary, destination)
-        finally:
-            # Also on an interrupt from the keyboard. After the rename there is nothing to remove.
-            temporary.unlink(missing_ok=True)
     except OSError as error:
+        was = "It is as it was" if destination.exists() else "It is not there"
         raise OSError(
-            f"Writing '{destination}' failed: {error.strerror or error}. Nothing was changed; "
-            "check the disk's free space and the directory's permissions, or choose another place."
+            f"Writing '{destination}' failed: {error.strerror or error}. {was}; check the disk's "
+            "free space and the directory's permissions, or choose another place."
         ) from error
 
 
@@ -126,7 +157,9 @@ def find_files(paths: Any) -> list[Path]:
     found: list[Path] = []
     for one in paths:
         text = str(as_path(one))
-        if not Path(text).exists() and glob.has_magic(text):
+        if not glob.has_magic(text):
+            check_path(Path(text))
+        if not os.path.exists(text) and glob.has_magic(text):
             matching = sorted(Path(p) for p in glob.glob(text, recursive=True))
             matching = [path for path in matching if path.is_file()]
             if not matching:
@@ -142,6 +175,7 @@ def find_files(paths: Any) -> list[Path]:
 def must_be_file(path: str | os.PathLike[str]) -> Path:
     """Raise `UserError` unless a file can be opened for reading."""
     path = Path(path)
+    check_path(path)
     if path.is_dir():
         raise UserError(f"'{path}' is a directory. Name its files, for instance '{path}/*.csv'.")
     if not path.exists():
@@ -157,16 +191,96 @@ def must_be_file(path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def check_links(path: Path) -> None:
-    """Raise `UserError` for a path with links that lead to one another and nowhere else."""
+def check_path(path: Path, *, to_write: bool = False) -> None:
+    """Raise `UserError` for a path that can be that of no file, or whose links lead in a circle.
+
+    **Arguments:**
+
+    - `path`: to what is to be read or written.
+    - `to_write`: whether a temporary name, which is longer, must be possible beside it.
+    """
     try:
-        os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return  # It may be made, or is refused by who knows for what it was meant.
+        for place in (path, f"{path}{'-' * _TEMPORARY}")[: 1 + to_write]:
+            # What is not there may be made, or is refused by who knows for what it was meant.
+            with suppress(FileNotFoundError, NotADirectoryError):
+                os.stat(place)
+    except ValueError:
+        raise UserError(f"{str(path)!r} holds a NUL character. Choose another name.") from None
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise UserError(
+                f"The name '{path}' is too long for this file system. Choose a shorter one."
+            ) from None
         if error.errno != errno.ELOOP:
             raise
         raise UserError(f"The links in '{path}' lead in a circle. Choose another.") from None
+
+
+def _check_regular(path: Path) -> None:
+    """A rename would put a file in place of a device or a pipe, also where it is the system's."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError(f"'{path}' is not a regular file. Choose another name.")
+
+
+def check_new_file(path: str | os.PathLike[str]) -> Path:
+    """Raise `UserError` unless a file can be made there, in place of none; also of a broken link.
+
+    **Arguments:**
+
+    - `path`: of the file.
+
+    **Returns:**
+
+    The path.
+    """
+    path = Path(path)
+    check_path(path, to_write=True)
+    if os.path.lexists(path):
+        raise UserError(f"'{path}' exists already. Name another file, or remove it.")
+    if not path.parent.is_dir():
+        raise UserError(f"There is no directory '{path.parent}'. Create it, or choose another.")
+    if not can_write_in(path.parent):
+        raise UserError(f"'{path.parent}' cannot be written to. Choose another directory.")
+    return path
+
+
+def check_apart(out: str | os.PathLike[str], *sources: str | os.PathLike[str] | None) -> None:
+    """Raise `UserError` where a command would write to what it reads.
+
+    **Arguments:**
+
+    - `out`: the file or folder that is to be written.
+    - `sources`: files, folders and patterns that are read; None, or a name without a file, is none.
+
+    Places are compared by what they are on the disk, so that another path or a link is no other
+    place.
+    """
+    out = Path(out)
+    # A link inside of a folder would be followed when the file of that name is written.
+    inside = tuple(out.iterdir()) if out.is_dir() else ()
+    for source in _present(sources):
+        ways = {
+            "is": _is_same(out, source),
+            "holds": any(_is_same(place, out) for place in source.resolve().parents),
+            "has a link to": any(_is_same(place, source) for place in inside),
+            "is in": any(_is_same(place, source) for place in out.resolve().parents),
+        }
+        for how, met in ways.items():
+            if met:
+                raise UserError(
+                    f"'{out}' {how} '{source}', which is read and must stay as it is. Choose "
+                    "another place to write to."
+                )
+
+
+def _present(sources: Sequence[str | os.PathLike[str] | None]) -> Iterator[Path]:
+    for source in filter(None, sources):
+        text = os.fspath(source)
+        yield from map(Path, [text] if os.path.exists(text) else glob.glob(text, recursive=True))
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and os.path.samefile(one, other)
 
 
 def can_write_in(directory: Path) -> bool:
@@ -199,7 +313,7 @@ def check_destination(path: str | os.PathLike[str], suffixes: tuple[str, ...] = 
     `OSError` for a place that cannot be written to.
     """
     path = Path(path)
-    check_links(path)
+    check_path(path, to_write=True)
     if path.suffix.lower() not in suffixes:
         raise UserError(
             f"Cannot tell the format of '{path}' from its suffix '{path.suffix}'. "
@@ -207,9 +321,8 @@ def check_destination(path: str | os.PathLike[str], suffixes: tuple[str, ...] = 
         )
     if path.is_dir():
         raise IsADirectoryError(f"'{path}' is a directory. Name a file inside it.")
-    if path.exists() and not path.is_file():
-        raise OSError(f"'{path}' is not a regular file. Choose another name.")
-    directory = path.parent
+    _check_regular(path)
+    directory = path.resolve().parent
     if not directory.exists():
         raise FileNotFoundError(
             f"The directory '{directory}' of '{path}' does not exist. Create it, or choose another."

@@ -21,16 +21,18 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from mbdnode.data.files import (
     MARKER,
     can_write_in,
-    check_links,
+    check_path,
     read_marker,
     replace_file,
+    temporary_beside,
     write_json,
 )
 from mbdnode.errors import UserError
@@ -92,7 +94,7 @@ def check_folder(path: Path, kind: str) -> Path:
 
     The folder with links followed.
     """
-    check_links(path)
+    check_path(path, to_write=True)
     path = path.resolve()
     _recover(path)
     if not path.exists():
@@ -134,6 +136,8 @@ def _check_parent(path: Path) -> None:
         raise UserError(
             f"'{nearest}' is a file, so there can be no folder '{path}'. Choose another --out."
         )
+    for name in path.relative_to(nearest).parts:
+        check_path(nearest / name, to_write=True)
     if not can_write_in(nearest):
         raise UserError(f"'{nearest}' cannot be written to. Choose another --out.")
     if path.exists() and Path.cwd().is_relative_to(path):
@@ -156,6 +160,7 @@ def find_result(path: Path, kind: str, files: Iterable[str]) -> Path:
 
     The path.
     """
+    check_path(path)
     _recover(path)
     if not path.is_dir():
         what = "is a file" if path.exists() else "does not exist"
@@ -175,23 +180,48 @@ def find_result(path: Path, kind: str, files: Iterable[str]) -> Path:
     return path
 
 
-def open_folder(path: Path, kind: str, files: Iterable[str]) -> Path:
+def open_folder(
+    path: Path, kind: str, files: Iterable[str], begin: Callable[[Path], Any] | None = None
+) -> Path:
     """Make a folder that is filled file by file, or go on with one.
 
     **Arguments:**
 
     - `path`, `kind`: as for `check_folder`.
     - `files`: names, or patterns such as "probe-*.csv", of what will be in it.
+    - `begin`: writes the first files; where it fails, a new folder goes again.
 
     **Returns:**
 
     The folder with links followed.
     """
     path = check_folder(path, kind)
-    path.mkdir(parents=True, exist_ok=True)
-    before = read_marker(path)
-    _mark(path, kind, {*files, *(before["files"] if before else ())})
+    new = not path.exists()
+    with _making(path):
+        try:
+            before = read_marker(path)
+            _mark(path, kind, {*files, *(before["files"] if before else ())})
+            if begin is not None:
+                begin(path)
+        except BaseException:
+            if new:
+                shutil.rmtree(path, ignore_errors=True)
+            raise
     return path
+
+
+@contextmanager
+def _making(path: Path) -> Iterator[None]:
+    """Make a folder and those above it; where what follows fails, the new ones go if empty."""
+    new = [folder for folder in (path, *path.parents) if not folder.exists()]
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for folder in new:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
 
 
 def _mark(path: Path, kind: str, files: Iterable[str]) -> None:
@@ -207,25 +237,22 @@ def replace_folder(path: Path, kind: str, fill: Callable[[Path], Any]) -> None:
     - `fill`: writes all files to the empty folder that it is given.
     """
     path = check_folder(path, kind)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_stale(path)
-    part = _beside(path, "part")
     try:
-        part.mkdir()
-        fill(part)
-        _mark(part, kind, (entry.name for entry in part.iterdir() if entry.name != MARKER))
-        if path.exists():
-            shutil.copymode(path, part)
-        _put(part, path)
+        with _making(path.parent), temporary_beside(path) as part:
+            _remove_stale(path)
+            part.mkdir()
+            fill(part)
+            _mark(part, kind, (entry.name for entry in part.iterdir() if entry.name != MARKER))
+            if path.exists():
+                shutil.copymode(path, part)
+            _put(part, path)
     except OSError as error:
         reason = error.__cause__ if isinstance(error.__cause__, OSError) else error
+        was = "What it held is as it was" if path.exists() else "It is not there"
         raise OSError(
-            f"Writing '{path}' failed: {reason.strerror or reason}. What it held is as it was; "
-            "check the disk's free space and the folder's permissions, or choose another --out."
+            f"Writing '{path}' failed: {reason.strerror or reason}. {was}; check the disk's free "
+            "space and the folder's permissions, or choose another --out."
         ) from error
-    finally:
-        # The unfinished new folder; or, when all went well, the old one.
-        shutil.rmtree(part, ignore_errors=True)
 
 
 def write_history(path: Path, history: list[dict[str, Any]]) -> None:
@@ -237,17 +264,13 @@ def write_history(path: Path, history: list[dict[str, Any]]) -> None:
     replace_file(path, lambda file: file.write(text.getvalue().encode()))
 
 
-def _beside(path: Path, suffix: str) -> Path:
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.{suffix}")
-
-
 def _put(part: Path, path: Path) -> None:
     """Give the new folder its name; what had it takes the new one's."""
     if not path.exists():
         os.rename(part, path)
     elif not _exchange(part, path):
         # Two steps. If the process is killed between them, `_recover` takes the first one back.
-        old = _beside(path, "old")
+        old = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
         os.rename(path, old)
         try:
             os.rename(part, path)

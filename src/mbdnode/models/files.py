@@ -20,7 +20,7 @@ import safetensors
 import safetensors.numpy
 
 from mbdnode.config import from_dict, to_dict
-from mbdnode.data.files import as_path, replace_file
+from mbdnode.data.files import as_path, check_path, replace_file
 from mbdnode.errors import UserError
 from mbdnode.mechanisms import MECHANISMS, get_mechanism
 from mbdnode.mechanisms.planar import AbstractPlanar
@@ -267,7 +267,9 @@ def write_arrays(
 
 def read_arrays(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read arrays and the JSON header."""
-    if not as_path(path).is_file():
+    path = as_path(path)
+    check_path(path)
+    if not path.is_file():
         raise UserError(f"There is no file {path}. Check the name, or where you are.")
     try:
         with safetensors.safe_open(path, framework="numpy") as file:

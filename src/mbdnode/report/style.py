@@ -19,6 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.rcsetup import cycler
 
+from mbdnode.data.files import replace_file
 from mbdnode.formatting import ROUND_OFF
 
 # Where squared errors that are round-off are drawn, where the band around them ends, and up to
@@ -139,7 +140,7 @@ def save_figure(figure: Figure, path: str | Path, dpi: int = 120) -> None:
     with styled():
         figure.savefig(drawn, format="png", dpi=dpi)
     # At once, so that an interrupt while drawing leaves no part of a picture.
-    Path(path).write_bytes(drawn.getvalue())
+    replace_file(Path(path), lambda file: file.write(drawn.getvalue()))
 
 
 _LETTERS = {"theta": r"\theta", "omega": r"\omega", "phi": r"\varphi", "alpha": r"\alpha"}

@@ -64,8 +64,7 @@ def open_run_folder(path: Path, config: RunConfig, *, resume: bool) -> Path:
             f"'{path}' holds another run (its {CONFIG} differs). Choose another --out, or remove "
             "that folder."
         )
-    open_result(path, KIND, FIRST_FILES)
-    write_json(existing, to_dict(config))
+    open_result(path, KIND, FIRST_FILES, lambda _: write_json(existing, to_dict(config)))
     return path / CHECKPOINT
 
 

@@ -187,7 +187,8 @@ class _Comparison:
 
     def __call__(self, row: dict[str, Any], total: int) -> None:
         if self.report is not None:
-            self.report(row | {"epoch": self.rows}, (self.candidates + 1) * self.each)
+            said = {"epoch": self.rows, "part": "comparing structures"}
+            self.report(row | said, (self.candidates + 1) * self.each)
         self.rows += 1
 
     @property
@@ -196,7 +197,10 @@ class _Comparison:
         if self.report is None:
             return None
         report, before = self.report, self.rows
-        return lambda row, total: report(row | {"epoch": before + row["epoch"]}, before + total)
+        part = {"part": "training the one that was chosen"}
+        return lambda row, total: report(
+            row | part | {"epoch": before + row["epoch"]}, before + total
+        )
 
 
 def _check_candidates(candidates: list[Any], config: TrainingConfig) -> None:

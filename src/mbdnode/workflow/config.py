@@ -98,6 +98,13 @@ class FitConfig:
         return Path(first).stem + (f" and {len(others)} more" if others else "")
 
     @property
+    def sources(self) -> tuple[str, ...]:
+        """The files and patterns that it is made from; of a mechanism in Python its name."""
+        inputs = self.columns.get("input_files") or ()
+        inputs = (inputs,) if isinstance(inputs, str) else inputs
+        return (*self.logs, *self.holdout_logs, *map(str, inputs), self.mechanism)
+
+    @property
     def given_parameters(self) -> dict[str, float]:
         """The parameters that the roles give as numbers."""
         given = self.columns.get("parameters") or {}

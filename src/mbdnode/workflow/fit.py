@@ -32,6 +32,7 @@ from mbdnode.recipes import RECIPES, IdentificationConfig, TrainingConfig
 from mbdnode.simulation import Domain, training_domain
 from mbdnode.training import Fit
 from mbdnode.trajectory import Dataset
+from mbdnode.waiting_notice import doing
 from mbdnode.workflow.config import (
     AUTO,
     PARAMETERS,
@@ -454,11 +455,12 @@ def fit_and_score(
     runs, recorded = prepared.data.held_out, training.recorded
     biased = found.biased_rates if isinstance(found, Identified) else ()
     given = found.model, runs, recorded
-    held = predict_runs(*given, domain, config.integrator, biased=biased, check_step=True)
-    scores = score(held, prepared.system.coordinates, training.trajectories)
-    horizon = measure_horizon(
-        *given, scores.scales, config.integrator, noise=scores.noise, biased=biased
-    )
+    with doing("predicting held-out runs"):
+        held = predict_runs(*given, domain, config.integrator, biased=biased, check_step=True)
+        scores = score(held, prepared.system.coordinates, training.trajectories)
+        horizon = measure_horizon(
+            *given, scores.scales, config.integrator, noise=scores.noise, biased=biased
+        )
     told = choice if isinstance(choice, Choice) else None
     # A mechanism whose parameters are found says itself what its inputs do.
     following = (
@@ -489,6 +491,8 @@ def _learned(prepared: Prepared, report: Callable | None, kept: SearchCheckpoint
     source = data if prepared.stream is None else prepared.stream
     options = {"seed": config.seed, "report": report, "kept": kept}
     options["checkpoint"] = kept.checkpoint("network")
-    if isinstance(prepared.training, TrainingConfig):  # A stream for a law has its own workers.
+    finds_law = not isinstance(prepared.training, TrainingConfig)
+    if not finds_law:  # A stream for a law has its own workers.
         options["cluster"] = prepared.cluster
-    return learn(prepared.subject, source, prepared.training, **options)
+    with doing("searching for a law" if finds_law else "training a network"):
+        return learn(prepared.subject, source, prepared.training, **options)

@@ -46,11 +46,12 @@ from mbdnode.models import AbstractModel, Ensemble, load, save
 from mbdnode.recipes import RECIPES
 from mbdnode.report.playground import Play
 from mbdnode.simulation import Domain
+from mbdnode.waiting_notice import doing
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Fitted
 from mbdnode.workflow.play import make_fit_play
 from mbdnode.workflow.report.page import write_fit_page
-from mbdnode.workflow.results import FitStory, FoundTables, parameter_tables
+from mbdnode.workflow.results import FitStory, FoundTables, parameter_tables, verdict
 
 KIND = "fit"
 DOMAIN, PAGE, READ, MECHANISM = "domain.npz", "report.html", "read.txt", "mechanism.toml"
@@ -76,14 +77,15 @@ def write_folder(path: Path, fitted: Fitted, command: str) -> None:
         if fitted.fit.outcome == "interrupted" and left.is_dir():
             shutil.copytree(left, part / UNFINISHED)
 
-    replace_folder(path, KIND, fill)
+    with doing("writing the report"):
+        replace_folder(path, KIND, fill)
 
 
 def _fill(path: Path, fitted: Fitted, command: str) -> None:
     prepared = fitted.prepared
     write_json(path / CONFIG, to_dict(prepared.config))
     text = "\n".join(prepared.notes) + "\n"
-    replace_file(path / READ, lambda file: file.write(text.encode()))
+    replace_file(path / READ, lambda file: file.write(text.encode(errors="backslashreplace")))
     write_history(path / "history.csv", fitted.fit.history)
     save(fitted.fit.model, path / MODEL)
     _write_domain(path / DOMAIN, fitted.domain)
@@ -94,8 +96,9 @@ def _fill(path: Path, fitted: Fitted, command: str) -> None:
         fitted.fit.system, AbstractPlanar
     ):
         fitted.fit.write(path / MECHANISM)
-    write_fit_page(make_story(fitted, command), path / PAGE)
-    write_json(path / METRICS, fitted.metrics())
+    story = make_story(fitted, command)
+    write_fit_page(story, path / PAGE)
+    write_json(path / METRICS, {**fitted.metrics(), "verdict": verdict(story)})
 
 
 def make_story(fitted: Fitted, command: str) -> FitStory:
@@ -226,6 +229,11 @@ class StoredFit:
     model: AbstractModel | Ensemble
     domain: Domain
     metrics: Mapping[str, Any]
+
+    @property
+    def verdict(self) -> str:
+        """How well it predicts, as its report says; empty for a fit that was stored without."""
+        return str(self.metrics.get("verdict") or "")
 
 
 def read_folder(path: Path, system: Any = None) -> StoredFit:

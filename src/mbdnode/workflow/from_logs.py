@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mbdnode.data.files import check_apart
 from mbdnode.data.folders import check_folder
 from mbdnode.data.logs.columns_file import load_columns
 from mbdnode.waiting_notice import counts_rows
@@ -87,6 +88,7 @@ def fit_logs(
     }
     roles = dict(columns) if isinstance(columns, Mapping) else load_columns(Path(columns))
     config = FitConfig(logs=_names(logs), columns=roles, **given)
+    check_apart(path, *config.sources, None if isinstance(columns, Mapping) else columns)
     if resume:
         check_resume(path, config)
     prepared = read_and_check(config, cluster=cluster)

@@ -25,6 +25,7 @@ from mbdnode.recipes import RECIPES, TrainingConfig, training_config
 from mbdnode.training import Fit, fit
 from mbdnode.training.network_selection import split
 from mbdnode.trajectory import Dataset
+from mbdnode.waiting_notice import doing
 from mbdnode.workflow.config import PARAMETERS, FitConfig, make_model
 from mbdnode.workflow.hybrid import (
     BETTER,
@@ -174,6 +175,7 @@ def choose_model(
         float(np.median(run.t[..., -1] - run.t[..., 0])) for run in ladder.parts[1].trajectories
     ]
     tried = tuple(c.tried for c in candidates)
+    ladder.chosen = True
     return Choice(chosen.finish(), tried, chosen.tried.name, float(np.median(ends)))
 
 
@@ -190,6 +192,7 @@ class _Ladder:
         self.config, self.system, self.data, self.unknown = config, system, data, unknown
         self.varied, self.report, self.kept = varied, report, kept
         self.tried: list[TriedModel] = []
+        self.chosen = False
         self._law: Identified | None = None
 
     def steps(self) -> list[Callable[[], _Candidate]]:
@@ -209,7 +212,12 @@ class _Ladder:
         if report is None:
             return None
         why = f"validation NRMSE so far {', '.join(map(str, self.tried))}, more than noise makes"
-        return lambda row, total: report({**row, "model": name, "why": why}, total)
+
+        def tell(row: dict[str, Any], total: int) -> None:
+            said = {"chosen": True, "why": "on all of the training data"} if self.chosen else {}
+            report({**row, "model": name, "why": why, **said}, total)
+
+        return tell
 
     @property
     def parts(self) -> tuple[Dataset, Dataset]:
@@ -253,7 +261,8 @@ class _Ladder:
     def _searched(self, config: FitConfig, name: str, report: Callable | None) -> Identified:
         subject, training = make_model(config, self.system, self.varied)
         options = {"seed": config.seed, "report": report, "kept": self.kept.inside(name)}
-        found = learn(subject, self.data, training, **options)
+        with doing("searching for a law"):
+            found = learn(subject, self.data, training, **options)
         assert isinstance(found, Identified)
         return found
 
@@ -283,7 +292,9 @@ class _Ladder:
         options = {"parameters": self.varied, "seed": self.config.seed}
         options |= {"trial": replace(training, **_TRIAL), "most": _MOST_STEPS}
         options |= {"report": self.telling(HYBRID), "kept": self.kept.inside("hybrid")}
-        trial = try_hybrid(self.law(), self.data, training, **options)
+        law = self.law()
+        with doing("training a network beside the law"):
+            trial = try_hybrid(law, self.data, training, **options)
         error = trial.hybrid_nrmse
         return _Candidate(TriedModel(HYBRID, error, error < _EXPLAINED), trial.finish)
 
@@ -296,7 +307,8 @@ class _Ladder:
         def trained(on: Dataset, name: str, how: TrainingConfig) -> Fit:
             options = {"seed": self.config.seed, "report": report}
             options["checkpoint"] = self.kept.checkpoint(name)
-            return fit(subject, thinned(on, _MOST_STEPS), how, **options)
+            with doing("training a network"):
+                return fit(subject, thinned(on, _MOST_STEPS), how, **options)
 
         early = trained(self.parts[0], "early-network", replace(training, **_TRIAL))
         error = self._error(NETWORK, early.model, self.config.integrator)[0]

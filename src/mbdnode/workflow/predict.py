@@ -44,7 +44,8 @@ def predict_like(
 
     **Returns:**
 
-    The prediction, with `outside`, and how far it is from what was recorded.
+    The prediction, with `outside`, and how far it is from what was recorded. How well the model
+    predicts other runs is the `verdict` of the `StoredFit`.
     """
     stored, log = _opened(fit), str(log)
     model = _first(stored)
@@ -106,7 +107,7 @@ def predict_from(
 
     **Returns:**
 
-    The prediction, with `outside`.
+    The prediction, with `outside`. How well the model predicts is the `verdict` of the `StoredFit`.
     """
     stored = _opened(fit)
     model = _first(stored)

@@ -64,13 +64,20 @@ def keeping(path: Path, prepared: Prepared, *, resume: bool) -> Iterator[SearchC
     identity = _identity(prepared)
     folder = check_folder(path, _KIND)
     place, new = folder / UNFINISHED, not folder.exists()
+
+    def begin(_: Path) -> None:
+        place.mkdir(exist_ok=True)
+        try:
+            write_json(place / IDENTITY, identity)
+        except OSError:
+            shutil.rmtree(place, ignore_errors=True)
+            raise
+
     if resume:
         _compare(path, read_json(place / IDENTITY), identity)
     else:
         shutil.rmtree(place, ignore_errors=True)
-    open_folder(folder, _KIND, [UNFINISHED])
-    place.mkdir(exist_ok=True)
-    write_json(place / IDENTITY, identity)
+    open_folder(folder, _KIND, [UNFINISHED], begin)
     # Two fits with one folder must not take each other's candidates for their own.
     own = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     try:
@@ -88,7 +95,7 @@ def keeping(path: Path, prepared: Prepared, *, resume: bool) -> Iterator[SearchC
 
 def how_to_resume(path: Path) -> str:
     """What to say to who interrupts a fit."""
-    return f"What is done is in '{path}'; the same command with --resume goes on from there. "
+    return f"What is done is in '{path}'; the same command with --resume goes on from there.\n"
 
 
 def _settings(config: FitConfig) -> Any:

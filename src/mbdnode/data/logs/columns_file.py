@@ -6,11 +6,10 @@ The keys are the arguments of `read`; names that differ from the columns are wri
 import inspect
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from mbdnode.config import parse_toml, read_toml
-from mbdnode.data.files import replace_file
+from mbdnode.data.files import check_new_file, replace_file
 from mbdnode.data.logs.reading import read
 from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
@@ -87,11 +86,7 @@ def write_columns(roles: Mapping[str, Any], path: str | os.PathLike[str]) -> Non
     - `roles`: the arguments of `read`, by name.
     - `path`: must not exist: what a user wrote there is worth more than a guess.
     """
-    path = Path(path)
-    if path.exists():
-        raise UserError(f"'{path}' exists already. Name another file, or remove it.")
-    if not path.parent.is_dir():
-        raise UserError(f"There is no directory '{path.parent}'. Create it, or choose another.")
+    path = check_new_file(path)
     text = columns_text(roles).encode("utf-8")
     replace_file(path, lambda file: file.write(text))
 

@@ -161,7 +161,7 @@ def write(trajectory: "Trajectory", path: str | os.PathLike[str]) -> None:
     if trajectory.outside is not None:
         marks = np.asarray(trajectory.kept.outside).astype(np.int8)
         columns = columns.append_column(OUTSIDE, to_column(marks))
-    replace_file(destination, lambda file: _WRITERS[destination.suffix.lower()](columns, file))
+    replace_file(destination, lambda file: _WRITERS[Path(path).suffix.lower()](columns, file))
 
 
 def _write_csv(columns: pa.Table, file) -> None:

@@ -37,6 +37,7 @@ from mbdnode.simulation.interpolation import INTERPOLATIONS
 from mbdnode.training.data import check_names
 from mbdnode.training.engine import counted_compilation
 from mbdnode.trajectory import Dataset, State
+from mbdnode.waiting_notice import doing
 
 # A combination with a standard error above its size is not determined.
 _UNDETERMINED = 1.0
@@ -248,14 +249,19 @@ def identify_parameters(
     unknowns = make_unknowns(system, unknown)
     check_repetitions(bootstrap)
     # The matrices are long and narrow, and threads that wait for each other cost more than they do.
-    with counted_compilation() as compilation, threadpool_limits(1, "blas"):
+    with (
+        doing("finding the unknown parameters"),
+        counted_compilation() as compilation,
+        threadpool_limits(1, "blas"),
+    ):
         given = system, data, unknowns, sensors or {}, interpolation, report, room
         search = ParameterSearch(*given, kept=kept, pieces=pieces)
         fitted = search.run()
         found = _make_result(search, fitted)
         if bootstrap:
             names = [name for name in search.unknowns.names if name not in found.undetermined]
-            resampled = resample(search, fitted, names, bootstrap, seed) if names else None
+            with doing("fitting the parameters to resampled runs"):
+                resampled = resample(search, fitted, names, bootstrap, seed) if names else None
             found = replace(found, bootstrap=resampled)
     compile_s = compilation.seconds
     seconds = max(time.perf_counter() - begun - compile_s, 0.0)

@@ -44,6 +44,7 @@ from mbdnode.multibody import consistent_state
 from mbdnode.simulation.interpolation import possible
 from mbdnode.training.rows import rows_of, single_trajectories
 from mbdnode.trajectory import Dataset, State
+from mbdnode.waiting_notice import doing
 
 # The first segments are this part of a period, and each length is so many times the one before.
 _FIRST_PART, _GROWTH = 0.25, 4
@@ -252,12 +253,13 @@ class ParameterSearch:
         ways = [how for how in self.interpolations if how != "band-limited" or alone]
         options = {"settled": _SETTLED_MEANWHILE}
         asked = [self.request(self.edges[0], starts, interpolation=how, **options) for how in ways]
-        able = [
-            (fitted, how)
-            for how, each in zip(ways, self._fit_each(asked), strict=True)
-            for fitted in each
-            if fitted is not None
-        ]
+        with doing(self._task(0)):
+            able = [
+                (fitted, how)
+                for how, each in zip(ways, self._fit_each(asked), strict=True)
+                for fitted in each
+                if fitted is not None
+            ]
         if not able:
             raise UserError(
                 "The system could not be simulated along the data from its starting values, over "
@@ -270,7 +272,8 @@ class ParameterSearch:
         self._tell(best)
         starts += [best.values]
         for level in range(1, len(self.edges)):
-            grown = self._grow(level, best)
+            with doing(self._task(level)):
+                grown = self._grow(level, best)
             if grown is None or not self._follows(grown):
                 break
             best, self.level, self.cut = grown, level, self.edges[level]
@@ -278,11 +281,17 @@ class ParameterSearch:
             best = self._with_substeps(best, settled=_SETTLED_MEANWHILE)
             starts.append(best.values)
             self._tell(best)
-        best = self._choose_interpolation(best)
-        best = self._hold(best, starts) if best.rms > _MISSES else self._again(best)
+        with doing("refining the parameters"):
+            best = self._choose_interpolation(best)
+            best = self._hold(best, starts) if best.rms > _MISSES else self._again(best)
         if self.pieces or self.unknowns.open_profiles:
-            best = self._hold_out(best)
-        return self._with_substeps(best)
+            with doing("fitting the parameters without pieces that are held out"):
+                best = self._hold_out(best)
+        with doing("checking the integrator's step"):
+            return self._with_substeps(best)
+
+    def _task(self, level: int) -> str:
+        return f"fitting the parameters to segments of {self.seconds(self.edges[level]):.2g} s"
 
     def _again(self, best: Fitted) -> Fitted:
         """The same until it has settled."""
