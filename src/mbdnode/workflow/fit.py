@@ -200,7 +200,8 @@ class Fitted:
     def metrics(self) -> dict[str, Any]:
         """The content of metrics.json."""
         prepared, horizon = self.prepared, self.horizon
-        residuals = [float(np.nanmax(one.prediction.position_residual)) for one in self.held_out]
+        rows = [np.asarray(one.prediction.position_residual) for one in self.held_out]
+        residuals = [float(x) for x in map(np.fmax.reduce, rows) if not np.isnan(x)]
         return {
             "model": self.model_name,
             "recipe": prepared.config.recipe,
