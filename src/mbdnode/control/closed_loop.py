@@ -256,7 +256,7 @@ def _decisions(controller: MPC, times, states: list[State], codes, seconds, goal
     took = [*seconds, *[np.nan] * missing]
     return Decisions(
         code=np.array([*code, code[-1]], int),
-        seconds=np.array([*took, np.nan]),
+        seconds=np.array([*took, took[-1]]),
         error=np.max(away, axis=1),
         t=np.asarray(times),
         worst=np.argmax(np.nan_to_num(away), axis=1),
