@@ -264,6 +264,7 @@ def table_column(config: RunConfig) -> dict[str, str]:
         "model": config.model,
         "integrator": integrator_of(config),
         **ours,
+        **({"Structure": f"{' or '.join(config.structures)}, chosen"} if config.structures else {}),
         "Batch size": "all" if training.batch_size is None else str(training.batch_size),
         "Precision": training.precision,
     }

@@ -285,11 +285,11 @@ def table_notes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield "The paper's are of MBD-NODE for a law, and by its own integrator where one is named."
     yield from _studies(_groups(rows))
     for (case, model, *_), mine in _groups(rows).items():
-        without = [row["mse_without_layers"] for row in mine if row.get("mse_without_layers")]
+        without = [x for row in mine if (x := row.get("mse_without_layers")) is not None]
         if "affine" in structure_text(mine):
             yield (
                 f"The affine part of {model} says nearly all of {case}: mse "
-                f"{as_printed(median_of_all(without))} without its layers"
+                f"{as_printed(statistics.median(without))} without its layers"
             )
     for recipe in dict.fromkeys(row["recipe"] for row in rows):
         yield f"Recipe {recipe}: {RECIPES[recipe].description}."
