@@ -56,7 +56,9 @@ class Trajectory(eqx.Module):
 
     - `t`: times, increasing.
     - `q`, `v`, `u`: coordinates, velocities and inputs at those times.
-    - `position_residual`, `velocity_residual`: largest entry of `Phi` and of `C v - c`.
+    - `position_residual`, `velocity_residual`: largest entry of `Phi` and of `C v - c` of the
+        system: its own constraints, also where the model that predicts keeps none of them. NaN
+        where nobody knows them, as in a log.
     - `status`: how the rollout ended.
     - `coordinates`, `rates`, `inputs`: the columns' names.
     - `spread`: the standard deviation of `q` and `v` between the members of an ensemble, whose mean
@@ -166,7 +168,8 @@ class Trajectory(eqx.Module):
 
         **Returns:**
 
-        A `Trajectory`. Its residuals are not known, and are zero.
+        A `Trajectory`. Its residuals are not known, and are NaN: a table does not say which
+        constraints there are.
         """
         if not hasattr(frame, "columns") or not hasattr(frame, "attrs"):
             raise TypeError(
@@ -177,15 +180,15 @@ class Trajectory(eqx.Module):
         t = _numbers(frame, time)
         check_times(t)
         q, v, u = (np.array(read(columns)).reshape(-1, len(t)).T for columns in names)
-        none = jnp.asarray(np.zeros(len(t)))
+        unknown = jnp.asarray(np.full(len(t), np.nan))
         marks = _MARKS in frame.columns and all(_MARKS not in columns for columns in names)
         return Trajectory(
             t=jnp.asarray(t),
             q=jnp.asarray(q),
             v=jnp.asarray(v),
             u=jnp.asarray(u),
-            position_residual=none,
-            velocity_residual=none,
+            position_residual=unknown,
+            velocity_residual=unknown,
             status=completed(jnp.asarray(t[-1]), jnp.asarray(len(t) - 1), names[0]),
             coordinates=names[0],
             rates=names[1],

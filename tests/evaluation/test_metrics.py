@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,8 +11,8 @@ from toys import TIMES, Pendulum
 
 from mbdnode.evaluation import evaluate, nrmse
 from mbdnode.mechanisms import SingleMassSpring, SingleMassSpringDamper, SliderCrank
-from mbdnode.models import MBDNODE
-from mbdnode.multibody import angle, consistent_state, length
+from mbdnode.models import FCNN, LSTM, MBDNODE, Ensemble
+from mbdnode.multibody import RecordedSystem, angle, consistent_state, length
 from mbdnode.simulation import simulate
 from mbdnode.status import completed
 from mbdnode.trajectory import State, Trajectory
@@ -154,13 +155,47 @@ def test_residuals_of_a_soft_model_are_those_of_the_mechanism():
     model = MBDNODE.for_system(Pendulum(), width=4, constraints="none")
     start = consistent_state(Pendulum(), {"x": 0.5})
     run = simulate(model, TIMES, start)
-    own = evaluate(run, run)
-    assert (own.position_residual, own.velocity_residual) == (0, 0)
-    found = evaluate(run, run, system=Pendulum(), parameters={"L": 1.2})
     x, y, v, w = (np.asarray(run[name]) for name in ("x", "y", "x_dot", "y_dot"))
-    assert found.position_residual == pytest.approx(np.max(np.abs(x**2 + y**2 - 1.44)), rel=1e-12)
-    assert found.velocity_residual == pytest.approx(np.max(np.abs(2 * (x * v + y * w))), rel=1e-12)
-    assert found.velocity_residual > 1e-3
+    leaving = np.abs(2 * (x * v + y * w))
+    for judged, rod in (({}, 1.5), ({"system": model}, 1.2), ({"system": Pendulum()}, 1.2)):
+        given = {"parameters": {"L": rod}} if judged else {}
+        found = evaluate(run, run, **judged, **given)
+        off = np.abs(x**2 + y**2 - rod**2)
+        assert found.position_residual == pytest.approx(np.max(off), rel=1e-12)
+        assert found.velocity_residual == pytest.approx(np.max(leaving), rel=1e-12)
+        assert found.velocity_residual > 1e-3
+    np.testing.assert_allclose(
+        run.position_residual, np.abs(x**2 + y**2 - 2.25), rtol=1e-12, atol=1e-15
+    )
+
+
+def test_mean_of_soft_models_has_the_residuals_of_the_mean():
+    members = [
+        MBDNODE.for_system(Pendulum(), width=4, constraints="penalty", seed=seed) for seed in (0, 1)
+    ]
+    run = simulate(Ensemble(members), TIMES, consistent_state(Pendulum(), {"x": 0.5}))
+    x, y = np.asarray(run["x"]), np.asarray(run["y"])
+    np.testing.assert_allclose(
+        run.position_residual, np.abs(x**2 + y**2 - 2.25), rtol=1e-12, atol=1e-15
+    )
+    assert np.max(run.position_residual) > 1e-3
+
+
+@pytest.mark.parametrize("kind", [LSTM, FCNN, MBDNODE])
+def test_residuals_are_unknown_where_the_system_is(kind):
+    system = RecordedSystem(coordinates=(length("x"),))
+    model = kind.for_system(system, width=4, **({"past": 1} if kind is LSTM else {}))
+    if kind is FCNN:
+        model = eqx.tree_at(lambda m: m.start, model, jnp.array([1.0, 0.0]))
+    found = evaluate(*[simulate(model, TIMES, State(jnp.ones(1), jnp.zeros(1)))] * 2)
+    assert np.isnan(found.position_residual)
+    assert np.isnan(found.velocity_residual)
+    assert np.isfinite(found.mse)
+
+
+def test_residuals_of_a_table_are_unknown():
+    frame = simulate(Pendulum(), TIMES, {"x": 0.5}).to_frame()
+    assert np.all(np.isnan(Trajectory.from_frame(frame).position_residual))
 
 
 def test_energy_drift_is_the_largest_change_of_the_stored_energy():

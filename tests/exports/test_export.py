@@ -9,6 +9,7 @@ import mbdnode as mbd
 from mbdnode.cli import main
 from mbdnode.exports.names import identifiers
 from mbdnode.exports.program import trace_program
+from mbdnode.multibody import RecordedSystem
 from tests.exports.harness import CC, WARNINGS, needs_cc
 
 PENDULUM = mbd.mechanisms.SinglePendulum()
@@ -71,6 +72,15 @@ def test_a_model_with_an_unknown_primitive_is_refused_and_nothing_is_written(tmp
 def test_forecasters_are_refused():
     with pytest.raises(mbd.UserError, match="has no rates"):
         trace_program(mbd.FCNN.for_system(PENDULUM))
+
+
+@needs_cc
+def test_residuals_of_unknown_constraints_are_no_output(tmp_path):
+    system = RecordedSystem(coordinates=(mbd.length("x"),))
+    folder = mbd.export(mbd.MBDNODE.for_system(system, width=3), tmp_path / "log")
+    assert "_NY 0 " in (folder / "log.h").read_text()
+    command = [CC, *WARNINGS, "log.c", "main.c", "-o", "run", "-lm"]
+    assert subprocess.run(command, cwd=folder).returncode == 0
 
 
 def test_names_that_are_no_identifiers_are_renamed_and_the_table_says_so(tmp_path):

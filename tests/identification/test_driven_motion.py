@@ -1,10 +1,14 @@
 """Driven motions: inputs between their samples, steps, noise, and what residuals say."""
 
+import dataclasses
+import re
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.signal
 from motions import acceleration, as_trajectory
 from scipy.integrate import quad, solve_ivp
 from scipy.interpolate import CubicSpline
@@ -239,6 +243,64 @@ def test_periodic_residuals_name_their_frequency():
     said = describe_residuals(0.01, drive[:, None])
     assert "periodic at 3.1 Hz" in said
     assert "input" in said
+
+
+def log_with(actuator, missing=0.0, noise=0.0, seed=0):
+    """Rows of a pushed oscillator, the residuals of its best linear law and what that says of u."""
+    random, dt = np.random.default_rng(seed), 0.01
+    t = np.arange(1501) * dt
+    tones, phases = np.array([0.31, 0.53, 0.854, 1.37, 2.1]), random.uniform(0, 6.28, 5)
+    u = 3 * np.sin(2 * np.pi * tones * t[:, None] + phases).sum(axis=1)
+    force = actuator(t, u) + missing * np.sin(2 * np.pi * 1.9 * t)
+    x = scipy.signal.lsim(([1.0], [1.0, 0.6, 10.0]), force, t)[1]
+    v = np.gradient(x, dt, edge_order=2)
+    a = force - 0.6 * v - 10 * x + noise * random.normal(size=t.size)
+    law = np.stack([x, v, u], axis=1)
+    found = np.linalg.lstsq(law, a, rcond=None)[0]
+    return (law @ found - a)[:, None], {"u": (u, (found[2] * u)[:, None])}
+
+
+def lagging(seconds):
+    def actuator(t, u):
+        return scipy.signal.lsim(([1.0], [seconds, 1.0]), u, t)[1]
+
+    return actuator
+
+
+def delayed(seconds):
+    return lambda t, u: np.interp(t - seconds, t, u)
+
+
+@pytest.mark.parametrize("noise", [0.0, 2.0])
+@pytest.mark.parametrize("actuator", [lagging(0.06), delayed(0.06)], ids=["lag", "delay"])
+def test_residuals_of_an_input_that_acts_late_follow_its_past(actuator, noise):
+    for seed in range(5):
+        residuals, inputs = log_with(actuator, noise=noise, seed=seed)
+        said = describe_residuals(0.01, residuals, 5, inputs)
+        assert "an actuator lag or a delay" in said
+        seconds = float(re.search(r"input 'u' of about ([\d.]+) s ago", said)[1])
+        assert 0.03 <= seconds <= 0.09
+
+
+def test_input_that_acts_at_once_is_no_lag_beside_a_drive_that_is_missing():
+    at_once = lambda t, u: u  # noqa: E731
+    for seed in range(5):
+        residuals, inputs = log_with(at_once, missing=2.0, noise=0.3, seed=seed)
+        assert "periodic at 1.9 Hz" in describe_residuals(0.01, residuals, 1, inputs)
+        residuals, inputs = log_with(at_once, noise=0.3, seed=seed)
+        assert describe_residuals(0.01, residuals, 1, inputs) == ""
+
+
+def test_status_of_a_law_names_the_lag_of_an_actuator():
+    t = np.arange(501) * 0.01
+    command = 3 * np.sin(2 * np.pi * 0.854 * t) + 3 * np.sin(2 * np.pi * 2.1 * t + 1)
+    force = delayed(0.06)(t, command)
+    pushed = {"inputs": force[:, None], "interpolation": "cubic", "integrator": "dopri8"}
+    run = mbd.simulate(SinglePendulum(), t, {"theta": 0.1}, **pushed)
+    recorded = dataclasses.replace(run, u=jnp.asarray(command[:, None]))
+    found = mbd.identify(SinglePendulum(), recorded, "fast")
+    assert "follow input 'F' of about 0.0" in found.status
+    assert "periodic" not in found.status
 
 
 def test_residuals_with_memory_say_so_and_white_ones_nothing():

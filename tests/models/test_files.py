@@ -2,8 +2,10 @@
 
 import json
 import struct
+from dataclasses import replace
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 import safetensors.numpy
 from toys import Elbow, Oscillator
 
+from mbdnode.errors import UserError
 from mbdnode.mechanisms import (
     CartPole,
     SingleMassSpring,
@@ -19,7 +22,7 @@ from mbdnode.mechanisms import (
     SliderCrank,
 )
 from mbdnode.mechanisms.planar import from_text, read_mechanism
-from mbdnode.models import MBDNODE, load, save
+from mbdnode.models import MBDNODE, Ensemble, load, save
 
 EXAMPLES = sorted(Path(__file__).parents[2].glob("examples/mechanisms/*.toml"))
 
@@ -289,6 +292,44 @@ def test_old_file_survives_a_failed_save(saved, monkeypatch):
     monkeypatch.setattr("os.fsync", full_disk)
     with pytest.raises(OSError, match="No space left"):
         save(MBDNODE.for_system(CartPole(), width=4), path)
+    assert path.read_bytes() == before
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def _with(where, value):
+    return lambda model: eqx.tree_at(where, model, value)
+
+
+CHANGED = {
+    "wider layer": (_with(lambda m: m.network.weights[0], jnp.zeros((9, 3))), r"\(9, 3\)"),
+    "shorter center": (_with(lambda m: m.center, jnp.zeros(2)), r"center.*\(2,\)"),
+    "whole numbers": (_with(lambda m: m.spread, jnp.ones(3, int)), r"spread.*int64"),
+    "two precisions": (_with(lambda m: m.network.biases[0], jnp.zeros(4, "float32")), "mixes"),
+    "more layers": (_with(lambda m: m.network.biases, (jnp.zeros(4),) * 4), "biases/2"),
+    "not finite": (_with(lambda m: m.network.biases[0], jnp.full(4, jnp.nan)), "not finite"),
+    "own activation": (
+        lambda m: replace(m, network=replace(m.network, activation="relu")),
+        "Something else than numbers",
+    ),
+    "own network": (
+        _with(lambda m: m.network, eqx.nn.MLP(3, 1, 4, 2, key=jax.random.key(0))),
+        "layers of its own",
+    ),
+    "own settings": (lambda m: replace(m, settings=replace(m.settings, width=5)), "width of 5"),
+    "ensemble": (
+        lambda m: Ensemble([eqx.tree_at(lambda n: n.center, m, jnp.zeros(2))] * 2),
+        r"center.*\(2,\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGED)
+def test_model_that_could_not_be_loaded_is_not_written(kind, saved):
+    path, _, _ = saved
+    before = path.read_bytes()
+    change, message = CHANGED[kind]
+    with pytest.raises(UserError, match=message):
+        save(change(load(path)), path)
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 

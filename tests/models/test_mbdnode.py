@@ -47,6 +47,9 @@ def test_affine_part_stands_beside_the_layers():
     model = eqx.tree_at(lambda m: m.network.beside, model, jnp.asarray(matrix))
     expected = network(plain, features) + matrix @ features
     np.testing.assert_allclose(rates(model, Z, S, U)[1], expected, rtol=1e-12)
+    alone = matrix @ features + np.asarray(model.network.biases[-1])
+    np.testing.assert_allclose(rates(model.affine_part, Z, S, U)[1], alone, rtol=1e-12)
+    assert plain.affine_part is None
 
 
 Z, S, U = [0.4, -0.9], [1.3, 0.2], [2.5]

@@ -166,6 +166,11 @@ def test_values_that_are_not_the_papers_say_so(model, marked):
     assert {name: value for name, value in column.items() if "paper" in value} == marked
 
 
+def test_schedule_is_what_falls():
+    column = table_column(configure("single-pendulum", recipe="trained"))
+    assert column["Learning rate decay"] == "cosine, to zero"
+
+
 def test_shortened_run_is_marked_in_its_table():
     column = table_column(quick(configure("single-mass-spring-damper")))
     assert column["Max. epochs"] == "35 (paper: 350)"

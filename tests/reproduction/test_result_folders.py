@@ -3,12 +3,20 @@
 import json
 import os
 import signal
+from dataclasses import replace
 
+import equinox as eqx
+import numpy as np
 import pytest
 
+from mbdnode.data.files import read_json
 from mbdnode.data.folders import MARKER, open_folder
+from mbdnode.data.logs import read
+from mbdnode.models import load
 from mbdnode.reproduction.dispatch import place_folder, run_here
 from mbdnode.reproduction.folder import is_finished
+from mbdnode.simulation import simulate
+from mbdnode.trajectory import State
 
 FILES = {"metrics.json": b"{}", "config.json": b"{}", "truth.csv": b"t\n0\n"}
 
@@ -29,6 +37,28 @@ def test_run_that_raises_is_a_row_and_the_next_one_is_carried_out(tiny_run, tmp_
                     for s in ("running", end)]  # fmt: skip
     assert [s.done for s in signs if s.run == "good" and s.done] == [1, 2, 3]
     assert {s.where for s in signs} == {f"process {os.getpid()}"}
+
+
+def test_structure_that_a_run_chose_is_in_its_files_and_it_is_the_same_run(tiny_run, tmp_path):
+    run = tiny_run(affine="true")
+    run = replace(run, config=replace(run.config, structures=("lagrangian",)))
+    (row,) = run_here([run], tmp_path, lambda sign: None).values()
+    folder = tmp_path / run.name
+    assert run.config.settings.structure == "free"
+    assert read_json(folder / "config.json")["settings"]["structure"] == "lagrangian"
+    assert row["structure"] == "lagrangian"
+    assert is_finished(folder, run.config)
+    assert not is_finished(folder, replace(run.config, structures=("mechanical",)))
+    # By hand: the last layer's weights are zero, and all else is as it was trained.
+    model = load(folder / "model.safetensors")
+    weights = model.network.weights
+    zeroed = eqx.tree_at(lambda m: m.network.weights, model, (*weights[:-1], 0 * weights[-1]))
+    truth = read(folder / "truth.csv").trajectories[0]
+    how = {"integrator": run.config.training.integrator}
+    alone = simulate(zeroed, truth.t, State(truth.q[0], truth.v[0]), **how)
+    squares = np.concatenate([alone.q - truth.q, alone.v - truth.v], axis=1) ** 2
+    assert row["mse_without_layers"] == pytest.approx(np.mean(squares), rel=1e-6)
+    assert row["mse_without_layers"] != row["mse"]
 
 
 def test_interrupted_run_goes_on_to_the_same_weights(tiny_run, tmp_path):

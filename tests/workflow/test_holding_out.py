@@ -12,6 +12,7 @@ from mbdnode.data.logs import stream as stream_module
 from mbdnode.workflow import large_logs as large
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import fit_and_score, read_and_check
+from mbdnode.workflow.folder import make_story
 
 ROLES = {"time": "t", "coordinates": ["x"], "rates": ["v"]}
 # Seconds, and the day that a page was made.
@@ -189,3 +190,16 @@ def test_large_log_that_is_too_short_to_split_is_refused(small_limits, tmp_path)
         read_and_check(FitConfig((log,), ROLES, holdout=0.4))
     with pytest.raises(ValueError, match="with a gap of 20"):
         read_and_check(FitConfig((log,), ROLES, holdout=0.1))
+
+
+def test_network_whose_affine_part_says_all_is_told(logs):
+    # The law of the spring is affine in what the network reads.
+    config = FitConfig(
+        tuple(logs), ROLES, recipe="trained", structure="free", holdout_logs=(logs[2],)
+    )
+    fitted = fit_and_score(read_and_check(config))
+    assert fitted.without_layers < 1e-3
+    assert "structure free" in fitted.told_network
+    assert "the affine part says nearly all" in fitted.told_network
+    assert ("network", fitted.told_network) in make_story(fitted, "").facts
+    assert fitted.metrics()["nrmse_without_layers"] == fitted.without_layers

@@ -324,6 +324,8 @@ def _found(fitted) -> list[str]:
 def _lines(fitted) -> list[tuple[str, str]]:
     numbers = fitted.metrics()
     lines = [("model", fitted.model_name), ("training", numbers["status"])]
+    if fitted.told_network:
+        lines.append(("network", fitted.told_network))
     if fitted.told_choice:
         lines.append(("choice", fitted.told_choice))
     lines += _judged(fitted)

@@ -141,8 +141,8 @@ def _lines(run, scores) -> list[tuple[str, str]]:
     share = f"{100 * float(np.mean(outside)):.1f} % of the rows"
     lines = [("outside the data", share + ("" if first is None else f", first at {first:g} s"))]
     lines.append(("units", "SI, as logs are read: angles in rad, initial values too"))
-    missed = float(np.nanmax(run.position_residual))
-    if missed > 0:  # Of constraints, if there are any.
+    missed = float(np.fmax.reduce(np.asarray(run.position_residual)))
+    if missed > 0:  # Of constraints, if there are any and they are known.
         lines.append(("position residual", f"{missed:.1e}"))
     if scores is not None:
         each = ", ".join(str(column) for column in scores.columns)

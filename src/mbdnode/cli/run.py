@@ -131,7 +131,12 @@ def _print(result, folder: Path, changes: dict[str, str]) -> None:
     typer.echo(f"Wrote {folder}")
     changed = "".join(f", {name}={value}" for name, value in changes.items())
     typer.echo(f"  {'model':<18} {summary['model']}, recipe {summary['recipe']}{changed}")
-    for key in ("mse", "mse_id", "mse_ood", "mse_sum", "position_residual", "velocity_residual"):
+    if "structure" in summary:
+        typer.echo(f"  {'structure':<18} {summary['structure']}")
+    keys = ["mse", "mse_id", "mse_ood", "mse_sum", "position_residual", "velocity_residual"]
+    if "mse_without_layers" in summary:
+        keys.insert(1, "mse_without_layers")
+    for key in keys:
         value = summary[key]
         typer.echo(f"  {key:<18} {'-' if value is None else f'{value:.3e}'}")
     typer.echo(

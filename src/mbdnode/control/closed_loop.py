@@ -30,13 +30,12 @@ from mbdnode.multibody import (
     consistent_state,
     constraint_counts,
     real_state,
+    residuals_along,
     resolve_parameters,
 )
 from mbdnode.naming import by_name
-from mbdnode.program_cache import program_for_few_calls
 from mbdnode.simulation import AbstractEnsemble
 from mbdnode.simulation.held_inputs import rollout_held
-from mbdnode.simulation.rollout import make_row
 from mbdnode.status import Outcome, Status, completed
 from mbdnode.trajectory import State, Trajectory, check_trajectory_size
 from mbdnode.waiting_notice import counts_steps
@@ -236,7 +235,7 @@ def _trajectory(
     """The rows as one trajectory; those after a failure are NaN."""
     q, v = (_padded([getattr(s, name) for s in states], len(times)) for name in ("q", "v"))
     t = jnp.asarray(times, float)
-    position, velocity = _residuals(body.system, t, q, v, body.mu)
+    position, velocity = residuals_along(body.system, t, q, v, body.mu)
     last, names = jnp.asarray(len(states) - 1, int), body.system.coordinate_names
     end = jnp.asarray(times[len(states) - 1], float)
     status = completed(end, last, names)
@@ -268,7 +267,7 @@ def _decisions(controller: MPC, times, states: list[State], codes, seconds, goal
     took = [*seconds, *[np.nan] * missing]
     return Decisions(
         code=np.array([*code, code[-1]], int),
-        seconds=np.array([*took, np.nan]),
+        seconds=np.array([*took, took[-1]]),
         error=np.max(away, axis=1),
         t=np.asarray(times),
         worst=np.argmax(np.nan_to_num(away), axis=1),
@@ -280,12 +279,6 @@ def _padded(rows: list, count: int):
     values = np.array(rows)[:count]
     gone = np.full((count - len(values), values.shape[1]), np.nan)
     return jax.device_put(np.concatenate([values, gone]))
-
-
-@program_for_few_calls
-def _residuals(system: AbstractSystem, t, q, v, mu):
-    rows = jax.vmap(lambda s, a, b: make_row(system, s, State(a, b), mu))(t, q, v)
-    return rows.position_residual, rows.velocity_residual
 
 
 def _rows_over_time(

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.errors import UserError
@@ -19,13 +17,10 @@ from mbdnode.multibody import (
     AbstractMechanism,
     AbstractSystem,
     Coordinate,
-    constraint_counts,
-    position_residual,
+    residuals_along,
     resolve_parameters,
-    velocity_residual,
 )
 from mbdnode.nrmse import column_scales, nrmse_of, row_errors
-from mbdnode.program_cache import program_for_few_calls
 from mbdnode.trajectory import Trajectory
 
 
@@ -78,8 +73,9 @@ def evaluate(
     - `truth`, `prediction`: single trajectories at the same times, of the same coordinates.
     - `train_steps`: how many steps were for training; splits the error into `id` and `ood`. Zero
         says that none were.
-    - `system`: whose constraints and energy are looked at. Without it the residuals are the
-        prediction's own, which are zero for a model that knows no constraints.
+    - `system`: whose constraints and energy are looked at. Without it the residuals are those
+        that the prediction has, of the system that its model was made for; they are not a number
+        where nobody knows the constraints, as of a log.
     - `parameters`: of the system, if not the defaults.
 
     **Returns:**
@@ -174,17 +170,8 @@ def _residuals(run: Trajectory, system, parameters) -> tuple[float, float]:
     if system is None:
         return float(np.max(run.position_residual)), float(np.max(run.velocity_residual))
     mu = resolve_parameters(system, parameters)
-    if sum(constraint_counts(system, mu)) == 0:
-        return 0.0, 0.0
-    position, velocity = _largest_residuals(system, run.t, run.q, run.v, mu)
-    return float(position), float(velocity)
-
-
-@program_for_few_calls
-def _largest_residuals(system, t, q, v, mu):
-    position = jax.vmap(lambda t, q: position_residual(system, t, q, mu))(t, q)
-    velocity = jax.vmap(lambda t, q, v: velocity_residual(system, t, q, v, mu))(t, q, v)
-    return tuple(jnp.max(jnp.abs(x), initial=0.0) for x in (position, velocity))
+    position, velocity = residuals_along(system, run.t, run.q, run.v, mu)
+    return float(np.max(position)), float(np.max(velocity))
 
 
 def _drift(run: Trajectory, system, parameters) -> float | None:

@@ -235,7 +235,8 @@ def make_plant(model: Any, integrator: Any, parameters: Any) -> tuple[Plant, Sta
 
 def _tables(model: Any, plant: Plant, reference: State, parameters: Any) -> QuantityTables:
     mu = resolve_parameters(model, parameters)
-    outputs = ["position_residual", "velocity_residual"]
+    known = plant.system.residual_system is not None
+    outputs = ["position_residual", "velocity_residual"] if known else []
     if plant.potential is not None:
         outputs.insert(0, "energy")
     if isinstance(plant, EnsemblePlant):

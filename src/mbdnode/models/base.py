@@ -141,6 +141,11 @@ class AbstractModel(AbstractNamed):
         return self.settings
 
     @property
+    def residual_system(self) -> AbstractSystem | None:
+        """That of its system, whether it keeps the constraints or not."""
+        return self.body.residual_system
+
+    @property
     def history(self) -> int:
         """How many states it starts from."""
         return 1

@@ -46,12 +46,39 @@ def save(model: AbstractModel | Ensemble, path: str | os.PathLike) -> None:
 
     - `model`: what to write.
     - `path`: where, by custom with the ending .safetensors.
+
+    Raises `UserError` for a model that `load` could not make again.
     """
     if not isinstance(model, Ensemble):
-        write_arrays(path, named_arrays(model), describe(model))
-        return
-    arrays = {**named_arrays(model.shared), **named_arrays(model.stacked)}
-    write_arrays(path, arrays, {**describe(model[0]), _MEMBERS: len(model)})
+        arrays, header = named_arrays(model), describe(model)
+        _check_loadable(model, arrays, header, path)
+    else:
+        arrays = {**named_arrays(model.shared), **named_arrays(model.stacked)}
+        header = {**describe(model[0]), _MEMBERS: len(model)}
+        _check_loadable(model[0], _member(arrays, 0), header, path)
+    _check_finite(arrays, path)
+    write_arrays(path, arrays, header)
+
+
+def _check_loadable(
+    model: AbstractModel, arrays: dict[str, np.ndarray], header: dict[str, Any], path
+) -> None:
+    """Raise `UserError` unless `load` makes this model of its header and its arrays."""
+    told = (
+        f"{path} is not written, since load could not read it. A file holds settings, names and "
+        f"arrays, and load makes the model from those: {type(model).__name__}.for_system with the "
+        "same settings must give arrays of these shapes and the same functions. Change settings "
+        "there, and of a model made so no more than numbers."
+    )
+    try:
+        # As it is read back: a tuple is a list in JSON.
+        blank = _blank(arrays, json.loads(json.dumps(header)), path, model.body)
+        _check_arrays(blank, arrays, path)
+    except UserError as error:
+        raise UserError(f"{told} What it would say: {error}") from error
+    rest = [eqx.filter(tree, eqx.is_array, inverse=True) for tree in (model, blank)]
+    if not eqx.tree_equal(*rest):
+        raise UserError(f"{told} Something else than numbers was changed in this one.")
 
 
 def load(path: str | os.PathLike, system: AbstractNamed | None = None) -> Any:
@@ -219,6 +246,16 @@ def named_arrays(tree: Any) -> dict[str, np.ndarray]:
 
 def filled(tree: Any, arrays: dict[str, np.ndarray], path: str | os.PathLike) -> Any:
     """The tree with its arrays replaced by the named ones; shapes and names must agree."""
+    _check_arrays(tree, arrays, path)
+    dynamic, static = eqx.partition(tree, eqx.is_array)
+    leaves = jax.tree_util.tree_map_with_path(
+        lambda where, _: jnp.asarray(arrays[_name(where)]), dynamic
+    )
+    return eqx.combine(leaves, static)
+
+
+def _check_arrays(tree: Any, arrays: dict[str, np.ndarray], path: str | os.PathLike) -> None:
+    """Raise `UserError` unless the arrays are those of the tree, by name, shape and type."""
     expected = named_arrays(tree)
     for name in expected:
         if name not in arrays:
@@ -236,11 +273,6 @@ def filled(tree: Any, arrays: dict[str, np.ndarray], path: str | os.PathLike) ->
     for name in arrays:
         if name not in expected:
             raise UserError(f"{path} has an array {name!r} that its configuration does not know.")
-    dynamic, static = eqx.partition(tree, eqx.is_array)
-    leaves = jax.tree_util.tree_map_with_path(
-        lambda where, _: jnp.asarray(arrays[_name(where)]), dynamic
-    )
-    return eqx.combine(leaves, static)
 
 
 def _floats(kind: np.dtype) -> tuple[np.dtype, ...]:

@@ -197,6 +197,17 @@ class MBDNODE(AbstractRateModel):
         return _structure(self.body, self.settings, self.minimal)
 
     @property
+    def affine_part(self) -> "MBDNODE | None":
+        """The model without what its layers contribute: the last one's weights are zero.
+
+        The last layer's bias stays, which is the offset of the affine function beside the layers;
+        None of a network without one.
+        """
+        if self.network.beside is None:
+            return None
+        return eqx.tree_at(lambda m: m.network.weights[-1], self, replace_fn=jnp.zeros_like)
+
+    @property
     def corrected(self) -> AbstractKnown | None:
         """What the network only corrects."""
         return self.known

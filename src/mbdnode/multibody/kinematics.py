@@ -27,7 +27,7 @@ from mbdnode.multibody.sparsity.constraint_structure import (
     structure_of,
 )
 from mbdnode.multibody.sparsity.sparse_constraints import Entries, SparseConstraints
-from mbdnode.multibody.system import AbstractSystem, Coords, Params, Time
+from mbdnode.multibody.system import AbstractNamed, AbstractSystem, Coords, Params, Time
 from mbdnode.program_cache import program_for_few_calls
 
 _Function = TypeVar("_Function", bound=Callable)
@@ -177,6 +177,34 @@ def velocity_residual(
     leaving = jax.jvp(lambda s, x: position_residual(system, s, x, mu), (t, q), moving)[1]
     matrix, right = _nonholonomic(system, t, q, mu)
     return jnp.concatenate([leaving, matrix @ v - right])
+
+
+def largest_residuals(
+    system: AbstractNamed, t: Time, q: Coords, v: Coords, mu: Params
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """The largest entries of `Phi` and of `C v - c`.
+
+    Of a model they are those of its system, also where the model keeps no constraints; NaN where
+    nobody knows them.
+    """
+    judged = system.residual_system
+    if judged is None:
+        return jnp.full((), jnp.nan, q.dtype), jnp.full((), jnp.nan, q.dtype)
+    largest = lambda x: jnp.max(jnp.abs(x), initial=0.0)  # noqa: E731
+    position = position_residual(judged, t, q, mu)
+    return largest(position), largest(velocity_residual(judged, t, q, v, mu))
+
+
+@compiled
+def residuals_along(
+    system: AbstractNamed,
+    t: Float[Array, " n"],
+    q: Float[Array, "n nq"],
+    v: Float[Array, "n nq"],
+    mu: Params,
+) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+    """`largest_residuals` of every row."""
+    return jax.vmap(lambda s, x, w: largest_residuals(system, s, x, w, mu))(t, q, v)
 
 
 def gamma(system: AbstractSystem, t: Time, q: Coords, v: Coords, mu: Params) -> Float[Array, " nc"]:

@@ -51,6 +51,11 @@ class AbstractNamed(eqx.Module):
     profiles: ClassVar[tuple[Profile, ...]] = ()
 
     @property
+    def residual_system(self) -> "AbstractSystem | None":
+        """Whose constraints the residuals of its motions are of; None where nobody knows them."""
+        return None
+
+    @property
     def coordinate_names(self) -> tuple[str, ...]:
         """The coordinates' names."""
         return tuple(c.name for c in self.coordinates)
@@ -99,6 +104,11 @@ class AbstractSystem(AbstractNamed):
     # Whether it is learned from motions, by a training that may have made up for the errors of an
     # integrator at the step of the data.
     learned: ClassVar[bool] = False
+
+    @property
+    def residual_system(self) -> "AbstractSystem | None":
+        """Its own constraints."""
+        return self
 
     @property
     def core(self) -> "AbstractSystem":
@@ -263,6 +273,11 @@ class RecordedSystem(AbstractSystem):
     coordinates: tuple[Coordinate, ...] = eqx.field(static=True, kw_only=True)
     inputs: tuple[Input, ...] = eqx.field(static=True, default=(), kw_only=True)
     parameters: tuple[Parameter, ...] = eqx.field(static=True, default=(), kw_only=True)
+
+    @property
+    def residual_system(self) -> None:
+        """Not known: a log does not say how its coordinates hang together."""
+        return None
 
     def independent_acceleration(self, t, q, v, u, mu, tangent):
         """Not known: a model is to be learned."""

@@ -4,6 +4,7 @@ The truth fills every panel: a prediction that runs away leaves the picture inst
 the rest of it.
 """
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -20,6 +21,8 @@ from mbdnode.trajectory import Trajectory
 
 # More points than this cannot be told apart in a panel.
 _MOST_POINTS = 2_000
+# Of a title's size: what the letters of our font need on average; and what is left of a panel.
+_LETTERS_PER_INCH, _BESIDE_INCHES = 13, 0.6
 
 
 @dataclass(frozen=True)
@@ -192,9 +195,15 @@ def keep_in_view(set_limits, columns: Sequence[np.ndarray], room: float = 0.2) -
 
 
 def panel_title(axes: Axes, number: int, text: str) -> None:
-    """A letter and what the panel shows, flush left."""
+    """A letter and what the panel shows, flush left, in lines as long as the panel is wide."""
+    place, figure = axes.get_subplotspec(), axes.figure
+    part = len(place.colspan) / place.get_gridspec().ncols if place is not None else 1.0
+    width = figure.bbox.width / figure.dpi * part
+    text = textwrap.fill(
+        f"({letter(number)})  {text}".rstrip(), int(_LETTERS_PER_INCH * (width - _BESIDE_INCHES))
+    )
     # A title that has its height need not look for it among the labels, which takes long.
-    axes.set_title(f"({letter(number)})  {text}".rstrip(), loc="left", fontsize=9, y=1.0)
+    axes.set_title(text, loc="left", fontsize=9, y=1.0)
 
 
 def name_axis(axes: Axes, text: str) -> None:

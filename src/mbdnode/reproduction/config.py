@@ -40,7 +40,7 @@ class RunConfig:
     **Arguments:**
 
     - `case`, `model`, `recipe`, `seed`: by name, and the seed of weights and order.
-    - `settings`: the network's shape.
+    - `settings`: the network's shape; of a finished run, with the structure that was chosen.
     - `training`: the recipe's configuration in full, with the case's hyper-parameters: of a law an
         `IdentificationConfig`, of any other model a `TrainingConfig`.
     - `samples`: how many in all, for a case that is trained on samples.
@@ -78,6 +78,13 @@ class RunConfig:
             raise UserError(f"The seed is {self.seed}; it must not be negative.")
         if self.samples < 1:
             raise UserError(f"samples is {self.samples}; it must be at least 1.")
+
+    @property
+    def asked(self) -> "RunConfig":
+        """The same, without the structure that a run chooses itself: equal for equal runs."""
+        if not self.structures:
+            return self
+        return replace(self, settings=replace(self.settings, structure=self.structures[0]))
 
     @property
     def finds_law(self) -> bool:
@@ -238,7 +245,9 @@ def table_column(config: RunConfig) -> dict[str, str]:
         "No. of nodes per hidden layer": str(getattr(settings, "width", "-")),
         "Max. epochs": f"{training.epochs:,}",
         "Initial learning rate": f"{training.learning_rate:g}",
-        "Learning rate decay": f"{training.decay:.4g}",
+        "Learning rate decay": (
+            f"{training.decay:.4g}" if training.schedule == "exponential" else "cosine, to zero"
+        ),
         # The gates of an LSTM are what they are.
         "Activation function": "Sigmoid, Tanh" if config.model == "lstm" else activation,
         "Loss function": "MSE",
@@ -255,6 +264,7 @@ def table_column(config: RunConfig) -> dict[str, str]:
         "model": config.model,
         "integrator": integrator_of(config),
         **ours,
+        **({"Structure": f"{' or '.join(config.structures)}, chosen"} if config.structures else {}),
         "Batch size": "all" if training.batch_size is None else str(training.batch_size),
         "Precision": training.precision,
     }

@@ -103,7 +103,7 @@ def _summary(
 ) -> dict[str, Any]:
     decisions = loop.decisions
     assert decisions is not None
-    seconds = np.asarray(decisions.seconds)
+    seconds = np.asarray(decisions.seconds)[:-1]
     # The first decision compiles.
     later = seconds[1:][np.isfinite(seconds[1:])]
     later = later if later.size else seconds[:1]

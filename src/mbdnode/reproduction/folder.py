@@ -29,7 +29,7 @@ from mbdnode.models import AbstractModel, save
 from mbdnode.report.style import save_figure
 from mbdnode.reproduction.cases import Case, get_case
 from mbdnode.reproduction.config import RunConfig
-from mbdnode.reproduction.report.chapters import Probe
+from mbdnode.reproduction.report.chapters import Probe, structure_text
 from mbdnode.reproduction.report.motion_figures import Comparison, draw_comparison
 from mbdnode.reproduction.run import RunResult, check, run_case
 from mbdnode.trajectory import Trajectory
@@ -59,7 +59,7 @@ def open_run_folder(path: Path, config: RunConfig, *, resume: bool) -> Path:
         raise UserError(f"There is no {CONFIG} in '{path}', so there is nothing to resume there.")
     if resume and (path / METRICS).is_file() and not (path / CHECKPOINT).is_file():
         raise UserError(f"The run in '{path}' is finished; there is nothing to resume.")
-    if existing.is_file() and read_config(existing) != config:
+    if existing.is_file() and read_config(existing).asked != config.asked:
         raise UserError(
             f"'{path}' holds another run (its {CONFIG} differs). Choose another --out, or remove "
             "that folder."
@@ -79,7 +79,7 @@ def is_finished(path: Path, config: RunConfig) -> bool:
         return False
     try:
         ended = read_json(path / METRICS)["outcome"] != "interrupted"
-        return ended and read_config(path / CONFIG) == config
+        return ended and read_config(path / CONFIG).asked == config.asked
     except (UserError, KeyError, TypeError):
         return False
 
@@ -113,7 +113,7 @@ def write_result(path: Path, result: RunResult) -> None:
 
 
 def _fill(path: Path, result: RunResult) -> None:
-    write_json(path / CONFIG, to_dict(result.config))
+    write_json(path / CONFIG, to_dict(result.ran))
     write_history(path / "history.csv", result.fit.history)
     if isinstance(result.fit.model, AbstractModel):
         save(result.fit.model, path / MODEL)
@@ -122,11 +122,11 @@ def _fill(path: Path, result: RunResult) -> None:
     for probe in result.probes:
         write(probe.truth, path / f"probe-{probe.name}-truth.csv")
         write(probe.prediction, path / f"probe-{probe.name}-prediction.csv")
-    case = get_case(result.config.case)
+    case, summary = get_case(result.config.case), result.summary()
+    who = result.model_name + structure_text([summary])
     figure = draw_comparison(
         Comparison(
-            title=f"{case.title}: {result.model_name}, recipe {result.config.recipe}, "
-            f"seed {result.config.seed}",
+            title=f"{case.title}: {who}, recipe {result.config.recipe}, seed {result.config.seed}",
             coordinates=case.mechanism.coordinates,
             truth=result.truth,
             prediction=result.prediction,
@@ -135,7 +135,7 @@ def _fill(path: Path, result: RunResult) -> None:
         )
     )
     save_figure(figure, path / "figure.png")
-    write_json(path / METRICS, result.summary())
+    write_json(path / METRICS, summary)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from mbdnode.report.playground import Play
 from mbdnode.reproduction.cases import Case, get_case
 from mbdnode.reproduction.config import integrator_of
 from mbdnode.reproduction.folder import read_run
-from mbdnode.reproduction.report.chapters import model_title
+from mbdnode.reproduction.report.chapters import model_title, structure_text
 from mbdnode.reproduction.run import training_motions
 from mbdnode.simulation import Domain, training_domain
 from mbdnode.trajectory import Trajectory
@@ -96,7 +96,7 @@ def play_run(
     return replace(
         play,
         system=model,
-        label=model_title(str(stored.metrics["model"])),
+        label=model_title(str(stored.metrics["model"])) + structure_text([stored.metrics]),
         truth=case.mechanism,
         domain=_domain(case, model, stored.truth),
         used=used_parameters(model),

@@ -36,7 +36,7 @@ from mbdnode.reproduction.reference import (
     judge_unprinted,
     median_of_all,
 )
-from mbdnode.reproduction.report.chapters import Reproduction
+from mbdnode.reproduction.report.chapters import Reproduction, structure_text
 from mbdnode.reproduction.report.writing import write_report
 
 PLAN, RESULTS, RUNS, PAGE = "plan.json", "results.json", "runs", "report.html"
@@ -113,7 +113,7 @@ def _is_done(folder: Path, run: PlannedRun) -> bool:
 def _check_same_run(folder: Path, run: PlannedRun) -> None:
     if folder.exists() and not folder.is_dir():
         raise UserError(f"'{folder}' is a file where a run has its folder. Remove it.")
-    if (folder / CONFIG).is_file() and read_config(folder / CONFIG) != run.config:
+    if (folder / CONFIG).is_file() and read_config(folder / CONFIG).asked != run.config.asked:
         raise UserError(
             f"'{folder}' holds a run with other settings than this version's. Remove that folder, "
             "or begin anew in another."
@@ -259,7 +259,7 @@ def table_rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
         reference = _reference(case, model, integrator, recipe)
         yield (
             case if case != last else "",
-            model,
+            model + structure_text(mine),
             integrator,
             recipe,
             _printed(reference, integrator),
@@ -284,6 +284,13 @@ def table_notes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield "Errors are MSE over all components and steps; 'by' is the integrator."
     yield "The paper's are of MBD-NODE for a law, and by its own integrator where one is named."
     yield from _studies(_groups(rows))
+    for (case, model, *_), mine in _groups(rows).items():
+        without = [x for row in mine if (x := row.get("mse_without_layers")) is not None]
+        if "affine" in structure_text(mine):
+            yield (
+                f"The affine part of {model} says nearly all of {case}: mse "
+                f"{as_printed(statistics.median(without))} without its layers"
+            )
     for recipe in dict.fromkeys(row["recipe"] for row in rows):
         yield f"Recipe {recipe}: {RECIPES[recipe].description}."
     yield "The time is that of training (median) + compiling (max)."

@@ -1,7 +1,7 @@
 """One run: make the data, train, roll out, measure; all of it from one configuration."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,8 @@ class RunResult:
     """What came of it.
 
     `probes` are the trials of the case that the model can be put to, `control` what
-    `compare_with_truth` says of a case whose task is control.
+    `compare_with_truth` says of a case whose task is control, `by_affine_part` the prediction of a
+    network whose layers contribute nothing, if an affine function stands beside them.
     """
 
     config: RunConfig
@@ -43,6 +44,15 @@ class RunResult:
     metrics: Metrics
     probes: tuple[Probe, ...] = ()
     control: Mapping[str, Any] = field(default_factory=dict)
+    by_affine_part: Trajectory | None = None
+
+    @property
+    def ran(self) -> RunConfig:
+        """The configuration, with the structure that was chosen."""
+        if not isinstance(self.fit.model, MBDNODE):
+            return self.config
+        chosen = self.fit.model.settings.structure
+        return replace(self.config, settings=replace(self.config.settings, structure=chosen))
 
     @property
     def model_name(self) -> str:
@@ -69,18 +79,32 @@ class RunResult:
             "rollout": str(self.prediction.status),
             **({"samples": self.config.samples} if case.bounds else {}),
             **self.fit.diagnostics,
-            **_layers(self.fit.model),
+            **_network(self.fit.model),
+            **self._without_layers(),
             **({"probes": _probe_errors(self.probes)} if self.probes else {}),
             **({"control": dict(self.control)} if self.control else {}),
         }
 
+    def _without_layers(self) -> dict[str, float]:
+        """The errors that are left to the affine part of a network, as of the whole."""
+        found = self.by_affine_part
+        if found is None:
+            return {}
+        return {
+            "mse_without_layers": evaluate(self.truth, found).mse,
+            "nrmse_without_layers": nrmse(
+                self.truth, found, get_case(self.config.case).mechanism.coordinates
+            ),
+        }
 
-def _layers(model: Any) -> dict[str, list[int]]:
-    """How many neurons each layer of an MBD-NODE has, the inputs first."""
+
+def _network(model: Any) -> dict[str, Any]:
+    """What an MBD-NODE gives, and how many neurons each of its layers has, the inputs first."""
     if not isinstance(model, MBDNODE):
         return {}
     weights = model.network.weights
-    return {"layers": [weights[0].shape[1], *(w.shape[0] for w in weights)]}
+    layers = [weights[0].shape[1], *(w.shape[0] for w in weights)]
+    return {"structure": model.settings.structure, "layers": layers}
 
 
 def check(config: RunConfig) -> Any:
@@ -163,10 +187,9 @@ def run_case(
         if trained.outcome == "interrupted" and keeper is not None:
             # The state is kept, and who presses Ctrl-C does not wait for all that follows.
             raise KeyboardInterrupt
-    if case.control:
-        prediction = case.control.run(case.mechanism, case.control.controller(trained.model))
-    else:
-        prediction = predict(trained.model, truth, config.training.integrator, case.parameters)
+    prediction = _predicted(case, trained.model, truth, config)
+    affine = trained.model.affine_part if isinstance(trained.model, MBDNODE) else None
+    by_affine_part = None if affine is None else _predicted(case, affine, truth, config)
     metrics = evaluate(
         truth,
         prediction,
@@ -178,7 +201,14 @@ def run_case(
     control = {}
     if case.control:
         control = compare_with_truth(case.control, case.mechanism, trained.model, truth, prediction)
-    return RunResult(config, trained, truth, prediction, metrics, probes, control)
+    return RunResult(config, trained, truth, prediction, metrics, probes, control, by_affine_part)
+
+
+def _predicted(case: Case, model: Any, truth: Trajectory, config: RunConfig) -> Trajectory:
+    """The motion of the case, by a model."""
+    if case.control:
+        return case.control.run(case.mechanism, case.control.controller(model))
+    return predict(model, truth, config.training.integrator, case.parameters)
 
 
 def _task_truth(case: Case, task: ControlTask) -> Trajectory:

@@ -22,12 +22,11 @@ from mbdnode.multibody import (
     complete_position,
     exchange,
     exchange_gain,
+    largest_residuals,
     position_jacobian,
-    position_residual,
     position_time_derivative,
     tangent_at,
     tangent_from,
-    velocity_residual,
 )
 from mbdnode.simulation.signals import Signal
 from mbdnode.simulation.singular_passage import passage_end, passage_step, take
@@ -470,10 +469,7 @@ def _is_well_posed(partition: Partition, steepness: Float[Array, "nr ni"]) -> Bo
 
 def make_row(system, t, state: State, mu) -> _Row:
     """A state and how well it keeps the constraints."""
-    position = position_residual(system, t, state.q, mu)
-    velocity = velocity_residual(system, t, state.q, state.v, mu)
-    largest = lambda x: jnp.max(jnp.abs(x), initial=0.0)  # noqa: E731
-    return _Row(state.q, state.v, largest(position), largest(velocity))
+    return _Row(state.q, state.v, *largest_residuals(system, t, state.q, state.v, mu))
 
 
 def _is_followed(partition: Partition, before, q) -> Bool[Array, " nq"]:

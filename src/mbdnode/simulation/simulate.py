@@ -32,6 +32,7 @@ from mbdnode.multibody import (
     consistent_state,
     is_traced,
     real_state,
+    residuals_along,
     resolve_parameters,
 )
 from mbdnode.multibody.assembly import OFF_MANIFOLD
@@ -392,11 +393,11 @@ def _closed_form(
             "'dopri8'."
         )
     q, v = jax.vmap(solve)(elapsed)  # pyright: ignore[reportGeneralTypeIssues]
-    none = jnp.zeros(t.shape)
     names = system.coordinate_names
     status = completed(t[-1], jnp.array(t.shape[0] - 1), names)
+    residuals = residuals_along(system, t, q, v, mu)
     return Trajectory(
-        t, q, v, signal.samples, none, none, status, names, system.rate_names, system.input_names
+        t, q, v, signal.samples, *residuals, status, names, system.rate_names, system.input_names
     )
 
 
@@ -459,14 +460,15 @@ def _as_trajectory(forecaster: AbstractForecaster, t, states, samples) -> Trajec
     count = len(forecaster.coordinates)
     first_bad = jnp.argmin(finite[jnp.minimum(last + 1, len(t) - 1)]) % count
     whole = good[-1]
-    none = jnp.zeros(t.shape)
+    q, v = states[:, :count], states[:, count:]
+    position, velocity = residuals_along(forecaster, t, q, v, resolve_parameters(forecaster))
     return Trajectory(
         t=t,
-        q=states[:, :count],
-        v=states[:, count:],
+        q=q,
+        v=v,
         u=samples,
-        position_residual=none,
-        velocity_residual=none,
+        position_residual=jnp.where(good, position, jnp.nan),
+        velocity_residual=jnp.where(good, velocity, jnp.nan),
         status=Status(
             jnp.where(whole, Outcome.COMPLETED.value, Outcome.NOT_FINITE.value),
             last,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,9 @@ from mbdnode.identification import Identified, learn
 from mbdnode.identification.excitation import describe_excitation, inputs_that_follow
 from mbdnode.identification.parameters import IdentifiedParameters, identify_parameters
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint, searching
-from mbdnode.models import LAW
+from mbdnode.models import LAW, MBDNODE
 from mbdnode.multibody import AbstractSystem
+from mbdnode.nrmse import LIMIT
 from mbdnode.recipes import RECIPES, IdentificationConfig, TrainingConfig
 from mbdnode.simulation import Domain, training_domain
 from mbdnode.training import Fit
@@ -136,6 +138,29 @@ class Fitted:
             return asked
         return LAW if self.choice is None else self.choice.taken  # A law where none is tried.
 
+    @cached_property
+    def without_layers(self) -> float | None:
+        """The held-out NRMSE that is left to the affine part of a network; None without one."""
+        model, data = self.fit.model, self.prepared.data
+        affine = model.affine_part if isinstance(model, MBDNODE) else None
+        if affine is None or not self.held_out:
+            return None
+        given = affine, data.held_out, data.training.recorded, self.domain
+        alone = predict_runs(*given, self.prepared.config.integrator)
+        return score(alone, self.prepared.system.coordinates, data.training.trajectories).nrmse
+
+    @property
+    def told_network(self) -> str:
+        """Of an MBD-NODE, its structure, and what its affine part says; nothing of other models."""
+        if not isinstance(self.fit.model, MBDNODE):
+            return ""
+        told, without = f"structure {self.fit.model.settings.structure}", self.without_layers
+        if without is None:
+            return told
+        alone = f"{told}, an affine part beside the layers; without the layers, held-out NRMSE "
+        verdict = ": the affine part says nearly all" if without < LIMIT else ""
+        return f"{alone}{percent(without)}{verdict}"
+
     @property
     def told_choice(self) -> str:
         """What was tried, what was taken and why, and what more data would help; or nothing."""
@@ -201,9 +226,12 @@ class Fitted:
     def metrics(self) -> dict[str, Any]:
         """The content of metrics.json."""
         prepared, horizon = self.prepared, self.horizon
-        residuals = [float(np.nanmax(one.prediction.position_residual)) for one in self.held_out]
+        rows = [np.asarray(one.prediction.position_residual) for one in self.held_out]
+        residuals = [float(x) for x in map(np.fmax.reduce, rows) if not np.isnan(x)]
         return {
             "model": self.model_name,
+            "network": self.told_network or None,
+            "nrmse_without_layers": self.without_layers,
             "recipe": prepared.config.recipe,
             "seed": prepared.config.seed,
             "training_runs": len(prepared.data.training.trajectories),

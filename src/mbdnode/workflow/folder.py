@@ -110,6 +110,7 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
     facts = (
         ("mechanism", config.mechanism or "none: known by its logs alone"),
         ("model", fitted.model_name),
+        *([("network", fitted.told_network)] if fitted.told_network else []),
         ("recipe", _recipe(config, fit)),
         ("trained on", f"{plural(len(training.trajectories), 'run')}, {prepared.rows:,} rows"),
         ("held out", plural(len(fitted.held_out), "run")),

@@ -1,5 +1,6 @@
 """What the figures show: the right lines in the right style, also when predictions go wrong."""
 
+import itertools
 from dataclasses import replace
 
 import equinox as eqx
@@ -7,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from matplotlib.text import Text
 from predictions import truth_of
 from reproduction.report.samples import (
     chapter,
@@ -94,6 +96,26 @@ def test_starts_show_every_probe_but_the_force():
         "(a)  from (1, 0): mse 1.0e-3",
         "(b)  from (-1, 0): mse no number",
     ]
+
+
+def test_long_titles_of_panels_side_by_side_do_not_overlap():
+    made = pendulum_chapter()
+    long = [
+        replace(probe, title="from theta = 3.04159, omega = -1.5", mse=5.2e-13)
+        for probe in made.entries[0].probes[:2]
+    ]
+    entries = [
+        replace(made.entries[0], recipe=name, probes=tuple(long)) for name in ("paper", "best")
+    ]
+    figure = drawn(replace(made, entries=tuple(entries)), "starts")
+    figure.draw_without_rendering()
+    shown = titles(figure)
+    texts = [text for text in figure.findobj(Text) if text.get_text() in shown]
+    boxes = [text.get_window_extent() for text in texts]
+    assert len(boxes) == 4
+    for first, second in itertools.combinations(boxes, 2):
+        assert not first.overlaps(second)
+    assert all(box.x1 < figure.bbox.x1 for box in boxes)
 
 
 def test_forced_motion_ends_with_the_force_itself():

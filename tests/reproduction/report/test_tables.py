@@ -219,6 +219,24 @@ def test_time_that_the_paper_does_not_print_is_a_row_all_the_same():
     ]
 
 
+def test_affine_part_that_says_nearly_all_is_named_with_the_error_it_leaves():
+    made = pendulum_chapter()
+    names = [("free", 1e-10), ("free", 0.5), ("lagrangian", 0.5)]
+    entries = []
+    for place, (structure, error) in enumerate(names):
+        more = {"structure": structure, "nrmse_without_layers": error, "mse_without_layers": 5e-24}
+        rows = tuple({**row, **more} for row in made.entries[0].rows)
+        entries.append(replace(made.entries[0], recipe=("trained", "paper", "x")[place], rows=rows))
+    table = error_table(reproduction(replace(made, entries=tuple(entries))))
+    rows = {row["recipe"]: row for row in records(table)}
+    assert rows["trained"]["model"] == "MBD-NODE (free, affine)"
+    assert float(rows["trained"]["mse without layers"]) == 5e-24
+    assert rows["paper"]["model"] == "MBD-NODE (free)"
+    assert rows["x"]["model"] == "MBD-NODE (lagrangian)"
+    assert "affine part says nearly all" in " ".join(table.notes)
+    assert "mse without layers" not in error_table(reproduction(made)).headings
+
+
 def test_settings_tables_name_the_recipes_where_there_are_several():
     (row,) = records(cases_table(reproduction(chapter_with_recipes())))
     assert row["run here"] == "MBD-NODE LF2 (paper), law RK4 (fast, best), MBD-NODE RK4 (trained)"

@@ -248,13 +248,13 @@ def _check_names(coordinates: list[str], inputs: list[str]) -> None:
 
 
 def make_trajectory(t, q, v, u, names: Names) -> "Trajectory":
-    """A measured trajectory, or a batch of them: residuals are not known, and are zero."""
+    """A measured trajectory, or a batch of them: residuals are not known, and are NaN."""
     import jax.numpy as jnp
 
     from mbdnode.status import Status
     from mbdnode.trajectory import Trajectory
 
-    batch, none = t.shape[:-1], np.zeros(t.shape)
+    batch, unknown = t.shape[:-1], np.full(t.shape, np.nan)
     # With NumPy, since JAX would compile each of these for every length of a run.
     status = Status(
         code=jnp.asarray(np.zeros(batch, int)),
@@ -268,8 +268,8 @@ def make_trajectory(t, q, v, u, names: Names) -> "Trajectory":
         q=jnp.asarray(q),
         v=jnp.asarray(v),
         u=jnp.asarray(u),
-        position_residual=jnp.asarray(none),
-        velocity_residual=jnp.asarray(none),
+        position_residual=jnp.asarray(unknown),
+        velocity_residual=jnp.asarray(unknown),
         status=status,
         coordinates=names.coordinates,
         rates=names.rates,

@@ -120,7 +120,7 @@ def compare_with_truth(
         "settled_s": found.decisions.settled_at(task.tolerance),
         "settled_with_truth_s": truth.decisions.settled_at(task.tolerance),
         "fallbacks": found.decisions.fallbacks,
-        "decision_seconds": float(np.nanmedian(found.decisions.seconds)),
+        "decision_seconds": float(np.nanmedian(found.decisions.seconds[:-1])),
     }
 
 

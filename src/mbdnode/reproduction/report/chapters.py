@@ -20,7 +20,7 @@ from mbdnode.multibody import AbstractMechanism
 from mbdnode.report.playground import Play
 from mbdnode.report.style import COLORS
 from mbdnode.reproduction.cases import NUMERICAL
-from mbdnode.reproduction.reference import Exhibit, Reference, median_of_all
+from mbdnode.reproduction.reference import ACCURATE, Exhibit, Reference, median_of_all
 from mbdnode.trajectory import Trajectory
 
 _MODELS = ("mbd-node", "hnn", "lnn", "lstm", "fcnn")
@@ -117,6 +117,11 @@ class Entry:
     history: Sequence[float] = ()
     probes: tuple[Probe, ...] = ()
     network: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """The model's name, with what its runs say of its structure."""
+        return model_title(self.model) + structure_text(self.rows)
 
     @property
     def is_papers(self) -> bool:
@@ -263,6 +268,25 @@ def model_title(name: str) -> str:
     return _MODEL_TITLES.get(name, name.upper() if re.fullmatch(r"[a-z]{3,6}", name) else name)
 
 
+def structure_text(rows: Iterable[Mapping[str, Any]]) -> str:
+    """What an MBD-NODE is, in brackets: its structure, and whether its affine part says nearly all.
+
+    **Arguments:**
+
+    - `rows`: of the seeds, as in metrics.json.
+
+    **Returns:**
+
+    Such as " (free, affine)"; nothing for other models. It is affine where the rollout of the
+    affine part alone would be called accurate.
+    """
+    rows = list(rows)
+    told = sorted({row["structure"] for row in rows if row.get("structure")})
+    without = [e for row in rows if (e := row.get("nrmse_without_layers")) is not None]
+    told += ["affine"] if any(error < ACCURATE for error in without) else []
+    return f" ({', '.join(told)})" if told else ""
+
+
 def integrator_title(name: str) -> str:
     """An integrator's name as the paper writes it."""
     return name.upper() if re.fullmatch(r"[a-z]{2}\d", name) else name
@@ -280,7 +304,7 @@ def entry_title(entry: Entry, chapter: Chapter) -> str:
 
     Such as "MBD-NODE RK4" or "law RK4, best".
     """
-    title = model_title(entry.model)
+    title = entry.title
     if entry.integrator != "-":
         title += f" {integrator_title(entry.integrator)}"
     trained = {other.recipe for other in chapter.entries if other.recipe != UNTRAINED}

@@ -207,7 +207,7 @@ def cost_table(reproduction: Reproduction) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
             case.title,
-            model_title(point.entry.model),
+            point.entry.title,
             point.entry.recipe,
             integrator_title(point.entry.integrator),
             *seed_cells(point.entry),

@@ -5,6 +5,7 @@ paper's, and a law is compared with the paper's MBD-NODE.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from mbdnode.formatting import ROUND_OFF, as_printed, short_number
 from mbdnode.report.tables import Cell, Table, Verdict, without_columns
@@ -30,6 +31,7 @@ from mbdnode.reproduction.report.chapters import (
 ERRORS, MASS_SPRING, TIMES = "tab: model_errors", "tab:sms_test", "tab:time_cost"
 _DEFAULT = {"mse": ERRORS, "train_seconds": TIMES}
 STUDIES, CONTROLLER = "studies", "controller"
+WITHOUT_LAYERS = "mse without layers"
 # What both tables of errors have in common.
 _ERRORS = (
     "recipe",
@@ -40,12 +42,13 @@ _ERRORS = (
     "mse_id",
     "mse_ood",
     "mse_sum",
+    WITHOUT_LAYERS,
     "paper",
     "paper's model",
     "verdict",
 )
 OVER_SEEDS = ("min", "max", "seeds")
-_COMPANIONS = ("mse_id", "mse_ood", "mse_sum")
+_COMPANIONS = ("mse_id", "mse_ood", "mse_sum", "mse_without_layers")
 ABOUT_ERRORS = (
     "mse is the mean over components and over every step of the rollout, training range included, "
     "as in the paper's table; mse_id is over the training range alone, mse_ood over what follows "
@@ -54,6 +57,11 @@ ABOUT_ERRORS = (
     f"Verdicts: a median within a factor of {SAME:g} of the printed value is 'reproduced'. Where "
     f"the paper prints none, an NRMSE (root-mean-square error / standard deviation) below "
     f"{100 * ACCURATE:g} % is 'accurate'. What is below {as_printed(ROUND_OFF, 1)} is round-off.",
+)
+ABOUT_LAYERS = (
+    f"'{WITHOUT_LAYERS}' is of networks with an affine function beside their layers: the error of "
+    "the same rollout with the last layer's weights at zero. Where that is accurate, the affine "
+    "part says nearly all, and the model is called 'affine'."
 )
 COMPILING = (
     "The time to compile is the maximum over the seeds; what an earlier run of the same process "
@@ -154,13 +162,23 @@ def error_table(reproduction: Reproduction) -> Table:
             )
         rows += [(chapter.title, *row) for row in found]
         notes += [f"{chapter.title}: {failure}" for failure in failure_notes(chapter)]
-    return Table(
-        ERRORS,
-        "Errors of all models on all cases",
-        ("case", "model", "integrator", *_ERRORS),
-        tuple(rows),
-        (*_left_out(reproduction.chapters), *ABOUT_ERRORS, *notes),
+    return _with_layers(
+        Table(
+            ERRORS,
+            "Errors of all models on all cases",
+            ("case", "model", "integrator", *_ERRORS),
+            tuple(rows),
+            (*_left_out(reproduction.chapters), *ABOUT_ERRORS, *notes),
+        )
     )
+
+
+def _with_layers(table: Table) -> Table:
+    """The table with what the errors without layers are, or without them where there are none."""
+    place = table.headings.index(WITHOUT_LAYERS)
+    if all(row[place] is None for row in table.rows):
+        return without_columns(table, [WITHOUT_LAYERS])
+    return replace(table, notes=(*table.notes, ABOUT_LAYERS))
 
 
 def study_table(chapters: Sequence[Chapter]) -> Table | None:
@@ -227,12 +245,14 @@ def mass_spring_table(chapter: Chapter) -> Table:
         for reference in references
         for row in _error_rows(chapter, reference)
     ]
-    return Table(
-        MASS_SPRING,
-        f"{chapter.title}: models and integrators",
-        ("model", "integrator", *_ERRORS[:-1], "paper's coordinates", _ERRORS[-1]),
-        tuple(rows),
-        tuple(failure_notes(chapter)),
+    return _with_layers(
+        Table(
+            MASS_SPRING,
+            f"{chapter.title}: models and integrators",
+            ("model", "integrator", *_ERRORS[:-1], "paper's coordinates", _ERRORS[-1]),
+            tuple(rows),
+            tuple(failure_notes(chapter)),
+        )
     )
 
 
@@ -330,7 +350,7 @@ def _printed_of(reference: Reference) -> str:
 
 def _who(entry: Entry) -> tuple[Cell, ...]:
     """Model and integrator as they ran, and the recipe."""
-    return model_title(entry.model), integrator_title(entry.integrator), entry.recipe
+    return entry.title, integrator_title(entry.integrator), entry.recipe
 
 
 def _companions(entry: Entry) -> tuple[Cell, ...]:

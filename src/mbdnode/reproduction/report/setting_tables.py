@@ -67,9 +67,7 @@ def _run_here(chapter: Chapter) -> str:
     """Every model with its integrator, and with its recipes where the chapter has several."""
     recipes: dict[str, list[str]] = {}
     for entry in chapter.entries:
-        title = f"{model_title(entry.model)} {integrator_title(entry.integrator)}".removesuffix(
-            " -"
-        )
+        title = f"{entry.title} {integrator_title(entry.integrator)}".removesuffix(" -")
         recipes.setdefault(title, []).extend([entry.recipe] if entry.recipe != UNTRAINED else [])
     several = len({recipe for found in recipes.values() for recipe in found}) > 1
     return _unique(
@@ -104,8 +102,9 @@ def hyperparameter_table(chapter: Chapter) -> Table | None:
         ("hyper-parameter", *map(_column_title, columns)),
         rows,
         (
-            "These are the values of the runs; where one differs from the paper's table, the "
-            "printed one follows in brackets. Batch size and precision are not in that table.",
+            "These are the values of the runs; where one of the recipes that follow the paper "
+            "differs from its table, the printed one follows in brackets. Batch size and precision "
+            "are not in that table.",
             *_own_settings(chapter),
         ),
     )
@@ -191,7 +190,7 @@ def architecture_table(reproduction: Reproduction) -> Table:
 
 
 def _model_and_recipe(entry: Entry) -> str:
-    return f"{model_title(entry.model)}, {entry.recipe}"
+    return f"{entry.title}, {entry.recipe}"
 
 
 def methods_table(reproduction: Reproduction) -> Table:
