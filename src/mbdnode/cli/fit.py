@@ -1,5 +1,6 @@
 """`mbdnode fit`: a model from logs."""
 
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -181,6 +182,7 @@ def fit(
         from mbdnode.workflow.config import FitConfig
         from mbdnode.workflow.fit import fit_and_score, read_and_check
         from mbdnode.workflow.folder import PAGE, write_folder
+        from mbdnode.workflow.results import waited
         from mbdnode.workflow.resume_fit import check_resume, how_to_resume, keeping
 
     config = FitConfig(
@@ -212,12 +214,15 @@ def fit(
         farewell = how_to_resume(out)
         with leaving_at_once(grace_s, farewell), training_progress() as report:
             fitted = fit_and_score(prepared, report=report, kept=kept)
+    begun = time.perf_counter()
     write_folder(out, fitted, command)
+    seconds = {**fitted.seconds, "writing": time.perf_counter() - begun}
     for line in _found(fitted):
         typer.echo(line)
     typer.echo(f"Wrote {out}")
     for label, value in _lines(fitted):
         typer.echo(f"  {label:<18} {value}")
+    typer.echo(f"  {'time':<18} {waited(seconds)}")
     typer.echo(f"  {'report':<18} {out / PAGE}")
     if fitted.fit.outcome == "interrupted":
         raise typer.Exit(INTERRUPTED)
@@ -282,8 +287,9 @@ def _judged(fitted) -> list[tuple[str, str]]:
     told = f"NRMSE {percent(scores.nrmse)} ({each})" if scores.nrmse is not None else each
     lines = [("held-out error", told)]
     if horizon is not None:
-        bar = f"median error within {percent(horizon.limit)} (angles 0.1 rad at most)"
-        lines.append(("valid prediction", f"{horizon}; {bar}"))
+        lines.append(("valid prediction", f"{horizon}; {horizon.told_range}"))
+        if horizon.pieces is not None:
+            lines.append(("by where it begins", f"NRMSE {horizon.pieces}"))
     for run in scores.runs:
         if run.where:
             lines.append(("beyond the limit", f"{run.name}: the error {run.divergence}"))

@@ -43,11 +43,15 @@ from mbdnode.identification import Identified
 from mbdnode.identification.parameters import IdentifiedParameters
 from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.models import AbstractModel, Ensemble, load, save
+from mbdnode.models.law_equations import features_name
 from mbdnode.recipes import RECIPES
 from mbdnode.report.playground import Play
 from mbdnode.simulation import Domain
+from mbdnode.training import Fit
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Fitted
+from mbdnode.workflow.hybrid import is_hybrid
+from mbdnode.workflow.model_choice import NETWORK_RECIPE
 from mbdnode.workflow.play import make_fit_play
 from mbdnode.workflow.report.page import write_fit_page
 from mbdnode.workflow.results import FitStory, FoundTables, parameter_tables
@@ -113,7 +117,6 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
         ("training", fitted.status),
         *([("choice", told)] if told else []),
         *([("held-out residuals", white)] if white else []),
-        ("time", f"{fit.train_seconds:.1f} s, and {fit.compile_seconds:.1f} s of compiling"),
         ("seed", str(config.seed)),
         ("date", datetime.datetime.now().astimezone().isoformat(timespec="seconds")),
     )
@@ -132,6 +135,7 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
         found=_found(fit),
         versions={name: importlib.metadata.version(name) for name in _PACKAGES},
         play=_play(fitted),
+        seconds=fitted.seconds,
     )
 
 
@@ -144,7 +148,7 @@ def _play(fitted: Fitted) -> Play:
         label=fitted.model_name,
         integrator=config.integrator,
         domain=fitted.domain,
-        motion=(runs or fitted.prepared.data.training.trajectories)[0].kept,
+        motions=[run.kept for run in (*runs, *fitted.prepared.data.training.trajectories)],
         parameters=config.given_parameters,
     )
 
@@ -152,6 +156,10 @@ def _play(fitted: Fitted) -> Play:
 def _recipe(config: FitConfig, fit: Any) -> str:
     if isinstance(fit, IdentifiedParameters):
         return "output error: the simulation is fitted to what was recorded"
+    if isinstance(fit, Fit) and RECIPES[config.recipe].finds_law:
+        # The data asked for more than a law.
+        first = f"{config.recipe} for the law, then " if is_hybrid(fit.model) else ""
+        return f"{first}{NETWORK_RECIPE}: {RECIPES[NETWORK_RECIPE].description}"
     return f"{config.recipe}: {RECIPES[config.recipe].description}"
 
 
@@ -163,7 +171,8 @@ def _found(fit: Any) -> FoundTables | str:
     """The parameters that were found, or the law; nothing of a network."""
     if isinstance(fit, IdentifiedParameters):
         return parameter_tables(fit)
-    return str(fit.equations) if isinstance(fit, Identified) else ""
+    is_law = isinstance(fit, Identified) and features_name(fit.model) is None
+    return str(fit.equations) if is_law else ""
 
 
 def _common(parameters: Any) -> dict[str, float]:
@@ -190,16 +199,11 @@ def _warnings(fitted: Fitted) -> tuple[str, ...]:
     found = [line.strip() for line in fitted.prepared.notes if line.strip().startswith("warning")]
     if not fitted.held_out:
         found.append("Nothing was held out, so nothing here says how well the model predicts.")
+    ended = [run.name for run in fitted.scores.ended]  # The doubts say so.
     for one in fitted.held_out:
-        if not bool(one.prediction.status.ok):
+        if not bool(one.prediction.status.ok) and one.name not in ended:
             found.append(f"{one.name}: {one.prediction.status}")
     found += [f"{doubt[0].upper()}{doubt[1:]}." for doubt in fitted.doubts()]
-    share = fitted.metrics()["outside"]
-    if share is not None and share > 0.05:
-        found.append(
-            f"{100 * share:.0f} % of the predicted rows lie outside the training data, where the "
-            "model has not been tried."
-        )
     return tuple(found)
 
 
@@ -226,6 +230,12 @@ class StoredFit:
     model: AbstractModel | Ensemble
     domain: Domain
     metrics: Mapping[str, Any]
+
+    @property
+    def biased(self) -> tuple[str, ...]:
+        """Recorded velocities that contradict their positions, as the fit has found."""
+        columns = self.metrics.get("columns", {})
+        return tuple(n for n, one in columns.items() if one.get("contradicts_its_position"))
 
 
 def read_folder(path: Path, system: Any = None) -> StoredFit:
