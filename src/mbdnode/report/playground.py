@@ -130,8 +130,9 @@ def make_playground(play: Play, *, key: str = "play", whole: bool = False) -> Pl
         programs[f"{key}-scene"] = (javascript_functions("scene", functions), "scene")
     rows = thinned(len(motion), _MOST_POSES)
     q, v = np.asarray(motion.q)[rows], np.asarray(motion.v)[rows]
-    begin = play.initial if isinstance(play.initial, State) else State(q[0], v[0])
-    start = {"q": np.asarray(begin.q).tolist(), "v": np.asarray(begin.v).tolist()}
+    first = play.initial
+    begin = (first.q, first.v) if isinstance(first, State) else (q[0], v[0])
+    start = {name: np.asarray(x).tolist() for name, x in zip("qv", begin, strict=True)}
     data = {
         "title": play.title,
         "name": play.name,

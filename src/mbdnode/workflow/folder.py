@@ -51,7 +51,7 @@ from mbdnode.training import Fit
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Fitted
 from mbdnode.workflow.hybrid import is_hybrid
-from mbdnode.workflow.model_choice import NETWORK_RECIPE
+from mbdnode.workflow.model_choice import ALL_FORMS, NETWORK_RECIPE
 from mbdnode.workflow.play import make_fit_play
 from mbdnode.workflow.report.page import write_fit_page
 from mbdnode.workflow.results import FitStory, FoundTables, parameter_tables
@@ -111,7 +111,7 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
     facts = (
         ("mechanism", config.mechanism or "none: known by its logs alone"),
         ("model", fitted.model_name),
-        ("recipe", _recipe(config, fit)),
+        ("recipe", _recipe(config, fit, fitted.model_name)),
         ("trained on", f"{plural(len(training.trajectories), 'run')}, {prepared.rows:,} rows"),
         ("held out", plural(len(fitted.held_out), "run")),
         ("training", fitted.status),
@@ -153,14 +153,17 @@ def _play(fitted: Fitted) -> Play:
     )
 
 
-def _recipe(config: FitConfig, fit: Any) -> str:
+def _recipe(config: FitConfig, fit: Any, name: str) -> str:
+    """The recipe by which the model was found, which the data may have asked for."""
     if isinstance(fit, IdentifiedParameters):
         return "output error: the simulation is fitted to what was recorded"
-    if isinstance(fit, Fit) and RECIPES[config.recipe].finds_law:
-        # The data asked for more than a law.
-        first = f"{config.recipe} for the law, then " if is_hybrid(fit.model) else ""
-        return f"{first}{NETWORK_RECIPE}: {RECIPES[NETWORK_RECIPE].description}"
-    return f"{config.recipe}: {RECIPES[config.recipe].description}"
+    first, recipe = "", config.recipe
+    if isinstance(fit, Fit) and RECIPES[recipe].finds_law:
+        first = f"{recipe} for the law, then " if is_hybrid(fit.model) else ""
+        recipe = NETWORK_RECIPE
+    elif name.startswith("refined"):
+        recipe = ALL_FORMS
+    return f"{first}{recipe}: {RECIPES[recipe].description}"
 
 
 def _values_of(fit: Any) -> dict[str, float]:

@@ -48,7 +48,7 @@ NETWORK_RECIPE = "trained"
 _TRIAL = {"epochs": 5, "refinement": 10, "validation": 0.0}
 _MOST_STEPS, _STRUCTURE = 3_000, "free"
 # The recipe that tries all forms of laws.
-_ALL_FORMS = "best"
+ALL_FORMS = "best"
 LAW_ALONE, REFINED, HYBRID, NETWORK = "law", "refined law", "law plus network", "network"
 
 Found = Fit | Identified | IdentifiedParameters
@@ -160,7 +160,7 @@ def choose_model(
     ladder = _Ladder(config, system, data, unknown, varied, report, kept)
     if not are_long(data):
         found = ladder.all_parameters() if unknown else ladder.law()
-        name = _named(LAW_ALONE, found) if isinstance(found, Identified) else PARAMETERS
+        name = PARAMETERS if unknown else _named(LAW_ALONE, found)
         return Choice(found, (TriedModel(name, None, False),), name)
     candidates: list[_Candidate] = []
     for step in ladder.steps():
@@ -272,7 +272,7 @@ class _Ladder:
 
     def try_refined_law(self) -> _Candidate:
         """A law of any form, its coefficients fitted to rollouts."""
-        before, config = self.law(), replace(self.config, recipe=_ALL_FORMS)
+        before, config = self.law(), replace(self.config, recipe=ALL_FORMS)
         found = self._searched(config, "refined-law", self.telling(REFINED))
         candidate = self._law_candidate(REFINED, found)
         errors = [_known(one.validation_nrmse) for one in (self.tried[-1], candidate.tried)]

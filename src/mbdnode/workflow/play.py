@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import equinox as eqx
+import jax
 import numpy as np
 
 from mbdnode.data.folders import MODEL
@@ -174,7 +176,8 @@ def _start_inside(
     The first row of the first motion, where no row of any is.
     """
     for motion in motions:
-        free = replace(motion, u=np.zeros_like(np.asarray(motion.u)))
+        none = jax.device_put(np.zeros(motion.u.shape))
+        free = eqx.tree_at(lambda run: run.u, motion, none)
         for run in (free, motion):
             rows = np.flatnonzero(~domain.outside(run))
             if rows.size:
