@@ -259,7 +259,7 @@ def test_column_that_contradicts_its_position_is_shown_and_not_scored(tmp_path, 
     assert metrics["valid_prediction_time_is_capped"]
     told = "x_dot not scored: it contradicts its position"
     assert told in said
-    assert "x_dot as recorded contradicts its position, so it is shown" in metrics["status"]
+    assert "as recorded, x_dot contradicts its position, so it is not scored" in metrics["status"]
     assert told in (out / "report.html").read_text()
     assert call("predict", out, "--like", logs[2], "--out", tmp_path / "p.csv") == 0
     assert told in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -149,7 +150,7 @@ def fit(
     All options are checked before training. What is done is kept in the folder until all is.
     """
     # Who types it again begins anew: there is nothing left to resume.
-    command = typed_command(fit, {**locals(), "resume": False})
+    command, started = typed_command(fit, {**locals(), "resume": False}), time.perf_counter()
     check_folder(out, "fit")
     get_recipe(recipe)
     if model not in (AUTO, PARAMETERS):
@@ -205,6 +206,7 @@ def fit(
 
     with leaving_at_once(), hints_as_options(), counting("reading", "row") as counted:
         prepared = read_and_check(config, report=counted, cluster=cluster)
+    prepared = replace(prepared, read_seconds=time.perf_counter() - started)
     for line in prepared.notes:
         typer.echo(line)
 

@@ -74,7 +74,7 @@ class Prepared:
     - `stream`: where they come from, if there are too many to hold; `data.training` is then a part.
     - `unknown`: parameters of the mechanism that are to be found, as `identify` takes them.
     - `cluster`: the address of a Dask scheduler whose workers share the search; None for none.
-    - `read_seconds`: how long reading and checking took.
+    - `read_seconds`: how long reading and checking took, and loading the program in a command.
     """
 
     config: FitConfig
@@ -197,8 +197,7 @@ class Fitted:
             found.append(NONE_PREDICTS)
         if biased := [column.name for column in scores.columns if column.is_biased]:
             found.append(
-                f"{' and '.join(biased)} as recorded contradicts its position, so it is shown and "
-                "not scored"
+                f"as recorded, {' and '.join(biased)} contradicts its position, so it is not scored"
             )
         judged = len(found)
         if scores.ended:

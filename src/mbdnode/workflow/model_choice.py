@@ -184,7 +184,7 @@ def _known(error: float | None) -> float:
     return float("inf") if error is None else error
 
 
-def _named(name: str, found: Identified) -> str:
+def _named(name: str, found: Found) -> str:
     """A fit of random features is not called a law."""
     return name.replace(LAW_ALONE, features_name(found.model) or LAW_ALONE)
 
