@@ -6,14 +6,16 @@ the columns,
     e^2 = mean over columns of ((prediction - truth) / scale)^2.
 
 The scale is the column's standard deviation over the runs that are judged together, so that an
-error of one is that of predicting the mean. An angle that winds has no bounded standard
-deviation, so the scale of an angle is never more than one radian. A column that stands still in
-those runs has the scale that it has in the training data; one that never moves is not scored.
+error of one is that of predicting the mean. Angles are no exception: one that swings by 0.1 rad
+has a scale below that, and one that winds for hundreds of radians has that of its travel, as a
+length would. But a run that begins some turns later does not move farther, so whole turns between
+runs are taken out. A column that stands still in those runs has the scale that it has in the
+training data; one that never moves is not scored.
 
 The NRMSE of runs is the root mean square of `e` over all of their rows, so that each run counts by
-its length. A prediction is valid while `e` is at most `LIMIT`: one tenth of the standard deviation,
-and of an angle no more than 0.1 rad. What is recorded has noise, which is no error of a prediction:
-where it is not small beside the limit, validity is told by `errors_without_noise`.
+its length. A prediction is valid until `e` first exceeds `LIMIT`, one tenth of the standard
+deviation, for more than a moment (`lasting_errors`): there is no other definition, neither for the
+time at which a run "exceeds 10 %" nor for the valid prediction time.
 """
 
 from collections.abc import Sequence
@@ -21,10 +23,13 @@ from collections.abc import Sequence
 import numpy as np
 
 LIMIT = 0.1
-_LARGEST_ANGLE_RAD = 1.0
-# Rows over which noise is averaged: three standard deviations of its mean square, over rows of one
-# column, are then the square of the limit.
-_DEVIATIONS = 3
+_TURN_RAD = 2 * np.pi
+# An outlier of the recording is one row, two at most, and no error of a prediction: the median of
+# five rows does not see it.
+_LASTING = 5
+# Rows over which noise is averaged: five standard deviations of its mean square, over rows of one
+# column, are then the square of the limit, which noise alone does not reach in a million rows.
+_DEVIATIONS = 5
 # A column that moves by less than this part of the largest column moves by round-off.
 _STILL = 1e-12
 
@@ -46,21 +51,20 @@ def column_scales(
 
     A scale for each column; not a number for one that never moves.
     """
-    scales = _deviations(judged)
+    scales = _deviations(judged, angles)
     if len(training):
-        scales = np.where(np.isnan(scales), _deviations(training), scales)
-    return np.where(np.asarray(angles, bool), np.fmin(scales, _cap(scales)), scales)
+        scales = np.where(np.isnan(scales), _deviations(training, angles), scales)
+    return scales
 
 
-def _cap(scales: np.ndarray) -> np.ndarray:
-    # What never moves has no scale, angle or not.
-    return np.where(np.isnan(scales), np.nan, _LARGEST_ANGLE_RAD)
-
-
-def _deviations(runs: Sequence[np.ndarray]) -> np.ndarray:
-    values = np.concatenate([np.asarray(run, float) for run in runs])
+def _deviations(runs: Sequence[np.ndarray], angles: Sequence[bool] | np.ndarray) -> np.ndarray:
+    tables = [np.asarray(run, float) for run in runs]
+    size = max((float(np.max(np.abs(table), initial=0.0)) for table in tables), default=0.0)
+    first = np.mean(tables[0], axis=0)
+    turns = [np.round((np.mean(table, axis=0) - first) / _TURN_RAD) for table in tables]
+    whole = np.where(np.asarray(angles, bool), _TURN_RAD, 0.0)
+    values = np.concatenate([x - whole * n for x, n in zip(tables, turns, strict=True)])
     deviations = np.std(values, axis=0)
-    size = float(np.max(np.abs(values), initial=0.0))
     return np.where(deviations > _STILL * size, deviations, np.nan)
 
 
@@ -102,6 +106,24 @@ def nrmse_of(errors: Sequence[np.ndarray]) -> float:
     rows = np.concatenate([np.asarray(run, float) for run in errors])
     with np.errstate(over="ignore"):
         return float(np.sqrt(np.mean(rows**2)))
+
+
+def lasting_errors(errors: np.ndarray, noise: float) -> np.ndarray:
+    """The errors by which a prediction's validity is told: without noise and without outliers.
+
+    **Arguments:**
+
+    - `errors`: of every row, as `row_errors` has them.
+    - `noise`: the NRMSE that the noise alone would make.
+
+    **Returns:**
+
+    One number for each row. The prediction is valid before the first that exceeds `LIMIT`.
+    """
+    if not len(errors):
+        return errors
+    padded = np.pad(errors_without_noise(errors, noise), _LASTING // 2, mode="edge")
+    return np.median(np.lib.stride_tricks.sliding_window_view(padded, _LASTING), axis=1)
 
 
 def errors_without_noise(errors: np.ndarray, noise: float) -> np.ndarray:

@@ -87,12 +87,12 @@ def test_nrmse_is_in_units_of_the_standard_deviation_of_what_moves():
     assert np.isnan(nrmse(truth, made(q * np.nan, v), names))
 
 
-def test_winding_does_not_make_the_error_of_an_angle_smaller():
+def test_error_of_an_angle_that_winds_counts_by_its_travel():
     turns, steady = np.linspace(0.0, 100.0, 4)[:, None], np.array([[1.0], [-1.0], [1.0], [-1.0]])
     truth = made(turns, steady, names=("theta",))
     found = nrmse(truth, made(turns + 1.0, steady, names=("theta",)), (angle("theta"),))
-    # One radian of the angle, nothing of its velocity.
-    assert found == pytest.approx(np.sqrt(1.0 / 2))
+    # One radian of 0, 33, 67 and 100, whose deviation is 100 sqrt(5) / 6; nothing of its velocity.
+    assert found == pytest.approx(6 / (100 * np.sqrt(5)) / np.sqrt(2))
 
 
 def test_rollout_that_ended_early_has_no_error_to_report():

@@ -1,5 +1,7 @@
 """One measure of error, by hand on small arrays: scales, angles, columns that were not recorded."""
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -32,9 +34,21 @@ def held_out(truth, found, recorded, names=("x", "theta"), name="a run", outside
     return HeldOut(name, *runs, np.full(len(t), outside), recorded)
 
 
-def test_scale_is_the_standard_deviation_and_of_an_angle_a_radian_at_most():
+def test_scale_is_the_standard_deviation_of_every_column_angle_or_not():
     runs = [np.array([[0.0, 0.0, 0.0], [2.0, 20.0, 0.2]])]
-    assert column_scales(runs, [False, True, True]) == pytest.approx([1.0, 1.0, 0.1])
+    assert column_scales(runs, [False, True, True]) == pytest.approx([1.0, 10.0, 0.1])
+
+
+def test_whole_turns_between_runs_are_no_motion_of_an_angle():
+    # One swing of a tenth of a radian, which a log wrapped and another counted on from ten turns.
+    swing = 0.1 * np.sqrt(2) * np.sin(2 * np.pi * np.arange(100) / 50)[:, None]
+    runs = [swing + 2 * np.pi * turns for turns in (0, -1, 10)]
+    assert column_scales(runs, [True]) == pytest.approx([0.1])
+    # Of a length the same runs are far apart.
+    assert column_scales(runs, [False])[0] > 30
+    # Upright or hanging is no matter of turns.
+    hanging = [swing, swing + np.pi / 2]
+    assert column_scales(hanging, [True]) == pytest.approx([np.hypot(0.1, np.pi / 4)])
 
 
 def test_column_that_stands_still_has_the_scale_of_the_training_data_or_none():
@@ -62,18 +76,47 @@ def test_nrmse_of_runs_counts_each_by_its_length():
     assert np.isnan(nrmse_of([]))
 
 
-def test_error_of_an_angle_that_winds_is_told_in_radians():
-    turns = np.linspace(0.0, 200.0, 41)[:, None]
-    run = held_out(turns, turns + 2.0, ("theta",), ("theta",))
+def test_error_of_an_angle_that_winds_is_told_in_radians_and_in_percent_of_its_travel():
+    turns = np.linspace(0.0, 237.0, 1001)[:, None]
+    run = held_out(turns, turns + 1.18, ("theta",), ("theta",))
     found = score([run], [THETA])
-    # Two radians are not four parts in a hundred, as they are of the 59 rad of its deviation.
-    assert found.nrmse == pytest.approx(2.0)
-    assert str(found.columns[0]) == "theta 2 rad"
+    # A uniform distribution of width 237 rad has the deviation 237 / sqrt(12).
+    share = 1.18 / (237 / np.sqrt(12))
+    assert found.nrmse == pytest.approx(share, rel=2e-3)
+    assert str(found.columns[0]) == "theta 1.2 rad = 1.7 %"
+    assert found.runs[0].left_s is None
     assert found.as_dict()["columns"]["theta"] == {
-        "rmse": pytest.approx(2.0),
+        "rmse": pytest.approx(1.18),
         "unit": "rad",
-        "nrmse": pytest.approx(2.0),
+        "nrmse": pytest.approx(share, rel=2e-3),
+        "contradicts_its_position": False,
     }
+
+
+def test_pendulum_that_tumbles_and_is_missed_by_its_turns_is_not_predicted():
+    # Over the top three times and back, as chaos has it; the prediction stays in the first turn.
+    t = np.linspace(0.0, 4 * np.pi, 801)
+    theta = 3 * 2 * np.pi * np.sin(t / 4) ** 2 + 0.5 * np.sin(3 * t)
+    stays = 0.5 * np.sin(3 * t)
+    found = score([held_out(theta[:, None], stays[:, None], ("theta",), ("theta",))], [THETA])
+    assert found.nrmse > 1.0
+    assert found.runs[0].left_s is not None
+
+
+def test_column_that_contradicts_its_position_is_shown_and_not_scored():
+    t = 0.02 * np.arange(500)
+    truth = trajectory(t, np.sin(t)[:, None], 1.3 * np.cos(t)[:, None], ("x",))
+    found = trajectory(t, np.sin(t)[:, None], np.cos(t)[:, None], ("x",))
+    run = HeldOut("a run", truth, found, np.zeros(500, bool), ("x", "x_dot"))
+    assert score([run], [X]).nrmse > 0.1
+    scores = score([replace(run, biased=("x_dot",))], [X])
+    assert scores.nrmse == 0.0
+    assert list(scores.scales) == ["x"]
+    assert scores.runs[0].left_s is None
+    x, rate = scores.columns
+    assert str(x) == "x 0 %"
+    assert str(rate) == "x_dot not scored: it contradicts its position"
+    assert scores.as_dict()["columns"]["x_dot"]["contradicts_its_position"]
 
 
 def test_rate_that_was_not_recorded_is_not_scored():

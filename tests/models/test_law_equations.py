@@ -136,3 +136,18 @@ def test_a_network_has_no_equation_to_print():
     network = mbd.MBDNODE.for_system(mbd.mechanisms.SinglePendulum(), width=2)
     with pytest.raises(ValueError, match=r"MBDNODE is not a law.*identify"):
         equations_of(network)
+
+
+def test_fit_of_random_features_is_not_printed_as_a_law():
+    pendulum = mbd.mechanisms.SinglePendulum()
+    swing = mbd.simulate(pendulum, np.linspace(0.0, 8.0, 401), {"theta": 1.0})
+    config = mbd.IdentificationConfig(structure="features", refined=False)
+    found = mbd.identify(pendulum, swing, config)
+    count = found.model.settings.features
+    told = str(found)
+    assert told.startswith(f"A fit of {count} random features in theta")
+    assert "theta''" not in told
+    assert "Law" not in told
+    assert f"chose a fit of {count} random features" in found.status
+    with pytest.raises(ValueError, match="no equation to set in LaTeX"):
+        found.latex()

@@ -5,6 +5,7 @@ import pytest
 
 from mbdnode.identification import Identified
 from mbdnode.mechanisms import SinglePendulum
+from mbdnode.models.function_library import Library
 from mbdnode.simulation import simulate
 from mbdnode.trajectory import Dataset
 from mbdnode.workflow import model_choice as choice
@@ -94,3 +95,12 @@ def test_networks_learn_from_even_pieces_of_long_runs():
     assert starts[0] == 0.0
     np.testing.assert_array_equal(pieces[-1].q, runs[1].q[800:1001])
     assert thinned(Dataset(runs), 1700).trajectories == tuple(runs)
+
+
+def test_fit_of_random_features_is_not_called_a_law():
+    features = Library.for_system(SinglePendulum(), features=160)
+    found = Identified(features, (), "", "completed", 0.0, 0.0)
+    assert choice._named(choice.REFINED, found) == "refined fit of 160 random features"
+    assert choice._named(choice.HYBRID, found) == "fit of 160 random features plus network"
+    law = Identified(Library.for_system(SinglePendulum()), (), "", "completed", 0.0, 0.0)
+    assert choice._named(choice.HYBRID, law) == choice.HYBRID

@@ -6,14 +6,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import mbdnode as mbd
 from mbdnode.data.files import replace_file
 from mbdnode.errors import UserError
+from mbdnode.identification import Identified
 from mbdnode.mechanisms import SingleMassSpring
+from mbdnode.models.function_library import Library
+from mbdnode.multibody import Input
 from mbdnode.simulation import simulate
+from mbdnode.training import Fit
 from mbdnode.workflow import folder as fits
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import fit_and_score, read_and_check
 from mbdnode.workflow.folder import make_story, read_folder, write_folder
+from mbdnode.workflow.play import make_fit_play
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +132,51 @@ def test_report_warns_of_a_held_out_run_whose_step_is_too_long(fitted):
         told = [line for line in make_story(found, "").warnings if "the step is too long" in line]
         assert len(told) == check
     assert not any("step is too long" in line for line in make_story(fitted, "").warnings)
+
+
+def test_page_warns_once_of_what_lies_outside_and_of_a_law_that_does_not_predict(fitted):
+    runs = tuple(replace(one, outside=np.ones(len(one.outside), bool)) for one in fitted.held_out)
+    law = Identified(None, (), "chose a law", "completed", 0.0, 0.0, {"predicts_well": False})
+    story = fits._warnings(replace(fitted, held_out=runs, fit=law))
+    assert sum("outside the training data" in text for text in story) == 1
+    assert "No law was found that predicts this motion well." in story
+    assert "no law was found" in replace(fitted, held_out=runs, fit=law).status
+
+
+def test_recipe_of_a_law_with_a_network_names_both():
+    pendulum = mbd.mechanisms.SinglePendulum()
+    for model, words in (
+        (mbd.MBDNODE.for_system(pendulum, correction_of="mechanism"), "fast for the law, then tr"),
+        (mbd.MBDNODE.for_system(pendulum), "trained: "),
+    ):
+        fit = Fit(model, [], "", "completed", 0, 0.0, 0.0)
+        told = fits._recipe(FitConfig(("run.csv",)), fit, "")
+        assert told.startswith(words)
+        assert "no network" not in told
+    refined = Identified(None, (), "", "completed", 0.0, 0.0)
+    assert fits._recipe(FitConfig(("run.csv",)), refined, "refined law").startswith("best: ")
+
+
+def test_try_it_opens_inside_the_training_data():
+    # A motor that was never without torque, and a held-out run that comes from far away.
+    motor = mbd.AccelerationFunction(
+        lambda t, q, v, u, mu: u - v, (mbd.length("x"),), inputs=(Input("T"),)
+    )
+    t = np.linspace(0.0, 5.0, 201)
+    push = (3.0 + 0.2 * np.sin(3 * t))[:, None]
+    seen = [mbd.simulate(motor, t, {"x_dot": 2.0 + 0.2 * k}, inputs=push) for k in range(5)]
+    far = mbd.simulate(motor, t, {"x_dot": 30.0}, inputs=push)
+    domain = mbd.training_domain(motor, seen)
+    given = {"title": "", "label": "law", "integrator": "rk4", "domain": domain, "parameters": {}}
+    play = make_fit_play(Library.for_system(motor), motions=[far, *seen], **given)
+    opened = mbd.simulate(
+        motor, t[:2], play.initial, inputs=np.full((2, 1), play.held.get("T", 0.0))
+    )
+    assert domain.outside(far)[0]
+    assert not domain.outside(opened)[0]
+    # Where the data has rest without inputs, it opens without them.
+    free = [mbd.simulate(motor, t, {"x_dot": 2.0 + 0.2 * k}) for k in range(5)]
+    at_rest = mbd.training_domain(motor, free)
+    assert make_fit_play(
+        Library.for_system(motor), motions=free, **{**given, "domain": at_rest}
+    ).held == {"T": 0.0}

@@ -1,6 +1,8 @@
 """`mbdnode fit`: a model from logs."""
 
+import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -148,7 +150,7 @@ def fit(
     All options are checked before training. What is done is kept in the folder until all is.
     """
     # Who types it again begins anew: there is nothing left to resume.
-    command = typed_command(fit, {**locals(), "resume": False})
+    command, started = typed_command(fit, {**locals(), "resume": False}), time.perf_counter()
     check_folder(out, "fit")
     get_recipe(recipe)
     if model not in (AUTO, PARAMETERS):
@@ -181,6 +183,7 @@ def fit(
         from mbdnode.workflow.config import FitConfig
         from mbdnode.workflow.fit import fit_and_score, read_and_check
         from mbdnode.workflow.folder import PAGE, write_folder
+        from mbdnode.workflow.results import waited
         from mbdnode.workflow.resume_fit import check_resume, how_to_resume, keeping
 
     config = FitConfig(
@@ -203,6 +206,7 @@ def fit(
 
     with leaving_at_once(), hints_as_options(), counting("reading", "row") as counted:
         prepared = read_and_check(config, report=counted, cluster=cluster)
+    prepared = replace(prepared, read_seconds=time.perf_counter() - started)
     for line in prepared.notes:
         typer.echo(line)
 
@@ -217,13 +221,16 @@ def fit(
         training_progress() as report,
     ):
         fitted = fit_and_score(prepared, report=report, kept=kept)
+    begun = time.perf_counter()
     with saying(farewell):
         write_folder(out, fitted, command)
+    seconds = {**fitted.seconds, "writing": time.perf_counter() - begun}
     for line in _found(fitted):
         typer.echo(line)
     typer.echo(f"Wrote {out}")
     for label, value in _lines(fitted):
         typer.echo(f"  {label:<18} {value}")
+    typer.echo(f"  {'time':<18} {waited(seconds)}")
     typer.echo(f"  {'report':<18} {out / PAGE}")
     if fitted.fit.outcome == "interrupted":
         raise typer.Exit(INTERRUPTED)
@@ -290,8 +297,9 @@ def _judged(fitted) -> list[tuple[str, str]]:
     told = f"NRMSE {percent(scores.nrmse)} ({each})" if scores.nrmse is not None else each
     lines = [("held-out error", told)]
     if horizon is not None:
-        bar = f"median error within {percent(horizon.limit)} (angles 0.1 rad at most)"
-        lines.append(("valid prediction", f"{horizon}; {bar}"))
+        lines.append(("valid prediction", f"{horizon}; {horizon.told_range}"))
+        if horizon.pieces is not None:
+            lines.append(("by where it begins", f"NRMSE {horizon.pieces}"))
     for run in scores.runs:
         if run.where:
             lines.append(("beyond the limit", f"{run.name}: the error {run.divergence}"))

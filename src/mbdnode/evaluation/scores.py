@@ -18,7 +18,7 @@ from mbdnode.data.signal import noise_level
 from mbdnode.formatting import percent
 from mbdnode.models import AbstractModel
 from mbdnode.multibody import AbstractSystem, Coordinate
-from mbdnode.nrmse import LIMIT, column_scales, errors_without_noise, nrmse_of, row_errors
+from mbdnode.nrmse import LIMIT, column_scales, lasting_errors, nrmse_of, row_errors
 from mbdnode.simulation import Domain, simulate
 from mbdnode.trajectory import State, Trajectory
 
@@ -27,9 +27,6 @@ _NOISY = 1e-6
 # Rows that an initial state is estimated from: a tenth of a run, within these bounds; and the part
 # of a short run that they may be.
 _FEWEST_BEFORE, _MOST_BEFORE, _SHARE_BEFORE = 10, 200, 0.25
-# An error has left the limit if it is above it in more than half of the next rows, of which this
-# part of the run is looked at: a single noisy row is no divergence.
-_LASTING, _FEWEST_LASTING = 0.02, 5
 
 
 @dataclass(frozen=True)
@@ -43,6 +40,7 @@ class HeldOut:
     - `outside`: for each row of the prediction, whether it lies outside the training data.
     - `recorded`: the columns of `truth` that were measured; the others were estimated, or follow
         from the constraints.
+    - `biased`: recorded velocities that contradict their positions: shown, and not scored.
     """
 
     name: str
@@ -50,6 +48,7 @@ class HeldOut:
     prediction: Trajectory
     outside: np.ndarray
     recorded: tuple[str, ...]
+    biased: tuple[str, ...] = ()
 
 
 def predict(
@@ -104,8 +103,8 @@ def predict_runs(
     - `recorded`: which columns were measured; None for all.
     - `domain`: where the training data lies.
     - `integrator`: of the rollouts.
-    - `biased`: recorded rates that do not tell a state, as the training data has shown; they are
-        scored as the others are.
+    - `biased`: recorded velocities that contradict their positions, as the training data has shown:
+        they tell no state, and are not scored.
     - `begins`: the row of each run at which its prediction begins, from a state that is estimated
         from the rows before; as `rows_before` says if None.
     - `check_step`: as for `predict`.
@@ -138,7 +137,8 @@ def predict_runs(
         begun = begin_at(truth, found[i]) if i in found else truth
         prediction = predict(model, begun, integrator, parameters, check_step=check_step)
         told = run.columns[1:] if recorded is None else (*recorded, *run.inputs)
-        result.append(HeldOut(name, truth, prediction, domain.outside(prediction), told))
+        outside = domain.outside(prediction)
+        result.append(HeldOut(name, truth, prediction, outside, told, tuple(biased)))
     return tuple(result)
 
 
@@ -195,9 +195,11 @@ class ColumnScore:
     **Arguments:**
 
     - `name`, `unit`: of the column.
-    - `is_angle`: whether its errors are told in radians rather than in parts of its motion.
+    - `is_angle`: whether its errors are told in radians too, not in percent of its motion alone.
     - `rmse`: the root mean square error, in that unit; None if a prediction ended early.
-    - `scale`: what it is divided by; None for a column that never moves, which is not scored.
+    - `scale`: what it is divided by; None for a column that is not scored: one that never moves, or
+        is biased.
+    - `is_biased`: whether it contradicts its position.
     """
 
     name: str
@@ -205,6 +207,7 @@ class ColumnScore:
     is_angle: bool
     rmse: float | None
     scale: float | None
+    is_biased: bool = False
 
     @property
     def nrmse(self) -> float | None:
@@ -212,11 +215,16 @@ class ColumnScore:
         return None if self.rmse is None or self.scale is None else self.rmse / self.scale
 
     def __str__(self) -> str:
+        if self.is_biased:
+            return f"{self.name} not scored: it contradicts its position"
         if self.rmse is None:
             return f"{self.name} diverged"
-        if self.is_angle or self.nrmse is None:
+        if self.nrmse is None:
             return f"{self.name} {self.rmse:.2g} {self.unit}".rstrip()
-        return f"{self.name} {percent(self.nrmse)}"
+        share = percent(self.nrmse)
+        if self.is_angle:
+            return f"{self.name} {self.rmse:.2g} {self.unit} = {share}"
+        return f"{self.name} {share}"
 
 
 @dataclass(frozen=True)
@@ -232,8 +240,9 @@ class RunScore:
     - `outside`: the share of predicted rows that lie outside the training data.
     - `ended_s`: the time of the last predicted row, if the prediction ended early; None if it is
         whole.
-    - `left_s`: the time at which the error exceeds the limit, first for more than a few rows; None
-        if it never does.
+    - `begins_s`: the time at which the prediction begins.
+    - `left_s`: the time at which the error first exceeds the limit (`lasting_errors`); None if it
+        never does. From the beginning until then the prediction is valid.
     - `left_column`: the column that is then farthest off, in its scale.
     - `left_outside`: whether the prediction was then outside the training data.
     """
@@ -245,6 +254,7 @@ class RunScore:
     nrmse: float | None
     outside: float
     ended_s: float | None
+    begins_s: float
     left_s: float | None
     left_column: str
     left_outside: bool
@@ -255,8 +265,10 @@ class RunScore:
         if self.left_s is None:
             return ""
         beyond = ", outside the training data" if self.left_outside else ""
+        # Only where the two differ, since the log's time is not that of the prediction.
+        ahead = f" ({self.left_s - self.begins_s:.3g} s ahead)" if self.begins_s else ""
         return (
-            f"exceeds {percent(LIMIT)} at t = {self.left_s:.4g} s, first in "
+            f"exceeds {percent(LIMIT)} at t = {self.left_s:.4g} s{ahead}, first in "
             f"{self.left_column}{beyond}"
         )
 
@@ -299,7 +311,12 @@ class Scores:
             "nrmse_of_noise": self.noise,
             "nrmse_of_runs": {run.name: run.nrmse for run in self.runs},
             "columns": {
-                one.name: {"rmse": one.rmse, "unit": one.unit, "nrmse": one.nrmse}
+                one.name: {
+                    "rmse": one.rmse,
+                    "unit": one.unit,
+                    "nrmse": one.nrmse,
+                    "contradicts_its_position": one.is_biased,
+                }
                 for one in self.columns
             },
             "limit": LIMIT,
@@ -335,8 +352,11 @@ def score(
     if names:
         seen = [table_of(run, names) for run in training]
         scales = column_scales(truths, [name in angles for name in names], seen)
+        biased = [name in held_out[0].biased for name in names]
+        scales = np.where(biased, np.nan, scales)
+    noise = _noise(held_out, names, truths, scales)
     runs = tuple(
-        _score_run(one, names, truth, prediction, scales)
+        _score_run(one, names, truth, prediction, scales, noise)
         for one, truth, prediction in zip(held_out, truths, found, strict=True)
     )
     columns = []
@@ -346,14 +366,15 @@ def score(
             rmse = float(np.sqrt(np.mean(away**2)))
         scale = float(scales[k]) if np.isfinite(scales[k]) else None
         whole = rmse if math.isfinite(rmse) else None
-        columns.append(ColumnScore(name, units.get(name, ""), name in angles, whole, scale))
+        kind = units.get(name, ""), name in angles
+        columns.append(ColumnScore(name, *kind, whole, scale, name in held_out[0].biased))
     known = {one.name: one.scale for one in columns if one.scale is not None}
     return Scores(
         runs,
         tuple(columns),
         known,
         _number(nrmse_of([run.errors for run in runs])),
-        _noise(held_out, names, truths, scales),
+        noise,
     )
 
 
@@ -375,12 +396,18 @@ def _noise(
 
 
 def _score_run(
-    run: HeldOut, names: Sequence[str], truth: np.ndarray, found: np.ndarray, scales: np.ndarray
+    run: HeldOut,
+    names: Sequence[str],
+    truth: np.ndarray,
+    found: np.ndarray,
+    scales: np.ndarray,
+    noise: float,
 ) -> RunScore:
     t, count = np.asarray(run.truth.t), predicted_rows(run.prediction)
     errors = row_errors(truth, found, scales) if names else np.full(len(t), np.nan)
     errors = np.where((np.arange(len(t)) >= count) & ~np.isnan(errors), np.inf, errors)
-    left = _leaves(errors_without_noise(errors, _noise([run], names, [truth], scales)))
+    beyond = np.flatnonzero(lasting_errors(errors, noise) > LIMIT)
+    left = int(beyond[0]) if beyond.size else None
     if count < len(t):
         left = count if left is None else min(left, count)
     column = ""
@@ -389,7 +416,9 @@ def _score_run(
         row = max(min(left, count - 1), 0)
         with np.errstate(invalid="ignore"):
             away = np.abs(found[row] - truth[row]) / scales
-        column = names[int(np.nanargmax(away))] if np.any(np.isfinite(away)) else names[0]
+        known = np.where(np.isfinite(away), away, 0.0)
+        # Of equals the first.
+        column = names[int(np.argmax(known >= (1 - 1e-9) * np.max(known)))]
     outside = np.asarray(run.outside, bool)
     return RunScore(
         name=run.name,
@@ -399,21 +428,11 @@ def _score_run(
         nrmse=_number(nrmse_of([errors])),
         outside=float(np.mean(outside[:count])) if count else math.nan,
         ended_s=None if count == len(t) else float(t[max(count - 1, 0)]),
+        begins_s=float(t[0]),
         left_s=None if left is None else float(t[left]),
         left_column=column,
         left_outside=left is not None and bool(outside[min(left, max(count - 1, 0))]),
     )
-
-
-def _leaves(errors: np.ndarray) -> int | None:
-    """The first row above the limit after which most of the next ones are too."""
-    above = errors > LIMIT
-    width = min(max(_FEWEST_LASTING, math.ceil(_LASTING * len(errors))), len(errors))
-    sums = np.concatenate([[0], np.cumsum(above)])
-    ends = np.minimum(np.arange(len(errors)) + width, len(errors))
-    often = sums[ends] - sums[:-1] > width / 2
-    rows = np.flatnonzero(often & above)
-    return int(rows[0]) if rows.size else None
 
 
 def _number(value: float) -> float | None:

@@ -40,6 +40,7 @@ _INDEFINITE = (
     "its mass matrix is not positive definite at all angles, so it is no law of a mechanism, and "
     "says nothing of motions outside the training data"
 )
+NONE_PREDICTS = "no law was found that predicts this motion well"
 _GROWN = "if the law is right, noise in the initial states and coefficients alone grows to {} there"
 
 
@@ -324,7 +325,7 @@ def describe_segments(segments: tuple[SegmentError, ...]) -> str:
     if longest.good:
         return told
     if not last.good:
-        return f"{told}; no law was found that predicts this motion well"
+        return f"{told}; {NONE_PREDICTS}"
     return (
         f"{told}, {last.error:.1e} over {last.seconds:.3g} s: it predicts this motion well for "
         f"about {last.seconds:.3g} s, and not for {segments[-2].seconds:.3g} s"
@@ -375,6 +376,7 @@ def _identified(choice: Choice, compile_s: float, following: tuple[str, ...]) ->
             "structure": found.structure,
             "validation_nrmse": choice.chosen.error,
             "explained": choice.explained,
+            "predicts_well": choice.segments[-1].good,
             "noise": choice.noise.relative,
             "noise_has_grown": choice.has_grown,
             "interpolation": choice.model.interpolation,

@@ -144,7 +144,7 @@ def _features(problem: Problem, rows: Rows) -> Iterator[list[Candidate]]:
     yield [
         Candidate(
             "features",
-            f"set of {_FEATURES} random features, scale {scale:g}, ridge {ridge:g}",
+            f"fit of {_FEATURES} random features, scale {scale:g}, ridge {ridge:g}",
             lambda r, s=scale, k=ridge: _library(
                 problem, r, ridge=k, degree=1, quadratic=False, features=_FEATURES, scale=s
             ),

@@ -82,6 +82,8 @@ class Equations:
 
     def latex(self) -> str:
         """The same for a paper: an `align*` environment, a line for each equation."""
+        if not self.groups:
+            raise UserError(f"{self.title} has no equation to set in LaTeX. Simulate or export it.")
         lines = [
             rf"{equation.left.latex} &= {_sum_latex(equation.terms)}"
             for _, equations in self.groups
@@ -99,8 +101,12 @@ def equations_of(model: Any) -> Equations:
 
     **Returns:**
 
-    `Equations`, to be printed or set in LaTeX. Raises `UserError` for a model that has none.
+    `Equations`, to be printed or set in LaTeX; of a fit of random features its name alone, as what
+    stands beside the features says nothing without them. Raises `UserError` for a network.
     """
+    if (name := features_name(model)) is not None:
+        title = f"A {name} in {', '.join(model.independent)}"
+        return Equations(title, (), ("Random features (tanh of the state) have no short formula.",))
     if isinstance(model, LearnedMechanism):
         return _of_mechanism(model)
     if isinstance(model, Library):
@@ -109,6 +115,12 @@ def equations_of(model: Any) -> Equations:
         f"{type(model).__name__} is not a law, so it has no equation to print. "
         "mbd.identify(system, data) finds laws."
     )
+
+
+def features_name(model: Any) -> str | None:
+    """What a fit of random features is called, which is no law; None for every other model."""
+    count = model.settings.features if isinstance(model, Library) else 0
+    return f"fit of {count} random features" if count else None
 
 
 def _of_mechanism(model: LearnedMechanism) -> Equations:
@@ -222,13 +234,7 @@ def _of_library(model: Library) -> Equations:
         "mass": "forces, beside the known mass",
         "mechanism": "forces that the mechanism lacks",
     }[known]
-    notes = ()
-    if model.settings.features:
-        notes = (
-            f"Beside these terms stand {model.settings.features} random features (tanh of the "
-            "state), which have no short formula.",
-        )
-    return Equations(f"Law of {', '.join(names)}", ((heading, equations),), notes)
+    return Equations(f"Law of {', '.join(names)}", ((heading, equations),))
 
 
 def _expanded(row: np.ndarray, basis: Basis, places: Sequence[str]) -> tuple[Term, ...]:

@@ -56,6 +56,7 @@ class Play:
     - `domain`: where the training data lies.
     - `used`: the parameters that the model depends on; None for all of them.
     - `motion`: one that shows how far the system moves; simulated if there is none.
+    - `held`: the inputs at which it opens, by name; the others are zero.
     """
 
     title: str
@@ -71,6 +72,7 @@ class Play:
     domain: Domain | None = None
     used: Sequence[str] | None = None
     motion: Trajectory | None = None
+    held: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,9 @@ def make_playground(play: Play, *, key: str = "play", whole: bool = False) -> Pl
         programs[f"{key}-scene"] = (javascript_functions("scene", functions), "scene")
     rows = thinned(len(motion), _MOST_POSES)
     q, v = np.asarray(motion.q)[rows], np.asarray(motion.v)[rows]
+    first = play.initial
+    begin = (first.q, first.v) if isinstance(first, State) else (q[0], v[0])
+    start = {name: np.asarray(x).tolist() for name, x in zip("qv", begin, strict=True)}
     data = {
         "title": play.title,
         "name": play.name,
@@ -136,12 +141,13 @@ def make_playground(play: Play, *, key: str = "play", whole: bool = False) -> Pl
         "systems": told,
         "functions": f"{key}-scene" if functions else None,
         "coordinates": [
-            _coordinate(one, q[:, i], v[:, i]) for i, one in enumerate(main.coordinates)
+            _coordinate(one, q[:, i], v[:, i], start["q"][i])
+            for i, one in enumerate(main.coordinates)
         ],
         "independent": told[-1]["independent"],
         "inputs": [_input(one, play) for one in main.inputs],
         "parameters": [_parameter(one, float(mu[one.name]), play) for one in main.parameters],
-        "start": {"q": q[0].tolist(), "v": v[0].tolist()},
+        "start": start,
         "constraints": sum(constraint_counts(main, mu)) > 0,
         "energy": "energy" in functions,
         "scene": scene,
@@ -239,11 +245,11 @@ def _scene(drawing: Drawing, motion: Trajectory, mu: Mapping[str, Any]) -> dict[
     }
 
 
-def _coordinate(one: Coordinate, q: np.ndarray, v: np.ndarray) -> dict[str, Any]:
+def _coordinate(one: Coordinate, q: np.ndarray, v: np.ndarray, start: float) -> dict[str, Any]:
     """A coordinate with the ranges of its sliders, which the motion fits into."""
     fastest = float(np.max(np.abs(v)))
     if one.is_angle:
-        turn = 2 * math.pi * round(float(q[0]) / (2 * math.pi))
+        turn = 2 * math.pi * round(start / (2 * math.pi))
         low, high = turn - math.pi, turn + math.pi
     else:
         middle, half = (q.min() + q.max()) / 2, max(0.75 * float(np.ptp(q)), 0.5)
@@ -262,7 +268,8 @@ def _coordinate(one: Coordinate, q: np.ndarray, v: np.ndarray) -> dict[str, Any]
 
 def _input(one: Any, play: Play) -> dict[str, Any]:
     low, high = play.inputs.get(one.name, (-10.0, 10.0))
-    return {"name": one.name, "unit": one.unit, "low": low, "high": high, "value": 0.0}
+    value = float(play.held.get(one.name, 0.0))
+    return {"name": one.name, "unit": one.unit, "low": low, "high": high, "value": value}
 
 
 def _parameter(one: Parameter, value: float, play: Play) -> dict[str, Any]:

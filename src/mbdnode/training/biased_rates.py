@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.data.signal import estimate_rate, noise_levels, rate_errors
-from mbdnode.multibody import AbstractSystem
+from mbdnode.multibody import AbstractSystem, constraint_counts, resolve_parameters
 from mbdnode.training.rows import CLEAN, single_trajectories
 from mbdnode.trajectory import Dataset, Trajectory
 
@@ -44,7 +44,7 @@ def without_biased_rates(
 
     The data, and the names of the rates that were taken out.
     """
-    names = _biased_rates(system, data) if len(minimal) == len(system.coordinates) else ()
+    names = biased_rates(system, data) if len(minimal) == len(system.coordinates) else ()
     if not names:
         return data, ()
     told = (*system.coordinate_names, *system.rate_names, *system.input_names)
@@ -58,7 +58,10 @@ def without_biased_rates(
     ), names
 
 
-def _biased_rates(system: AbstractSystem, data: Dataset) -> tuple[str, ...]:
+def biased_rates(system: AbstractSystem, data: Dataset) -> tuple[str, ...]:
+    """The names of recorded rates that are something else; none of a system with constraints."""
+    if sum(constraint_counts(system, resolve_parameters(system))):
+        return ()
     runs = [run for run, _ in single_trajectories(data)]
     if any(len(run.t) < _LONG or np.any(np.ptp(np.asarray(run.u), axis=0) > 0) for run in runs):
         return ()

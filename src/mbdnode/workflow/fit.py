@@ -1,6 +1,7 @@
 """Read, complete, hold out, fit, judge: one call from logs to a model with its measure of trust."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,14 +26,17 @@ from mbdnode.evaluation import (
 from mbdnode.formatting import percent
 from mbdnode.identification import Identified, learn
 from mbdnode.identification.excitation import describe_excitation, inputs_that_follow
+from mbdnode.identification.identify import NONE_PREDICTS
 from mbdnode.identification.parameters import IdentifiedParameters, identify_parameters
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint, searching
 from mbdnode.models import LAW, MBDNODE
+from mbdnode.models.law_equations import features_name
 from mbdnode.multibody import AbstractSystem
 from mbdnode.nrmse import LIMIT
 from mbdnode.recipes import RECIPES, IdentificationConfig, TrainingConfig
 from mbdnode.simulation import Domain, training_domain
 from mbdnode.training import Fit
+from mbdnode.training.biased_rates import biased_rates
 from mbdnode.trajectory import Dataset
 from mbdnode.waiting_notice import doing
 from mbdnode.workflow.config import (
@@ -45,7 +49,7 @@ from mbdnode.workflow.config import (
 )
 from mbdnode.workflow.hybrid import is_hybrid
 from mbdnode.workflow.large_logs import are_large, open_stream
-from mbdnode.workflow.model_choice import Choice, TriedModel, choose_model
+from mbdnode.workflow.model_choice import HYBRID, Choice, TriedModel, choose_model
 from mbdnode.workflow.systems import find_system, recorded_system
 from mbdnode.workflow.unrecorded_coordinates import complete_runs, completion_of
 
@@ -73,6 +77,7 @@ class Prepared:
     - `stream`: where they come from, if there are too many to hold; `data.training` is then a part.
     - `unknown`: parameters of the mechanism that are to be found, as `identify` takes them.
     - `cluster`: the address of a Dask scheduler whose workers share the search; None for none.
+    - `read_seconds`: how long reading and checking took, and loading the program in a command.
     """
 
     config: FitConfig
@@ -85,6 +90,7 @@ class Prepared:
     stream: LogStream | None = None
     unknown: dict[str, Any] = field(default_factory=dict)
     cluster: str | None = None
+    read_seconds: float = 0.0
 
     def __enter__(self) -> "Prepared":
         return self
@@ -109,6 +115,7 @@ class Fitted:
     - `horizon`: how far ahead it predicts; None where that cannot be measured.
     - `choice`: what was tried and why this was taken, if the data chose.
     - `following`: the inputs that follow the state in all training runs, as under a controller.
+    - `seconds`: how long one waited for it, part by part.
     """
 
     prepared: Prepared
@@ -119,24 +126,27 @@ class Fitted:
     horizon: Horizon | None
     choice: Choice | None = None
     following: tuple[str, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def status(self) -> str:
         """How training ended, and what is to be doubted of the result."""
         told = self.fit.status
-        return "; ".join([told, *(doubt for doubt in self.doubts() if doubt not in told)])
+        doubts = [doubt for doubt in self.doubts() if doubt not in told]
+        return "; ".join([told, *([self.told_spread] if self.told_spread else []), *doubts])
 
     @property
     def model_name(self) -> str:
         """What was learned: the model that was asked for, or a law with a network beside it."""
         if isinstance(self.fit, IdentifiedParameters):
             return PARAMETERS
+        taken = LAW if self.choice is None else self.choice.taken  # A law where none is tried.
         if is_hybrid(self.fit.model):
-            return "hybrid: law plus network"
+            return f"hybrid: {HYBRID if self.choice is None else taken}"
         asked = self.prepared.config.model
-        if asked != AUTO:
+        if asked not in (AUTO, LAW):
             return asked
-        return LAW if self.choice is None else self.choice.taken  # A law where none is tried.
+        return taken if self.choice is not None else features_name(self.fit.model) or LAW
 
     @cached_property
     def without_layers(self) -> float | None:
@@ -167,6 +177,12 @@ class Fitted:
         if self.choice is None:
             return ""
         return " ".join([str(self.choice), *_advice(self)])
+
+    @property
+    def told_spread(self) -> str:
+        """How much the held-out NRMSE depends on where one begins; or nothing."""
+        pieces = None if self.horizon is None else self.horizon.pieces
+        return "" if pieces is None else f"held-out NRMSE: {pieces}"
 
     @property
     def outside(self) -> float | None:
@@ -203,6 +219,13 @@ class Fitted:
     def doubts(self) -> list[str]:
         """Why the model should not be relied on, by the runs that were held out; or nothing."""
         found, scores = [], self.scores
+        if isinstance(self.fit, Identified) and not self.fit.diagnostics["predicts_well"]:
+            found.append(NONE_PREDICTS)
+        if biased := [column.name for column in scores.columns if column.is_biased]:
+            found.append(
+                f"as recorded, {' and '.join(biased)} contradicts its position, so it is not scored"
+            )
+        judged = len(found)
         if scores.ended:
             count, total, first = len(scores.ended), len(scores.runs), scores.ended[0]
             found.append(
@@ -211,12 +234,8 @@ class Fitted:
             )
         elif scores.nrmse is not None and scores.nrmse > max(_DOUBTED, _NEAR * scores.noise):
             found.append(f"the held-out NRMSE is {percent(scores.nrmse)}")
-        if found and self.horizon is not None:
-            found[-1] += (
-                ", and the model predicts held-out runs at no time ahead"
-                if self.horizon.valid_s is None
-                else f", so do not predict farther than {self.horizon}"
-            )
+        if len(found) > judged and self.horizon is not None:
+            found[-1] += _reach(self.horizon)
         if (outside := self.outside or 0.0) > _DOUBTED:
             found.append(f"{percent(outside)} of the predicted rows lie outside the training data")
         if self.following:
@@ -240,8 +259,15 @@ class Fitted:
             **self.scores.as_dict(),
             "valid_prediction_time_s": None if horizon is None else horizon.valid_s,
             "valid_prediction_time_is_capped": None if horizon is None else horizon.is_capped,
+            "valid_prediction_time_range_s": None
+            if horizon is None
+            else [horizon.shortest_s, horizon.longest_s],
+            "nrmse_of_pieces": None
+            if horizon is None or horizon.pieces is None
+            else horizon.pieces.as_dict(),
             "outside": self.outside,
             "position_residual": max(residuals, default=None),
+            **{f"{part}_seconds": seconds for part, seconds in self.seconds.items()},
             "train_seconds": self.fit.train_seconds,
             "compile_seconds": self.fit.compile_seconds,
             "updates": self.fit.updates,
@@ -265,6 +291,16 @@ class Fitted:
             "noise": found.noise,
             "training_rmse": found.rmse,
         }
+
+
+def _reach(horizon: Horizon) -> str:
+    """What to conclude from the valid prediction time, where the NRMSE is large."""
+    if horizon.valid_s is None:
+        return ", and the model predicts held-out runs at no time ahead"
+    if horizon.is_capped:
+        limit = percent(horizon.limit)
+        return f", though most predictions stay within {limit} as far as was measured"
+    return f", so do not predict farther than {horizon}"
 
 
 def _of_bootstrap(found: IdentifiedParameters) -> dict[str, Any]:
@@ -343,6 +379,12 @@ def read_and_check(
 
     A `Prepared`. Raises `UserError` for what cannot be done.
     """
+    start = time.perf_counter()
+    prepared = _prepare(config, report, cluster)
+    return replace(prepared, read_seconds=time.perf_counter() - start)
+
+
+def _prepare(config: FitConfig, report: Any, cluster: str | None) -> Prepared:
     system = find_system(config.mechanism) if config.mechanism else None
     files, held_files = separate_files(
         find_files(list(config.logs)),
@@ -473,7 +515,9 @@ def fit_and_score(
 
     A `Fitted`.
     """
+    start = time.perf_counter()
     choice = _learned(prepared, report, kept)
+    learned = time.perf_counter()
     found = choice if not isinstance(choice, Choice) else choice.found
     if isinstance(found, IdentifiedParameters):
         config = replace(prepared.config, integrator=found.integrator)
@@ -481,7 +525,7 @@ def fit_and_score(
     config, training = prepared.config, prepared.data.training
     domain = training_domain(found.model, training.trajectories)
     runs, recorded = prepared.data.held_out, training.recorded
-    biased = found.biased_rates if isinstance(found, Identified) else ()
+    biased = biased_rates(prepared.system, training)
     given = found.model, runs, recorded
     with doing("predicting held-out runs"):
         held = predict_runs(*given, domain, config.integrator, biased=biased, check_step=True)
@@ -496,7 +540,12 @@ def fit_and_score(
         if isinstance(found, IdentifiedParameters)
         else inputs_that_follow(prepared.system, training)
     )
-    return Fitted(prepared, found, domain, held, scores, horizon, told, following)
+    seconds = {
+        "reading": prepared.read_seconds,
+        "learning": learned - start,
+        "scoring": time.perf_counter() - learned,
+    }
+    return Fitted(prepared, found, domain, held, scores, horizon, told, following, seconds)
 
 
 def _learned(prepared: Prepared, report: Callable | None, kept: SearchCheckpoint) -> Any:

@@ -43,12 +43,16 @@ from mbdnode.identification import Identified
 from mbdnode.identification.parameters import IdentifiedParameters
 from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.models import AbstractModel, Ensemble, load, save
+from mbdnode.models.law_equations import features_name
 from mbdnode.recipes import RECIPES
 from mbdnode.report.playground import Play
 from mbdnode.simulation import Domain
+from mbdnode.training import Fit
 from mbdnode.waiting_notice import doing
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Fitted
+from mbdnode.workflow.hybrid import is_hybrid
+from mbdnode.workflow.model_choice import ALL_FORMS, NETWORK_RECIPE
 from mbdnode.workflow.play import make_fit_play
 from mbdnode.workflow.report.page import write_fit_page
 from mbdnode.workflow.results import FitStory, FoundTables, parameter_tables, verdict
@@ -111,13 +115,12 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
         ("mechanism", config.mechanism or "none: known by its logs alone"),
         ("model", fitted.model_name),
         *([("network", fitted.told_network)] if fitted.told_network else []),
-        ("recipe", _recipe(config, fit)),
+        ("recipe", _recipe(config, fit, fitted.model_name)),
         ("trained on", f"{plural(len(training.trajectories), 'run')}, {prepared.rows:,} rows"),
         ("held out", plural(len(fitted.held_out), "run")),
         ("training", fitted.status),
         *([("choice", told)] if told else []),
         *([("held-out residuals", white)] if white else []),
-        ("time", f"{fit.train_seconds:.1f} s, and {fit.compile_seconds:.1f} s of compiling"),
         ("seed", str(config.seed)),
         ("date", datetime.datetime.now().astimezone().isoformat(timespec="seconds")),
     )
@@ -136,6 +139,7 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
         found=_found(fit),
         versions={name: importlib.metadata.version(name) for name in _PACKAGES},
         play=_play(fitted),
+        seconds=fitted.seconds,
     )
 
 
@@ -148,15 +152,22 @@ def _play(fitted: Fitted) -> Play:
         label=fitted.model_name,
         integrator=config.integrator,
         domain=fitted.domain,
-        motion=(runs or fitted.prepared.data.training.trajectories)[0].kept,
+        motions=[run.kept for run in (*runs, *fitted.prepared.data.training.trajectories)],
         parameters=config.given_parameters,
     )
 
 
-def _recipe(config: FitConfig, fit: Any) -> str:
+def _recipe(config: FitConfig, fit: Any, name: str) -> str:
+    """The recipe by which the model was found, which the data may have asked for."""
     if isinstance(fit, IdentifiedParameters):
         return "output error: the simulation is fitted to what was recorded"
-    return f"{config.recipe}: {RECIPES[config.recipe].description}"
+    first, recipe = "", config.recipe
+    if isinstance(fit, Fit) and RECIPES[recipe].finds_law:
+        first = f"{recipe} for the law, then " if is_hybrid(fit.model) else ""
+        recipe = NETWORK_RECIPE
+    elif name.startswith("refined"):
+        recipe = ALL_FORMS
+    return f"{first}{recipe}: {RECIPES[recipe].description}"
 
 
 def _values_of(fit: Any) -> dict[str, float]:
@@ -167,7 +178,8 @@ def _found(fit: Any) -> FoundTables | str:
     """The parameters that were found, or the law; nothing of a network."""
     if isinstance(fit, IdentifiedParameters):
         return parameter_tables(fit)
-    return str(fit.equations) if isinstance(fit, Identified) else ""
+    is_law = isinstance(fit, Identified) and features_name(fit.model) is None
+    return str(fit.equations) if is_law else ""
 
 
 def _common(parameters: Any) -> dict[str, float]:
@@ -194,16 +206,12 @@ def _warnings(fitted: Fitted) -> tuple[str, ...]:
     found = [line.strip() for line in fitted.prepared.notes if line.strip().startswith("warning")]
     if not fitted.held_out:
         found.append("Nothing was held out, so nothing here says how well the model predicts.")
+    ended = [run.name for run in fitted.scores.ended]  # The doubts say so.
     for one in fitted.held_out:
-        if not bool(one.prediction.status.ok) or one.prediction.status.too_long:
+        early = not bool(one.prediction.status.ok) and one.name not in ended
+        if early or one.prediction.status.too_long:
             found.append(f"{one.name}: {one.prediction.status}")
     found += [f"{doubt[0].upper()}{doubt[1:]}." for doubt in fitted.doubts()]
-    share = fitted.metrics()["outside"]
-    if share is not None and share > 0.05:
-        found.append(
-            f"{100 * share:.0f} % of the predicted rows lie outside the training data, where the "
-            "model has not been tried."
-        )
     return tuple(found)
 
 
@@ -235,6 +243,12 @@ class StoredFit:
     def verdict(self) -> str:
         """How well it predicts, as its report says; empty for a fit that was stored without."""
         return str(self.metrics.get("verdict") or "")
+
+    @property
+    def biased(self) -> tuple[str, ...]:
+        """Recorded velocities that contradict their positions, as the fit has found."""
+        columns = self.metrics.get("columns", {})
+        return tuple(n for n, one in columns.items() if one.get("contradicts_its_position"))
 
 
 def read_folder(path: Path, system: Any = None) -> StoredFit:

@@ -12,7 +12,7 @@ what they do not explain.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -150,7 +150,7 @@ def try_hybrid(
     """
     start = time.perf_counter()
     early = split(data, VALIDATION)[0]
-    given = data, data.recorded, training.integrator
+    given = data, data.recorded, training.integrator, found.biased_rates
 
     def trained(law: Any, on: Dataset, name: str, how: TrainingConfig, form: dict) -> Fit:
         settings = {"width": width, "use_parameters": parameters, **form}
@@ -203,7 +203,7 @@ def is_hybrid(model: Any) -> bool:
 
 
 def validation_error(
-    model: Any, data: Dataset, recorded: Any, integrator: str
+    model: Any, data: Dataset, recorded: Any, integrator: str, biased: Sequence[str] = ()
 ) -> tuple[float, float]:
     """The NRMSE over the validation split, infinite where a prediction ends early; and that which
     the noise of the recorded columns alone would make.
@@ -214,6 +214,7 @@ def validation_error(
     - `data`: all of the training data.
     - `recorded`: the columns that were measured; None for all.
     - `integrator`: of the rollouts.
+    - `biased`: recorded velocities that contradict their positions, and are not scored.
     """
     early, late = split(data, VALIDATION)
     domain = training_domain(model, early.trajectories)
@@ -229,7 +230,8 @@ def validation_error(
             run = whole.rows(len(whole) - len(run) - before, len(whole) - 1)
         runs.append((str(number), run, values))
         begins.append(before)
-    held = predict_runs(model, runs, recorded, domain, integrator, begins=begins)
+    given = model, runs, recorded, domain, integrator
+    held = predict_runs(*given, biased=biased, begins=begins)
     scores = score(held, model.body.coordinates, early.trajectories)
     known = not scores.ended and scores.nrmse is not None
     return (scores.nrmse if known and scores.nrmse is not None else float("inf")), scores.noise

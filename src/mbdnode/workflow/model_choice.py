@@ -21,8 +21,10 @@ from mbdnode.formatting import percent
 from mbdnode.identification import Identified, learn
 from mbdnode.identification.parameters import IdentifiedParameters, identify_parameters
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
+from mbdnode.models.law_equations import features_name
 from mbdnode.recipes import RECIPES, TrainingConfig, training_config
 from mbdnode.training import Fit, fit
+from mbdnode.training.biased_rates import biased_rates
 from mbdnode.training.network_selection import split
 from mbdnode.trajectory import Dataset
 from mbdnode.waiting_notice import doing
@@ -43,11 +45,11 @@ _EXPLAINED, _NEAR = 0.01, 1.2
 _AT_REST = 0.2
 # The recipe of networks, beside a law or alone, with less of it in their trials; on how many steps
 # they are trained; and the structure of those without a law, whose programs are compiled soonest.
-_NETWORK = "trained"
+NETWORK_RECIPE = "trained"
 _TRIAL = {"epochs": 5, "refinement": 10, "validation": 0.0}
 _MOST_STEPS, _STRUCTURE = 3_000, "free"
 # The recipe that tries all forms of laws.
-_ALL_FORMS = "best"
+ALL_FORMS = "best"
 LAW_ALONE, REFINED, HYBRID, NETWORK = "law", "refined law", "law plus network", "network"
 
 Found = Fit | Identified | IdentifiedParameters
@@ -59,7 +61,8 @@ class TriedModel:
 
     **Arguments:**
 
-    - `name`: parameters, law, refined law, law plus network, or network.
+    - `name`: parameters, law, refined law, law plus network, or network; a law of random features
+        is called a fit of them.
     - `validation_nrmse`: infinite where its prediction ended early; None where it was not measured,
         since there was nothing to choose.
     - `explained`: whether that is within the noise, or below one percent.
@@ -157,8 +160,8 @@ def choose_model(
     """
     ladder = _Ladder(config, system, data, unknown, varied, report, kept)
     if not are_long(data):
-        name = PARAMETERS if unknown else LAW_ALONE
         found = ladder.all_parameters() if unknown else ladder.law()
+        name = PARAMETERS if unknown else _named(LAW_ALONE, found)
         return Choice(found, (TriedModel(name, None, False),), name)
     candidates: list[_Candidate] = []
     for step in ladder.steps():
@@ -183,6 +186,11 @@ def _known(error: float | None) -> float:
     return float("inf") if error is None else error
 
 
+def _named(name: str, found: Found) -> str:
+    """A fit of random features is not called a law."""
+    return name.replace(LAW_ALONE, features_name(found.model) or LAW_ALONE)
+
+
 class _Ladder:
     """The steps, which share the split and the law."""
 
@@ -193,6 +201,7 @@ class _Ladder:
         self.varied, self.report, self.kept = varied, report, kept
         self.tried: list[TriedModel] = []
         self.chosen = False
+        self.biased = biased_rates(system, data)
         self._law: Identified | None = None
 
     def steps(self) -> list[Callable[[], _Candidate]]:
@@ -228,7 +237,7 @@ class _Ladder:
 
     def _error(self, name: str, model: Any, integrator: str) -> tuple[float, float]:
         measure = lambda: validation_error(  # noqa: E731
-            model, self.data, self.data.recorded, integrator
+            model, self.data, self.data.recorded, integrator, self.biased
         )
         error, noise = self.kept.value(f"validation error of {name}", measure)
         return error, noise
@@ -272,7 +281,7 @@ class _Ladder:
 
     def try_refined_law(self) -> _Candidate:
         """A law of any form, its coefficients fitted to rollouts."""
-        before, config = self.law(), replace(self.config, recipe=_ALL_FORMS)
+        before, config = self.law(), replace(self.config, recipe=ALL_FORMS)
         found = self._searched(config, "refined-law", self.telling(REFINED))
         candidate = self._law_candidate(REFINED, found)
         errors = [_known(one.validation_nrmse) for one in (self.tried[-1], candidate.tried)]
@@ -284,11 +293,12 @@ class _Ladder:
         if not explained:
             error = self._error(name, found.before_validation, self.config.integrator)[0]
         grown = explained and found.diagnostics["noise_has_grown"]
-        return _Candidate(TriedModel(name, float(error), explained, grown), lambda: found)
+        told = _named(name, found)
+        return _Candidate(TriedModel(told, float(error), explained, grown), lambda: found)
 
     def try_hybrid(self) -> _Candidate:
         """A network beside the law."""
-        training = replace(training_config(_NETWORK), integrator=self.config.integrator)
+        training = replace(training_config(NETWORK_RECIPE), integrator=self.config.integrator)
         options = {"parameters": self.varied, "seed": self.config.seed}
         options |= {"trial": replace(training, **_TRIAL), "most": _MOST_STEPS}
         options |= {"report": self.telling(HYBRID), "kept": self.kept.inside("hybrid")}
@@ -296,11 +306,14 @@ class _Ladder:
         with doing("training a network beside the law"):
             trial = try_hybrid(law, self.data, training, **options)
         error = trial.hybrid_nrmse
-        return _Candidate(TriedModel(HYBRID, error, error < _EXPLAINED), trial.finish)
+        told = _named(HYBRID, self.law())
+        return _Candidate(TriedModel(told, error, error < _EXPLAINED), trial.finish)
 
     def try_network(self) -> _Candidate:
         """A network alone."""
-        asked = replace(self.config, recipe=_NETWORK, model="", structure=_STRUCTURE, unknown={})
+        asked = replace(
+            self.config, recipe=NETWORK_RECIPE, model="", structure=_STRUCTURE, unknown={}
+        )
         subject, training = make_model(asked, self.system, self.varied)
         report = self.telling(NETWORK)
 

@@ -1,10 +1,12 @@
 """Playgrounds of a fit and of a mechanism: what `mbdnode play` shows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import equinox as eqx
+import jax
 import numpy as np
 
 from mbdnode.data.folders import MODEL
@@ -15,6 +17,7 @@ from mbdnode.mechanisms.planar import PlanarKinematics, read_mechanism
 from mbdnode.models import AbstractModel, FittedMechanism
 from mbdnode.multibody import AbstractMechanism, consistent_state
 from mbdnode.report.playground import Play
+from mbdnode.simulation import Domain
 from mbdnode.trajectory import State, Trajectory
 from mbdnode.workflow.config import PARAMETERS
 from mbdnode.workflow.systems import used_parameters
@@ -102,11 +105,11 @@ def play_fit(
         label=str(stored.metrics["model"]),
         integrator=integrator or config.integrator,
         domain=stored.domain,
-        motion=motion,
+        motions=[] if motion is None else [motion],
         parameters={**config.given_parameters, **(parameters or {})},
     )
     if initial:
-        play = replace(play, initial=dict(initial), motion=None)
+        play = replace(play, initial=dict(initial), motion=None, held={})
     return play if dt_s is None else replace(play, dt_s=dt_s)
 
 
@@ -117,7 +120,7 @@ def make_fit_play(
     label: str,
     integrator: str,
     domain: Any,
-    motion: Trajectory | None,
+    motions: Sequence[Trajectory],
     parameters: Mapping[str, float],
 ) -> Play:
     """A playground of a fitted model.
@@ -128,7 +131,8 @@ def make_fit_play(
     - `title`, `label`: of the page, and of the model.
     - `integrator`: of the fit; rk4 takes the place of one that chooses its own steps.
     - `domain`: where the training data lies.
-    - `motion`: a recorded one, which says where to start, by which step and how far it goes.
+    - `motions`: recorded ones. The first with a state inside the training data says where to start,
+        by which step and how far it goes.
     - `parameters`: of the motion.
 
     **Returns:**
@@ -138,8 +142,11 @@ def make_fit_play(
     first = _first(model)
     body = first.body
     is_found = isinstance(first, FittedMechanism)
-    inputs = {}
-    if motion is not None:
+    inputs, initial, held = {}, {}, {}
+    motion = None
+    if motions:
+        motion, row, held = _start_inside(motions, domain)
+        initial = State(motion.q[row], motion.v[row])
         for name in first.input_names:
             largest = float(np.max(np.abs(np.asarray(motion[name]))))
             inputs[name] = (-1.5 * largest, 1.5 * largest) if largest > 0 else (-1.0, 1.0)
@@ -148,7 +155,7 @@ def make_fit_play(
         name=title,
         system=model,
         label="fitted mechanism" if label == PARAMETERS else label.split(":")[0],
-        initial={} if motion is None else State(motion.q[0], motion.v[0]),
+        initial=initial,
         truth=body if isinstance(body, AbstractMechanism) and not is_found else None,
         parameters=parameters,
         integrator="rk4" if get_integrator(integrator).controls_error else integrator,
@@ -157,7 +164,27 @@ def make_fit_play(
         domain=domain,
         used=used_parameters(first),
         motion=motion,
+        held=held,
     )
+
+
+def _start_inside(
+    motions: Sequence[Trajectory], domain: Domain
+) -> tuple[Trajectory, int, dict[str, float]]:
+    """A motion, a row of it inside the training data, and its inputs: zero where that is inside.
+
+    The first row of the first motion, where no row of any is.
+    """
+    for motion in motions:
+        none = jax.device_put(np.zeros(motion.u.shape))
+        free = eqx.tree_at(lambda run: run.u, motion, none)
+        for run in (free, motion):
+            rows = np.flatnonzero(~domain.outside(run))
+            if rows.size:
+                row = int(rows[0])
+                held = dict(zip(run.inputs, np.asarray(run.u)[row].tolist(), strict=True))
+                return motion, row, held
+    return motions[0], 0, {}
 
 
 def _first(model: Any) -> Any:

@@ -62,8 +62,8 @@ def predict_like(
     given = (stored.model, truth, stored.config.integrator, values)
     found = _marked(stored, predict(*given, check_step=True))
     recorded = truth.columns if data.recorded is None else data.recorded
-    outside = np.asarray(found.outside)
-    return found, score([HeldOut(log, truth, found, outside, recorded)], model.coordinates)
+    run = HeldOut(log, truth, found, np.asarray(found.outside), recorded, stored.biased)
+    return found, score([run], model.coordinates)
 
 
 def _input_files(columns: Mapping[str, Any], log: str, inputs: str | Path | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mbdnode.evaluation import HeldOut, Horizon, Scores
-from mbdnode.formatting import percent
+from mbdnode.formatting import percent, seconds_text
 from mbdnode.identification.parameters import IdentifiedParameters
 from mbdnode.multibody import AbstractSystem
 from mbdnode.report.playground import Play
@@ -34,6 +34,7 @@ class FitStory:
     - `versions`: of the packages, by name.
     - `found`: what was found, as tables of parameters or as the text of a law; empty for neither.
     - `play`: what the section "Try it" plays with; None for a page without it.
+    - `seconds`: how long one waited for the fit, part by part; the page adds its own.
     """
 
     title: str
@@ -50,6 +51,7 @@ class FitStory:
     versions: Mapping[str, str] = field(default_factory=dict)
     found: "FoundTables | str" = ""
     play: Play | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,12 @@ def columns_by_name(run: Trajectory) -> dict[str, np.ndarray]:
     return dict(zip(run.columns, np.column_stack(parts).T, strict=True))
 
 
+def waited(seconds: Mapping[str, float]) -> str:
+    """The whole time that one waited, and its parts."""
+    parts = ", ".join(f"{part} {seconds_text(value)}" for part, value in seconds.items())
+    return f"{seconds_text(sum(seconds.values()))}: {parts}"
+
+
 def verdict(story: FitStory) -> str:
     """What a hurried reader must know.
 
@@ -129,7 +137,9 @@ def verdict(story: FitStory) -> str:
     more = f" {left[0].name}: the error {left[0].divergence}." if left else ""
     if len(left) > 1:
         more += f" So it does in {len(left)} of {len(story.scores.runs)} runs."
-    return f"{_accuracy(story.scores)}; {_reach(story.horizon)}.{more}"
+    pieces = None if story.horizon is None else story.horizon.pieces
+    spread = "" if pieces is None else f" NRMSE by where one begins: {pieces}."
+    return f"{_accuracy(story.scores)}; {_reach(story.horizon)}.{spread}{more}"
 
 
 def _accuracy(scores: Scores) -> str:
@@ -154,9 +164,6 @@ def _columns(scores: Scores) -> str:
 def _reach(horizon: Horizon | None) -> str:
     if horizon is None:
         return "the valid prediction time was not measured"
-    bar = (
-        f"the median error of {horizon.predictions} predictions is within {percent(horizon.limit)}"
-    )
     if horizon.valid_s is None:
-        return f"there is no time ahead for which {bar}"
-    return f"the valid prediction time is {horizon} (until then {bar})"
+        return f"there is no valid prediction time ({horizon.told_range})"
+    return f"the valid prediction time is {horizon} ({horizon.told_range})"

@@ -57,7 +57,8 @@ def draw_run(system: AbstractSystem, run: HeldOut) -> Figure:
             _shade_band(axes, run.prediction, name, found, rows)
         panels.keep_in_view(axes.set_ylim, _with_room(truth[name]))
         axes.set_ylabel(labeled(system, name))
-        panels.panel_title(axes, number, "input" if name in run.truth.inputs else "")
+        kind = "input" if name in run.truth.inputs else ""
+        panels.panel_title(axes, number, "not scored" if name in run.biased else kind)
         panels.time_axis(axes, t, 0.0)
     _finish_times(figure, places, [run])
     return figure
@@ -94,7 +95,7 @@ def draw_horizon(horizon: Horizon) -> Figure:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlim(0.0, float(ahead[-1]))
     axes.set_xlabel("time ahead [s]")
-    axes.set_ylabel("error [% of the standard deviation]")
+    axes.set_ylabel("largest error so far [% of the standard deviation]")
     figure.legend(loc="outside lower center", ncols=3)
     return figure
 

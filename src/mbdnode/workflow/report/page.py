@@ -6,6 +6,7 @@ template's escaping; the data of the film is JSON in which no tag can begin.
 
 import io
 import math
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from mbdnode.workflow.report.figures import (
     energies,
 )
 from mbdnode.workflow.report.state_space_figure import draw_space
-from mbdnode.workflow.results import FitStory, verdict
+from mbdnode.workflow.results import FitStory, verdict, waited
 
 # So many held-out runs are drawn; all of them are in the table.
 _MOST_RUNS = 6
@@ -72,6 +73,7 @@ def make_fit_page(story: FitStory) -> str:
     film = _film(story)
     tried = [] if story.play is None else [make_try_it(story.play, "fit")]
     scripts = () if film is None else ("drawing_parts.js", "film.js")
+    started = time.perf_counter()
     parts = [
         _part("facts", "The model") if story.facts else None,
         _found(story),
@@ -91,7 +93,6 @@ def make_fit_page(story: FitStory) -> str:
         verdict=verdict(story),
         warnings=story.warnings,
         parts=[part for part in parts if part is not None],
-        facts=story.facts,
         tables=() if isinstance(story.found, str) else story.found,
         law=story.found if isinstance(story.found, str) else "",
         film=None if film is None else Markup(script_data([{"film": film}])),
@@ -103,7 +104,15 @@ def make_fit_page(story: FitStory) -> str:
         read=story.read,
         command=story.command,
         versions=list(story.versions.items()),
+        facts=_facts(story, time.perf_counter() - started),  # Last: it has the time of the others.
     )
+
+
+def _facts(story: FitStory, drawing: float) -> list[tuple[str, str]]:
+    """With the whole time that one waited, the drawing of this page included."""
+    if not story.seconds:
+        return list(story.facts)
+    return [*story.facts, ("time", waited({**story.seconds, "drawing this report": drawing}))]
 
 
 def _part(
@@ -167,10 +176,14 @@ def _held_out(story: FitStory) -> dict[str, Any]:
         "The model predicts each of these runs from its initial state and its inputs alone. The "
         "error is the NRMSE: the root mean square over rows and recorded columns, in percent of "
         "each column's standard deviation over all held-out runs; predicting the mean has 100 %. "
-        "An angle counts in radians where its standard deviation is larger than one. "
         "Columns that were estimated and not recorded do not count.",
         f"Over all runs: {', '.join(str(column) for column in story.scores.columns)}.",
     ]
+    if story.horizon is not None and story.horizon.pieces is not None:
+        texts.append(
+            f"By where one begins: NRMSE {story.horizon.pieces}. The pieces overlap, and one model "
+            "predicts them all: this is no spread over other training data."
+        )
     if count > _MOST_RUNS:
         texts.append(
             f"The first {_MOST_RUNS} runs are plotted; {count - _MOST_RUNS} more are in the table."
@@ -220,11 +233,12 @@ def _horizon(story: FitStory) -> dict[str, Any]:
         text = "There was nothing to measure the error against the time ahead on."
         return _part("horizon", title, (text,))
     caption = (
-        f"Error against the time predicted ahead, over predictions from {horizon.predictions} "
-        "initial states in the held-out runs, each to the end of its run: the median and the "
-        "interquartile range, in percent of the standard deviation (an angle: of at most "
-        "1 rad). The valid prediction time is that until which the median stays within "
-        f"{percent(horizon.limit)} (an angle: 0.1 rad at most): {horizon}."
+        "The largest error up to a time predicted ahead, over predictions from "
+        f"{horizon.predictions} initial states in the held-out runs, each to the end of its run: "
+        "the median and the interquartile range, in percent of the standard deviation. A "
+        f"prediction is valid until its error first exceeds {percent(horizon.limit)}; the valid "
+        f"prediction time is the median, {horizon}, of times from {horizon.shortest_s:.3g} to "
+        f"{horizon.longest_s:.3g} s."
     )
     alt = "Error against the time predicted ahead, with the error of predicting that nothing moves."
     return _part("horizon", title, (), (_picture(draw_horizon(horizon), caption, alt),))
@@ -256,9 +270,8 @@ def _energy(story: FitStory, shown: Sequence[HeldOut]) -> dict[str, Any] | None:
     if not shown:
         return None
     joules = energies(story, shown)
-    if joules is None:
-        text = "The system has no masses or no potential that are known, and so no energy to show."
-        return _part("energy", "Energy", (text,))
+    if joules is None:  # Of a system without known masses or potential.
+        return None
     caption = "Kinetic and potential energy of truth and prediction, from the mechanism's masses."
     alt = "Energy over time of truth and prediction."
     return _part("energy", "Energy", (), (_picture(draw_energy(shown, joules), caption, alt),))
