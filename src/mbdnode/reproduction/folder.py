@@ -128,7 +128,7 @@ def _fill(path: Path, result: RunResult) -> None:
         Comparison(
             title=f"{case.title}: {result.model_name}, recipe {result.config.recipe}, "
             f"seed {result.config.seed}",
-            coordinates=case.mechanism.coordinates,
+            system=case.mechanism,
             truth=result.truth,
             prediction=result.prediction,
             train_end_s=case.train_steps * case.dt_s,
