@@ -76,12 +76,13 @@ def test_guide_carries_a_part_of_what_the_wrist_pin_carries():
 
 
 def test_every_example_is_tested():
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {
+    shown = {path.stem for path in EXAMPLES.iterdir() if path.suffix in (".py", ".ipynb")}
+    assert shown == {
         "control_with_do_mpc",
         "own_mechanism",
         "simulate_many",
         "reactions",
-        "learn_pendulum_family",  # in test_learning_example.py
+        *("learn_pendulum_family", "pendulum"),  # in test_learning_example.py
     }
 
 

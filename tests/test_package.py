@@ -36,7 +36,15 @@ def test_wheel_holds_every_file_of_the_package_and_nothing_else(hatchling, tmp_p
         entry = next(name for name in wheel.namelist() if name.endswith("entry_points.txt"))
         assert "mbdnode = mbdnode.cli:main" in wheel.read(entry).decode()
     assert held == files("src/mbdnode")
-    assert {Path(name).suffix for name in held} >= {".py", ".c", ".h", ".js", ".css", ".j2", ".json"}
+    assert {Path(name).suffix for name in held} >= {
+        ".py",
+        ".c",
+        ".h",
+        ".js",
+        ".css",
+        ".j2",
+        ".json",
+    }
 
 
 def test_sdist_holds_what_its_tests_and_documentation_need(hatchling, tmp_path):
