@@ -195,7 +195,7 @@ def _impossible(system, level, error, jacobian, values, known, names) -> UserErr
 
 
 def check_state(system: AbstractSystem, t, q, v, mu: Params) -> None:
-    """Raise `UserError` unless a state has the right size and is finite and consistent.
+    """Raise `UserError` unless a state of `system` has its size and is finite and consistent.
 
     Of traced values only the shapes can be checked.
     """
