@@ -1,7 +1,10 @@
 """The examples and the code in the documentation run, and say what is true."""
 
+import contextlib
+import enum
 import importlib
 import importlib.util
+import inspect
 import re
 import warnings
 from pathlib import Path
@@ -76,12 +79,13 @@ def test_guide_carries_a_part_of_what_the_wrist_pin_carries():
 
 
 def test_every_example_is_tested():
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {
+    shown = {path.stem for path in EXAMPLES.iterdir() if path.suffix in (".py", ".ipynb")}
+    assert shown == {
         "control_with_do_mpc",
         "own_mechanism",
         "simulate_many",
         "reactions",
-        "learn_pendulum_family",  # in test_learning_example.py
+        *("learn_pendulum_family", "pendulum"),  # in test_learning_example.py
     }
 
 
@@ -179,6 +183,50 @@ def test_reference_names_what_a_module_of_the_same_name_hides(page):
         names = getattr(importlib.import_module(room), "__all__", ()) if home.is_dir() else ()
         hidden = {name for name in names if (home / f"{name}.py").exists()}
         assert {n for n in hidden if f"::: {room}.{n}.{n}\n" not in shown} == set()
+
+
+# What the reference explains once, on its first page.
+LETTERS = set("tqvauzs") | {"mu"}
+
+
+def public_names():
+    """Every name that the rooms of the reference export, once."""
+    shown = "\n".join(path.read_text() for path in (DOCS / "api").glob("*.md"))
+    found = {}
+    for room in ("mbdnode", *re.findall(r"^::: (\S+)$", shown, re.MULTILINE)):
+        with contextlib.suppress(ImportError):  # A single name, not a room.
+            module = importlib.import_module(room)
+            names = getattr(module, "__all__", ())
+            found |= {f"{room}.{name}": getattr(module, name) for name in names}
+    return found
+
+
+def unexplained(what):
+    """The arguments that a docstring does not name, or those of what it inherits from."""
+    if inspect.isabstract(what) or isinstance(what, enum.EnumType):
+        return set()  # Nobody calls them.
+    if inspect.isclass(what) and hasattr(what, "for_system"):
+        what = what.for_system  # Nobody makes one otherwise.
+    homes = what.__mro__ if inspect.isclass(what) else (what,)
+    said = "".join(inspect.getdoc(home) or "" for home in homes)
+    try:
+        names = inspect.signature(what).parameters
+    except ValueError:  # An exception, as Python's own.
+        names = ()
+    return {n for n in names if n[0] != "_" and n not in LETTERS and f"`{n}`" not in said}
+
+
+def test_every_public_name_is_explained_with_its_arguments():
+    shown, lacking = "\n".join(path.read_text() for path in (DOCS / "api").glob("*.md")), {}
+    for name, what in public_names().items():
+        what = inspect.unwrap(what)  # Compiled ones are wrapped.
+        ours = getattr(what, "__module__", "").startswith("mbdnode")
+        if ours and (inspect.isclass(what) or inspect.isfunction(what)):
+            lacks = unexplained(what) if what.__doc__ else {"docstring"}
+        else:
+            lacks = set() if f"`{name.rpartition('.')[2]}`" in shown else {"on its page"}
+        lacking |= {name: lacks} if lacks else {}
+    assert lacking == {}
 
 
 def test_table_of_the_readme_has_every_case_and_calls_a_law_a_law():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mbdnode.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from mbdnode import integrators, mechanisms, reproduction, testing, workflow
+    from mbdnode import integrators, mechanisms, plot, reproduction, testing, workflow
     from mbdnode.control import (
         MPC,
         EpisodeTask,
@@ -144,6 +144,7 @@ __all__ = [
     "load",
     "mechanisms",
     "nonnegative",
+    "plot",
     "positive",
     "profile",
     "progress",
@@ -228,6 +229,7 @@ __getattr__ = lazy_names(
         "write": "data",
         "integrators": "integrators",
         "mechanisms": "mechanisms",
+        "plot": "plot",
         "reproduction": "reproduction",
         "testing": "testing",
         "workflow": "workflow",

@@ -169,7 +169,7 @@ def discretize_all(A, B, dt):
 
 @dataclass(frozen=True)
 class JacobianError:
-    """The relative errors, in the Frobenius norm, of a model's `A = df/dz` and `B = df/du`."""
+    """The relative errors, in the Frobenius norm, of a model's `A`, df/dz, and `B`, df/du."""
 
     A: float
     B: float

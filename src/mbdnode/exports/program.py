@@ -91,6 +91,7 @@ class Program:
     - `state`: the fields of the state, `q` and `v` first.
     - `entries`: by name.
     - `reference`: a consistent state.
+    - `plant`: the system and its integrator, from which the entries are traced.
     """
 
     name: str

@@ -13,7 +13,14 @@ from mbdnode.integrators.base import AbstractIntegrator, add
 
 
 class ImplicitOneStage(AbstractIntegrator):
-    """One implicit stage at the fraction `stage` of the step."""
+    """One implicit stage at the fraction `stage` of the step.
+
+    **Arguments:**
+
+    - `stage`: 1/2 is the midpoint rule, 1 backward Euler.
+    - `order`, `symplectic`: of the method.
+    - `tolerance`: of Newton's method.
+    """
 
     stage: float = eqx.field(static=True)
     order: int = eqx.field(static=True)

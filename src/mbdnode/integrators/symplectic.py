@@ -26,7 +26,7 @@ YOSHIDA6 = (_W3, _W2, _W1, _W0, _W1, _W2, _W3)
 
 
 class Composition(AbstractIntegrator):
-    """A drift-kick composition with the given kick weights."""
+    """A drift-kick composition of some `order`, with the weights of its `kicks`."""
 
     kicks: tuple[float, ...] = eqx.field(static=True)
     order: int = eqx.field(static=True)

@@ -218,7 +218,7 @@ def real_state(state: State) -> State:
 
 
 def check_state(system: AbstractSystem, t, q, v, mu: Params) -> None:
-    """Raise `UserError` unless a state has the right size and is finite and consistent.
+    """Raise `UserError` unless a state of `system` has its size and is finite and consistent.
 
     Of traced values only the shapes can be checked.
     """

@@ -140,7 +140,7 @@ def _solve(matrix: Float[Array, "n n"], right: Float[Array, " n"]) -> Float[Arra
 
 
 def tangent_at(system: AbstractSystem, split: Split, t: Time, q: Coords, mu: Params) -> Tangent:
-    """The factored velocity constraints at a configuration."""
+    """The velocity constraints of `system` at a configuration, factored as `split` says."""
     if split.sparse is not None and split.elimination is not None:
         entries = sparse_jacobian(system, split.sparse, t, q, mu)
         drift = -position_time_derivative(system, t, q, mu)

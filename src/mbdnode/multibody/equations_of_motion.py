@@ -232,7 +232,7 @@ def reduced_mass(mass: Float[Array, "nq *nq"], tangent: Tangent) -> Float[Array,
 def kkt(
     mechanism: AbstractMechanism, t: Time, q: Coords, v: Coords, u: Inputs, mu: Params
 ) -> tuple[Float[Array, "n n"], Float[Array, " n"]]:
-    """The matrix and the right-hand side of the paper's first equation."""
+    """The matrix and the right-hand side of the paper's first equation, for a `mechanism`."""
     jacobian, _ = velocity_constraints(mechanism, t, q, mu)
     count = jacobian.shape[0]
     matrix = jnp.block([[mechanism.mass(q, mu), jacobian.T], [jacobian, jnp.zeros((count, count))]])

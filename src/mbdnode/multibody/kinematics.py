@@ -54,7 +54,7 @@ def vector(values) -> Float[Array, " n"]:
 def position_residual(
     system: AbstractSystem, t: Time, q: Coords, mu: Params
 ) -> Float[Array, " nh"]:
-    """`Phi(t, q)`."""
+    """`Phi(t, q)` of `system`."""
     return vector(system.constraint(t, q, mu)).astype(q.dtype)
 
 
@@ -137,7 +137,7 @@ def structure_by_shapes(structure: Any, kinds: tuple) -> tuple[Structure, Colori
 def position_jacobian(
     system: AbstractSystem, t: Time, q: Coords, mu: Params
 ) -> Float[Array, "nh nq"]:
-    """`Phi_q`, by forward-mode autodiff along as few directions as its pattern allows."""
+    """`Phi_q` of `system`, by forward-mode autodiff along as few directions as possible."""
     _, coloring = constraint_structure(system, mu)
     return coloring.jacobian(lambda x: position_residual(system, t, x, mu), q)
 
@@ -153,7 +153,7 @@ def sparse_jacobian(
 def position_time_derivative(
     system: AbstractSystem, t: Time, q: Coords, mu: Params
 ) -> Float[Array, " nh"]:
-    """`Phi_t`; zero where the constraints do not depend on time."""
+    """`Phi_t` of `system`; zero where the constraints do not depend on time."""
     return jax.jvp(lambda s: position_residual(system, s, q, mu), (t,), (jnp.ones_like(t),))[1]
 
 
@@ -161,7 +161,7 @@ def position_time_derivative(
 def velocity_constraints(
     system: AbstractSystem, t: Time, q: Coords, mu: Params
 ) -> tuple[Float[Array, "nc nq"], Float[Array, " nc"]]:
-    """`C = [Phi_q; A]` and `c = [-Phi_t; b]`, so that `C v = c`."""
+    """`C = [Phi_q; A]` and `c = [-Phi_t; b]` of `system`, so that `C v = c`."""
     matrix, right = _nonholonomic(system, t, q, mu)
     jacobian = position_jacobian(system, t, q, mu)
     drift = -position_time_derivative(system, t, q, mu)
@@ -172,7 +172,7 @@ def velocity_constraints(
 def velocity_residual(
     system: AbstractSystem, t: Time, q: Coords, v: Coords, mu: Params
 ) -> Float[Array, " nc"]:
-    """`C v - c`: the rate at which `Phi` is left, then the nonholonomic rows."""
+    """`C v - c` of `system`: the rate at which `Phi` is left, then the nonholonomic rows."""
     moving = (jnp.ones_like(t), v)
     leaving = jax.jvp(lambda s, x: position_residual(system, s, x, mu), (t, q), moving)[1]
     matrix, right = _nonholonomic(system, t, q, mu)
@@ -208,14 +208,14 @@ def residuals_along(
 
 
 def gamma(system: AbstractSystem, t: Time, q: Coords, v: Coords, mu: Params) -> Float[Array, " nc"]:
-    """The right-hand side of `C a = gamma`: what the curvature of the constraints asks for."""
+    """The right-hand side of `C a = gamma`, from the curvature of the constraints of `system`."""
     moving = (jnp.ones_like(t), v)
     held = lambda s, x: velocity_residual(system, s, x, v, mu)  # noqa: E731
     return -jax.jvp(held, (t, q), moving)[1]
 
 
 def constraint_counts(system: AbstractSystem, mu: Params) -> tuple[int, int]:
-    """How many holonomic and how many nonholonomic constraints there are."""
+    """How many holonomic and how many nonholonomic constraints `system` has."""
     return by_shapes(_counts, system, mu)
 
 

@@ -404,9 +404,10 @@ def _wrong_count(named, dof: int) -> UserError:
 def exchange_gain(
     split: Split, steepness: Float[Array, "nr ni"], scale: Float[Array, " nq"]
 ) -> Float[Array, "nr ni"]:
-    """By what factor `|det C_d|` grows, in scaled coordinates, if a pair is exchanged.
+    """By what factor `|det C_d|` grows, in coordinates of size `scale`, if a pair is exchanged.
 
-    Coordinates that are eliminated are not exchanged, and have no row.
+    `steepness` is `S` of the `split`, without a row for coordinates that are eliminated, since
+    these are not exchanged.
     """
     above, below = scale[split.independent], scale[split.dependent[split.eliminated :]]
     return jnp.abs(steepness) * above[None, :] / below[:, None]
@@ -450,7 +451,7 @@ def exchange(
 def exchange_factor(
     before: Split, after: Split, steepness: Float[Array, "nr ni"]
 ) -> Float[Array, ""]:
-    """By what `det C_d` was multiplied in an exchange, given the steepness before it.
+    """By what `det C_d` was multiplied in an exchange, from the `steepness` `before` it to `after`.
 
     The column that enters is `-C_d S_j`, so it is `-S_ij`; one if nothing was exchanged.
     """

@@ -9,7 +9,14 @@ from mbdnode.errors import UserError
 
 @dataclass(frozen=True)
 class Coordinate:
-    """One generalized coordinate; its velocity is called `<name>_dot`."""
+    """One generalized coordinate; its velocity is called `<name>_dot`.
+
+    **Arguments:**
+
+    - `name`: of its column.
+    - `unit`: empty for none.
+    - `is_angle`: whether the mechanics depends on it through sine and cosine.
+    """
 
     name: str
     unit: str = "m"
@@ -22,18 +29,18 @@ class Coordinate:
 
 
 def length(name: str) -> Coordinate:
-    """A coordinate measured in meters."""
+    """A coordinate called `name`, in meters."""
     return Coordinate(name)
 
 
 def angle(name: str) -> Coordinate:
-    """A coordinate measured in radians, on which the mechanics depends through sine and cosine."""
+    """A coordinate called `name`, in radians; mechanics depends on its sine and cosine."""
     return Coordinate(name, unit="rad", is_angle=True)
 
 
 @dataclass(frozen=True)
 class Input:
-    """One external load or signal."""
+    """One external load or signal, by `name` and `unit`."""
 
     name: str
     unit: str = "N"
@@ -45,6 +52,7 @@ class Parameter:
 
     **Arguments:**
 
+    - `name`, `unit`: the unit is empty for none.
     - `default`: the value used when the user gives none.
     - `above`: the value must be greater (a mass is above zero).
     - `at_least`, `at_most`: the value must not be less, or greater.
@@ -86,10 +94,20 @@ class Parameter:
 
 
 def positive(name: str, default: float, unit: str = "", meaning: str = "") -> Parameter:
-    """A parameter that must be above zero, as masses and lengths must."""
+    """A parameter that must be above zero, as masses and lengths must.
+
+    **Arguments:**
+
+    - `name`, `default`, `unit`, `meaning`: as of `Parameter`.
+    """
     return Parameter(name, default, unit, above=0.0, meaning=meaning)
 
 
 def nonnegative(name: str, default: float, unit: str = "", meaning: str = "") -> Parameter:
-    """A parameter that may be zero but not less, as stiffness and damping may."""
+    """A parameter that may be zero but not less, as stiffness and damping may.
+
+    **Arguments:**
+
+    - `name`, `default`, `unit`, `meaning`: as of `Parameter`.
+    """
     return Parameter(name, default, unit, at_least=0.0, meaning=meaning)

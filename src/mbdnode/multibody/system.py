@@ -168,7 +168,7 @@ class AccelerationFunction(AbstractSystem):
 
 
 def is_traced(*values: Any) -> bool:
-    """Whether any leaf is a tracer, so that its value cannot be looked at."""
+    """Whether any leaf of `values` is a tracer, which cannot be looked at."""
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(values))
 
 

@@ -225,7 +225,7 @@ class Tangent(eqx.Module):
 def tangent_from(
     jacobian: Float[Array, "nc nq"], right: Float[Array, " nc"], split: Split
 ) -> Tangent:
-    """Factor `C` and `c` for a given split."""
+    """Factor `C`, the `jacobian`, and `c`, the `right` side, for a given `split`."""
     if split.elimination is not None:
         return _eliminated_tangent(jacobian, right, split, split.elimination)
     used = split.used_rows(jacobian.shape[0])

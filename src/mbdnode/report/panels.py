@@ -1,13 +1,12 @@
-"""Panels that figures share: a column over time, a phase portrait, titles and legends.
+"""Panels that figures and `mbdnode.plot` share: motion, portrait, error, energy, residual, loss.
 
 The truth fills every panel: a prediction that runs away leaves the picture instead of shrinking
 the rest of it.
 """
 
 import textwrap
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,57 +14,22 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from mbdnode.formatting import ROUND_OFF, error_text
-from mbdnode.multibody import AbstractMechanism, Coordinate
-from mbdnode.report.style import COLORS, INK, MUTED, SHADE, symbol
+from mbdnode.multibody import AbstractNamed, Coordinate
+from mbdnode.report.style import COLORS, INK, MUTED, SHADE, draw_round_off, symbol
 from mbdnode.trajectory import Trajectory
 
 # More points than this cannot be told apart in a panel.
-_MOST_POINTS = 2_000
+MOST_POINTS, _MOST_RESIDUALS = 2_000, 200
+# Above it there is nothing to compare, and below it nothing to see and no logarithm.
+_MOST_ERROR, _LEAST_RESIDUAL = 1e100, 1e-17
+# The broad line that others are compared with.
+REFERENCE = {"color": MUTED, "linewidth": 3.4, "alpha": 0.45}
 # Of a title's size: what the letters of our font need on average; and what is left of a panel.
 _LETTERS_PER_INCH, _BESIDE_INCHES = 13, 0.6
 
-
-@dataclass(frozen=True)
-class Pair:
-    """Truth and prediction as plain arrays by column, thinned for drawing.
-
-    **Arguments:**
-
-    - `truth`, `found`: columns by name, with "t" among them; not numbers after a failure.
-    - `mse`: over all rows, before thinning; None if the prediction is not whole.
-    - `end_s`: the last time at which the prediction is a number.
-    """
-
-    truth: dict[str, np.ndarray]
-    found: dict[str, np.ndarray]
-    mse: float | None
-    end_s: float
-
-
-def pair(truth: Trajectory, prediction: Trajectory, most: int = _MOST_POINTS) -> Pair:
-    """Both trajectories ready to draw.
-
-    **Arguments:**
-
-    - `truth`, `prediction`: at the same times.
-    - `most`: how many rows to keep.
-
-    **Returns:**
-
-    A `Pair`.
-    """
-    full, found = np.asarray(truth.table), np.asarray(prediction.table)
-    states = slice(1, 1 + 2 * len(truth.coordinates))
-    with np.errstate(over="ignore", invalid="ignore"):
-        error = float(np.mean((found[:, states] - full[:, states]) ** 2))
-    good = np.flatnonzero(np.all(np.isfinite(found[:, states]), axis=1))
-    kept = thinned(len(full), most)
-    return Pair(
-        dict(zip(truth.columns, full[kept].T, strict=True)),
-        dict(zip(prediction.columns, found[kept].T, strict=True)),
-        error if np.isfinite(error) else None,
-        float(full[good[-1], 0]) if good.size else float(full[0, 0]),
-    )
+Runs = Mapping[str, Trajectory]
+# Its label; the times, and what is drawn across and up.
+Curve = tuple[str, Sequence[np.ndarray]]
 
 
 def squared_error(truth: Trajectory, prediction: Trajectory) -> np.ndarray:
@@ -102,17 +66,20 @@ def thinned(count: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(int))
 
 
-def moving(mechanism: AbstractMechanism, truth: Trajectory) -> list[Coordinate]:
+def moving(system: AbstractNamed, truth: Trajectory) -> list[Coordinate]:
     """The coordinates that move in a trajectory; all of them if none does."""
     spans = np.ptp(np.asarray(truth.kept.q), axis=0)
-    found = [c for c, span in zip(mechanism.coordinates, spans, strict=True) if span > 1e-9]
-    return found or list(mechanism.coordinates)
+    found = [c for c, span in zip(system.coordinates, spans, strict=True) if span > 1e-9]
+    return found or list(system.coordinates)
 
 
 def training_and_test(
-    t: np.ndarray, train_end_s: float
-) -> Iterator[tuple[np.ndarray, Literal["--", ":"]]]:
-    """The rows inside and after the training range, each with its style."""
+    t: np.ndarray, train_end_s: float | None
+) -> Iterator[tuple[np.ndarray, Literal["-", "--", ":"]]]:
+    """The rows inside and after the training range, each with its style; all if there is none."""
+    if train_end_s is None:
+        yield np.ones(len(t), bool), "-"
+        return
     inside = t <= train_end_s * (1 + 1e-9)
     if train_end_s > 0:
         yield inside, "--"
@@ -123,43 +90,212 @@ def training_and_test(
     yield after, ":"
 
 
-def draw_over_time(
-    axes: Axes, both: Pair, names: Sequence[str], train_end_s: float, width: float = 1.5
+def columns_by_name(run: Trajectory) -> dict[str, np.ndarray]:
+    """All columns by name, by NumPy: a program compiled for every length would take long."""
+    return dict(zip(run.columns, np.asarray(run).T, strict=True))
+
+
+def draw_curves(
+    axes: Axes,
+    curves: Sequence[Curve],
+    train_end_s: float | None = None,
+    *,
+    one_color: bool = False,
+    drawstyle: str = "default",
+    fold: bool = False,
+) -> Any:
+    """Curves over one another: the first of several is broad and pale, what others are held to.
+
+    **Arguments:**
+
+    - `axes`: to draw on; colors are the next of its cycle.
+    - `curves`: each with its label.
+    - `train_end_s`: until when the others are dashed, and then dotted; None for solid lines.
+    - `one_color`: whether the others have the first one's color, which is gray if not.
+    - `drawstyle`: Matplotlib's.
+    - `fold`: whether x is an angle of more than one turn.
+
+    **Returns:**
+
+    The color of the last curve.
+    """
+    width = 1.4 if len(curves[0][1][0]) < 5_000 else 0.9
+    color: Any = None
+    for place, (label, columns) in enumerate(curves):
+        t, x, y = (values[thinned(len(values), MOST_POINTS)] for values in columns)
+        if place == 0 and len(curves) > 1:
+            look: dict[str, Any] = REFERENCE | ({"color": None} if one_color else {})
+            (line,) = axes.plot(*folded(x, y, fold), label=label, drawstyle=drawstyle, **look)
+            color = line.get_color()
+            continue
+        color = color if one_color else None
+        for rows, style in training_and_test(t, None if len(curves) == 1 else train_end_s):
+            look = {"color": color, "linewidth": width, "drawstyle": drawstyle, "label": label}
+            (line,) = axes.plot(*folded(x[rows], y[rows], fold), style, **look)
+            color, label = line.get_color(), "_nolegend_"
+    return color
+
+
+def draw_motion(
+    axes: Axes,
+    system: AbstractNamed,
+    runs: Runs,
+    names: Sequence[str],
+    train_end_s: float | None = None,
 ) -> None:
-    """Columns over time, each in a color of its own.
+    """Columns over time; color tells the column, or of a single column the run.
 
     **Arguments:**
 
     - `axes`: to draw on.
-    - `both`: truth and prediction.
-    - `names`: of the columns.
-    - `train_end_s`: where the training range ends; zero if there is none.
-    - `width`: of the prediction's line.
+    - `system`: whose units the columns have.
+    - `runs`: by label; the first fills the panel.
+    - `names`: of the columns. An input that is the same in all runs is drawn once.
+    - `train_end_s`: where the training range ends, which is shaded; zero or None without one.
     """
-    t = both.truth["t"]
-    for name, color in zip(names, colors_for(names), strict=True):
-        axes.plot(t, both.truth[name], color=color, linewidth=2.2 * width, alpha=0.32)
-        for rows, style in training_and_test(t, train_end_s):
-            axes.plot(t[rows], both.found[name][rows], style, color=color, linewidth=width)
-    keep_in_view(axes.set_ylim, [both.truth[name] for name in names])
-    time_axis(axes, t, train_end_s)
+    tables = {label: columns_by_name(run) for label, run in runs.items()}
+    label, first = next(iter(tables.items()))
+    for name in names:
+        driven = any(name == given.name for given in system.inputs)
+        same = driven and all(
+            np.array_equal(table[name], first[name], equal_nan=True) for table in tables.values()
+        )
+        if same:
+            t, width = first["t"], 0.8 if len(first["t"]) < 1_000 else 0.35
+            look = {"color": MUTED, "linewidth": width, "drawstyle": "steps-post", "label": label}
+            axes.plot(t, first[name], **look)
+        else:
+            several = len(names) > 1
+            curves = [
+                (
+                    ", ".join(filter(None, (symbol(name) if several else "", label))),
+                    [table[column] for column in ("t", "t", name)],
+                )
+                for label, table in tables.items()
+            ]
+            style = "steps-post" if driven else "default"
+            draw_curves(axes, curves, train_end_s, one_color=several, drawstyle=style)
+    keep_in_view(axes.set_ylim, [first[name] for name in names])
+    axes.set_ylabel(axis_text(system, names))
+    time_axis(axes, first["t"], train_end_s or 0.0)
 
 
 def draw_portrait(
-    axes: Axes, both: Pair, coordinate: Coordinate, train_end_s: float, color: str = COLORS[0]
+    axes: Axes,
+    coordinates: Sequence[Coordinate],
+    runs: Runs,
+    train_end_s: float | None = None,
 ) -> None:
-    """Velocity over coordinate; angles of more than one turn are folded into it."""
-    q, v = both.truth[coordinate.name], both.truth[coordinate.rate]
-    x, w = both.found[coordinate.name], both.found[coordinate.rate]
-    fold = coordinate.is_angle and float(np.max(np.abs(q))) > np.pi
-    axes.plot(*folded(q, v, fold), color=color, linewidth=3.2, alpha=0.32)
-    for rows, style in training_and_test(both.truth["t"], train_end_s):
-        axes.plot(*folded(x[rows], w[rows], fold), style, color=color, linewidth=1.4)
-    axes.plot(q[:1], v[:1], "o", color=color, markersize=4, zorder=5)
-    keep_in_view(axes.set_xlim, [np.array([-np.pi, np.pi]) / 1.4 if fold else q])
-    keep_in_view(axes.set_ylim, [v])
-    axes.set_xlabel(f"{symbol(coordinate.name)} [{coordinate.unit}]")
-    axes.set_ylabel(f"{symbol(coordinate.rate)} [{coordinate.unit}/s]")
+    """Velocity over coordinate, a dot at the start; an angle of more than one turn is folded.
+
+    **Arguments:**
+
+    - `axes`: to draw on.
+    - `coordinates`: with the same unit; color tells which, or of a single one the run.
+    - `runs`, `train_end_s`: as for `draw_motion`.
+    """
+    tables = {label: columns_by_name(run) for label, run in runs.items()}
+    first, several = next(iter(tables.values())), len(coordinates) > 1
+    across = []
+    for one in coordinates:
+        q, v = first[one.name], first[one.rate]
+        fold = one.is_angle and float(np.nanmax(np.abs(q))) > np.pi
+        curves = [
+            (symbol(one.name) if several else label, [table[c] for c in ("t", one.name, one.rate)])
+            for label, table in tables.items()
+        ]
+        color = draw_curves(axes, curves, train_end_s, one_color=several, fold=fold)
+        start, speed = folded(q[:1], v[:1], fold)
+        axes.plot(start, speed, "o", color=color, markersize=4, zorder=5)
+        across.append(np.array([-np.pi, np.pi]) / 1.4 if fold else q)
+    keep_in_view(axes.set_xlim, across)
+    keep_in_view(axes.set_ylim, [first[one.rate] for one in coordinates])
+    unit, rate = plain(coordinates[0].unit), rate_unit(coordinates[0])
+    axes.set_xlabel(with_unit("position" if several else shown_name(coordinates[0].name), unit))
+    axes.set_ylabel(with_unit("velocity" if several else shown_name(coordinates[0].rate), rate))
+
+
+def draw_error(
+    axes: Axes, truth: Trajectory, predictions: Runs, train_end_s: float | None = None
+) -> None:
+    """The squared error of each prediction over time, its mean over components."""
+    errors = np.array([squared_error(truth, run) for run in predictions.values()])
+    axes.set_yscale("log")
+    shown = draw_round_off(axes, np.minimum(errors, _MOST_ERROR))
+    for label, values in zip(predictions, shown, strict=True):
+        axes.plot(np.asarray(truth.t), values, label=label, linewidth=1.0)
+    axes.set_ylabel("squared error")
+    time_axis(axes, np.asarray(truth.t), train_end_s or 0.0)
+
+
+def draw_energy(
+    axes: Axes, curves: Sequence[tuple[str, np.ndarray, np.ndarray]], train_end_s=None
+) -> None:
+    """Energies over time, each with its label; the first fills the panel."""
+    draw_curves(axes, [(label, (t, t, joules)) for label, t, joules in curves], train_end_s)
+    _, t, first = curves[0]
+    # Where energy is kept, its round-off should not fill the panel.
+    keep_in_view(axes.set_ylim, [first], share=0.05)
+    axes.set_ylabel("energy [J]")
+    time_axis(axes, t, train_end_s or 0.0)
+
+
+def draw_residuals(axes: Axes, runs: Runs) -> None:
+    """By how much constraints are broken over time; of many rows, the largest of each part.
+
+    Thousands of round-off errors side by side are only noise.
+    """
+    axes.set_yscale("log")
+    for name, run in runs.items():
+        t, starts = np.asarray(run.t), thinned(len(run), _MOST_RESIDUALS)
+        for what, residual in (
+            ("positions", run.position_residual),
+            ("velocities", run.velocity_residual),
+        ):
+            largest = np.fmax.reduceat(np.abs(np.asarray(residual)), starts)
+            label = ", ".join(filter(None, (name, what)))
+            axes.plot(t[starts], np.maximum(largest, _LEAST_RESIDUAL), label=label, linewidth=0.9)
+    axes.set_ylabel("residual")
+    time_axis(axes, np.asarray(next(iter(runs.values())).t), 0.0)
+
+
+def draw_loss(axes: Axes, losses: Mapping[str, Sequence[float]]) -> None:
+    """Losses by name over the epochs."""
+    for name, values in losses.items():
+        axes.semilogy(np.arange(1, len(values) + 1), values, label=name, linewidth=1.4)
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("loss" if len(losses) > 1 else next(iter(losses)))
+
+
+def rate_unit(coordinate: Coordinate) -> str:
+    """The unit of its velocity."""
+    return f"{plain(coordinate.unit)}/s" if coordinate.unit else ""
+
+
+def axis_text(system: AbstractNamed, names: Sequence[str]) -> str:
+    """The one column with its unit, or the unit of all of them, or each with its own."""
+    units = {c.name: plain(c.unit) for c in system.coordinates}
+    units |= {c.rate: rate_unit(c) for c in system.coordinates}
+    units |= {i.name: plain(i.unit) for i in system.inputs}
+    if len(names) > 1 and len({units.get(name, "") for name in names}) == 1:
+        return with_unit("", units.get(names[0], ""))
+    return ", ".join(with_unit(shown_name(name), units.get(name, "")) for name in names)
+
+
+def shown_name(name: str) -> str:
+    """A column's symbol, or its name where it has none."""
+    shown = symbol(name)
+    return plain(name) if shown == name else shown
+
+
+def with_unit(text: str, unit: str) -> str:
+    """The unit in brackets behind it, if there is one."""
+    return f"{text} [{unit}]".strip() if unit else text
+
+
+def plain(text: str) -> str:
+    """Text in which Matplotlib reads no mathematics."""
+    return text.replace("$", r"\$")
 
 
 def folded(q: np.ndarray, v: np.ndarray, fold: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -183,14 +319,28 @@ def time_axis(axes: Axes, t: np.ndarray, train_end_s: float) -> None:
         axes.axvspan(float(t[0]), train_end_s, color=SHADE, zorder=0)
 
 
-def keep_in_view(set_limits, columns: Sequence[np.ndarray], room: float = 0.2) -> None:
-    """Limits that the truth fills, however far a bad prediction goes."""
+def keep_in_view(
+    set_limits, columns: Sequence[np.ndarray], room: float = 0.2, share: float = 0.0
+) -> None:
+    """Limits that the truth fills, however far a bad prediction goes.
+
+    **Arguments:**
+
+    - `set_limits`: of an axis.
+    - `columns`: what is to be seen.
+    - `room`: around it, in parts of its range.
+    - `share`: likewise in parts of its largest value, where that is more.
+    """
     values = np.concatenate([np.asarray(column) for column in columns])
     values = values[np.isfinite(values)]
     if values.size == 0:
         return
     low, high = float(np.min(values)), float(np.max(values))
-    margin = room * max(high - low, 1e-9)
+    largest = max(abs(low), abs(high))
+    margin = max(room * (high - low), share * largest)
+    # Round-off of what stands still should not fill the panel.
+    if margin < 1e-9 * max(largest, 1.0):
+        margin = 1.0
     set_limits(low - margin, high + margin)
 
 
@@ -206,23 +356,23 @@ def panel_title(axes: Axes, number: int, text: str) -> None:
     axes.set_title(text, loc="left", fontsize=9, y=1.0)
 
 
-def name_axis(axes: Axes, text: str) -> None:
-    """The vertical axis's name, at the same distance in every panel of a column."""
-    axes.set_ylabel(text)
-    axes.yaxis.set_label_coords(-0.105, 0.5)
-
-
 def letter(number: int) -> str:
     """a, b, ..., z, aa, ab, ..."""
     head, tail = divmod(number, 26)
     return (letter(head - 1) if head else "") + "abcdefghijklmnopqrstuvwxyz"[tail]
 
 
-def result_text(title: str, both: Pair) -> str:
+def result_text(title: str, truth: Trajectory, prediction: Trajectory) -> str:
     """Who predicted, and how far off it is."""
-    if both.mse is None:
-        return f"{title}: ended at t = {both.end_s:g} s"
-    return f"{title}: mse {error_text(both.mse)}"
+    count = len(truth.coordinates)
+    found, exact = np.asarray(prediction), np.asarray(truth)
+    states = slice(1, 1 + 2 * count)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mse = float(np.mean((found[:, states] - exact[:, states]) ** 2))
+    if np.isfinite(mse):
+        return f"{title}: mse {error_text(mse)}"
+    good = np.flatnonzero(np.all(np.isfinite(found[:, states]), axis=1))
+    return f"{title}: ended at t = {exact[good[-1] if good.size else 0, 0]:g} s"
 
 
 def add_legend(figure: Figure, train_end_s: float, columns: Sequence[str] = ()) -> None:
@@ -231,7 +381,7 @@ def add_legend(figure: Figure, train_end_s: float, columns: Sequence[str] = ()) 
         Line2D([], [], color=color, linewidth=2.4, label=symbol(name))
         for name, color in zip(columns, colors_for(columns), strict=True)
     ]
-    handles.append(Line2D([], [], color=MUTED, linewidth=3.2, alpha=0.45, label="truth"))
+    handles.append(Line2D([], [], **REFERENCE, label="truth"))
     if train_end_s > 0:
         handles.append(line("--", "prediction, training range"))
         handles.append(line(":", "prediction, after it"))

@@ -19,9 +19,9 @@ from mbdnode.errors import UserError
 from mbdnode.evaluation import energy
 from mbdnode.multibody import AbstractMechanism, Coordinate, constraint_counts, resolve_parameters
 from mbdnode.report.drawings import find_drawing
-from mbdnode.report.panels import folded, time_axis
+from mbdnode.report.panels import draw_motion, draw_portrait, draw_residuals, time_axis
 from mbdnode.report.shapes import JointShape
-from mbdnode.report.style import INK, MUTED, new_figure, styled, symbol
+from mbdnode.report.style import INK, MUTED, new_figure, styled
 from mbdnode.trajectory import Trajectory
 
 # What covers what.
@@ -136,13 +136,13 @@ def _drawing(scene: Scene) -> list[Panel]:
 
 def _motion(scene: Scene) -> list[Panel]:
     groups = _groups(scene)
-    positions = [_over_time(scene, unit, members, rates=False) for unit, members in groups.items()]
-    velocities = [_over_time(scene, unit, members, rates=True) for unit, members in groups.items()]
+    positions = [_over_time(scene, members, rates=False) for members in groups]
+    velocities = [_over_time(scene, members, rates=True) for members in groups]
     return [*positions, *velocities]
 
 
 def _character(scene: Scene) -> list[Panel]:
-    panels = [_portrait(scene, unit, members) for unit, members in _groups(scene).items()]
+    panels = [_portrait(scene, members) for members in _groups(scene)]
     mu = resolve_parameters(scene.mechanism, scene.parameters)
     if scene.mechanism.potential_energy(scene.trajectory.q[0], mu) is not None:
         panels.append(lambda axes: _plot_energy(axes, scene))
@@ -151,48 +151,31 @@ def _character(scene: Scene) -> list[Panel]:
     return panels
 
 
-def _groups(scene: Scene) -> dict[str, list[Coordinate]]:
+def _groups(scene: Scene) -> list[list[Coordinate]]:
     """The coordinates that move, by unit."""
     groups: dict[str, list[Coordinate]] = {}
     for index, coordinate in enumerate(scene.mechanism.coordinates):
         if np.ptp(np.asarray(scene.trajectory.kept.q[:, index])) > 1e-9:
             groups.setdefault(coordinate.unit, []).append(coordinate)
-    return groups
+    return list(groups.values())
 
 
-def _over_time(scene: Scene, unit: str, members: Sequence[Coordinate], *, rates: bool) -> Panel:
+def _over_time(scene: Scene, members: Sequence[Coordinate], *, rates: bool) -> Panel:
     def panel(axes: Axes) -> None:
-        kept = scene.trajectory.kept
         names = [coordinate.rate if rates else coordinate.name for coordinate in members]
-        for name in names:
-            width = 1.4 if len(kept) < 5_000 else 0.7
-            axes.plot(kept.t, kept[name], label=symbol(name), linewidth=width)
-        axes.set_ylabel(_labeled(names, f"{unit}/s" if rates else unit))
+        draw_motion(axes, scene.mechanism, {"": scene.trajectory.kept}, names)
         _time_axis(axes, scene)
         _legend(axes)
 
     return panel
 
 
-def _portrait(scene: Scene, unit: str, members: Sequence[Coordinate]) -> Panel:
+def _portrait(scene: Scene, members: Sequence[Coordinate]) -> Panel:
     def panel(axes: Axes) -> None:
-        kept = scene.trajectory.kept
-        for coordinate in members:
-            q, v = np.asarray(kept[coordinate.name]), np.asarray(kept[coordinate.rate])
-            q, v = folded(q, v, coordinate.is_angle and float(np.max(np.abs(q))) > np.pi)
-            (line,) = axes.plot(q, v, label=symbol(coordinate.name), linewidth=0.9)
-            axes.plot(q[:1], v[:1], "o", color=line.get_color(), markersize=4)
-        axes.set_xlabel(_labeled([c.name for c in members], unit, "position"))
-        axes.set_ylabel(_labeled([c.rate for c in members], f"{unit}/s", "velocity"))
+        draw_portrait(axes, members, {"": scene.trajectory.kept})
         _legend(axes)
 
     return panel
-
-
-def _labeled(names: Sequence[str], unit: str, several: str = "") -> str:
-    """The one name, or a word for several, with the unit."""
-    word = symbol(names[0]) if len(names) == 1 else several
-    return f"{word} [{unit}]".lstrip()
 
 
 def _plot_energy(axes: Axes, scene: Scene) -> None:
@@ -208,15 +191,7 @@ def _plot_energy(axes: Axes, scene: Scene) -> None:
 
 
 def _plot_residuals(axes: Axes, scene: Scene) -> None:
-    """The largest of every hundredth part, since thousands of round-off errors are only noise."""
-    kept = scene.trajectory.kept
-    edges = np.unique(np.linspace(0, len(kept), 101).astype(int))[:-1]
-    both = np.stack([np.asarray(kept.position_residual), np.asarray(kept.velocity_residual)])
-    largest, unit = _magnified(np.maximum.reduceat(both, edges, axis=1), "")
-    for label, residual in zip(("position", "velocity"), largest, strict=True):
-        axes.step(np.asarray(kept.t)[edges], residual, linewidth=1.0, label=label, where="post")
-    axes.set_ylabel(f"residual [{unit}]" if unit else "residual")
-    axes.set_ylim(bottom=0.0)
+    draw_residuals(axes, {"": scene.trajectory.kept})
     _time_axis(axes, scene)
     _legend(axes)
 

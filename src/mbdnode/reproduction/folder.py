@@ -127,7 +127,7 @@ def _fill(path: Path, result: RunResult) -> None:
     figure = draw_comparison(
         Comparison(
             title=f"{case.title}: {who}, recipe {result.config.recipe}, seed {result.config.seed}",
-            coordinates=case.mechanism.coordinates,
+            system=case.mechanism,
             truth=result.truth,
             prediction=result.prediction,
             train_end_s=case.train_steps * case.dt_s,

@@ -232,7 +232,7 @@ def _write_domain(path: Path, domain: Domain) -> None:
 
 @dataclass(frozen=True)
 class StoredFit:
-    """A fit as its folder holds it."""
+    """A fit as its folder holds it: `config`, `model`, `domain` and `metrics`."""
 
     config: FitConfig
     model: AbstractModel | Ensemble

@@ -12,7 +12,6 @@ from mbdnode.formatting import percent, seconds_text
 from mbdnode.identification.parameters import IdentifiedParameters
 from mbdnode.multibody import AbstractSystem
 from mbdnode.report.playground import Play
-from mbdnode.trajectory import Trajectory
 
 
 @dataclass(frozen=True)
@@ -106,12 +105,6 @@ def parameter_tables(found: IdentifiedParameters) -> FoundTables:
     )
     head = ("column", "RMSE in training", "noise")
     return (*tables, Table("Residuals", head, rows))
-
-
-def columns_by_name(run: Trajectory) -> dict[str, np.ndarray]:
-    """All columns by name, by NumPy: a program compiled for every length would take long."""
-    parts = [np.asarray(part) for part in (run.t, run.q, run.v, run.u)]
-    return dict(zip(run.columns, np.column_stack(parts).T, strict=True))
 
 
 def waited(seconds: Mapping[str, float]) -> str:

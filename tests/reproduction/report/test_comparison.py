@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbdnode.multibody import angle, length
+from mbdnode.multibody import AccelerationFunction, angle, length
 from mbdnode.reproduction.report.motion_figures import Comparison, draw_comparison
 from mbdnode.status import completed
 from mbdnode.trajectory import Trajectory
@@ -29,9 +29,9 @@ def made(theta, x):
 
 
 def draw(prediction, history=(1.0, 0.1), train_end_s=1.0):
-    names = (angle("theta"), length("x"))
+    system = AccelerationFunction(lambda t, q, v, u, mu: -q, (angle("theta"), length("x")))
     truth = made(np.sin(T), np.full(21, 3.0))
-    return draw_comparison(Comparison("A run", names, truth, prediction, train_end_s, history))
+    return draw_comparison(Comparison("A run", system, truth, prediction, train_end_s, history))
 
 
 def lines(figure, style):

@@ -18,7 +18,7 @@ _BY_VALUE = ("t", "dt")
 
 @dataclass(frozen=True)
 class CSource:
-    """The text of `<name>.h` and of `<name>.c`."""
+    """The text of `<name>.h`, its `header`, and of `<name>.c`, its `source`."""
 
     header: str
     source: str

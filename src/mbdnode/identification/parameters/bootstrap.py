@@ -99,7 +99,7 @@ class Bootstrap:
 
 
 def check_repetitions(repetitions: int) -> None:
-    """Raise `UserError` for a number of repetitions that tells nothing; zero is for none."""
+    """Raise `UserError` if so few `repetitions` tell nothing; zero is for none."""
     if repetitions < 0 or repetitions == 1:
         raise UserError(
             f"bootstrap is {repetitions}; it is a number of repetitions, at least 2. For intervals "

@@ -157,7 +157,7 @@ class SensorTerm:
 
 
 def make_unknowns(system: AbstractSystem, unknown: Any) -> Unknowns:
-    """The unknown parameters as arrays, checked."""
+    """The `unknown` parameters of `system` as arrays, checked."""
     if not isinstance(unknown, Iterable):
         raise UserError(f"unknown is {unknown!r}; name parameters, such as ['m'].")
     given = dict(unknown) if isinstance(unknown, Mapping) else dict.fromkeys(unknown)

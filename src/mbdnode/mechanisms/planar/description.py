@@ -150,7 +150,18 @@ class Drive:
 
 @dataclass(frozen=True)
 class Description:
-    """A whole mechanism; the parts are in the order of the file."""
+    """A whole mechanism; the parts are in the order of the file.
+
+    **Arguments:**
+
+    - `name`: of the mechanism.
+    - `bodies`, `joints`, `springs`, `dampers`, `forces`, `torques`, `drives`: its parts.
+    - `friction`: in its joints.
+    - `gravity`: the acceleration; None for none.
+    - `independent`: names of the coordinates to integrate; None lets the mechanism choose.
+    - `allow_redundant`: whether constraints that repeat others are dropped.
+    - `unknown`: names of the parameters to be identified.
+    """
 
     name: str
     bodies: tuple[Body, ...]

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mbdnode.evaluation import energy
-from mbdnode.multibody import Coordinate
+from mbdnode.multibody import AbstractNamed, Coordinate
 from mbdnode.report import panels
-from mbdnode.report.style import COLORS, INK, MUTED, draw_round_off, new_figure, styled, symbol
+from mbdnode.report.style import INK, new_figure, styled
 from mbdnode.reproduction.report.chapters import (
     Chapter,
     Entry,
@@ -25,8 +24,6 @@ from mbdnode.reproduction.report.chapters import (
 )
 from mbdnode.trajectory import Trajectory
 
-_MOST_ERROR = 1e100
-
 
 @dataclass(frozen=True)
 class Predicted:
@@ -36,6 +33,16 @@ class Predicted:
     title: str
     truth: Trajectory
     prediction: Trajectory
+
+    @property
+    def runs(self) -> dict[str, Trajectory]:
+        """Both, for the panels."""
+        return {"truth": self.truth, "prediction": self.prediction}
+
+    @property
+    def result(self) -> str:
+        """Who predicted, and how far off it is."""
+        return panels.result_text(self.title, self.truth, self.prediction)
 
 
 def predicted(chapter: Chapter) -> list[Predicted]:
@@ -88,15 +95,12 @@ def draw_time_rows(chapter: Chapter, exhibit: Exhibit) -> Figure:
     figure = new_figure(9.6, 0.9 + 1.75 * len(entries))
     grid = figure.subplots(len(entries), 2, squeeze=False, sharex=True)
     for number, (row, shown) in enumerate(zip(grid, entries, strict=True)):
-        both = panels.pair(shown.truth, shown.prediction)
         for column, (axes, which) in enumerate(zip(row, (names, rates), strict=True)):
-            panels.draw_over_time(axes, both, which, chapter.train_end_s)
-            text = panels.result_text(shown.title, both) if column == 0 else ""
-            panels.panel_title(axes, 2 * number + column, text)
-        panels.name_axis(row[0], _axis_text([(c.name, c.unit) for c in coordinates]))
-        panels.name_axis(row[1], _axis_text([(c.rate, f"{c.unit}/s") for c in coordinates]))
+            panels.draw_motion(axes, chapter.mechanism, shown.runs, which, chapter.train_end_s)
+            panels.panel_title(axes, 2 * number + column, "" if column else shown.result)
     for axes in grid[-1]:
         axes.set_xlabel("t [s]")
+    figure.align_ylabels()
     panels.add_legend(figure, chapter.train_end_s, names if len(names) > 1 else ())
     return figure
 
@@ -116,14 +120,10 @@ def draw_portraits(chapter: Chapter, exhibit: Exhibit) -> Figure:
     places = iter(figure.subplots(rows, columns, squeeze=False).flat)
     number = 0
     for shown in entries:
-        both = panels.pair(shown.truth, shown.prediction)
         for place, coordinate in enumerate(coordinates):
             axes = next(places)
-            panels.draw_portrait(
-                axes, both, coordinate, chapter.train_end_s, COLORS[place % len(COLORS)]
-            )
-            text = panels.result_text(shown.title, both) if place == 0 else ""
-            panels.panel_title(axes, number, text)
+            panels.draw_portrait(axes, [coordinate], shown.runs, chapter.train_end_s)
+            panels.panel_title(axes, number, "" if place else shown.result)
             number += 1
     for axes in places:
         axes.set_axis_off()
@@ -140,31 +140,18 @@ def draw_portrait_and_energy(chapter: Chapter, exhibit: Exhibit) -> Figure:
     coordinate = shown_coordinates(chapter, exhibit, entries[0].truth)[0]
     figure = new_figure(9.6, 4.3)
     portrait, joules = figure.subplots(1, 2, width_ratios=(1.0, 1.25))
-    first = panels.pair(entries[0].truth, entries[0].prediction)
-    q, v = first.truth[coordinate.name], first.truth[coordinate.rate]
-    portrait.plot(q, v, color=MUTED, linewidth=5.0, alpha=0.4, label="truth")
-    level = _energy(chapter, entries[0].truth)
-    t = first.truth["t"]
-    rows = panels.thinned(len(level), len(t))
-    joules.plot(t, level[rows], color=MUTED, linewidth=5.0, alpha=0.4)
-    shown_joules = [level]
     palette = make_palette([chapter])
-    for shown in entries:
-        color = palette.color(method_of(shown.entry))
-        both = panels.pair(shown.truth, shown.prediction)
-        x, w = both.found[coordinate.name], both.found[coordinate.rate]
-        portrait.plot(x, w, color=color, linewidth=1.0, label=shown.title)
-        found = _energy(chapter, shown.prediction)
-        joules.plot(t, found[rows], color=color, linewidth=1.2)
-        shown_joules.append(_tame(found, level))
-    panels.keep_in_view(portrait.set_xlim, [q], room=0.3)
-    panels.keep_in_view(portrait.set_ylim, [v], room=0.3)
-    joules.set_ylim(*_energy_limits(shown_joules))
-    panels.time_axis(joules, t, chapter.train_end_s)
-    portrait.set_xlabel(f"{symbol(coordinate.name)} [{coordinate.unit}]")
-    portrait.set_ylabel(f"{symbol(coordinate.rate)} [{coordinate.unit}/s]")
+    runs = {"truth": entries[0].truth} | {shown.title: shown.prediction for shown in entries}
+    for axes in (portrait, joules):
+        axes.set_prop_cycle(color=[palette.color(method_of(shown.entry)) for shown in entries])
+    panels.draw_portrait(portrait, [coordinate], runs)
+    energies = [(title, np.asarray(run.t), _energy(chapter, run)) for title, run in runs.items()]
+    panels.draw_energy(joules, energies)
+    panels.time_axis(joules, energies[0][1], chapter.train_end_s)
+    level = energies[0][2]
+    shown_joules = [level, *(_tame(found, level) for _, _, found in energies[1:])]
+    panels.keep_in_view(joules.set_ylim, shown_joules, room=0.15, share=0.05)
     joules.set_xlabel("t [s]")
-    joules.set_ylabel("energy [J]")
     panels.panel_title(portrait, 0, "phase space")
     panels.panel_title(joules, 1, "energy")
     handles, labels = portrait.get_legend_handles_labels()
@@ -186,14 +173,6 @@ def nothing_to_show(chapter: Chapter) -> Figure:
     return figure
 
 
-def _axis_text(columns: list[tuple[str, str]]) -> str:
-    """The one column with its unit, or the unit of all of them, or each with its own."""
-    units = list(dict.fromkeys(unit for _, unit in columns))
-    if len(columns) > 1 and len(units) == 1:
-        return f"[{units[0]}]"
-    return ", ".join(f"{symbol(name)} [{unit}]" for name, unit in columns)
-
-
 def _energy(chapter: Chapter, trajectory) -> np.ndarray:
     return np.asarray(energy(chapter.mechanism, trajectory, dict(chapter.parameters)))
 
@@ -202,14 +181,6 @@ def _tame(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """The energies that are not out of all proportion to the truth's."""
     size = max(float(np.max(np.abs(truth))), 1e-12)
     return found[np.isfinite(found) & (np.abs(found) < 3 * size)]
-
-
-def _energy_limits(shown_joules: list[np.ndarray]) -> tuple[float, float]:
-    """Room around what is shown, and never so little that round-off looks like drift."""
-    values = np.concatenate(shown_joules)
-    low, high = float(np.min(values)), float(np.max(values))
-    margin = max(0.15 * (high - low), 0.05 * max(abs(low), abs(high)), 1e-9)
-    return low - margin, high + margin
 
 
 _MOST_SHOWN = 6
@@ -222,14 +193,14 @@ class Comparison:
     **Arguments:**
 
     - `title`: of the figure.
-    - `coordinates`: of both trajectories; those that move are shown, six at the most.
+    - `system`: of both trajectories; six coordinates that move are shown at the most.
     - `truth`, `prediction`: at the same times.
     - `train_end_s`: where the training range ends; zero if there is none.
     - `history`: the loss of every epoch; empty for what has none, such as a regression.
     """
 
     title: str
-    coordinates: Sequence[Coordinate]
+    system: AbstractNamed
     truth: Trajectory
     prediction: Trajectory
     train_end_s: float
@@ -248,41 +219,26 @@ def draw_comparison(comparison: Comparison) -> Figure:
 
     A figure, for `save_figure`.
     """
-    moving = [
-        c for c in comparison.coordinates if np.ptp(np.asarray(comparison.truth[c.name])) > 1e-9
-    ][:_MOST_SHOWN]
-    both, end_s = panels.pair(comparison.truth, comparison.prediction), comparison.train_end_s
+    truth, end_s = comparison.truth, comparison.train_end_s
+    moving = [c for c in comparison.system.coordinates if np.ptp(np.asarray(truth[c.name])) > 1e-9][
+        :_MOST_SHOWN
+    ]
+    runs = {"truth": truth, "prediction": comparison.prediction}
     figure = new_figure(13.0, 1.2 + 2.3 * (len(moving) + 1))
     figure.suptitle(comparison.title, fontsize=13)
     places = figure.subplots(len(moving) + 1, 3, squeeze=False, width_ratios=(1.5, 1.5, 1.0))
     for row, coordinate in zip(places, moving, strict=False):
-        units = (coordinate.name, coordinate.unit), (coordinate.rate, f"{coordinate.unit}/s")
-        for axes, (name, unit) in zip(row, units, strict=False):
-            panels.draw_over_time(axes, both, [name], end_s)
-            axes.set_ylabel(f"{symbol(name)} [{unit}]")
-            axes.set_xlabel("t [s]")
-        panels.draw_portrait(row[2], both, coordinate, end_s)
-    _error(places[-1][0], comparison)
+        for axes, name in zip(row, (coordinate.name, coordinate.rate), strict=False):
+            panels.draw_motion(axes, comparison.system, runs, [name], end_s)
+        panels.draw_portrait(row[2], [coordinate], runs, end_s)
+    error, loss, nothing = places[-1]
+    panels.draw_error(error, truth, {"prediction": comparison.prediction}, end_s)
+    for axes in (error, *places[:-1, :2].flat):
+        axes.set_xlabel("t [s]")
     if comparison.history:
-        _loss(places[-1][1], comparison)
+        panels.draw_loss(loss, {"training loss": comparison.history})
     else:
-        places[-1][1].set_axis_off()
-    places[-1][2].set_axis_off()
+        loss.set_axis_off()
+    nothing.set_axis_off()
     panels.add_legend(figure, end_s)
     return figure
-
-
-def _error(axes: Axes, comparison: Comparison) -> None:
-    # What has diverged this far is far enough; the squares of the rest are more than an axis holds.
-    mean = np.minimum(panels.squared_error(comparison.truth, comparison.prediction), _MOST_ERROR)
-    axes.set_yscale("log")
-    axes.plot(comparison.truth.t, draw_round_off(axes, mean), color=INK, linewidth=1.0)
-    axes.set_ylabel("squared error")
-    axes.set_xlabel("t [s]")
-    panels.time_axis(axes, np.asarray(comparison.truth.t), comparison.train_end_s)
-
-
-def _loss(axes: Axes, comparison: Comparison) -> None:
-    axes.semilogy(np.arange(1, len(comparison.history) + 1), comparison.history, color=INK)
-    axes.set_xlabel("epoch")
-    axes.set_ylabel("training loss")

@@ -3,7 +3,7 @@ long inputs, and closed loops whose controller plans with the equations of motio
 model.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from mbdnode.formatting import error_text
 from mbdnode.multibody import AbstractMechanism, Coordinate
 from mbdnode.report import panels
-from mbdnode.report.style import COLORS, MUTED, new_figure, styled, symbol
+from mbdnode.report.style import COLORS, MUTED, new_figure, styled
 from mbdnode.reproduction.report.chapters import Chapter, Exhibit, Probe
 from mbdnode.reproduction.report.motion_figures import (
     Predicted,
@@ -24,6 +24,7 @@ from mbdnode.reproduction.report.motion_figures import (
 from mbdnode.trajectory import Trajectory
 
 RANDOM_FORCE = "random-force"
+_KNOWN = {"color": COLORS[4], "linewidth": 5.0, "alpha": 0.3}
 
 
 @styled()
@@ -45,16 +46,15 @@ def draw_starts(chapter: Chapter, exhibit: Exhibit) -> Figure:
     for number, (shown, probe) in enumerate(told):
         axes = next(places)
         _draw_known(axes, shown.truth, chapter, coordinate)
-        both = panels.pair(probe.truth, probe.prediction)
-        panels.draw_portrait(axes, both, coordinate, 0.0)
+        runs = {"truth": probe.truth, "prediction": probe.prediction}
+        panels.draw_portrait(axes, [coordinate], runs, 0.0)
         panels.panel_title(axes, number, _probe_text(shown, probe, chapter))
     for axes in places:
         axes.set_axis_off()
-    handles = [panels.line("-", "truth", COLORS[0]), panels.line(":", "prediction", COLORS[0])]
-    handles[0].set(linewidth=3.2, alpha=0.32)
+    handles = [Line2D([], [], **panels.REFERENCE, label="truth")]
+    handles.append(panels.line(":", "prediction", COLORS[0]))
     if chapter.train_end_s > 0:
-        handles.append(panels.line("-", "states of the training range", MUTED))
-        handles[-1].set(linewidth=5.0, alpha=0.25)
+        handles.append(Line2D([], [], **_KNOWN, label="states of the training range"))
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     return figure
 
@@ -64,7 +64,7 @@ def _draw_known(axes: Axes, truth: Trajectory, chapter: Chapter, coordinate: Coo
         return
     inside = np.asarray(truth.t) <= chapter.train_end_s
     q, v = np.asarray(truth[coordinate.name]), np.asarray(truth[coordinate.rate])
-    axes.plot(q[inside], v[inside], color=MUTED, linewidth=5.0, alpha=0.25, zorder=1)
+    axes.plot(q[inside], v[inside], **_KNOWN, zorder=1)
 
 
 @styled()
@@ -78,81 +78,64 @@ def draw_forced(chapter: Chapter, exhibit: Exhibit) -> Figure:
 
 
 def _stack(chapter: Chapter, exhibit: Exhibit, shown: Predicted, probe: Probe) -> Figure:
-    both = panels.pair(probe.truth, probe.prediction)
     coordinates = shown_coordinates(chapter, exhibit, probe.truth)
-    columns = [(c.name, c.unit) for c in coordinates]
-    columns += [(c.rate, f"{c.unit}/s") for c in coordinates]
-    inputs = [(i.name, i.unit) for i in chapter.mechanism.inputs]
-    figure = new_figure(8.4, 0.9 + 1.6 * (len(columns) + len(inputs)))
-    grid = figure.subplots(len(columns) + len(inputs), 1, squeeze=False, sharex=True)[:, 0]
-    for number, (axes, (name, unit)) in enumerate(zip(grid, columns, strict=False)):
-        panels.draw_over_time(axes, both, [name], 0.0)
-        panels.name_axis(axes, f"{symbol(name)} [{unit}]")
-        text = _probe_text(shown, probe, chapter) if number == 0 else ""
-        panels.panel_title(axes, number, text)
-    for number, (axes, (name, unit)) in enumerate(
-        zip(grid[len(columns) :], inputs, strict=True), len(columns)
-    ):
-        _draw_input(axes, both, name, unit)
-        panels.panel_title(axes, number, "")
+    names = [c.name for c in coordinates] + [c.rate for c in coordinates]
+    names += chapter.mechanism.input_names
+    figure = new_figure(8.4, 0.9 + 1.6 * len(names))
+    grid = figure.subplots(len(names), 1, squeeze=False, sharex=True)[:, 0]
+    text = _probe_text(shown, probe, chapter)
+    runs = {"truth": probe.truth, "prediction": probe.prediction}
+    _draw_columns(grid, chapter.mechanism, runs, names, text)
     grid[-1].set_xlabel("t [s]")
     panels.add_legend(figure, 0.0)
     return figure
 
 
+def _draw_columns(places, mechanism, runs: panels.Runs, names, title: str, train_end_s=0.0) -> None:
+    """A panel for each column, the title above the first."""
+    for number, (axes, name) in enumerate(zip(places, names, strict=True)):
+        panels.draw_motion(axes, mechanism, runs, [name], train_end_s)
+        panels.panel_title(axes, number, "" if number else title)
+    if len(places):
+        places[0].figure.align_ylabels()
+
+
 @styled()
 def draw_driven(chapter: Chapter, exhibit: Exhibit) -> Figure:
     """The independent coordinates with their velocities, and the inputs, in two columns."""
-    entries = shown_entries(chapter)
-    if not entries:
-        return nothing_to_show(chapter)
-    shown = entries[0]
     names = exhibit.columns or chapter.mechanism.independent or ()
-    known = panels.moving(chapter.mechanism, shown.truth)
-    coordinates = [c for c in known if c.name in names or not names]
-    both = panels.pair(shown.truth, shown.prediction)
-    columns = [pair for c in coordinates for pair in ((c.name, c.unit), (c.rate, f"{c.unit}/s"))]
-    figure, grid = _two_columns(len(columns) + len(chapter.mechanism.inputs))
-    for number, (axes, (name, unit)) in enumerate(zip(grid, columns, strict=False)):
-        panels.draw_over_time(axes, both, [name], chapter.train_end_s, width=1.1)
-        panels.name_axis(axes, f"{symbol(name)} [{unit}]")
-        text = panels.result_text(shown.title, both) if number == 0 else ""
-        panels.panel_title(axes, number, text)
-    rest = zip(grid[len(columns) :], chapter.mechanism.inputs, strict=False)
-    for number, (axes, given) in enumerate(rest, len(columns)):
-        _draw_input(axes, both, given.name, given.unit)
-        panels.panel_title(axes, number, "")
-    panels.add_legend(figure, chapter.train_end_s)
-    return figure
+    inputs = chapter.mechanism.input_names
+    return _draw_some(chapter, lambda c: c.name in names or not names, inputs, height=2.1)
 
 
 @styled()
 def draw_dependent(chapter: Chapter, exhibit: Exhibit) -> Figure:
     """All other coordinates that move on the left, their velocities on the right."""
+    independent = chapter.mechanism.independent or ()
+
+    def is_shown(c: Coordinate) -> bool:
+        return c.name in exhibit.columns if exhibit.columns else c.name not in independent
+
+    return _draw_some(chapter, is_shown, (), height=1.35)
+
+
+def _draw_some(
+    chapter: Chapter, is_shown: Callable[[Coordinate], bool], inputs: Sequence[str], height: float
+) -> Figure:
+    """Of the first entry: coordinates that move, each beside its velocity, and inputs."""
     entries = shown_entries(chapter)
     if not entries:
         return nothing_to_show(chapter)
-    shown = entries[0]
-    independent = chapter.mechanism.independent or ()
-    known = panels.moving(chapter.mechanism, shown.truth)
-    coordinates = [
-        c
-        for c in known
-        if c.name in exhibit.columns or (not exhibit.columns and c.name not in independent)
-    ]
-    both = panels.pair(shown.truth, shown.prediction)
-    figure, grid = _two_columns(2 * len(coordinates), height=1.35)
-    columns = [pair for c in coordinates for pair in ((c.name, c.unit), (c.rate, f"{c.unit}/s"))]
-    for number, (axes, (name, unit)) in enumerate(zip(grid, columns, strict=True)):
-        panels.draw_over_time(axes, both, [name], chapter.train_end_s, width=0.9)
-        panels.name_axis(axes, f"{symbol(name)} [{unit}]")
-        text = panels.result_text(shown.title, both) if number == 0 else ""
-        panels.panel_title(axes, number, text)
+    first = entries[0]
+    known = panels.moving(chapter.mechanism, first.truth)
+    names = [name for c in known if is_shown(c) for name in (c.name, c.rate)] + [*inputs]
+    figure, grid = _two_columns(len(names), height)
+    _draw_columns(grid, chapter.mechanism, first.runs, names, first.result, chapter.train_end_s)
     panels.add_legend(figure, chapter.train_end_s)
     return figure
 
 
-def _two_columns(count: int, height: float = 2.1) -> tuple[Figure, Sequence[Axes]]:
+def _two_columns(count: int, height: float) -> tuple[Figure, Sequence[Axes]]:
     rows = max(1, -(-count // 2))
     figure = new_figure(9.6, 0.9 + height * rows)
     grid = figure.subplots(rows, 2, squeeze=False, sharex=True)
@@ -164,15 +147,6 @@ def _two_columns(count: int, height: float = 2.1) -> tuple[Figure, Sequence[Axes
     return figure, flat[:count]
 
 
-def _draw_input(axes: Axes, both: panels.Pair, name: str, unit: str) -> None:
-    """A random signal: thin, so that it does not become a solid band."""
-    t, values = both.truth["t"], both.truth[name]
-    width = 0.8 if len(t) < 1_000 else 0.35
-    axes.plot(t, values, color=MUTED, linewidth=width, drawstyle="steps-post")
-    panels.name_axis(axes, f"{symbol(name)} [{unit}]")
-    panels.time_axis(axes, t, 0.0)
-
-
 def _probe_text(shown: Predicted, probe: Probe, chapter: Chapter) -> str:
     several = len([s for s in shown_entries(chapter) if s.entry.probes]) > 1
     who = f"{shown.title}, " if several else ""
@@ -181,16 +155,13 @@ def _probe_text(shown: Predicted, probe: Probe, chapter: Chapter) -> str:
 
 _EXACT = "planned with the equations of motion"
 
-# Titles and loops that were planned with learned models.
-Loops = Sequence[tuple[str, Trajectory]]
-
 
 def draw_controlled(chapter: Chapter, exhibit: Exhibit) -> Figure:
     """Every state and input of the chapter's loop, and by how much the learned ones differ."""
     shown = shown_entries(chapter)
     if not shown:
         return nothing_to_show(chapter)
-    found = [(one.title, one.prediction) for one in shown]
+    found = {one.title: one.prediction for one in shown}
     return _draw_loops(chapter.mechanism, found, shown[0].truth)
 
 
@@ -211,32 +182,30 @@ def draw_loops(
 
     A figure, for `save`.
     """
-    found = [] if exact is None else [("the learned model", loop)]
+    found = {} if exact is None else {"the learned model": loop}
     figure = _draw_loops(mechanism, found, loop if exact is None else exact)
     figure.suptitle(title[:1].upper() + title[1:], fontsize=12)
     return figure
 
 
 @styled()
-def _draw_loops(mechanism: AbstractMechanism, found: Loops, truth: Trajectory) -> Figure:
+def _draw_loops(mechanism: AbstractMechanism, found: panels.Runs, truth: Trajectory) -> Figure:
     columns = _columns(mechanism, truth)
     count = len(columns) + bool(found)
     rows = -(-count // 2)
     figure = new_figure(9.6, 0.9 + 2.1 * rows)
     grid = figure.subplots(rows, 2, squeeze=False, sharex=True)
     flat = list(grid.flat)
-    for number, (axes, (name, unit)) in enumerate(zip(flat, columns, strict=False)):
-        _draw(axes, name, unit, truth, found)
-        panels.panel_title(axes, number, "")
+    _draw_columns(flat[: len(columns)], mechanism, {_EXACT: truth, **found}, columns, "")
     if found:
-        _draw_difference(flat[len(columns)], [name for name, _ in columns], truth, found)
+        _draw_difference(flat[len(columns)], columns, truth, found)
         panels.panel_title(flat[len(columns)], len(columns), "largest difference of all columns")
     for axes in flat[count:]:
         axes.set_axis_off()
     for axes in flat[max(0, count - 2) : count]:
         axes.set_xlabel("t [s]")
         axes.tick_params(labelbottom=True)
-    _legend(figure, [title for title, _ in found])
+    _legend(figure, list(found))
     return figure
 
 
@@ -253,10 +222,11 @@ def draw_control_trials(chapter: Chapter, exhibit: Exhibit) -> Figure:
     grid = figure.subplots(rows, len(trials), squeeze=False, sharex="col")
     number = 0
     for place, probe in enumerate(trials):
-        found = [(one.title, _named(one.entry.probes, probe.name).prediction) for one in shown]
-        for axes, (name, unit) in zip(grid[:, place], columns[place], strict=False):
-            _draw(axes, name, unit, probe.truth, found)
-            first = name == columns[place][0][0]
+        found = {one.title: _named(one.entry.probes, probe.name).prediction for one in shown}
+        runs = {_EXACT: probe.truth, **found}
+        for axes, name in zip(grid[:, place], columns[place], strict=False):
+            panels.draw_motion(axes, chapter.mechanism, runs, [name], 0.0)
+            first = name == columns[place][0]
             panels.panel_title(axes, number, probe.title if first else "")
             number += 1
         for axes in grid[len(columns[place]) :, place]:
@@ -270,41 +240,27 @@ def _named(probes: Sequence[Probe], name: str) -> Probe:
     return next(probe for probe in probes if probe.name == name)
 
 
-def _columns(mechanism: AbstractMechanism, truth: Trajectory) -> list[tuple[str, str]]:
-    """Independent positions, their velocities, and the inputs that are used, with their units."""
+def _columns(mechanism: AbstractMechanism, truth: Trajectory) -> list[str]:
+    """Independent positions, their velocities, and the inputs that are used."""
     names = mechanism.independent or mechanism.coordinate_names
     chosen = [c for c in mechanism.coordinates if c.name in names]
-    used = [i for i in mechanism.inputs if np.ptp(np.asarray(truth[i.name])) > 0]
-    return [
-        *((c.name, c.unit) for c in chosen),
-        *((c.rate, f"{c.unit}/s") for c in chosen),
-        *((i.name, i.unit) for i in used),
-    ]
+    used = [name for name in mechanism.input_names if np.ptp(np.asarray(truth[name])) > 0]
+    return [*(c.name for c in chosen), *(c.rate for c in chosen), *used]
 
 
-def _draw(axes: Axes, name: str, unit: str, truth: Trajectory, found: Loops) -> None:
-    t = np.asarray(truth.t)
-    style = "steps-post" if name in truth.inputs else "default"
-    axes.plot(t, np.asarray(truth[name]), color=MUTED, linewidth=3.4, alpha=0.45, drawstyle=style)
-    for (_, loop), color in zip(found, panels.colors_for(found), strict=True):
-        values = np.asarray(loop[name])
-        axes.plot(t, values, ":", color=color, linewidth=1.5, drawstyle=style)
-    panels.keep_in_view(axes.set_ylim, [np.asarray(truth[name])])
-    panels.name_axis(axes, f"{symbol(name)} [{unit}]")
-    panels.time_axis(axes, t, 0.0)
-
-
-def _draw_difference(axes: Axes, names: Sequence[str], truth: Trajectory, found: Loops) -> None:
+def _draw_difference(
+    axes: Axes, names: Sequence[str], truth: Trajectory, found: panels.Runs
+) -> None:
     """In percent of each column's range, on a logarithmic scale."""
     t = np.asarray(truth.t)
-    for (_, loop), color in zip(found, panels.colors_for(found), strict=True):
+    for loop in found.values():
         parts = [
             np.abs(np.asarray(loop[name]) - np.asarray(truth[name]))
             / max(float(np.ptp(np.asarray(truth[name]))), 1e-12)
             for name in names
         ]
         # Below round-off there is nothing to see, and no logarithm.
-        axes.plot(t, np.maximum(100 * np.max(parts, axis=0), 1e-16), color=color, linewidth=0.9)
+        axes.plot(t, np.maximum(100 * np.max(parts, axis=0), 1e-16), linewidth=0.9)
     axes.set_yscale("log")
     axes.axhline(1.0, color=MUTED, linewidth=0.8, linestyle="--")
     axes.set_ylabel("percent of the range")
@@ -312,7 +268,7 @@ def _draw_difference(axes: Axes, names: Sequence[str], truth: Trajectory, found:
 
 
 def _legend(figure: Figure, titles: Sequence[str]) -> None:
-    handles = [Line2D([], [], color=MUTED, linewidth=3.4, alpha=0.45, label=_EXACT)]
+    handles = [Line2D([], [], **panels.REFERENCE, label=_EXACT)]
     handles += [
         panels.line(":", f"planned with {title}", COLORS[place % len(COLORS)])
         for place, title in enumerate(titles)

@@ -22,14 +22,11 @@ from mbdnode.evaluation.scores import predicted_rows
 from mbdnode.formatting import percent
 from mbdnode.multibody import AbstractMechanism, AbstractSystem, resolve_parameters
 from mbdnode.report import panels
-from mbdnode.report.style import COLORS, MUTED, new_figure, styled, symbol
+from mbdnode.report.style import COLORS, MUTED, new_figure, styled
 from mbdnode.trajectory import Trajectory
-from mbdnode.workflow.results import FitStory, columns_by_name
+from mbdnode.workflow.results import FitStory
 
-# More points than this cannot be told apart in a panel.
-MOST_POINTS = 2_000
 FOUND, BEYOND, BEYOND_SHADE = COLORS[0], COLORS[1], "#fbe6d6"
-_ROUND_OFF = 1e-17
 
 
 @styled()
@@ -45,21 +42,17 @@ def draw_run(system: AbstractSystem, run: HeldOut) -> Figure:
 
     A figure.
     """
-    truth, found = columns_by_name(run.truth), columns_by_name(run.prediction)
-    names, rows = _shown_columns(run, truth), panels.thinned(len(run.truth), MOST_POINTS)
+    names = _shown_columns(run)
     figure, places = _grid(len(names), 1.75)
     for number, (axes, name) in enumerate(zip(places, names, strict=True)):
-        t, steps = truth["t"][rows], "steps-post" if name in run.truth.inputs else "default"
+        is_input, shown = name in run.truth.inputs, {"truth": run.truth}
         shade_outside(axes, run)
-        axes.plot(t, truth[name][rows], **_TRUTH, drawstyle=steps)
-        if name not in run.truth.inputs:
-            axes.plot(t, found[name][rows], **_PREDICTION)
-            _shade_band(axes, run.prediction, name, found, rows)
-        panels.keep_in_view(axes.set_ylim, _with_room(truth[name]))
-        axes.set_ylabel(labeled(system, name))
-        kind = "input" if name in run.truth.inputs else ""
+        if not is_input:
+            shown["prediction"] = run.prediction
+            _shade_band(axes, run.prediction, name)
+        panels.draw_motion(axes, system, shown, [name])
+        kind = "input" if is_input else ""
         panels.panel_title(axes, number, "not scored" if name in run.biased else kind)
-        panels.time_axis(axes, t, 0.0)
     _finish_times(figure, places, [run])
     return figure
 
@@ -119,7 +112,7 @@ def energies(story: FitStory, runs: Sequence[HeldOut]) -> list[tuple[np.ndarray,
     mu = resolve_parameters(system, story.parameters)
     if system.potential_energy(runs[0].truth.q[0], mu) is None:
         return None
-    rows = [panels.thinned(len(run.truth), MOST_POINTS) for run in runs]
+    rows = [panels.thinned(len(run.truth), panels.MOST_POINTS) for run in runs]
     both = [
         (np.asarray(one.q)[kept], np.asarray(one.v)[kept])
         for run, kept in zip(runs, rows, strict=True)
@@ -139,13 +132,8 @@ def draw_energy(runs: Sequence[HeldOut], joules: Sequence[tuple[np.ndarray, ...]
     figure, places = _grid(len(runs), 2.0)
     for number, (axes, run, (t, truth, found)) in enumerate(zip(places, runs, joules, strict=True)):
         shade_outside(axes, run)
-        axes.plot(t, truth, **_TRUTH)
-        axes.plot(t, found, **_PREDICTION)
-        # Where energy is kept, its round-off should not fill the panel.
-        panels.keep_in_view(axes.set_ylim, _with_room(truth, share=0.05))
-        axes.set_ylabel("energy [J]")
-        panels.panel_title(axes, number, plain(run.name))
-        panels.time_axis(axes, t, 0.0)
+        panels.draw_energy(axes, [("truth", t, truth), ("prediction", t, found)])
+        panels.panel_title(axes, number, panels.plain(run.name))
     _finish_times(figure, places, runs)
     return figure
 
@@ -155,21 +143,10 @@ def draw_residuals(runs: Sequence[HeldOut]) -> Figure:
     """By how much the predictions break the constraints, a panel for each run."""
     figure, places = _grid(len(runs), 2.0)
     for number, (axes, run) in enumerate(zip(places, runs, strict=True)):
-        t, starts = np.asarray(run.prediction.t), panels.thinned(len(run.prediction), MOST_POINTS)
-        for label, color, residual in (
-            ("positions", FOUND, run.prediction.position_residual),
-            ("velocities", COLORS[2], run.prediction.velocity_residual),
-        ):
-            largest = np.fmax.reduceat(np.abs(np.asarray(residual)), starts)
-            # Below round-off there is nothing to see, and no logarithm.
-            shown = np.maximum(largest, _ROUND_OFF)
-            axes.plot(t[starts], shown, color=color, linewidth=0.9, label=label)
-        axes.set_yscale("log")
-        axes.set_ylabel("residual")
-        panels.panel_title(axes, number, plain(run.name))
-        panels.time_axis(axes, t, 0.0)
+        panels.draw_residuals(axes, {"": run.prediction})
+        panels.panel_title(axes, number, panels.plain(run.name))
     _time_labels(places)
-    handles = [panels.line("-", "positions", FOUND), panels.line("-", "velocities", COLORS[2])]
+    handles, _ = places[0].get_legend_handles_labels()
     figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return figure
 
@@ -177,7 +154,7 @@ def draw_residuals(runs: Sequence[HeldOut]) -> Figure:
 def shade_outside(axes: Axes, run: HeldOut) -> None:
     """Shade the times at which the prediction lies outside the data; mark where it fails."""
     t, count = np.asarray(run.prediction.t), predicted_rows(run.prediction)
-    starts = panels.thinned(len(t), MOST_POINTS)
+    starts = panels.thinned(len(t), panels.MOST_POINTS)
     # What was not predicted lies nowhere.
     beyond = np.asarray(run.outside, bool) & (np.arange(len(t)) < count)
     shares = np.add.reduceat(beyond.astype(float), starts) / np.diff(np.append(starts, len(t)))
@@ -198,48 +175,32 @@ def shade_outside(axes: Axes, run: HeldOut) -> None:
         axes.axvline(float(t[max(count - 1, 0)]), **_END)
 
 
-def labeled(system: AbstractSystem, name: str) -> str:
-    """A column's symbol, with its unit where it has one."""
-    units = {c.name: c.unit for c in system.coordinates}
-    units |= {c.rate: f"{c.unit}/s" for c in system.coordinates if c.unit}
-    units |= {i.name: i.unit for i in system.inputs}
-    unit = plain(units.get(name, ""))
-    shown = symbol(name)
-    shown = plain(name) if shown == name else shown
-    return f"{shown} [{unit}]" if unit else shown
-
-
-def plain(text: str) -> str:
-    """Text in which Matplotlib reads no mathematics."""
-    return text.replace("$", r"\$")
-
-
 # Between these many standard deviations lie nine tenths of a normal distribution.
 _NINE_TENTHS = 1.645
 
 
-def _shade_band(axes: Axes, run: Trajectory, name: str, found, rows) -> None:
+def _shade_band(axes: Axes, run: Trajectory, name: str) -> None:
     """What the uncertainty of the model's numbers makes of a column."""
     if run.spread is None:
         return
     names = (*run.coordinates, *run.rates)
     deviations = np.concatenate([np.asarray(run.spread.q), np.asarray(run.spread.v)], axis=1)
+    rows = panels.thinned(len(run), panels.MOST_POINTS)
     half = _NINE_TENTHS * deviations[rows, names.index(name)]
-    middle = found[name][rows]
-    axes.fill_between(found["t"][rows], middle - half, middle + half, **_BAND)
+    middle = np.asarray(run[name])[rows]
+    axes.fill_between(np.asarray(run.t)[rows], middle - half, middle + half, **_BAND)
 
 
 _BAND = {"color": FOUND, "alpha": 0.25, "linewidth": 0, "label": "90 % band"}
-_TRUTH = {"color": MUTED, "linewidth": 3.4, "alpha": 0.45, "label": "truth"}
-_PREDICTION = {"color": FOUND, "linewidth": 1.3, "label": "prediction"}
 _END = {"color": COLORS[8], "linewidth": 1.1, "linestyle": "--", "label": "the prediction fails"}
 
 
-def _shown_columns(run: HeldOut, truth: dict[str, np.ndarray]) -> list[str]:
+def _shown_columns(run: HeldOut) -> list[str]:
     """Recorded ones, each velocity beside its coordinate, then the inputs that are used."""
     pairs = zip(run.truth.coordinates, run.truth.rates, strict=True)
     states = [name for both in pairs for name in both if name in run.recorded]
-    used = [n for n in run.truth.inputs if n in run.recorded or np.ptp(truth[n]) > 0]
+    moves = lambda name: np.ptp(np.asarray(run.truth[name])) > 0  # noqa: E731
+    used = [n for n in run.truth.inputs if n in run.recorded or moves(n)]
     return states + used
 
 
@@ -255,7 +216,8 @@ def _grid(count: int, height_in: float) -> tuple[Figure, list[Axes]]:
 
 
 def _finish_times(figure: Figure, places: Sequence[Axes], runs: Sequence[HeldOut]) -> None:
-    handles: list[Artist] = [Line2D([], [], **_TRUTH), Line2D([], [], **_PREDICTION)]
+    handles: list[Artist] = [Line2D([], [], **panels.REFERENCE, label="truth")]
+    handles.append(panels.line("-", "prediction", FOUND))
     counts = [predicted_rows(run.prediction) for run in runs]
     if any(run.prediction.spread is not None for run in runs):
         handles.append(Patch(**_BAND))
@@ -265,17 +227,6 @@ def _finish_times(figure: Figure, places: Sequence[Axes], runs: Sequence[HeldOut
         handles.append(Line2D([], [], **_END))
     figure.legend(handles=handles, loc="outside lower center", ncols=4)
     _time_labels(places)
-
-
-def _with_room(values: np.ndarray, share: float = 0.0) -> list[np.ndarray]:
-    """Values with a share of the largest around them, and a constant with one around it."""
-    good = values[np.isfinite(values)]
-    largest = float(np.max(np.abs(good), initial=0.0))
-    span = float(np.ptp(good)) if good.size else 0.0
-    room = share * largest
-    if room == 0.0 and span < 1e-9 * max(largest, 1.0):
-        room = 1.0
-    return [good - room, good + room]
 
 
 def _time_labels(places: Sequence[Axes]) -> None:

@@ -13,8 +13,8 @@ from mbdnode.evaluation.scores import predicted_rows
 from mbdnode.multibody import Coordinate, choose_partition, constraint_counts, resolve_parameters
 from mbdnode.report import panels
 from mbdnode.report.style import new_figure, styled
-from mbdnode.workflow.report.figures import BEYOND, FOUND, MOST_POINTS, labeled
-from mbdnode.workflow.results import FitStory, columns_by_name
+from mbdnode.workflow.report.figures import BEYOND, FOUND
+from mbdnode.workflow.results import FitStory
 
 _KNOWN = "#b4bec7"
 _BINS = 24
@@ -49,7 +49,7 @@ def draw_space(story: FitStory) -> Figure | None:
     for number, (axes, coordinate) in enumerate(zip(places, coordinates, strict=False)):
         _draw_states(axes, story, coordinate, inside, outside)
         panels.panel_title(axes, number, "")
-    driven = _gather([columns_by_name(run.truth) for run in story.held_out])
+    driven = _gather([panels.columns_by_name(run.truth) for run in story.held_out])
     for number, (axes, name) in enumerate(
         zip(places[len(coordinates) :], inputs, strict=False), len(coordinates)
     ):
@@ -97,10 +97,10 @@ def _configuration(story: FitStory) -> tuple[float, np.ndarray] | None:
 
 def _predicted(runs: Sequence[HeldOut]) -> tuple[Columns, Columns]:
     """Predicted rows inside and outside the training data, thinned run by run."""
-    inside, outside, most = [], [], MOST_POINTS // max(len(runs), 1) + 1
+    inside, outside, most = [], [], panels.MOST_POINTS // max(len(runs), 1) + 1
     for run in runs:
         flags = np.asarray(run.outside, bool)[: predicted_rows(run.prediction)]
-        columns = columns_by_name(run.prediction)
+        columns = panels.columns_by_name(run.prediction)
         for found, rows in ((inside, np.flatnonzero(~flags)), (outside, np.flatnonzero(flags))):
             # Apart from each other, so that a short excursion is not thinned away.
             kept = rows[panels.thinned(len(rows), most)] if rows.size else rows
@@ -136,8 +136,8 @@ def _draw_states(
             limits.append((x, w))
     panels.keep_in_view(axes.set_xlim, _near([x for x, _ in limits]), room=0.06)
     panels.keep_in_view(axes.set_ylim, _near([w for _, w in limits]), room=0.06)
-    axes.set_xlabel(labeled(story.system, coordinate.name))
-    axes.set_ylabel(labeled(story.system, coordinate.rate))
+    axes.set_xlabel(panels.axis_text(story.system, [coordinate.name]))
+    axes.set_ylabel(panels.axis_text(story.system, [coordinate.rate]))
 
 
 def _near(columns: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -162,7 +162,7 @@ def _draw_input(axes: Axes, story: FitStory, name: str, driven: np.ndarray | Non
     axes.stairs(_shares(known, edges), edges, fill=True, color=_KNOWN)
     if driven is not None:
         axes.stairs(_shares(driven, edges), edges, color=FOUND, linewidth=1.2)
-    axes.set_xlabel(labeled(story.system, name))
+    axes.set_xlabel(panels.axis_text(story.system, [name]))
     axes.set_ylabel("% of the rows")
     axes.set_ylim(bottom=0.0)
 
