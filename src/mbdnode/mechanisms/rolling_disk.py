@@ -7,8 +7,8 @@ inclination from upright, `roll` its turn about its own axis. With `k` upwards a
     m = cos(lean) k - sin(lean) f            from the contact to the center,
     n = cos(lean) f + sin(lean) k            the axis of the disk,
 
-its angular velocity is `lean' e + heading' cos(lean) m + w n`, `w = roll' + heading' sin(lean)`. The
-point that touches the plane stands still, so the center moves at
+its angular velocity is `lean' e + heading' cos(lean) m + w n`, `w = roll' + heading' sin(lean)`.
+The point that touches the plane stands still, so the center moves at
 
     v = R w e - R lean' n.
 

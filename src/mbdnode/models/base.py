@@ -156,7 +156,7 @@ class AbstractRateModel(AbstractModel, AbstractSystem):
         minimal: eqx.AbstractVar[tuple[int, ...]]
 
     @property
-    def independent(self) -> tuple[str, ...] | None:
+    def independent(self) -> tuple[str, ...]:
         """The minimal coordinates, by name."""
         return tuple(self.coordinates[i].name for i in self.minimal)
 

@@ -224,7 +224,7 @@ class MBDNODE(AbstractRateModel):
         return self.known is None or self.known.closed
 
     @property
-    def independent(self) -> tuple[str, ...] | None:
+    def independent(self) -> Any:
         """The minimal coordinates, by name; None where they are chosen along the motion."""
         return None if self._binds_velocities else super().independent
 
