@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toys import Oscillator, TurningBlade
+from toys import Oscillator
 
 from mbdnode.mechanisms import (
     CartPole,
@@ -253,8 +253,9 @@ def test_bad_setting_is_refused_by_name(name, value):
         (SliderCrank(), {"forces": "added"}, "without constraints.*forces='inputs'"),
         (SliderCrank(), {"forces": "added", "constraints": "none"}, "without constraints"),
         (KnifeEdgeSleigh(), {"forces": "added", "constraints": "none"}, "without constraints"),
-        (KnifeEdgeSleigh(), {}, "nonholonomic.*'penalty'"),
-        (TurningBlade(), {}, "nonholonomic.*'augmented'"),
+        (KnifeEdgeSleigh(), {"order": "first"}, "nonholonomic.*order.*Leave order out"),
+        (KnifeEdgeSleigh(), {"structure": "lagrangian"}, "nonholonomic.*structure"),
+        (KnifeEdgeSleigh(), {"correction_of": KnifeEdgeSleigh()}, "nonholonomic.*parameters"),
         (DrivenCrank(), {}, "no freedom"),
     ],
 )

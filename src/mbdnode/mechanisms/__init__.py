@@ -1,4 +1,4 @@
-"""The catalog: the paper's seven mechanisms, their Cartesian twins, and three more.
+"""The catalog: the paper's seven mechanisms, their Cartesian twins, and four more.
 
 Names are loaded when first used: who looks for a name need not wait for JAX.
 """
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mbdnode.mechanisms.double_pendulum import DoublePendulum, DoublePendulumCartesian
     from mbdnode.mechanisms.four_bar import FourBar
     from mbdnode.mechanisms.knife_edge_sleigh import KnifeEdgeSleigh
+    from mbdnode.mechanisms.rolling_disk import RollingDisk
     from mbdnode.mechanisms.single_mass_spring import SingleMassSpring
     from mbdnode.mechanisms.single_mass_spring_damper import SingleMassSpringDamper
     from mbdnode.mechanisms.single_pendulum import SinglePendulum, SinglePendulumCartesian
@@ -53,6 +54,7 @@ MECHANISMS: "Mapping[str, type[AbstractMechanism]]" = _Catalog(
         "cart-pole-cartesian": "CartPoleCartesian",
         "four-bar": "FourBar",
         "knife-edge-sleigh": "KnifeEdgeSleigh",
+        "rolling-disk": "RollingDisk",
         "driven-crank": "DrivenCrank",
     }
 )
@@ -99,6 +101,7 @@ __all__ = [
     "DrivenCrank",
     "FourBar",
     "KnifeEdgeSleigh",
+    "RollingDisk",
     "SingleMassSpring",
     "SingleMassSpringDamper",
     "SinglePendulum",
@@ -120,6 +123,7 @@ __getattr__ = lazy_names(
         "DrivenCrank": "slider_crank",
         "FourBar": "four_bar",
         "KnifeEdgeSleigh": "knife_edge_sleigh",
+        "RollingDisk": "rolling_disk",
         "SingleMassSpring": "single_mass_spring",
         "SingleMassSpringDamper": "single_mass_spring_damper",
         "SinglePendulum": "single_pendulum",

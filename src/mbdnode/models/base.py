@@ -211,14 +211,20 @@ def minimal_coordinates(system: AbstractSystem) -> tuple[int, ...]:
     Indices into its coordinates. Raises `UserError` for nonholonomic constraints.
     """
     mu = resolve_parameters(system)
+    if has_nonholonomic(system):
+        raise UserError(
+            f"{type(system).__name__} has nonholonomic constraints, so no minimal coordinates give "
+            "its motion, and laws are found in those alone. Train an MBD-NODE, or estimate "
+            "parameters of the mechanism."
+        )
     state = consistent_state(system, {})
     partition = choose_partition(system, jnp.zeros(()), state.q, mu)
-    if partition.position.rows.shape != partition.velocity.rows.shape:
-        raise UserError(
-            f"{type(system).__name__} has nonholonomic constraints, which an MBD-NODE cannot keep "
-            "by partition of the positions. Use constraints='penalty' or 'augmented'."
-        )
     return tuple(int(i) for i in np.asarray(partition.velocity.independent))
+
+
+def has_nonholonomic(system: AbstractSystem) -> bool:
+    """Whether velocities are constrained where positions are not."""
+    return constraint_counts(system, resolve_parameters(system))[1] > 0
 
 
 def check_parameters(system: AbstractNamed, names: tuple[str, ...]) -> None:

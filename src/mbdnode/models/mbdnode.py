@@ -9,6 +9,16 @@ to the network's own, so that a model trained without forces can be run with the
 makes `f` of the parts of equations of motion, which the network then gives (see
 `network_structures`). With `correction_of`, `f` is what a law or a mechanism says, plus what the
 network gives (see `hybrid`): nothing at first, so that training begins there.
+
+Nonholonomic constraints bind velocities and leave the positions free, so no fixed set of
+independent velocities serves a whole motion: a sleigh's blade turns. The network then gives the
+acceleration `f` of every coordinate, and the model's is the nearest one that the constraints
+`C a = gamma` allow,
+
+    a = f + C^T (C C^T)^-1 (gamma - C f),
+
+by which a body that nothing drives keeps its speed. A rollout integrates those of the velocities
+that are independent at the moment; the others follow from the constraints, to round-off.
 """
 
 import itertools
@@ -27,6 +37,7 @@ from mbdnode.models.base import (
     AbstractRateModel,
     Capability,
     check_added,
+    has_nonholonomic,
     input_acceleration,
     minimal_coordinates,
     names_of,
@@ -40,7 +51,9 @@ from mbdnode.multibody import (
     Coordinate,
     Input,
     Parameter,
+    gamma,
     small_solve,
+    velocity_constraints,
 )
 from mbdnode.naming import unknown_name
 
@@ -74,8 +87,8 @@ class MBDNODEConfig:
     - `damping`: whether forces that are linear in the velocities are learned, of the structures
         that tell them apart; None where velocities matter, unless the system is declared
         conservative.
-    - `constraints`: "hard" by partition; "penalty", "augmented" and "none" learn every coordinate
-        and meet the constraints by training, or not at all.
+    - `constraints`: "hard" by partition, of positions and of velocities; "penalty", "augmented"
+        and "none" learn every coordinate and meet the constraints by training, or not at all.
     - `correction_of`: the law, or the mechanism, that the network corrects; None for nothing.
     - `correction_weight`: of the squared correction in the loss, beside the squared errors: what
         the correction adds to the velocities in a step, in the same units.
@@ -163,6 +176,8 @@ class MBDNODE(AbstractRateModel):
         """
         config = from_dict(MBDNODEConfig, settings)
         minimal = _minimal_coordinates(system, config)
+        if config.constraints == "hard" and has_nonholonomic(system):
+            _check_nonholonomic(system, config, correction_of)
         known, form = make_known(system, minimal, correction_of)
         config = _resolved(system, replace(config, correction_of=form))
         _check(system, config, minimal)
@@ -215,7 +230,18 @@ class MBDNODE(AbstractRateModel):
     @property
     def closed_on_minimal(self) -> bool:
         """Whether the minimal coordinates say all: of a mechanism with constraints, they do not."""
+        if self._binds_velocities:
+            return False
         return self.known is None or self.known.closed
+
+    @property
+    def independent(self) -> Any:
+        """The minimal coordinates, by name; None where they are chosen along the motion."""
+        return None if self._binds_velocities else super().independent
+
+    @property
+    def _binds_velocities(self) -> bool:
+        return self.settings.constraints == "hard" and has_nonholonomic(self.body)
 
     @property
     def separable(self) -> bool:
@@ -232,6 +258,11 @@ class MBDNODE(AbstractRateModel):
         """Those of the system, if they are kept by partition."""
         return self.body.constraint(t, q, mu) if self.settings.constraints == "hard" else ()
 
+    def nonholonomic(self, t, q, mu):
+        """Those of the system, if they are kept by partition."""
+        hard = self.settings.constraints == "hard"
+        return self.body.nonholonomic(t, q, mu) if hard else super().nonholonomic(t, q, mu)
+
     def minimal_rates(self, t, z, s, u, mu):
         """Evaluate the network, beside what is known."""
         return self.rates_near(t, z, s, u, mu)
@@ -246,6 +277,8 @@ class MBDNODE(AbstractRateModel):
             found = found + input_acceleration(self.body, t, z, s, u, mu)
         if self.known is not None:
             found = found + self.known.acceleration(t, z, s, u, mu, near)
+        if self._binds_velocities:
+            found = _nearest_allowed(self.body, t, z, s, mu, found)
         return s, found
 
     def learned_acceleration(self, t, z, s, u, mu, near=None) -> Float[Array, " nz"]:
@@ -315,6 +348,8 @@ class MBDNODE(AbstractRateModel):
     def independent_acceleration(self, t, q, v, u, mu, tangent):
         """The minimal coordinates' accelerations, from a whole state."""
         index = np.array(self.minimal)
+        if self._binds_velocities:
+            return self.minimal_rates(t, q, v, u, mu)[1][tangent.split.independent]
         if isinstance(self.known, KnownMechanism) and not self.known.closed:
             learned = self.learned_acceleration(t, q[index], v[index], u, mu, q)
             return self.known.corrected(t, q, v, u, mu, tangent, learned)
@@ -338,6 +373,14 @@ class MBDNODE(AbstractRateModel):
         if self.settings.use_time:
             parts.append(t.astype(z.dtype))
         return jnp.stack(parts)
+
+
+def _nearest_allowed(system: AbstractSystem, t, q, v, mu, acceleration) -> Float[Array, " nq"]:
+    """The nearest acceleration with which the constraints of the velocities stay met."""
+    matrix, _ = velocity_constraints(system, t, q, mu)
+    missing = gamma(system, t, q, v, mu) - matrix @ acceleration
+    found = acceleration + matrix.T @ small_solve(matrix @ matrix.T, missing)
+    return found.astype(acceleration.dtype)
 
 
 def _resolved(system: AbstractSystem, config: MBDNODEConfig) -> MBDNODEConfig:
@@ -367,7 +410,7 @@ def _structure(
 def _minimal_coordinates(system: AbstractSystem, config: MBDNODEConfig) -> tuple[int, ...]:
     """The coordinates that the network advances, by index."""
     everything = tuple(range(len(system.coordinates)))
-    if config.constraints != "hard":
+    if config.constraints != "hard" or has_nonholonomic(system):
         return everything
     return minimal_coordinates(system)
 
@@ -388,6 +431,26 @@ def _check(system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ..
         check_added(system)
     if config.correction_of:
         _check_correction(config)
+
+
+def _check_nonholonomic(system: AbstractSystem, config: MBDNODEConfig, correction_of: Any) -> None:
+    """Raise `UserError` for settings that do not go with constraints of velocities."""
+    reasons = {
+        "order": ("first", "the constraints complete velocities, which are then not learned"),
+        "structure": ("lagrangian", "its equations lack the forces of these constraints"),
+    }
+    name = type(system).__name__
+    for setting, (value, reason) in reasons.items():
+        if getattr(config, setting) == value:
+            raise UserError(
+                f"{name} has nonholonomic constraints and {setting} is {value!r}, but {reason}. "
+                f"Leave {setting} out."
+            )
+    if correction_of is not None:
+        raise UserError(
+            f"{name} has nonholonomic constraints, and a correction is one of minimal coordinates, "
+            "which it has not. Leave correction_of out, or estimate the mechanism's parameters."
+        )
 
 
 def _check_correction(config: MBDNODEConfig) -> None:
