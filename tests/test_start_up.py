@@ -168,6 +168,8 @@ WRONG = [
     "predict fit --initial x=1 --inputs nowhere.csv --out run.csv",
     "predict fit --like log.csv --columns nowhere.toml --out run.csv",
     "predict fit --like log.csv --out nowhere/run.csv",
+    "predict fit --like log.csv --out log.csv",
+    "predict fit --like log.csv --out fit/new.csv",
     "play cart-pol --out page.html",
     "play cart-pole --out page.csv",
     "play cart-pole --out nowhere/page.html",
