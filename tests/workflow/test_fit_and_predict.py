@@ -11,6 +11,7 @@ from problems import solve_slider_crank
 
 import mbdnode as mbd
 from mbdnode.cli import main
+from mbdnode.formatting import percent
 from mbdnode.workflow.config import FitConfig, make_model
 
 FILES = {
@@ -126,11 +127,11 @@ def test_prediction_like_a_log_has_its_rows_and_marks(fitted, place, capsys):
     table = np.genfromtxt(place / "p.csv", delimiter=",", names=True)
     assert len(table) == 150
     assert set(np.unique(table["outside"])) <= {0.0, 1.0}
-    # By the angle alone, in radians: its rate was not recorded.
+    # By the angle alone, in radians and in percent of its deviation: its rate was not recorded.
     measured = np.deg2rad(np.genfromtxt(place / "run1.csv", delimiter=",", skip_header=1)[:, 1])
     rmse = np.sqrt(np.mean((table["theta1"] - measured) ** 2))
     (said,) = [line for line in capsys.readouterr().out.splitlines() if "against the log" in line]
-    assert said.endswith(f", theta1 {rmse:.2g} rad")
+    assert said.endswith(f", theta1 {rmse:.2g} rad = {percent(rmse / np.std(measured))}")
 
 
 @pytest.mark.slow

@@ -67,12 +67,14 @@ def test_held_out_file_among_the_logs_changes_not_one_bit(logs, tmp_path, capsys
     assert "held-out error     NRMSE" in said
     assert "s, as far as was measured; median of 24 predictions, which stay within 10 %" in said
     assert "by where it begins NRMSE median" in said
-    told = re.search(r"  time +(\S+) s: reading (\S+) s, learning (\S+) s, scoring", said)
+    told = re.search(r"  time +(\S+) s: preparing (\S+) s, learning (\S+) s, scoring", said)
     assert float(told[1]) >= float(told[3])
     assert "beyond the limit" not in said
     # The page says it as well: the whole time, with its parts, its own among them.
     page = (tmp_path / "with" / "report.html").read_text()
-    assert re.search(r"\d s: reading .* s, learning .* s, scoring .* s, drawing this report", page)
+    assert re.search(
+        r"\d s: preparing .* s, learning .* s, scoring .* s, drawing this report", page
+    )
     pieces = without["nrmse_of_pieces"]
     assert 0 < pieces["low"] <= pieces["median"] <= pieces["high"] < 1e-6
     assert "held-out NRMSE: median" in without["status"]

@@ -206,7 +206,7 @@ def fit(
 
     with leaving_at_once(), hints_as_options(), counting("reading", "row") as counted:
         prepared = read_and_check(config, report=counted, cluster=cluster)
-    prepared = replace(prepared, read_seconds=time.perf_counter() - started)
+    prepared = replace(prepared, prepare_seconds=time.perf_counter() - started)
     for line in prepared.notes:
         typer.echo(line)
 

@@ -77,7 +77,7 @@ class Prepared:
     - `stream`: where they come from, if there are too many to hold; `data.training` is then a part.
     - `unknown`: parameters of the mechanism that are to be found, as `identify` takes them.
     - `cluster`: the address of a Dask scheduler whose workers share the search; None for none.
-    - `read_seconds`: how long reading and checking took, and loading the program in a command.
+    - `prepare_seconds`: how long reading and checking took, and loading the program in a command.
     """
 
     config: FitConfig
@@ -90,7 +90,7 @@ class Prepared:
     stream: LogStream | None = None
     unknown: dict[str, Any] = field(default_factory=dict)
     cluster: str | None = None
-    read_seconds: float = 0.0
+    prepare_seconds: float = 0.0
 
     def __enter__(self) -> "Prepared":
         return self
@@ -381,7 +381,7 @@ def read_and_check(
     """
     start = time.perf_counter()
     prepared = _prepare(config, report, cluster)
-    return replace(prepared, read_seconds=time.perf_counter() - start)
+    return replace(prepared, prepare_seconds=time.perf_counter() - start)
 
 
 def _prepare(config: FitConfig, report: Any, cluster: str | None) -> Prepared:
@@ -541,7 +541,7 @@ def fit_and_score(
         else inputs_that_follow(prepared.system, training)
     )
     seconds = {
-        "reading": prepared.read_seconds,
+        "preparing": prepared.prepare_seconds,
         "learning": learned - start,
         "scoring": time.perf_counter() - learned,
     }

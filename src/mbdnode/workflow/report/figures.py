@@ -88,7 +88,7 @@ def draw_horizon(horizon: Horizon) -> Figure:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlim(0.0, float(ahead[-1]))
     axes.set_xlabel("time ahead [s]")
-    axes.set_ylabel("largest error so far [% of the standard deviation]")
+    axes.set_ylabel("largest error so far [%]")
     figure.legend(loc="outside lower center", ncols=3)
     return figure
 
