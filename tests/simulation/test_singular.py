@@ -328,7 +328,8 @@ def test_motion_that_may_not_cross_ends_before_the_singular_configuration():
     batch = jax.jit(jax.vmap(lambda v: simulate(FourBar(), t, State(ALL_TURN.q, v), **given)))
     for status in (alone.status, jax.tree.map(lambda x: x[0], batch(ALL_TURN.v[None]).status)):
         assert int(status.code) == Outcome.NEAR_SINGULAR
-        assert IN_LINE - 0.1 < float(status.t) < IN_LINE
+        # From where the determinant, falling twice as fast, would vanish within three spacings.
+        assert IN_LINE - 0.25 < float(status.t) < IN_LINE
         assert "came close to a singular configuration" in str(status)
     # The rows before are those of the motion that goes on.
     before = int(alone.status.step) + 1

@@ -125,7 +125,8 @@ def test_damaged_configuration_is_refused(fitted, tmp_path, text):
 
 def test_report_warns_of_a_held_out_run_whose_step_is_too_long(fitted):
     # A mechanism whose equations are known; a network may have made up for its step.
-    t, one = 0.64 * np.arange(101), fitted.held_out[0]
+    one = fitted.held_out[0]
+    t = 0.64 * np.arange(len(one.truth))
     for check in (True, False):
         long = simulate(SingleMassSpring(), t, {"x": 1.0}, check_step=check)
         found = replace(fitted, held_out=(replace(one, prediction=long),))
