@@ -352,7 +352,7 @@ def _check_cluster(config: FitConfig, cluster: str) -> None:
     raise UserError(
         f"A cluster ({cluster}) is given, but what is to be learned is {config.model} by "
         f"{config.recipe!r}, one network in one process. Leave the cluster out, or ask for a law "
-        "or unknown parameters (recipe fast or best), or the best of several networks (trained)."
+        "or unknown parameters (recipe fast or best), or the best of several networks (adam-lm)."
     )
 
 

@@ -35,6 +35,7 @@ from mbdnode.identification.regression.weak_form import (
     samples_per_period,
 )
 from mbdnode.models.function_library import Library
+from mbdnode.models.objective import mean_and_spread
 from mbdnode.program_cache import program_for_few_calls
 from mbdnode.training.rows import (
     Noise,
@@ -46,7 +47,6 @@ from mbdnode.training.rows import (
     spread_of_accelerations,
     step_errors,
 )
-from mbdnode.training.scaling import mean_and_spread
 from mbdnode.trajectory import Dataset
 
 # Numbers of a matrix that is made at once; a few copies of it are alive at a time.

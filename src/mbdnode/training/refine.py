@@ -25,8 +25,8 @@ from jaxtyping import Array, Float, Int
 from mbdnode.errors import UserError
 from mbdnode.levenberg_marquardt import Iterate, iterate
 from mbdnode.models import Network
-from mbdnode.training.engine import Progress, Task, counted_compilation
-from mbdnode.training.epoch_checkpoint import noted_interrupts
+from mbdnode.training.checkpoint import is_refinement, noted_interrupts
+from mbdnode.training.train import Progress, Task, counted_compilation
 
 # Numbers in the whole Jacobian, or in the matrix of a system (half a gigabyte).
 _MOST_NUMBERS = 64_000_000
@@ -100,11 +100,6 @@ def refine(
         return progress, "interrupted", status, compile_s
     ending = ", where the loss settled" if settled else ""
     return progress, "completed", f"refined {done} times{ending}", compile_s
-
-
-def is_refinement(row: dict[str, Any]) -> bool:
-    """Whether a row of the history is an iteration of the refinement; Adam's rate is never zero."""
-    return row["learning_rate"] == 0.0
 
 
 def _settled(task: Task, progress: Progress, history: list[dict[str, Any]]) -> bool:

@@ -27,7 +27,6 @@ import numpy as np
 
 from mbdnode.errors import UserError
 from mbdnode.models.files import filled, named_arrays, read_arrays, write_arrays
-from mbdnode.training.engine import Progress
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def digest(tree: Any) -> str:
 
 
 def write_checkpoint(
-    path: str | os.PathLike, progress: Progress, history: list[dict[str, Any]], identity: Any
+    path: str | os.PathLike, progress: Any, history: list[dict[str, Any]], identity: Any
 ) -> None:
     """Write where training stands; `identity` is what must be the same to go on from here."""
     header = {"version": 1, "kind": "checkpoint", "history": history, "identity": identity}
@@ -77,8 +76,8 @@ def write_checkpoint(
 
 
 def read_checkpoint(
-    path: str | os.PathLike, blank: Progress, identity: Any
-) -> tuple[Progress, list[dict[str, Any]]]:
+    path: str | os.PathLike, blank: Any, identity: Any
+) -> tuple[Any, list[dict[str, Any]]]:
     """Read it back into the shape of `blank`.
 
     **Arguments:**
@@ -148,6 +147,11 @@ def write_errors(checkpoint: Checkpoint, number: int, errors: np.ndarray, identi
     """Keep what a network reached on the validation split; `identity` is that of its training."""
     header = {"version": 1, "kind": "checkpoint", "identity": identity}
     write_arrays(checkpoint.of_candidate(number), {"errors": errors}, header)
+
+
+def is_refinement(row: dict[str, Any]) -> bool:
+    """Whether a row of the history is an iteration of the refinement; Adam's rate is never zero."""
+    return row["learning_rate"] == 0.0
 
 
 class Interrupt:
