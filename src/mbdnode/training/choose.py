@@ -119,18 +119,6 @@ def choose(
 ) -> Choice | None:
     """Train every candidate on a part of the data, and compare them on the rest.
 
-    **Arguments:**
-
-    - `models`: the candidates, with their first weights.
-    - `data`: all of the training data.
-    - `config`: of the training.
-    - `seed`: of the order of the windows.
-    - `report`: called as by `fit`, with the rows of every candidate that is trained here.
-    - `checkpoint`: of the training; the errors of every candidate are kept beside it.
-    - `calls`: has workers train the candidates after the first; None to train all here.
-
-    **Returns:**
-
     The choice; None if Ctrl-C came before it was made.
     """
     training, held = split(data, config.validation)
@@ -193,19 +181,7 @@ def _known(
 def train_and_predict(
     model: Any, training: Dataset, held: Dataset, count: int, config: TrainingConfig, seed: int
 ) -> np.ndarray | None:
-    """On a worker: the errors of one candidate on the validation split.
-
-    **Arguments:**
-
-    - `model`: with its first weights.
-    - `training`, `held`: what it is trained on, and what it predicts.
-    - `count`: of the windows of all data.
-    - `config`, `seed`: of its training.
-
-    **Returns:**
-
-    The validation NRMSE after every iteration of its refinement.
-    """
+    """On a worker: the errors of one candidate on the validation split."""
     silent = lambda row, total: None  # noqa: E731
     return _errors_of(model, (training, held, count), config, seed, silent, Interrupt())
 
@@ -263,13 +239,6 @@ def _nrmse(task: Task, windows: Windows, units: Units, network: Any) -> Float[Ar
 
 def split(data: Dataset, part: float) -> tuple[Dataset, Dataset]:
     """What to train on, and what to hold back.
-
-    **Arguments:**
-
-    - `data`: all of the training data.
-    - `part`: how much of it is held back, from its end.
-
-    **Returns:**
 
     Both. Raises `UserError` for data that is too short for it.
     """

@@ -345,29 +345,14 @@ def objective_of(model: Any) -> type[AbstractObjective]:
 
 
 def check_training(model: Any, config: TrainingConfig) -> None:
-    """Raise `UserError` unless this model can be trained like this.
-
-    **Arguments:**
-
-    - `model`, `config`: what, and how.
-    """
+    """Raise `UserError` unless this model can be trained like this."""
     objective_of(model).check(model, config)
 
 
 def correction_errors(
     model: Any, window: Windows, units: Units | None = None
 ) -> Float[Array, " m"]:
-    """What a hybrid's correction adds to the velocities in each step, weighted: it is to be small.
-
-    **Arguments:**
-
-    - `model`: a hybrid.
-    - `window`, `units`: as for `window_loss`.
-
-    **Returns:**
-
-    One vector, whose mean square is added to the loss.
-    """
+    """What a hybrid's correction adds to the velocities in each step, weighted."""
     index = np.array(model.minimal)
 
     def one(t, dt, q, v, u):

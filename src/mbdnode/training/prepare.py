@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.data import AbstractStream
+from mbdnode.data.rows import CLEAN, estimate_noise, rows_of, single_trajectories
 from mbdnode.data.signal import Window, choose_window, local_values
 from mbdnode.errors import UserError
 from mbdnode.levenberg_marquardt import Iterate, iterate
@@ -33,7 +34,6 @@ from mbdnode.multibody import AbstractNamed, AbstractSystem, resolve_parameters
 from mbdnode.naming import unknown_name
 from mbdnode.numerics import check_precision
 from mbdnode.program_cache import stored_program
-from mbdnode.training.rows import CLEAN, estimate_noise, rows_of, single_trajectories
 from mbdnode.trajectory import Dataset, Trajectory
 
 # Positions and velocities of a run; each has as many columns as there are coordinates.
@@ -111,12 +111,7 @@ class Smoother:
         return f"; the data was smoothed first, its noise is {self.noise:.1%} of the motion"
 
     def __call__(self, data: Dataset) -> Dataset:
-        """The data with its noisy columns smoothed; as it is if there are none.
-
-        **Arguments:**
-
-        - `data`: with the columns for which the windows were chosen.
-        """
+        """The data with its noisy columns smoothed; as it is if there are none."""
         if not self.status:
             return data
         runs = [_smoothed(run, self.windows) for run in data.trajectories]
@@ -125,13 +120,6 @@ class Smoother:
 
 def choose_smoother(system: Any, data: Dataset) -> Smoother:
     """The smoother that the data asks for.
-
-    **Arguments:**
-
-    - `system`: gives the parameters' defaults.
-    - `data`: runs; those of fewer than a dozen rows do not tell noise from motion.
-
-    **Returns:**
 
     A `Smoother`, which does nothing for data without noise.
     """
@@ -268,16 +256,8 @@ def _pieces(system, run, values, steps: int) -> dict[str, Any]:
 def with_scaling(model: AbstractMBDNODE, windows: Windows, missed: Any = None) -> AbstractMBDNODE:
     """The model with the mean and spread of its features, and the size of what it gives.
 
-    **Arguments:**
-
-    - `model`: with `scaling=True`.
-    - `windows`: the training data.
-    - `missed`: of a hybrid, the accelerations or forces that what is known lacks. They are its
-        unit, so that a correction of nothing is as small as they are.
-
-    **Returns:**
-
-    The model; a column that never changes is only shifted.
+    Of a hybrid, `missed` are the accelerations or forces that what is known lacks. They are its
+    unit, so that a correction of nothing is as small as they are.
     """
     center, spread = mean_and_spread(_features(model, windows))
     scales = _scales(model, windows)
@@ -299,16 +279,6 @@ def with_affine_start(model: AbstractMBDNODE, windows: Windows) -> AbstractMBDNO
     that layer has a slope, which it would not have below a last layer of zeros. Each step's mean
     rate is compared with the features halfway, which is right to second order; what the integrator
     makes of the step is for training.
-
-    **Arguments:**
-
-    - `model`: with `affine=True`, scaled already if it is to be.
-    - `windows`: the training data.
-
-    **Returns:**
-
-    The model. Of fits that the data can hardly tell apart it has the one with the least
-    coefficients.
     """
     network = model.network
     offset, slope = jnp.zeros_like(network.biases[-1]), _first_slopes(model)
@@ -350,16 +320,7 @@ def _affine_fit(model: AbstractMBDNODE, windows: Windows) -> tuple[Any, Any]:
 
 
 def step_units(windows: Windows) -> tuple[Any, Any]:
-    """How far each position and each velocity usually goes in one step.
-
-    **Arguments:**
-
-    - `windows`: the training data.
-
-    **Returns:**
-
-    The mean step times the spread of the velocities, and times that of the accelerations.
-    """
+    """How far each position and each velocity usually goes in one step."""
     v, dt = np.asarray(windows.v), np.asarray(windows.dt)
     accelerations = np.diff(v, axis=1) / dt[..., None]
     velocity, acceleration = (np.asarray(mean_and_spread(x)[1]) for x in (v, accelerations))
@@ -438,15 +399,6 @@ def fit_affine(objective: Any, model: Any) -> tuple[Any, float]:
     The layers start as opposites that cancel, so the network starts at its affine part. What that
     can explain by itself is found to round-off, and it goes on outside of the training data as it
     does inside.
-
-    **Arguments:**
-
-    - `objective`: with the data to fit.
-    - `model`: whose layers cancel.
-
-    **Returns:**
-
-    The network, and the mean squared error that is left.
     """
     network = model.network
     count = (

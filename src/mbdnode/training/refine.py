@@ -120,12 +120,7 @@ def _settled(task: Task, progress: Progress, history: list[dict[str, Any]]) -> b
 
 
 def check_refinement(task: Task, progress: Progress) -> None:
-    """Raise `UserError` for a network whose linear systems would not fit in memory.
-
-    **Arguments:**
-
-    - `task`, `progress`: what is to be refined.
-    """
+    """Raise `UserError` for a network whose linear systems would not fit in memory."""
     weights, each = _sizes(task, progress.network)
     errors = each * len(task.objective)
     primal = weights <= errors or task.config.regularization > 0

@@ -258,12 +258,6 @@ class Roster:
     def note(self, losses: Any, made: Any) -> dict[str, Any] | None:
         """Enter an epoch.
 
-        **Arguments:**
-
-        - `losses`, `made`: for each member and update, its loss and whether it was made.
-
-        **Returns:**
-
         The mean loss of those that went through it, and that of each of several, for the history;
         None if none did.
         """

@@ -27,6 +27,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.data import AbstractStream
+from mbdnode.data.rows import (
+    Noise,
+    Rows,
+    counted,
+    input_after,
+    rows_of,
+    runs_of,
+    spread_of_accelerations,
+    step_errors,
+)
 from mbdnode.factors import Factor, merge_all, triangle
 from mbdnode.identification.regression.weak_form import (
     WeakFormWindows,
@@ -37,16 +47,6 @@ from mbdnode.identification.regression.weak_form import (
 from mbdnode.models.function_library import Library
 from mbdnode.models.objective import mean_and_spread
 from mbdnode.program_cache import program_for_few_calls
-from mbdnode.training.rows import (
-    Noise,
-    Rows,
-    counted,
-    input_after,
-    rows_of,
-    runs_of,
-    spread_of_accelerations,
-    step_errors,
-)
 from mbdnode.trajectory import Dataset
 
 # Numbers of a matrix that is made at once; a few copies of it are alive at a time.
