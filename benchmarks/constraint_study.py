@@ -56,7 +56,7 @@ def main(
     truth = simulate_truth(case)
     data = mbd.StepStream(case.mechanism, case.bounds, samples, case.dt_s).chunk(0)
     changes = {"validation": 0.0, "refinement": refinement, "regularization": 0.0}
-    usual = replace(RECIPES["trained"].config, **changes)
+    usual = replace(RECIPES["adam-lm"].config, **changes)
     settings = {"width": width, "angle_features": True, "scaling": True}
     for name, constraints, loss in WAYS:
         if words and not any(word in name for word in words):

@@ -26,7 +26,7 @@ from mbdnode.reproduction.cases import get_case
 from mbdnode.reproduction.config import configure
 from mbdnode.reproduction.run import check, simulate_truth, training_data
 from mbdnode.simulation import simulate
-from mbdnode.training import fit, fit_ensemble
+from mbdnode.training import fit
 from mbdnode.trajectory import State
 
 
@@ -53,7 +53,7 @@ def main(console: Console, name: str, members: int) -> None:
     data = training_data(case, truth, config)
     one, all_of_them = Stopwatch(), Stopwatch()
     fit(model, data, config.training, report=one)
-    found = fit_ensemble(model, data, config.training, members=members, report=all_of_them)
+    found = fit(model, data, config.training, members=members, report=all_of_them)
     console.print(found.status)
 
     def rollout(source):

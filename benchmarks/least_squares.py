@@ -17,11 +17,11 @@ import optimistix as optx
 from jax.flatten_util import ravel_pytree
 
 import mbdnode as mbd
+from mbdnode.data.rows import counted, estimate_noise, rows_of
 from mbdnode.identification import initial_states, shooting
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models.function_library import Library
-from mbdnode.training.rows import counted, estimate_noise, rows_of
 from mbdnode.trajectory import State
 
 RK4, NOISE, TOLERANCE = get_integrator("rk4"), 0.02, 1e-4

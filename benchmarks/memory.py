@@ -10,11 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 import mbdnode as mbd
-from mbdnode.integrators import get_integrator
-from mbdnode.multibody import Partition
 from mbdnode.reproduction.cases import get_case
-from mbdnode.training.losses import cut, window_loss
-from mbdnode.training.objectives.steps import own_partition
+from mbdnode.training.loss import StepObjective
 
 CASE = get_case("single-mass-spring-damper")
 STEPS = (100, 200, 400, 800, 1600)
@@ -27,14 +24,13 @@ def megabytes(steps: int, gradient: str, integrator: str) -> float:
     config = mbd.TrainingConfig(
         window=None, gradient=gradient, integrator=integrator, precision="float64"
     )
-    windows = cut(model, mbd.Dataset(truth), None)
-    window = jax.tree.map(lambda x: x[0], windows)
-    partition: Partition = own_partition(model, windows)
+    model, objective = StepObjective.prepare(model, mbd.Dataset(truth), config)
+    window = jax.tree.map(lambda x: x[0], objective.examples)
 
     @eqx.filter_jit
     @eqx.filter_grad
     def gradient_of(model, window):
-        return window_loss(model, get_integrator(integrator), config, partition, window, None)
+        return objective.loss(model, window, None)
 
     analysis = gradient_of.lower(model, window).compile().compiled.memory_analysis()
     return analysis.temp_size_in_bytes / 2**20

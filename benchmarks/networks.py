@@ -1,4 +1,4 @@
-"""Networks by the recipes `paper-shuffled` and `trained`: errors, and the time to the paper's.
+"""Networks by the recipes `paper-shuffled` and `adam-lm`: errors, and the time to the paper's.
 
     python -m benchmarks.networks run CASE RECIPE SEED [SEED ...] [key=value ...]
     python -m benchmarks.networks table

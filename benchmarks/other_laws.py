@@ -42,10 +42,10 @@ from mbdnode.workflow.hybrid import correct
 # Of each recipe, the last of which finds the law that is corrected.
 RECIPES, HYBRID, KNOWN = ("paper", "fast", "best"), "hybrid", "mechanism + network"
 # What the mechanism may lack, to choose from on the validation split, and how it is trained: as by
-# `trained`, with more iterations, as there are few weights, and less that holds them small.
+# `adam-lm`, with more iterations, as there are few weights, and less that holds them small.
 CORRECTIONS = (
     {"structure": "joints", "width": 8, "affine": True},
-    {"structure": "free", "width": ALL["trained"].settings["width"]},
+    {"structure": "free", "width": ALL["adam-lm"].settings["width"]},
 )
 LONGER = {"refinement": 60, "regularization": 0.01}
 # Force against stretch and rate of each joint, in the units of the system.
@@ -110,7 +110,7 @@ def corrected(case: Case, law: Any, seed: int) -> tuple[float, Any]:
     integrator = configure(case.name, recipe="best").training.integrator
     truth = simulate_truth(case)
     data = Dataset(truth.rows(0, case.train_steps), case.parameters)
-    training = dataclasses.replace(training_config("trained"), integrator=integrator)
+    training = dataclasses.replace(training_config("adam-lm"), integrator=integrator)
     trained = correct(law, data, training, seed=seed) or law
     found = predict(trained.model, truth, integrator, case.parameters)
     return evaluate(truth, found).mse, trained
@@ -121,7 +121,7 @@ def completed(case: Case, body: AbstractMechanism, seed: int) -> tuple[float, An
     integrator = configure(case.name, recipe="best").training.integrator
     truth = simulate_truth(case)
     data = Dataset(truth.rows(0, case.train_steps), case.parameters)
-    training = dataclasses.replace(training_config("trained"), integrator=integrator, **LONGER)
+    training = dataclasses.replace(training_config("adam-lm"), integrator=integrator, **LONGER)
     models = [
         MBDNODE.for_system(body, correction_of=body, seed=seed, correction_weight=1e-9, **settings)
         for settings in CORRECTIONS

@@ -5,6 +5,7 @@ import enum
 import importlib
 import importlib.util
 import inspect
+import os
 import re
 import warnings
 from pathlib import Path
@@ -16,8 +17,8 @@ import yaml
 
 import mbdnode
 from mbdnode.data.logs import formats
-from mbdnode.models import KINDS
-from mbdnode.recipes import RECIPES
+from mbdnode.models import KINDS, MBDNODEConfig
+from mbdnode.recipes import RECIPES, TrainingConfig
 from mbdnode.reproduction.cases import CASES
 from mbdnode.reproduction.plan import make_plan
 
@@ -94,7 +95,7 @@ PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{page}" for page in SITE)]
 # Commands, tables of measurements, what is made from docstrings, and what other programs run, which
 # has tests of its own in `exports`.
 NEED_NO_PYTHON = re.compile(
-    r"docs/(api/.*|results/.*|install|theory|changelog|how-to/(command-line|fmu|playground))\.md"
+    r"docs/(api/.*|results/.*|install|paper|theory|changelog|how-to/(command-line|fmu|playground))\.md"
 )
 
 
@@ -238,12 +239,45 @@ def test_table_of_the_readme_has_every_case_and_calls_a_law_a_law():
         if case and len(words) > 5 and words[2] in RECIPES:
             rows.setdefault(case, {})[words[2]] = words[0]
     assert {case: of["best"] for case, of in rows.items()} == dict.fromkeys(CASES, "law")
-    trained = [case for case, of in rows.items() if of.get("trained") == "mbd-node"]
+    trained = [case for case, of in rows.items() if of.get("adam-lm") == "mbd-node"]
     runs = [run.config for run in make_plan(quick=True).runs]
-    assert trained == [config.case for config in runs if config.recipe == "trained"]
+    assert trained == [config.case for config in runs if config.recipe == "adam-lm"]
 
 
 def test_page_on_contributing_names_every_room():
     said = (ROOT / "CONTRIBUTING.md").read_text().partition("Imports go down")[2]
     rooms = {path.stem for path in (ROOT / "src" / "mbdnode").iterdir() if path.stem[0] != "_"}
     assert {room for room in rooms if f"`{room}`" not in said} == set()
+
+
+ON_THE_PAPER = (DOCS / "paper.md").read_text()
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`(mbdnode(?:\.\w+)+)`", ON_THE_PAPER))))
+def test_name_on_the_page_on_the_paper_exists(name):
+    parts = name.split(".")
+    found = mbdnode
+    for place in range(1, len(parts)):
+        found = getattr(found, parts[place], None) or importlib.import_module(
+            ".".join(parts[: place + 1])
+        )
+    assert found.__doc__
+
+
+def test_page_on_the_paper_names_its_cases_settings_and_exhibits():
+    words = set(re.findall(r"`([^`]+)`", ON_THE_PAPER))
+    assert set(CASES) - {"cart-pole:controlled"} <= words | {"cart-pole:controlled"}
+    labels = {e.label for case in CASES.values() for e in case.exhibits}
+    ours = {label for label in labels if label.startswith(("control:", "parameters:"))}
+    assert labels - ours <= words
+    settings = {word.partition("=")[0] for word in words if re.fullmatch(r"\w+=\S+", word)}
+    known = {*MBDNODEConfig.__dataclass_fields__, *TrainingConfig.__dataclass_fields__}
+    assert settings <= known
+
+
+def test_every_label_of_the_paper_is_on_its_page():
+    source = Path(os.environ.get("MBDNODE_PAPER", ROOT.parent / "shared/paper/mbd-node.tex"))
+    if not source.is_file():
+        pytest.skip("The paper's source is not beside this repository.")
+    labels = set(re.findall(r"\\label\{((?:eqn|tab|fig|alg):[^}]+)\}", source.read_text()))
+    assert {label for label in labels if f"`{label}`" not in ON_THE_PAPER} == set()

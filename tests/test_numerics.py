@@ -30,7 +30,7 @@ CALLS = {
     "simulate a model": lambda s, m, r, path: mbd.simulate(m, [0.0, 0.1], {"x": 1.0}),
     "consistent_state": lambda s, m, r, path: mbd.consistent_state(s, {"x": 1.0}),
     "fit": lambda s, m, r, path: mbd.fit(m, r),
-    "fit_ensemble": lambda s, m, r, path: mbd.fit_ensemble(m, r),
+    "fit with members": lambda s, m, r, path: mbd.fit(m, r, members=2),
     "Dataset": lambda s, m, r, path: mbd.Dataset(r),
     "energy": lambda s, m, r, path: mbd.energy(s, r),
     "linearize": lambda s, m, r, path: mbd.linearize(s, [0.0, 0.0]),

@@ -7,6 +7,7 @@ then know it.
 """
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -193,58 +194,78 @@ STRUCTURE_NAMES = ("free", "mechanical", "lagrangian", "joints")
 MODEL_NAMES = ("mbd-node", LAW, "sonode", "node", "hnn", "lnn", "lstm", "fcnn")
 # In their place: what the data decides, and numbers of a mechanism that is known but for these.
 AUTO, PARAMETERS = "auto", "parameters"
-RECIPES: dict[str, Recipe] = {
-    PAPER: Recipe(
-        TrainingConfig(),
-        "networks, trained as the paper's text and tables say; MBD-NODE by Adam on one step "
-        "ahead, an update for each step in time order",
-        samples=None,
-        networks=(),
-        as_printed=True,
-    ),
-    "paper-shuffled": Recipe(
-        TrainingConfig(shuffle=True),
-        "MBD-NODE as by `paper`, but for the order of the updates, which is random",
-        samples=None,
-        as_printed=True,
-    ),
-    "trained": Recipe(
-        TrainingConfig(
-            epochs=10,
-            updates=100,
-            learning_rate=1e-3,
-            schedule="cosine",
-            batch_size=512,
-            shuffle=True,
-            scaled_loss=True,
-            refinement=60,
-            regularization=1.0,
-            validation=0.2,
-            precision="float64",
+# Recipes by a name that they no longer have; stored configurations and commands know it.
+_FORMER = {"trained": "adam-lm"}
+
+
+class _Recipes(dict[str, Recipe]):
+    """Recipes by name, former names included."""
+
+    def __missing__(self, name: str) -> Recipe:
+        if name not in _FORMER:
+            raise KeyError(name)
+        return self[_FORMER[name]]
+
+
+RECIPES: dict[str, Recipe] = _Recipes(
+    {
+        PAPER: Recipe(
+            TrainingConfig(),
+            "networks, trained as the paper's text and tables say; MBD-NODE by Adam on one step "
+            "ahead, an update for each step in time order",
+            samples=None,
+            networks=(),
+            as_printed=True,
         ),
-        "a small MBD-NODE, free with an affine part or Lagrangian as a validation split says, "
-        "trained by Adam and then by Levenberg-Marquardt on the errors of all steps",
-        samples=5_000,
-        settings={
-            "width": 24,
-            "affine": True,
-            "angle_features": True,
-            "angle_pairs": True,
-            "scaling": True,
-        },
-        structures=("free", "lagrangian"),
-    ),
-    "fast": Recipe(
-        IdentificationConfig(refined=False),
-        "a law, found by regression among few forms; no network, no gradient descent",
-        samples=2_000,
-    ),
-    "best": Recipe(
-        IdentificationConfig(),
-        "a law, found by regression among all forms, its coefficients then fitted to the steps "
-        "of the integrator; no network, no gradient descent",
-    ),
-}
+        "paper-shuffled": Recipe(
+            TrainingConfig(shuffle=True),
+            "MBD-NODE as by `paper`, but for the order of the updates, which is random",
+            samples=None,
+            as_printed=True,
+        ),
+        "adam-lm": Recipe(
+            TrainingConfig(
+                epochs=10,
+                updates=100,
+                learning_rate=1e-3,
+                schedule="cosine",
+                batch_size=512,
+                shuffle=True,
+                scaled_loss=True,
+                refinement=60,
+                regularization=1.0,
+                validation=0.2,
+                precision="float64",
+            ),
+            "a small MBD-NODE, free with an affine part or Lagrangian as a validation split says, "
+            "trained by Adam and then by Levenberg-Marquardt on the errors of all steps",
+            samples=5_000,
+            settings={
+                "width": 24,
+                "affine": True,
+                "angle_features": True,
+                "angle_pairs": True,
+                "scaling": True,
+            },
+            structures=("free", "lagrangian"),
+        ),
+        "fast": Recipe(
+            IdentificationConfig(refined=False),
+            "a law, found by regression among few forms; no network, no gradient descent",
+            samples=2_000,
+        ),
+        "best": Recipe(
+            IdentificationConfig(),
+            "a law, found by regression among all forms, its coefficients then fitted to the steps "
+            "of the integrator; no network, no gradient descent",
+        ),
+    }
+)
+
+
+def recipe_name(name: str) -> str:
+    """The name of a recipe that is known by a former one; any other as it is."""
+    return _FORMER.get(name, name)
 
 
 def get_recipe(name: str) -> Recipe:
@@ -258,9 +279,9 @@ def get_recipe(name: str) -> Recipe:
 
     A `Recipe`. Raises `UserError` for a name that is not known.
     """
-    if name not in RECIPES:
+    if recipe_name(name) not in RECIPES:
         raise unknown_name("recipe", name, RECIPES)
-    return RECIPES[name]
+    return RECIPES[recipe_name(name)]
 
 
 def law_recipes() -> str:
@@ -279,6 +300,13 @@ def training_config(recipe: str | TrainingConfig | IdentificationConfig) -> Trai
 
     A `TrainingConfig`. Raises `UserError` for what finds a law.
     """
+    if isinstance(recipe, str) and recipe in _FORMER:
+        warnings.warn(
+            f"The recipe {recipe!r} is called {_FORMER[recipe]!r}; the old name goes with the next "
+            "release.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
     config = get_recipe(recipe).config if isinstance(recipe, str) else recipe
     if isinstance(config, TrainingConfig):
         return config
@@ -358,6 +386,22 @@ def check_trained_by(recipe: str, model: str, models: Iterable[str] = MODEL_NAME
         f"The recipe {recipe!r} trains {', '.join(possible)}, not {model!r}. Leave "
         f"--model out, or use --recipe {PAPER}."
     )
+
+
+def check_trains(recipe: str, model: str) -> None:
+    """Raise `UserError` unless a recipe trains models of this kind.
+
+    **Arguments:**
+
+    - `recipe`: a key of `RECIPES`.
+    - `model`: a kind of model.
+    """
+    possible = get_recipe(recipe).networks
+    if possible and model not in possible:
+        raise UserError(
+            f"The recipe {recipe!r} trains {', '.join(possible)}, not {model!r}. Use recipe "
+            f"{PAPER!r}, or a TrainingConfig."
+        )
 
 
 def check_some_trained_by(

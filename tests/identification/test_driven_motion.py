@@ -15,6 +15,7 @@ from scipy.interpolate import CubicSpline
 from scipy.linalg import expm
 
 import mbdnode as mbd
+from mbdnode.data.rows import begun_later, by_steps, estimate_noise, input_after, rows_of
 from mbdnode.identification.mechanical_laws import mechanisms
 from mbdnode.identification.problem import Problem
 from mbdnode.identification.regression.least_squares import integrals
@@ -30,7 +31,6 @@ from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.simulation.interpolation import input_polynomials
-from mbdnode.training.rows import begun_later, by_steps, estimate_noise, input_after, rows_of
 
 DT_S = 0.02
 

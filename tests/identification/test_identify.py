@@ -9,6 +9,7 @@ from motions import acceleration, as_trajectory
 from problems import cart_pole
 
 import mbdnode as mbd
+from mbdnode.data.rows import estimate_noise, rows_of
 from mbdnode.identification import IdentificationConfig, choose_law, identify
 from mbdnode.identification.regression.least_squares import regress
 from mbdnode.integrators import get_integrator
@@ -20,7 +21,6 @@ from mbdnode.recipes import identification_config, training_config
 from mbdnode.reproduction.cases import get_case
 from mbdnode.testing import check_model
 from mbdnode.training import TrainingConfig, fit
-from mbdnode.training.rows import estimate_noise, rows_of
 
 
 def test_learned_mechanism_with_the_cart_poles_own_terms_moves_like_it():

@@ -12,6 +12,7 @@ from motions import acceleration, recorded, stepped, with_noise
 import mbdnode as mbd
 from mbdnode.cli.output import training_progress
 from mbdnode.data import AbstractStream
+from mbdnode.data.rows import estimate_noise, rows_of
 from mbdnode.identification import identify
 from mbdnode.identification.problem import Problem
 from mbdnode.identification.regression import least_squares as parts
@@ -26,7 +27,6 @@ from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models.function_library import Library
 from mbdnode.recipes import identification_config
-from mbdnode.training.rows import estimate_noise, rows_of
 
 DT_S = 0.01
 # What comes before the end of a run, and the end.

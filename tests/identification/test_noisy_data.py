@@ -9,13 +9,13 @@ from scipy.integrate import quad
 from scipy.special import beta
 
 import mbdnode as mbd
+from mbdnode.data.rows import estimate_noise, rows_of, runs_of
 from mbdnode.identification import estimate_state, identify
 from mbdnode.identification.regression.weak_form import make_windows
 from mbdnode.identification.shooting import make_segments, refine_segments
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models.function_library import Library
-from mbdnode.training.rows import estimate_noise, rows_of, runs_of
 
 DT_S, STEPS = 0.01, 240
 

@@ -8,6 +8,7 @@ import pytest
 from motions import as_trajectory
 
 import mbdnode as mbd
+from mbdnode.data.rows import estimate_noise, rows_of
 from mbdnode.data.signal import estimate_rate
 from mbdnode.identification.mechanical_laws import mechanisms
 from mbdnode.identification.problem import Problem
@@ -27,7 +28,6 @@ from mbdnode.identification.regression.null_vector import compress, find_law
 from mbdnode.identification.regression.weak_form import make_windows, smoothed
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum
-from mbdnode.training.rows import estimate_noise, rows_of
 
 DT_S, STEPS, SUBSTEPS = 0.01, 400, 5
 

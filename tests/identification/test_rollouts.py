@@ -9,6 +9,7 @@ from motions import as_trajectory
 from scipy.integrate import solve_ivp
 
 import mbdnode as mbd
+from mbdnode.data.rows import Noise, rows_of, side_by_side
 from mbdnode.identification import rollouts
 from mbdnode.identification.initial_states import end_covariances
 from mbdnode.identification.law_selection import Attempt, LawSelection
@@ -23,7 +24,6 @@ from mbdnode.identification.validation import (
 from mbdnode.integrators import get_integrator
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.multibody import AccelerationFunction
-from mbdnode.training.rows import Noise, rows_of, side_by_side
 
 DT_S = 0.02
 # Longer than a stretch of one call; short; and more than one batch of them.

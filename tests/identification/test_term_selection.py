@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import mbdnode as mbd
+from mbdnode.data.rows import rows_of
 from mbdnode.identification.term_selection import choose_columns, is_definite
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.training.rows import rows_of
 
 
 def test_columns_are_those_of_the_best_subset_of_all():

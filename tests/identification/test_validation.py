@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mbdnode as mbd
+from mbdnode.data.rows import Noise, recorded_rates, rows_of
 from mbdnode.identification.identify import describe_segments
 from mbdnode.identification.law_search import Choice
 from mbdnode.identification.law_selection import Attempt, LawSelection
@@ -16,7 +17,6 @@ from mbdnode.mechanisms import DoublePendulum
 from mbdnode.models.function_library import Library
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.multibody import AccelerationFunction
-from mbdnode.training.rows import Noise, recorded_rates, rows_of
 
 SWING = DoublePendulum()
 CLEAN = Noise(np.full(2, 1e-12), np.full(2, 1e-12), 0.0)

@@ -190,7 +190,7 @@ def test_damping_takes_energy_and_never_gives_any():
 def test_terms_of_the_mechanical_form_have_their_parity_in_the_velocities():
     model = MBDNODE.for_system(CartPole(), structure="mechanical", width=6, seed=2, damping=True)
     z, s = np.array([0.4, -0.9]), np.array([1.3, 0.2])
-    parts = model.structure.parts(model._outputs(jnp.zeros(()), None, None, {})(jnp.asarray(z)))
+    parts = model.structure.parts(model.outputs(jnp.zeros(()), None, None, {})(jnp.asarray(z)))
     damping = np.asarray(parts["D"]).reshape(2, 2)
     squares = np.asarray(parts["Gamma"]).reshape(2, 3) @ [s[0] ** 2, s[0] * s[1], s[1] ** 2]
     rest, drive = np.asarray(parts["g"]), np.asarray(parts["G"])

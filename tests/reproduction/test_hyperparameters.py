@@ -1,9 +1,16 @@
 """The table of hyper-parameters, typed a second time from the paper."""
 
+import dataclasses
+import os
+import signal
+
 import numpy as np
 import pytest
 
-from mbdnode.models import MBDNODEConfig
+import mbdnode as mbd
+from mbdnode.mechanisms import CartPole, FourBar, SingleMassSpring
+from mbdnode.models import HNN, KINDS, LSTM, MBDNODE, MODELS, MBDNODEConfig
+from mbdnode.models.paper_settings import configured
 from mbdnode.reproduction.cases import CASES, get_case
 from mbdnode.reproduction.config import configure, table_column
 from mbdnode.reproduction.plan import quick
@@ -167,7 +174,7 @@ def test_values_that_are_not_the_papers_say_so(model, marked):
 
 
 def test_schedule_is_what_falls():
-    column = table_column(configure("single-pendulum", recipe="trained"))
+    column = table_column(configure("single-pendulum", recipe="adam-lm"))
     assert column["Learning rate decay"] == "cosine, to zero"
 
 
@@ -213,3 +220,73 @@ def test_time_costs_add_up_to_the_printed_column():
     ]
     assert len(times) == 30
     assert sum(times) == pytest.approx(printed, abs=1e-9)
+
+
+# The columns of the baselines: epochs, first learning rate, its decay an epoch. The HNN sees
+# all data in every update, so that a decay would end it after a few hundred of its 30,000.
+BASELINES = {
+    ("single-mass-spring", "hnn"): (30_000, 1e-3, 1.0, None),
+    ("single-mass-spring", "lnn"): (400, 1e-4, 0.98, 1),
+    ("single-mass-spring-damper", "lstm"): (400, 5e-4, 0.98, 16),
+    ("single-mass-spring-damper", "fcnn"): (600, 5e-4, 0.98, 1),
+    ("triple-mass-spring-damper", "fcnn"): (600, 5e-4, 0.98, 1),
+    ("single-pendulum", "lstm"): (400, 5e-4, 0.98, 16),
+    ("double-pendulum", "fcnn"): (600, 5e-4, 0.99, 1),
+    ("cart-pole", "fcnn"): (600, 5e-4, 0.99, 1),
+    ("cart-pole", "lstm"): (400, 5e-4, 0.98, 16),
+    **{
+        (name, "mbd-node"): (*printed, 64 if name == "slider-crank" else 1)
+        for name, printed in PRINTED.items()
+        if ":" not in name
+    },
+}
+
+
+@pytest.mark.parametrize(("case", "model"), BASELINES)
+def test_recipe_of_the_paper_means_in_python_what_it_means_in_a_run(case, model):
+    run = configure(case, model=model)
+    kind = KINDS[MODELS[model][0]]
+    made = kind.for_system(get_case(case).mechanism, **dataclasses.asdict(run.settings))
+    found, told = configured("paper", made)
+    assert found == run.training
+    printed = found.epochs, found.learning_rate, found.decay, found.batch_size
+    assert printed == BASELINES[case, model]
+    assert told.startswith("; recipe paper: settings of tab:hyper_")
+    assert "does not" not in told
+
+
+def test_fit_takes_the_papers_settings_and_says_so():
+    spring = SingleMassSpring()
+    swing = mbd.simulate(spring, np.arange(21) * 0.01, {"x": 1.0})
+    stop = lambda row, total: os.kill(os.getpid(), signal.SIGINT)  # noqa: E731
+    found = mbd.fit(HNN.for_system(spring), swing, "paper", report=stop)
+    # One update an epoch: all data in one batch.
+    assert (found.updates, found.config.epochs, found.config.batch_size) == (1, 30_000, None)
+    assert found.config.weight_decay == 1e-4
+    expected = "; recipe paper: settings of tab:hyper_sms for hnn, 30,000 epochs"
+    assert found.status == "interrupted after 1 of 30000 epochs" + expected
+
+
+def test_what_the_paper_does_not_say_is_said():
+    told = configured("paper", MBDNODE.for_system(FourBar(), width=4))[1]
+    assert "the paper has none for this mbd-node, so the settings of TrainingConfig" in told
+    config, told = configured("paper", MBDNODE.for_system(SingleMassSpring(), width=4))
+    assert (config.integrator, config.epochs) == ("rk4", 300)
+    assert told.endswith("; its network has divisor=(10.0,), this one does not")
+    config, told = configured("adam-lm", MBDNODE.for_system(CartPole(), width=24))
+    assert "width" not in told
+    assert "affine=True" in told
+    assert configured(config, MBDNODE.for_system(CartPole())) == (config, "")
+
+
+def test_recipe_of_other_networks_is_refused():
+    model = LSTM.for_system(SingleMassSpring(), width=4)
+    with pytest.raises(mbd.UserError, match=r"'paper-shuffled' trains mbd-node, not 'lstm'"):
+        configured("paper-shuffled", model)
+
+
+def test_former_name_of_a_recipe_is_still_known():
+    assert configure("cart-pole", recipe="trained") == configure("cart-pole", recipe="adam-lm")
+    with pytest.warns(DeprecationWarning, match="called 'adam-lm'"):
+        config = configured("trained", MBDNODE.for_system(CartPole()))[0]
+    assert config == mbd.RECIPES["adam-lm"].config == mbd.RECIPES["trained"].config

@@ -59,7 +59,7 @@ def test_quick_plan_of_the_paper_is_one_short_run_of_each_case():
 
 
 @pytest.mark.parametrize(
-    ("recipe", "model"), [("trained", "mbd-node"), ("fast", "law"), ("best", "law")]
+    ("recipe", "model"), [("adam-lm", "mbd-node"), ("fast", "law"), ("best", "law")]
 )
 def test_recipe_with_one_setting_for_all_cases_is_one_run_of_each(recipe, model):
     plan = make_plan(recipes=["paper", recipe])
@@ -92,7 +92,7 @@ def test_demonstration_has_every_law_and_on_one_case_the_papers_method_and_a_bas
     made = [(run.config.case, run.config.recipe, run.config.model) for run in plan.runs]
     laws = [(case, "best", "law") for case in CASES]
     assert [run for run in made if run[1] == "best"] == laws
-    networks = [("single-pendulum", *rest) for rest in (("trained", "mbd-node"), ("paper", "fcnn"))]
+    networks = [("single-pendulum", *rest) for rest in (("adam-lm", "mbd-node"), ("paper", "fcnn"))]
     assert sorted(run for run in made if run not in laws) == sorted(networks)
     cut = {(run.config.case, run.config.model) for run in plan.runs if run.shortened}
     sampled = {(name, "law") for name, case in CASES.items() if case.bounds}
@@ -109,19 +109,19 @@ def test_quick_plan_tries_a_controller_only_where_control_is_the_task():
 
 def test_demonstration_can_be_limited_and_is_repeated_from_its_request():
     plan = make_plan(quick=True, cases=["single-pendulum"], models=["mbd-node", "law"])
-    assert [run.config.recipe for run in plan.runs] == ["trained", "best"]
+    assert [run.config.recipe for run in plan.runs] == ["adam-lm", "best"]
     request = from_dict(Request, json.loads(json.dumps(to_dict(plan.request))))
     assert request == plan.request
 
 
 def test_quick_refinement_chooses_its_structure_and_iterates_less():
-    whole = configure("cart-pole", recipe="trained")
+    whole = configure("cart-pole", recipe="adam-lm")
     short = quick(whole)
     assert short.structures == whole.structures
     assert short.training.epochs == whole.training.epochs
     assert short.training.validation == whole.training.validation
     assert short.training.refinement == whole.training.refinement // 3 == 20
-    assert "a third" in shortened("trained")
+    assert "a third" in shortened("adam-lm")
     assert "a fifth of the samples" in shortened("best")
 
 

@@ -111,8 +111,8 @@ def test_another_recipe_answers_the_first_error_of_its_model():
     assert not is_answered_by(first, both, "mbd-node", "rk4", "paper")
     assert is_answered_by(second, both, "mbd-node", "rk4", "paper-shuffled")
     assert not is_answered_by(first, both, "mbd-node", "rk4", "paper-shuffled")
-    assert is_answered_by(first, both, "mbd-node", "rk4", "trained")
-    assert not is_answered_by(second, both, "mbd-node", "rk4", "trained")
+    assert is_answered_by(first, both, "mbd-node", "rk4", "adam-lm")
+    assert not is_answered_by(second, both, "mbd-node", "rk4", "adam-lm")
     assert not is_answered_by(first, both, "lstm", "-", "paper")
 
 

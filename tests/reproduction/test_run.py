@@ -23,7 +23,7 @@ from mbdnode.reproduction.run import (
     training_motions,
 )
 from mbdnode.training import TrainingConfig, fit
-from mbdnode.training.engine import batches
+from mbdnode.training.train import batches
 
 SMALL = {"width": "4", "epochs": "1", "batch_size": "100", "integrator": "fe1"}
 
@@ -69,7 +69,7 @@ def test_every_model_can_be_run_as_it_comes(case, model):
 @pytest.mark.parametrize("name", list(CASES))
 def test_one_setting_trains_every_case(name):
     """Beside the integrator that made the data, and what the case says of forces and parameters."""
-    config, first = (configure(case, recipe="trained") for case in (name, "cart-pole"))
+    config, first = (configure(case, recipe="adam-lm") for case in (name, "cart-pole"))
     own = {"integrator": config.training.integrator}
     assert config.training == dataclasses.replace(first.training, **own)
     stated = ("divisor", "forces", "use_parameters")
@@ -94,7 +94,7 @@ def test_shuffling_changes_the_order_of_the_updates_and_nothing_else(name):
 
 @pytest.mark.slow
 def test_refinement_sees_all_samples_at_once(spring):
-    config = with_changes(configure("slider-crank", recipe="trained"), {"samples": "5"})
+    config = with_changes(configure("slider-crank", recipe="adam-lm"), {"samples": "5"})
     data = training_data(get_case("slider-crank"), spring[2], config)
     assert data.trajectories[0].t.shape == (5, 2)
 
@@ -126,8 +126,8 @@ def test_run_that_cannot_be_carried_out_is_refused_beforehand(changes, message):
         ({"case": "cart-pole", "integrator": "rk5"}, r"integrator 'rk5'"),
         ({"case": "cart-pole", "seed": -1}, r"seed is -1"),
         (
-            {"case": "cart-pole", "recipe": "trained", "model": "lstm"},
-            r"'trained' trains mbd-node, not",
+            {"case": "cart-pole", "recipe": "adam-lm", "model": "lstm"},
+            r"'adam-lm' trains mbd-node, not",
         ),
         (
             {"case": "cart-pole", "recipe": "best", "model": "mbd-node"},

@@ -1,8 +1,9 @@
-"""`fit_ensemble` gives what `fit` gives for each seed, in one compiled program."""
+"""`fit` with members gives what it gives for each seed, in one compiled program."""
 
 import dataclasses
 import os
 import signal
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -10,14 +11,14 @@ import numpy as np
 import pytest
 from toys import Oscillator, Pendulum
 
-import mbdnode.training.ensemble as ensemble_training
 from mbdnode.data import AbstractStream, StepStream
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models import FCNN, MBDNODE
 from mbdnode.recipes import training_config
-from mbdnode.training import TrainingConfig, fit, fit_ensemble
+from mbdnode.training import Checkpoint, TrainingConfig, fit, fit_ensemble, train
 from mbdnode.trajectory import Dataset
 
+FIT = sys.modules["mbdnode.training.fit"]  # The room has a function of that name.
 QUICK = TrainingConfig(
     integrator="fe1", epochs=4, batch_size=5, shuffle=True, precision="float64", learning_rate=1e-2
 )
@@ -34,10 +35,10 @@ def alone(data, config, seed, system=None, **settings):
 
 @pytest.mark.parametrize("small_bytes", [0, 2**20])
 def test_member_is_what_its_seed_gives_alone(small_bytes, swing, monkeypatch):
-    monkeypatch.setattr(ensemble_training, "_SMALL_BYTES", small_bytes)
+    monkeypatch.setattr(train, "_SMALL_BYTES", small_bytes)
     given = MBDNODE.for_system(SinglePendulum(), width=4, seed=99)
     before = weights(given)
-    result = fit_ensemble(given, swing, QUICK, members=3, seed=5)
+    result = fit(given, swing, QUICK, members=3, seed=5)
     singles = [alone(swing, QUICK, seed) for seed in (5, 6, 7)]
     for member, single in zip(result.model, singles, strict=True):
         np.testing.assert_allclose(weights(member), weights(single.model), rtol=1e-11, atol=1e-13)
@@ -59,7 +60,7 @@ def test_nothing_is_traced_again_after_the_first_epoch_nor_for_more_members(swin
     model = MBDNODE.for_system(Oscillator(), width=4, forces="added")
     before, traces = Oscillator.traces[0], []
     note = lambda row, total: traces.append(Oscillator.traces[0])  # noqa: E731
-    fit_ensemble(model, data, QUICK, members=20, report=note)
+    fit(model, data, QUICK, members=20, report=note)
     assert len(traces) == 4
     assert len(set(traces)) == 1
     # Each member by itself would trace the force at least once.
@@ -67,15 +68,15 @@ def test_nothing_is_traced_again_after_the_first_epoch_nor_for_more_members(swin
 
 
 def test_member_that_diverges_is_left_out_and_named(swing, pendulum_model, monkeypatch):
-    drawn = ensemble_training._drawn
+    drawn = FIT._drawn
 
     def with_one_too_steep(model, seeds):
         models = drawn(model, seeds)
         models[1] = jax.tree.map(lambda x: 1e200 * x, models[1])
         return models
 
-    monkeypatch.setattr(ensemble_training, "_drawn", with_one_too_steep)
-    result = fit_ensemble(pendulum_model, swing, QUICK, members=3, seed=5)
+    monkeypatch.setattr(FIT, "_drawn", with_one_too_steep)
+    result = fit(pendulum_model, swing, QUICK, members=3, seed=5)
     assert result.outcome == "completed"
     assert "4 epochs of 2 members; seed 6 diverged at update 0 (epoch 0)" in result.status
     assert result.diagnostics["seeds"] == [5, 7]
@@ -86,7 +87,7 @@ def test_member_that_diverges_is_left_out_and_named(swing, pendulum_model, monke
 
 def test_when_all_diverge_their_last_good_weights_are_there(swing, pendulum_model):
     config = dataclasses.replace(QUICK, learning_rate=1e200)
-    result = fit_ensemble(pendulum_model, swing, config, members=2)
+    result = fit(pendulum_model, swing, config, members=2)
     assert result.outcome == "diverged"
     assert "at update 1 (epoch 0)" in result.status
     assert "learning rate" in result.status
@@ -98,7 +99,7 @@ def test_when_all_diverge_their_last_good_weights_are_there(swing, pendulum_mode
 
 def test_members_stop_each_for_itself_when_patience_is_over(swing, pendulum_model):
     config = dataclasses.replace(QUICK, epochs=40, learning_rate=0.2, patience=2)
-    result = fit_ensemble(pendulum_model, swing, config, members=3)
+    result = fit(pendulum_model, swing, config, members=3)
     singles = [alone(swing, config, seed) for seed in range(3)]
     lengths = [len(single.history) for single in singles]
     assert len(set(lengths)) > 1
@@ -114,7 +115,7 @@ def test_interrupt_ends_all_after_the_running_epoch(swing, pendulum_model):
         if row["epoch"] == 1:
             os.kill(os.getpid(), signal.SIGINT)
 
-    result = fit_ensemble(pendulum_model, swing, QUICK, members=3, report=press)
+    result = fit(pendulum_model, swing, QUICK, members=3, report=press)
     assert result.outcome == "interrupted"
     assert "2 of 4 epochs" in result.status
     assert len(result.history) == 2
@@ -123,7 +124,7 @@ def test_interrupt_ends_all_after_the_running_epoch(swing, pendulum_model):
 
 def test_members_are_refined_as_alone(swing, pendulum_model):
     config = dataclasses.replace(QUICK, epochs=2, refinement=3)
-    result = fit_ensemble(pendulum_model, swing, config, members=2)
+    result = fit(pendulum_model, swing, config, members=2)
     singles = [alone(swing, config, seed) for seed in range(2)]
     for member, single in zip(result.model, singles, strict=True):
         np.testing.assert_allclose(weights(member), weights(single.model), rtol=1e-7, atol=1e-9)
@@ -147,7 +148,7 @@ class Alternating(AbstractStream):
 
 
 def test_members_learn_from_a_stream_as_alone(swing, pendulum_model):
-    result = fit_ensemble(pendulum_model, Alternating(swing), QUICK, members=2)
+    result = fit(pendulum_model, Alternating(swing), QUICK, members=2)
     for seed, member in enumerate(result.model):
         single = weights(alone(Alternating(swing), QUICK, seed).model)
         np.testing.assert_allclose(weights(member), single, rtol=1e-11, atol=1e-13)
@@ -159,9 +160,9 @@ def test_recipe_without_epochs_refines_members_on_a_stream_of_draws_as_alone():
     ranges = dict.fromkeys(names, (-1.0, 1.0))
     stream = StepStream(system, ranges, 20, 0.05)
     free = dataclasses.replace(
-        training_config("trained"), integrator="fe1", refinement=1, validation=0.0
+        training_config("adam-lm"), integrator="fe1", refinement=1, validation=0.0
     )
-    result = fit_ensemble(MBDNODE.for_system(system, width=4), stream, free, members=2)
+    result = fit(MBDNODE.for_system(system, width=4), stream, free, members=2)
     assert result.outcome == "completed"
     for seed, member in enumerate(result.model):
         single = weights(alone(stream, free, seed).model)
@@ -182,7 +183,7 @@ def test_each_member_of_an_augmented_lagrangian_has_its_own_multipliers(swing):
     )
     config = dataclasses.replace(QUICK, penalty=3.0)
     model = MBDNODE.for_system(Pendulum(), width=4, constraints="augmented")
-    result = fit_ensemble(model, run, config, members=2)
+    result = fit(model, run, config, members=2)
     for seed, member in enumerate(result.model):
         single = alone(run, config, seed, Pendulum(), constraints="augmented")
         np.testing.assert_allclose(weights(member), weights(single.model), rtol=1e-10, atol=1e-12)
@@ -191,7 +192,7 @@ def test_each_member_of_an_augmented_lagrangian_has_its_own_multipliers(swing):
 def test_other_kinds_learn_as_alone(swing):
     still = dataclasses.replace(swing, u=jnp.zeros_like(swing.u))
     config = dataclasses.replace(QUICK, integrator="rk4", precision="float32")
-    result = fit_ensemble(FCNN.for_system(SinglePendulum(), width=3), still, config, members=2)
+    result = fit(FCNN.for_system(SinglePendulum(), width=3), still, config, members=2)
     for seed, member in enumerate(result.model):
         own = FCNN.for_system(SinglePendulum(), width=3, seed=seed)
         single = fit(own, still, config, seed=seed).model
@@ -201,13 +202,37 @@ def test_other_kinds_learn_as_alone(swing):
 
 def test_what_cannot_be_an_ensemble_of_seeds_is_refused(swing, pendulum_model):
     with pytest.raises(ValueError, match=r"'fast' finds a law.*recipe 'paper'"):
-        fit_ensemble(pendulum_model, swing, "fast")
-    with pytest.raises(ValueError, match=r"members is 1; .*Use fit"):
-        fit_ensemble(pendulum_model, swing, QUICK, members=1)
+        fit(pendulum_model, swing, "fast", members=2)
+    with pytest.raises(ValueError, match=r"members is 1; .*Leave it out"):
+        fit(pendulum_model, swing, QUICK, members=1)
     with pytest.raises(ValueError, match="seed is -1"):
-        fit_ensemble(pendulum_model, swing, QUICK, seed=-1)
+        fit(pendulum_model, swing, QUICK, members=2, seed=-1)
     with pytest.raises(TypeError, match="SinglePendulum; it trains a model"):
-        fit_ensemble(SinglePendulum(), swing, QUICK)
+        fit(SinglePendulum(), swing, QUICK, members=2)
     other = MBDNODE.for_system(Oscillator(), width=4)
     with pytest.raises(ValueError, match="but the data has theta"):
-        fit_ensemble(other, swing, QUICK)
+        fit(other, swing, QUICK, members=2)
+
+
+def test_former_name_gives_the_same_and_says_so(swing, pendulum_model):
+    with pytest.warns(DeprecationWarning, match="members=8"):
+        found = fit_ensemble(pendulum_model, swing, QUICK, members=2)
+    expected = fit(pendulum_model, swing, QUICK, members=2)
+    np.testing.assert_array_equal(weights(found.model[1]), weights(expected.model[1]))
+
+
+def test_members_go_on_from_a_checkpoint_to_the_same_bits(swing, pendulum_model, tmp_path):
+    # Members that stop at different epochs: what each has reached must come back.
+    config = dataclasses.replace(QUICK, epochs=12, patience=1, learning_rate=0.1)
+    stop = lambda row, total: row["epoch"] == 2 and os.kill(os.getpid(), signal.SIGINT)  # noqa: E731
+    kept = Checkpoint(tmp_path / "members.safetensors")
+    part = fit(pendulum_model, swing, config, members=3, checkpoint=kept, report=stop)
+    assert part.outcome == "interrupted"
+    again = dataclasses.replace(kept, resume=True)
+    rest = fit(pendulum_model, swing, config, members=3, checkpoint=again)
+    whole = fit(pendulum_model, swing, config, members=3)
+    assert len({len(row["losses"]) - row["losses"].count(None) for row in whole.history}) > 1
+    for a, b in zip(rest.model, whole.model, strict=True):
+        np.testing.assert_array_equal(weights(a), weights(b))
+    assert rest.diagnostics == whole.diagnostics
+    assert rest.status == whole.status

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from mbdnode.integrators import INTEGRATORS, Adaptive, get_integrator
+from mbdnode.integrators import INTEGRATORS, Adaptive
 from mbdnode.mechanisms import SinglePendulum, SliderCrank
 from mbdnode.models import MBDNODE
-from mbdnode.multibody import choose_partition, resolve_parameters
 from mbdnode.training import TrainingConfig
-from mbdnode.training.losses import cut, window_loss
+from mbdnode.training.loss import StepObjective
 from mbdnode.trajectory import Dataset
 
 # Fourth-order differences over 1e-3 of weights of size one leave 1e-12 of the fifth derivative and
@@ -23,17 +22,14 @@ TOLERANCE = 1e-6
 
 def loss_of(model, run, config, multipliers=None):
     """The loss of the first window as a function of the network's numbers in one vector."""
-    windows = cut(model, Dataset(run), config.window)
-    window = jax.tree.map(lambda x: x[0], windows)
-    mu = resolve_parameters(model)
-    partition = choose_partition(model, jnp.zeros(()), windows.q[0, 0], mu)
+    model, objective = StepObjective.prepare(model, Dataset(run), config)
+    window = jax.tree.map(lambda x: x[0], objective.examples)
     start, unravel = ravel_pytree(model.network)
-    integrator = get_integrator(config.integrator)
     multipliers = jnp.zeros(0) if multipliers is None else multipliers
 
     def loss(numbers):
         changed = eqx.tree_at(lambda m: m.network, model, unravel(numbers))
-        return window_loss(changed, integrator, config, partition, window, multipliers)
+        return objective.loss(changed, window, multipliers)
 
     # Each is called a dozen times, so it need not be fast.
     options = {"xla_backend_optimization_level": 0}

@@ -6,26 +6,19 @@ import numpy as np
 import pytest
 from problems import slider_crank_state
 
-from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import SinglePendulum, SliderCrank
 from mbdnode.models import MBDNODE
-from mbdnode.multibody import choose_partition, resolve_parameters
 from mbdnode.training import TrainingConfig
-from mbdnode.training.losses import cut, window_loss
-from mbdnode.training.objectives import prepare
+from mbdnode.training.loss import StepObjective
 from mbdnode.trajectory import Dataset
 
 
 def found_loss(model, run, multipliers=(), **changes):
     """The loss of the second window."""
     config = TrainingConfig(**changes)
-    windows = cut(model, Dataset(run), config.window)
-    mu = resolve_parameters(model)
-    partition = choose_partition(model, jnp.zeros(()), windows.q[0, 0], mu)
-    integrator = get_integrator(config.integrator)
-    window = jax.tree.map(lambda x: x[1], windows)
-    lam = jnp.asarray(multipliers, float)
-    return float(window_loss(model, integrator, config, partition, window, lam))
+    model, objective = StepObjective.prepare(model, Dataset(run), config)
+    window = jax.tree.map(lambda x: x[1], objective.examples)
+    return float(objective.loss(model, window, jnp.asarray(multipliers, float)))
 
 
 def network(model, x):
@@ -73,12 +66,10 @@ def test_explicit_step_starts_from_its_own_prediction(swing, pendulum_model):
 def test_parameters_of_the_run_are_those_of_the_loss(swing):
     model = MBDNODE.for_system(SinglePendulum(), width=4, use_parameters=("L",))
     y, u = rows(swing)
-    windows = cut(model, Dataset(swing, {"L": 2.5}), 1)
-    window = jax.tree.map(lambda x: x[0], windows)
-    config = TrainingConfig(integrator="fe1")
-    partition = choose_partition(model, jnp.zeros(()), windows.q[0, 0], resolve_parameters(model))
-    integrator = get_integrator("fe1")
-    found = window_loss(model, integrator, config, partition, window, jnp.zeros(0))
+    data, config = Dataset(swing, {"L": 2.5}), TrainingConfig(integrator="fe1")
+    model, objective = StepObjective.prepare(model, data, config)
+    window = jax.tree.map(lambda x: x[0], objective.examples)
+    found = objective.loss(model, window, jnp.zeros(0))
     step = np.array([y[0, 1], network(model, np.array([*y[0], *u[0], 2.5]))[0]])
     assert float(found) == pytest.approx(np.mean((y[0] + 0.04 * step - y[1]) ** 2), rel=1e-12)
 
@@ -160,7 +151,7 @@ def test_refined_penalty_counts_as_in_the_loss(crank):
     config = TrainingConfig(
         integrator="fe1", penalty=7.0, refinement=1, epochs=0, precision="float64"
     )
-    model, objective = prepare(model, Dataset(crank), config)
+    model, objective = StepObjective.prepare(model, Dataset(crank), config)
     found = objective.errors(model, jax.tree.map(lambda x: x[1], objective.examples))
     expected = np.mean((predicted - y[2])[9:] ** 2) + 7.0 * np.mean(residual**2)
     assert jnp.sum(found**2) / 9 == pytest.approx(expected, rel=1e-11)

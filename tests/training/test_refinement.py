@@ -12,9 +12,9 @@ from scipy.optimize import least_squares
 
 from mbdnode.mechanisms import CartPole, SingleMassSpringDamper, SinglePendulum, SliderCrank
 from mbdnode.models import FCNN, MBDNODE, load, save
-from mbdnode.training import Checkpoint, TrainingConfig, check_training, fit, refinement
-from mbdnode.training.engine import Task, batches, begin, run_epoch
-from mbdnode.training.objectives import prepare
+from mbdnode.training import Checkpoint, TrainingConfig, check_training, fit, refine
+from mbdnode.training.loss import StepObjective
+from mbdnode.training.train import Task, batches, begin, run_epoch
 from mbdnode.trajectory import Dataset
 
 CONFIG = TrainingConfig(
@@ -90,7 +90,7 @@ def test_affine_part_learns_a_linear_law_everywhere(linear):
 @pytest.mark.parametrize("width", [1, 7])
 def test_layers_start_at_nothing_and_can_still_learn(swing, width):
     model = MBDNODE.for_system(SinglePendulum(), width=width, affine=True, scaling=True)
-    network = prepare(model, Dataset(swing), CONFIG)[0].network
+    network = StepObjective.prepare(model, Dataset(swing), CONFIG)[0].network
     layers = eqx.tree_at(lambda n: n.beside, network, jnp.zeros_like(network.beside))
     for x in np.random.default_rng(0).normal(size=(5, 3)):
         np.testing.assert_allclose(layers(jnp.asarray(x)), network.biases[-1], atol=1e-14)
@@ -103,9 +103,13 @@ def test_layers_start_at_nothing_and_can_still_learn(swing, width):
 def test_lagrangian_starts_as_uniform_motion(swing):
     """A constant mass and no potential; what damps starts at something that can grow or vanish."""
     settings = {"structure": "lagrangian", "width": 4, "affine": True}
-    damped = prepare(MBDNODE.for_system(SinglePendulum(), **settings), Dataset(swing), CONFIG)[0]
+    damped = StepObjective.prepare(
+        MBDNODE.for_system(SinglePendulum(), **settings), Dataset(swing), CONFIG
+    )[0]
     settings["damping"] = False
-    model = prepare(MBDNODE.for_system(SinglePendulum(), **settings), Dataset(swing), CONFIG)[0]
+    model = StepObjective.prepare(
+        MBDNODE.for_system(SinglePendulum(), **settings), Dataset(swing), CONFIG
+    )[0]
     given = (jnp.array([0.3]), jnp.array([1.2]), jnp.zeros(1))
     found = eqx.filter_jit(model.minimal_rates)(jnp.zeros(()), *given, {})[1]
     assert abs(float(found[0])) < 1e-12
@@ -119,7 +123,7 @@ def test_affine_part_is_fitted_first_and_what_it_leaves_sets_the_pace(swing, lin
     system, run, matrix = linear
     model = MBDNODE.for_system(system, width=2, affine=True, scaling=True)
     config = dataclasses.replace(CONFIG, integrator="mp2")
-    model, objective = prepare(model, Dataset(run), config)
+    model, objective = StepObjective.prepare(model, Dataset(run), config)
     network, pace = objective.start(model)
     # Midpoint steps of a linear law are met to round-off, which Adam must not undo.
     assert pace < 1e-8
@@ -130,20 +134,20 @@ def test_affine_part_is_fitted_first_and_what_it_leaves_sets_the_pace(swing, lin
     # Kicks that nothing explains leave Adam its rate.
     kicks = np.random.default_rng(3).normal(size=(31, 2))
     shaken = motion_like(swing, system, 0.05, kicks)
-    model, objective = prepare(model, Dataset(shaken), config)
+    model, objective = StepObjective.prepare(model, Dataset(shaken), config)
     assert objective.start(model)[1] == 1.0
 
 
 @pytest.mark.slow
 def test_adam_moves_weights_in_proportion_to_the_pace(small, swing):
-    model, objective = prepare(small, Dataset(swing), CONFIG)
+    model, objective = StepObjective.prepare(small, Dataset(swing), CONFIG)
     table = jnp.asarray(batches(len(objective), CONFIG, 0, 0)[:1])
     moved = []
     for pace in (1.0, 1e-3):
         progress = eqx.tree_at(lambda p: p.pace, begin(model, objective), jnp.asarray(pace))
         first = [np.array(x) for x in jax.tree.leaves(progress.network)]
-        kept = (Task(model, objective, CONFIG), table, jnp.array([0.1]))
-        last = jax.tree.leaves(run_epoch(kept, progress)[0].network)
+        task = Task(model, objective, CONFIG)
+        last = jax.tree.leaves(run_epoch(task, table, [0.1], progress)[0].network)
         moved.append(np.concatenate([np.ravel(b - a) for a, b in zip(first, last, strict=True)]))
     assert np.max(np.abs(moved[0])) > 0.05
     # Differences of weights of size one, to round-off.
@@ -172,7 +176,7 @@ def test_every_coordinate_counts_in_a_scaled_loss(swing):
     model = MBDNODE.for_system(CartPole(), width=1)
     still = jax.tree.map(jnp.zeros_like, model.network)
     model = eqx.tree_at(lambda m: m.network, model, still)
-    objective = prepare(model, Dataset(run), CONFIG)[1]
+    objective = StepObjective.prepare(model, Dataset(run), CONFIG)[1]
     losses = jax.jit(jax.vmap(lambda x: objective.loss(model, x, jnp.zeros(0))))(objective.examples)
     # Every state but the ends begins one window and ends another.
     spread = np.concatenate([v[:-1], v[1:]]).std(axis=0)
@@ -236,7 +240,7 @@ def test_regularized_refinement_goes_on_to_the_same_bits(swing, small, regulariz
 @pytest.mark.parametrize("affine", [True, False])
 def test_what_is_affine_is_not_regularized(affine):
     network = MBDNODE.for_system(SinglePendulum(), width=3, affine=affine).network
-    held = refinement._penalized(network)
+    held = refine._penalized(network)
     assert all(bool(np.all(np.asarray(x) == 1)) for x in (*held.weights, *held.biases[:-1]))
     free = (held.biases[-1], *([held.beside] if affine else []))
     assert not any(np.any(np.asarray(x)) for x in free)
@@ -251,9 +255,9 @@ def test_regularization_without_a_refinement_is_refused():
 
 def test_windows_that_fill_no_block_count_once(swing, small, whole, monkeypatch):
     weights = sum(x.size for x in jax.tree.leaves(eqx.filter(small.network, eqx.is_array)))
-    made, plain = [], refinement._blocks
-    monkeypatch.setattr(refinement, "_BLOCK_NUMBERS", 3 * weights)  # Three windows of one error.
-    monkeypatch.setattr(refinement, "_blocks", lambda *x: made.append(plain(*x)) or made[-1])
+    made, plain = [], refine._blocks
+    monkeypatch.setattr(refine, "_BLOCK_NUMBERS", 3 * weights)  # Three windows of one error.
+    monkeypatch.setattr(refine, "_blocks", lambda *x: made.append(plain(*x)) or made[-1])
     found = fit(small, swing, dataclasses.replace(CONFIG, refinement=1))
     assert len(made[0]) > 1
     assert np.any(made[0] == -1)
@@ -262,8 +266,8 @@ def test_windows_that_fill_no_block_count_once(swing, small, whole, monkeypatch)
 
 def test_all_iterations_are_one_compiled_program(swing, monkeypatch):
     traced = []
-    plain = refinement.iterate
-    monkeypatch.setattr(refinement, "iterate", lambda *x, **y: traced.append(1) or plain(*x, **y))
+    plain = refine.iterate
+    monkeypatch.setattr(refine, "iterate", lambda *x, **y: traced.append(1) or plain(*x, **y))
     model = MBDNODE.for_system(SinglePendulum(), width=7, scaling=True)
     found = fit(model, swing, dataclasses.replace(CONFIG, refinement=4))
     assert len(found.history) > CONFIG.epochs + 1
@@ -271,7 +275,7 @@ def test_all_iterations_are_one_compiled_program(swing, monkeypatch):
 
 
 def test_network_too_wide_for_the_data_is_refused(swing, small, monkeypatch):
-    monkeypatch.setattr(refinement, "_MOST_NUMBERS", 100)
+    monkeypatch.setattr(refine, "_MOST_NUMBERS", 100)
     with pytest.raises(ValueError, match=r"weights on 10 errors.*Lower the network's width"):
         fit(small, swing, CONFIG)
 
@@ -285,7 +289,7 @@ def test_ctrl_c_keeps_the_best_weights_so_far(swing, small):
     found = fit(small, swing, CONFIG, report=press)
     assert (found.outcome, len(found.history)) == ("interrupted", CONFIG.epochs + 1)
     assert "interrupted after 1 of 6 refinements" in found.status
-    _, objective = prepare(small, Dataset(swing), CONFIG)
+    _, objective = StepObjective.prepare(small, Dataset(swing), CONFIG)
     errors = jax.jit(jax.vmap(lambda x: objective.errors(found.model, x)))(objective.examples)
     assert float(jnp.mean(errors**2)) == pytest.approx(found.history[-1]["loss"])
 

@@ -10,7 +10,7 @@ import mbdnode as mbd
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models import MBDNODE
 from mbdnode.training import TrainingConfig, fit
-from mbdnode.training.data import choose_smoother
+from mbdnode.training.prepare import choose_smoother
 
 DT_S, STEPS = 0.01, 240
 LEVELS = (0.001, 0.01, 0.05)

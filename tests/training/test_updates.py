@@ -8,7 +8,7 @@ import pytest
 
 from mbdnode.recipes import training_config
 from mbdnode.training import TrainingConfig, fit
-from mbdnode.training.engine import batches, rates
+from mbdnode.training.train import batches, rates
 
 RATE, DECAY = 1e-3, 0.98
 

@@ -7,8 +7,8 @@ import pytest
 
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.training import TrainingConfig
-from mbdnode.training.engine import batches
-from mbdnode.training.losses import cut
+from mbdnode.training.loss import cut
+from mbdnode.training.train import batches
 from mbdnode.trajectory import Dataset
 
 

@@ -266,20 +266,20 @@ def test_folder_without_a_fit_is_refused(place, tmp_path, capsys):
 
 
 def test_structure_is_that_of_a_network():
-    named = FitConfig(logs=("run.csv",), recipe="trained", structure="lagrangian")
+    named = FitConfig(logs=("run.csv",), recipe="adam-lm", structure="lagrangian")
     system = mbd.mechanisms.CartPole()
     model, _ = make_model(named, system, ())
     assert model.settings.structure == "lagrangian"
-    several, _ = make_model(FitConfig(logs=("run.csv",), recipe="trained"), system, ())
+    several, _ = make_model(FitConfig(logs=("run.csv",), recipe="adam-lm"), system, ())
     assert [one.settings.structure for one in several] == ["free", "lagrangian"]
     with pytest.raises(ValueError, match="auto has none: it is for mbd-node"):
         FitConfig(logs=("run.csv",), recipe="fast", structure="lagrangian")
     with pytest.raises(ValueError, match=r"'lagrange'.*Did you mean 'lagrangian'"):
-        FitConfig(logs=("run.csv",), recipe="trained", structure="lagrange")
+        FitConfig(logs=("run.csv",), recipe="adam-lm", structure="lagrange")
 
 
 @pytest.mark.parametrize(
-    ("recipe", "model"), [("fast", "auto"), ("best", "auto"), ("trained", "mbd-node")]
+    ("recipe", "model"), [("fast", "auto"), ("best", "auto"), ("adam-lm", "mbd-node")]
 )
 def test_model_is_left_to_the_data_unless_the_recipe_trains_a_network(recipe, model):
     assert FitConfig(logs=("run.csv",), recipe=recipe).model == model

@@ -147,8 +147,8 @@ def test_page_warns_once_of_what_lies_outside_and_of_a_law_that_does_not_predict
 def test_recipe_of_a_law_with_a_network_names_both():
     pendulum = mbd.mechanisms.SinglePendulum()
     for model, words in (
-        (mbd.MBDNODE.for_system(pendulum, correction_of="mechanism"), "fast for the law, then tr"),
-        (mbd.MBDNODE.for_system(pendulum), "trained: "),
+        (mbd.MBDNODE.for_system(pendulum, correction_of="mechanism"), "fast for the law, then ad"),
+        (mbd.MBDNODE.for_system(pendulum), "adam-lm: "),
     ):
         fit = Fit(model, [], "", "completed", 0, 0.0, 0.0)
         told = fits._recipe(FitConfig(("run.csv",)), fit, "")

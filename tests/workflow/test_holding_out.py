@@ -207,7 +207,7 @@ def test_large_log_that_is_too_short_to_split_is_refused(small_limits, tmp_path)
 def test_network_whose_affine_part_says_all_is_told(logs):
     # The law of the spring is affine in what the network reads.
     config = FitConfig(
-        tuple(logs), ROLES, recipe="trained", structure="free", holdout_logs=(logs[2],)
+        tuple(logs), ROLES, recipe="adam-lm", structure="free", holdout_logs=(logs[2],)
     )
     fitted = fit_and_score(read_and_check(config))
     assert fitted.without_layers < 1e-3

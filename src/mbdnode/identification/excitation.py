@@ -12,9 +12,9 @@ holds for a single sine in a steady state.
 
 import numpy as np
 
+from mbdnode.data.rows import Rows, estimate_noise, rows_of, runs_of
 from mbdnode.models.base import minimal_coordinates
 from mbdnode.multibody import AbstractSystem
-from mbdnode.training.rows import Rows, estimate_noise, rows_of, runs_of
 from mbdnode.trajectory import Dataset
 
 # The part of an input's variance that is left of one that follows the state: what noise in the

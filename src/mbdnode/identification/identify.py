@@ -29,10 +29,10 @@ from mbdnode.naming import unknown_name
 from mbdnode.recipes import IdentificationConfig, TrainingConfig, identification_config
 from mbdnode.simulation import INTERPOLATIONS, Interpolation
 from mbdnode.threads import ThreadedCalls, usable_cores
-from mbdnode.training.data import as_dataset, check_names
-from mbdnode.training.engine import counted_compilation
-from mbdnode.training.epoch_checkpoint import Checkpoint
+from mbdnode.training.checkpoint import Checkpoint
 from mbdnode.training.fit import Fit, Report, fit
+from mbdnode.training.prepare import as_dataset, check_names
+from mbdnode.training.train import counted_compilation
 from mbdnode.trajectory import Dataset, Trajectory
 from mbdnode.waiting_notice import counts_rows
 

@@ -12,6 +12,16 @@ from typing import Any
 import jax
 import numpy as np
 
+from mbdnode.data.rows import (
+    Noise,
+    Rows,
+    counted,
+    estimate_noise,
+    recorded_rates,
+    rows_of,
+    side_by_side,
+)
+from mbdnode.identification.biased_rates import without_biased_rates
 from mbdnode.identification.parameters.end_states import end_states_of_mechanism
 from mbdnode.identification.rollouts import SegmentRollouts
 from mbdnode.identification.shooting import (
@@ -23,16 +33,6 @@ from mbdnode.identification.shooting import (
 from mbdnode.integrators import get_integrator
 from mbdnode.levenberg_marquardt import Minimum, minimize_each
 from mbdnode.multibody import AbstractMechanism, consistent_state
-from mbdnode.training.biased_rates import without_biased_rates
-from mbdnode.training.rows import (
-    Noise,
-    Rows,
-    counted,
-    estimate_noise,
-    recorded_rates,
-    rows_of,
-    side_by_side,
-)
 from mbdnode.trajectory import Dataset, State, Trajectory
 
 # Measured states are near enough for nearly the whole Gauss-Newton step, and a law that does not

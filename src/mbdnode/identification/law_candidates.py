@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from mbdnode.data.rows import Rows, counted, places
 from mbdnode.identification.mechanical_laws import linear_mechanism, mechanisms, most_mechanisms
 from mbdnode.identification.problem import Candidate, Problem, chunks_of
 from mbdnode.identification.regression.least_squares import regress
@@ -20,7 +21,6 @@ from mbdnode.identification.shooting import improved, refine_further
 from mbdnode.identification.validation import ValidationSplit, validation_error
 from mbdnode.models.basis import scale_of
 from mbdnode.models.function_library import Library
-from mbdnode.training.rows import Rows, counted, places
 
 _DEGREES, _FEW_DEGREES = (1, 2, 3, 5, 8, 12, 18, 26, 36), (1, 3, 18)
 _FEATURES, _SCALES, _RIDGES = 160, (0.5, 1.0, 2.0), (1e-20, 1e-14, 1e-9, 1e-5)

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mbdnode.data.rows import Rows, counted, places
 from mbdnode.identification.problem import Problem
 from mbdnode.models.base import minimal_coordinates
 from mbdnode.models.basis import scale_of
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.training.rows import Rows, counted, places
 
 
 class Terms(NamedTuple):

@@ -17,6 +17,19 @@ from typing import Any
 import numpy as np
 
 from mbdnode.data import AbstractStream
+from mbdnode.data.rows import (
+    Noise,
+    Rows,
+    by_steps,
+    estimate_noise,
+    filled_up,
+    recorded_rates,
+    rows_of,
+    runs_of,
+    single_trajectories,
+    varying,
+)
+from mbdnode.identification.biased_rates import without_biased_rates
 from mbdnode.identification.law_candidates import (
     candidate_error,
     families,
@@ -49,19 +62,6 @@ from mbdnode.models.function_library import Forces, Known
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.simulation import Interpolation
 from mbdnode.simulation.interpolation import possible
-from mbdnode.training.biased_rates import without_biased_rates
-from mbdnode.training.rows import (
-    Noise,
-    Rows,
-    by_steps,
-    estimate_noise,
-    filled_up,
-    recorded_rates,
-    rows_of,
-    runs_of,
-    single_trajectories,
-    varying,
-)
 from mbdnode.trajectory import Dataset
 
 # An error of this size, relative to the motion, is round-off: nothing richer can do better.

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from mbdnode.data.rows import Rows
 from mbdnode.errors import UserError
 from mbdnode.identification.problem import Candidate, Problem
 from mbdnode.identification.rollouts import values_of, with_values
@@ -26,7 +27,6 @@ from mbdnode.identification.validation import (
     validation_error,
 )
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.training.rows import Rows
 
 # Candidates are compared over the longest segments that one of them predicts better than the first
 # of these, or else the second: of an unstable motion, larger errors are those of initial states.

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mbdnode.data.rows import Rows
 from mbdnode.identification.law_forms import (
     Form,
     form_groups,
@@ -53,7 +54,6 @@ from mbdnode.identification.regression.null_vector import (
 from mbdnode.identification.shooting import improved, refine_further
 from mbdnode.identification.term_selection import SelectedLaw, select_terms
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.training.rows import Rows
 
 # Friction sets in over this part of the largest rate where no other was found.
 _USUAL_WIDTH = 0.1

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from mbdnode.data.rows import Noise, Rows
 from mbdnode.identification.regression.least_squares import Chunks
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.models import AbstractRateModel
 from mbdnode.models.function_library import Forces, Known
 from mbdnode.simulation import Interpolation
-from mbdnode.training.rows import Noise, Rows
 
 
 @dataclass(frozen=True)

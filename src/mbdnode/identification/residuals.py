@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.data.rows import Rows, counted, runs_of, spread_of_accelerations, step_errors
 from mbdnode.identification.problem import Problem
 from mbdnode.identification.regression.weak_form import samples_per_period
 from mbdnode.program_cache import program_for_few_calls
-from mbdnode.training.rows import Rows, counted, runs_of, spread_of_accelerations, step_errors
 
 # Means that a spectrum needs; the part of its power that makes a line; how many of its bins.
 _FEWEST, _LINE, _BINS = 24, 0.5, 2

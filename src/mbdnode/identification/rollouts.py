@@ -23,9 +23,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.data.rows import Rows, input_after
 from mbdnode.integrators import stage_slopes
 from mbdnode.program_cache import stored_program
-from mbdnode.training.rows import Rows, input_after
 
 # Segments, directions and steps that go through a program at a time. Of few segments, the numbers
 # take less time than what is around them: 64 take hardly longer than 16.

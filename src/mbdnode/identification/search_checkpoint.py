@@ -29,7 +29,7 @@ from mbdnode.cluster import CallsAhead, calls_ahead
 from mbdnode.errors import UserError
 from mbdnode.models.files import load, read_arrays, save, write_arrays
 from mbdnode.threads import ThreadedCalls
-from mbdnode.training.epoch_checkpoint import Checkpoint
+from mbdnode.training.checkpoint import Checkpoint
 
 T = TypeVar("T")
 

@@ -21,18 +21,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.identification.problem import Problem
-from mbdnode.identification.regression.weak_form import samples_per_swing
-from mbdnode.identification.rollouts import SegmentRollouts, values_of, with_values
-from mbdnode.levenberg_marquardt import damped_step, minimize
-from mbdnode.program_cache import program_for_few_calls
-from mbdnode.training.rows import (
+from mbdnode.data.rows import (
     Noise,
     Rows,
     runs_of,
     spread_of_accelerations,
     step_errors,
 )
+from mbdnode.identification.problem import Problem
+from mbdnode.identification.regression.weak_form import samples_per_swing
+from mbdnode.identification.rollouts import SegmentRollouts, values_of, with_values
+from mbdnode.levenberg_marquardt import damped_step, minimize
+from mbdnode.program_cache import program_for_few_calls
 
 # Coefficients and initial states together are a harder problem than coefficients alone.
 _SEGMENT_DAMPING = 1e-2

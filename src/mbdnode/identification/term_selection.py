@@ -33,6 +33,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.data.rows import Rows, counted
 from mbdnode.identification.problem import Problem
 from mbdnode.identification.shooting import (
     linearized_residuals,
@@ -41,7 +42,6 @@ from mbdnode.identification.shooting import (
 )
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.program_cache import program_for_few_calls
-from mbdnode.training.rows import Rows, counted
 
 # Rounds of selection and refinement; changes of the terms in each; iterations of each refinement.
 _ROUNDS, _CHANGES, _ITERATIONS = 6, 8, 12

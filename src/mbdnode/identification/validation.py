@@ -16,11 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.identification.initial_states import end_covariances, end_states, last_windows
-from mbdnode.identification.problem import Problem
-from mbdnode.identification.rollouts import SegmentRollouts
-from mbdnode.nrmse import column_scales, nrmse_of, row_errors
-from mbdnode.training.rows import (
+from mbdnode.data.rows import (
     Noise,
     Rows,
     begun_later,
@@ -31,6 +27,10 @@ from mbdnode.training.rows import (
     spread_of_accelerations,
     step_errors,
 )
+from mbdnode.identification.initial_states import end_covariances, end_states, last_windows
+from mbdnode.identification.problem import Problem
+from mbdnode.identification.rollouts import SegmentRollouts
+from mbdnode.nrmse import column_scales, nrmse_of, row_errors
 from mbdnode.trajectory import Dataset, Trajectory
 
 # Segments of one length that are predicted; more would judge a candidate no better.

@@ -9,12 +9,21 @@ from mbdnode.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from mbdnode.models.base import AbstractModel, AbstractRateModel, Capability, check_capable
+    from mbdnode.models.baselines import (
+        FCNN,
+        HNN,
+        LNN,
+        LSTM,
+        FCNNConfig,
+        HNNConfig,
+        LNNConfig,
+        LSTMConfig,
+    )
     from mbdnode.models.ensemble import Ensemble
     from mbdnode.models.files import load, save
     from mbdnode.models.fitted_mechanism import FittedMechanism
-    from mbdnode.models.forecasters import FCNN, LSTM, FCNNConfig, LSTMConfig
     from mbdnode.models.function_library import Library
-    from mbdnode.models.learned_energy import HNN, LNN, HNNConfig, LNNConfig
+    from mbdnode.models.hybrid import Hybrid
     from mbdnode.models.learned_mechanism import LearnedMechanism
     from mbdnode.models.mbdnode import MBDNODE, MBDNODEConfig
     from mbdnode.models.network import Network, make_network
@@ -24,6 +33,7 @@ if TYPE_CHECKING:
         Scales,
         get_structure,
     )
+    from mbdnode.models.objective import AbstractObjective
     from mbdnode.models.registry import KINDS, LAW, MODELS
 
 __all__ = [
@@ -37,6 +47,7 @@ __all__ = [
     "MODELS",
     "STRUCTURES",
     "AbstractModel",
+    "AbstractObjective",
     "AbstractRateModel",
     "AbstractStructure",
     "Capability",
@@ -44,6 +55,7 @@ __all__ = [
     "FCNNConfig",
     "FittedMechanism",
     "HNNConfig",
+    "Hybrid",
     "LNNConfig",
     "LSTMConfig",
     "LearnedMechanism",
@@ -61,25 +73,27 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "FCNN": "forecasters",
-        "HNN": "learned_energy",
+        "FCNN": "baselines",
+        "HNN": "baselines",
         "KINDS": "registry",
         "LAW": "registry",
-        "LNN": "learned_energy",
-        "LSTM": "forecasters",
+        "LNN": "baselines",
+        "LSTM": "baselines",
         "MBDNODE": "mbdnode",
         "MODELS": "registry",
         "STRUCTURES": "network_structures",
         "AbstractModel": "base",
+        "AbstractObjective": "objective",
         "AbstractRateModel": "base",
         "AbstractStructure": "network_structures",
         "Capability": "base",
         "Ensemble": "ensemble",
-        "FCNNConfig": "forecasters",
+        "FCNNConfig": "baselines",
         "FittedMechanism": "fitted_mechanism",
-        "HNNConfig": "learned_energy",
-        "LNNConfig": "learned_energy",
-        "LSTMConfig": "forecasters",
+        "HNNConfig": "baselines",
+        "Hybrid": "hybrid",
+        "LNNConfig": "baselines",
+        "LSTMConfig": "baselines",
         "LearnedMechanism": "learned_mechanism",
         "Library": "function_library",
         "MBDNODEConfig": "mbdnode",

@@ -113,9 +113,11 @@ class AbstractModel(AbstractNamed):
     kind: ClassVar[str]
     settings_type: ClassVar[type]
     capabilities: ClassVar[frozenset[Capability]]
-    # What `fit` makes small, a key of `mbdnode.training.objectives.OBJECTIVES`; empty for a model
-    # that is not trained.
-    objective: ClassVar[str] = ""
+    # What `fit` makes small: an `AbstractObjective` (`models/objective.py`); None for a model of
+    # rates that is trained through the integrator, and for one that is not trained.
+    objective: ClassVar[Any] = None
+    # How the paper trains it: columns of its tables (`models/paper_settings.py`).
+    paper: ClassVar[tuple[Any, ...]] = ()
     # Whether regression finds it: then people read `LAW`, and not the name of a network.
     is_law: ClassVar[bool] = False
     learned: ClassVar[bool] = True

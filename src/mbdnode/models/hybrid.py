@@ -1,201 +1,125 @@
-"""What a hybrid starts from: accelerations that are known, of which a network learns the rest.
+"""A hybrid: the accelerations of a law or a mechanism, and a network for what that misses.
 
     a = a_known(t, q, v, u, mu) + correction(q, v, u, mu)
 
-What is known is a law that was found in data, or a mechanism. A law gives accelerations from the
-minimal coordinates, and so does a mechanism without constraints. One with constraints needs all of
-them: they are completed from a configuration near by, as in every simulation of it. The correction
-is of the minimal coordinates' accelerations, so that the constraints hold as they did; where a
-rollout integrates others, the constraints' tangent says what it adds to theirs. A mechanism, and a
-law that is one, know the mass as well: then the network may give forces, which that turns into
-accelerations, `correction = M^-1 f`.
+The network's last layer starts at zero, so training begins at what is known, to the bit. The
+correction is of the minimal coordinates' accelerations, so that the constraints hold as they did;
+where a rollout integrates others, the constraints' tangent says what it adds to theirs. Where the
+mass is known, the network may give forces, which that turns into accelerations (`joints`).
 """
 
-import abc
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from mbdnode.config import from_dict
 from mbdnode.errors import UserError
-from mbdnode.models.base import AbstractRateModel
-from mbdnode.models.function_library import Library, LibraryConfig
-from mbdnode.models.learned_mechanism import LearnedMechanism, LearnedMechanismConfig
-from mbdnode.multibody import (
-    AbstractMechanism,
-    AbstractSystem,
-    Coords,
-    Partition,
-    choose_partition,
-    complete,
-    consistent_state,
-    resolve_parameters,
-    tangent_at,
+from mbdnode.models.base import names_of
+from mbdnode.models.known import AbstractKnown, KnownMechanism, make_known
+from mbdnode.models.mbdnode import (
+    NO_MASS,
+    AbstractMBDNODE,
+    MBDNODEConfig,
+    check_settings,
+    make_parts,
+    minimal_of,
+    resolved,
 )
-
-# What a configuration says of it: the form of a law, or that it is the mechanism itself.
-MECHANISM = "mechanism"
-CorrectionOf = LibraryConfig | LearnedMechanismConfig | Literal["mechanism"] | None
-_LAWS = {LibraryConfig: Library, LearnedMechanismConfig: LearnedMechanism}
+from mbdnode.models.network import Network
+from mbdnode.models.network_structures import get_structure
+from mbdnode.multibody import AbstractSystem, Coordinate, Input, Parameter, small_solve
 
 
-class AbstractKnown(eqx.Module):
-    """Accelerations that need not be learned."""
+class Hybrid(AbstractMBDNODE):
+    """A network that corrects what is known. Make one with `MBDNODE.for_system`."""
 
-    @property
-    @abc.abstractmethod
-    def closed(self) -> bool:
-        """Whether the minimal coordinates say all."""
+    network: Network
+    center: Float[Array, " in"]
+    spread: Float[Array, " in"]
+    out_center: Float[Array, " out"]
+    out_spread: Float[Array, " out"]
+    known: AbstractKnown
+    body: AbstractSystem
+    settings: MBDNODEConfig = eqx.field(static=True)
+    minimal: tuple[int, ...] = eqx.field(static=True)
+    coordinates: tuple[Coordinate, ...] = eqx.field(static=True, kw_only=True)
+    inputs: tuple[Input, ...] = eqx.field(static=True, kw_only=True)
+    parameters: tuple[Parameter, ...] = eqx.field(static=True, kw_only=True)
 
-    @abc.abstractmethod
-    def acceleration(self, t, z, s, u, mu, near: Coords | None = None) -> Float[Array, " nz"]:
-        """Of the minimal coordinates.
+    # A correction is one of accelerations.
+    separable: ClassVar[bool] = False
 
-        **Arguments:**
-
-        - `t`, `z`, `s`, `u`, `mu`: where.
-        - `near`: a configuration near by, for a mechanism with constraints; None for the one in
-            which it is assembled.
-        """
-
-    @property
-    @abc.abstractmethod
-    def has_mass(self) -> bool:
-        """Whether the mass is known too."""
-
-    @abc.abstractmethod
-    def mass(self, t, z, mu, near: Coords | None = None) -> Float[Array, "nz nz"]:
-        """That the minimal coordinates move, if it is known. Arguments as above."""
-
-
-class KnownLaw(AbstractKnown):
-    """Those of a law."""
-
-    law: AbstractRateModel
-
-    @property
-    def closed(self) -> bool:
-        """A law is one of the minimal coordinates."""
-        return True
-
-    def acceleration(self, t, z, s, u, mu, near=None):
-        """As the law says."""
-        return self.law.minimal_rates(t, z, s, u, mu)[1]
-
-    @property
-    def has_mass(self) -> bool:
-        """Of a law that is a mechanism."""
-        return isinstance(self.law, LearnedMechanism)
-
-    def mass(self, t, z, mu, near=None):
-        """Up to a factor, which is that of the forces as well."""
-        assert isinstance(self.law, LearnedMechanism)
-        return self.law.mass(z, mu)
-
-
-class KnownMechanism(AbstractKnown):
-    """Those of a mechanism.
-
-    **Arguments:**
-
-    - `mechanism`: which.
-    - `partition`: with the model's minimal coordinates as the independent ones.
-    - `home`: where it is assembled.
-    """
-
-    mechanism: AbstractMechanism
-    partition: Partition
-    home: Coords
-
-    @property
-    def closed(self) -> bool:
-        """Without constraints, all coordinates are minimal."""
-        return self.partition.velocity.dependent.shape[0] == 0
-
-    def acceleration(self, t, z, s, u, mu, near=None):
-        """Complete the state, and solve the equations of motion."""
-        guess = self.home.astype(z.dtype) if near is None else near
-        q, v, tangent, _ = complete(self.mechanism, self.partition, t, z, s, guess, mu)
-        found = self.mechanism.independent_acceleration(t, q, v, u, mu, tangent)
-        return found.astype(s.dtype)
-
-    @property
-    def has_mass(self) -> bool:
-        """A mechanism has one."""
-        return True
-
-    def mass(self, t, z, mu, near=None):
-        """Reduced to the minimal coordinates, which move all others."""
-        guess = self.home.astype(z.dtype) if near is None else near
-        still = jnp.zeros_like(z)
-        q, _, tangent, _ = complete(self.mechanism, self.partition, t, z, still, guess, mu)
-        found = self.mechanism.mass(q, mu)
-        if not self.closed:
-            found = tangent.reduce(tangent.reduce(found).T)
-        return found.astype(z.dtype)
-
-    def corrected(self, t, q, v, u, mu, tangent, correction) -> Float[Array, " ni"]:
-        """The accelerations that a rollout integrates, with what a correction adds to them.
-
-        **Arguments:**
-
-        - `t`, `q`, `v`, `u`, `mu`, `tangent`: as for `independent_acceleration`.
-        - `correction`: of the minimal coordinates' accelerations.
-        """
-        found = self.mechanism.independent_acceleration(t, q, v, u, mu, tangent)
-        own = tangent_at(self.mechanism, self.partition.velocity, t, q, mu)
-        added = own.split.merge(own.slope @ correction, correction)
-        return found + tangent.split.take_independent(added)
-
-
-def make_known(
-    system: AbstractSystem, minimal: tuple[int, ...], given: Any
-) -> tuple[AbstractKnown | None, CorrectionOf]:
-    """What a hybrid starts from.
-
-    **Arguments:**
-
-    - `system`: what is to be learned.
-    - `minimal`: its minimal coordinates, by index.
-    - `given`: a law; the mechanism itself, or "mechanism"; the settings of a law, whose numbers are
-        then still blank; None for nothing.
-
-    **Returns:**
-
-    It, and what a configuration says of it. Raises `UserError` for what is of another system.
-    """
-    if given is None:
-        return None, None
-    if isinstance(given, tuple(_LAWS)):
-        fields = {name: getattr(given, name) for name in given.__dataclass_fields__}
-        given = _LAWS[type(given)].for_system(system, **fields)
-    if isinstance(given, tuple(_LAWS.values())):
-        _check_same(system, given.body, given)
-        return KnownLaw(given), given.settings
-    named = isinstance(given, str) and given == MECHANISM
-    if not named and not isinstance(given, AbstractMechanism):
-        raise UserError(
-            f"correction_of is {given!r}; it must be a law, such as mbd.identify(...).model, or "
-            "the mechanism itself."
+    @classmethod
+    def for_system(
+        cls, system: AbstractSystem, *, seed: Any = 0, correction_of: Any, **settings: Any
+    ) -> "Hybrid":
+        """An untrained model of a system; arguments as of `MBDNODE.for_system`."""
+        config = from_dict(MBDNODEConfig, settings)
+        minimal = minimal_of(system, config)
+        known, form = make_known(system, minimal, correction_of)
+        config = resolved(system, replace(config, correction_of=form))
+        check_settings(system, config, minimal)
+        _check_correction(config)
+        if get_structure(config.structure).gives_forces and not known.has_mass:
+            raise UserError(NO_MASS.format(structure=config.structure))
+        network, a, b, c, d = make_parts(system, config, minimal, seed)
+        network = eqx.tree_at(
+            lambda n: (n.weights[-1], n.biases[-1]), network, replace_fn=jnp.zeros_like
         )
-    if not isinstance(system, AbstractMechanism):
-        raise UserError(
-            f"correction_of is a mechanism, but {type(system).__name__} has no masses and forces "
-            "to start from. Give the mechanism as the system too."
-        )
-    if not named:
-        _check_same(system, given, given)
-    mu = resolve_parameters(system)
-    home = consistent_state(system, {}).q
-    names = tuple(system.coordinate_names[i] for i in minimal)
-    partition = choose_partition(system, jnp.zeros(()), home, mu, names)
-    return KnownMechanism(system, partition, home), MECHANISM
+        return cls(network, a, b, c, d, known, system, config, minimal, **names_of(system))
+
+    @property
+    def corrected(self) -> AbstractKnown:
+        """What the network only corrects."""
+        return self.known
+
+    @property
+    def closed_on_minimal(self) -> bool:
+        """Whether the minimal coordinates say all: of a mechanism with constraints, they do not."""
+        return self.known.closed
+
+    def minimal_rates(self, t, z, s, u, mu):
+        """What is known, and the correction."""
+        return self.rates_near(t, z, s, u, mu)
+
+    def rates_near(self, t, z, s, u, mu, near=None):
+        """The same; `near` says how a mechanism that is corrected is assembled."""
+        found = self.learned_acceleration(t, z, s, u, mu, near)
+        return s, found + self.known.acceleration(t, z, s, u, mu, near)
+
+    def learned_acceleration(self, t, z, s, u, mu, near=None) -> Float[Array, " nz"]:
+        """What the network gives alone."""
+        structure = self.structure
+        found = structure.acceleration(self.outputs(t, s, u, mu), z, s, u[: structure.inputs])
+        if not structure.gives_forces:
+            return found
+        return small_solve(self.known.mass(t, z, mu, near), found)
+
+    def independent_acceleration(self, t, q, v, u, mu, tangent):
+        """The accelerations that a rollout integrates, from a whole state."""
+        index = np.array(self.minimal)
+        if isinstance(self.known, KnownMechanism) and not self.known.closed:
+            learned = self.learned_acceleration(t, q[index], v[index], u, mu, q)
+            return self.known.corrected(t, q, v, u, mu, tangent, learned)
+        return self.minimal_rates(t, q[index], v[index], u, mu)[1]
 
 
-def _check_same(system: AbstractSystem, own: Any, given: Any) -> None:
-    if type(own) is not type(system) or not eqx.tree_equal(own, system):
+def _check_correction(config: MBDNODEConfig) -> None:
+    """Raise `UserError` for settings that a correction cannot have."""
+    reasons = {
+        "order": ("first", "a correction is one of accelerations"),
+        "forces": ("added", "what is corrected has the inputs already"),
+        "structure": ("lagrangian", "its mass would not be that of the whole"),
+    }
+    for name, (value, reason) in reasons.items():
+        if getattr(config, name) == value:
+            raise UserError(f"{name} is {value!r}, but {reason}. Leave {name} out.")
+    if config.constraints != "hard":
         raise UserError(
-            f"correction_of is a {type(given).__name__} of a {type(own).__name__}, but the system "
-            f"is another {type(system).__name__}. Make both for one system."
+            f"constraints is {config.constraints!r}, but a correction is of the minimal "
+            "coordinates, which keep them. Use constraints='hard'."
         )

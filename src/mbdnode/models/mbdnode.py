@@ -7,8 +7,7 @@ SONODE). Parameters among its inputs make it a PNODE. External forces enter as i
 network, or, for a system without constraints, as the acceleration `M^-1 (F_e(u) - F_e(0))` added
 to the network's own, so that a model trained without forces can be run with them. A `structure`
 makes `f` of the parts of equations of motion, which the network then gives (see
-`network_structures`). With `correction_of`, `f` is what a law or a mechanism says, plus what the
-network gives (see `hybrid`): nothing at first, so that training begins there.
+`network_structures`). With `correction_of` the model is a hybrid (see `hybrid`).
 
 Nonholonomic constraints bind velocities and leave the positions free, so no fixed set of
 independent velocities serves a whole motion: a sleigh's blade turns. The network then gives the
@@ -23,7 +22,7 @@ that are independent at the moment; the others follow from the constraints, to r
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -42,9 +41,10 @@ from mbdnode.models.base import (
     minimal_coordinates,
     names_of,
 )
-from mbdnode.models.hybrid import AbstractKnown, CorrectionOf, KnownMechanism, make_known
+from mbdnode.models.known import CorrectionOf
 from mbdnode.models.network import Activation, Initialization, Network, make_network
 from mbdnode.models.network_structures import AbstractStructure, Lagrangian, Outputs, get_structure
+from mbdnode.models.paper_settings import MBDNODE_COLUMNS, HyperParameters
 from mbdnode.multibody import (
     AbstractMechanism,
     AbstractSystem,
@@ -130,81 +130,23 @@ class MBDNODEConfig:
         get_structure(self.structure).check(self)
 
 
-class MBDNODE(AbstractRateModel):
-    """The paper's model, on the kinematics of a system.
-
-    Make one with `MBDNODE.for_system`.
-    """
+class AbstractMBDNODE(AbstractRateModel):
+    """What an MBD-NODE and a hybrid have in common: a network, its scales and its structure."""
 
     kind: ClassVar[str] = "mbd-node"
-    objective: ClassVar[str] = "steps"
     settings_type: ClassVar[type] = MBDNODEConfig
     capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability)
 
-    network: Network
-    center: Float[Array, " in"]
-    spread: Float[Array, " in"]
-    out_center: Float[Array, " out"]
-    out_spread: Float[Array, " out"]
-    known: AbstractKnown | None
-    body: AbstractSystem
-    settings: MBDNODEConfig = eqx.field(static=True)
-    minimal: tuple[int, ...] = eqx.field(static=True)
-    coordinates: tuple[Coordinate, ...] = eqx.field(static=True, kw_only=True)
-    inputs: tuple[Input, ...] = eqx.field(static=True, kw_only=True)
-    parameters: tuple[Parameter, ...] = eqx.field(static=True, kw_only=True)
-
-    @classmethod
-    def for_system(
-        cls, system: AbstractSystem, *, seed: Any = 0, correction_of: Any = None, **settings: Any
-    ) -> "MBDNODE":
-        """An untrained model of a system.
-
-        **Arguments:**
-
-        - `system`: gives the names and the constraints, and whether it is declared conservative;
-            nothing else of it is used, unless `forces="added"`, which uses its mass matrix and
-            its input map, or the network is to correct it.
-        - `seed`: of the network's first weights.
-        - `correction_of`: a law of the system, such as `identify(...).model`, or the mechanism
-            itself: the network then learns what that misses (a hybrid).
-        - `settings`: fields of `MBDNODEConfig`.
-
-        **Returns:**
-
-        An `MBDNODE`.
-        """
-        config = from_dict(MBDNODEConfig, settings)
-        minimal = _minimal_coordinates(system, config)
-        if config.constraints == "hard" and has_nonholonomic(system):
-            _check_nonholonomic(system, config, correction_of)
-        known, form = make_known(system, minimal, correction_of)
-        config = _resolved(system, replace(config, correction_of=form))
-        _check(system, config, minimal)
-        _check_mass(config, known)
-        count_in = _feature_count(system, config, minimal)
-        count_out = _structure(system, config, minimal).count
-        reads = _reads(system, config, minimal)
-        ends = (count_in, count_out) if reads is None else (len(reads[0]), 1)
-        sizes = (ends[0], *[config.width] * config.hidden_layers, ends[1])
-        start = config.activation, config.initialization, seed
-        network = make_network(sizes, *start, affine=config.affine, reads=reads)
-        if known is not None:
-            network = eqx.tree_at(
-                lambda n: (n.weights[-1], n.biases[-1]), network, replace_fn=jnp.zeros_like
-            )
-        return cls(
-            network,
-            jax.device_put(np.zeros(count_in)),
-            jax.device_put(np.ones(count_in)),
-            jax.device_put(np.zeros(count_out)),
-            jax.device_put(np.ones(count_out)),
-            known,
-            system,
-            config,
-            minimal,
-            **names_of(system),
-        )
+    if TYPE_CHECKING:
+        center: ClassVar[Any]
+        spread: ClassVar[Any]
+        out_center: ClassVar[Any]
+        out_spread: ClassVar[Any]
+    else:
+        center: eqx.AbstractVar[Float[Array, " in"]]
+        spread: eqx.AbstractVar[Float[Array, " in"]]
+        out_center: eqx.AbstractVar[Float[Array, " out"]]
+        out_spread: eqx.AbstractVar[Float[Array, " out"]]
 
     @property
     def structure(self) -> AbstractStructure:
@@ -212,7 +154,7 @@ class MBDNODE(AbstractRateModel):
         return _structure(self.body, self.settings, self.minimal)
 
     @property
-    def affine_part(self) -> "MBDNODE | None":
+    def affine_part(self) -> Any:
         """The model without what its layers contribute: the last one's weights are zero.
 
         The last layer's bias stays, which is the offset of the affine function beside the layers;
@@ -221,33 +163,6 @@ class MBDNODE(AbstractRateModel):
         if self.network.beside is None:
             return None
         return eqx.tree_at(lambda m: m.network.weights[-1], self, replace_fn=jnp.zeros_like)
-
-    @property
-    def corrected(self) -> AbstractKnown | None:
-        """What the network only corrects."""
-        return self.known
-
-    @property
-    def closed_on_minimal(self) -> bool:
-        """Whether the minimal coordinates say all: of a mechanism with constraints, they do not."""
-        if self._binds_velocities:
-            return False
-        return self.known is None or self.known.closed
-
-    @property
-    def independent(self) -> Any:
-        """The minimal coordinates, by name; None where they are chosen along the motion."""
-        return None if self._binds_velocities else super().independent
-
-    @property
-    def _binds_velocities(self) -> bool:
-        return self.settings.constraints == "hard" and has_nonholonomic(self.body)
-
-    @property
-    def separable(self) -> bool:
-        """Whether the acceleration depends on positions alone."""
-        alone = not self.settings.use_velocity and self.settings.order == "second"
-        return alone and self.known is None
 
     @property
     def conservative(self) -> bool:
@@ -262,34 +177,6 @@ class MBDNODE(AbstractRateModel):
         """Those of the system, if they are kept by partition."""
         hard = self.settings.constraints == "hard"
         return self.body.nonholonomic(t, q, mu) if hard else super().nonholonomic(t, q, mu)
-
-    def minimal_rates(self, t, z, s, u, mu):
-        """Evaluate the network, beside what is known."""
-        return self.rates_near(t, z, s, u, mu)
-
-    def rates_near(self, t, z, s, u, mu, near=None):
-        """The same; `near` says how a mechanism that is corrected is assembled."""
-        if self.settings.order == "first":
-            raw = self._outputs(t, s, u, mu)(z).astype(z.dtype)
-            return raw[: z.shape[0]], raw[z.shape[0] :]
-        found = self.learned_acceleration(t, z, s, u, mu, near)
-        if self.settings.forces == "added":
-            found = found + input_acceleration(self.body, t, z, s, u, mu)
-        if self.known is not None:
-            found = found + self.known.acceleration(t, z, s, u, mu, near)
-        if self._binds_velocities:
-            found = _nearest_allowed(self.body, t, z, s, mu, found)
-        return s, found
-
-    def learned_acceleration(self, t, z, s, u, mu, near=None) -> Float[Array, " nz"]:
-        """What the network gives alone, without what is known: the correction of a hybrid."""
-        structure = self.structure
-        outputs = self._outputs(t, s, u, mu)
-        found = structure.acceleration(outputs, z, s, u[: structure.inputs])
-        if not structure.gives_forces:
-            return found
-        assert self.known is not None
-        return small_solve(self.known.mass(t, z, mu, near), found)
 
     def mass(self, q: Float[Array, " nq"], mu: Any) -> Float[Array, "nq nq"]:
         """The learned mass, up to a factor: that of the minimal coordinates, which move all others.
@@ -311,7 +198,7 @@ class MBDNODE(AbstractRateModel):
                 "structure='lagrangian'."
             )
         still = jnp.zeros_like(q[index]), jnp.zeros(len(self.inputs), q.dtype)
-        factor = structure.mass_factor(self._outputs(jnp.zeros(()), *still, mu), q[index])
+        factor = structure.mass_factor(self.outputs(jnp.zeros(()), *still, mu), q[index])
         own = (factor @ factor.T).astype(q.dtype)
         return jnp.zeros((q.shape[0],) * 2, q.dtype).at[np.ix_(index, index)].set(own)
 
@@ -326,10 +213,10 @@ class MBDNODE(AbstractRateModel):
         if not isinstance(structure, Lagrangian):
             return None
         still = jnp.zeros_like(z), jnp.zeros(len(self.inputs), q.dtype)
-        return structure.potential(self._outputs(jnp.zeros(()), *still, mu), z).astype(q.dtype)
+        return structure.potential(self.outputs(jnp.zeros(()), *still, mu), z).astype(q.dtype)
 
-    def _outputs(self, t, s, u, mu) -> Outputs:
-        """The network's outputs over the configuration."""
+    def outputs(self, t, s, u, mu) -> Outputs:
+        """The network's outputs, as a function of the configuration."""
         # The whole of it in the precision of the weights, in which it was trained.
         kind = self.network.weights[0].dtype
         center, spread, out_center, out_spread = (
@@ -344,16 +231,6 @@ class MBDNODE(AbstractRateModel):
             return out_center + out_spread * self.structure.shaped(self.network(scaled))
 
         return outputs
-
-    def independent_acceleration(self, t, q, v, u, mu, tangent):
-        """The minimal coordinates' accelerations, from a whole state."""
-        index = np.array(self.minimal)
-        if self._binds_velocities:
-            return self.minimal_rates(t, q, v, u, mu)[1][tangent.split.independent]
-        if isinstance(self.known, KnownMechanism) and not self.known.closed:
-            learned = self.learned_acceleration(t, q[index], v[index], u, mu, q)
-            return self.known.corrected(t, q, v, u, mu, tangent, learned)
-        return self.minimal_rates(t, q[index], v[index], u, mu)[1]
 
     def features(self, t, z, s, u, mu) -> Float[Array, " in"]:
         """What the network reads, before scaling."""
@@ -375,6 +252,108 @@ class MBDNODE(AbstractRateModel):
         return jnp.stack(parts)
 
 
+class MBDNODE(AbstractMBDNODE):
+    """The paper's model, on the kinematics of a system.
+
+    Make one with `MBDNODE.for_system`.
+    """
+
+    paper: ClassVar[tuple[HyperParameters, ...]] = MBDNODE_COLUMNS
+
+    network: Network
+    center: Float[Array, " in"]
+    spread: Float[Array, " in"]
+    out_center: Float[Array, " out"]
+    out_spread: Float[Array, " out"]
+    body: AbstractSystem
+    settings: MBDNODEConfig = eqx.field(static=True)
+    minimal: tuple[int, ...] = eqx.field(static=True)
+    coordinates: tuple[Coordinate, ...] = eqx.field(static=True, kw_only=True)
+    inputs: tuple[Input, ...] = eqx.field(static=True, kw_only=True)
+    parameters: tuple[Parameter, ...] = eqx.field(static=True, kw_only=True)
+
+    @classmethod
+    def for_system(
+        cls, system: AbstractSystem, *, seed: Any = 0, correction_of: Any = None, **settings: Any
+    ) -> Any:
+        """An untrained model of a system.
+
+        **Arguments:**
+
+        - `system`: gives the names and the constraints, and whether it is declared conservative;
+            nothing else of it is used, unless `forces="added"`, which uses its mass matrix and
+            its input map, or the network is to correct it.
+        - `seed`: of the network's first weights.
+        - `correction_of`: a law of the system, such as `identify(...).model`, or the mechanism
+            itself: the network then learns what that misses.
+        - `settings`: fields of `MBDNODEConfig`.
+
+        **Returns:**
+
+        An `MBDNODE`; a `Hybrid` with `correction_of`.
+        """
+        if correction_of is not None:
+            from mbdnode.models.hybrid import Hybrid  # Which is made of what is above.
+
+            if has_nonholonomic(system):
+                raise UserError(
+                    f"{type(system).__name__} has nonholonomic constraints, and a correction is "
+                    "one of minimal coordinates, which it has not. Leave correction_of out, or "
+                    "estimate the mechanism's parameters."
+                )
+
+            return Hybrid.for_system(system, seed=seed, correction_of=correction_of, **settings)
+        config = from_dict(MBDNODEConfig, settings)
+        if config.constraints == "hard" and has_nonholonomic(system):
+            _check_nonholonomic(system, config)
+        minimal = minimal_of(system, config)
+        config = resolved(system, config)
+        if get_structure(config.structure).gives_forces:
+            raise UserError(NO_MASS.format(structure=config.structure))
+        check_settings(system, config, minimal)
+        parts = make_parts(system, config, minimal, seed)
+        return cls(*parts, system, config, minimal, **names_of(system))
+
+    @property
+    def separable(self) -> bool:
+        """Whether the acceleration depends on positions alone."""
+        return not self.settings.use_velocity and self.settings.order == "second"
+
+    @property
+    def closed_on_minimal(self) -> bool:
+        """Whether the minimal coordinates say all: not if the rest of a velocity is completed."""
+        return not self._binds_velocities
+
+    @property
+    def independent(self) -> Any:
+        """The minimal coordinates, by name; None where they are chosen along the motion."""
+        return None if self._binds_velocities else super().independent
+
+    @property
+    def _binds_velocities(self) -> bool:
+        return self.settings.constraints == "hard" and has_nonholonomic(self.body)
+
+    def minimal_rates(self, t, z, s, u, mu):
+        """Evaluate the network."""
+        outputs = self.outputs(t, s, u, mu)
+        if self.settings.order == "first":
+            rates = outputs(z).astype(z.dtype)
+            return rates[: z.shape[0]], rates[z.shape[0] :]
+        found = self.structure.acceleration(outputs, z, s, u[: self.structure.inputs])
+        if self.settings.forces == "added":
+            found = found + input_acceleration(self.body, t, z, s, u, mu)
+        if self._binds_velocities:
+            found = _nearest_allowed(self.body, t, z, s, mu, found)
+        return s, found
+
+    def independent_acceleration(self, t, q, v, u, mu, tangent):
+        """The minimal coordinates' accelerations, from a whole state."""
+        if self._binds_velocities:
+            return self.minimal_rates(t, q, v, u, mu)[1][tangent.split.independent]
+        index = np.array(self.minimal)
+        return self.minimal_rates(t, q[index], v[index], u, mu)[1]
+
+
 def _nearest_allowed(system: AbstractSystem, t, q, v, mu, acceleration) -> Float[Array, " nq"]:
     """The nearest acceleration with which the constraints of the velocities stay met."""
     matrix, _ = velocity_constraints(system, t, q, mu)
@@ -383,7 +362,43 @@ def _nearest_allowed(system: AbstractSystem, t, q, v, mu, acceleration) -> Float
     return found.astype(acceleration.dtype)
 
 
-def _resolved(system: AbstractSystem, config: MBDNODEConfig) -> MBDNODEConfig:
+def _check_nonholonomic(system: AbstractSystem, config: MBDNODEConfig) -> None:
+    """Raise `UserError` for settings that do not go with constraints of velocities."""
+    reasons = {
+        "order": ("first", "the constraints complete velocities, which are then not learned"),
+        "structure": ("lagrangian", "its equations lack the forces of these constraints"),
+    }
+    for setting, (value, reason) in reasons.items():
+        if getattr(config, setting) == value:
+            raise UserError(
+                f"{type(system).__name__} has nonholonomic constraints and {setting} is {value!r}, "
+                f"but {reason}. Leave {setting} out."
+            )
+
+
+# Of a structure that gives forces, where no mass is known.
+NO_MASS = (
+    "structure is {structure!r}, which gives forces, but no mass is known that they accelerate. "
+    "Give a mechanism as correction_of, or use structure='free'."
+)
+
+
+def make_parts(
+    system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ...], seed: Any
+) -> tuple[Any, Any, Any, Any, Any]:
+    """The network, and the mean and the spread of what goes in and of what comes out."""
+    count_in = _feature_count(system, config, minimal)
+    count_out = _structure(system, config, minimal).count
+    reads = _reads(system, config, minimal)
+    ends = (count_in, count_out) if reads is None else (len(reads[0]), 1)
+    sizes = (ends[0], *[config.width] * config.hidden_layers, ends[1])
+    start = config.activation, config.initialization, seed
+    network = make_network(sizes, *start, affine=config.affine, reads=reads)
+    plain = (np.zeros(count_in), np.ones(count_in), np.zeros(count_out), np.ones(count_out))
+    return network, *jax.device_put(plain)
+
+
+def resolved(system: AbstractSystem, config: MBDNODEConfig) -> MBDNODEConfig:
     """The configuration with what its structure and the system say where it says nothing."""
     structure, corrects = get_structure(config.structure), bool(config.correction_of)
     own, chosen = structure.reads_configuration, {}
@@ -407,7 +422,7 @@ def _structure(
     return kind(len(minimal), learned, config)
 
 
-def _minimal_coordinates(system: AbstractSystem, config: MBDNODEConfig) -> tuple[int, ...]:
+def minimal_of(system: AbstractSystem, config: MBDNODEConfig) -> tuple[int, ...]:
     """The coordinates that the network advances, by index."""
     everything = tuple(range(len(system.coordinates)))
     if config.constraints != "hard" or has_nonholonomic(system):
@@ -415,7 +430,8 @@ def _minimal_coordinates(system: AbstractSystem, config: MBDNODEConfig) -> tuple
     return minimal_coordinates(system)
 
 
-def _check(system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ...]) -> None:
+def check_settings(system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ...]) -> None:
+    """Raise `UserError` for settings that do not fit the system."""
     names = system.parameter_names
     for name in config.use_parameters:
         if name not in names:
@@ -429,55 +445,6 @@ def _check(system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ..
         )
     if config.forces == "added":
         check_added(system)
-    if config.correction_of:
-        _check_correction(config)
-
-
-def _check_nonholonomic(system: AbstractSystem, config: MBDNODEConfig, correction_of: Any) -> None:
-    """Raise `UserError` for settings that do not go with constraints of velocities."""
-    reasons = {
-        "order": ("first", "the constraints complete velocities, which are then not learned"),
-        "structure": ("lagrangian", "its equations lack the forces of these constraints"),
-    }
-    name = type(system).__name__
-    for setting, (value, reason) in reasons.items():
-        if getattr(config, setting) == value:
-            raise UserError(
-                f"{name} has nonholonomic constraints and {setting} is {value!r}, but {reason}. "
-                f"Leave {setting} out."
-            )
-    if correction_of is not None:
-        raise UserError(
-            f"{name} has nonholonomic constraints, and a correction is one of minimal coordinates, "
-            "which it has not. Leave correction_of out, or estimate the mechanism's parameters."
-        )
-
-
-def _check_correction(config: MBDNODEConfig) -> None:
-    """Raise `UserError` for settings that a correction cannot have."""
-    reasons = {
-        "order": ("first", "a correction is one of accelerations"),
-        "forces": ("added", "what is corrected has the inputs already"),
-        "structure": ("lagrangian", "its mass would not be that of the whole"),
-    }
-    for name, (value, reason) in reasons.items():
-        if getattr(config, name) == value:
-            raise UserError(f"{name} is {value!r}, but {reason}. Leave {name} out.")
-    if config.constraints != "hard":
-        raise UserError(
-            f"constraints is {config.constraints!r}, but a correction is of the minimal "
-            "coordinates, which keep them. Use constraints='hard'."
-        )
-
-
-def _check_mass(config: MBDNODEConfig, known: AbstractKnown | None) -> None:
-    """Raise `UserError` for forces on masses that nobody knows."""
-    if not get_structure(config.structure).gives_forces or (known is not None and known.has_mass):
-        return
-    raise UserError(
-        f"structure is {config.structure!r}, which gives forces, but no mass is known that they "
-        "accelerate. Give a mechanism as correction_of, or use structure='free'."
-    )
 
 
 def _reads(

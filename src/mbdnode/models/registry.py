@@ -6,10 +6,9 @@ A new model is one file in this room and one entry of `KINDS`.
 from typing import Any
 
 from mbdnode.models.base import AbstractModel
+from mbdnode.models.baselines import FCNN, HNN, LNN, LSTM
 from mbdnode.models.fitted_mechanism import FittedMechanism
-from mbdnode.models.forecasters import FCNN, LSTM
 from mbdnode.models.function_library import Library
-from mbdnode.models.learned_energy import HNN, LNN
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.models.mbdnode import MBDNODE
 from mbdnode.recipes import LAW

@@ -18,6 +18,8 @@ from mbdnode.recipes import (
     TrainingConfig,
     check_trained_by,
     get_recipe,
+    recipe_name,
+    training_config,
 )
 from mbdnode.recipes import trained_by as learned_by
 from mbdnode.reproduction.cases import NUMERICAL, get_case
@@ -62,6 +64,7 @@ class RunConfig:
 
     def __post_init__(self):
         check_types(self)
+        object.__setattr__(self, "recipe", recipe_name(self.recipe))
         if self.model not in MODELS:
             raise unknown_name("model", self.model, MODELS)
         configuration = IdentificationConfig if self.model == LAW else TrainingConfig
@@ -118,7 +121,7 @@ def configure(
 
     A `RunConfig`, complete: every number that it needs is in it.
     """
-    chosen = get_case(case)
+    chosen, recipe = get_case(case), recipe_name(recipe)
     get_recipe(recipe)
     model = models_of_recipe(recipe)[0] if model is None else model
     check_trained_by(recipe, model, MODELS)
@@ -142,14 +145,7 @@ def configure(
         settings["use_velocity"] = not symplectic or own.get("order") == "first"
         if own.get("order") == "first":
             settings.pop("divisor", None)
-    printed = ("epochs", "learning_rate", "decay")
-    fields = {name: getattr(column, name) for name in printed} | dict(column.training)
-    if uses_integrator(model):
-        fields["integrator"] = column.integrator
-    training = replace(RECIPES[recipe].config, **fields)
-    if chosen.bounds:
-        # Samples have no order in time, and one update a sample would take days.
-        training = replace(training, batch_size=64)
+    training = column.applied(training_config(recipe))
     return RunConfig(chosen.name, model, recipe, seed, settings, training, samples=chosen.samples)
 
 

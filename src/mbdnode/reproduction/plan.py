@@ -13,7 +13,7 @@ from mbdnode.data.folders import folder_name
 from mbdnode.errors import UserError
 from mbdnode.models import LAW, MBDNODE
 from mbdnode.naming import unknown_name
-from mbdnode.recipes import PAPER, RECIPES, IdentificationConfig, check_some_trained_by
+from mbdnode.recipes import PAPER, RECIPES, IdentificationConfig, check_some_trained_by, recipe_name
 from mbdnode.reproduction.cases import CASES, Case
 from mbdnode.reproduction.config import (
     MODELS,
@@ -30,7 +30,7 @@ from mbdnode.reproduction.run import check
 # method beside one of its baselines.
 _QUICK_NETWORKS = ("single-pendulum",)
 _BASELINE = "fcnn"
-_QUICK_MODELS = {"trained": MBDNODE.kind, PAPER: _BASELINE, "best": LAW}
+_QUICK_MODELS = {"adam-lm": MBDNODE.kind, PAPER: _BASELINE, "best": LAW}
 # A quick run makes these parts of the epochs, and of the iterations of a refinement; a law has this
 # part of the samples.
 QUICK_PART = 0.1
@@ -106,6 +106,7 @@ def make_plan(
     if seeds < 1:
         raise UserError(f"The number of seeds is {seeds}; it must be at least 1.")
     chosen_cases = _known("case", cases, CASES) or tuple(CASES)
+    recipes = None if recipes is None else [recipe_name(name) for name in recipes]
     chosen_recipes = _known("recipe", recipes, RECIPES) or (() if quick else (PAPER,))
     usual = default_models(chosen_cases, chosen_recipes, quick=quick)
     request = Request(

@@ -1,13 +1,14 @@
-"""Training of networks: losses, the compiled engine, `fit`."""
+"""Training of networks: `fit`, its losses, the compiled epoch, what follows it."""
 
+from mbdnode.models import AbstractObjective
 from mbdnode.recipes import TrainingConfig
-from mbdnode.training.ensemble import fit_ensemble
-from mbdnode.training.epoch_checkpoint import Checkpoint
-from mbdnode.training.fit import Fit, fit
-from mbdnode.training.network_selection import make_candidates
-from mbdnode.training.objectives import check_training
+from mbdnode.training.checkpoint import Checkpoint
+from mbdnode.training.choose import make_candidates
+from mbdnode.training.fit import Fit, fit, fit_ensemble
+from mbdnode.training.loss import check_training
 
 __all__ = [
+    "AbstractObjective",
     "Checkpoint",
     "Fit",
     "TrainingConfig",

@@ -1,8 +1,9 @@
-"""`fit`: train a network on data, and say how it went."""
+"""`fit`: train a network on data, or several of them, and say how it went."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import equinox as eqx
@@ -14,33 +15,33 @@ from mbdnode.cluster import calls_ahead
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data import AbstractStream
 from mbdnode.errors import UserError
-from mbdnode.models import AbstractModel
-from mbdnode.recipes import TrainingConfig, training_config
-from mbdnode.training.data import as_dataset, cast, check_names, check_stream, choose_smoother
-from mbdnode.training.engine import (
-    Progress,
-    Task,
-    batches,
-    begin,
-    counted_compilation,
-    raise_multipliers,
-    rates,
-    run_epoch,
-)
-from mbdnode.training.epoch_checkpoint import (
+from mbdnode.models import AbstractModel, Ensemble
+from mbdnode.models.paper_settings import configured
+from mbdnode.recipes import TrainingConfig
+from mbdnode.training.checkpoint import (
     Checkpoint,
-    Interrupt,
     digest,
-    noted_interrupts,
     read_checkpoint,
     read_identity,
     write_checkpoint,
 )
-from mbdnode.training.network_selection import Choice, choose
-from mbdnode.training.objectives import AbstractObjective, check_training, prepare
-from mbdnode.training.refinement import is_refinement, refine
+from mbdnode.training.choose import Choice, choose
+from mbdnode.training.loss import check_training, objective_of
+from mbdnode.training.prepare import as_dataset, cast, check_names, check_stream, choose_smoother
+from mbdnode.training.refine import refine
+from mbdnode.training.train import (
+    Progress,
+    Report,
+    Roster,
+    Task,
+    begin,
+    counted_compilation,
+    train,
+)
 from mbdnode.trajectory import Dataset, Trajectory
 from mbdnode.waiting_notice import counts_rows
+
+_NOT_CHOSEN = "interrupted before a network was chosen; nothing is kept of it"
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Fit:
 
     **Arguments:**
 
-    - `model`: with the last good weights.
+    - `model`: with the last good weights; of several members an `Ensemble`.
     - `history`: for each epoch its number, mean loss, learning rate and seconds; iterations of a
         refinement follow, with a learning rate of zero.
     - `status`: how training ended, as a sentence.
@@ -57,6 +58,7 @@ class Fit:
     - `updates`: how many were made, in all.
     - `train_seconds`, `compile_seconds`: apart from each other.
     - `diagnostics`: what a user should know of the trained model, by name.
+    - `config`: by what it was trained: the recipe, with the paper's settings for this model.
     """
 
     model: Any
@@ -67,9 +69,7 @@ class Fit:
     train_seconds: float
     compile_seconds: float
     diagnostics: dict[str, Any] = field(default_factory=dict)
-
-
-Report = Callable[[dict[str, Any], int], None]
+    config: TrainingConfig | None = None
 
 
 @counts_rows
@@ -79,12 +79,13 @@ def fit(
     recipe: str | TrainingConfig = "paper",
     *,
     seed: int = 0,
+    members: int | None = None,
     report: Report | None = None,
     checkpoint: Checkpoint | None = None,
     watch: Callable[[Any, list[dict[str, Any]]], None] | None = None,
     cluster: str | None = None,
 ) -> Fit:
-    """Train a network, or the best of several.
+    """Train a network, or the best of several, or several from different seeds.
 
     Data with noise that can be told from its motion is smoothed first, and the status says so.
 
@@ -94,8 +95,13 @@ def fit(
         smallest error on the validation split is trained.
     - `data`: what to learn from; nothing outside of it is ever seen. A stream gives new data for
         every epoch, and none of it is kept.
-    - `recipe`: a key of `RECIPES`, or a `TrainingConfig`; laws are found by `identify`.
+    - `recipe`: a key of `RECIPES`, with the paper's settings for this model and system where the
+        recipe is the paper's; or a `TrainingConfig`. Laws are found by `identify`.
     - `seed`: of the order of the windows, where that is random.
+    - `members`: train so many networks like this one, from weights and orders of `seed`,
+        `seed` + 1, ... Each learns what it would alone. The model is then an `Ensemble`, without
+        those that diverged, unless all did; in the history, `loss` is the mean over the members
+        that were training, and the diagnostics have their seeds and last losses.
     - `report`: called after every epoch with its row of the history and the number of epochs.
     - `checkpoint`: where to keep the state, so that a killed run can go on.
     - `watch`: called after every epoch and iteration of the chosen network with the model as it is
@@ -110,20 +116,16 @@ def fit(
     is nothing while several are compared; a loss that is not finite ends it with the weights before
     that update. A refinement of a stream is on the data of its last epoch.
     """
-    config = training_config(recipe)
     candidates = list(model) if isinstance(model, (list, tuple)) else [model]
+    config, told = configured(recipe, _first_of(candidates))
     stream = data if isinstance(data, AbstractStream) else None
     first = as_dataset(data.chunk(0) if isinstance(data, AbstractStream) else data)
-    _check_candidates(candidates, config)
-    if cluster is not None and len(candidates) == 1:
-        raise UserError(
-            f"The cluster is {cluster!r}, but there is one model, which is trained in one process. "
-            "Give several to choose from, or leave the cluster out."
-        )
+    _check_candidates(candidates, config, cluster)
+    _check_members(members, seed, config)
     for one in candidates:
         check_training(one, config)
         check_names(one, first)
-        check_stream(one, stream)
+        check_stream(objective_of(one), one, stream)
     smooth = choose_smoother(candidates[0].body, first)
     choice, shifted = None, report
     if config.validation:
@@ -133,49 +135,138 @@ def fit(
             given = candidates, smooth(first), config, seed, chosen, checkpoint, calls
             choice = choice or choose(*given)
         if choice is None:
-            return Fit(candidates[0], [], _NOT_CHOSEN, "interrupted", 0, 0.0, 0.0)
+            return Fit(candidates[0], [], _NOT_CHOSEN, "interrupted", 0, 0.0, 0.0, config=config)
         shifted = chosen.rest
     model = candidates[0 if choice is None else choice.candidate]
-    model, objective = prepare(model, smooth(first), config)
-    in_precision, objective = cast((model, objective), config.precision)
-    task = Task(in_precision, objective, config)
-    begun = time.perf_counter()
-    with counted_compilation() as compilation:
-        progress, history = begin(in_precision, objective), []
-    spent = time.perf_counter() - begun - compilation.seconds, compilation.seconds
-    identity = _identity(in_precision, objective, config, seed)
-    identity |= {} if choice is None else {"choice": to_dict(choice)}
-    if checkpoint is not None and checkpoint.resume and checkpoint.path.is_file():
-        progress, history = read_checkpoint(checkpoint.path, progress, identity)
+    seeds = (seed,) if members is None else tuple(range(seed, seed + members))
+    prepare = objective_of(model).prepare
+    starts = [model] if members is None else _drawn(model, seeds)
+    models, objectives = zip(*(prepare(one, smooth(first), config) for one in starts), strict=True)
+    in_precision, objective = cast((models, objectives[0]), config.precision)
+    task = Task(in_precision[0], objective, config)
 
     def task_of(epoch: int) -> Task:
         """The same task with this epoch's data."""
         if stream is None or epoch == 0:
             return task
-        fresh = prepare(model, smooth(stream.chunk(epoch)), config)[1].examples
-        fresh = cast(fresh, config.precision)
-        return eqx.tree_at(lambda t: t.objective.examples, task, fresh)
+        fresh = prepare(models[0], smooth(stream.chunk(epoch)), config)[1].examples
+        return eqx.tree_at(lambda t: t.objective.examples, task, cast(fresh, config.precision))
+
+    begun = time.perf_counter()
+    with counted_compilation() as compilation:
+        progress = [begin(one, objective) for one in in_precision]
+        several = members is not None
+        progress = jax.tree.map(lambda *x: jnp.stack(x), *progress) if several else progress[0]
+    spent = time.perf_counter() - begun - compilation.seconds
+    identity = _identity(in_precision, objective, config, seed)
+    identity |= {} if choice is None else {"choice": to_dict(choice)}
+    history: list[dict[str, Any]] = []
+    if checkpoint is not None and checkpoint.resume and checkpoint.path.is_file():
+        progress, history = read_checkpoint(checkpoint.path, progress, identity)
 
     # All but the network is as it was given: training must not round a mechanism's own numbers.
-    with_network = lambda network: eqx.tree_at(lambda m: m.network, model, network)  # noqa: E731
+    def finished(networks: Sequence[Any], which: Sequence[int]) -> Any:
+        pairs = zip(which, networks, strict=True)
+        found = [eqx.tree_at(lambda m: m.network, models[i], network) for i, network in pairs]
+        return Ensemble(found) if several else found[0]
 
     def look(progress: Progress) -> None:
         if watch is not None:
-            watch(with_network(progress.network), history)
+            watch(
+                finished(_each(progress.network, len(seeds), several), range(len(seeds))), history
+            )
 
+    roster = Roster(seeds, config, history)
     keeper = _Keeper(checkpoint, history, identity, look)
-    progress, fit = _train(task_of, task, progress, history, seed, shifted, keeper, spent)
-    if config.refinement and fit.outcome in ("completed", "stopped"):
+    progress, compile_s = train(task_of, progress, roster, history, shifted, keeper, spent)
+    counted = roster.counted
+    ending = _Ending([_each(progress, len(seeds), several)[i] for i in counted], roster)
+    if config.refinement and roster.outcome in ("completed", "stopped"):
         last = task_of(max(config.epochs - 1, 0))
+        tasks = [
+            eqx.tree_at(lambda t: t.model.network, last, in_precision[i].network) for i in counted
+        ]
         iterations = None if choice is None else choice.refinement
-        fit = _refine(last, progress, fit, shifted, keeper, iterations)
-    trained = with_network(fit.model.network)
-    told = fit.status + smooth.status
-    fit = replace(fit, model=trained, status=told, diagnostics=objective.diagnose(trained))
-    return fit if choice is None else _with_choice(fit, choice, candidates)
+        ending.refine(tasks, history, shifted, keeper, iterations)
+    trained = finished([one.network for one in ending.progress], counted)
+    each = [objective.diagnose(one) for one in (trained if several else [trained])]
+    found = Fit(
+        model=trained,
+        history=history,
+        status=keeper.describe(ending.status, ending.outcome) + smooth.status + told,
+        outcome=ending.outcome,
+        updates=int(np.sum(progress.updates)) + ending.iterations,
+        train_seconds=float(sum(row["seconds"] for row in history)),
+        compile_seconds=compilation.seconds + compile_s + ending.compile_seconds,
+        diagnostics=each[0],
+        config=config,
+    )
+    if several:
+        lists = {name: [one[name] for one in each] for name in each[0]}
+        told = {"seeds": [seeds[i] for i in counted], "losses": ending.losses, **lists}
+        return replace(found, diagnostics=told)
+    return found if choice is None else _with_choice(found, choice, candidates)
 
 
-_NOT_CHOSEN = "interrupted before a network was chosen; nothing is kept of it"
+def fit_ensemble(
+    model: Any, data: Any, recipe: str | TrainingConfig = "paper", *, members: int = 8, **given: Any
+) -> Fit:
+    """`fit` with `members`, by its former name."""
+    warnings.warn(
+        "fit_ensemble is fit(..., members=8) now; the old name goes with the next release.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return fit(model, data, recipe, members=members, **given)
+
+
+def _first_of(candidates: list[Any]) -> Any:
+    if not candidates:
+        raise UserError("fit was given no model. Give one, or several to choose from.")
+    objective_of(candidates[0])
+    return candidates[0]
+
+
+def _check_candidates(candidates: list[Any], config: TrainingConfig, cluster: str | None) -> None:
+    if len(candidates) > 1 and not config.validation:
+        raise UserError(
+            f"fit was given {len(candidates)} models, but validation is 0, so there is nothing to "
+            "choose by. Give one model, or set validation to a part such as 0.2."
+        )
+    if cluster is not None and len(candidates) == 1:
+        raise UserError(
+            f"The cluster is {cluster!r}, but there is one model, which is trained in one process. "
+            "Give several to choose from, or leave the cluster out."
+        )
+
+
+def _check_members(members: int | None, seed: int, config: TrainingConfig) -> None:
+    if members is None:
+        return
+    if config.validation:
+        raise UserError(
+            f"validation is {config.validation}, which chooses a network and where its refinement "
+            "stops; the members of an ensemble are all of one network, and trained to the end. "
+            "Choose one with fit, and give it with members and validation=0."
+        )
+    if not isinstance(members, int) or members < 2:
+        raise UserError(
+            f"members is {members!r}; it must be a whole number, at least 2. Leave it out for one."
+        )
+    if not isinstance(seed, int) or seed < 0:
+        raise UserError(f"seed is {seed!r}; it must be a whole number, not negative.")
+
+
+def _drawn(model: AbstractModel, seeds: Sequence[int]) -> list[Any]:
+    """The model with first weights for each seed; all else, such as a law, is as it was given."""
+    settings = {f.name: getattr(model.settings, f.name) for f in fields(model.settings)}
+    fresh = [type(model).for_system(model.body, seed=seed, **settings).network for seed in seeds]
+    return [eqx.tree_at(lambda m: m.network, model, network) for network in fresh]
+
+
+def _each(tree: Any, count: int, several: bool) -> list[Any]:
+    """The parts of a tree with an axis of members."""
+    return [jax.tree.map(lambda x, i=i: x[i], tree) for i in range(count)] if several else [tree]
 
 
 class _Comparison:
@@ -200,16 +291,6 @@ class _Comparison:
         part = {"part": "training the one that was chosen"}
         return lambda row, total: report(
             row | part | {"epoch": before + row["epoch"]}, before + total
-        )
-
-
-def _check_candidates(candidates: list[Any], config: TrainingConfig) -> None:
-    if not candidates:
-        raise UserError("fit was given no model. Give one, or several to choose from.")
-    if len(candidates) > 1 and not config.validation:
-        raise UserError(
-            f"fit was given {len(candidates)} models, but validation is 0, so there is nothing to "
-            "choose by. Give one model, or set validation to a part such as 0.2."
         )
 
 
@@ -263,104 +344,77 @@ class _Keeper:
         return f"{status}; the state is in {self.checkpoint.path}"
 
 
-def _train(
-    task_of, task: Task, progress: Progress, history, seed, report, keeper: _Keeper, spent
-) -> tuple[Progress, Fit]:
-    """The epochs; the first one has the seconds that were spent on the start."""
-    config, compile_s = task.config, spent[1]
-    made_epochs = [row for row in history if not is_refinement(row)]
-    ending = _ending(made_epochs, config, Interrupt())
-    with noted_interrupts() as interrupt:
-        for epoch in range(len(made_epochs), config.epochs if ending is None else 0):
-            task = task_of(epoch)
-            table = jnp.asarray(batches(len(task.objective), config, seed, epoch))
-            rate = rates(config, epoch, len(table))
-            start = time.perf_counter()
-            progress, losses, made, compiled_s = _epoch(task, progress, table, rate)
-            compile_s += compiled_s
-            if not bool(progress.alive):
-                ending = _diverged(int(np.argmin(made)), table.shape[0], epoch)
+class _Ending:
+    """Where the networks stand after the epochs, and after their refinement."""
+
+    def __init__(self, progress: list[Progress], roster: Roster):
+        self.progress, self.several = progress, len(roster.seeds) > 1
+        self.losses = [roster.last_loss(i) for i in roster.counted]
+        self.status, self.outcome, self.epochs = roster.status, roster.outcome, roster.epochs
+        self.iterations, self.compile_seconds = 0, 0.0
+
+    def refine(self, tasks: Sequence[Task], history, report, keeper, iterations) -> None:
+        """Each as it would be alone, one after the other, since each has a large Jacobian.
+
+        In the history of several, a row is added for each iteration, with their mean loss. Ctrl-C
+        ends it after the running iteration; those after that one are then as they were.
+        """
+        given = list(self.progress)
+        if not self.several:
+            ended = refine(tasks[0], given[0], history, report, keeper, iterations)
+            self.progress[0], self.outcome, status, self.compile_seconds = ended
+        else:
+            status = self._refine_several(tasks, history, report)
+        self.iterations = sum(
+            int(b.updates - a.updates) for a, b in zip(given, self.progress, strict=True)
+        )
+        self.status = f"{self.status}; {status}" if self.epochs else status
+
+    def _refine_several(self, tasks, history, report) -> str:
+        added: list[list[dict[str, Any]]] = []
+        for number, task in enumerate(tasks):
+            # The regularization goes by the member's own loss, not by the mean of all.
+            own = [*history[:-1], *({**row, "loss": self.losses[number]} for row in history[-1:])]
+            ended = refine(task, self.progress[number], own, None, lambda progress, at_an_end: None)
+            self.progress[number], self.outcome, _, seconds = ended
+            self.compile_seconds += seconds
+            added.append(own[len(history) :])
+            self.losses[number] = own[-1]["loss"]
+            if self.outcome == "interrupted":
                 break
-            row = {
-                "epoch": epoch,
-                "loss": float(jnp.mean(losses)),
-                "learning_rate": float(rate[0]),
-                "seconds": time.perf_counter() - start - compiled_s + (0 if epoch else spent[0]),
-            }
+        for row in _merged(added, len(history)):
             history.append(row)
             if report is not None:
-                report(row, config.epochs + config.refinement)
-            ending = _ending(history, config, interrupt)
-            keeper(progress, ending is not None or epoch + 1 == config.epochs)
-            if ending is not None:
-                break
-    outcome, status = ending or ("completed", f"completed {config.epochs} epochs")
-    return progress, Fit(
-        model=task.with_network(progress.network),
-        history=history,
-        status=keeper.describe(status, outcome),
-        outcome=outcome,
-        updates=int(progress.updates),
-        train_seconds=float(sum(row["seconds"] for row in history)),
-        compile_seconds=compile_s,
-    )
+                report(row, tasks[0].config.epochs + tasks[0].config.refinement)
+        if self.outcome == "interrupted":
+            return f"interrupted in the refinement of member {len(added)} of {len(tasks)}"
+        counts = [len(rows) for rows in added]
+        return f"refined {min(counts)} to {max(counts)} times"
 
 
-def _refine(task: Task, progress: Progress, fit: Fit, report, keeper, iterations) -> Fit:
-    """What comes after the epochs."""
-    progress, outcome, status, compile_s = refine(
-        task, progress, fit.history, report, keeper, iterations
-    )
-    return replace(
-        fit,
-        model=task.with_network(progress.network),
-        status=keeper.describe(f"{fit.status}; {status}" if fit.updates else status, outcome),
-        outcome=outcome,
-        updates=int(progress.updates),
-        train_seconds=float(sum(row["seconds"] for row in fit.history)),
-        compile_seconds=fit.compile_seconds + compile_s,
-    )
+def _merged(added: list[list[dict[str, Any]]], first: int) -> list[dict[str, Any]]:
+    """One row an iteration; a member that has settled counts with its last loss."""
+    rows = []
+    for k in range(max(len(own) for own in added)):
+        reached = [own[min(k, len(own) - 1)]["loss"] for own in added if own]
+        spent = [own[k]["seconds"] for own in added if k < len(own)]
+        rows.append(
+            {
+                "epoch": first + k,
+                "loss": float(np.mean(reached)),
+                "learning_rate": 0.0,
+                "seconds": float(sum(spent)),
+            }
+        )
+    return rows
 
 
-def _diverged(first: int, length: int, epoch: int) -> tuple[str, str]:
-    return "diverged", (
-        f"the loss or its gradient was not finite at update {epoch * length + first} (epoch "
-        f"{epoch}); the weights before it are kept. Lower the learning rate, shorten the window, "
-        "or use precision=float64."
-    )
-
-
-def _ending(history, config: TrainingConfig, interrupt: Interrupt) -> tuple[str, str] | None:
-    done = f"after {len(history)} of {config.epochs} epochs"
-    if interrupt.requested:
-        return "interrupted", f"interrupted {done}"
-    if config.patience is None or len(history) <= config.patience:
-        return None
-    losses = [row["loss"] for row in history]
-    if min(losses[-config.patience :]) < min(losses[: -config.patience]):
-        return None
-    return "stopped", f"stopped {done}: the loss had not fallen for {config.patience}"
-
-
-def _epoch(task: Task, progress: Progress, table, rate: np.ndarray):
-    """One epoch; the seconds that its compilation took are told apart."""
-    kept = (task, table, jnp.asarray(rate, task.config.precision))
-    with counted_compilation() as compilation:
-        progress, losses, made = run_epoch(kept, progress)
-        if progress.multipliers.size:
-            progress = raise_multipliers(task, progress)
-        jax.block_until_ready(losses)
-    return progress, losses, np.asarray(made), compilation.seconds
-
-
-def _identity(
-    model: AbstractModel, objective: AbstractObjective, config: TrainingConfig, seed: int
-) -> Any:
+def _identity(models: Any, objective: Any, config: TrainingConfig, seed: int) -> dict[str, Any]:
     """What two runs must share for one to go on from the other's checkpoint."""
     return {
-        "model": to_dict(model.config),
+        "model": to_dict(models[0].config),
         "training": to_dict(config),
         "seed": seed,
-        "first weights": digest(model),
+        "first weights": digest(models),
         "data": digest(objective.examples),
     }

@@ -13,6 +13,7 @@ from mbdnode.identification import check_identification
 from mbdnode.identification.parameters import Unknown, check_repetitions, make_unknowns
 from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.models import KINDS, MBDNODE, MODELS, check_capable, get_structure
+from mbdnode.models.paper_settings import column_of
 from mbdnode.multibody import AbstractMechanism, AbstractSystem
 from mbdnode.recipes import (
     AUTO,
@@ -224,12 +225,15 @@ def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...
             check_identification(system, training, driven=driven)
         return system, training
     kind, own = MODELS[config.model]
+    column = column_of(KINDS[kind], system) if RECIPES[config.recipe].as_printed else None
+    if column is not None:
+        training = replace(column.applied(training), integrator=config.integrator)
     fields = KINDS[kind].settings_type.__dataclass_fields__
     settings = own | {name: value for name, value in _FOR_LOGS.items() if name in fields}
     settings |= RECIPES[config.recipe].settings
     if varied and "use_parameters" in fields:
         settings["use_parameters"] = varied
-    if RECIPES[config.recipe].as_printed:
+    if RECIPES[config.recipe].as_printed and training.batch_size == 1:
         # One update for every window of the log would take a day on a long one.
         training = replace(training, batch_size=64, shuffle=True)
     if config.epochs is not None:

@@ -25,6 +25,7 @@ from mbdnode.evaluation import (
 )
 from mbdnode.formatting import percent
 from mbdnode.identification import Identified, learn
+from mbdnode.identification.biased_rates import biased_rates
 from mbdnode.identification.excitation import describe_excitation, inputs_that_follow
 from mbdnode.identification.identify import NONE_PREDICTS
 from mbdnode.identification.parameters import IdentifiedParameters, identify_parameters
@@ -36,7 +37,6 @@ from mbdnode.nrmse import LIMIT
 from mbdnode.recipes import RECIPES, IdentificationConfig, TrainingConfig
 from mbdnode.simulation import Domain, training_domain
 from mbdnode.training import Fit
-from mbdnode.training.biased_rates import biased_rates
 from mbdnode.trajectory import Dataset
 from mbdnode.waiting_notice import doing
 from mbdnode.workflow.config import (
@@ -423,7 +423,7 @@ def _check_cluster(config: FitConfig, cluster: str) -> None:
     raise UserError(
         f"A cluster ({cluster}) is given, but what is to be learned is {config.model} by "
         f"{config.recipe!r}, one network in one process. Leave the cluster out, or ask for a law "
-        "or unknown parameters (recipe fast or best), or the best of several networks (trained)."
+        "or unknown parameters (recipe fast or best), or the best of several networks (adam-lm)."
     )
 
 

@@ -23,11 +23,11 @@ from mbdnode.evaluation.scores import rows_before
 from mbdnode.formatting import percent
 from mbdnode.identification import Identified
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
-from mbdnode.models import MBDNODE, LearnedMechanism
+from mbdnode.models import MBDNODE, Hybrid, LearnedMechanism
 from mbdnode.recipes import TrainingConfig
 from mbdnode.simulation import training_domain
 from mbdnode.training import Fit, fit
-from mbdnode.training.network_selection import split
+from mbdnode.training.choose import split
 from mbdnode.trajectory import Dataset
 
 # The last part of the training data that is predicted, and by which factor a model must be better
@@ -199,7 +199,7 @@ def try_hybrid(
 
 def is_hybrid(model: Any) -> bool:
     """Whether a model is a law or a mechanism with a network beside it."""
-    return isinstance(model, MBDNODE) and model.known is not None
+    return isinstance(model, Hybrid)
 
 
 def validation_error(

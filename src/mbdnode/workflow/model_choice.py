@@ -19,13 +19,13 @@ import numpy as np
 
 from mbdnode.formatting import percent
 from mbdnode.identification import Identified, learn
+from mbdnode.identification.biased_rates import biased_rates
 from mbdnode.identification.parameters import IdentifiedParameters, identify_parameters
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.models.law_equations import features_name
 from mbdnode.recipes import RECIPES, TrainingConfig, training_config
 from mbdnode.training import Fit, fit
-from mbdnode.training.biased_rates import biased_rates
-from mbdnode.training.network_selection import split
+from mbdnode.training.choose import split
 from mbdnode.trajectory import Dataset
 from mbdnode.waiting_notice import doing
 from mbdnode.workflow.config import PARAMETERS, FitConfig, make_model
@@ -45,7 +45,7 @@ _EXPLAINED, _NEAR = 0.01, 1.2
 _AT_REST = 0.2
 # The recipe of networks, beside a law or alone, with less of it in their trials; on how many steps
 # they are trained; and the structure of those without a law, whose programs are compiled soonest.
-NETWORK_RECIPE = "trained"
+NETWORK_RECIPE = "adam-lm"
 _TRIAL = {"epochs": 5, "refinement": 10, "validation": 0.0}
 _MOST_STEPS, _STRUCTURE = 3_000, "free"
 # The recipe that tries all forms of laws.

@@ -26,7 +26,7 @@ from mbdnode.data.folders import IDENTITY, UNFINISHED, check_begun, check_folder
 from mbdnode.errors import UserError
 from mbdnode.identification.search_checkpoint import SearchCheckpoint
 from mbdnode.mechanisms.planar import AbstractPlanar
-from mbdnode.training.epoch_checkpoint import digest
+from mbdnode.training.checkpoint import digest
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Prepared
 

@@ -40,7 +40,7 @@ def study_chapter(**changes):
         trained("paper", (1e-3, 20.0, 1.0, 900), (4e-3, 10.0, 3.0, 900), (2e-3, 60.0, 2.0, 900)),
         trained("fast", (1e-6, 0.5, 4.0, 0)),
         trained("best", (1e-9, 2.0, 5.0, 40)),
-        trained("trained", (1e-5, 30.0, 5.0, 700)),
+        trained("adam-lm", (1e-5, 30.0, 5.0, 700)),
         trained("paper", (3e-1, 8.0, 1.0, 10), model="fcnn", integrator="-"),
     )
     references = (
@@ -115,7 +115,7 @@ def test_every_recipe_has_a_row_with_all_of_its_cells():
         ("MBD-NODE", "paper", "no"),
         ("law", "fast", "yes"),
         ("law", "best", "yes"),
-        ("MBD-NODE", "trained", "no"),
+        ("MBD-NODE", "adam-lm", "no"),
         ("FCNN", "paper", "no"),
     ]
     first = rows[0]
@@ -192,7 +192,7 @@ def test_figure_shows_medians_bars_compile_time_and_the_papers_numbers():
 def test_recipes_differ_in_shape_and_methods_in_color():
     palette = make_palette([study_chapter()])
     laws = [("law", recipe) for recipe in ("fast", "best")]
-    methods = [("mbd-node", "paper"), *laws, ("mbd-node", "trained")]
+    methods = [("mbd-node", "paper"), *laws, ("mbd-node", "adam-lm")]
     assert len({palette.mark(method) for method in methods}) == 4
     assert len({palette.color(method) for method in [*methods, ("fcnn", "paper")]}) == 5
     assert palette.mark(("fcnn", "paper")) == palette.mark(("mbd-node", "paper"))
@@ -210,7 +210,7 @@ def test_error_of_zero_and_one_beyond_all_measure_stay_in_view():
 
 def test_round_off_is_drawn_as_such_in_a_band_of_its_own():
     entries = (trained("fast", (2e-31, 0.1, 0.0, 0)), trained("best", (7e-26, 1.0, 0.0, 0)))
-    made = chapter(NAME, (*entries, trained("trained", (1e-9, 2.0, 0.0, 0))))
+    made = chapter(NAME, (*entries, trained("adam-lm", (1e-9, 2.0, 0.0, 0))))
     view = cost_view([only_case(made)])
     assert view.round_off == 1e-24
     plots = make_cost_plots([only_case(made)], make_palette([made]))
@@ -269,7 +269,7 @@ def test_plots_of_the_page_hold_the_same_numbers():
         "MBD-NODE, paper",
         "law, fast",
         "law, best",
-        "MBD-NODE, trained",
+        "MBD-NODE, adam-lm",
         "FCNN, paper",
     ]
     first = plots["cases"][0]["points"][0]

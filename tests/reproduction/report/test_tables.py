@@ -173,8 +173,8 @@ def test_error_without_a_printed_number_is_judged_by_itself():
     assert found == [("accurate", "")]
 
 
-RECIPES = ("paper", "fast", "best", "trained")
-MODEL = {"paper": "mbd-node", "fast": "law", "best": "law", "trained": "mbd-node"}
+RECIPES = ("paper", "fast", "best", "adam-lm")
+MODEL = {"paper": "mbd-node", "fast": "law", "best": "law", "adam-lm": "mbd-node"}
 
 
 def chapter_with_recipes():
@@ -201,7 +201,7 @@ def test_every_recipe_has_one_row_with_its_own_integrator_in_every_table(make):
         ("paper", "LF2"),
         ("fast", "RK4"),
         ("best", "RK4"),
-        ("trained", "RK4"),
+        ("adam-lm", "RK4"),
     ]
 
 
@@ -226,11 +226,11 @@ def test_affine_part_that_says_nearly_all_is_named_with_the_error_it_leaves():
     for place, (structure, error) in enumerate(names):
         more = {"structure": structure, "nrmse_without_layers": error, "mse_without_layers": 5e-24}
         rows = tuple({**row, **more} for row in made.entries[0].rows)
-        entries.append(replace(made.entries[0], recipe=("trained", "paper", "x")[place], rows=rows))
+        entries.append(replace(made.entries[0], recipe=("adam-lm", "paper", "x")[place], rows=rows))
     table = error_table(reproduction(replace(made, entries=tuple(entries))))
     rows = {row["recipe"]: row for row in records(table)}
-    assert rows["trained"]["model"] == "MBD-NODE (free, affine)"
-    assert float(rows["trained"]["mse without layers"]) == 5e-24
+    assert rows["adam-lm"]["model"] == "MBD-NODE (free, affine)"
+    assert float(rows["adam-lm"]["mse without layers"]) == 5e-24
     assert rows["paper"]["model"] == "MBD-NODE (free)"
     assert rows["x"]["model"] == "MBD-NODE (lagrangian)"
     assert "affine part says nearly all" in " ".join(table.notes)
@@ -239,17 +239,17 @@ def test_affine_part_that_says_nearly_all_is_named_with_the_error_it_leaves():
 
 def test_settings_tables_name_the_recipes_where_there_are_several():
     (row,) = records(cases_table(reproduction(chapter_with_recipes())))
-    assert row["run here"] == "MBD-NODE LF2 (paper), law RK4 (fast, best), MBD-NODE RK4 (trained)"
+    assert row["run here"] == "MBD-NODE LF2 (paper), law RK4 (fast, best), MBD-NODE RK4 (adam-lm)"
 
 
 def test_recipe_with_settings_has_a_column_and_one_without_is_named():
     columns = (
         {"model": "mbd-node", "epochs": 350},
-        {"model": "mbd-node", "epochs": 100, "recipe": "trained"},
+        {"model": "mbd-node", "epochs": 100, "recipe": "adam-lm"},
     )
     table = hyperparameter_table(replace(chapter_with_recipes(), hyperparameters=columns))
     assert table is not None
-    assert table.headings == ("hyper-parameter", "MBD-NODE", "MBD-NODE, trained")
+    assert table.headings == ("hyper-parameter", "MBD-NODE", "MBD-NODE, adam-lm")
     assert table.rows == (("Max. epochs", "350", "100"),)
     assert table.notes[1:] == (
         "A regression has no such settings, so there are no columns for 'fast', 'best'.",
@@ -329,14 +329,14 @@ def test_hyperparameters_stand_in_rows_with_the_papers_words():
 
 def test_architecture_has_the_layers_that_were_run():
     name = "slider-crank"
-    made = entry(name, recipe="trained")
+    made = entry(name, recipe="adam-lm")
     made = replace(made, rows=({**made.rows[0], "layers": [5, 64, 1]},))
     table = architecture_table(reproduction(pendulum_chapter(), chapter(name, (made,))))
     rows = records(table)
     layers = ("input", "hidden 1", "hidden 2", "output")
     assert [(row["case"], row["model"], *(row[x] for x in layers)) for row in rows[1:]] == [
         ("Single pendulum", "MBD-NODE, paper", "3", "256", "256", "1"),
-        ("Slider crank", "MBD-NODE, trained", "5", "64", "", "1"),
+        ("Slider crank", "MBD-NODE, adam-lm", "5", "64", "", "1"),
     ]
     assert (rows[1]["activation"], rows[1]["initialization"]) == ("tanh", "xavier")
 

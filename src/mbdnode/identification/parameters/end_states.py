@@ -10,13 +10,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.data.rows import rows_of
 from mbdnode.data.signal import noise_levels
 from mbdnode.identification.parameters.output_error import OutputError
 from mbdnode.identification.parameters.segments import choose_splits, initial_guess, lay_out
 from mbdnode.identification.regression.weak_form import samples_per_period
 from mbdnode.levenberg_marquardt import minimize_each
 from mbdnode.multibody import AbstractMechanism
-from mbdnode.training.rows import rows_of
 from mbdnode.trajectory import Dataset, State, Trajectory
 
 # The end of a run that tells its last state: so many periods, and rows.

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy
 
+from mbdnode.data.rows import rows_of
 from mbdnode.identification.parameters.unknowns import Unknowns
 from mbdnode.identification.regression.weak_form import make_windows
 from mbdnode.multibody import (
@@ -29,7 +30,6 @@ from mbdnode.multibody import (
     tangent_at,
 )
 from mbdnode.multibody.kinematics import vector
-from mbdnode.training.rows import rows_of
 from mbdnode.trajectory import Dataset, Trajectory
 
 # What is left of a parameter's column when the others change, if the equations are linear in it.

@@ -11,6 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.data.rows import rows_of, single_trajectories
 from mbdnode.data.signal import noise_levels
 from mbdnode.errors import UserError
 from mbdnode.identification.parameters.cross_validation import (
@@ -42,7 +43,6 @@ from mbdnode.identification.regression.weak_form import samples_per_period
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
 from mbdnode.multibody import consistent_state
 from mbdnode.simulation.interpolation import possible
-from mbdnode.training.rows import rows_of, single_trajectories
 from mbdnode.trajectory import Dataset, State
 from mbdnode.waiting_notice import doing
 

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.data.rows import Rows
 from mbdnode.identification.law_forms import Form
 from mbdnode.identification.problem import Problem
 from mbdnode.identification.regression.motion_equations import (
@@ -39,7 +40,6 @@ from mbdnode.identification.regression.null_vector import (
     find_law,
 )
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.training.rows import Rows
 
 # Of the windows of noisy data: the shorter ones tell more, unless noise or the smoothing of rates
 # hides it. One length for coefficients, and for laws of the joints, whose widths multiply the work.

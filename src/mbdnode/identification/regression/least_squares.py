@@ -27,16 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.data import AbstractStream
-from mbdnode.factors import Factor, merge_all, triangle
-from mbdnode.identification.regression.weak_form import (
-    WeakFormWindows,
-    make_windows,
-    middle_state,
-    samples_per_period,
-)
-from mbdnode.models.function_library import Library
-from mbdnode.program_cache import program_for_few_calls
-from mbdnode.training.rows import (
+from mbdnode.data.rows import (
     Noise,
     Rows,
     counted,
@@ -46,7 +37,16 @@ from mbdnode.training.rows import (
     spread_of_accelerations,
     step_errors,
 )
-from mbdnode.training.scaling import mean_and_spread
+from mbdnode.factors import Factor, merge_all, triangle
+from mbdnode.identification.regression.weak_form import (
+    WeakFormWindows,
+    make_windows,
+    middle_state,
+    samples_per_period,
+)
+from mbdnode.models.function_library import Library
+from mbdnode.models.objective import mean_and_spread
+from mbdnode.program_cache import program_for_few_calls
 from mbdnode.trajectory import Dataset
 
 # Numbers of a matrix that is made at once; a few copies of it are alive at a time.

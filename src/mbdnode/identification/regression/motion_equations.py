@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.data.rows import Rows, spread_of_accelerations, trust
 from mbdnode.factors import Factor
 from mbdnode.identification.problem import Problem
 from mbdnode.identification.regression.least_squares import (
@@ -31,7 +32,6 @@ from mbdnode.identification.regression.weak_form import (
 )
 from mbdnode.models.learned_mechanism import LearnedMechanism
 from mbdnode.program_cache import program_for_few_calls
-from mbdnode.training.rows import Rows, spread_of_accelerations, trust
 
 # Numbers in the equations that are weighted, over evenly many windows: more tell a law no better.
 _MOST_NUMBERS = 100_000

@@ -24,8 +24,8 @@ import jax
 import numpy as np
 from scipy import sparse
 
+from mbdnode.data.rows import Noise, Rows, runs_of
 from mbdnode.data.signal import smooth_states
-from mbdnode.training.rows import Noise, Rows, runs_of
 
 # The test function (1 - x^2)^POWER is flat enough at its ends for the sums to be exact integrals.
 _POWER = 6

@@ -4,7 +4,8 @@ import math
 
 from mbdnode.control import Limits, QuadraticCost
 from mbdnode.mechanisms.cart_pole import CartPole
-from mbdnode.reproduction.cases.case import Case, fcnn, lstm, mbdnode
+from mbdnode.models.paper_settings import mbdnode
+from mbdnode.reproduction.cases.case import Case, paper_table
 from mbdnode.reproduction.cases.control_task import ControlTask
 from mbdnode.reproduction.reference import Exhibit, Reference
 
@@ -18,11 +19,7 @@ CASE = Case(
     train_steps=400,
     integrator="mp2",
     source="paper, Section 'Cart-pole System'",
-    hyperparameters=(
-        *mbdnode("mp2 rk4 fe1", 450, 1e-3, 0.98, "tab:hyper_cp"),
-        lstm("tab:hyper_cp"),
-        fcnn("tab:hyper_cp", decay=0.99),
-    ),
+    hyperparameters=paper_table("cart-pole"),
     references=(
         Reference("mbd-node", "mp2", 6.0e-5, "tab: model_errors"),
         Reference("lstm", "-", 3.2e-4, "tab: model_errors"),
@@ -101,7 +98,9 @@ CONTROLLED = Case(
     resample=False,
     control=BALANCE,
     # The pole is balanced at the edge of the bounds, which is its other edge too.
-    hyperparameters=mbdnode("rk4", 450, 1e-3, 0.98, "tab:hyper_cp", angle_features=True),
+    hyperparameters=mbdnode(
+        "rk4", 450, 1e-3, 0.98, "cart-pole", batch_size=64, angle_features=True
+    ),
     exhibits=(
         Exhibit(
             "fig:cart-pole_con_loss",

@@ -1,121 +1,20 @@
 """A case as data: what moves and from where, how it is learned, what the paper says of it.
 
-The columns of the paper's hyper-parameter tables stand here as the cases name them: all models have
-two hidden layers of 256, Adam and the mean squared error. What the text leaves open is filled in:
-MBD-NODE and FCNN make one update for each step, in time order; the LSTM takes small batches in a
-new order each epoch; the HNN takes all data in one batch.
+The columns of the paper's hyper-parameter tables stand in `models/paper_settings.py` and with the
+baselines.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from mbdnode.errors import UserError
-from mbdnode.integrators import get_integrator
+from mbdnode.models import KINDS
+from mbdnode.models.paper_settings import HyperParameters, nearest_column, paper_columns
 from mbdnode.multibody import AbstractMechanism
 from mbdnode.reproduction.cases.control_task import ControlTask
 from mbdnode.reproduction.reference import Exhibit, Reference
-
-NONE = "-"
-_GATES = "Sigmoid, Tanh"
-
-
-@dataclass(frozen=True)
-class HyperParameters:
-    """One column of one of the paper's tables.
-
-    **Arguments:**
-
-    - `model`, `integrator`: what it is of; "-" for a model without an integrator.
-    - `epochs`, `learning_rate`, `decay`: of the training, as printed.
-    - `source`: the table in the paper.
-    - `settings`: of the model, where they are not its defaults.
-    - `training`: fields of our training configuration, also where they are not the printed ones.
-    - `activation`: as printed.
-    """
-
-    model: str
-    integrator: str
-    epochs: int
-    learning_rate: float
-    decay: float
-    source: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    training: Mapping[str, Any] = field(default_factory=dict)
-    activation: str = "Tanh"
-
-    @property
-    def printed(self) -> dict[str, str]:
-        """The column as the paper prints it, by the paper's own headings."""
-        return {
-            "No. of hidden layers": "2",
-            "No. of nodes per hidden layer": "256",
-            "Max. epochs": f"{self.epochs:,}",
-            "Initial learning rate": f"{self.learning_rate:g}",
-            "Learning rate decay": f"{self.decay:g}",
-            "Activation function": self.activation,
-            "Loss function": "MSE",
-            "Optimizer": "Adam",
-        }
-
-
-def mbdnode(
-    integrators: str, epochs: int, learning_rate: float, decay: float, source: str, **settings: Any
-) -> tuple[HyperParameters, ...]:
-    """MBD-NODE with each of several integrators.
-
-    **Arguments:**
-
-    - `integrators`: names with blanks between them; the first is the one whose error the paper
-        prints, the others stand in its table of time costs.
-    - `epochs`, `learning_rate`, `decay`, `source`: of the column.
-    - `settings`: of the model.
-
-    **Returns:**
-
-    One column for each integrator.
-    """
-    return tuple(
-        HyperParameters("mbd-node", name, epochs, learning_rate, decay, source, settings)
-        for name in integrators.split()
-    )
-
-
-def lstm(source: str) -> HyperParameters:
-    """The LSTM, the same in every case."""
-    training = {"batch_size": 16, "shuffle": True}
-    return HyperParameters(
-        "lstm", NONE, 400, 5e-4, 0.98, source, training=training, activation=_GATES
-    )
-
-
-def fcnn(source: str, decay: float = 0.98) -> HyperParameters:
-    """The FCNN, with the case's own decay."""
-    return HyperParameters("fcnn", NONE, 600, 5e-4, decay, source)
-
-
-def hnn(source: str) -> HyperParameters:
-    """The HNN: every update sees all data, so the printed decay is left out.
-
-    At 0.98 an update the rate would be gone after a few hundred of the 30,000. Sigmoid and tanh
-    take turns, layer by layer: the table names both, and not which is where.
-    """
-    training = {"batch_size": None, "weight_decay": 1e-4, "decay": 1.0}
-    settings = {"activation": "sigmoid,tanh"}
-    return HyperParameters("hnn", "rk4", 30_000, 1e-3, 0.98, source, settings, training, _GATES)
-
-
-def lnn(source: str) -> HyperParameters:
-    """The LNN: one update for each state, in a new order each epoch.
-
-    The printed activation is softmax; ours is softplus, as in the LNN's own paper.
-    """
-    training = {"shuffle": True}
-    return HyperParameters(
-        "lnn", "rk4", 400, 1e-4, 0.98, source, training=training, activation="Softmax"
-    )
 
 
 def numerical(integrator: str, source: str) -> HyperParameters:
@@ -123,13 +22,11 @@ def numerical(integrator: str, source: str) -> HyperParameters:
     return HyperParameters("numerical", integrator, 1, 1e-3, 1.0, source)
 
 
-# For a model on a case that the paper did not try it on.
-USUAL = {
-    "lstm": lstm("the paper's other cases"),
-    "fcnn": fcnn("the paper's other cases"),
-    "hnn": hnn("the paper's single mass-spring system"),
-    "lnn": lnn("the paper's single mass-spring system"),
-}
+def paper_table(system: str) -> tuple[HyperParameters, ...]:
+    """The columns of the paper's table of a system; the baselines' files have theirs."""
+    return tuple(
+        column for kind in KINDS.values() for column in kind.paper if column.system == system
+    )
 
 
 MakeInputs = Callable[[int, np.random.Generator], np.ndarray]
@@ -242,20 +139,8 @@ class Case:
         """
         if model == "numerical":
             return numerical(integrator or "rk4", "tab:sms_test")
-        own = [column for column in self.hyperparameters if column.model == model]
-        if not own:
-            own = [USUAL[model]] if model in USUAL else []
+        own = tuple(column for column in self.hyperparameters if column.model == model)
+        own = own or (paper_columns(KINDS[model], "") if model in KINDS else ())
         if not own:
             raise UserError(f"The case {self.name!r} has no hyper-parameters for {model!r}.")
-        if integrator is None:
-            return own[0]
-        for column in own:
-            if column.integrator == integrator:
-                return column
-        # Of several, the one whose integrator is of the same nature.
-        same = [c for c in own if _is_symplectic(c.integrator) == _is_symplectic(integrator)]
-        return replace((same or own)[0], integrator=integrator)
-
-
-def _is_symplectic(integrator: str) -> bool:
-    return integrator != "-" and get_integrator(integrator).needs_separable
+        return own[0] if integrator is None else nearest_column(own, integrator)

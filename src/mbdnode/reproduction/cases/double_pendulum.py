@@ -7,7 +7,7 @@ and its error were made with; that one is the variant.
 import math
 
 from mbdnode.mechanisms.double_pendulum import DoublePendulum
-from mbdnode.reproduction.cases.case import Case, fcnn, lstm, mbdnode
+from mbdnode.reproduction.cases.case import Case, paper_table
 from mbdnode.reproduction.reference import Exhibit, Reference
 
 _OTHER_START = (
@@ -31,11 +31,7 @@ CASE = Case(
     train_steps=300,
     integrator="rk4",
     source="paper, Section 'Double Pendulum'",
-    hyperparameters=(
-        *mbdnode("rk4 mp2 fe1", 450, 1e-3, 0.98, "tab:hyper_dp"),
-        lstm("tab:hyper_dp"),
-        fcnn("tab:hyper_dp", decay=0.99),
-    ),
+    hyperparameters=paper_table("double-pendulum"),
     references=(
         *(
             Reference(model, integrator, mse, "tab: model_errors", incomparable=_OTHER_START)
@@ -71,11 +67,7 @@ RELEASED_LOW = Case(
     integrator="rk4",
     source="the paper's published code, double pendulum",
     parameters={"g": 9.8},
-    hyperparameters=(
-        *mbdnode("rk4", 450, 1e-3, 0.98, "tab:hyper_dp"),
-        lstm("tab:hyper_dp"),
-        fcnn("tab:hyper_dp", decay=0.99),
-    ),
+    hyperparameters=paper_table("double-pendulum"),
     references=tuple(
         Reference(model, integrator, mse, "tab: model_errors") for model, integrator, mse in _ERRORS
     ),

@@ -1,7 +1,7 @@
 """A mass on a spring, from the closed form: 3 s to learn from, 30 s to predict."""
 
 from mbdnode.mechanisms.single_mass_spring import SingleMassSpring
-from mbdnode.reproduction.cases.case import Case, hnn, lnn, mbdnode, numerical
+from mbdnode.reproduction.cases.case import Case, numerical, paper_table
 from mbdnode.reproduction.reference import Exhibit, Reference
 
 _BOTH = ("tab: model_errors", "tab:sms_test")
@@ -21,13 +21,7 @@ CASE = Case(
     train_steps=300,
     integrator="analytic",
     source="paper, Section 'Single Mass-Spring System'",
-    hyperparameters=(
-        *mbdnode("lf2 ys4 fk6", 450, 1e-3, 0.99, "tab:hyper_sms", divisor=(10.0,)),
-        *mbdnode("rk4", 300, 1e-3, 0.98, "tab:hyper_sms", divisor=(10.0,)),
-        hnn("tab:hyper_sms"),
-        lnn("tab:hyper_sms"),
-        numerical("rk4", "tab:sms_test"),
-    ),
+    hyperparameters=(*paper_table("single-mass-spring"), numerical("rk4", "tab:sms_test")),
     references=(
         Reference(
             "mbd-node", "lf2", 1.3e-6, "tab: model_errors", tables=_BOTH, setting="Generalized"

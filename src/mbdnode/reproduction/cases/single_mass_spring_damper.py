@@ -1,7 +1,7 @@
 """A damped mass on a spring: 3 s to learn from, 1 s more to predict."""
 
 from mbdnode.mechanisms.single_mass_spring_damper import SingleMassSpringDamper
-from mbdnode.reproduction.cases.case import Case, fcnn, lstm, mbdnode
+from mbdnode.reproduction.cases.case import Case, paper_table
 from mbdnode.reproduction.reference import Exhibit, Reference
 
 CASE = Case(
@@ -14,11 +14,7 @@ CASE = Case(
     train_steps=300,
     integrator="rk4",
     source="paper, Section 'Single Mass-Spring-Damper System'",
-    hyperparameters=(
-        *mbdnode("rk4 mp2 fe1", 350, 1e-3, 0.98, "tab:hyper_smsd", divisor=(10.0,)),
-        lstm("tab:hyper_smsd"),
-        fcnn("tab:hyper_smsd"),
-    ),
+    hyperparameters=paper_table("single-mass-spring-damper"),
     references=(
         Reference("mbd-node", "rk4", 8.6e-4, "tab: model_errors"),
         Reference("lstm", "-", 1.8e-2, "tab: model_errors"),

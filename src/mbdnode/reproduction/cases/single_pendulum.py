@@ -8,7 +8,8 @@ all lengths, which reads the length beside the state.
 import math
 
 from mbdnode.mechanisms.single_pendulum import SinglePendulum
-from mbdnode.reproduction.cases.case import Case, Trial, fcnn, lstm, mbdnode
+from mbdnode.models.paper_settings import mbdnode
+from mbdnode.reproduction.cases.case import Case, Trial, paper_table
 from mbdnode.reproduction.reference import Exhibit, Reference
 
 _STARTS = ((1.0, 0.0), (-0.2, 3.0), (-1.0, 0.0), (-0.5, -2.5))
@@ -28,11 +29,7 @@ CASE = Case(
     train_steps=300,
     integrator="mp2",
     source="paper, Section 'Damped Single Pendulum'",
-    hyperparameters=(
-        *mbdnode("mp2 rk4 fe1", 400, 6e-4, 0.98, "tab:hyper_sp", divisor=(1.0,), forces="added"),
-        lstm("tab:hyper_sp"),
-        fcnn("tab:hyper_sp"),
-    ),
+    hyperparameters=paper_table("single-pendulum"),
     references=(
         Reference("mbd-node", "mp2", 2.0e-3, "tab: model_errors"),
         Reference("lstm", "-", 3.4e-3, "tab: model_errors"),
@@ -93,7 +90,7 @@ LENGTHS = Case(
     source="paper, Section 'Extensions of Neural Ordinary Differential Equation' (PNODE)",
     training_parameters=tuple({"L": length} for length in _LEARNED_M),
     hyperparameters=mbdnode(
-        "mp2", 400, 6e-4, 0.98, "tab:hyper_sp", forces="none", use_parameters=("L",)
+        "mp2", 400, 6e-4, 0.98, "single-pendulum", forces="none", use_parameters=("L",)
     ),
     exhibits=(
         Exhibit("parameters:over-time", "over-time", "A length that was never seen: 1 m."),

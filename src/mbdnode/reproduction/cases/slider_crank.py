@@ -4,7 +4,7 @@ import math
 
 from mbdnode.control import Limits, QuadraticCost
 from mbdnode.mechanisms.slider_crank import SliderCrank
-from mbdnode.reproduction.cases.case import Case, mbdnode
+from mbdnode.reproduction.cases.case import Case, paper_table
 from mbdnode.reproduction.cases.control_task import ControlTask
 from mbdnode.reproduction.reference import Exhibit, Reference
 
@@ -48,9 +48,7 @@ CASE = Case(
         "F": (-10.0, 10.0),
         "T": (-10.0, 10.0),
     },
-    # The samples cover one turn and the rollout makes more than twenty, so the network must read
-    # the angle in a form that repeats.
-    hyperparameters=mbdnode("rk4", 500, 1e-3, 0.98, "tab:hyper_sc", angle_features=True),
+    hyperparameters=paper_table("slider-crank"),
     references=(Reference("mbd-node", "rk4", 3.2e-2, "tab: model_errors"),),
     exhibits=(
         Exhibit("fig: MNODE_con", "forward-pass", "The paper's forward pass with constraints."),

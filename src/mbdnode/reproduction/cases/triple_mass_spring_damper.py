@@ -1,7 +1,7 @@
 """Three masses from 100 kg to 1 kg: 3 s to learn from, 1 s more to predict."""
 
 from mbdnode.mechanisms.triple_mass_spring_damper import TripleMassSpringDamper
-from mbdnode.reproduction.cases.case import Case, fcnn, lstm, mbdnode
+from mbdnode.reproduction.cases.case import Case, paper_table
 from mbdnode.reproduction.reference import Exhibit, Reference
 
 CASE = Case(
@@ -14,11 +14,7 @@ CASE = Case(
     train_steps=300,
     integrator="rk4",
     source="paper, Section 'Multiscale Triple Mass-Spring-Damper System'",
-    hyperparameters=(
-        *mbdnode("rk4 mp2 fe1", 350, 6e-4, 0.98, "tab:hyper_tmsd", divisor=(100.0, 10.0, 1.0)),
-        lstm("tab:hyper_tmsd"),
-        fcnn("tab:hyper_tmsd"),
-    ),
+    hyperparameters=paper_table("triple-mass-spring-damper"),
     references=(
         Reference("mbd-node", "rk4", 8.2e-3, "tab: model_errors"),
         Reference("lstm", "-", 1.8e-1, "tab: model_errors; a caption misprints it as 1.8e-2"),

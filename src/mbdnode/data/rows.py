@@ -12,6 +12,7 @@ velocities over each step, and what is left of a motion after that is smooth.
 import functools
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -21,7 +22,6 @@ from jaxtyping import Array, Float
 
 from mbdnode.data.signal import differentiate, noise_levels
 from mbdnode.integrators import stage_slopes
-from mbdnode.models import AbstractRateModel
 from mbdnode.multibody import AbstractSystem
 from mbdnode.program_cache import program_for_few_calls
 from mbdnode.simulation.interpolation import input_polynomials
@@ -256,7 +256,7 @@ def trust(rows: Rows) -> np.ndarray:
 
 @functools.partial(program_for_few_calls, inline=True)
 def step_errors(
-    model: AbstractRateModel, rows: Rows, integrator, unit: Float[Array, " nz"]
+    model: Any, rows: Rows, integrator, unit: Float[Array, " nz"]
 ) -> Float[Array, "n columns"]:
     """The error of one step from every row, as one of the acceleration in units of its spread.
 

@@ -1,4 +1,7 @@
-"""An objective: examples, and the loss of one of them."""
+"""An objective: examples, and the loss of one of them.
+
+A class of models names its own; one that names none is trained through the integrator.
+"""
 
 import abc
 from dataclasses import fields
@@ -11,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
-from mbdnode.models import AbstractModel, Capability, check_capable
+from mbdnode.models.base import AbstractModel, Capability, check_capable
 from mbdnode.recipes import TrainingConfig
 from mbdnode.trajectory import Dataset
 
@@ -30,6 +33,21 @@ class AbstractObjective(eqx.Module):
     else:
         # Arrays with a leading axis of equal length.
         examples: eqx.AbstractVar[Any]
+
+    # Whether it can go on with new data each epoch: scales come from the first that is seen.
+    takes_streams: ClassVar[bool] = False
+
+    @classmethod
+    def check(cls, model: Any, config: TrainingConfig) -> None:
+        """Raise `UserError` unless this model can be trained like this."""
+        refuse_unused(model, config, STEPS_ONLY)
+
+    @classmethod
+    @abc.abstractmethod
+    def prepare(
+        cls, model: Any, data: Dataset, config: TrainingConfig
+    ) -> "tuple[Any, AbstractObjective]":
+        """The model scaled to the data, and what is to be made small."""
 
     def __len__(self) -> int:
         return jax.tree.leaves(self.examples)[0].shape[0]
@@ -89,3 +107,12 @@ def single_runs(data: Dataset) -> list[tuple[np.ndarray, np.ndarray, np.ndarray,
             own = {k: np.broadcast_to(np.asarray(x), t.shape[:1])[i] for k, x in values.items()}
             runs.append((t[i], q[i], v[i], own))
     return runs
+
+
+def mean_and_spread(values: Any) -> tuple[Any, Any]:
+    """Of every column; one that never changes has spread one, so that it is only shifted."""
+    flat = np.asarray(values)
+    flat = flat.reshape(-1, flat.shape[-1])
+    mean, spread = np.mean(flat, axis=0), np.std(flat, axis=0)
+    still = spread <= np.sqrt(np.finfo(spread.dtype).eps) * np.maximum(np.abs(mean), 1e-30)
+    return jax.device_put((mean, np.where(still, 1.0, spread).astype(spread.dtype)))

@@ -25,8 +25,8 @@ from jaxtyping import Array, Float, Int
 from mbdnode.errors import UserError
 from mbdnode.levenberg_marquardt import Iterate, iterate
 from mbdnode.models import Network
-from mbdnode.training.engine import Progress, Task, counted_compilation
-from mbdnode.training.epoch_checkpoint import noted_interrupts
+from mbdnode.training.checkpoint import is_refinement, noted_interrupts
+from mbdnode.training.train import Progress, Task, counted_compilation
 
 # Numbers in the whole Jacobian, or in the matrix of a system (half a gigabyte).
 _MOST_NUMBERS = 64_000_000
@@ -102,11 +102,6 @@ def refine(
     return progress, "completed", f"refined {done} times{ending}", compile_s
 
 
-def is_refinement(row: dict[str, Any]) -> bool:
-    """Whether a row of the history is an iteration of the refinement; Adam's rate is never zero."""
-    return row["learning_rate"] == 0.0
-
-
 def _settled(task: Task, progress: Progress, history: list[dict[str, Any]]) -> bool:
     """Whether the last iterations hardly lowered the loss, or it is round-off.
 
@@ -125,12 +120,7 @@ def _settled(task: Task, progress: Progress, history: list[dict[str, Any]]) -> b
 
 
 def check_refinement(task: Task, progress: Progress) -> None:
-    """Raise `UserError` for a network whose linear systems would not fit in memory.
-
-    **Arguments:**
-
-    - `task`, `progress`: what is to be refined.
-    """
+    """Raise `UserError` for a network whose linear systems would not fit in memory."""
     weights, each = _sizes(task, progress.network)
     errors = each * len(task.objective)
     primal = weights <= errors or task.config.regularization > 0

@@ -7,9 +7,9 @@ import pytest
 import mbdnode as mbd
 from mbdnode.evaluation.scores import predict_runs
 from mbdnode.identification import estimate_state
+from mbdnode.identification.biased_rates import without_biased_rates
 from mbdnode.simulation import training_domain
 from mbdnode.status import completed
-from mbdnode.training.biased_rates import without_biased_rates
 
 T = np.arange(400) * 0.02
 # A pendulum of small swings without friction, which is known in closed form.

@@ -27,7 +27,6 @@ import numpy as np
 
 from mbdnode.errors import UserError
 from mbdnode.models.files import filled, named_arrays, read_arrays, write_arrays
-from mbdnode.training.engine import Progress
 
 
 @dataclass(frozen=True)
@@ -51,16 +50,7 @@ class Checkpoint:
 
 
 def digest(tree: Any) -> str:
-    """What tells the numbers of one tree from those of another.
-
-    **Arguments:**
-
-    - `tree`: arrays and numbers, in any nesting.
-
-    **Returns:**
-
-    A hexadecimal number.
-    """
+    """What tells the numbers of one tree from those of another."""
     found = hashlib.sha256()
     for leaf in jax.tree.leaves(tree):
         if eqx.is_array_like(leaf):
@@ -69,7 +59,7 @@ def digest(tree: Any) -> str:
 
 
 def write_checkpoint(
-    path: str | os.PathLike, progress: Progress, history: list[dict[str, Any]], identity: Any
+    path: str | os.PathLike, progress: Any, history: list[dict[str, Any]], identity: Any
 ) -> None:
     """Write where training stands; `identity` is what must be the same to go on from here."""
     header = {"version": 1, "kind": "checkpoint", "history": history, "identity": identity}
@@ -77,20 +67,9 @@ def write_checkpoint(
 
 
 def read_checkpoint(
-    path: str | os.PathLike, blank: Progress, identity: Any
-) -> tuple[Progress, list[dict[str, Any]]]:
-    """Read it back into the shape of `blank`.
-
-    **Arguments:**
-
-    - `path`: the file.
-    - `blank`: the state before the first update.
-    - `identity`: of the run that wants to go on.
-
-    **Returns:**
-
-    The progress and the history. Raises `UserError` for a file of another run.
-    """
+    path: str | os.PathLike, blank: Any, identity: Any
+) -> tuple[Any, list[dict[str, Any]]]:
+    """Read it back into the shape of `blank`."""
     arrays, header = read_arrays(path)
     _check_identity(path, header, identity)
     return filled(blank, arrays, path), header["history"]
@@ -108,29 +87,12 @@ def _check_identity(path: str | os.PathLike, header: dict[str, Any], identity: A
 
 
 def read_identity(path: str | os.PathLike) -> Any:
-    """What is noted of the run that wrote a checkpoint.
-
-    **Arguments:**
-
-    - `path`: the file.
-
-    **Returns:**
-
-    The identity that was given to `write_checkpoint`.
-    """
+    """What is noted of the run that wrote a checkpoint."""
     return read_arrays(path)[1].get("identity", {})
 
 
 def read_errors(checkpoint: Checkpoint | None, number: int, identity: Any) -> np.ndarray | None:
     """The validation errors of one of several networks, as `write_errors` left them.
-
-    **Arguments:**
-
-    - `checkpoint`: of the training; None for none.
-    - `number`: of the network.
-    - `identity`: of its training.
-
-    **Returns:**
 
     The errors; None where there are none. Raises `UserError` for those of another run.
     """
@@ -148,6 +110,11 @@ def write_errors(checkpoint: Checkpoint, number: int, errors: np.ndarray, identi
     """Keep what a network reached on the validation split; `identity` is that of its training."""
     header = {"version": 1, "kind": "checkpoint", "identity": identity}
     write_arrays(checkpoint.of_candidate(number), {"errors": errors}, header)
+
+
+def is_refinement(row: dict[str, Any]) -> bool:
+    """Whether a row of the history is an iteration of the refinement; Adam's rate is never zero."""
+    return row["learning_rate"] == 0.0
 
 
 class Interrupt:

@@ -10,7 +10,7 @@ chaotic motion it was at times better by luck, and then nothing was refined.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -23,10 +23,9 @@ from mbdnode.cluster import CallsAhead
 from mbdnode.config import to_dict
 from mbdnode.errors import UserError
 from mbdnode.formatting import percent
+from mbdnode.models.objective import mean_and_spread
 from mbdnode.recipes import TrainingConfig
-from mbdnode.training.data import cast
-from mbdnode.training.engine import Task, batches, begin, counted_compilation, rates, run_epoch
-from mbdnode.training.epoch_checkpoint import (
+from mbdnode.training.checkpoint import (
     Checkpoint,
     Interrupt,
     digest,
@@ -34,10 +33,10 @@ from mbdnode.training.epoch_checkpoint import (
     read_errors,
     write_errors,
 )
-from mbdnode.training.losses import Units, Windows, cut, window_errors
-from mbdnode.training.objectives import check_training, prepare
-from mbdnode.training.refinement import refine
-from mbdnode.training.scaling import mean_and_spread
+from mbdnode.training.loss import check_training, objective_of
+from mbdnode.training.prepare import Units, Windows, cast, cut
+from mbdnode.training.refine import refine
+from mbdnode.training.train import Task, batches, begin, counted_compilation, rates, run_epoch
 from mbdnode.trajectory import Dataset, Trajectory
 
 # Runs with fewer steps are held back whole.
@@ -120,18 +119,6 @@ def choose(
 ) -> Choice | None:
     """Train every candidate on a part of the data, and compare them on the rest.
 
-    **Arguments:**
-
-    - `models`: the candidates, with their first weights.
-    - `data`: all of the training data.
-    - `config`: of the training.
-    - `seed`: of the order of the windows.
-    - `report`: called as by `fit`, with the rows of every candidate that is trained here.
-    - `checkpoint`: of the training; the errors of every candidate are kept beside it.
-    - `calls`: has workers train the candidates after the first; None to train all here.
-
-    **Returns:**
-
     The choice; None if Ctrl-C came before it was made.
     """
     training, held = split(data, config.validation)
@@ -194,19 +181,7 @@ def _known(
 def train_and_predict(
     model: Any, training: Dataset, held: Dataset, count: int, config: TrainingConfig, seed: int
 ) -> np.ndarray | None:
-    """On a worker: the errors of one candidate on the validation split.
-
-    **Arguments:**
-
-    - `model`: with its first weights.
-    - `training`, `held`: what it is trained on, and what it predicts.
-    - `count`: of the windows of all data.
-    - `config`, `seed`: of its training.
-
-    **Returns:**
-
-    The validation NRMSE after every iteration of its refinement.
-    """
+    """On a worker: the errors of one candidate on the validation split."""
     silent = lambda row, total: None  # noqa: E731
     return _errors_of(model, (training, held, count), config, seed, silent, Interrupt())
 
@@ -214,7 +189,7 @@ def train_and_predict(
 def _errors_of(model, part, config: TrainingConfig, seed, report, interrupt) -> np.ndarray | None:
     """The validation NRMSE after every iteration of the refinement; after Adam without one."""
     training, held, count = part
-    model, objective = prepare(model, training, config)
+    model, objective = objective_of(model).prepare(model, training, config)
     # Some windows twice, to be as many as in all of the data: the same compiled programs serve.
     again = np.resize(np.arange(len(objective)), count)
     examples = jax.tree.map(lambda x: jax.device_put(np.asarray(x)[again]), objective.examples)
@@ -227,8 +202,8 @@ def _errors_of(model, part, config: TrainingConfig, seed, report, interrupt) -> 
     total = config.epochs + iterations
     for epoch in range(config.epochs):
         table = batches(len(objective), config, seed, epoch)
-        rate = jnp.asarray(rates(config, epoch, len(table)), config.precision)
-        progress, losses, _ = run_epoch((task, jnp.asarray(table), rate), progress)
+        rate = rates(config, epoch, len(table))
+        progress, losses, _ = run_epoch(task, table, rate, progress)
         row = {"epoch": epoch, "loss": float(jnp.mean(losses)), "learning_rate": float(rate[0])}
         history.append(row | {"seconds": 0.0})
         report(history[-1], total)
@@ -257,23 +232,13 @@ def _rollouts(model: Any, training: Dataset, held: Dataset) -> tuple[Windows, Un
 
 @eqx.filter_jit
 def _nrmse(task: Task, windows: Windows, units: Units, network: Any) -> Float[Array, ""]:
-    model: Any = task.with_network(network)
-    objective: Any = task.objective
-    one = lambda window: window_errors(  # noqa: E731
-        model, objective.integrator, task.config, objective.partition, window, units
-    )
+    objective: Any = replace(task.objective, units=units)
+    one = lambda window: objective.prediction_errors(task.with_network(network), window)  # noqa: E731
     return jnp.sqrt(jnp.mean(jax.vmap(one)(windows) ** 2))
 
 
 def split(data: Dataset, part: float) -> tuple[Dataset, Dataset]:
     """What to train on, and what to hold back.
-
-    **Arguments:**
-
-    - `data`: all of the training data.
-    - `part`: how much of it is held back, from its end.
-
-    **Returns:**
 
     Both. Raises `UserError` for data that is too short for it.
     """

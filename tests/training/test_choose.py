@@ -11,8 +11,8 @@ import pytest
 from mbdnode.errors import UserError
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models import MBDNODE
-from mbdnode.training import Checkpoint, TrainingConfig, fit, fit_ensemble, network_selection
-from mbdnode.training.network_selection import split
+from mbdnode.training import Checkpoint, TrainingConfig, choose, fit
+from mbdnode.training.choose import split
 from mbdnode.trajectory import Dataset
 
 CONFIG = TrainingConfig(
@@ -109,16 +109,14 @@ def test_nothing_that_is_held_back_trains_a_candidate(run, candidates):
     for one in (run, other):
         losses = []
         report = lambda row, n: losses.append(row["loss"])  # noqa: B023, E731
-        errors.append(
-            network_selection.choose(candidates[1:], Dataset(one), CONFIG, 0, report).errors[0]
-        )
+        errors.append(choose.choose(candidates[1:], Dataset(one), CONFIG, 0, report).errors[0])
         told.append(losses)
     assert told[0] == told[1]
     assert errors[0] < 1e-6 < errors[1]
 
 
 def test_nothing_is_tried_after_a_candidate_that_is_good(run, candidates):
-    found = network_selection.choose(candidates[::-1], Dataset(run), CONFIG, 0, lambda row, n: None)
+    found = choose.choose(candidates[::-1], Dataset(run), CONFIG, 0, lambda row, n: None)
     assert (found.candidate, len(found.errors)) == (0, 1)
     assert found.describe(["this", "that"]).startswith("chose this by validation NRMSE (this ")
 
@@ -167,7 +165,7 @@ def test_choice_without_a_validation_split_is_refused(run, candidates):
     with pytest.raises(ValueError, match=r"validation is 1\.5"):
         dataclasses.replace(CONFIG, validation=1.5)
     with pytest.raises(ValueError, match=r"members of an ensemble.*validation=0"):
-        fit_ensemble(candidates[0], run, CONFIG)
+        fit(candidates[0], run, CONFIG, members=8)
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +183,7 @@ def dying_once(path):
         import os
         import signal
 
-        from mbdnode.training.network_selection import train_and_predict
+        from mbdnode.training.choose import train_and_predict
 
         if not path.exists():
             path.touch()
@@ -200,7 +198,7 @@ def test_networks_that_workers_train_give_the_bits_of_one_process(
 ):
     here = fit(candidates, Dataset(run), CONFIG)
     died = tmp_path / "died"
-    monkeypatch.setattr(network_selection, "train_and_predict", dying_once(died))
+    monkeypatch.setattr(choose, "train_and_predict", dying_once(died))
     there = fit(candidates, Dataset(run), CONFIG, cluster=scheduler.address)
     assert died.exists()
     assert bits(there.model) == bits(here.model)

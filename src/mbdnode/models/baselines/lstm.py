@@ -1,14 +1,9 @@
-"""FCNN and LSTM: models that give states, and no rates.
+"""LSTM: the next state from a window of past ones.
 
-FCNN, the state as a function of time,
-
-    (q, v)(t) = network(t).
-
-It knows one motion. Nothing in it says what happens after the last time that it has seen.
-
-LSTM, the next state from a window of past ones. Two layers read the window; the last hidden state,
-through an affine layer, gives the change to the next state. A rollout feeds predictions back, and
-so needs the first window of true states, and the step that it was trained with.
+Two layers read the window; the last hidden state, through an affine layer, gives the change to the
+next state. A rollout feeds predictions back, and so needs the first window of true states, and the
+step that it was trained with. Its loss is the squared error of the state after every window of the
+training range, scaled.
 """
 
 from dataclasses import dataclass
@@ -23,7 +18,16 @@ from jaxtyping import Array, Float
 from mbdnode.config import check_types, from_dict
 from mbdnode.errors import UserError
 from mbdnode.models.base import AbstractModel, Capability, check_capable, names_of
-from mbdnode.models.network import Network, NetworkConfig, check_weights
+from mbdnode.models.network import check_weights
+from mbdnode.models.objective import (
+    STEPS_ONLY,
+    AbstractObjective,
+    mean_and_spread,
+    refuse_drive,
+    refuse_unused,
+    single_runs,
+)
+from mbdnode.models.paper_settings import HyperParameters, in_tables
 from mbdnode.multibody import (
     AbstractForecaster,
     AbstractNamed,
@@ -32,107 +36,99 @@ from mbdnode.multibody import (
     Parameter,
     is_traced,
 )
+from mbdnode.recipes import TrainingConfig
+from mbdnode.trajectory import Dataset
 
-# How far, in standard deviations of the training data, a start may be from the learned one.
-_SAME_START = 1e-6
 # Times in a file have a few digits less than a float.
 _SAME_STEP = 1e-6
 
 
-@dataclass(frozen=True)
-class FCNNConfig(NetworkConfig):
-    """The shape of an FCNN; the defaults are the paper's.
+# The same in every table.
+_USUAL = HyperParameters(
+    "lstm",
+    "-",
+    400,
+    5e-4,
+    0.98,
+    "the paper's other cases",
+    training={"batch_size": 16, "shuffle": True},
+    activation="Sigmoid, Tanh",
+)
+_TRIED = (
+    "single-mass-spring-damper triple-mass-spring-damper single-pendulum double-pendulum cart-pole"
+)
+PAPER = (_USUAL, *in_tables(_USUAL, _TRIED))
 
-    **Arguments:**
 
-    - `width`, `hidden_layers`, `activation`, `initialization`: of the network.
-    - `scaling`: time and states are shifted and scaled by the training range's own mean and
-        spread.
-    """
+class Sequences(eqx.Module):
+    """Windows of scaled states, and the state after each."""
+
+    past: Float[Array, "*n k states"]
+    following: Float[Array, "*n states"]
 
 
-class FCNN(AbstractModel, AbstractForecaster):
-    """A network of time. Make one with `FCNN.for_system`."""
+class SequenceObjective(AbstractObjective):
+    """The squared error of the next state, scaled; by its usual change if that is learned."""
 
-    kind: ClassVar[str] = "fcnn"
-    objective: ClassVar[str] = "states"
-    settings_type: ClassVar[type] = FCNNConfig
-    capabilities: ClassVar[frozenset[Capability]] = frozenset(
-        {
-            Capability.COORDINATES,
-            Capability.DISSIPATION,
-            Capability.NO_ACCELERATIONS,
-            Capability.CONTINUOUS,
-        }
-    )
-
-    network: Network
-    # Of time, then of the states; the start is not a number until there is training data.
-    center: Float[Array, " columns"]
-    spread: Float[Array, " columns"]
-    start: Float[Array, " states"]
-    body: AbstractNamed
-    settings: FCNNConfig = eqx.field(static=True)
-    coordinates: tuple[Coordinate, ...] = eqx.field(static=True, kw_only=True)
-    inputs: tuple[Input, ...] = eqx.field(static=True, kw_only=True)
-    parameters: tuple[Parameter, ...] = eqx.field(static=True, kw_only=True)
+    examples: Sequences
+    unit: Float[Array, " states"]
 
     @classmethod
-    def for_system(cls, system: Any, *, seed: Any = 0, **settings: Any) -> "FCNN":
-        """An untrained model of a system.
+    def check(cls, model: Any, config: TrainingConfig) -> None:
+        """Raise `UserError` for what this training does not use."""
+        refuse_unused(model, config, ("integrator", *STEPS_ONLY))
 
-        **Arguments:**
-
-        - `system`: gives the names; it must not have constraints.
-        - `seed`: of the network's first weights.
-        - `settings`: fields of `FCNNConfig`.
-
-        **Returns:**
-
-        An `FCNN`.
-        """
-        check_capable(cls.kind, cls.capabilities, system)
-        config = from_dict(FCNNConfig, settings)
-        states = 2 * len(system.coordinates)
-        return cls(
-            config.make(1, states, seed),
-            jax.device_put(np.zeros(1 + states)),
-            jax.device_put(np.ones(1 + states)),
-            jax.device_put(np.full(states, np.nan)),
-            system,
-            config,
-            **names_of(system),
+    @classmethod
+    def prepare(cls, model: Any, data: Dataset, config: TrainingConfig) -> tuple[Any, Any]:
+        """Scale the motions and cut them into windows, each one step after the last."""
+        refuse_drive(model, data)
+        past = model.settings.past
+        runs = single_runs(data)
+        dt = _common_step([t for t, *_ in runs])
+        motions = [np.concatenate([q, v], axis=1) for _, q, v, _ in runs]
+        shortest = min(len(motion) for motion in motions)
+        if shortest <= past:
+            raise UserError(
+                f"This LSTM reads {past} states to predict the next, but a run has only "
+                f"{shortest}. Give longer runs, or a smaller `past`."
+            )
+        states = motions[0].shape[1]
+        center, spread = jnp.zeros(states), jnp.ones(states)
+        change_center, change_spread = jnp.zeros(states), jnp.ones(states)
+        if model.settings.scaling:
+            center, spread = mean_and_spread(jnp.asarray(np.concatenate(motions)))
+            changes = np.concatenate([np.diff(motion, axis=0) for motion in motions])
+            change_center, change_spread = mean_and_spread(jnp.asarray(changes))
+        model = eqx.tree_at(
+            lambda m: (m.center, m.spread, m.change_center, m.change_spread, m.dt_s),
+            model,
+            (center, spread, change_center, change_spread, jnp.asarray(dt)),
         )
+        scaled = [(motion - np.asarray(center)) / np.asarray(spread) for motion in motions]
+        windows = [
+            motion[np.arange(len(motion) - past)[:, None] + np.arange(past + 1)[None, :]]
+            for motion in scaled
+        ]
+        table = jnp.asarray(np.concatenate(windows))
+        unit = change_spread / spread if model.settings.increments else jnp.ones(states)
+        return model, cls(Sequences(table[:, :-1], table[:, -1]), unit)
 
-    def scaled_states(self, scaled_time: Float[Array, ""]) -> Float[Array, " states"]:
-        """The network's own value, in the precision of its weights."""
-        return self.network(scaled_time[None].astype(self.network.weights[0].dtype))
+    def loss(self, model: Any, example: Any, multipliers):
+        """Of one window."""
+        error = (model.next_state(example.past) - example.following) / self.unit
+        return jnp.mean(error**2)
 
-    def check_start(self, t, past):
-        """Only the start that was learned can be asked for."""
-        if past.shape[0] != 1:
-            raise UserError(
-                f"An FCNN starts from one state, not from {past.shape[0]}. Give a State."
-            )
-        if not is_traced(past) and not bool(self.knows(t, past)):
-            names, start = (*self.coordinate_names, *self.rate_names), np.asarray(self.start)
-            learned = ", ".join(f"{n} = {x:g}" for n, x in zip(names, start, strict=True))
-            raise UserError(
-                f"This FCNN is a function of time that has learned the motion from {learned}; it "
-                "cannot start elsewhere. Start there, or use a model that learns accelerations, "
-                "such as MBDNODE."
-            )
 
-    def knows(self, t, past):
-        """The start that was learned."""
-        allowed = _SAME_START * (self.spread[1:] + jnp.abs(self.start))
-        return ~jnp.any(jnp.abs(past[0] - self.start) > allowed)
-
-    def forecast(self, t, past):
-        """Evaluate the network at every time."""
-        scaled = (t - self.center[0]) / self.spread[0]
-        states = jax.vmap(self.scaled_states)(scaled).astype(t.dtype)
-        return self.center[None, 1:] + self.spread[None, 1:] * states
+def _common_step(times: list[np.ndarray]) -> float:
+    """The step that all times share."""
+    steps = np.concatenate([np.diff(t) for t in times])
+    dt = float(np.median(steps))
+    if np.any(np.abs(steps - dt) > _SAME_STEP * dt):
+        raise UserError(
+            f"An LSTM knows no time, so all steps must be equal, but they are from {steps.min():g} "
+            f"to {steps.max():g} s. Resample the data, or use MBDNODE."
+        )
+    return dt
 
 
 @dataclass(frozen=True)
@@ -221,7 +217,8 @@ class LSTM(AbstractModel, AbstractForecaster):
     """A network that continues a sequence of states. Make one with `LSTM.for_system`."""
 
     kind: ClassVar[str] = "lstm"
-    objective: ClassVar[str] = "sequences"
+    objective: ClassVar[Any] = SequenceObjective
+    paper: ClassVar[tuple[HyperParameters, ...]] = PAPER
     settings_type: ClassVar[type] = LSTMConfig
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {

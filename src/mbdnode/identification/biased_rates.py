@@ -15,9 +15,9 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.data.rows import CLEAN, single_trajectories
 from mbdnode.data.signal import estimate_rate, noise_levels, rate_errors
 from mbdnode.multibody import AbstractSystem, constraint_counts, resolve_parameters
-from mbdnode.training.rows import CLEAN, single_trajectories
 from mbdnode.trajectory import Dataset, Trajectory
 
 # Rows of a run from which rates can be compared, and how many runs are looked at, at most.

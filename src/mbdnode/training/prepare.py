@@ -1,0 +1,439 @@
+"""What training is given: data checked, smoothed and cut into windows; where the model starts.
+
+A loss over single steps compares differences of neighboring states, in which noise is many times
+larger than in the states: at a hundred samples a second, noise of one part in a hundred of the
+velocity is as large as the acceleration itself. So every column that is noisy is replaced by local
+polynomials (`mbdnode.data.signal`). What is only rounded is left as it is, to the last bit.
+
+A window of w steps holds w + 1 states. A trajectory of n steps gives the windows that start at 0,
+w, 2w, ...; if w does not divide n, the last window is moved back to end at the last state, so
+that nothing is left out and all have one shape.
+
+Scales and starts come from the training data alone, by NumPy but for what the network reads: dozens
+of small programs, each compiled for a sum or a quotient, would take longer than an epoch.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbdnode.data import AbstractStream
+from mbdnode.data.rows import CLEAN, estimate_noise, rows_of, single_trajectories
+from mbdnode.data.signal import Window, choose_window, local_values
+from mbdnode.errors import UserError
+from mbdnode.levenberg_marquardt import Iterate, iterate
+from mbdnode.models import AbstractModel, Scales
+from mbdnode.models.mbdnode import AbstractMBDNODE
+from mbdnode.models.objective import mean_and_spread
+from mbdnode.multibody import AbstractSystem, require_system, resolve_parameters
+from mbdnode.naming import unknown_name
+from mbdnode.numerics import check_precision
+from mbdnode.program_cache import stored_program
+from mbdnode.trajectory import Dataset, Trajectory
+
+# Positions and velocities of a run; each has as many columns as there are coordinates.
+StateWindows = tuple[tuple[Window | None, ...], tuple[Window | None, ...]]
+# Features that together vary by less than this part of the most are taken as tied to each other:
+# a coefficient for what little is left would be large, and made of the integrator's errors.
+_STILL = 1e-3
+_AFFINE_ITERATIONS, _FIRST_DAMPING = 60, 1e-2
+# A mean squared error that falls by less than this part in so many iterations has settled, and so
+# has one that is round-off.
+_SETTLED, _OVER, _EXACT = 0.05, 5, 1e-24
+Units = tuple[Float[Array, " nq"], Float[Array, " nq"]]
+
+
+def as_dataset(data: Dataset | Trajectory) -> Dataset:
+    """A single trajectory as a dataset of one."""
+    return data if isinstance(data, Dataset) else Dataset(data)
+
+
+def check_stream(objective: Any, model: AbstractModel, stream: AbstractStream | None) -> None:
+    """Raise `UserError` for a network that cannot learn from a stream."""
+    if stream is None:
+        return
+    if not objective.takes_streams:
+        raise UserError(
+            f"{model.kind} learns from recorded motions, not from a stream of samples. Give it a "
+            "Dataset, or use MBDNODE."
+        )
+    if getattr(model.settings, "constraints", None) == "augmented":
+        raise UserError(
+            "An augmented Lagrangian keeps multipliers for every step of the data, and a stream "
+            "gives new steps each epoch. Give it a Dataset, or use constraints='penalty'."
+        )
+
+
+def cast(tree: Any, precision: str) -> Any:
+    """The tree with all of its real numbers in a precision."""
+    dtype = jnp.dtype(precision)
+    arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
+    return eqx.combine(jax.tree.map(lambda x: x.astype(dtype), arrays), rest)
+
+
+def check_names(system: Any, data: Dataset) -> None:
+    """Raise `UserError` unless system (or model) and data have the same names, in float64."""
+    check_precision()
+    require_system(system)
+    first = data.trajectories[0]
+    if first.coordinates != system.coordinate_names or first.inputs != system.input_names:
+        ours = ", ".join((*system.coordinate_names, *system.input_names))
+        theirs = ", ".join((*first.coordinates, *first.inputs))
+        kind = "model" if isinstance(system, AbstractModel) else "system"
+        raise UserError(
+            f"The {kind} has coordinates and inputs {ours}, but the data has {theirs}. Use the "
+            f"{kind} that made the data, or one made for it."
+        )
+
+
+@dataclass(frozen=True)
+class Smoother:
+    """Smooths every dataset alike.
+
+    **Arguments:**
+
+    - `windows`: of each position and each velocity; None for those that are left as they are.
+    - `noise`: that was found, as a part of the motion's spread.
+    """
+
+    windows: StateWindows
+    noise: float
+
+    @property
+    def status(self) -> str:
+        """What a user should know of it; nothing if nothing is smoothed."""
+        if not any(window for group in self.windows for window in group):
+            return ""
+        return f"; the data was smoothed first, its noise is {self.noise:.1%} of the motion"
+
+    def __call__(self, data: Dataset) -> Dataset:
+        """The data with its noisy columns smoothed; as it is if there are none."""
+        if not self.status:
+            return data
+        runs = [_smoothed(run, self.windows) for run in data.trajectories]
+        return Dataset(runs, data.parameters, data.summary, data.recorded)
+
+
+def choose_smoother(system: Any, data: Dataset) -> Smoother:
+    """The smoother that the data asks for.
+
+    A `Smoother`, which does nothing for data without noise.
+    """
+    count = data.trajectories[0].q.shape[-1]
+    rows = rows_of(system, tuple(range(count)), data, accelerations=False)
+    noise = estimate_noise(rows)
+    if not noise.matters:
+        return Smoother(((None,) * count, (None,) * count), 0.0)
+    run, _ = max(single_trajectories(data), key=lambda pair: len(pair[0]))
+    t = np.asarray(run.t)
+    groups = []
+    for values, levels, all_values in ((run.q, noise.z, rows.z), (run.v, noise.s, rows.s)):
+        spreads = np.std(np.asarray(all_values), axis=0)
+        columns = zip(np.asarray(values).T, levels, spreads, strict=True)
+        groups.append(tuple(_window(t, x, float(a), float(b)) for x, a, b in columns))
+    return Smoother((groups[0], groups[1]), noise.relative)
+
+
+def _window(t: np.ndarray, values: np.ndarray, level: float, spread: float) -> Window | None:
+    """For a column whose noise is worth it, and where a polynomial does better than the data."""
+    if not level > CLEAN * spread:
+        return None
+    window = choose_window(t, values, level, order=0)
+    return window if window is not None and window.risk < level**2 else None
+
+
+def _smoothed(run: Trajectory, windows: StateWindows) -> Trajectory:
+    t = np.asarray(run.t)
+    rows = t.shape[-1]
+    found = []
+    for values, own in zip((run.q, run.v), windows, strict=True):
+        table = np.array(values)
+        flat = table.reshape(-1, rows, table.shape[-1])
+        for place, times in enumerate(t.reshape(-1, rows)):
+            for column, window in enumerate(own):
+                fitting = _narrowed(window, rows)
+                if fitting is not None:
+                    noisy = flat[place, :, column]
+                    flat[place, :, column] = local_values(times, noisy, fitting, order=0)
+        found.append(jnp.asarray(table))
+    return eqx.tree_at(lambda r: (r.q, r.v), run, tuple(found))
+
+
+def _narrowed(window: Window | None, rows: int) -> Window | None:
+    """The window within a run of so many rows; None where the polynomial would pass through all."""
+    if window is None:
+        return None
+    half = min(window.half_width, (rows - 1) // 2)
+    return Window(window.degree, half, window.risk) if 2 * half > window.degree else None
+
+
+class Windows(eqx.Module):
+    """Segments of trajectories, stacked; a single window has the same arrays without `n`."""
+
+    t: Float[Array, "*n steps"]
+    # The steps' lengths, taken before times are rounded to float32.
+    dt: Float[Array, "*n w"]
+    q: Float[Array, "*n steps nq"]
+    v: Float[Array, "*n steps nq"]
+    u: Float[Array, "*n steps nu"]
+    mu: dict[str, Float[Array, "*n"]]
+
+    def __len__(self) -> int:
+        return self.t.shape[0]
+
+
+def cut(system: AbstractSystem, data: Dataset, window: int | None) -> Windows:
+    """Cut a dataset.
+
+    **Arguments:**
+
+    - `system`: whose parameters complete those of the runs.
+    - `data`: the trajectories.
+    - `window`: steps in each segment; None for whole trajectories.
+
+    **Returns:**
+
+    `Windows`, in order of trajectory and time.
+    """
+    lengths = {len(run) - 1 for run in data.trajectories}
+    if window is None and len(lengths) > 1:
+        raise UserError(
+            f"Whole trajectories must have equal lengths, but there are {sorted(lengths)} steps. "
+            "Set a window."
+        )
+    steps = window if window is not None else lengths.pop()
+    if min(len(run) - 1 for run in data.trajectories) < steps:
+        shortest = min(len(run) - 1 for run in data.trajectories)
+        raise UserError(
+            f"The window is {steps} steps, but the shortest trajectory has {shortest}. Shorten the "
+            "window or leave that trajectory out."
+        )
+    segments = [
+        _pieces(system, run, values, steps)
+        for run, values in zip(data.trajectories, data.parameters, strict=True)
+    ]
+    joined = jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *segments)
+    return Windows(**joined)
+
+
+def _pieces(system, run, values, steps: int) -> dict[str, Any]:
+    """The fields of `Windows` for one trajectory or one batch."""
+    last = len(run) - 1
+    starts = np.minimum(np.arange(0, last, steps), last - steps)
+    rows = starts[:, None] + np.arange(steps + 1)[None, :]
+    runs = 1 if run.t.ndim == 1 else run.t.shape[0]
+
+    def take(values, columns):
+        batch = np.asarray(values).reshape(runs, last + 1, *columns)
+        return batch[:, rows].reshape(runs * len(starts), steps + 1, *columns)
+
+    def spread(value):
+        return np.repeat(np.broadcast_to(np.asarray(value, float), (runs,)), len(starts))
+
+    rules = {parameter.name: parameter for parameter in system.parameters}
+    singles = {name: value for name, value in values.items() if np.ndim(value) == 0}
+    mu = {name: spread(value) for name, value in resolve_parameters(system, singles).items()}
+    for name, value in values.items():
+        if name not in mu:
+            raise unknown_name("parameter", name, mu)
+        if np.shape(value) not in ((), (runs,)):
+            raise UserError(
+                f"Parameter {name!r} has shape {np.shape(value)}; give one value, or one for each "
+                f"of the {runs} runs."
+            )
+        mu[name] = spread(value)
+        for extreme in (np.min(mu[name]), np.max(mu[name])):
+            rules[name].check(float(extreme))
+    q, v, u = (take(x, x.shape[-1:]) for x in (run.q, run.v, run.u))
+    t = take(run.t, ())
+    return {"t": t, "dt": np.diff(t, axis=1), "q": q, "v": v, "u": u, "mu": mu}
+
+
+def with_scaling(model: AbstractMBDNODE, windows: Windows, missed: Any = None) -> AbstractMBDNODE:
+    """The model with the mean and spread of its features, and the size of what it gives.
+
+    Of a hybrid, `missed` are the accelerations or forces that what is known lacks. They are its
+    unit, so that a correction of nothing is as small as they are.
+    """
+    center, spread = mean_and_spread(_features(model, windows))
+    scales = _scales(model, windows)
+    if missed is not None:
+        size = _root_mean_square(np.asarray(missed)[:, None])
+        scales = scales._replace(rate_mean=jnp.zeros_like(size), rate_spread=size)
+    out_center, out_spread = model.structure.units(scales)
+    return eqx.tree_at(
+        lambda m: (m.center, m.spread, m.out_center, m.out_spread),
+        model,
+        (center, spread, out_center, out_spread),
+    )
+
+
+def with_affine_start(model: AbstractMBDNODE, windows: Windows) -> AbstractMBDNODE:
+    """The model with its layers giving zero, and the affine part of a free network fitted.
+
+    The two halves of the last hidden layer start as opposites: they cancel, and yet every weight of
+    that layer has a slope, which it would not have below a last layer of zeros. Each step's mean
+    rate is compared with the features halfway, which is right to second order; what the integrator
+    makes of the step is for training.
+    """
+    network = model.network
+    offset, slope = jnp.zeros_like(network.biases[-1]), _first_slopes(model)
+    # The outputs of other structures are no accelerations that the data could tell.
+    if not model.structure.reads_configuration:
+        offset, slope = _affine_fit(model, windows)
+    half = network.biases[-2].size // 2
+    mirrored = lambda x: x.at[half : 2 * half].set(x[:half])  # noqa: E731
+    last = network.weights[-1].at[:, half : 2 * half].set(-network.weights[-1][:, :half])
+    return eqx.tree_at(
+        lambda m: (
+            *(m.network.weights[-2], m.network.biases[-2], m.network.weights[-1]),
+            *(m.network.biases[-1], m.network.beside),
+        ),
+        model,
+        (
+            *(mirrored(network.weights[-2]), mirrored(network.biases[-2])),
+            *(last.at[:, 2 * half :].set(0.0), offset, slope),
+        ),
+    )
+
+
+def _first_slopes(model: AbstractMBDNODE) -> Any:
+    """Zero but for outputs that count by their products, which zero would be a dead end for."""
+    shape = model.structure.count, model.center.size
+    drawn = np.resize(np.asarray(model.network.weights[0]), shape)
+    return jnp.asarray(np.where(model.structure.squared[:, None], drawn, 0.0))
+
+
+def _affine_fit(model: AbstractMBDNODE, windows: Windows) -> tuple[Any, Any]:
+    """The offset and the slopes of the least-squares fit of the mean rates."""
+    features, slopes = _features(model, _halfway(windows)), _slopes(model, windows)
+    rows, targets = (x.reshape(-1, x.shape[-1]) for x in (features, slopes))
+    rows = (rows - np.asarray(model.center)) / np.asarray(model.spread)
+    targets = (targets - np.asarray(model.out_center)) / np.asarray(model.out_spread)
+    rows = np.concatenate([rows, np.ones((len(rows), 1), rows.dtype)], axis=1)
+    found = np.linalg.lstsq(rows, targets, rcond=_STILL)[0].T
+    return jnp.asarray(found[:, -1]), jnp.asarray(found[:, :-1])
+
+
+def step_units(windows: Windows) -> tuple[Any, Any]:
+    """How far each position and each velocity usually goes in one step."""
+    v, dt = np.asarray(windows.v), np.asarray(windows.dt)
+    accelerations = np.diff(v, axis=1) / dt[..., None]
+    velocity, acceleration = (np.asarray(mean_and_spread(x)[1]) for x in (v, accelerations))
+    return jnp.asarray(np.mean(dt) * velocity), jnp.asarray(np.mean(dt) * acceleration)
+
+
+def _features(model: AbstractMBDNODE, windows: Windows) -> np.ndarray:
+    """What the network reads at every state of every window, before scaling."""
+    return np.asarray(_read(model, windows))
+
+
+@stored_program
+def _read(model: AbstractMBDNODE, windows: Windows) -> Any:
+    index = np.array(model.minimal)
+
+    def row(t, q, v, u, mu):
+        return model.features(t, q[index], v[index], u, mu)
+
+    over_time = jax.vmap(row, in_axes=(0, 0, 0, 0, None))
+    return jax.vmap(over_time)(windows.t, windows.q, windows.v, windows.u, windows.mu)
+
+
+def _scales(model: AbstractMBDNODE, windows: Windows) -> Scales:
+    """How large what the network's outputs are made of is in these windows."""
+    index = np.array(model.minimal)
+    angles = np.array([model.coordinates[i].is_angle for i in model.minimal])
+    position = np.asarray(mean_and_spread(np.asarray(windows.q)[..., index])[1])
+    largest = np.where(angles, 1.0, np.inf).astype(position.dtype)
+    return Scales(
+        *mean_and_spread(_slopes(model, windows)),
+        position=jnp.asarray(np.minimum(position, largest)),
+        velocity=_root_mean_square(np.asarray(windows.v)[..., index]),
+        inputs=_root_mean_square(np.asarray(windows.u)[..., : model.structure.inputs]),
+    )
+
+
+def _root_mean_square(values: np.ndarray) -> Any:
+    """Of every column, of which there may be none; one for what is always zero."""
+    size = np.sqrt(np.mean(values**2, axis=(0, 1)))
+    return jnp.asarray(np.where(size > 0, size, 1.0).astype(values.dtype))
+
+
+def _halfway(windows: Windows) -> Windows:
+    """The middle of every step; inputs are held over it."""
+
+    def between(values):
+        rows = np.asarray(values)
+        return jnp.asarray((rows[:, 1:] + rows[:, :-1]) / 2)
+
+    return Windows(
+        t=between(windows.t),
+        dt=windows.dt,
+        q=between(windows.q),
+        v=between(windows.v),
+        u=jnp.asarray(np.asarray(windows.u)[:, :-1]),
+        mu=windows.mu,
+    )
+
+
+def _slopes(model: AbstractMBDNODE, windows: Windows) -> np.ndarray:
+    """What the network would have to give for the mean rates of every step."""
+    index, dt = np.array(model.minimal), np.asarray(windows.dt)
+    rates, slopes = (
+        np.diff(np.asarray(x)[..., index], axis=1) / dt[..., None] for x in (windows.q, windows.v)
+    )
+    if model.settings.order == "first":
+        return np.concatenate([rates, slopes], axis=-1)
+    if model.settings.divisor:
+        return slopes * np.asarray(model.settings.divisor, slopes.dtype)
+    return slopes
+
+
+def fit_affine(objective: Any, model: Any) -> tuple[Any, float]:
+    """Fit the affine part alone, by Levenberg-Marquardt on its few coefficients.
+
+    The layers start as opposites that cancel, so the network starts at its affine part. What that
+    can explain by itself is found to round-off, and it goes on outside of the training data as it
+    does inside.
+    """
+    network = model.network
+    count = (
+        len(objective) * jax.eval_shape(lambda: _affine_errors(objective, model, np.arange(1))).size
+    )
+    part, damping = (network.biases[-1], network.beside), jnp.asarray(_FIRST_DAMPING)
+    losses: list[float] = []
+    while len(losses) < _AFFINE_ITERATIONS and not _affine_settled(losses):
+        found = _affine_iterate(objective, model, part, damping)
+        part, damping = found.x, found.damping
+        losses.append(float(found.cost) / count)
+    return _with_part(network, part), losses[-1]
+
+
+def _affine_settled(losses: list[float]) -> bool:
+    if not losses:
+        return False
+    slow = len(losses) > _OVER and losses[-1] >= (1 - _SETTLED) * losses[-1 - _OVER]
+    return slow or losses[-1] <= _EXACT
+
+
+def _with_part(network: Any, part: Any) -> Any:
+    return eqx.tree_at(lambda n: (n.biases[-1], n.beside), network, part)
+
+
+def _affine_errors(objective: Any, model: Any, rows: Any) -> Any:
+    picked = jax.tree.map(lambda x: x[rows], objective.examples)
+    return jax.vmap(lambda example: objective.errors(model, example))(picked)
+
+
+@eqx.filter_jit
+def _affine_iterate(objective: Any, model: Any, part: Any, damping: Any) -> Iterate:
+    def errors(part, rows):
+        own = eqx.tree_at(lambda m: m.network, model, _with_part(model.network, part))
+        return _affine_errors(objective, own, rows)
+
+    return iterate(errors, part, damping, blocks=np.arange(len(objective))[None])
