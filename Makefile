@@ -19,7 +19,7 @@ help: ## Say what can be made
 setup: $(VENV)/.stamp-run ## Install the package
 
 # Goes on where it was interrupted; a finished one is only shown again.
-demo: $(VENV)/.stamp-run ## Learn and predict every case of the paper, quickly; demo/report.html
+demo: $(VENV)/.stamp-run ## The paper's network, a baseline and a law on every system; demo/report.html
 	$(BIN)/mbdnode reproduce --quick --jobs $(JOBS) --out demo $(if $(wildcard demo/plan.json),--resume)
 
 test: $(VENV)/.stamp-test ## Run the tests

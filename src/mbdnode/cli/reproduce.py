@@ -47,8 +47,8 @@ def reproduce(
         bool,
         typer.Option(
             "--quick",
-            help="All laws, and two networks on one case; with --recipe, its usual model. Networks "
-            "are trained more briefly, and laws have fewer samples.",
+            help="The paper's network, one of its baselines and a law on every system. With "
+            "--recipe, its usual model, and networks are trained more briefly.",
         ),
     ] = False,
     samples: Annotated[
@@ -168,14 +168,18 @@ def _print_results(out: Path) -> int:
         is_good,
         read_results,
         table_notes,
-        table_rows,
+        table_sections,
     )
 
     rows, console = read_results(out), new_console()
-    table = new_table(console, *TABLE_COLUMNS, numbers=TABLE_NUMBERS, folding="case")
-    for texts in table_rows(rows):
-        table.add_row(*map(escape, texts))
-    console.print(table)
+    for title, lines in table_sections(rows):
+        if title:
+            console.print(f"\n[bold]{escape(title)}[/]\n")
+        table = new_table(console, *TABLE_COLUMNS, numbers=TABLE_NUMBERS, folding="case")
+        for texts in lines:
+            table.add_row(*map(escape, texts))
+        console.print(table)
+    console.print()
     for note in table_notes(rows):
         console.print(escape(note))
     bad = [row for row in rows if not is_good(row)]

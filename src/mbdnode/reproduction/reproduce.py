@@ -22,7 +22,7 @@ from mbdnode.data.files import read_json, write_json
 from mbdnode.data.folders import CONFIG, METRICS, check_folder, open_folder
 from mbdnode.errors import UserError
 from mbdnode.formatting import as_printed
-from mbdnode.recipes import PAPER, RECIPES
+from mbdnode.recipes import LAW, PAPER, RECIPES
 from mbdnode.report.tables import Verdict
 from mbdnode.reproduction.cases import CASES
 from mbdnode.reproduction.dispatch import Row, Watch, remove_parts, run_here
@@ -37,6 +37,7 @@ from mbdnode.reproduction.reference import (
     median_of_all,
 )
 from mbdnode.reproduction.report.chapters import Reproduction, structure_text
+from mbdnode.reproduction.report.paper_tables import ABOUT_LAWS
 from mbdnode.reproduction.report.writing import write_report
 
 PLAN, RESULTS, RUNS, PAGE = "plan.json", "results.json", "runs", "report.html"
@@ -241,6 +242,28 @@ TABLE_NUMBERS = ("paper", "time [s]")
 def is_good(row: Mapping[str, Any]) -> bool:
     """Whether the run ended as it should: trained to its end, and its rollout finite."""
     return row["outcome"] in ("completed", "stopped") and row["mse"] is not None
+
+
+def table_sections(
+    rows: Sequence[Mapping[str, Any]],
+) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
+    """The tables: of networks, and of laws apart from them where there are both.
+
+    **Arguments:**
+
+    - `rows`: of the runs, as results.json has them.
+
+    **Returns:**
+
+    Of each its title, empty for the only one, and its rows, below `TABLE_COLUMNS`.
+    """
+    networks = [row for row in rows if row["model"] != LAW]
+    laws = [row for row in rows if row["model"] == LAW]
+    if not networks or not laws:
+        yield "", list(table_rows(rows))
+        return
+    yield "The paper's networks", list(table_rows(networks))
+    yield ABOUT_LAWS, list(table_rows(laws))
 
 
 def table_rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:

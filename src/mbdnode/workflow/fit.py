@@ -30,8 +30,9 @@ from mbdnode.identification.excitation import describe_excitation, inputs_that_f
 from mbdnode.identification.identify import NONE_PREDICTS
 from mbdnode.identification.parameters import IdentifiedParameters, identify_parameters
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint, searching
-from mbdnode.models import LAW, MBDNODE
+from mbdnode.models import LAW
 from mbdnode.models.law_equations import features_name
+from mbdnode.models.mbdnode import AbstractMBDNODE
 from mbdnode.multibody import AbstractSystem
 from mbdnode.nrmse import LIMIT
 from mbdnode.recipes import RECIPES, IdentificationConfig, TrainingConfig
@@ -152,7 +153,7 @@ class Fitted:
     def without_layers(self) -> float | None:
         """The held-out NRMSE that is left to the affine part of a network; None without one."""
         model, data = self.fit.model, self.prepared.data
-        affine = model.affine_part if isinstance(model, MBDNODE) else None
+        affine = model.affine_part if isinstance(model, AbstractMBDNODE) else None
         if affine is None or not self.held_out:
             return None
         given = affine, data.held_out, data.training.recorded, self.domain
@@ -162,7 +163,7 @@ class Fitted:
     @property
     def told_network(self) -> str:
         """Of an MBD-NODE, its structure, and what its affine part says; nothing of other models."""
-        if not isinstance(self.fit.model, MBDNODE):
+        if not isinstance(self.fit.model, AbstractMBDNODE):
             return ""
         told, without = f"structure {self.fit.model.settings.structure}", self.without_layers
         if without is None:

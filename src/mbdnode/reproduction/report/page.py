@@ -44,7 +44,9 @@ from mbdnode.reproduction.report.paper_tables import (
     ERRORS,
     OVER_SEEDS,
     error_table,
+    error_tables,
     failure_notes,
+    is_law,
     judged,
     judged_studies,
 )
@@ -147,7 +149,6 @@ _SIGNS = {
 }
 # What stands in the column of models.
 _MODEL_LINES = {
-    LAW: "equations of motion found by regression, without a network; compared with MBD-NODE",
     "mbd-node": "a network for the accelerations of the minimal coordinates, the paper's method",
     "sonode": "the same without inputs",
     "node": "a network for all rates, velocities included, without inputs",
@@ -155,6 +156,7 @@ _MODEL_LINES = {
     "lnn": "a network for the Lagrangian",
     "lstm": "a recurrent network for the next state",
     "fcnn": "a network for the state as a function of time",
+    LAW: "equations of motion found by regression, without a network; compared with MBD-NODE",
     NUMERICAL: "the equations of motion themselves, by an integrator; nothing is learned",
 }
 _SCRIPTS = ("plot_theme.js", "drawing_parts.js", "film.js", "plots.js", "costs.js")
@@ -218,7 +220,7 @@ def make_page(reproduction: Reproduction, material: Material) -> str:
         tally=_tally(reproduction),
         facts=_facts(reproduction),
         words=_words(reproduction),
-        errors=_table(_short(error_table(reproduction), reproduction)),
+        errors=[_table(_short(one, reproduction)) for one in error_tables(reproduction)],
         chapters=chapters,
         costs=_costs(reproduction, material, palette),
         tables=[_table(table) for table in material.tables],
@@ -229,7 +231,8 @@ def make_page(reproduction: Reproduction, material: Material) -> str:
 
 def results_table(chapter: Chapter, reproduction: Reproduction) -> Table:
     """The part of the error table that is about one chapter."""
-    whole = error_table(replace(reproduction, chapters=(chapter,)))
+    ordered = replace(chapter, entries=tuple(sorted(chapter.entries, key=is_law)))
+    whole = error_table(replace(reproduction, chapters=(ordered,)))
     return Table(
         ERRORS,
         f"{chapter.title}: errors",

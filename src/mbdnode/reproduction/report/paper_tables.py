@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mbdnode.formatting import ROUND_OFF, as_printed, short_number
+from mbdnode.recipes import LAW
 from mbdnode.report.tables import Cell, Table, Verdict, without_columns
 from mbdnode.reproduction.reference import (
     ACCURATE,
@@ -31,6 +32,8 @@ from mbdnode.reproduction.report.chapters import (
 ERRORS, MASS_SPRING, TIMES = "tab: model_errors", "tab:sms_test", "tab:time_cost"
 _DEFAULT = {"mse": ERRORS, "train_seconds": TIMES}
 STUDIES, CONTROLLER = "studies", "controller"
+# What laws are to a paper on networks.
+BEYOND, ABOUT_LAWS = "laws", "Beyond the paper: laws found by regression, without a network"
 WITHOUT_LAYERS = "mse without layers"
 # What both tables of errors have in common.
 _ERRORS = (
@@ -134,6 +137,35 @@ def judged_studies(
                 if any(study.name in row.get("probes", {}) for row in entry.rows):
                     errors = entry.every_probe(study.name, "nrmse")
                     yield chapter, study, entry, judge_unprinted(errors)
+
+
+def error_tables(reproduction: Reproduction) -> tuple[Table, ...]:
+    """The table of errors, and that of laws apart from it where there are networks too.
+
+    **Arguments:**
+
+    - `reproduction`: with all chapters.
+
+    **Returns:**
+
+    One `Table` or two.
+    """
+    networks, laws = (
+        [replace(c, entries=tuple(e for e in c.entries if is_law(e) == wanted)) for c in every]
+        for every, wanted in ((reproduction.chapters, False), (reproduction.chapters, True))
+    )
+    if not all(any(chapter.entries for chapter in some) for some in (networks, laws)):
+        return (error_table(reproduction),)
+    found = error_table(replace(reproduction, chapters=tuple(laws)))
+    return (
+        error_table(replace(reproduction, chapters=tuple(networks))),
+        replace(found, label="", name=BEYOND, title=ABOUT_LAWS, notes=ABOUT_ERRORS),
+    )
+
+
+def is_law(entry: Entry) -> bool:
+    """Whether it was found by regression."""
+    return entry.model == LAW
 
 
 def error_table(reproduction: Reproduction) -> Table:

@@ -13,7 +13,7 @@ from mbdnode.reproduction.report.figure_files import drawn_figures, free_name, w
 from mbdnode.reproduction.report.page import Material, make_page, results_table
 from mbdnode.reproduction.report.paper_tables import (
     MASS_SPRING,
-    error_table,
+    error_tables,
     mass_spring_table,
     study_table,
     time_table,
@@ -64,12 +64,13 @@ class Tables:
 
     **Arguments:**
 
-    - `errors`, `studies`, `costs`: of all chapters; no studies where nothing was asked.
+    - `errors`, `studies`, `costs`: of all chapters; errors of networks and of laws; no studies where
+        nothing was asked.
     - `chapters`: results, studies and hyper-parameters of each chapter, by its name.
     - `shared`: of times and settings.
     """
 
-    errors: Table
+    errors: tuple[Table, ...]
     studies: Table | None
     costs: Table
     chapters: Mapping[str, tuple[Table, Table | None, Table | None]]
@@ -77,7 +78,7 @@ class Tables:
 
     def all(self) -> list[Table]:
         """Those that become files: not the parts of others that chapters show."""
-        found = [self.errors]
+        found = [*self.errors]
         for results, _, hyperparameters in self.chapters.values():
             found += [results] if results.label == MASS_SPRING else []
             found += [] if hyperparameters is None else [hyperparameters]
@@ -97,7 +98,7 @@ def make_tables(reproduction: Reproduction) -> Tables:
     `Tables`.
     """
     return Tables(
-        errors=error_table(reproduction),
+        errors=error_tables(reproduction),
         studies=study_table(reproduction.chapters),
         costs=cost_table(reproduction),
         chapters={
