@@ -64,8 +64,8 @@ class Tables:
 
     **Arguments:**
 
-    - `errors`, `studies`, `costs`: of all chapters; errors of networks and of laws; no studies where
-        nothing was asked.
+    - `errors`, `studies`, `costs`: of all chapters; errors of networks, then of laws; no studies
+        where nothing was asked.
     - `chapters`: results, studies and hyper-parameters of each chapter, by its name.
     - `shared`: of times and settings.
     """
