@@ -13,7 +13,7 @@ from mbdnode.errors import UserError
 from mbdnode.evaluation import Metrics, evaluate, nrmse, predict
 from mbdnode.identification import Identified, check_identification, learn
 from mbdnode.integrators import get_integrator
-from mbdnode.models import KINDS, LAW, MBDNODE, AbstractModel, Capability, check_capable
+from mbdnode.models import KINDS, LAW, MBDNODE, AbstractModel, Capability, Network, check_capable
 from mbdnode.recipes import get_recipe
 from mbdnode.reproduction.cases import get_case
 from mbdnode.reproduction.cases.case import Case, Trial
@@ -77,7 +77,7 @@ class RunResult:
 
 def _layers(model: Any) -> dict[str, list[int]]:
     """How many neurons each layer of an MBD-NODE has, the inputs first."""
-    if not isinstance(model, MBDNODE):
+    if not isinstance(model, MBDNODE) or not isinstance(model.network, Network):
         return {}
     weights = model.network.weights
     return {"layers": [weights[0].shape[1], *(w.shape[0] for w in weights)]}
