@@ -91,7 +91,7 @@ def measure(name: str, recipe: str, seed: int, changes: dict[str, str]) -> dict[
     watch = Watch(truth, config)
     data = training_data(case, truth, config)
     start = time.perf_counter(), time.process_time()
-    found = fit(subject, data, config.training, seed=seed, watch=watch)
+    found = fit(subject, data, config.training, seed=seed, callback=watch)
     wall, own = time.perf_counter() - start[0], time.process_time() - start[1]
     error = error_of(found.model, truth, config)
     return {

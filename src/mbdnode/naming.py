@@ -1,10 +1,21 @@
-"""Values by name, and the error for a name that nobody knows, with the nearest known one."""
+"""Names: values by name, unknown names with the nearest known one, and a user's own code.
+
+What users bring along, such as an activation or a schedule, stands in configurations by its name,
+`module:name`. It is imported where a user names it, and never because a file does: who reads files
+asks `known_object`, which imports nothing.
+"""
 
 import difflib
+import importlib
+import os
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mbdnode.errors import UserError
+
+# What was given or named in this process.
+_OBJECTS: dict[str, Any] = {}
 
 
 def by_name(values: Any) -> Any:
@@ -68,3 +79,87 @@ def unknown_name(kind: str, name: Any, known: Iterable[str]) -> UserError:
     suggestion = f" Did you mean {hint!r}?" if hint else ""
     listing = ", ".join(known) if known else "there are none"
     return UserError(f"Unknown {kind} {name!r}.{suggestion} Known: {listing}.")
+
+
+def import_object(name: str) -> Any:
+    """What a user names as `module:name`; the module may stand in the working folder.
+
+    **Arguments:**
+
+    - `name`: of the module, a colon, and the name in it.
+
+    **Returns:**
+
+    The object. Raises `UserError` for what cannot be imported.
+    """
+    if name in _OBJECTS:
+        return _OBJECTS[name]
+    module, _, attribute = name.partition(":")
+    here = os.getcwd()
+    added = here not in sys.path
+    if added:
+        sys.path.insert(0, here)
+    try:
+        _OBJECTS[name] = getattr(importlib.import_module(module), attribute)
+    except (ImportError, ValueError) as error:
+        raise UserError(f"The module {module!r} cannot be imported: {error}.") from error
+    except AttributeError as error:
+        raise UserError(f"The module {module!r} has no {attribute!r}.") from error
+    finally:
+        if added:
+            sys.path.remove(here)
+    return _OBJECTS[name]
+
+
+def object_name(value: Any) -> str:
+    """A name for what was given in Python, by which this process finds it again.
+
+    **Arguments:**
+
+    - `value`: a function, a class or an instance.
+
+    **Returns:**
+
+    `module:name` of what other processes can import; a name in angle brackets for anything else.
+    """
+    module = getattr(value, "__module__", "") or ""
+    attribute = getattr(value, "__qualname__", "")
+    found = getattr(sys.modules.get(module), attribute, None)
+    name = f"{module}:{attribute}"
+    if module == "__main__" or found is not value:
+        kind = attribute or type(value).__qualname__
+        count = sum(
+            known is not value and key.startswith(f"<{kind} ") for key, known in _OBJECTS.items()
+        )
+        name = f"<{kind} {count + 1}>"
+    _OBJECTS[name] = value
+    return name
+
+
+def is_own(name: str) -> bool:
+    """Whether a name is one of a user's own code."""
+    return ":" in name or name.startswith("<")
+
+
+def known_object(name: str) -> Any:
+    """What was given or named in this process by this name; nothing is imported.
+
+    **Arguments:**
+
+    - `name`: as `object_name` gives it.
+
+    **Returns:**
+
+    The object. Raises `UserError` for a name of what was not.
+    """
+    if name in _OBJECTS:
+        return _OBJECTS[name]
+    if name.startswith("<"):
+        raise UserError(
+            f"{name} was given in Python and cannot be found again by its name. Put it in a module "
+            "of yours and give 'module:name'."
+        )
+    raise UserError(
+        f"{name!r} is code of a user's own, and nothing is imported because a file names it. Name "
+        f"it yourself first: mbdnode.naming.import_object({name!r})."
+    )

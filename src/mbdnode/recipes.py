@@ -14,7 +14,9 @@ from typing import Any, Literal
 
 from mbdnode.config import check_types
 from mbdnode.errors import UserError
-from mbdnode.naming import unknown_name
+from mbdnode.naming import import_object, is_own, object_name, unknown_name
+
+_SCHEDULES = ("exponential", "cosine")
 
 
 @dataclass(frozen=True)
@@ -23,12 +25,13 @@ class TrainingConfig:
 
     **Arguments:**
 
-    - `integrator`: the one inside the loss.
+    - `integrator`: the one inside the loss, by name or as an instance.
     - `epochs`: how many; zero leaves all of it to the refinement.
     - `updates`: Adam's in an epoch, passing over the data as often as they need; None for one pass.
     - `learning_rate`: Adam's, at the start.
-    - `schedule`: how it falls: "exponential", by the factor `decay` after each epoch; or "cosine",
-        from update to update, to zero at the end of the last epoch.
+    - `schedule`: how it falls: "exponential", by the factor `decay` after each epoch; "cosine",
+        from update to update, to zero at the end of the last epoch; or one's own, a function from
+        the number of the update to the rate, as `module:name` or as it is.
     - `decay`: of the exponential schedule.
     - `batch_size`: windows in one update; None takes all of them.
     - `shuffle`: draw the windows in a new order each epoch, instead of in time order.
@@ -51,11 +54,11 @@ class TrainingConfig:
     - `precision`: of weights and data while training.
     """
 
-    integrator: str = "rk4"
+    integrator: Any = "rk4"
     epochs: int = 400
     updates: int | None = None
     learning_rate: float = 1e-3
-    schedule: Literal["exponential", "cosine"] = "exponential"
+    schedule: Any = "exponential"
     decay: float = 0.98
     batch_size: int | None = 1
     shuffle: bool = False
@@ -72,7 +75,15 @@ class TrainingConfig:
     precision: Literal["float32", "float64"] = "float32"
 
     def __post_init__(self):
+        for name, can in (("integrator", "step"), ("schedule", "__call__")):
+            given = getattr(self, name)
+            if not isinstance(given, str) and hasattr(given, can):
+                object.__setattr__(self, name, object_name(given))
+            elif not isinstance(given, str):
+                raise UserError(f"{name} is {given!r}; it must be of type str, or one of your own.")
         check_types(self)
+        if not is_own(self.schedule) and self.schedule not in _SCHEDULES:
+            raise unknown_name("schedule", self.schedule, (*_SCHEDULES, "module:name"))
         if self.epochs < 0 or (self.epochs == 0 and not self.refinement):
             raise UserError(
                 f"epochs is {self.epochs}; it must be at least 1, or 0 with a refinement."
@@ -118,6 +129,8 @@ class TrainingConfig:
 
         The rate of that update.
         """
+        if is_own(self.schedule):
+            return float(import_object(self.schedule)(update))
         if self.schedule == "exponential":
             return self.learning_rate * self.decay ** (update // in_epoch)
         return self.learning_rate * (1 + math.cos(math.pi * update / (self.epochs * in_epoch))) / 2

@@ -258,7 +258,9 @@ def replace_folder(path: Path, kind: str, fill: Callable[[Path], Any]) -> None:
 def write_history(path: Path, history: list[dict[str, Any]]) -> None:
     """Write the rows of every epoch as CSV."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, ["epoch", "loss", "learning_rate", "seconds"])
+    columns = ["epoch", "loss", "learning_rate", "seconds"]
+    columns += ["validation_loss"] if any("validation_loss" in row for row in history) else []
+    writer = csv.DictWriter(text, columns, extrasaction="ignore")
     writer.writeheader()
     writer.writerows(history)
     replace_file(path, lambda file: file.write(text.getvalue().encode()))

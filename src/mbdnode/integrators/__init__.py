@@ -12,7 +12,7 @@ from mbdnode.integrators.explicit import ForwardEuler, Midpoint, RungeKutta4
 from mbdnode.integrators.implicit import ImplicitOneStage
 from mbdnode.integrators.symplectic import YOSHIDA4, YOSHIDA6, Composition
 from mbdnode.lazy_imports import lazy_names
-from mbdnode.naming import unknown_name
+from mbdnode.naming import is_own, known_object, unknown_name
 
 if TYPE_CHECKING:
     from mbdnode.integrators.adaptive import Adaptive
@@ -86,6 +86,8 @@ def get_integrator(integrator: Any) -> AbstractIntegrator:
             f"The integrator is {integrator!r}; give a name such as 'rk4', or an instance such as "
             "RungeKutta4()."
         )
+    if is_own(integrator):
+        return get_integrator(known_object(integrator))
     if integrator.lower() not in INTEGRATORS:
         raise unknown_name("integrator", integrator, INTEGRATORS)
     return INTEGRATORS[integrator.lower()]

@@ -29,6 +29,7 @@ from mbdnode.models.base import AbstractModel
 from mbdnode.models.ensemble import Ensemble
 from mbdnode.models.registry import KINDS
 from mbdnode.multibody import AbstractNamed, RecordedSystem, recorded_from
+from mbdnode.naming import is_own, known_object
 from mbdnode.numerics import check_precision
 
 VERSION = 1
@@ -161,9 +162,13 @@ def _blank(
     config = from_dict(kind.settings_type, header.get("config"))
     names = [field.name for field in dataclasses.fields(kind.settings_type)]
     for name in names:
-        if name not in header["config"]:
+        # The name of a network of one's own is younger than the first files.
+        if name not in header["config"] and name != "network":
             raise UserError(f"The configuration in {path} lacks {name!r}; it is not whole.")
     _check_sizes(config, arrays, path)
+    for name in ("network", "activation"):
+        if is_own(getattr(config, name, "")):
+            known_object(getattr(config, name))
     if system is None and header.get("definition") is not None:
         recorded = header.get("class") == RecordedSystem.__name__
         made = header["definition"]
@@ -191,8 +196,8 @@ def _check_sizes(config: Any, arrays: dict[str, np.ndarray], path) -> None:
     kinds = {str(array.dtype) for array in layers.values()}
     if len(kinds) > 1:
         raise UserError(f"The network in {path} mixes {', '.join(sorted(kinds))}; it must be one.")
-    if not hasattr(config, "width"):
-        return  # A model without layers bounds its own size.
+    if not hasattr(config, "width") or getattr(config, "network", ""):
+        return  # A model without layers bounds its own size, and so does one of a user's own.
     # A fully connected layer has `width` rows; a recurrent one `width` columns.
     group, axis, count = "network/weights", -2, getattr(config, "hidden_layers", 0) + 1
     if hasattr(config, "layers"):
@@ -211,6 +216,13 @@ def _check_sizes(config: Any, arrays: dict[str, np.ndarray], path) -> None:
 
 def describe(model: AbstractModel) -> dict[str, Any]:
     """What a file's header says of a model."""
+    for name in ("network", "activation"):
+        if getattr(model.settings, name, "").startswith("<"):
+            raise UserError(
+                f"{name} is {getattr(model.settings, name)}, which no other process can import, so "
+                "the file could not be read again. Put it in a module of yours and give it as "
+                "'module:name'."
+            )
     names: dict[type, str] = {kind: name for name, kind in MECHANISMS.items()}
     return {
         "version": VERSION,

@@ -55,7 +55,13 @@ class Hybrid(AbstractMBDNODE):
 
     @classmethod
     def for_system(
-        cls, system: AbstractSystem, *, seed: Any = 0, correction_of: Any, **settings: Any
+        cls,
+        system: AbstractSystem,
+        *,
+        seed: Any = 0,
+        correction_of: Any,
+        network: Any = "",
+        **settings: Any,
     ) -> "Hybrid":
         """An untrained model of a system; arguments as of `MBDNODE.for_system`."""
         config = from_dict(MBDNODEConfig, settings)
@@ -66,11 +72,14 @@ class Hybrid(AbstractMBDNODE):
         _check_correction(config)
         if get_structure(config.structure).gives_forces and not known.has_mass:
             raise UserError(NO_MASS.format(structure=config.structure))
-        network, a, b, c, d = make_parts(system, config, minimal, seed)
-        network = eqx.tree_at(
-            lambda n: (n.weights[-1], n.biases[-1]), network, replace_fn=jnp.zeros_like
-        )
-        return cls(network, a, b, c, d, known, system, config, minimal, **names_of(system))
+        if network:
+            raise UserError(
+                "network is one of your own, but a hybrid begins at what it corrects, with a last "
+                "layer of zeros. Leave one of them out."
+            )
+        config, made, a, b, c, d = make_parts(system, config, minimal, seed, "")
+        made = eqx.tree_at(lambda n: (n.weights[-1], n.biases[-1]), made, replace_fn=jnp.zeros_like)
+        return cls(made, a, b, c, d, known, system, config, minimal, **names_of(system))
 
     @property
     def corrected(self) -> AbstractKnown:

@@ -42,7 +42,17 @@ from mbdnode.models.base import (
     names_of,
 )
 from mbdnode.models.known import CorrectionOf
-from mbdnode.models.network import Activation, Initialization, Network, make_network
+from mbdnode.models.network import (
+    Activation,
+    Initialization,
+    Network,
+    OwnNetwork,
+    check_activation,
+    make_network,
+    make_own_network,
+    named_activation,
+    precision_of,
+)
 from mbdnode.models.network_structures import AbstractStructure, Lagrangian, Outputs, get_structure
 from mbdnode.models.paper_settings import MBDNODE_COLUMNS, HyperParameters
 from mbdnode.multibody import (
@@ -94,6 +104,7 @@ class MBDNODEConfig:
         the correction adds to the velocities in a step, in the same units.
     - `divisor`: the network's accelerations are divided by these (the paper divides by the mass);
         of a "lagrangian" they multiply the mass.
+    - `network`: the name of a network of one's own in place of `width` and what follows it.
     """
 
     structure: str = "free"
@@ -115,9 +126,16 @@ class MBDNODEConfig:
     divisor: tuple[float, ...] = ()
     correction_of: CorrectionOf = None
     correction_weight: float = 1e-6
+    network: str = ""
 
     def __post_init__(self):
         check_types(self)
+        check_activation(self.activation)
+        if self.network and (self.affine or self.structure == "joints"):
+            raise UserError(
+                f"network is {self.network}, one of your own, and affine is {self.affine} with "
+                f"structure {self.structure!r}, which are made of our layers. Leave one out."
+            )
         for name in ("width", "hidden_layers"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} is {getattr(self, name)}; it must be at least 1.")
@@ -158,9 +176,9 @@ class AbstractMBDNODE(AbstractRateModel):
         """The model without what its layers contribute: the last one's weights are zero.
 
         The last layer's bias stays, which is the offset of the affine function beside the layers;
-        None of a network without one.
+        None of a network without one, and of a network of one's own.
         """
-        if self.network.beside is None:
+        if getattr(self.network, "beside", None) is None:
             return None
         return eqx.tree_at(lambda m: m.network.weights[-1], self, replace_fn=jnp.zeros_like)
 
@@ -218,7 +236,7 @@ class AbstractMBDNODE(AbstractRateModel):
     def outputs(self, t, s, u, mu) -> Outputs:
         """The network's outputs, as a function of the configuration."""
         # The whole of it in the precision of the weights, in which it was trained.
-        kind = self.network.weights[0].dtype
+        kind = precision_of(self.network)
         center, spread, out_center, out_spread = (
             jax.lax.stop_gradient(x).astype(kind)
             for x in (self.center, self.spread, self.out_center, self.out_spread)
@@ -260,7 +278,7 @@ class MBDNODE(AbstractMBDNODE):
 
     paper: ClassVar[tuple[HyperParameters, ...]] = MBDNODE_COLUMNS
 
-    network: Network
+    network: Network | OwnNetwork
     center: Float[Array, " in"]
     spread: Float[Array, " in"]
     out_center: Float[Array, " out"]
@@ -274,7 +292,14 @@ class MBDNODE(AbstractMBDNODE):
 
     @classmethod
     def for_system(
-        cls, system: AbstractSystem, *, seed: Any = 0, correction_of: Any = None, **settings: Any
+        cls,
+        system: AbstractSystem,
+        *,
+        seed: Any = 0,
+        correction_of: Any = None,
+        network: Any = "",
+        activation: Any = "tanh",
+        **settings: Any,
     ) -> Any:
         """An untrained model of a system.
 
@@ -286,12 +311,16 @@ class MBDNODE(AbstractMBDNODE):
         - `seed`: of the network's first weights.
         - `correction_of`: a law of the system, such as `identify(...).model`, or the mechanism
             itself: the network then learns what that misses.
+        - `network`: one's own: a callable Equinox module, or `make(count_in, count_out, seed)` that
+            gives one, as `module:name` or as it is. What has no such name cannot be saved.
+        - `activation`: by name, or a function of one's own.
         - `settings`: fields of `MBDNODEConfig`.
 
         **Returns:**
 
         An `MBDNODE`; a `Hybrid` with `correction_of`.
         """
+        settings["activation"] = named_activation(activation)
         if correction_of is not None:
             from mbdnode.models.hybrid import Hybrid  # Which is made of what is above.
 
@@ -301,7 +330,7 @@ class MBDNODE(AbstractMBDNODE):
                     "one of minimal coordinates, which it has not. Leave correction_of out, or "
                     "estimate the mechanism's parameters."
                 )
-
+            settings["network"] = network
             return Hybrid.for_system(system, seed=seed, correction_of=correction_of, **settings)
         config = from_dict(MBDNODEConfig, settings)
         if config.constraints == "hard" and has_nonholonomic(system):
@@ -311,8 +340,8 @@ class MBDNODE(AbstractMBDNODE):
         if get_structure(config.structure).gives_forces:
             raise UserError(NO_MASS.format(structure=config.structure))
         check_settings(system, config, minimal)
-        parts = make_parts(system, config, minimal, seed)
-        return cls(*parts, system, config, minimal, **names_of(system))
+        config, made, a, b, c, d = make_parts(system, config, minimal, seed, network)
+        return cls(made, a, b, c, d, system, config, minimal, **names_of(system))
 
     @property
     def separable(self) -> bool:
@@ -384,18 +413,26 @@ NO_MASS = (
 
 
 def make_parts(
-    system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ...], seed: Any
-) -> tuple[Any, Any, Any, Any, Any]:
-    """The network, and the mean and the spread of what goes in and of what comes out."""
+    system: AbstractSystem, config: MBDNODEConfig, minimal: tuple[int, ...], seed: Any, own: Any
+) -> tuple[Any, Any, Any, Any, Any, Any]:
+    """The parts of an untrained model.
+
+    The configuration with the name of one's own network, the network, and the mean and the spread
+    of what goes in and of what comes out.
+    """
     count_in = _feature_count(system, config, minimal)
     count_out = _structure(system, config, minimal).count
     reads = _reads(system, config, minimal)
     ends = (count_in, count_out) if reads is None else (len(reads[0]), 1)
     sizes = (ends[0], *[config.width] * config.hidden_layers, ends[1])
     start = config.activation, config.initialization, seed
-    network = make_network(sizes, *start, affine=config.affine, reads=reads)
+    if own:
+        network, name = make_own_network(own, count_in, count_out, seed)
+        config = replace(config, network=name)
+    else:
+        network = make_network(sizes, *start, affine=config.affine, reads=reads)
     plain = (np.zeros(count_in), np.ones(count_in), np.zeros(count_out), np.ones(count_out))
-    return network, *jax.device_put(plain)
+    return config, network, *jax.device_put(plain)
 
 
 def resolved(system: AbstractSystem, config: MBDNODEConfig) -> MBDNODEConfig:

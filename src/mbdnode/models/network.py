@@ -11,6 +11,7 @@ would bend at the same place, and the mass-spring comes out two hundred times wo
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,8 +23,10 @@ from jaxtyping import Array, Float
 
 from mbdnode.config import check_types
 from mbdnode.errors import UserError, check_memory
+from mbdnode.naming import import_object, is_own, known_object, object_name, unknown_name
 
-Activation = Literal["tanh", "relu", "softplus", "silu", "gelu", "sin", "sigmoid", "sigmoid,tanh"]
+# Names of `ACTIVATIONS`, which take turns with commas between them; or `module:name` of one's own.
+Activation = str
 Initialization = Literal["xavier", "kaiming"]
 
 ACTIVATIONS = {
@@ -35,6 +38,28 @@ ACTIVATIONS = {
     "sin": jnp.sin,
     "sigmoid": jax.nn.sigmoid,
 }
+
+
+def activation_of(name: str) -> Callable[[Array], Array]:
+    """An activation by name, or one of a user's own that was named in this process."""
+    if is_own(name):
+        return known_object(name)
+    if name not in ACTIVATIONS:
+        raise unknown_name("activation", name, (*ACTIVATIONS, "module:name"))
+    return ACTIVATIONS[name]
+
+
+def check_activation(names: str) -> None:
+    """Raise `UserError` for an activation that is not known."""
+    for name in () if is_own(names) else names.split(","):
+        activation_of(name)
+
+
+def named_activation(given: Any) -> Any:
+    """What a configuration says of an activation: a function by its name."""
+    if isinstance(given, str) and is_own(given):
+        import_object(given)
+    return object_name(given) if callable(given) else given
 
 
 class Network(eqx.Module):
@@ -64,12 +89,82 @@ class Network(eqx.Module):
         return jax.vmap(self._value)(*given)[:, 0]
 
     def _value(self, x, weights, biases, beside):
-        turns = itertools.cycle(self.activation.split(","))
+        names = self.activation
+        turns = itertools.cycle([names] if is_own(names) else names.split(","))
         given = x
         for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
-            x = ACTIVATIONS[next(turns)](weight @ x + bias)
+            x = activation_of(next(turns))(weight @ x + bias)
         value = weights[-1] @ x + biases[-1]
         return value if beside is None else value + beside @ given
+
+
+class OwnNetwork(eqx.Module):
+    """A user's own network: any callable Equinox module, its arrays apart from all else.
+
+    **Arguments:**
+
+    - `arrays`, `rest`: the two parts of the module.
+    """
+
+    arrays: Any
+    rest: Any = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, module: Any) -> "OwnNetwork":
+        """Of a module; its real numbers are trained."""
+        return cls(*eqx.partition(module, eqx.is_inexact_array))
+
+    @property
+    def module(self) -> Any:
+        """The module, as it was given but for what was trained."""
+        return eqx.combine(self.arrays, self.rest)
+
+    def __call__(self, x: Float[Array, " n_in"]) -> Array:
+        """The module's value."""
+        return self.module(x)
+
+
+def make_own_network(given: Any, count_in: int, count_out: int, seed: Any) -> tuple[Any, str]:
+    """A user's own network, and its name for files.
+
+    **Arguments:**
+
+    - `given`: a module; or `make(count_in, count_out, seed)` that gives one, as `module:name` or as
+        it is.
+    - `count_in`, `count_out`: what it must read and give.
+    - `seed`: of its first weights.
+
+    **Returns:**
+
+    Both. Raises `UserError` for what is no such network.
+    """
+    found = import_object(given) if isinstance(given, str) else given
+    name = given if isinstance(given, str) else object_name(given)
+    if isinstance(found, type) or not isinstance(found, eqx.Module):
+        found = found(count_in, count_out, seed)
+    network = OwnNetwork.of(found)
+    if not jax.tree.leaves(network.arrays):
+        raise UserError(
+            f"The network {name} has no weights: no array of real numbers. Give it some."
+        )
+    try:
+        shape = jax.eval_shape(network, jnp.zeros(count_in)).shape
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"The network {name} cannot read the {count_in} number(s) that this model gives it "
+            f"({str(error).splitlines()[0]}). Make it for {count_in} in and {count_out} out."
+        ) from error
+    if shape != (count_out,):
+        raise UserError(
+            f"The network {name} gives an array of shape {shape}; it must give {count_out} "
+            f"number(s) from {count_in}."
+        )
+    return network, name
+
+
+def precision_of(network: Any) -> Any:
+    """The type of the weights, in which a network computes."""
+    return jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array))[0].dtype
 
 
 @dataclass(frozen=True)
@@ -92,6 +187,7 @@ class NetworkConfig:
 
     def __post_init__(self):
         check_types(self)
+        check_activation(self.activation)
         for name in ("width", "hidden_layers"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} is {getattr(self, name)}; it must be at least 1.")

@@ -4,6 +4,7 @@ A class of models names its own; one that names none is trained through the inte
 """
 
 import abc
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -56,9 +57,34 @@ class AbstractObjective(eqx.Module):
     def loss(self, model: Any, example: Any, multipliers: Float[Array, " k"]) -> Float[Array, ""]:
         """The loss of one example."""
 
+    def prediction_loss(self, model: Any, example: Any) -> Float[Array, ""]:
+        """What the predictions alone cost, for data that trains nothing."""
+        return self.loss(model, example, jnp.zeros(0))
+
     def errors(self, model: Any, example: Any) -> Float[Array, " m"]:
         """What the loss of one example is the mean square of, for an objective that is one."""
         raise TypeError(f"{type(self).__name__} is no mean square, so it cannot be refined.")
+
+    def weighted(self, model: Any, weights: Mapping[str, float]) -> "AbstractObjective":
+        """With errors that count by their coordinate or velocity."""
+        raise UserError(
+            f"weights are given, but the training of {model.kind} has no use for them. Leave them "
+            "out."
+        )
+
+    def measured_by(self, model: Any, measure: Callable) -> "AbstractObjective":
+        """With a loss of one's own, a function of the errors of a window."""
+        raise UserError(
+            f"loss is a function of errors, but the training of {model.kind} has none over steps. "
+            "Give a class of objectives."
+        )
+
+    def on(self, model: Any, data: Dataset) -> "AbstractObjective":
+        """The same on other data, in the same units."""
+        raise UserError(
+            f"validation is given, but the training of {model.kind} scales every example by its "
+            "own data. Leave it out."
+        )
 
     def start(self, model: Any) -> tuple[Any, float]:
         """The network from which training starts, and what multiplies Adam's learning rate."""

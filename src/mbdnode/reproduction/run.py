@@ -13,7 +13,7 @@ from mbdnode.errors import UserError
 from mbdnode.evaluation import Metrics, evaluate, nrmse, predict
 from mbdnode.identification import Identified, check_identification, learn
 from mbdnode.integrators import get_integrator
-from mbdnode.models import KINDS, LAW, MBDNODE, AbstractModel, Capability, check_capable
+from mbdnode.models import KINDS, LAW, MBDNODE, AbstractModel, Capability, Network, check_capable
 from mbdnode.recipes import get_recipe
 from mbdnode.reproduction.cases import get_case
 from mbdnode.reproduction.cases.case import Case, Trial
@@ -102,6 +102,8 @@ def _network(model: Any) -> dict[str, Any]:
     """What an MBD-NODE gives, and how many neurons each of its layers has, the inputs first."""
     if not isinstance(model, MBDNODE):
         return {}
+    if not isinstance(model.network, Network):
+        return {"structure": model.settings.structure}
     weights = model.network.weights
     layers = [weights[0].shape[1], *(w.shape[0] for w in weights)]
     return {"structure": model.settings.structure, "layers": layers}

@@ -78,12 +78,21 @@ def read_checkpoint(
 def _check_identity(path: str | os.PathLike, header: dict[str, Any], identity: Any) -> None:
     if header.get("kind") != "checkpoint" or header.get("version") != 1:
         raise UserError(f"{path} is not a checkpoint that this program can read.")
-    if header["identity"] != identity:
-        different = [k for k in identity if header["identity"].get(k) != identity[k]]
+    before = header["identity"]
+    different = [k for k in identity if not _agree(before.get(k), identity[k])]
+    if different or before.keys() != identity.keys():
+        different = different or sorted(before.keys() ^ identity.keys())
         raise UserError(
             f"{path} belongs to another run: {', '.join(different)} differ. Start anew in another "
             "folder, or resume with the settings of that run."
         )
+
+
+def _agree(before: Any, now: Any) -> bool:
+    """Whether two parts of an identity are the same, settings younger than the file left blank."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        before = {**{name: "" for name in now.keys() - before.keys()}, **before}
+    return before == now
 
 
 def read_identity(path: str | os.PathLike) -> Any:
@@ -114,7 +123,7 @@ def write_errors(checkpoint: Checkpoint, number: int, errors: np.ndarray, identi
 
 def is_refinement(row: dict[str, Any]) -> bool:
     """Whether a row of the history is an iteration of the refinement; Adam's rate is never zero."""
-    return row["learning_rate"] == 0.0
+    return row.get("refinement", row["learning_rate"] == 0.0)
 
 
 class Interrupt:

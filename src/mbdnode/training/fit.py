@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from mbdnode.training.checkpoint import (
     write_checkpoint,
 )
 from mbdnode.training.choose import Choice, choose
-from mbdnode.training.loss import check_training, objective_of
+from mbdnode.training.loss import objective_of
 from mbdnode.training.prepare import as_dataset, cast, check_names, check_stream, choose_smoother
 from mbdnode.training.refine import refine
 from mbdnode.training.train import (
@@ -41,6 +41,8 @@ from mbdnode.training.train import (
 from mbdnode.trajectory import Dataset, Trajectory
 from mbdnode.waiting_notice import counts_rows
 
+# Called with a model and the history.
+Callback = Callable[[Any, list[dict[str, Any]]], Any]
 _NOT_CHOSEN = "interrupted before a network was chosen; nothing is kept of it"
 
 
@@ -82,8 +84,15 @@ def fit(
     members: int | None = None,
     report: Report | None = None,
     checkpoint: Checkpoint | None = None,
-    watch: Callable[[Any, list[dict[str, Any]]], None] | None = None,
+    callback: Callback | None = None,
+    optimizer: Any = None,
+    schedule: Any = None,
+    loss: Any = None,
+    weights: Mapping[str, float] | None = None,
+    validation: Dataset | Trajectory | None = None,
+    device: Any = None,
     cluster: str | None = None,
+    watch: Callback | None = None,
 ) -> Fit:
     """Train a network, or the best of several, or several from different seeds.
 
@@ -104,11 +113,24 @@ def fit(
         that were training, and the diagnostics have their seeds and last losses.
     - `report`: called after every epoch with its row of the history and the number of epochs.
     - `checkpoint`: where to keep the state, so that a killed run can go on.
-    - `watch`: called after every epoch and iteration of the chosen network with the model as it is
-        then and the history, to follow an error of one's own; it changes nothing.
+    - `callback`: called after every epoch and iteration of the chosen network with the model as it
+        is then and the history. Where it returns True after an epoch, the epochs end.
+    - `optimizer`: of Optax, such as `optax.adamw(1e-3)`, in place of Adam. It has a learning rate
+        of its own, so the recipe's is not used; `schedule` multiplies its steps.
+    - `schedule`: from the number of the update to the learning rate, such as those of Optax; or its
+        name, `module:name`.
+    - `loss`: a function of the errors of a window, with a row for each step and columns for
+        positions and velocities, in place of their mean square; or a class of objectives
+        (`AbstractObjective`), for a training of one's own.
+    - `weights`: how much the squared error of each coordinate and velocity counts, by name; 1 for
+        those that are not named.
+    - `validation`: other data, whose loss after every epoch is `validation_loss` in the history. It
+        trains nothing.
+    - `device`: where to compute: "cpu", "gpu", or a device of JAX; JAX's own choice if None.
     - `cluster`: the address of a Dask scheduler, such as "tcp://127.0.0.1:8786", whose workers
         train those of several models that are compared after the first. The result has the same
         bits as here.
+    - `watch`: the former name of `callback`.
 
     **Returns:**
 
@@ -116,16 +138,26 @@ def fit(
     is nothing while several are compared; a loss that is not finite ends it with the weights before
     that update. A refinement of a stream is on the data of its last epoch.
     """
+    if device is not None:
+        given = {name: value for name, value in locals().items() if name != "device"}
+        with jax.default_device(_device(device)):
+            return fit(**given)
+    if watch is not None:
+        warnings.warn("watch is called callback.", DeprecationWarning, stacklevel=2)
+        callback = watch
     candidates = list(model) if isinstance(model, (list, tuple)) else [model]
     config, told = configured(recipe, _first_of(candidates))
+    if schedule is not None or optimizer is not None:
+        config = replace(config, schedule=_constant if schedule is None else schedule)
+    _check_own(config, optimizer=optimizer, loss=loss, weights=weights, validation=validation)
     stream = data if isinstance(data, AbstractStream) else None
     first = as_dataset(data.chunk(0) if isinstance(data, AbstractStream) else data)
     _check_candidates(candidates, config, cluster)
     _check_members(members, seed, config)
     for one in candidates:
-        check_training(one, config)
+        objective_of(one, loss).check(one, config)
         check_names(one, first)
-        check_stream(objective_of(one), one, stream)
+        check_stream(objective_of(one, loss), one, stream)
     smooth = choose_smoother(candidates[0].body, first)
     choice, shifted = None, report
     if config.validation:
@@ -139,11 +171,15 @@ def fit(
         shifted = chosen.rest
     model = candidates[0 if choice is None else choice.candidate]
     seeds = (seed,) if members is None else tuple(range(seed, seed + members))
-    prepare = objective_of(model).prepare
+    prepare = _Prepare(objective_of(model, loss), loss, weights)
     starts = [model] if members is None else _drawn(model, seeds)
     models, objectives = zip(*(prepare(one, smooth(first), config) for one in starts), strict=True)
     in_precision, objective = cast((models, objectives[0]), config.precision)
-    task = Task(in_precision[0], objective, config)
+    task = Task(in_precision[0], objective, config, *([] if optimizer is None else [optimizer]))
+    validate = None
+    if validation is not None:
+        other = prepare.validation(models[0], objectives[0], smooth(as_dataset(validation)))
+        validate = _Validation(task, cast(other, config.precision))
 
     def task_of(epoch: int) -> Task:
         """The same task with this epoch's data."""
@@ -154,7 +190,7 @@ def fit(
 
     begun = time.perf_counter()
     with counted_compilation() as compilation:
-        progress = [begin(one, objective) for one in in_precision]
+        progress = [begin(one, objective, task.optimizer) for one in in_precision]
         several = members is not None
         progress = jax.tree.map(lambda *x: jnp.stack(x), *progress) if several else progress[0]
     spent = time.perf_counter() - begun - compilation.seconds
@@ -170,15 +206,16 @@ def fit(
         found = [eqx.tree_at(lambda m: m.network, models[i], network) for i, network in pairs]
         return Ensemble(found) if several else found[0]
 
-    def look(progress: Progress) -> None:
-        if watch is not None:
-            watch(
-                finished(_each(progress.network, len(seeds), several), range(len(seeds))), history
-            )
+    def look(progress: Progress) -> bool:
+        if callback is None:
+            return False
+        networks = _each(progress.network, len(seeds), several)
+        return bool(callback(finished(networks, range(len(seeds))), history))
 
     roster = Roster(seeds, config, history)
     keeper = _Keeper(checkpoint, history, identity, look)
-    progress, compile_s = train(task_of, progress, roster, history, shifted, keeper, spent)
+    given = (task_of, progress, roster, history, shifted, keeper, spent, validate)
+    progress, compile_s = train(*given)
     counted = roster.counted
     ending = _Ending([_each(progress, len(seeds), several)[i] for i in counted], roster)
     if config.refinement and roster.outcome in ("completed", "stopped"):
@@ -238,6 +275,82 @@ def _check_candidates(candidates: list[Any], config: TrainingConfig, cluster: st
             f"The cluster is {cluster!r}, but there is one model, which is trained in one process. "
             "Give several to choose from, or leave the cluster out."
         )
+
+
+def _constant(update: int) -> float:
+    """The schedule of an optimizer that has one of its own."""
+    return 1.0
+
+
+def _device(device: Any) -> Any:
+    """A device of JAX, by its platform's name or as it is."""
+    if not isinstance(device, str):
+        return device
+    try:
+        return jax.devices(device)[0]
+    except RuntimeError as error:
+        known = ", ".join(sorted({one.platform for one in jax.devices()}))
+        raise UserError(
+            f"device is {device!r}, which JAX does not have here ({known}). Install JAX for it, or "
+            "leave it out."
+        ) from error
+
+
+def _check_own(config: TrainingConfig, **own: Any) -> None:
+    """Raise `UserError` for what the comparison of networks does not take."""
+    given = [name for name, value in own.items() if value is not None]
+    if given and config.validation:
+        raise UserError(
+            f"{', '.join(given)} cannot be given with a recipe whose validation is "
+            f"{config.validation}, which compares networks on a part of the data. Set it to 0."
+        )
+    if own["optimizer"] is not None and config.refinement:
+        raise UserError(
+            f"optimizer is given and refinement is {config.refinement}. Set the refinement to 0."
+        )
+
+
+class _Prepare:
+    """Prepares a model and its data, with what a user brings along."""
+
+    def __init__(self, objective: Any, loss: Any, weights: Mapping[str, float] | None):
+        self.objective, self.weights = objective, weights
+        self.measure = None if isinstance(loss, type) else loss
+
+    def __call__(self, model: Any, data: Dataset, config: TrainingConfig) -> tuple[Any, Any]:
+        model, objective = self.objective.prepare(model, data, config)
+        if self.weights is not None:
+            objective = objective.weighted(model, self.weights)
+        if self.measure is not None:
+            objective = objective.measured_by(model, self.measure)
+        return model, objective
+
+    def validation(self, model: Any, objective: Any, data: Dataset) -> Any:
+        """The same objective on other data."""
+        check_names(model, data)
+        return objective.on(model, data)
+
+
+class _Validation:
+    """The mean loss of networks on other data."""
+
+    def __init__(self, task: Task, objective: Any):
+        self.task, self.objective = task, objective
+
+    def __call__(self, networks: Any) -> float:
+        several = (
+            jax.tree.leaves(networks)[0].ndim > jax.tree.leaves(self.task.model.network)[0].ndim
+        )
+        return float(_validation_loss(self.task, self.objective, networks, several))
+
+
+@eqx.filter_jit
+def _validation_loss(task: Task, objective: Any, networks: Any, several: bool) -> Any:
+    def one(network):
+        loss = lambda example: objective.prediction_loss(task.with_network(network), example)  # noqa: E731
+        return jnp.mean(jax.vmap(loss)(objective.examples))
+
+    return jnp.mean(jax.vmap(one)(networks)) if several else one(networks)
 
 
 def _check_members(members: int | None, seed: int, config: TrainingConfig) -> None:
@@ -328,14 +441,15 @@ class _Keeper:
         self.look = look
         self.last_written = time.perf_counter()
 
-    def __call__(self, progress: Progress, at_an_end: bool) -> None:
-        self.look(progress)
+    def __call__(self, progress: Progress, at_an_end: bool) -> bool:
+        ends = self.look(progress)
         now = time.perf_counter()
         if self.checkpoint is None:
-            return
-        if at_an_end or now - self.last_written >= self.checkpoint.interval_s:
+            return ends
+        if ends or at_an_end or now - self.last_written >= self.checkpoint.interval_s:
             write_checkpoint(self.checkpoint.path, progress, self.history, self.identity)
             self.last_written = time.perf_counter()
+        return ends
 
     def describe(self, status: str, outcome: str) -> str:
         """The status, with where to go on from."""

@@ -18,6 +18,8 @@ as well. The loop around the loss, over epochs and steps, is `train.run_epoch`.
 """
 
 import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -37,6 +39,7 @@ from mbdnode.multibody import (
     resolve_parameters,
     velocity_residual,
 )
+from mbdnode.naming import unknown_name
 from mbdnode.recipes import TrainingConfig
 from mbdnode.training.prepare import (
     Units,
@@ -167,6 +170,8 @@ class StepObjective(AbstractObjective):
     - `examples`: the windows.
     - `integrator`, `partition`, `config`: how a window is integrated and compared.
     - `units`: of positions and velocities, one for each coordinate; None for ones.
+    - `measure`: of a window's errors, a row for each step with positions and then velocities; None
+        for their mean square.
     """
 
     examples: Windows
@@ -174,13 +179,13 @@ class StepObjective(AbstractObjective):
     partition: Partition
     config: TrainingConfig = eqx.field(static=True)
     units: Units | None = None
+    measure: Callable[[Array], Array] | None = eqx.field(static=True, default=None)
 
     takes_streams: ClassVar[bool] = True
 
     def loss(self, model: Any, example: Windows, multipliers):
         """The window's squared error, with what soft constraints and a hybrid's correction add."""
-        positions, velocities = self._scaled_errors(model, example)
-        error = jnp.mean(positions**2 + velocities**2) / 2
+        error = self.prediction_loss(model, example)
         if model.settings.constraints in ("penalty", "augmented"):
             residual = self._soft_residual(model, example)
             error = error + self.config.penalty * jnp.mean(residual**2)
@@ -189,6 +194,13 @@ class StepObjective(AbstractObjective):
         if model.corrected is not None:
             error = error + jnp.mean(correction_errors(model, example, self.units) ** 2)
         return error
+
+    def prediction_loss(self, model: Any, example: Windows) -> Float[Array, ""]:
+        """What the predictions alone cost."""
+        positions, velocities = self._scaled_errors(model, example)
+        if self.measure is not None:
+            return self.measure(jnp.concatenate([positions, velocities], axis=1))
+        return jnp.mean(positions**2 + velocities**2) / 2
 
     def prediction_errors(self, model: Any, example: Windows) -> Float[Array, " m"]:
         """Those of the positions, then those of the velocities; their mean square is the loss."""
@@ -264,6 +276,34 @@ class StepObjective(AbstractObjective):
         residual = jax.vmap(lambda window: self._soft_residual(model, window))(self.examples)
         return multipliers + 2 * self.config.penalty * residual
 
+    def weighted(self, model: Any, weights: Mapping[str, float]) -> "StepObjective":
+        """With the squared errors of coordinates and velocities times these, by name."""
+        names = (*model.coordinate_names, *model.rate_names)
+        for name, weight in weights.items():
+            if name not in names:
+                raise unknown_name("coordinate or velocity", name, names)
+            if not (np.isfinite(weight) and weight >= 0):
+                raise UserError(f"The weight of {name!r} is {weight}; it must be 0 or more.")
+        size = np.array([1 / max(weights.get(name, 1.0), 1e-300) ** 0.5 for name in names])
+        kind = self.examples.q.dtype
+        ones = (jnp.ones(len(names) // 2, kind),) * 2
+        units = zip(self.units or ones, np.split(size, 2), strict=True)
+        return replace(self, units=tuple(unit * jnp.asarray(x, kind) for unit, x in units))
+
+    def measured_by(self, model: Any, measure: Callable[[Array], Array]) -> "StepObjective":
+        """With a loss of one's own in place of the mean square."""
+        if self.config.refinement:
+            raise UserError(
+                f"refinement is {self.config.refinement}, which makes squares small, and loss is "
+                "one of your own. Leave one of them out."
+            )
+        return replace(self, measure=measure)
+
+    def on(self, model: Any, data: Dataset) -> "StepObjective":
+        """The same on other data."""
+        windows = cut(model, data, self.config.window)
+        return replace(self, examples=windows)
+
     @classmethod
     def check(cls, model: Any, config: TrainingConfig) -> None:
         """Raise `UserError` for an integrator that does not suit model, gradient or precision."""
@@ -315,8 +355,8 @@ class StepObjective(AbstractObjective):
         return model, objective
 
 
-def objective_of(model: Any) -> type[AbstractObjective]:
-    """What training makes small: the model's own objective, or the loss through the integrator."""
+def objective_of(model: Any, loss: Any = None) -> type[AbstractObjective]:
+    """What training makes small: one that is given, the model's own, or StepObjective."""
     if not isinstance(model, AbstractModel):
         raise TypeError(
             f"fit was given a {type(model).__name__}; it trains a model, such as "
@@ -327,6 +367,10 @@ def objective_of(model: Any) -> type[AbstractObjective]:
             f"A law ({model.kind}) is found by regression and has no network to train. Use "
             "mbd.identify(law.body, data), with the law's structure if that is to be kept."
         )
+    if isinstance(loss, type):
+        if not issubclass(loss, AbstractObjective):
+            raise UserError(f"loss is the class {loss.__name__}; it must be an AbstractObjective.")
+        return loss
     if model.objective == "steps":
         warnings.warn(
             f"{model.kind} has objective='steps'; leave it out: a model of rates is trained "

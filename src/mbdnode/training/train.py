@@ -20,6 +20,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int
 
 from mbdnode.models import AbstractModel, AbstractObjective, Network
+from mbdnode.models.network import precision_of
 from mbdnode.recipes import TrainingConfig
 from mbdnode.training.checkpoint import is_refinement, noted_interrupts
 
@@ -48,13 +49,13 @@ class Progress(eqx.Module):
     pace: Float[Array, ""]
 
 
-def begin(model: AbstractModel, objective: AbstractObjective) -> Progress:
+def begin(model: AbstractModel, objective: AbstractObjective, optimizer: Any = _ADAM) -> Progress:
     """The state before the first update; its arrays are copies, since an epoch reuses them."""
     first, pace = objective.start(model)
     network = jax.tree.map(lambda x: jnp.array(x, copy=True), first)
-    moments = _ADAM.init(eqx.filter(network, eqx.is_inexact_array))
+    moments = optimizer.init(eqx.filter(network, eqx.is_inexact_array))
     multipliers = objective.first_multipliers(model)
-    kind = jax.tree.leaves(moments)[-1].dtype
+    kind = precision_of(network)
     numbers = (jnp.asarray(_FIRST_DAMPING, kind), jnp.asarray(pace, kind))
     return Progress(network, moments, multipliers, jnp.array(True), jnp.zeros((), int), *numbers)
 
@@ -85,6 +86,8 @@ class Task(eqx.Module):
     model: AbstractModel
     objective: AbstractObjective
     config: TrainingConfig = eqx.field(static=True)
+    # Of Optax. Adam's steps are multiplied by the learning rate; one's own has a rate of its own.
+    optimizer: Any = eqx.field(static=True, default=_ADAM)
 
     def with_network(self, network: Any) -> Any:
         """The model as it is after some training."""
@@ -161,8 +164,9 @@ def _epoch(task: Task, table: Int[Array, "k b"], rates: Float[Array, " k"], prog
         )
         # Optax raises a float to an integer power, which strict promotion would refuse.
         with jax.numpy_dtype_promotion("standard"):
-            step, moments = _ADAM.update(slope, carry.moments)
-        size = jnp.where(alive, -carry.pace * rate, 0.0)
+            step, moments = task.optimizer.update(slope, carry.moments, carry.network)
+        sign = -carry.pace if task.optimizer is _ADAM else jnp.ones_like(carry.pace)
+        size = jnp.where(alive, sign * rate, 0.0)
         network = eqx.apply_updates(carry.network, jax.tree.map(lambda x: size * x, step))
         made = carry.updates + alive.astype(carry.updates.dtype)
         parts = (network, moments, carry.multipliers, alive, made, carry.damping, carry.pace)
@@ -216,7 +220,7 @@ class Roster:
     def __init__(self, seeds: Sequence[int], config: TrainingConfig, history: Sequence[dict]):
         self.seeds, self.config = tuple(seeds), config
         self.losses: list[list[float]] = [[] for _ in seeds]
-        self.interrupted = False
+        self.interrupted = self.ended = False
         self._diverged: dict[int, str] = {}
         self._stopped: set[int] = set()
         rows = [row for row in history if not is_refinement(row)]
@@ -238,7 +242,9 @@ class Roster:
     def flags(self) -> list[bool]:
         """For each member whether it goes on."""
         ended = self._stopped | set(self._diverged)
-        return [not self.interrupted and i not in ended for i in range(len(self.seeds))]
+        return [
+            not (self.interrupted or self.ended) and i not in ended for i in range(len(self.seeds))
+        ]
 
     @property
     def going(self) -> bool:
@@ -279,8 +285,12 @@ class Roster:
         return {**mean, "losses": found} if self.several else mean
 
     def interrupt(self) -> None:
-        """End all that go on."""
+        """End all that go on, as a user asks by Ctrl-C."""
         self.interrupted = self.going
+
+    def end(self) -> None:
+        """End all that go on, as a callback asks."""
+        self.ended = self.going
 
     @property
     def outcome(self) -> str:
@@ -306,7 +316,8 @@ class Roster:
         parts = {
             "interrupted": f"interrupted {done}{of}",
             "completed": f"completed {self.epochs} epochs{of}",
-            "stopped": f"stopped {done}{of}: the loss had not fallen for {patience}",
+            "stopped": f"stopped {done}{of}: "
+            + ("the callback said so" if self.ended else f"the loss had not fallen for {patience}"),
         }[self.outcome]
         if self._stopped and self.outcome != "stopped":
             named = self._named(self._stopped)
@@ -333,8 +344,9 @@ def train(
     roster: Roster,
     history: list[dict[str, Any]],
     report: Report | None,
-    keep: Callable[[Progress, bool], None],
+    keep: Callable[[Progress, bool], bool],
     spent: float,
+    validate: Callable[[Any], float] | None = None,
 ) -> tuple[Progress, float]:
     """The epochs, until no network is left that goes on.
 
@@ -343,8 +355,10 @@ def train(
     - `task_of`: the task of an epoch.
     - `progress`, `roster`, `history`: where training stands; a row is added for each epoch.
     - `report`: called with each row and the number of epochs.
-    - `keep`: called with the progress after every epoch, and whether it was the last.
+    - `keep`: called with the progress after every epoch, and whether it was the last; what is true
+        ends training.
     - `spent`: seconds on the start, which count as the first epoch's.
+    - `validate`: the loss of networks on other data, for the history.
 
     **Returns:**
 
@@ -381,12 +395,17 @@ def train(
                 "learning_rate": float(rate[0]),
                 "seconds": seconds + (0 if epoch else spent),
             }
+            if rate[0] == 0:  # As of a schedule that warms up; see `is_refinement`.
+                row["refinement"] = False
+            if validate is not None:
+                row["validation_loss"] = validate(progress.network)
             history.append(row)
             if report is not None:
                 report(row, config.epochs + config.refinement)
             if interrupt.requested:
                 roster.interrupt()
-            keep(progress, not roster.going or epoch + 1 == config.epochs)
+            if keep(progress, not roster.going or epoch + 1 == config.epochs):
+                roster.end()
     return progress, compile_s
 
 

@@ -1,8 +1,6 @@
 """What is known of the machine: a mechanism file, a class of one's own, or its log alone."""
 
-import importlib
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from mbdnode.multibody import (
     check_definition,
     resolve_parameters,
 )
+from mbdnode.naming import import_object
 from mbdnode.trajectory import Dataset
 
 
@@ -50,20 +49,7 @@ def find_system(name: str) -> AbstractSystem:
 
 
 def _imported(module: str, attribute: str) -> AbstractSystem:
-    # What stands in the user's folder can be named as in Python itself.
-    here = os.getcwd()
-    added = here not in sys.path
-    if added:
-        sys.path.insert(0, here)
-    try:
-        found: Any = getattr(importlib.import_module(module), attribute)
-    except ImportError as error:
-        raise UserError(f"The module {module!r} cannot be imported: {error}.") from error
-    except AttributeError as error:
-        raise UserError(f"The module {module!r} has no {attribute!r}.") from error
-    finally:
-        if added:
-            sys.path.remove(here)
+    found = import_object(f"{module}:{attribute}")
     system = found() if isinstance(found, type) else found
     if not isinstance(system, AbstractSystem):
         raise UserError(
