@@ -207,7 +207,7 @@ def _impossible(system, level, error, jacobian, values, known, names) -> UserErr
 
 
 def real_state(state: State) -> State:
-    """A state as arrays of real numbers; raises `UserError` for anything else."""
+    """The `state` as arrays of real numbers; raises `UserError` for anything else."""
     try:
         return State(real_array(state.q), real_array(state.v))
     except (TypeError, ValueError) as error:

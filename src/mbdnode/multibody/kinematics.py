@@ -182,7 +182,7 @@ def velocity_residual(
 def largest_residuals(
     system: AbstractNamed, t: Time, q: Coords, v: Coords, mu: Params
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """The largest entries of `Phi` and of `C v - c`.
+    """The largest entries of `Phi` and of `C v - c` of `system`.
 
     Of a model they are those of its system, also where the model keeps no constraints; NaN where
     nobody knows them.
@@ -203,7 +203,7 @@ def residuals_along(
     v: Float[Array, "n nq"],
     mu: Params,
 ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
-    """`largest_residuals` of every row."""
+    """`largest_residuals` of `system` in every row."""
     return jax.vmap(lambda s, x, w: largest_residuals(system, s, x, w, mu))(t, q, v)
 
 

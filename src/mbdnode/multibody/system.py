@@ -173,14 +173,14 @@ def is_traced(*values: Any) -> bool:
 
 
 def require_system(system: Any) -> None:
-    """Raise `TypeError` for what is neither a mechanism nor a model."""
+    """Raise `TypeError` for a `system` that is neither a mechanism nor a model."""
     if not isinstance(system, AbstractNamed):
         way_out = f" Give an instance, {system.__name__}()." if isinstance(system, type) else ""
         raise TypeError(f"A mechanism or a model is needed, but this is {system!r}.{way_out}")
 
 
 def real_array(values: Any) -> Float[Array, "..."]:
-    """An array of real numbers; `TypeError` for complex ones, which would lose their other part."""
+    """The `values` as an array; `TypeError` for complex ones, which would lose their other part."""
     if jnp.iscomplexobj(values if hasattr(values, "dtype") else jnp.asarray(values)):
         raise TypeError("complex numbers")
     return jnp.asarray(values, float)
