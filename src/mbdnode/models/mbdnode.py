@@ -310,8 +310,12 @@ class MBDNODE(AbstractMBDNODE):
         """Whether the acceleration depends on positions alone."""
         return not self.settings.use_velocity and self.settings.order == "second"
 
+    def rates_near(self, t, z, s, u, mu, near=None):
+        """The same anywhere."""
+        return self.minimal_rates(t, z, s, u, mu)
+
     def minimal_rates(self, t, z, s, u, mu):
-        """Evaluate the network."""
+        """`f`: evaluate the network, and make accelerations of what it gives."""
         outputs = self.outputs(t, s, u, mu)
         if self.settings.order == "first":
             rates = outputs(z).astype(z.dtype)
