@@ -21,7 +21,7 @@ from mbdnode.data.files import find_files, must_be_file, separate_files
 from mbdnode.data.folders import check_begun, check_folder
 from mbdnode.errors import UserError
 from mbdnode.formatting import one_of
-from mbdnode.naming import unknown_name
+from mbdnode.naming import is_own, unknown_name
 from mbdnode.recipes import (
     AUTO,
     MODEL_NAMES,
@@ -152,7 +152,8 @@ def fit(
     check_folder(out, "fit")
     get_recipe(recipe)
     if model not in (AUTO, PARAMETERS):
-        check_trained_by(recipe, model, (AUTO, PARAMETERS, *MODEL_NAMES))
+        named = (model,) if is_own(model) else ()
+        check_trained_by(recipe, model, (AUTO, PARAMETERS, *MODEL_NAMES, *named))
     if epochs is not None and RECIPES[recipe].finds_law:
         raise UserError(f"--epochs is {epochs}, but the recipe {recipe!r} has none. Leave it out.")
     check_seed(seed)
@@ -177,12 +178,15 @@ def fit(
     with leaving_at_once():
         asked = _check_request(logs, held_logs, columns, roles or (), mechanism, sought)
 
+        from mbdnode.models.registry import register_model
         from mbdnode.recipes import TrainingConfig
         from mbdnode.workflow.config import FitConfig
         from mbdnode.workflow.fit import fit_and_score, read_and_check
         from mbdnode.workflow.folder import PAGE, write_folder
         from mbdnode.workflow.resume_fit import check_resume, how_to_resume, keeping
 
+    if is_own(model):
+        register_model(model)
     config = FitConfig(
         logs=tuple(logs),
         columns=asked,
