@@ -122,16 +122,15 @@ def object_name(value: Any) -> str:
 
     `module:name` of what other processes can import; a name in angle brackets for anything else.
     """
+    for name, known in _OBJECTS.items():
+        if known is value:
+            return name
     module = getattr(value, "__module__", "") or ""
     attribute = getattr(value, "__qualname__", "")
-    found = getattr(sys.modules.get(module), attribute, None)
     name = f"{module}:{attribute}"
-    if module == "__main__" or found is not value:
+    if module == "__main__" or getattr(sys.modules.get(module), attribute, None) is not value:
         kind = attribute or type(value).__qualname__
-        count = sum(
-            known is not value and key.startswith(f"<{kind} ") for key, known in _OBJECTS.items()
-        )
-        name = f"<{kind} {count + 1}>"
+        name = f"<{kind} {1 + sum(key.startswith(f'<{kind} ') for key in _OBJECTS)}>"
     _OBJECTS[name] = value
     return name
 

@@ -2,11 +2,14 @@
 
 import json
 import signal
+import sys
+from unittest import mock
 
 import pytest
 
+from mbdnode import naming
 from mbdnode.cli import output as progress
-from mbdnode.models import load
+from mbdnode.models import KINDS, MODELS, load
 
 SMALL = ["--set", "width=8", "epochs=2"]
 FILES = {
@@ -180,3 +183,55 @@ def test_options_beside_a_configuration_are_refused(folder, run, tmp_path):
     )
     assert code == 2
     assert "--seed" in err
+
+
+MINE = """
+import dataclasses
+from mbdnode.models import FCNN
+class Mine(FCNN):
+    kind = "mine"
+    paper = ()
+def falling(update):
+    return 1e-2 / (1 + update)
+"""
+
+
+@pytest.fixture
+def my_models(tmp_path, monkeypatch):
+    """A module of a user's own, in the working folder."""
+    (tmp_path / "my_models.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(naming, "_OBJECTS", {})
+    with mock.patch.dict(KINDS), mock.patch.dict(MODELS):
+        yield tmp_path
+    sys.modules.pop("my_models", None)
+
+
+def test_model_and_schedule_of_ones_own_are_named_by_their_module(my_models, run):
+    asked = ("--model", "my_models:Mine", "--set", "schedule=my_models:falling", "epochs=2")
+    found = run("run", "single-mass-spring-damper", *asked, "width=4", "--out", my_models / "own")
+    assert found.code == 0, found.err
+    rates = [line.split(",")[2] for line in (my_models / "own/history.csv").read_text().split()]
+    # Of the first update of each of two epochs of 301 states.
+    assert [float(rate) for rate in rates[1:]] == pytest.approx([1e-2, 1e-2 / 302])
+    config = json.loads((my_models / "own/config.json").read_text())
+    assert (config["model"], config["training"]["schedule"]) == (asked[1], "my_models:falling")
+    assert load(my_models / "own/model.safetensors").kind == "mine"
+    found = run("run", "single-mass-spring-damper", "--model", "my_models:falling")
+    assert found.code == 2
+    assert "my_models:falling is no class of models" in found.err
+
+
+def test_former_name_of_a_recipe_runs_and_is_stored_by_its_new_one(run, tmp_path):
+    asked = ("refinement=1", "epochs=1", "updates=2", "width=2", "structure=free")
+    place = tmp_path / "run"
+    found = run("run", "single-mass-spring", "--recipe", "trained", "--set", *asked, "--out", place)
+    assert found.code == 0, found.err
+    config = json.loads((place / "config.json").read_text())
+    assert config["recipe"] == "adam-lm"
+    # As it was stored before.
+    (place / "old.json").write_text(json.dumps({**config, "recipe": "trained"}))
+    found = run("run", "--config", place / "old.json", "--out", tmp_path / "again")
+    assert found.code == 0, found.err
+    first, again = (load(path / "model.safetensors") for path in (place, tmp_path / "again"))
+    assert (first.network.weights[0] == again.network.weights[0]).all()

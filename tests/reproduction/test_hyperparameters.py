@@ -272,7 +272,7 @@ def test_what_the_paper_does_not_say_is_said():
     assert "the paper has none for this mbd-node, so the settings of TrainingConfig" in told
     config, told = configured("paper", MBDNODE.for_system(SingleMassSpring(), width=4))
     assert (config.integrator, config.epochs) == ("rk4", 300)
-    assert told.endswith("; its network has divisor=(10.0,), this one does not")
+    assert told.endswith("; its network has width=256, divisor=(10.0,), this one does not")
     config, told = configured("adam-lm", MBDNODE.for_system(CartPole(), width=24))
     assert "width" not in told
     assert "affine=True" in told

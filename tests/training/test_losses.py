@@ -1,5 +1,7 @@
 """The value of every loss, written out in NumPy."""
 
+import traceback
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,8 +9,8 @@ import pytest
 from problems import slider_crank_state
 
 from mbdnode.mechanisms import SinglePendulum, SliderCrank
-from mbdnode.models import MBDNODE
-from mbdnode.training import TrainingConfig
+from mbdnode.models import MBDNODE, Network
+from mbdnode.training import TrainingConfig, fit
 from mbdnode.training.loss import StepObjective
 from mbdnode.trajectory import Dataset
 
@@ -155,3 +157,19 @@ def test_refined_penalty_counts_as_in_the_loss(crank):
     found = objective.errors(model, jax.tree.map(lambda x: x[1], objective.examples))
     expected = np.mean((predicted - y[2])[9:] ** 2) + 7.0 * np.mean(residual**2)
     assert jnp.sum(found**2) / 9 == pytest.approx(expected, rel=1e-11)
+
+
+def test_from_fit_to_the_network_it_is_five_files(swing, pendulum_model, monkeypatch):
+    """Besides the integrator, which calls back what it is given."""
+    stacks, plain = [], Network.__call__
+
+    def noted(self, x):
+        stacks.append([frame.filename for frame in traceback.extract_stack()])
+        return plain(self, x)
+
+    monkeypatch.setattr(Network, "__call__", noted)
+    fit(pendulum_model, swing, TrainingConfig(integrator="fe1", epochs=1))
+    ours = [path.partition("/mbdnode/")[2] for path in stacks[0] if "/mbdnode/" in path]
+    passed = [path for path in dict.fromkeys(ours) if path.startswith(("training", "models"))]
+    expected = ["training/fit.py", "training/train.py", "training/loss.py", "models/mbdnode.py"]
+    assert passed == [*expected, "models/network_structures.py"]  # And then the network's own.

@@ -220,6 +220,13 @@ def test_activation_of_ones_own_is_between_the_layers():
     np.testing.assert_allclose(found, expected + np.asarray(model.network.biases[1]), rtol=1e-13)
 
 
+def test_two_functions_without_a_name_are_told_apart():
+    first, second = (lambda x: x), (lambda x: 2 * x)
+    names = [mbd.naming.object_name(value) for value in (first, second, first, second)]
+    assert names[:2] == names[2:]
+    assert [mbd.naming.known_object(name)(3) for name in names[:2]] == [3, 6]
+
+
 class Late(AbstractIntegrator):
     """Forward Euler, half as far."""
 

@@ -141,7 +141,7 @@ def test_affine_part_is_fitted_first_and_what_it_leaves_sets_the_pace(swing, lin
 @pytest.mark.slow
 def test_adam_moves_weights_in_proportion_to_the_pace(small, swing):
     model, objective = StepObjective.prepare(small, Dataset(swing), CONFIG)
-    table = jnp.asarray(batches(len(objective), CONFIG, 0, 0)[:1])
+    table = batches(len(objective), CONFIG, 0, 0)[:1]
     moved = []
     for pace in (1.0, 1e-3):
         progress = eqx.tree_at(lambda p: p.pace, begin(model, objective), jnp.asarray(pace))

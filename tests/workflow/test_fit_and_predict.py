@@ -285,3 +285,20 @@ def test_model_is_left_to_the_data_unless_the_recipe_trains_a_network(recipe, mo
     assert FitConfig(logs=("run.csv",), recipe=recipe).model == model
     with pytest.raises(ValueError, match="Leave --model out"):
         FitConfig(logs=("run.csv",), recipe=recipe, model="lstm")
+
+
+def test_recipe_of_the_paper_has_the_papers_settings_for_every_model():
+    spring = mbd.mechanisms.SingleMassSpring()
+    found = {}
+    for model in ("hnn", "lnn", "lstm", "fcnn", "mbd-node"):
+        config = make_model(FitConfig(("run.csv",), recipe="paper", model=model), spring, ())[1]
+        found[model] = config.epochs, config.learning_rate, config.batch_size, config.shuffle
+    # As printed, but that models with an update for each step have them in batches of 64 here: a
+    # log has too many steps.
+    assert found == {
+        "hnn": (30_000, 1e-3, None, False),
+        "lnn": (400, 1e-4, 64, True),
+        "lstm": (400, 5e-4, 16, True),
+        "fcnn": (600, 5e-4, 64, True),
+        "mbd-node": (300, 1e-3, 64, True),
+    }

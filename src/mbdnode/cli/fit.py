@@ -23,7 +23,7 @@ from mbdnode.data.files import check_apart, find_files, must_be_file, separate_f
 from mbdnode.data.folders import check_begun, check_folder
 from mbdnode.errors import UserError
 from mbdnode.formatting import one_of
-from mbdnode.naming import unknown_name
+from mbdnode.naming import is_own, unknown_name
 from mbdnode.recipes import (
     AUTO,
     MODEL_NAMES,
@@ -154,7 +154,8 @@ def fit(
     check_folder(out, "fit")
     get_recipe(recipe)
     if model not in (AUTO, PARAMETERS):
-        check_trained_by(recipe, model, (AUTO, PARAMETERS, *MODEL_NAMES))
+        named = (model,) if is_own(model) else ()
+        check_trained_by(recipe, model, (AUTO, PARAMETERS, *MODEL_NAMES, *named))
     if epochs is not None and RECIPES[recipe].finds_law:
         raise UserError(f"--epochs is {epochs}, but the recipe {recipe!r} has none. Leave it out.")
     check_seed(seed)
@@ -179,6 +180,7 @@ def fit(
     with leaving_at_once():
         asked = _check_request(out, logs, held_logs, columns, roles or (), mechanism, sought)
 
+        from mbdnode.models.registry import register_model
         from mbdnode.recipes import TrainingConfig
         from mbdnode.workflow.config import FitConfig
         from mbdnode.workflow.fit import fit_and_score, read_and_check
@@ -186,6 +188,8 @@ def fit(
         from mbdnode.workflow.results import waited
         from mbdnode.workflow.resume_fit import check_resume, how_to_resume, keeping
 
+    if is_own(model):
+        register_model(model)
     config = FitConfig(
         logs=tuple(logs),
         columns=asked,

@@ -14,6 +14,7 @@ from mbdnode.data.files import check_apart, must_be_file
 from mbdnode.data.folders import CONFIG, check_folder, folder_name
 from mbdnode.errors import UserError
 from mbdnode.formatting import one_of
+from mbdnode.naming import is_own
 from mbdnode.recipes import MODEL_NAMES, PAPER, RECIPES, check_trained_by, get_recipe
 from mbdnode.reproduction.cases import NUMERICAL, check_case
 
@@ -80,7 +81,8 @@ def run(
         check_case(case)
     get_recipe(recipe or PAPER)
     if model is not None:
-        check_trained_by(recipe or PAPER, model, (*MODEL_NAMES, NUMERICAL))
+        named = (model,) if is_own(model) else ()
+        check_trained_by(recipe or PAPER, model, (*MODEL_NAMES, NUMERICAL, *named))
     check_integrator(integrator)
     check_seed(seed)
     if config is None:
@@ -95,10 +97,13 @@ def run(
             raise UserError(f"There is no run in '{out}', so there is nothing to resume there.")
 
     with leaving_at_once():
+        from mbdnode.models.registry import register_model
         from mbdnode.reproduction.config import configure, with_changes
         from mbdnode.reproduction.folder import open_run_folder, read_config, write_result
         from mbdnode.reproduction.run import check, run_case
 
+        if model is not None and is_own(model):
+            register_model(model)
         if config is not None:
             chosen = read_config(config)
         else:

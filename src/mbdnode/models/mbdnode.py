@@ -362,8 +362,12 @@ class MBDNODE(AbstractMBDNODE):
     def _binds_velocities(self) -> bool:
         return self.settings.constraints == "hard" and has_nonholonomic(self.body)
 
+    def rates_near(self, t, z, s, u, mu, near=None):
+        """The same anywhere."""
+        return self.minimal_rates(t, z, s, u, mu)
+
     def minimal_rates(self, t, z, s, u, mu):
-        """Evaluate the network."""
+        """`f`: evaluate the network, and make accelerations of what it gives."""
         outputs = self.outputs(t, s, u, mu)
         if self.settings.order == "first":
             rates = outputs(z).astype(z.dtype)

@@ -15,6 +15,8 @@ from mbdnode.mechanisms import MECHANISMS
 from mbdnode.recipes import RECIPES, TrainingConfig, check_trains, training_config
 
 NONE = "-"
+# Of every network in the paper's tables.
+SHAPE = {"width": 256, "hidden_layers": 2}
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class HyperParameters:
     - `model`, `integrator`: what it is of; "-" for a model without an integrator.
     - `epochs`, `learning_rate`, `decay`: of the training, as printed.
     - `source`: the table in the paper.
-    - `settings`: of the model, where they are not its defaults.
+    - `settings`: of the model: its shape, and what else is not its default.
     - `training`: fields of our training configuration, also where they are not the printed ones.
     - `activation`: as printed.
     - `system`: of the table, by its name in the catalog of mechanisms; empty for a model on one
@@ -39,7 +41,7 @@ class HyperParameters:
     learning_rate: float
     decay: float
     source: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=lambda: SHAPE)
     training: Mapping[str, Any] = field(default_factory=dict)
     activation: str = "Tanh"
     system: str = ""
@@ -48,8 +50,8 @@ class HyperParameters:
     def printed(self) -> dict[str, str]:
         """The column as the paper prints it, by the paper's own headings."""
         return {
-            "No. of hidden layers": "2",
-            "No. of nodes per hidden layer": "256",
+            "No. of hidden layers": f"{SHAPE['hidden_layers']}",
+            "No. of nodes per hidden layer": f"{SHAPE['width']}",
             "Max. epochs": f"{self.epochs:,}",
             "Initial learning rate": f"{self.learning_rate:g}",
             "Learning rate decay": f"{self.decay:g}",
@@ -104,7 +106,7 @@ def mbdnode(
     One column for each integrator.
     """
     training = {} if batch_size == 1 else {"batch_size": batch_size}
-    given = epochs, learning_rate, decay, TABLES[system], settings, training
+    given = epochs, learning_rate, decay, TABLES[system], SHAPE | settings, training
     return tuple(
         HyperParameters("mbd-node", name, *given, system=system) for name in integrators.split()
     )

@@ -1,5 +1,6 @@
 """What a run is, as data: case, model, recipe, and every number that decides its result."""
 
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,7 +12,7 @@ from mbdnode.integrators import get_integrator
 from mbdnode.models import KINDS, LAW, MBDNODE
 from mbdnode.models import MODELS as LEARNED_MODELS
 from mbdnode.multibody import AbstractForecaster
-from mbdnode.naming import unknown_name
+from mbdnode.naming import is_own, unknown_name
 from mbdnode.recipes import (
     RECIPES,
     IdentificationConfig,
@@ -27,7 +28,7 @@ from mbdnode.reproduction.cases.case import Case
 from mbdnode.simulation.simulate import ANALYTIC
 
 # What can be asked for by name: the learned models, and the integration of the known mechanism.
-MODELS: dict[str, tuple[str, dict]] = {**LEARNED_MODELS, NUMERICAL: (NUMERICAL, {})}
+MODELS: Mapping[str, tuple[str, dict]] = ChainMap({NUMERICAL: (NUMERICAL, {})}, LEARNED_MODELS)
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,10 @@ def configure(
             f"{model} gives states directly and has no integrator, so {integrator!r} would change "
             "nothing. Leave it out."
         )
+    if is_own(model) and not KINDS[kind].paper:
+        made_by = "rk4" if chosen.integrator == ANALYTIC else chosen.integrator
+        training = replace(training_config(recipe), integrator=integrator or made_by)
+        return RunConfig(chosen.name, model, recipe, seed, {}, training, samples=chosen.samples)
     if own.get("order") == "first" and integrator is None:
         first = chosen.column(kind).integrator
         # A first-order model is never separable.

@@ -51,6 +51,7 @@ _USUAL = HyperParameters(
     5e-4,
     0.98,
     "the paper's other cases",
+    {"width": 256, "layers": 2},
     training={"batch_size": 16, "shuffle": True},
     activation="Sigmoid, Tanh",
 )

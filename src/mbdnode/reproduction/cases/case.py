@@ -19,7 +19,7 @@ from mbdnode.reproduction.reference import Exhibit, Reference
 
 def numerical(integrator: str, source: str) -> HyperParameters:
     """The system itself, by an integrator: nothing is trained."""
-    return HyperParameters("numerical", integrator, 1, 1e-3, 1.0, source)
+    return HyperParameters("numerical", integrator, 1, 1e-3, 1.0, source, {})
 
 
 def paper_table(system: str) -> tuple[HyperParameters, ...]:
