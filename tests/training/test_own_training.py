@@ -175,6 +175,24 @@ def test_network_of_ones_own_is_trained_and_simulated(swing):
     assert run.status.ok
 
 
+def test_network_of_ones_own_is_refined_and_an_ensemble_draws_its_weights(swing):
+    def make(count_in, count_out, seed):
+        random = np.random.default_rng(seed)
+        shapes = (4, count_in), (count_out, 4)
+        return Doubled(*(jnp.asarray(random.normal(size=shape)) for shape in shapes), 2)
+
+    model = MBDNODE.for_system(SinglePendulum(), network=make)
+    refined = fit(model, swing, dataclasses.replace(FEW, refinement=5))
+    assert refined.history[-1]["loss"] < 0.1 * refined.history[2]["loss"]
+    members = fit(model, swing, FEW, members=2, seed=4).model
+    alone = MBDNODE.for_system(SinglePendulum(), network=make, seed=5)
+    expected = fit(alone, swing, FEW, seed=5).model
+    np.testing.assert_allclose(weights(members[1]), weights(expected), rtol=1e-11, atol=1e-13)
+    given = MBDNODE.for_system(SinglePendulum(), network=make(3, 1, 0))
+    with pytest.raises(mbd.UserError, match="start from the same weights"):
+        fit(given, swing, FEW, members=2)
+
+
 def test_network_of_the_wrong_size_is_refused_with_the_right_one():
     net = Doubled(jnp.ones((4, 2)), jnp.ones((1, 4)), 2)
     with pytest.raises(mbd.UserError, match="cannot read the 3 number"):

@@ -374,6 +374,11 @@ def _drawn(model: AbstractModel, seeds: Sequence[int]) -> list[Any]:
     """The model with first weights for each seed; all else, such as a law, is as it was given."""
     settings = {f.name: getattr(model.settings, f.name) for f in fields(model.settings)}
     fresh = [type(model).for_system(model.body, seed=seed, **settings).network for seed in seeds]
+    if eqx.tree_equal(fresh[0], fresh[1]):
+        raise UserError(
+            "All members would start from the same weights: the network was given with them. Give "
+            "make(count_in, count_out, seed), which draws them."
+        )
     return [eqx.tree_at(lambda m: m.network, model, network) for network in fresh]
 
 
