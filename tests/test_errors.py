@@ -103,6 +103,10 @@ for call in (
     lambda: mbd.write(run, 3),
     lambda: mbd.read_mechanism(3),
     lambda: mbd.export(pendulum, 3),
+    lambda: mbd.fit(mbd.MBDNODE.for_system(pendulum), run, callback=3),
+    lambda: mbd.fit(mbd.MBDNODE.for_system(pendulum), run, checkpoint="kept"),
+    lambda: mbd.fit(mbd.MBDNODE.for_system(pendulum), run, {"epochs": 3}),
+    lambda: mbd.identify(pendulum, mbd.Dataset([run], [{"M": 1.0}])),
 ):
     try:
         call()
@@ -114,7 +118,7 @@ for call in (
 def test_arguments_of_a_wrong_type_are_refused_in_a_sentence():
     run = subprocess.run([sys.executable, "-c", _WRONG_TYPES], capture_output=True, text=True)
     told = run.stdout.splitlines()
-    assert len(told) == 11, run.stderr
+    assert len(told) == 15, run.stderr
     assert told[0].startswith("save was given str as its model")
     assert told[2] == (
         "energy takes a Trajectory, but this is of type int. Use simulate, read, or "
@@ -122,3 +126,9 @@ def test_arguments_of_a_wrong_type_are_refused_in_a_sentence():
     )
     paths = [line for line in told if "A path is text" in line]
     assert len(paths) == 4
+    assert told[-4:] == [
+        "callback is 3; give a function of the model and the history.",
+        "checkpoint is 'kept'; give a mbdnode.training.Checkpoint(path).",
+        "The recipe is {'epochs': 3}; give a key of RECIPES or a TrainingConfig.",
+        "Unknown parameter 'M'. Did you mean 'm'? Known: m, L, c, g.",
+    ]
