@@ -1,5 +1,7 @@
 """Users' mistakes have one class, and what does not fit in memory is one of them."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,3 +82,53 @@ def test_container_with_less_than_the_machine_counts(tmp_path, monkeypatch):
 def test_free_memory_of_this_machine_is_a_size():
     size = errors.free_memory()
     assert size is None or 10**6 < size < 10**16
+
+
+# Where types are checked at every call, as in these tests, no wrong one arrives.
+_WRONG_TYPES = """
+import mbdnode as mbd
+import numpy as np
+
+pendulum = mbd.mechanisms.SinglePendulum()
+run = mbd.simulate(pendulum, np.linspace(0.0, 1.0, 11), {"theta": 1.0})
+for call in (
+    lambda: mbd.save("model.safetensors", run),
+    lambda: mbd.save(mbd.MBDNODE.for_system(pendulum), 3),
+    lambda: mbd.energy(pendulum, 3),
+    lambda: mbd.reactions(pendulum, mbd.State(run.q[0], run.v[0])),
+    lambda: mbd.evaluate(run, 3),
+    lambda: mbd.evaluate(np.ones(3), run),
+    lambda: mbd.training_domain(pendulum, [3]),
+    lambda: mbd.write("run.csv", run),
+    lambda: mbd.write(run, 3),
+    lambda: mbd.read_mechanism(3),
+    lambda: mbd.export(pendulum, 3),
+    lambda: mbd.fit(mbd.MBDNODE.for_system(pendulum), run, callback=3),
+    lambda: mbd.fit(mbd.MBDNODE.for_system(pendulum), run, checkpoint="kept"),
+    lambda: mbd.fit(mbd.MBDNODE.for_system(pendulum), run, {"epochs": 3}),
+    lambda: mbd.identify(pendulum, mbd.Dataset([run], [{"M": 1.0}])),
+):
+    try:
+        call()
+    except mbd.UserError as error:
+        print(error)
+"""
+
+
+def test_arguments_of_a_wrong_type_are_refused_in_a_sentence():
+    run = subprocess.run([sys.executable, "-c", _WRONG_TYPES], capture_output=True, text=True)
+    told = run.stdout.splitlines()
+    assert len(told) == 15, run.stderr
+    assert told[0].startswith("save was given str as its model")
+    assert told[2] == (
+        "energy takes a Trajectory, but this is of type int. Use simulate, read, or "
+        "Trajectory.from_frame for a frame."
+    )
+    paths = [line for line in told if "A path is text" in line]
+    assert len(paths) == 4
+    assert told[-4:] == [
+        "callback is 3; give a function of the model and the history.",
+        "checkpoint is 'kept'; give a mbdnode.training.Checkpoint(path).",
+        "The recipe is {'epochs': 3}; give a key of RECIPES or a TrainingConfig.",
+        "Unknown parameter 'M'. Did you mean 'm'? Known: m, L, c, g.",
+    ]

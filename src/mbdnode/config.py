@@ -209,6 +209,16 @@ def _parsed(key: str, text: str, hint: Any) -> Any:
     return _typed(key, text, hint)
 
 
+def as_path(given: Any) -> Path:
+    """A path; raises `UserError` for what is none."""
+    try:
+        return Path(given)
+    except TypeError as error:
+        raise UserError(
+            f"A path is text, such as 'runs/first.csv', or a Path; this one is {given!r}."
+        ) from error
+
+
 def read_toml(path: str | os.PathLike[str], what: str) -> str:
     """The text of a TOML file, not parsed yet.
 

@@ -323,6 +323,8 @@ def training_config(recipe: str | TrainingConfig | IdentificationConfig) -> Trai
     config = get_recipe(recipe).config if isinstance(recipe, str) else recipe
     if isinstance(config, TrainingConfig):
         return config
+    if not isinstance(config, IdentificationConfig):
+        raise UserError(f"The recipe is {recipe!r}; give a key of RECIPES or a TrainingConfig.")
     named = f"The recipe {recipe!r}" if isinstance(recipe, str) else "An IdentificationConfig"
     raise UserError(
         f"{named} finds a law and trains no network. Use mbd.identify(system, data, ...), or "
@@ -346,6 +348,10 @@ def identification_config(
     config = get_recipe(recipe).config if isinstance(recipe, str) else recipe
     if isinstance(config, IdentificationConfig):
         return config
+    if not isinstance(config, TrainingConfig):
+        raise UserError(
+            f"The recipe is {recipe!r}; give a key of RECIPES or an IdentificationConfig."
+        )
     named = f"The recipe {recipe!r}" if isinstance(recipe, str) else "A TrainingConfig"
     raise UserError(
         f"{named} trains a network and finds no law. Use mbd.fit(model, data, ...), or recipe "

@@ -397,6 +397,16 @@ def _numbers(frame: Any, name: str) -> np.ndarray:
     return values
 
 
+def require_trajectory(value: Any, what: str) -> None:
+    """Raise `UserError` for what is no single `Trajectory`, of which `what` needs one."""
+    if not isinstance(value, Trajectory):
+        raise UserError(
+            f"{what} takes a Trajectory, but this is of type {type(value).__name__}. Use simulate, "
+            "read, or Trajectory.from_frame for a frame."
+        )
+    value.require_single(what)
+
+
 def check_times(t: Any) -> None:
     """Raise `UserError` unless `t` is a finite, increasing vector of at least two times."""
     try:

@@ -236,3 +236,15 @@ def test_lnn_reports_the_condition_of_its_mass(trained):
 def test_mbd_node_is_the_only_network_that_can_do_everything_like_a_mechanism():
     able = [name for name, kind in KINDS.items() if kind.capabilities == frozenset(Capability)]
     assert able == ["mbd-node", "fitted-mechanism"]
+
+
+def test_parameters_of_one_learned_motion_are_refused(swing):
+    model, start = FCNN.for_system(SingleMassSpring(), width=4), {"x": 1.0, "x_dot": 0.5}
+    run = mbd.simulate(model, swing.t, start)
+    default = SingleMassSpring().parameters[1].default
+    own = mbd.simulate(model, swing.t, start, parameters={"k": default})
+    np.testing.assert_array_equal(own.q, run.q)
+    with pytest.raises(mbd.UserError, match="FCNN knows one motion, so parameter 'k' cannot"):
+        mbd.simulate(model, swing.t, start, parameters={"k": 7.0})
+    with pytest.raises(mbd.UserError, match="Unknown parameter 'kk'"):
+        mbd.simulate(model, swing.t, start, parameters={"kk": 7.0})

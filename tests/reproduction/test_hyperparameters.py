@@ -269,7 +269,7 @@ def test_fit_takes_the_papers_settings_and_says_so():
 
 def test_what_the_paper_does_not_say_is_said():
     told = configured("paper", MBDNODE.for_system(FourBar(), width=4))[1]
-    assert "the paper has none for this mbd-node, so the settings of TrainingConfig" in told
+    assert "the paper has no settings for this mbd-node, so those of TrainingConfig" in told
     config, told = configured("paper", MBDNODE.for_system(SingleMassSpring(), width=4))
     assert (config.integrator, config.epochs) == ("rk4", 300)
     assert told.endswith("; its network has width=256, divisor=(10.0,), this one does not")

@@ -335,6 +335,8 @@ def test_initial_values_and_parameters_of_a_series_go_by_name():
         ),
         # Nothing moves `y` alone, so it moves with `x` without a kinetic energy of its own.
         ([[1.0, 0.1, 0.0], [0.1, 0.0, 0.0], [0.0, 0.0, 1.0]], r"indefinite: .*\[1, 1\] = 0"),
+        ([0.0, 1.0, 1.0], r"singular: with \[0, 0\] = 0 \(x, x\), .*no mass"),
+        ([[1.0, 0, 0], [0, 1.0, 1.0], [0, 1.0, 1.0]], r"singular: with \[[12], [12]\] = 1"),
         ([[1.0, 1j, 0.0], [1j, 1.0, 0.0], [0, 0, 1.0]], r"complex numbers in entry \[0\]\[1\]"),
     ],
 )

@@ -287,6 +287,10 @@ def test_what_cannot_be_combined_is_refused(swing, pendulum_model):
     refined = dataclasses.replace(FEW, refinement=2)
     with pytest.raises(mbd.UserError, match="optimizer is given and refinement is 2"):
         fit(pendulum_model, swing, refined, optimizer=optax.sgd(1e-3))
+    with pytest.raises(mbd.UserError, match="optimizer is 'adamw'; give one of Optax"):
+        fit(pendulum_model, swing, FEW, optimizer="adamw")
+    with pytest.raises(mbd.UserError, match="loss is 3; give a function"):
+        fit(pendulum_model, swing, FEW, loss=3)
     with pytest.raises(mbd.UserError, match="makes squares small"):
         fit(pendulum_model, swing, refined, loss=jnp.mean)
     held = dataclasses.replace(refined, validation=0.2)

@@ -3,18 +3,22 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pandas
 import pytest
 from scipy.integrate import solve_ivp
 
 from mbdnode.cli import main
 from mbdnode.data.logs import LogStream
 from mbdnode.data.logs import stream as stream_module
+from mbdnode.evaluation import HeldOut
 from mbdnode.formatting import percent
+from mbdnode.trajectory import Trajectory
 from mbdnode.workflow import large_logs as large
 from mbdnode.workflow.config import FitConfig
-from mbdnode.workflow.fit import fit_and_score, read_and_check
+from mbdnode.workflow.fit import Fitted, fit_and_score, read_and_check
 from mbdnode.workflow.folder import make_story
 
 ROLES = {"time": "t", "coordinates": ["x"], "rates": ["v"]}
@@ -66,7 +70,7 @@ def test_held_out_file_among_the_logs_changes_not_one_bit(logs, tmp_path, capsys
     said = capsys.readouterr().out
     assert "held-out error     NRMSE" in said
     assert "s, as far as was measured; median of 24 predictions, which stay within 10 %" in said
-    assert "by where it begins NRMSE median" in said
+    assert "held-out NRMSE: median" in said
     told = re.search(r"  time +(\S+) s: preparing (\S+) s, learning (\S+) s, scoring", said)
     assert float(told[1]) >= float(told[3])
     assert "beyond the limit" not in said
@@ -279,3 +283,14 @@ def test_column_that_contradicts_its_position_is_shown_and_not_scored(tmp_path, 
     assert told in (out / "report.html").read_text()
     assert call("predict", out, "--like", logs[2], "--out", tmp_path / "p.csv") == 0
     assert told in capsys.readouterr().out
+
+
+def test_errors_that_grow_are_not_correlated_by_more_than_one():
+    # Of errors in proportion to the ones before, by any factor, the correlation is one.
+    names = {"time": "t", "coordinates": ["x"], "rates": ["x_dot"]}
+    frame = pandas.DataFrame({"t": np.arange(12.0), "x": 2.0 ** np.arange(12), "x_dot": 0.0})
+    truth = Trajectory.from_frame(frame, **names)
+    still = Trajectory.from_frame(frame.assign(x=0.0), **names)
+    run = HeldOut("run", truth, still, np.zeros(12), ("x",))
+    fitted = SimpleNamespace(held_out=[run], scores=SimpleNamespace(scales={"x": 3.0}))
+    assert Fitted.residual_correlation.fget(fitted) == pytest.approx(1.0)

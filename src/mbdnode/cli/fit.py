@@ -302,8 +302,6 @@ def _judged(fitted) -> list[tuple[str, str]]:
     lines = [("held-out error", told)]
     if horizon is not None:
         lines.append(("valid prediction", f"{horizon}; {horizon.told_range}"))
-        if horizon.pieces is not None:
-            lines.append(("by where it begins", f"NRMSE {horizon.pieces}"))
     for run in scores.runs:
         if run.where:
             lines.append(("beyond the limit", f"{run.name}: the error {run.divergence}"))

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from mbdnode.config import as_path
 from mbdnode.errors import UserError
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -128,16 +129,6 @@ def read_marker(path: Path) -> dict[str, Any] | None:
         raise UserError(
             f"'{path / MARKER}' does not say what the folder is. Remove that folder, or choose "
             "another."
-        ) from error
-
-
-def as_path(given: Any) -> Path:
-    """A path; raises `UserError` for what is none."""
-    try:
-        return Path(given)
-    except TypeError as error:
-        raise UserError(
-            f"A path is text, such as 'runs/first.csv', or a Path; this one is {given!r}."
         ) from error
 
 
@@ -267,9 +258,9 @@ def check_apart(out: str | os.PathLike[str], *sources: str | os.PathLike[str] | 
         }
         for how, met in ways.items():
             if met:
+                what = f"'{out}'" if out == source else f"'{out}' {how} '{source}', which"
                 raise UserError(
-                    f"'{out}' {how} '{source}', which is read and must stay as it is. Choose "
-                    "another place to write to."
+                    f"{what} is read and must stay as it is. Choose another place to write to."
                 )
 
 
@@ -312,7 +303,7 @@ def check_destination(path: str | os.PathLike[str], suffixes: tuple[str, ...] = 
     The path, with links followed. Raises `UserError` for a suffix that is not known and
     `OSError` for a place that cannot be written to.
     """
-    path = Path(path)
+    path = as_path(path)
     check_path(path, to_write=True)
     if path.suffix.lower() not in suffixes:
         raise UserError(

@@ -10,7 +10,7 @@ from mbdnode.errors import UserError
 from mbdnode.models import AbstractRateModel
 from mbdnode.multibody import AbstractMechanism, resolve_parameters
 from mbdnode.program_cache import stored_program
-from mbdnode.trajectory import Trajectory
+from mbdnode.trajectory import Trajectory, require_trajectory
 
 
 def energy(
@@ -31,7 +31,7 @@ def energy(
 
     One value for each time. Raises `UserError` for what has no potential.
     """
-    trajectory.require_single("energy")
+    require_trajectory(trajectory, "energy")
     mu = resolve_parameters(mechanism, parameters)
     if not _has_potential(mechanism, trajectory, mu):
         way_out = "add `potential_energy`"

@@ -21,7 +21,7 @@ from mbdnode.multibody import (
     resolve_parameters,
 )
 from mbdnode.nrmse import column_scales, nrmse_of, row_errors
-from mbdnode.trajectory import Trajectory
+from mbdnode.trajectory import Trajectory, require_trajectory
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def evaluate(
     `Metrics`. Where the prediction ended early, the errors are not a number.
     """
     for run in (truth, prediction):
-        run.require_single("evaluate")
+        require_trajectory(run, "evaluate")
     _check_truth(truth)
     if prediction.coordinates != truth.coordinates or len(prediction) != len(truth):
         raise UserError(

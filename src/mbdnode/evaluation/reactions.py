@@ -15,7 +15,7 @@ from mbdnode.multibody import (
     velocity_constraints,
 )
 from mbdnode.program_cache import stored_program
-from mbdnode.trajectory import Trajectory
+from mbdnode.trajectory import Trajectory, require_trajectory
 
 
 class Reactions(eqx.Module):
@@ -50,9 +50,9 @@ def reactions(
 
     A `Reactions` with a row for each time.
     """
-    trajectory.require_single("reactions")
-    trajectory.require_columns_of(mechanism, "reactions", inputs=True)
+    require_trajectory(trajectory, "reactions")
     mu = resolve_parameters(mechanism, parameters)
+    trajectory.require_columns_of(mechanism, "reactions", inputs=True)
     # The multipliers do not depend on which columns are called dependent, so any good choice
     # serves; the traced one is made anew at every state and cannot become singular.
     redundant = choose_partition(mechanism, trajectory.t[0], trajectory.q[0], mu).redundant

@@ -77,9 +77,9 @@ def predict(
     first = State(*jax.device_put((np.asarray(truth.q)[0], np.asarray(truth.v)[0])))
     initial = truth.rows(0, past - 1) if past > 1 else first
     driven = bool(np.any(np.asarray(truth.u)))
-    options = {"inputs": truth.u if driven else None, "parameters": parameters}
+    options: dict[str, Any] = {"inputs": truth.u if driven else None}
     if isinstance(model, AbstractSystem):
-        options |= {"integrator": integrator, "check_step": check_step}
+        options |= {"parameters": parameters, "integrator": integrator, "check_step": check_step}
     return simulate(model, truth.t, initial, **options)
 
 

@@ -70,11 +70,6 @@ class Entry:
     function: Callable[..., Any]
     jaxpr: ClosedJaxpr
 
-    @property
-    def writes_state(self) -> bool:
-        """Whether it changes the state, and returns a status."""
-        return any(r.role == "state" for r in self.results)
-
 
 @dataclass(frozen=True)
 class Program:

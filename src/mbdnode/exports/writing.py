@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from mbdnode.config import as_path
 from mbdnode.data.files import check_destination, replace_file
 from mbdnode.data.folders import check_folder, replace_folder
 from mbdnode.exports.entries import ENTRIES
@@ -41,7 +42,7 @@ def export(
 
     The path. Raises `UserError`, with nothing written, for what cannot be exported or written.
     """
-    path = Path(path)
+    path = as_path(path)
     _, chosen = target_for(path, target)
     chosen.check_version(fmi)
     name = identifier_of(path) if name is None else name

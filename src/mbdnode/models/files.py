@@ -19,8 +19,8 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from mbdnode.config import from_dict, to_dict
-from mbdnode.data.files import as_path, check_path, replace_file
+from mbdnode.config import as_path, from_dict, to_dict
+from mbdnode.data.files import check_path, replace_file
 from mbdnode.errors import UserError
 from mbdnode.mechanisms import MECHANISMS, get_mechanism
 from mbdnode.mechanisms.planar import AbstractPlanar
@@ -50,6 +50,12 @@ def save(model: AbstractModel | Ensemble, path: str | os.PathLike) -> None:
 
     Raises `UserError` for a model that `load` could not make again.
     """
+    if not isinstance(model, (AbstractModel, Ensemble)):
+        raise UserError(
+            f"save was given {type(model).__name__} as its model; it takes a model, such as "
+            "MBDNODE, or an Ensemble, and then a path: save(model, path)."
+        )
+    path = as_path(path)
     if not isinstance(model, Ensemble):
         arrays, header = named_arrays(model), describe(model)
         _check_loadable(model, arrays, header, path)

@@ -205,7 +205,7 @@ def configured(recipe: str | TrainingConfig, model: Any) -> tuple[TrainingConfig
     if RECIPES[recipe].as_printed:
         separable = bool(getattr(model, "separable", False))
         column = column_of(type(model), model.body, separable=separable)
-        told = f"the paper has none for this {model.kind}, so the settings of TrainingConfig"
+        told = f"the paper has no settings for this {model.kind}, so those of TrainingConfig"
         if column is not None:
             config, settings = column.applied(config), column.settings
             told = f"settings of {column.source} for {model.kind}"

@@ -239,9 +239,9 @@ def check_state(system: AbstractSystem, t, q, v, mu: Params) -> None:
             )
     if is_traced(system, t, q, v, mu):
         return
-    check_mass(system, q, mu)
     here = constraint_values(system, t, q, v, mu)
     position, velocity, jacobian = here.position, here.velocity, here.jacobian
+    check_mass(system, q, mu, jacobian)
     reach = _reach(system, np.asarray(q))
     speed = np.maximum(reach, np.abs(np.asarray(v)))
     rows, moving = here.size[: position.size], _moving(here.scale, here.size, v)

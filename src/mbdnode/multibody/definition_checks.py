@@ -81,15 +81,17 @@ def check_definition(system: Any) -> None:
     _passed.add(key)
 
 
-def check_mass(system: AbstractSystem, q: Coords, mu: Params) -> None:
+def check_mass(system: AbstractSystem, q: Coords, mu: Params, jacobian: np.ndarray) -> None:
     """Raise `UserError` for a mass matrix that no masses have, by its entry.
 
-    A body may be without mass, but no motion may have a negative kinetic energy.
+    No motion may have a negative kinetic energy. A body may be without mass where constraints give
+    its motion; of coordinates in no constraint, a motion without mass has no acceleration.
 
     **Arguments:**
 
     - `system`: any; only a mechanism has a mass matrix.
     - `q`, `mu`: where, as plain numbers.
+    - `jacobian`: of its constraints there, a row for each.
     """
     if not isinstance(system, AbstractMechanism):
         return
@@ -123,6 +125,14 @@ def check_mass(system: AbstractSystem, q: Coords, mu: Params) -> None:
         raise UserError(
             f"{name} is indefinite: with {at(i, j)} beside {at(i, i)} and {at(j, j)}, some motion "
             f"has a negative kinetic energy. {way_out}"
+        )
+    free = np.flatnonzero(~np.any(jacobian, axis=0))
+    values, motions = np.linalg.eigh(unit[np.ix_(free, free)])
+    if free.size and values[0] <= _ROUND_OFF * len(names):
+        i = int(free[np.argmax(np.abs(motions[:, 0]))])
+        raise UserError(
+            f"{name} is singular: with {at(i, i)}, a motion that no constraint gives has no mass, "
+            f"so its acceleration is not determined. {way_out}"
         )
 
 

@@ -16,7 +16,7 @@ import equinox as eqx
 import numpy as np
 
 from mbdnode.multibody import AbstractNamed
-from mbdnode.trajectory import Trajectory
+from mbdnode.trajectory import Trajectory, require_trajectory
 
 # So many points say where the data lies; more would only say it again.
 _MOST_POINTS = 5_000
@@ -55,7 +55,7 @@ class Domain(eqx.Module):
 
         A number for each row; not a number after a failure.
         """
-        run.require_single("distance")
+        require_trajectory(run, "distance")
         rows = features(run, self.positions, self.velocities, self.angles)
         with np.errstate(over="ignore", invalid="ignore"):  # Of a rollout that diverges.
             scaled = (rows - self.center) / self.std
@@ -84,6 +84,8 @@ def training_domain(model: AbstractNamed, runs: Sequence[Trajectory]) -> Domain:
     """
     minimal = tuple(getattr(model, "minimal", range(len(model.coordinates))))
     angles = tuple(model.coordinates[i].is_angle for i in minimal)
+    for run in runs:
+        require_trajectory(run, "training_domain")
     parts = [features(run, minimal, minimal, angles) for run in runs]
     rows = np.concatenate(parts)
     center, std = np.mean(rows, axis=0), np.std(rows, axis=0)

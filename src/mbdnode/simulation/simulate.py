@@ -93,7 +93,8 @@ def simulate(
     **Arguments:**
 
     - `system`: a mechanism, a model, or a function `a(t, q, v, u, mu)`. A model that gives states
-        directly (FCNN, LSTM) has no use for `integrator` and what follows it. Of an `Ensemble`,
+        directly (FCNN, LSTM) has no use for `integrator` and what follows it, and refuses other
+        `parameters`. Of an `Ensemble`,
         each member is run.
     - `t`: increasing times, uniform or not; the first is the start.
     - `initial`: a `State`, or what is known of it by name; the rest is completed. An LSTM goes on
@@ -163,6 +164,7 @@ def simulate(
     if interpolation is None:
         interpolation = system.interpolation if isinstance(system, AbstractSystem) else "constant"
     if isinstance(system, AbstractForecaster):
+        _check_unused(system, parameters)
         signal = make_signal(system, t, inputs, interpolation)
         return _forecast_all(system if ensemble is None else ensemble, t, initial, signal)
     initial = by_name(initial)
@@ -430,6 +432,18 @@ def _past(forecaster: AbstractForecaster, initial: Any):
             "name, or from a Trajectory of the motion's first rows."
         )
     return jnp.asarray([[float(initial[name]) for name in names]])
+
+
+def _check_unused(forecaster: AbstractForecaster, parameters: Any) -> None:
+    """Raise `UserError` for parameters other than those of the motion that was learned."""
+    own = resolve_parameters(forecaster)
+    for name, value in resolve_parameters(forecaster, parameters).items():
+        if is_traced(value) or value != own[name]:
+            raise UserError(
+                f"{type(forecaster).__name__} knows one motion, so parameter {name!r} cannot "
+                "change what it predicts. Leave it out, or use a model that learns accelerations, "
+                "such as MBDNODE."
+            )
 
 
 def _check_inputs(forecaster: AbstractForecaster, signal: Signal) -> None:

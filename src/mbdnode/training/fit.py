@@ -145,6 +145,7 @@ def fit(
     if watch is not None:
         warnings.warn("watch is called callback.", DeprecationWarning, stacklevel=2)
         callback = watch
+    _check_kinds(optimizer=optimizer, loss=loss, callback=callback, checkpoint=checkpoint)
     candidates = list(model) if isinstance(model, (list, tuple)) else [model]
     config, told = configured(recipe, _first_of(candidates))
     if schedule is not None or optimizer is not None:
@@ -294,6 +295,28 @@ def _device(device: Any) -> Any:
             f"device is {device!r}, which JAX does not have here ({known}). Install JAX for it, or "
             "leave it out."
         ) from error
+
+
+# What an argument must be, and how a user is told.
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "optimizer": (
+        lambda x: hasattr(x, "init") and hasattr(x, "update"),
+        "one of Optax, such as optax.adamw(1e-3)",
+    ),
+    "loss": (callable, "a function of the errors, or a class of objectives"),
+    "callback": (callable, "a function of the model and the history"),
+    "checkpoint": (
+        lambda x: isinstance(x, Checkpoint),
+        "a mbdnode.training.Checkpoint(path)",
+    ),
+}
+
+
+def _check_kinds(**given: Any) -> None:
+    """Raise `UserError` for an argument of a wrong type."""
+    for name, (fits, kind) in _KINDS.items():
+        if given[name] is not None and not fits(given[name]):
+            raise UserError(f"{name} is {given[name]!r}; give {kind}.")
 
 
 def _check_own(config: TrainingConfig, **own: Any) -> None:

@@ -89,6 +89,10 @@ def check_names(system: Any, data: Dataset) -> None:
             f"The {kind} has coordinates and inputs {ours}, but the data has {theirs}. Use the "
             f"{kind} that made the data, or one made for it."
         )
+    for values in data.parameters:
+        for name in values:
+            if name not in system.parameter_names:
+                raise unknown_name("parameter", name, system.parameter_names)
 
 
 @dataclass(frozen=True)

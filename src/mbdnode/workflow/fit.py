@@ -1,5 +1,6 @@
 """Read, complete, hold out, fit, judge: one call from logs to a model with its measure of trust."""
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mbdnode.data.logs import LogStream, find_files, read
+from mbdnode.data.rows import CLEAN
 from mbdnode.errors import UserError
 from mbdnode.evaluation import (
     HeldOut,
@@ -195,10 +197,14 @@ class Fitted:
     def residual_correlation(self) -> float | None:
         """Of held-out errors from one sample to the next; None without any."""
         pairs = [errors for one in self.held_out for errors in _errors_of(one, self.scores.scales)]
-        size = sum(float(np.sum(e[:-1] ** 2)) for e in pairs)
-        if not size > 0:
+        # By both, since errors that grow are larger after than before.
+        before, after = (
+            sum(float(np.sum(e[part] ** 2)) for e in pairs)
+            for part in (slice(None, -1), slice(1, None))
+        )
+        if not before * after > 0:
             return None
-        return sum(float(np.sum(e[:-1] * e[1:])) for e in pairs) / size
+        return sum(float(np.sum(e[:-1] * e[1:])) for e in pairs) / math.sqrt(before * after)
 
     @property
     def told_residuals(self) -> str:
@@ -208,7 +214,9 @@ class Fitted:
             return ""
         if scores.nrmse <= _NEAR * scores.noise:
             return f"within the noise ({percent(scores.noise)})"
-        size = f"{scores.nrmse / scores.noise:.2g} times the noise" if scores.noise > 0 else "small"
+        size = f"{percent(scores.nrmse)}, of data without noise"
+        if scores.noise > CLEAN:
+            size = f"{scores.nrmse / scores.noise:.2g} times the noise"
         if found < _WHITE:
             kind = "white" if found < _UNCORRELATED else "mostly noise"
             return f"{size}, {kind}: {found:.2f} correlated from one sample to the next"

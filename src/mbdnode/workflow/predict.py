@@ -10,14 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from mbdnode.data.files import as_path
+from mbdnode.config import as_path
 from mbdnode.data.logs import find_files, read
 from mbdnode.data.logs.reading import read_inputs
 from mbdnode.data.logs.roles import argument
 from mbdnode.errors import UserError
 from mbdnode.evaluation import HeldOut, Scores, predict, score
 from mbdnode.models import AbstractModel
-from mbdnode.multibody import AbstractSystem, consistent_state, resolve_parameters
+from mbdnode.multibody import (
+    AbstractForecaster,
+    AbstractSystem,
+    consistent_state,
+    resolve_parameters,
+)
 from mbdnode.simulation import simulate
 from mbdnode.trajectory import Trajectory, check_trajectory_size
 from mbdnode.workflow.folder import StoredFit, read_folder
@@ -143,8 +148,10 @@ def predict_from(
         u = np.stack([found.u.get(name, zero) for name in model.input_names], axis=1)
     values = {**values, **(parameters or {})}
     state = consistent_state(model, initial, t=float(t[0]), parameters=values)
+    # Of one learned motion no parameter can be chosen, and simulate refuses it.
+    used = parameters if isinstance(model, AbstractForecaster) else values
     integrator = stored.config.integrator
-    run = simulate(stored.model, t, state, inputs=u, integrator=integrator, parameters=values)
+    run = simulate(stored.model, t, state, inputs=u, integrator=integrator, parameters=used)
     return _marked(stored, run)
 
 

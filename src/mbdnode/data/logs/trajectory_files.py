@@ -25,7 +25,6 @@ from mbdnode.data.logs.formats import open_logs
 from mbdnode.data.logs.log import AbstractLog
 from mbdnode.data.logs.reading_summary import Account, RunSummary, Summary
 from mbdnode.data.logs.runs import Names, make_trajectory
-from mbdnode.errors import UserError
 
 if TYPE_CHECKING:
     from mbdnode.trajectory import Dataset, Trajectory
@@ -145,12 +144,10 @@ def write(trajectory: "Trajectory", path: str | os.PathLike[str]) -> None:
     - `trajectory`: a single one, not a batch.
     - `path`: ends in `.csv` or `.parquet`; its directory must exist.
     """
+    from mbdnode.trajectory import require_trajectory
+
+    require_trajectory(trajectory, "write")
     destination = check_destination(path)
-    if trajectory.t.ndim != 1:
-        raise UserError(
-            f"This trajectory is a batch of shape {trajectory.t.shape[:-1]}, but a file holds one. "
-            "Pick one with jax.tree.map(lambda x: x[i], trajectory) and write each to its own file."
-        )
     table = np.asarray(trajectory.kept.table)
     columns = pa.table([to_column(x) for x in table.T], names=list(trajectory.columns))
     spread = trajectory.kept.spread

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from mbdnode.exports.ir import FLOATS, Buffer, Expr, Function
+from mbdnode.exports.ir import FLOATS, Buffer, Expr
 from mbdnode.exports.languages.printing import EQUAL, PRIMARY, UNARY, AbstractPrinter
 from mbdnode.exports.names import C_KEYWORDS
 
@@ -140,8 +140,3 @@ def _float(value: float, dtype: str) -> str:
     if "." not in text and "e" not in text:
         text += ".0"
     return f"{text}f" if dtype == "f32" else text
-
-
-def argument_list(function: Function) -> list[Buffer]:
-    """The arguments that are not fields of the state."""
-    return [b for b in function.arguments if not b.name.startswith("state.")]

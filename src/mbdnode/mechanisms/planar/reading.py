@@ -4,7 +4,7 @@ import os
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
-from mbdnode.config import parse_toml, read_toml
+from mbdnode.config import as_path, parse_toml, read_toml
 from mbdnode.errors import UserError
 from mbdnode.mechanisms.planar.description import GROUND, PARTS, Description
 from mbdnode.mechanisms.planar.located_errors import Source, check_name, check_table, read_keys
@@ -47,7 +47,7 @@ def read_description(path: str | os.PathLike[str]) -> Description:
 
     A `Description`. Raises `UserError` as `read_mechanism`.
     """
-    label, text = os.fspath(path), read_toml(path, "a mechanism")
+    label, text = os.fspath(as_path(path)), read_toml(path, "a mechanism")
     return _described(parse_toml(text, label, _FIX), Source(label, text), FilePath(path).stem)
 
 
