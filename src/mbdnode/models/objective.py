@@ -21,7 +21,7 @@ from mbdnode.trajectory import Dataset
 
 # What only models that are trained through the integrator use.
 STEPS_ONLY = (
-    *("window", "loss", "scaled_loss", "gradient", "penalty"),
+    *("window", "loss", "scaled_loss", "gradient", "penalty", "targets"),
     *("refinement", "validation"),
 )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import MECHANISMS
-from mbdnode.recipes import RECIPES, TrainingConfig, check_trains, training_config
+from mbdnode.recipes import RECIPES, TrainingConfig, check_trains, get_recipe, training_config
 
 NONE = "-"
 # Of every network in the paper's tables.
@@ -178,10 +178,30 @@ def column_of(kind: Any, system: Any, *, separable: bool = False) -> HyperParame
 
     The first column with an integrator of that nature; None where the paper has none.
     """
-    names: dict[type, str] = {mechanism: name for name, mechanism in MECHANISMS.items()}
-    columns = paper_columns(kind, names.get(type(system), ""))
+    columns = paper_columns(kind, _catalog_name(system))
     same = [column for column in columns if _is_symplectic(column.integrator) == separable]
     return next(iter((*same, *columns)), None)
+
+
+def _catalog_name(system: Any) -> str:
+    names: dict[type, str] = {mechanism: name for name, mechanism in MECHANISMS.items()}
+    return names.get(type(system), "")
+
+
+def for_system(recipe: str, system: Any) -> TrainingConfig:
+    """A recipe's configuration, with what differs for a system of the catalog.
+
+    **Arguments:**
+
+    - `recipe`: a key of `RECIPES`.
+    - `system`: what is to be learned.
+
+    **Returns:**
+
+    A `TrainingConfig`.
+    """
+    own = get_recipe(recipe).by_system.get(_catalog_name(system), {})
+    return replace(training_config(recipe), **own)
 
 
 def configured(recipe: str | TrainingConfig, model: Any) -> tuple[TrainingConfig, str]:
@@ -201,6 +221,7 @@ def configured(recipe: str | TrainingConfig, model: Any) -> tuple[TrainingConfig
     if isinstance(recipe, TrainingConfig):
         return config, ""
     check_trains(recipe, model.kind)
+    config = for_system(recipe, model.body)
     settings, told = RECIPES[recipe].settings, ""
     if RECIPES[recipe].as_printed:
         separable = bool(getattr(model, "separable", False))

@@ -11,6 +11,7 @@ from mbdnode.errors import UserError
 from mbdnode.integrators import get_integrator
 from mbdnode.models import KINDS, LAW, MBDNODE
 from mbdnode.models import MODELS as LEARNED_MODELS
+from mbdnode.models.paper_settings import for_system
 from mbdnode.multibody import AbstractForecaster
 from mbdnode.naming import is_own, unknown_name
 from mbdnode.recipes import (
@@ -166,7 +167,8 @@ def _configured_alike(
     # The steps that are fitted are those of the integrator that made the data.
     made_by = "rk4" if case.integrator == ANALYTIC else case.integrator
     chosen = RECIPES[recipe]
-    training = replace(chosen.config, integrator=integrator or made_by)
+    config = chosen.config if chosen.finds_law else for_system(recipe, case.mechanism)
+    training = replace(config, integrator=integrator or made_by)
     samples = case.samples if chosen.samples is None else chosen.samples
     own = case.column(MBDNODE.kind if chosen.finds_law else model).settings
     if isinstance(training, IdentificationConfig):

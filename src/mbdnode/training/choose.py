@@ -189,7 +189,7 @@ def train_and_predict(
 def _errors_of(model, part, config: TrainingConfig, seed, report, interrupt) -> np.ndarray | None:
     """The validation NRMSE after every iteration of the refinement; after Adam without one."""
     training, held, count = part
-    model, objective = objective_of(model).prepare(model, training, config)
+    model, objective = objective_of(model, None, config).prepare(model, training, config)
     # Some windows twice, to be as many as in all of the data: the same compiled programs serve.
     again = np.resize(np.arange(len(objective)), count)
     examples = jax.tree.map(lambda x: jax.device_put(np.asarray(x)[again]), objective.examples)

@@ -156,9 +156,9 @@ def fit(
     _check_candidates(candidates, config, cluster)
     _check_members(members, seed, config)
     for one in candidates:
-        objective_of(one, loss).check(one, config)
+        objective_of(one, loss, config).check(one, config)
         check_names(one, first)
-        check_stream(objective_of(one, loss), one, stream)
+        check_stream(objective_of(one, loss, config), one, stream)
     smooth = choose_smoother(candidates[0].body, first)
     choice, shifted = None, report
     if config.validation:
@@ -172,7 +172,7 @@ def fit(
         shifted = chosen.rest
     model = candidates[0 if choice is None else choice.candidate]
     seeds = (seed,) if members is None else tuple(range(seed, seed + members))
-    prepare = _Prepare(objective_of(model, loss), loss, weights)
+    prepare = _Prepare(objective_of(model, loss, config), loss, weights)
     starts = [model] if members is None else _drawn(model, seeds)
     models, objectives = zip(*(prepare(one, smooth(first), config) for one in starts), strict=True)
     in_precision, objective = cast((models, objectives[0]), config.precision)

@@ -1,4 +1,4 @@
-"""The loss of MBD-NODE: the paper's algorithms 1, 2 and 3.
+"""The loss of MBD-NODE: the paper's algorithms 1, 2 and 3, and that of accelerations (FNODE).
 
 Each of them integrates the network over a window of the data by `Phi`, the integrator, and compares
 what comes out with the states that follow in the data:
@@ -14,11 +14,18 @@ what comes out with the states that follow in the data:
 with units of one in the paper, or of each component's usual change over a step, so that all of them
 count. A model with soft constraints adds `g(phi)`, with `phi` the residuals of position and
 velocity at the predicted states: `penalty * phi^2`, and for the augmented Lagrangian `lambda phi`
-as well. The loop around the loss, over epochs and steps, is `train.run_epoch`.
+as well.
+
+FNODE (arXiv 2509.00183) compares accelerations and integrates nothing:
+
+    L = mean over coordinates of ((f(Z_i, u_i) - a_i) / unit)^2,
+
+with `a_i` found from the motion first (`prepare.targets_of`). The loop around the loss, over epochs
+and steps, is `train.run_epoch`.
 """
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -31,6 +38,7 @@ from jaxtyping import Array, Float
 from mbdnode.errors import UserError
 from mbdnode.integrators import AbstractIntegrator, get_integrator
 from mbdnode.models import AbstractModel, AbstractObjective, AbstractRateModel
+from mbdnode.models.objective import mean_and_spread, refuse_unused
 from mbdnode.multibody import (
     Partition,
     choose_partition,
@@ -42,11 +50,13 @@ from mbdnode.multibody import (
 from mbdnode.naming import unknown_name
 from mbdnode.recipes import TrainingConfig
 from mbdnode.training.prepare import (
+    Targets,
     Units,
     Windows,
     cut,
     fit_affine,
     step_units,
+    targets_of,
     with_affine_start,
     with_scaling,
 )
@@ -279,24 +289,14 @@ class StepObjective(AbstractObjective):
     def weighted(self, model: Any, weights: Mapping[str, float]) -> "StepObjective":
         """With the squared errors of coordinates and velocities times these, by name."""
         names = (*model.coordinate_names, *model.rate_names)
-        for name, weight in weights.items():
-            if name not in names:
-                raise unknown_name("coordinate or velocity", name, names)
-            if not (np.isfinite(weight) and weight >= 0):
-                raise UserError(f"The weight of {name!r} is {weight}; it must be 0 or more.")
-        size = np.array([1 / max(weights.get(name, 1.0), 1e-300) ** 0.5 for name in names])
-        kind = self.examples.q.dtype
+        size, kind = _sizes(weights, names), self.examples.q.dtype
         ones = (jnp.ones(len(names) // 2, kind),) * 2
         units = zip(self.units or ones, np.split(size, 2), strict=True)
         return replace(self, units=tuple(unit * jnp.asarray(x, kind) for unit, x in units))
 
     def measured_by(self, model: Any, measure: Callable[[Array], Array]) -> "StepObjective":
         """With a loss of one's own in place of the mean square."""
-        if self.config.refinement:
-            raise UserError(
-                f"refinement is {self.config.refinement}, which makes squares small, and loss is "
-                "one of your own. Leave one of them out."
-            )
+        _check_unrefined(self.config)
         return replace(self, measure=measure)
 
     def on(self, model: Any, data: Dataset) -> "StepObjective":
@@ -307,12 +307,8 @@ class StepObjective(AbstractObjective):
     @classmethod
     def check(cls, model: Any, config: TrainingConfig) -> None:
         """Raise `UserError` for an integrator that does not suit model, gradient or precision."""
-        integrator = get_integrator(config.integrator)
-        if integrator.needs_separable and not model.separable:
-            raise UserError(
-                f"The integrator {config.integrator!r} needs accelerations that depend on "
-                "positions alone; make the model with use_velocity=False, or use 'rk4'."
-            )
+        integrator = _suitable_integrator(model, config)
+        refuse_unused(model, config, ("targets",))
         if config.refinement and model.settings.constraints == "augmented":
             raise UserError(
                 f"refinement is {config.refinement}, but it raises no multipliers, and the model's "
@@ -347,16 +343,159 @@ class StepObjective(AbstractObjective):
         units = step_units(windows) if config.scaled_loss else None
         partition = own_partition(model, windows)
         objective = cls(windows, get_integrator(config.integrator), partition, config, units)
-        if model.settings.scaling:
-            missed = None if model.corrected is None else _missed(objective, model)
-            model = with_scaling(model, windows, missed)
-        if model.settings.affine and model.corrected is None:
-            model = with_affine_start(model, windows)
-        return model, objective
+        return _started(model, windows, objective), objective
 
 
-def objective_of(model: Any, loss: Any = None) -> type[AbstractObjective]:
-    """What training makes small: one that is given, the model's own, or StepObjective."""
+class AccelerationObjective(AbstractObjective):
+    """The loss of single states, by their accelerations: nothing is integrated (FNODE).
+
+    **Arguments:**
+
+    - `examples`: states and the accelerations that belong to them.
+    - `config`: how they are compared.
+    - `units`: of the rates; None for ones.
+    - `spectral`: the part of the targets that are by the Fourier transform.
+    - `measure`: of a state's errors, in a table of one row; None for their mean square.
+    """
+
+    examples: Targets
+    config: TrainingConfig = eqx.field(static=True)
+    units: Float[Array, " nr"] | None = None
+    spectral: float = eqx.field(static=True, default=0.0)
+    measure: Callable[[Array], Array] | None = eqx.field(static=True, default=None)
+
+    takes_streams: ClassVar[bool] = True
+
+    def loss(self, model: Any, example: Targets, multipliers):
+        """The squared error of one state, and what a hybrid's correction adds."""
+        error = self.prediction_loss(model, example)
+        if model.corrected is not None:
+            error = error + jnp.mean(self._correction(model, example) ** 2)
+        return error
+
+    def prediction_loss(self, model: Any, example: Targets) -> Float[Array, ""]:
+        """What the predictions alone cost."""
+        errors = self.prediction_errors(model, example)
+        return jnp.mean(errors**2) if self.measure is None else self.measure(errors[None])
+
+    def prediction_errors(self, model: Any, example: Targets) -> Float[Array, " nr"]:
+        """Of the accelerations; of a model of first order, those of its velocities before them."""
+        index, at = np.array(model.minimal), example
+        z, s = at.q[index], at.v[index]
+        velocity, acceleration = model.rates_near(at.t, z, s, at.u, at.mu, at.q)
+        errors = acceleration - at.a
+        if model.settings.order == "first":
+            errors = jnp.concatenate([velocity - s, errors])
+        return errors if self.units is None else errors / self.units
+
+    def errors(self, model: Any, example: Targets) -> Float[Array, " m"]:
+        """What the loss of a state is the mean square of."""
+        errors = self.prediction_errors(model, example)
+        if model.corrected is None:
+            return errors
+        return jnp.concatenate([errors, self._correction(model, example)])
+
+    def _correction(self, model: Any, at: Targets) -> Float[Array, " nz"]:
+        """What a hybrid's network adds, weighted."""
+        index = np.array(model.minimal)
+        added = model.learned_acceleration(at.t, at.q[index], at.v[index], at.u, at.mu, at.q)
+        added = added if self.units is None else added / self.units
+        return model.settings.correction_weight**0.5 * added
+
+    def weighted(self, model: Any, weights: Mapping[str, float]) -> "AccelerationObjective":
+        """With the squared errors of accelerations times these, by the velocity's name."""
+        rates = [model.rate_names[i] for i in model.minimal]
+        names = [model.coordinate_names[i] for i in model.minimal]
+        first = names if model.settings.order == "first" else []
+        size = jnp.asarray(_sizes(weights, (*first, *rates)), self.examples.q.dtype)
+        return replace(self, units=size if self.units is None else self.units * size)
+
+    def measured_by(self, model: Any, measure: Callable[[Array], Array]) -> "AccelerationObjective":
+        """With a loss of one's own in place of the mean square."""
+        _check_unrefined(self.config)
+        return replace(self, measure=measure)
+
+    def on(self, model: Any, data: Dataset) -> "AccelerationObjective":
+        """The same on other data."""
+        return replace(self, examples=targets_of(model, data, self.config.targets)[0])
+
+    def diagnose(self, model: Any) -> dict[str, float]:
+        """The part of the targets that are by the Fourier transform."""
+        return {"spectral_targets": self.spectral}
+
+    @classmethod
+    def check(cls, model: Any, config: TrainingConfig) -> None:
+        """Raise `UserError` for what this training does not use."""
+        _suitable_integrator(model, config)
+        refuse_unused(model, config, ("window", "gradient", "penalty", "validation"))
+        if model.settings.constraints in ("penalty", "augmented"):
+            raise UserError(
+                f"constraints is {model.settings.constraints!r}, which weighs the residuals of "
+                "predicted states, and loss='acceleration' predicts none. Use constraints='hard'."
+            )
+
+    @classmethod
+    def prepare(cls, model: Any, data: Dataset, config: TrainingConfig) -> tuple[Any, Any]:
+        """Find the accelerations of the data."""
+        examples, spectral = targets_of(model, data, config.targets)
+        units = None
+        if config.scaled_loss:
+            compared = examples.a
+            if model.settings.order == "first":
+                velocities = examples.v[:, np.array(model.minimal)]
+                compared = np.concatenate([velocities, compared], axis=1)
+            units = mean_and_spread(compared)[1]
+        windows = cut(model, data, 1)
+        steps = StepObjective(
+            windows, get_integrator("fe1"), own_partition(model, windows), TrainingConfig()
+        )
+        return _started(model, windows, steps), cls(examples, config, units, spectral)
+
+
+def _started(model: Any, windows: Windows, steps: StepObjective) -> Any:
+    """The model with the scales of its data and the start of its affine part."""
+    if model.settings.scaling:
+        missed = None if model.corrected is None else _missed(steps, model)
+        model = with_scaling(model, windows, missed)
+    if model.settings.affine and model.corrected is None:
+        model = with_affine_start(model, windows)
+    return model
+
+
+def _suitable_integrator(model: Any, config: TrainingConfig) -> AbstractIntegrator:
+    """That of the configuration. Raises `UserError` for one that does not suit the model."""
+    integrator = get_integrator(config.integrator)
+    if integrator.needs_separable and not model.separable:
+        raise UserError(
+            f"The integrator {config.integrator!r} needs accelerations that depend on "
+            "positions alone; make the model with use_velocity=False, or use 'rk4'."
+        )
+    return integrator
+
+
+def _sizes(weights: Mapping[str, float], names: Sequence[str]) -> np.ndarray:
+    """The units of squared errors that these weights make."""
+    for name, weight in weights.items():
+        if name not in names:
+            raise unknown_name("coordinate or velocity", name, names)
+        if not (np.isfinite(weight) and weight >= 0):
+            raise UserError(f"The weight of {name!r} is {weight}; it must be 0 or more.")
+    return np.array([1 / max(weights.get(name, 1.0), 1e-300) ** 0.5 for name in names])
+
+
+def _check_unrefined(config: TrainingConfig) -> None:
+    """Raise `UserError` for a refinement beside a loss of one's own."""
+    if config.refinement:
+        raise UserError(
+            f"refinement is {config.refinement}, which makes squares small, and loss is "
+            "one of your own. Leave one of them out."
+        )
+
+
+def objective_of(
+    model: Any, loss: Any = None, config: TrainingConfig | None = None
+) -> type[AbstractObjective]:
+    """What training makes small: one that is given, the model's own, or what `config` asks for."""
     if not isinstance(model, AbstractModel):
         raise TypeError(
             f"fit was given a {type(model).__name__}; it trains a model, such as "
@@ -385,12 +524,14 @@ def objective_of(model: Any, loss: Any = None) -> type[AbstractObjective]:
             f"{model.kind} names no objective and gives no rates, so there is nothing to train it "
             "by. Name one: `objective = ...` on its class, or loss=... in fit."
         )
+    if config is not None and config.loss == "acceleration":
+        return AccelerationObjective
     return StepObjective
 
 
 def check_training(model: Any, config: TrainingConfig) -> None:
     """Raise `UserError` unless this model can be trained like this."""
-    objective_of(model).check(model, config)
+    objective_of(model, None, config).check(model, config)
 
 
 def correction_errors(

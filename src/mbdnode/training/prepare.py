@@ -24,13 +24,20 @@ from jaxtyping import Array, Float
 
 from mbdnode.data import AbstractStream
 from mbdnode.data.rows import CLEAN, estimate_noise, rows_of, single_trajectories
-from mbdnode.data.signal import Window, choose_window, local_values
+from mbdnode.data.signal import Window, choose_window, is_spectral, local_values, spectral_rate
 from mbdnode.errors import UserError
 from mbdnode.levenberg_marquardt import Iterate, iterate
 from mbdnode.models import AbstractModel, Scales
 from mbdnode.models.mbdnode import AbstractMBDNODE
 from mbdnode.models.objective import mean_and_spread
-from mbdnode.multibody import AbstractSystem, require_system, resolve_parameters
+from mbdnode.multibody import (
+    AbstractMechanism,
+    AbstractSystem,
+    accelerations,
+    choose_partition,
+    require_system,
+    resolve_parameters,
+)
 from mbdnode.naming import unknown_name
 from mbdnode.numerics import check_precision
 from mbdnode.program_cache import stored_program
@@ -256,6 +263,95 @@ def _pieces(system, run, values, steps: int) -> dict[str, Any]:
     q, v, u = (take(x, x.shape[-1:]) for x in (run.q, run.v, run.u))
     t = take(run.t, ())
     return {"t": t, "dt": np.diff(t, axis=1), "q": q, "v": v, "u": u, "mu": mu}
+
+
+class Targets(eqx.Module):
+    """States and the accelerations of their minimal coordinates."""
+
+    t: Float[Array, "*n"]
+    q: Float[Array, "*n nq"]
+    v: Float[Array, "*n nq"]
+    u: Float[Array, "*n nu"]
+    mu: dict[str, Float[Array, "*n"]]
+    a: Float[Array, "*n nz"]
+
+
+def targets_of(model: Any, data: Dataset, method: str) -> tuple[Targets, float]:
+    """What FNODE learns from. Each run is differentiated alone, so nothing outside of it is seen.
+
+    Over a step the inputs are held, and a change of them is a kink of the velocities, which a
+    Fourier transform would spread over the run. So the spectral rates are those of runs without
+    changing inputs, with even times and 20 rows or more. Of others the mean acceleration of each
+    step is that of the state halfway, to second order.
+
+    **Arguments:**
+
+    - `model`: whose minimal coordinates and parameters.
+    - `data`: the runs.
+    - `method`: "spectral", "differences" or "analytic".
+
+    **Returns:**
+
+    The `Targets`, and the part of them that are spectral.
+    """
+    spectral = [method == "spectral" and _is_spectral(run) for run in data.trajectories]
+    other = "differences" if method == "spectral" else method
+    parts = [
+        _targets(model, Dataset([run], [values]), method if suits else other)
+        for run, values, suits in zip(data.trajectories, data.parameters, spectral, strict=True)
+    ]
+    sizes = np.array([len(part["t"]) for part in parts])
+    joined = jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *parts)
+    return Targets(**joined), float(np.sum(sizes[spectral]) / np.sum(sizes))
+
+
+def _is_spectral(run: Trajectory) -> bool:
+    steady = not np.any(np.ptp(np.asarray(run.u)[..., :-1, :], axis=-2) > 0)
+    t = np.asarray(run.t)
+    return steady and all(is_spectral(times) for times in t.reshape(-1, t.shape[-1]))
+
+
+def _targets(model: Any, one: Dataset, method: str) -> dict[str, Any]:
+    """The fields of `Targets` for one run, or one batch of runs."""
+    index = np.array(model.minimal)
+    if method == "spectral":
+        whole = cut(model, one, None)
+        t, v = np.asarray(whole.t), np.asarray(whole.v)[..., index]
+        a = np.stack([spectral_rate(*pair) for pair in zip(t, v, strict=True)])
+        return _flat(whole, a)
+    steps = cut(model, one, 1)
+    if method == "analytic":
+        return _flat(steps, _true_accelerations(model, steps), rows=1)
+    slopes = np.diff(np.asarray(steps.v)[..., index], axis=1) / np.asarray(steps.dt)[..., None]
+    return _flat(_halfway(steps), slopes)
+
+
+def _flat(windows: Windows, a: np.ndarray, rows: int | None = None) -> dict[str, Any]:
+    """The first rows of every window, one after the other."""
+    columns = {"q": windows.q, "v": windows.v, "u": windows.u, "a": a}
+    t = np.asarray(windows.t)[:, :rows]
+    flat = {name: np.asarray(x)[:, :rows].reshape(t.size, -1) for name, x in columns.items()}
+    mu = {name: np.repeat(np.asarray(x), t.shape[1]) for name, x in windows.mu.items()}
+    return {"t": t.reshape(-1), "mu": mu, **flat}
+
+
+def _true_accelerations(model: Any, windows: Windows) -> np.ndarray:
+    """By the equations of motion of the model's mechanism, at the first row of every window."""
+    body = model.body
+    if not isinstance(body, AbstractMechanism):
+        raise UserError(
+            f"targets is 'analytic', but {type(body).__name__} has no equations of motion. Use "
+            "'spectral'."
+        )
+    first = jax.tree.map(lambda x: x[0], windows)
+    split = choose_partition(body, first.t[0], first.q[0], resolve_parameters(body)).velocity
+
+    @jax.jit
+    def at(t, q, v, u, mu):
+        return jax.vmap(lambda *state: accelerations(body, split, *state)[0])(t, q, v, u, mu)
+
+    states = (x[:, 0] for x in (windows.t, windows.q, windows.v, windows.u))
+    return np.asarray(at(*states, windows.mu))[:, None, np.array(model.minimal)]
 
 
 def with_scaling(model: AbstractMBDNODE, windows: Windows, missed: Any = None) -> AbstractMBDNODE:

@@ -13,13 +13,14 @@ from mbdnode.identification import check_identification
 from mbdnode.identification.parameters import Unknown, check_repetitions, make_unknowns
 from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.models import KINDS, MBDNODE, MODELS, check_capable, get_structure
-from mbdnode.models.paper_settings import column_of
+from mbdnode.models.paper_settings import column_of, for_system
 from mbdnode.multibody import AbstractMechanism, AbstractSystem
 from mbdnode.recipes import (
     AUTO,
     PARAMETERS,
     RECIPES,
     IdentificationConfig,
+    TrainingConfig,
     check_trained_by,
     get_recipe,
     trained_by,
@@ -214,7 +215,10 @@ def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...
     The untrained network, or those to choose from, and a `TrainingConfig`; or the system and an
     `IdentificationConfig`; as `learn` takes them. Raises `UserError` for what cannot be learned.
     """
-    training = replace(RECIPES[config.recipe].config, integrator=config.integrator)
+    training = RECIPES[config.recipe].config
+    if isinstance(training, TrainingConfig):
+        training = for_system(config.recipe, system)
+    training = replace(training, integrator=config.integrator)
     driven = bool(system.inputs)
     if config.epochs is not None and not getattr(training, "epochs", 0):
         raise UserError(
@@ -233,7 +237,7 @@ def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...
     settings |= RECIPES[config.recipe].settings
     if varied and "use_parameters" in fields:
         settings["use_parameters"] = varied
-    if RECIPES[config.recipe].as_printed and training.batch_size == 1:
+    if training.batch_size == 1:
         # One update for every window of the log would take a day on a long one.
         training = replace(training, batch_size=64, shuffle=True)
     if config.epochs is not None:

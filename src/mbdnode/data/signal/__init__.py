@@ -11,6 +11,7 @@ from mbdnode.data.signal.noise_estimation import noise_level, noise_levels, quan
 from mbdnode.data.signal.order_statistics import median
 from mbdnode.data.signal.outliers import Outliers, find_outliers, without_outliers
 from mbdnode.data.signal.polynomials import Window, differentiate, is_even, local_values
+from mbdnode.data.signal.spectral import is_spectral, spectral_rate
 from mbdnode.data.signal.state_smoothing import smooth_states
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "estimate_rate",
     "find_outliers",
     "is_even",
+    "is_spectral",
     "local_values",
     "median",
     "noise_level",
@@ -30,5 +32,6 @@ __all__ = [
     "quantum",
     "rate_errors",
     "smooth_states",
+    "spectral_rate",
     "without_outliers",
 ]
