@@ -131,6 +131,21 @@ def test_ctrl_c_while_networks_are_compared_trains_nothing(run, candidates):
     assert bits(found.model) == bits(candidates[0])
 
 
+def test_ctrl_c_in_the_last_iteration_of_a_comparison_is_heard(run, candidates):
+    rows = []
+    choose.choose(candidates[1:], Dataset(run), CONFIG, 0, lambda row, n: rows.append(row))
+    last, told = len(rows), []
+
+    def press(row, total):
+        told.append(row)
+        if len(told) == last:
+            signal.raise_signal(signal.SIGINT)
+
+    found = fit([candidates[1], candidates[0]], run, CONFIG, report=press)
+    assert (found.outcome, found.updates, len(told)) == ("interrupted", 0, last)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 @pytest.mark.slow
 def test_candidate_that_was_done_is_not_trained_again(run, candidates, tmp_path):
     """Killed while the second one is trained: the first one's errors are there."""

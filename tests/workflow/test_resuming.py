@@ -1,5 +1,7 @@
 """A fit that is killed goes on where it was, and ends with the bits that it would have had."""
 
+import contextlib
+import importlib
 import json
 import signal
 import subprocess
@@ -18,6 +20,8 @@ from mbdnode.identification.search_checkpoint import SearchCheckpoint
 from mbdnode.workflow import fit_logs
 from mbdnode.workflow import folder as fits
 
+# The package's name for it is the command itself.
+cli_fit = importlib.import_module("mbdnode.cli.fit")
 # A process that is killed, as by `kill -9`, when it has told of three candidates.
 KILLED = """
 import os, signal, sys
@@ -153,6 +157,31 @@ def test_killed_fit_goes_on_to_the_same_bits_without_computing_what_was_done(
     assert not (killed / "unfinished").exists()
     with pytest.raises(UserError, match="holds a finished fit, so there is nothing to resume"):
         fit(logs, killed, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "written"),
+    [
+        # Interrupted while structures are compared, with nothing learned; and after an epoch.
+        (["adam-lm"], {"mbdnode.json", "unfinished"}),
+        (["paper", "--epochs", "3"], {"model.safetensors", "mbdnode.json", "unfinished"}),
+    ],
+)
+def test_interrupted_training_writes_what_was_learned_and_says_how_to_go_on(
+    logs, tmp_path, monkeypatch, capsys, recipe, written
+):
+    @contextlib.contextmanager
+    def interrupting():
+        yield lambda row, total: signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(cli_fit, "training_progress", interrupting)
+    words = ["fit", logs / "run*.csv", *ROLES[:-2], "--model", "mbd-node", "--recipe", *recipe]
+    assert main([str(word) for word in (*words, "--out", tmp_path / "fit")]) == 130
+    said = capsys.readouterr().err
+    assert "the same command with --resume goes on from there" in said
+    found = {path.name for path in (tmp_path / "fit").iterdir()}
+    assert written <= found
+    assert ("model.safetensors" in found) == ("model.safetensors" in written)
 
 
 def test_nothing_to_resume_is_refused(logs, tmp_path):

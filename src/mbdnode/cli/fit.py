@@ -237,6 +237,7 @@ def fit(
     typer.echo(f"  {'time':<18} {waited(seconds)}")
     typer.echo(f"  {'report':<18} {out / PAGE}")
     if fitted.fit.outcome == "interrupted":
+        typer.echo(farewell, nl=False, err=True)
         raise typer.Exit(INTERRUPTED)
     if fitted.fit.outcome == "diverged":
         raise typer.Exit(1)

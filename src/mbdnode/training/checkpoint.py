@@ -127,28 +127,31 @@ def is_refinement(row: dict[str, Any]) -> bool:
 
 
 class Interrupt:
-    """Whether the user has asked to stop."""
+    """Whether the user has asked to stop; as a handler it notes the first time that he does."""
 
-    def __init__(self) -> None:
-        self.requested = False
+    def __init__(self, before: Any = None) -> None:
+        self.requested, self.before = False, before
+
+    def __call__(self, number: int, frame: Any) -> None:
+        """Note it, and leave what follows to the handler before."""
+        self.requested = True
+        signal.signal(signal.SIGINT, self.before)
 
 
 @contextmanager
 def noted_interrupts() -> Iterator[Interrupt]:
-    """Note the first Ctrl-C in the returned object; the second acts as usual."""
-    interrupt = Interrupt()
+    """Note the first Ctrl-C in the returned object, and around it; the second acts as usual."""
     if threading.current_thread() is not threading.main_thread():
         # Only the main thread may set handlers; elsewhere nobody can press Ctrl-C.
-        yield interrupt
+        yield Interrupt()
         return
     before = signal.getsignal(signal.SIGINT)
-
-    def note(number, frame):
-        interrupt.requested = True
-        signal.signal(signal.SIGINT, before)
-
-    signal.signal(signal.SIGINT, note)
+    interrupt = Interrupt(before)
+    signal.signal(signal.SIGINT, interrupt)
     try:
         yield interrupt
     finally:
         signal.signal(signal.SIGINT, before)
+        # What is inside may have come to its own end in the same moment.
+        if interrupt.requested and isinstance(before, Interrupt):
+            before(signal.SIGINT, None)

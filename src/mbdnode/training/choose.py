@@ -147,6 +147,8 @@ def choose(
                     return None
                 if checkpoint is not None:
                     write_errors(checkpoint, number, errors, identity)
+                if interrupt.requested:  # In the last iteration, after which there was no more.
+                    return None
             found.append(errors)
             if np.min(errors) <= _GOOD:
                 break

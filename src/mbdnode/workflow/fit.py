@@ -528,6 +528,8 @@ def fit_and_score(
     choice = _learned(prepared, report, kept)
     learned = time.perf_counter()
     found = choice if not isinstance(choice, Choice) else choice.found
+    if isinstance(found, Fit) and found.outcome == "interrupted" and not found.updates:
+        raise KeyboardInterrupt  # A network that has learned nothing is no result.
     if isinstance(found, IdentifiedParameters):
         config = replace(prepared.config, integrator=found.integrator)
         prepared = replace(prepared, config=config)
