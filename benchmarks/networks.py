@@ -19,9 +19,12 @@ import os
 import statistics
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -30,7 +33,7 @@ from mbdnode.reproduction.cases import CASES
 from mbdnode.reproduction.config import RunConfig, configure, with_changes
 from mbdnode.reproduction.run import check, simulate_truth, training_data
 from mbdnode.training import fit
-from mbdnode.trajectory import Trajectory
+from mbdnode.trajectory import Dataset, Trajectory
 
 RESULTS = Path("runs/networks.jsonl")
 # Milliseconds of an update of the paper's published code on one thread, the least that was
@@ -80,8 +83,22 @@ def error_of(model: Any, truth: Trajectory, config: RunConfig) -> Metrics:
     return evaluate(truth, found, train_steps=case.train_steps)
 
 
-def measure(name: str, recipe: str, seed: int, changes: dict[str, str]) -> dict[str, Any]:
-    """One line of the results."""
+def with_noise(data: Any, part: float, seed: int) -> Any:
+    """Motions with normal noise in every column, in parts of its standard deviation."""
+    random = np.random.default_rng(seed)
+
+    def noisy(values):
+        rows = np.asarray(values)
+        return jnp.asarray(rows + part * np.std(rows, axis=-2) * random.normal(size=rows.shape))
+
+    runs = [replace(run, q=noisy(run.q), v=noisy(run.v)) for run in data.trajectories]
+    return Dataset(runs, data.parameters)
+
+
+def measure(
+    name: str, recipe: str, seed: int, changes: dict[str, str], noise: float = 0.0
+) -> dict[str, Any]:
+    """One line of the results, with noise in the training data if asked for."""
     changes = dict(changes)
     integrator = changes.pop("integrator", None)
     config = configure(name, recipe=recipe, seed=seed, integrator=integrator)
@@ -90,6 +107,7 @@ def measure(name: str, recipe: str, seed: int, changes: dict[str, str]) -> dict[
     truth = simulate_truth(case, seed)
     watch = Watch(truth, config)
     data = training_data(case, truth, config)
+    data = with_noise(data, noise, seed) if noise else data
     start = time.perf_counter(), time.process_time()
     found = fit(subject, data, config.training, seed=seed, callback=watch)
     wall, own = time.perf_counter() - start[0], time.process_time() - start[1]

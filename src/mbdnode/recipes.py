@@ -285,6 +285,16 @@ RECIPES: dict[str, Recipe] = _Recipes(
                 "cart-pole": {"weight_decay": 1e-5},
                 # From samples, as MBD-NODE: one update for each would take hours.
                 "slider-crank": {"weight_decay": 1e-4, "batch_size": 64},
+                # Friction jumps, and a Fourier transform would spread the jump: main_fnode_fric.py
+                # takes finite differences too.
+                "slider-crank-friction": {
+                    "epochs": 400,
+                    "learning_rate": 5e-3,
+                    "decay": 0.99,
+                    "batch_size": 256,
+                    "weight_decay": 5e-5,
+                    "targets": "differences",
+                },
             },
         ),
         "fast": Recipe(

@@ -17,6 +17,7 @@ NAMES = [
     "cart-pole",
     "cart-pole:controlled",
     "slider-crank",
+    "slider-crank:friction",
 ]
 
 

@@ -24,6 +24,7 @@ def test_the_cases_come_in_the_order_of_the_paper():
         "cart-pole",
         "cart-pole:controlled",
         "slider-crank",
+        "slider-crank:friction",
     ]
     assert all(case.name == name for name, case in CASES.items())
 

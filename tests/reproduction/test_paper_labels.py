@@ -33,6 +33,8 @@ OURS = {
     "control:slider-crank",
     "parameters:over-time",
     "parameters:lengths",
+    "friction:over-time",
+    "friction:coefficients",
 }
 
 

@@ -1,4 +1,4 @@
-"""The catalog: the paper's seven mechanisms, their Cartesian twins, and four more.
+"""The catalog: the paper's seven mechanisms, their Cartesian twins, and five more.
 
 Names are loaded when first used: who looks for a name need not wait for JAX.
 """
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mbdnode.mechanisms.single_mass_spring_damper import SingleMassSpringDamper
     from mbdnode.mechanisms.single_pendulum import SinglePendulum, SinglePendulumCartesian
     from mbdnode.mechanisms.slider_crank import DrivenCrank, SliderCrank
+    from mbdnode.mechanisms.slider_crank_friction import SliderCrankFriction
     from mbdnode.mechanisms.triple_mass_spring_damper import TripleMassSpringDamper
     from mbdnode.multibody import AbstractMechanism
 
@@ -56,6 +57,7 @@ MECHANISMS: "Mapping[str, type[AbstractMechanism]]" = _Catalog(
         "knife-edge-sleigh": "KnifeEdgeSleigh",
         "rolling-disk": "RollingDisk",
         "driven-crank": "DrivenCrank",
+        "slider-crank-friction": "SliderCrankFriction",
     }
 )
 
@@ -107,6 +109,7 @@ __all__ = [
     "SinglePendulum",
     "SinglePendulumCartesian",
     "SliderCrank",
+    "SliderCrankFriction",
     "TripleMassSpringDamper",
     "check_system_name",
     "get_mechanism",
@@ -129,6 +132,7 @@ __getattr__ = lazy_names(
         "SinglePendulum": "single_pendulum",
         "SinglePendulumCartesian": "single_pendulum",
         "SliderCrank": "slider_crank",
+        "SliderCrankFriction": "slider_crank_friction",
         "TripleMassSpringDamper": "triple_mass_spring_damper",
     },
 )

@@ -19,6 +19,7 @@ from mbdnode.mechanisms import (
     SingleMassSpringDamper,
     SinglePendulum,
     SliderCrank,
+    SliderCrankFriction,
     TripleMassSpringDamper,
 )
 from mbdnode.mechanisms.planar import AbstractPlanar
@@ -234,7 +235,8 @@ DRAWINGS: dict[type[AbstractSystem], Drawing] = {
         poses=5,
     ),
     CartPole: Drawing(_cart_pole, _cart_pole_ground, _cart_pole_traces, (ORANGE,), poses=5),
-    SliderCrank: Drawing(
-        _slider_crank, _slider_crank_ground, _slider_crank_traces, (BLUE, ORANGE), poses=3
+    **dict.fromkeys(
+        (SliderCrank, SliderCrankFriction),
+        Drawing(_slider_crank, _slider_crank_ground, _slider_crank_traces, (BLUE, ORANGE), poses=3),
     ),
 }

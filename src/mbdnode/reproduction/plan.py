@@ -14,7 +14,7 @@ from mbdnode.errors import UserError
 from mbdnode.models import LAW, MBDNODE
 from mbdnode.naming import unknown_name
 from mbdnode.recipes import PAPER, RECIPES, IdentificationConfig, check_some_trained_by, recipe_name
-from mbdnode.reproduction.cases import CASES, Case
+from mbdnode.reproduction.cases import CASES, PAPER_CASES, Case
 from mbdnode.reproduction.config import (
     MODELS,
     NUMERICAL,
@@ -103,7 +103,7 @@ def make_plan(
 
     **Arguments:**
 
-    - `cases`: by name; all if None.
+    - `cases`: by name; those of the paper if None.
     - `models`: by name; if None all that the recipes give and the paper has a column for, and the
         laws; with `quick` the usual one of each recipe.
     - `recipes`: by name; if None the paper's, and with `quick` those of the demonstration.
@@ -115,7 +115,7 @@ def make_plan(
     """
     if seeds < 1:
         raise UserError(f"The number of seeds is {seeds}; it must be at least 1.")
-    chosen_cases = _known("case", cases, CASES) or tuple(CASES)
+    chosen_cases = _known("case", cases, CASES) or PAPER_CASES
     recipes = None if recipes is None else [recipe_name(name) for name in recipes]
     chosen_recipes = _known("recipe", recipes, RECIPES) or (() if quick else (PAPER,))
     usual = default_models(chosen_cases, chosen_recipes, quick=quick)

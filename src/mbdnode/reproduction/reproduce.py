@@ -24,7 +24,7 @@ from mbdnode.errors import UserError
 from mbdnode.formatting import as_printed
 from mbdnode.recipes import LAW, PAPER, RECIPES
 from mbdnode.report.tables import Verdict
-from mbdnode.reproduction.cases import CASES
+from mbdnode.reproduction.cases import CASES, PAPER_CASES
 from mbdnode.reproduction.dispatch import Row, Watch, remove_parts, run_here
 from mbdnode.reproduction.finished_runs import gather
 from mbdnode.reproduction.folder import is_finished, read_config
@@ -222,7 +222,7 @@ def command_line(request: Request, place: Workplace, out: Path, *, resume: bool 
     """
     usual_models = default_models(request.cases, request.recipes, quick=request.quick)
     words = ["mbdnode", "reproduce"]
-    words += [] if request.cases == tuple(CASES) else ["--cases", ",".join(request.cases)]
+    words += [] if request.cases == PAPER_CASES else ["--cases", ",".join(request.cases)]
     words += [] if request.models == usual_models else ["--models", ",".join(request.models)]
     usual_recipes = () if request.quick else (PAPER,)
     words += [] if request.recipes == usual_recipes else ["--recipe", ",".join(request.recipes)]

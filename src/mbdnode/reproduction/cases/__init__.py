@@ -31,6 +31,7 @@ _CASES = {
     "cart-pole": ("cart_pole", "CASE"),
     "cart-pole:controlled": ("cart_pole", "CONTROLLED"),
     "slider-crank": ("slider_crank", "CASE"),
+    "slider-crank:friction": ("slider_crank", "FRICTION"),
 }
 # What `mbdnode mpc` can do: where the task is, and the case whose runs train a model for it.
 _TASKS = {
@@ -39,6 +40,8 @@ _TASKS = {
     "cart-pole:swing-up": ("cart_pole", "SWING_UP", "cart-pole:controlled"),
     "slider-crank": ("slider_crank", "SPEED", "slider-crank"),
 }
+# All but FNODE's, which `reproduce` runs when it is named.
+PAPER_CASES = tuple(name for name in _CASES if name != "slider-crank:friction")
 _HOMES = {"Case": "case", "ControlTask": "control_task"}
 
 
@@ -100,6 +103,7 @@ def get_case(name: str) -> "Case":
 __all__ = [
     "CASES",
     "CONTROL_TASKS",
+    "PAPER_CASES",
     "Case",
     "ControlTask",
     "check_case",
