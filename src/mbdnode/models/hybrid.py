@@ -63,7 +63,11 @@ class Hybrid(AbstractMBDNODE):
         network: Any = "",
         **settings: Any,
     ) -> "Hybrid":
-        """An untrained model of a system; arguments as of `MBDNODE.for_system`."""
+        """An untrained model of a `system`.
+
+        **Arguments:** `seed`, `network` and `settings` as of `MBDNODE.for_system`; `correction_of`
+        is the law or the mechanism that the network corrects.
+        """
         config = from_dict(MBDNODEConfig, settings)
         minimal = minimal_of(system, config)
         known, form = make_known(system, minimal, correction_of)

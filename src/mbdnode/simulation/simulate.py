@@ -436,9 +436,11 @@ def _past(forecaster: AbstractForecaster, initial: Any):
 
 def _check_unused(forecaster: AbstractForecaster, parameters: Any) -> None:
     """Raise `UserError` for parameters other than those of the motion that was learned."""
-    own = resolve_parameters(forecaster)
-    for name, value in resolve_parameters(forecaster, parameters).items():
-        if is_traced(value) or value != own[name]:
+    given = {} if parameters is None else by_name(parameters)
+    resolve_parameters(forecaster, given)
+    own = {p.name: p.default for p in forecaster.parameters}
+    for name, value in given.items():
+        if is_traced(value) or float(value) != own[name]:
             raise UserError(
                 f"{type(forecaster).__name__} knows one motion, so parameter {name!r} cannot "
                 "change what it predicts. Leave it out, or use a model that learns accelerations, "

@@ -249,7 +249,7 @@ def fit(
 def fit_ensemble(
     model: Any, data: Any, recipe: str | TrainingConfig = "paper", *, members: int = 8, **given: Any
 ) -> Fit:
-    """`fit` with `members`, by its former name."""
+    """`fit` of `model`, `data`, `recipe` and `members` by its former name; `given` as there."""
     warnings.warn(
         "fit_ensemble is fit(..., members=8) now; the old name goes with the next release.",
         DeprecationWarning,

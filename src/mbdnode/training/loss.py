@@ -530,7 +530,7 @@ def objective_of(
 
 
 def check_training(model: Any, config: TrainingConfig) -> None:
-    """Raise `UserError` unless this model can be trained like this."""
+    """Raise `UserError` unless this `model` can be trained by this `config`."""
     objective_of(model, None, config).check(model, config)
 
 

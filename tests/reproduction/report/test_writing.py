@@ -51,6 +51,7 @@ def test_tables_are_written_as_markdown_and_csv(written):
         "tab-hyper_single-mass-spring",
         "tab-hyper_slider-crank",
         "cost-quality",
+        "laws",
         "studies",
     }
     assert names == {f"{name}.{kind}" for name in expected for kind in ("md", "csv")}
