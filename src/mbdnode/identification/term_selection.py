@@ -243,7 +243,9 @@ def _best_change(
         more = int(np.argmax(gains))
         added = left.copy()
         added[more] = True
-        for rest, trial in ((squares, left), (squares - gains[more], added)):
+        # What is left is never negative, and no less than the rounding of the difference.
+        least = max(squares - gains[more], np.finfo(float).eps * squares)
+        for rest, trial in ((squares, left), (least, added)):
             value = _criterion(rest, int(np.sum(trial)), price, count)
             if value < best and not np.array_equal(trial, taken):
                 best, chosen = value, trial
