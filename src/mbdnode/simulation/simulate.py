@@ -121,7 +121,7 @@ def simulate(
         of an ensemble, and not under `jit` or `vmap`.
     - `cross_singular`: whether a motion goes on through singular configurations. Without it, one
         that comes close to them ends there, and what is compiled under `jit`, `vmap` and `grad`
-        takes about a third of the time. Not for an ensemble.
+        is compiled sooner: gradients of 'rk4' in a third of the time. Not for an ensemble.
 
     **Returns:**
 
