@@ -95,7 +95,7 @@ PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{page}" for page in SITE)]
 # Commands, tables of measurements, what is made from docstrings, and what other programs run, which
 # has tests of its own in `exports`.
 NEED_NO_PYTHON = re.compile(
-    r"docs/(api/.*|results/.*|install|paper|theory|changelog|how-to/(command-line|fmu|playground))\.md"
+    r"docs/(api/.*|results/.*|install|paper|theory|changelog|history|how-to/(command-line|fmu|playground))\.md"
 )
 
 
