@@ -33,16 +33,11 @@ def without_biased_rates(
 
     **Arguments:**
 
-    - `system`: gives the names.
     - `data`: what was recorded. Noise decides, so data without any is left as it is, and so is that
         under inputs that change, whose derivatives are not smooth, or with runs that are too short
         to tell.
     - `minimal`: the coordinates that are learned; of a system with constraints nothing is changed,
         since its rates must keep them.
-
-    **Returns:**
-
-    The data, and the names of the rates that were taken out.
     """
     names = biased_rates(system, data) if len(minimal) == len(system.coordinates) else ()
     if not names:

@@ -27,13 +27,6 @@ _AVERAGED = 0.01
 def inputs_that_follow(system: AbstractSystem, data: Dataset) -> tuple[str, ...]:
     """The inputs that are a combination of the state in all runs together.
 
-    **Arguments:**
-
-    - `system`: gives the names.
-    - `data`: with estimated or recorded rates.
-
-    **Returns:**
-
     Their names; none for inputs that never change.
     """
     if not system.inputs:

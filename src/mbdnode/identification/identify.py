@@ -313,10 +313,6 @@ def describe_segments(segments: tuple[SegmentError, ...]) -> str:
     **Arguments:**
 
     - `segments`: the errors of the chosen candidate, the longest segments first.
-
-    **Returns:**
-
-    A part of a sentence.
     """
     longest, last = segments[0], segments[-1]
     told = f"validation NRMSE {percent(longest.error)}"

@@ -43,12 +43,6 @@ _DAMPING, _ITERATIONS = 1e-6, 5
 def last_windows(runs: list[Rows]) -> Rows | None:
     """About the last period of every run.
 
-    **Arguments:**
-
-    - `runs`: of any length.
-
-    **Returns:**
-
     `Rows` with a leading axis; None if a run is too short for a window.
     """
     segments = [make_segments(run, from_the_end=True) for run in runs]
@@ -60,20 +54,7 @@ def last_windows(runs: list[Rows]) -> Rows | None:
 def end_states(
     model: Any, windows: Rows, integrator: Any, noise: Noise, measured: np.ndarray
 ) -> tuple[Any, Any]:
-    """Where the model is after every window, from the initial state with the smallest residual.
-
-    **Arguments:**
-
-    - `model`: a trained model that gives rates.
-    - `windows`: with a leading axis.
-    - `integrator`: that is exact enough at the data's step.
-    - `noise`: the unit of the residuals.
-    - `measured`: which velocities were; the others are not looked at.
-
-    **Returns:**
-
-    Positions and velocities, one row for each window.
-    """
+    """Where the model is after every window, from the initial state with the smallest residual."""
     units = _units(windows, noise, measured)
     initial = fit_initial_states(model, windows, integrator, units).x
     path = SegmentRollouts(windows).paths(model, initial, integrator)
@@ -85,10 +66,6 @@ def end_covariances(
     model: Any, windows: Rows, integrator: Any, noise: Noise, measured: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same states in one row, and their covariance for noise alone, to first order.
-
-    **Arguments:** those of `end_states`.
-
-    **Returns:**
 
     States `x` and covariances `S (J' J)^-1 S'`, with the Jacobian `J` of the residuals in units of
     the noise, and `S = dx / d initial state`; not a number where windows do not tell the state.
@@ -117,17 +94,7 @@ def _last(windows: Rows) -> np.ndarray:
 
 
 def fit_initial_states(model: Any, windows: Rows, integrator: Any, units: Any) -> Minimum:
-    """The initial state of every window with the smallest residual; as measured where none is less.
-
-    **Arguments:**
-
-    - `model`, `windows`, `integrator`: as for `end_states`.
-    - `units`: of the residuals, one row for each window.
-
-    **Returns:**
-
-    The `Minimum` of each window.
-    """
+    """The initial state of every window with the smallest residual; as measured where none is less."""
     rollouts, none = SegmentRollouts(windows), np.zeros(0, int)
     given = windows, integrator, units
     return minimize_each(

@@ -33,13 +33,6 @@ def families(
 ) -> Iterator[Iterator[tuple[Candidate, Sequence[Candidate]]]]:
     """All ways that make sense for this much data, family by family, the simplest first.
 
-    **Arguments:**
-
-    - `problem`: what is to be learned.
-    - `rows`: what may be looked at to make proposals.
-
-    **Returns:**
-
     An iterator over those of each family, each with the next ones as far as they are known; a
     candidate that is not asked for costs nothing.
     """
@@ -69,10 +62,6 @@ def try_ahead(
     **Arguments:**
 
     - `problem`: what is to be learned; nothing is done if its checkpoint has no workers.
-    - `candidates`: the next ones.
-    - `place`: of the first of these among all attempts.
-    - `rows`: to fit to.
-    - `split`: to be predicted.
     """
     kept = problem.kept
     for number, one in enumerate(candidates[: kept.workers], place):

@@ -115,29 +115,12 @@ def _driven(problem: Problem, forms: Iterable[tuple[Terms, Terms]]) -> list[tupl
 
 
 def law_forms(problem: Problem, rows: Rows) -> Iterator[Form]:
-    """Every form that this much data can tell of.
-
-    **Arguments:**
-
-    - `problem`: what is to be learned.
-    - `rows`: what may be looked at.
-
-    **Returns:**
-
-    An iterator over forms, the simplest first.
-    """
+    """Every form that this much data can tell of."""
     yield from _made(problem, rows, forms_of(problem))
 
 
 def linear_form(problem: Problem, rows: Rows) -> Form | None:
     """Constant masses on linear springs, with viscous damping, in angles.
-
-    **Arguments:**
-
-    - `problem`: what is to be learned.
-    - `rows`: what may be looked at.
-
-    **Returns:**
 
     A `Form`; None for systems whose coordinates are not all angles, of which a linear law has all
     of this, or for too little data.
@@ -184,13 +167,7 @@ def form_groups(
 
     **Arguments:**
 
-    - `problem`: what is to be learned.
-    - `rows`: what may be looked at.
     - `joint_laws`: only forms in which joints have laws of their own, or only others; all if None.
-
-    **Returns:**
-
-    An iterator over groups.
     """
     groups: dict[Any, list[tuple[int, Form]]] = {}
     for number, form in enumerate(law_forms(problem, rows)):

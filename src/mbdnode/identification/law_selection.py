@@ -127,14 +127,6 @@ class LawSelection:
     def floor(self, problem: Problem, attempt: Attempt, floor: float) -> float:
         """The error over the whole split that noise alone makes, if the attempt is the law.
 
-        **Arguments:**
-
-        - `problem`: what is to be learned.
-        - `attempt`: one of these.
-        - `floor`: what noise makes of a motion along which it does not grow.
-
-        **Returns:**
-
         That, or more where noise in the initial states grows, along an unstable motion before all,
         and that in the coefficients, by as much as the noise itself at most: if the attempt's
         errors over segments of every length are those that it grows to.
@@ -264,12 +256,6 @@ class LawSelection:
         **Arguments:**
 
         - `problem`: what is to be learned; of data without noise nothing else is to be expected.
-        - `attempt`: one of these.
-        - `rows`: the data, for lengths and parameters.
-
-        **Returns:**
-
-        True for what has no mass.
         """
         if not (problem.noise.matters and isinstance(attempt.model, LearnedMechanism)):
             return True

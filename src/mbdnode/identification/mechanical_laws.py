@@ -113,13 +113,6 @@ def linear_mechanism(problem: Problem, rows: Rows) -> Iterator[list[Candidate]]:
     An elastic shaft may swing faster than noisy positions can be smoothed. The equations of such
     rates leave its spring out of every short law, but near the law with all terms, rollouts do not.
 
-    **Arguments:**
-
-    - `problem`: what is to be learned, from noisy data.
-    - `rows`: what may be looked at to begin with.
-
-    **Returns:**
-
     An iterator over a list of one candidate; none for what is not a set of angles.
     """
     form = linear_form(problem, rows)
@@ -184,8 +177,6 @@ def unexplained(problem: Problem, rows: Rows, *, joint_laws: bool = False) -> fl
     **Arguments:**
 
     - `problem`: what is to be learned; its noise and whether inputs change say how it is measured.
-    - `rows`: the data, under some interpolation of the inputs.
-    - `joint_laws`: whether joints have laws of their own in the form.
 
     **Returns:**
 

@@ -35,14 +35,6 @@ _SURE = 3.3
 def residual_hint(problem: Problem, model: Any, rows: Rows) -> str:
     """What to do about a law that does not explain the data.
 
-    **Arguments:**
-
-    - `problem`: what was to be learned.
-    - `model`: the law.
-    - `rows`: the data.
-
-    **Returns:**
-
     A part of a sentence; nothing where the residuals say nothing.
     """
     own = counted(rows)
@@ -82,15 +74,9 @@ def describe_residuals(
 
     **Arguments:**
 
-    - `dt_s`: from row to row.
     - `residuals`: `(rows, columns)` of one run, evenly spaced: prediction less truth.
-    - `size`: over how many rows means are taken first.
     - `inputs`: by name, the values of each, `(rows,)`, and what the law says that they cause,
         `(rows, columns)`.
-
-    **Returns:**
-
-    A part of a sentence, or nothing.
     """
     count = len(residuals) // size
     if count < _FEWEST:

@@ -84,14 +84,6 @@ class SegmentRollouts:
     def paths(self, model: Any, initial: Any, integrator: Any) -> np.ndarray:
         """Positions and velocities after every step.
 
-        **Arguments:**
-
-        - `model`: gives rates of the minimal coordinates.
-        - `initial`: positions and velocities of each segment.
-        - `integrator`: of the steps.
-
-        **Returns:**
-
         `(segments, steps, positions and velocities)`.
         """
         found = np.zeros((*self.shape, self.size))
@@ -111,13 +103,6 @@ class SegmentRollouts:
         self, model: Any, initial: Any, integrator: Any, wanted: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """How the paths change with coefficients, and with their initial states.
-
-        **Arguments:**
-
-        - `model`, `initial`, `integrator`: as for `paths`.
-        - `wanted`: which coefficients, by index among all of the model's.
-
-        **Returns:**
 
         By the coefficients, `(segments, steps, positions and velocities, coefficients)`, and the
         same by positions and velocities of the initial states.

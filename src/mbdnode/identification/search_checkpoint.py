@@ -76,13 +76,6 @@ class SearchCheckpoint:
     def ahead(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
         """Have a worker compute a result that may be asked for later.
 
-        **Arguments:**
-
-        - `name`: under which it will be asked for.
-        - `function`, `args`: that compute the same there.
-
-        **Returns:**
-
         What stands for the result among the arguments of another call; None where there are no
         workers, or it is kept already.
         """
@@ -108,17 +101,7 @@ class SearchCheckpoint:
         return Checkpoint(self.folder / f"{name}.safetensors", resume=True)
 
     def value(self, name: str, compute: Callable[[], T]) -> T:
-        """Numbers, words, and lists of them.
-
-        **Arguments:**
-
-        - `name`: of the result, the only one in this folder.
-        - `compute`: makes it.
-
-        **Returns:**
-
-        What is kept, or what was computed.
-        """
+        """Numbers, words, and lists of them."""
         if self.folder is None:
             return self._computed(name, compute)
         if name not in self._values:
@@ -128,24 +111,13 @@ class SearchCheckpoint:
         return self._values[name]
 
     def model(self, name: str, compute: Callable[[], T], system: Any) -> T:
-        """A model, or None.
-
-        **Arguments:**
-
-        - `name`, `compute`: as for `value`.
-        - `system`: of the model.
-        """
+        """A model, or None."""
         if self.folder is None:
             return self._computed(name, compute)
         return self._file(name, compute, save, lambda path: load(path, system))
 
     def arrays(self, name: str, compute: Callable[[], T]) -> T:
-        """Arrays by name, or None.
-
-        **Arguments:**
-
-        - `name`, `compute`: as for `value`.
-        """
+        """Arrays by name, or None."""
         if self.folder is None:
             return self._computed(name, compute)
         write = lambda found, path: write_arrays(path, found, {})  # noqa: E731
@@ -216,12 +188,7 @@ def searching(kept: SearchCheckpoint, cluster: str | None) -> Iterator[SearchChe
 
     **Arguments:**
 
-    - `kept`: what the search finished before, and what it finishes now.
     - `cluster`: the address of a Dask scheduler; None for the workers that it has, or none.
-
-    **Returns:**
-
-    A context with the `SearchCheckpoint`.
     """
     with calls_ahead(cluster) as calls:
         yield kept if calls is None else kept.on(calls)

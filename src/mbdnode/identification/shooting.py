@@ -72,11 +72,8 @@ def make_segments(
 
     **Arguments:**
 
-    - `rows`: the data.
-    - `periods`: how many.
     - `shape`: how many segments of how many steps, if given; that of other data, so that one
         compiled program serves both. Fewer are filled up with segments of no weight.
-    - `from_the_end`: the last segment alone, up to the last row.
 
     **Returns:**
 
@@ -106,13 +103,6 @@ def make_segments(
 def segment_shapes(early: Rows, rows: Rows) -> tuple[tuple[int, int], ...]:
     """How many segments of how many steps, one pair for each of `PERIODS`.
 
-    **Arguments:**
-
-    - `early`: the part of the data that candidates are fitted to.
-    - `rows`: all of it, for which there may be more segments.
-
-    **Returns:**
-
     The shapes; none where no run is long enough.
     """
     found = []
@@ -141,13 +131,7 @@ def refine_segments(
 
     **Arguments:**
 
-    - `model`: with coefficients that are nearly right, in its `network`.
-    - `segments`: of the data.
-    - `integrator`: that is exact enough at the data's step.
-    - `noise`: the unit of the residuals.
-    - `free`: which coefficients may change, by index.
     - `measured`: which velocities were; the others are not looked at. All of them if not given.
-    - `iterations`: at most.
 
     **Returns:**
 
@@ -178,14 +162,6 @@ def linearized_residuals(
     measured: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """How the residuals change with coefficients, where the initial states follow.
-
-    **Arguments:**
-
-    - `model`, `segments`, `integrator`, `noise`, `measured`: as for `refine_segments`.
-    - `initial`: the fitted initial states.
-    - `wanted`: which coefficients, by index.
-
-    **Returns:**
 
     The Jacobian, `(rows, coefficients)`, and the residuals, both without what another initial state
     of a segment could explain.
@@ -245,15 +221,6 @@ def path_residuals(
 ) -> np.ndarray:
     """Residuals of paths and their initial states, one row for each segment.
 
-    **Arguments:**
-
-    - `rollouts`: along the rows.
-    - `model`, `initial`, `integrator`: whose paths, from where, by which steps.
-    - `rows`: what was recorded.
-    - `unit`: of positions and velocities, of all segments or of each.
-
-    **Returns:**
-
     They are zero where rows only fill a segment up.
     """
     path, initial = rollouts.paths(model, initial, integrator), np.asarray(initial)
@@ -274,14 +241,7 @@ def path_jacobians(
     unit: Any,
     wanted: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Their derivatives by the wanted coefficients, and by the initial state of each segment.
-
-    **Arguments:** those of `path_residuals`, and which coefficients, by index.
-
-    **Returns:**
-
-    Of each segment a row for each residual.
-    """
+    """Their derivatives by the wanted coefficients, and by the initial state of each segment."""
     unit = np.asarray(unit)[..., None]
     wide = unit if unit.ndim == 2 else unit[:, None]
     counts = np.asarray(rows.weight)[..., None, None] > 0
@@ -317,16 +277,6 @@ def _eliminated_step(jacobians, residual, damping: float):
 def refine_steps(model: Any, rows: Rows, integrator: Any, unit: Any, free: np.ndarray) -> Any:
     """The model with the coefficients that minimize the errors of single steps.
 
-    **Arguments:**
-
-    - `model`: with coefficients that are nearly right, in its `network`.
-    - `rows`: the training data.
-    - `integrator`: that made it, or one that is exact enough.
-    - `unit`: of the accelerations.
-    - `free`: which coefficients may change, by index; the others stay.
-
-    **Returns:**
-
     The model; as it was, if nothing lowers the error.
     """
     if not free.size:
@@ -356,15 +306,6 @@ def _step_jacobian(values, ways, model, rows, integrator, unit):
 def improved(problem: Problem, model: Any, rows: Rows, free: np.ndarray) -> Any:
     """The model after a fit to the integrator's steps, or to rollouts where there is noise.
 
-    **Arguments:**
-
-    - `problem`: what is to be learned.
-    - `model`: with coefficients that are nearly right, in its `network`.
-    - `rows`: the training data.
-    - `free`: which coefficients may change, by index.
-
-    **Returns:**
-
     The model; as it was, if nothing is better.
     """
     if not problem.noise.matters:
@@ -374,10 +315,6 @@ def improved(problem: Problem, model: Any, rows: Rows, free: np.ndarray) -> Any:
 
 def refine_further(problem: Problem, model: Any, rows: Rows, free: np.ndarray) -> Any:
     """The model after a fit to rollouts over segments that grow, to several periods.
-
-    **Arguments:** as for `improved`.
-
-    **Returns:**
 
     The model; of the recipe that does not refine, after a short fit over a period.
     """

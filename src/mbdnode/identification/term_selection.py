@@ -91,10 +91,7 @@ def select_terms(
 
     **Arguments:**
 
-    - `problem`: what is to be learned, with the shapes of its segments.
     - `model`: a law that follows the motion, with zeros for all other terms of its form.
-    - `rows`: the training data.
-    - `columns`: which terms a law may have.
     - `free`: from a law and its columns to the coefficients that may change, by index.
 
     **Returns:**
@@ -187,11 +184,6 @@ def choose_columns(
     **Arguments:**
 
     - `columns`: `(rows, columns)`, to be combined with the target to the smallest sum of squares.
-    - `target`: one value for each row.
-    - `begun`: which of the columns are taken to begin with.
-    - `fixed`: which stay, and have no coefficient that could change.
-    - `price`: of each column.
-    - `count`: how many of the rows say something of their own.
 
     **Returns:**
 
@@ -270,14 +262,6 @@ def _squares_and_gains(
 
 def is_definite(model: Any, rows: Rows, angles: np.ndarray) -> bool:
     """Whether the mass matrix of a law is that of a mechanism wherever its angles may turn.
-
-    **Arguments:**
-
-    - `model`: the law.
-    - `rows`: the data; lengths and parameters are taken from it.
-    - `angles`: which coordinates are angles.
-
-    **Returns:**
 
     Whether it is positive definite, up to a sign that all of the law is free by.
     """

@@ -139,15 +139,6 @@ def make_validation(
 ) -> ValidationSplit:
     """A validation split with its scales.
 
-    **Arguments:**
-
-    - `ends`, `steps`: as for `ValidationSplit`.
-    - `rows`: all of the training data.
-    - `angles`: which coordinates are angles.
-    - `measured`: which velocities were; the others are not scored.
-
-    **Returns:**
-
     A `ValidationSplit`. A motion that stands still has scales of one.
     """
     states = lambda r: np.concatenate([np.asarray(r.z), np.asarray(r.s)], axis=1)  # noqa: E731
@@ -167,15 +158,6 @@ def evenly(count: int) -> np.ndarray:
 
 def validation_error(problem: Problem, model: Any, split: ValidationSplit, level: int = 0) -> float:
     """The NRMSE over the segments of one length.
-
-    **Arguments:**
-
-    - `problem`: what is to be learned.
-    - `model`: fitted to what is not in the split.
-    - `split`: to be predicted.
-    - `level`: of the segments' length.
-
-    **Returns:**
 
     The error, each segment counting by its length; infinity if a rollout fails.
     """
@@ -248,12 +230,6 @@ def _states(z: Any, s: Any) -> np.ndarray:
 def unaccelerated_error(split: ValidationSplit, level: int) -> float:
     """The NRMSE of going on at the initial velocity: what a law has to explain over a segment.
 
-    **Arguments:**
-
-    - `split`, `level`: as for `validation_error`.
-
-    **Returns:**
-
     The error; infinity for single steps.
     """
     if split.steps is not None:
@@ -268,12 +244,6 @@ def unaccelerated_error(split: ValidationSplit, level: int) -> float:
 
 def integrator_error(problem: Problem, model: Any, split: ValidationSplit) -> float:
     """By how much the integrator's own steps move the model's rollouts over the whole ends.
-
-    **Arguments:**
-
-    - `problem`, `model`, `split`: as for `validation_error`.
-
-    **Returns:**
 
     The NRMSE between rollouts with whole and with halved steps; zero for single steps.
     """
@@ -316,16 +286,6 @@ def split_rows(
     interpolation: str,
 ) -> tuple[Rows, ValidationSplit]:
     """The rows to fit, and what to predict: the ends of all runs, or of evenly many.
-
-    **Arguments:**
-
-    - `system`, `minimal`: what moves, and its independent coordinates.
-    - `data`: the training range.
-    - `rows`: of all of it.
-    - `measured`: of every coordinate whether its rate was.
-    - `interpolation`: of the inputs between samples.
-
-    **Returns:**
 
     Them, and a `ValidationSplit`. Of samples without an order, the last part is kept apart.
     """

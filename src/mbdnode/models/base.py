@@ -204,12 +204,6 @@ class AbstractRateModel(AbstractModel, AbstractSystem):
 def minimal_coordinates(system: AbstractSystem) -> tuple[int, ...]:
     """The coordinates that a model with hard constraints advances, by index.
 
-    **Arguments:**
-
-    - `system`: whose constraints.
-
-    **Returns:**
-
     Indices into its coordinates. Raises `UserError` for nonholonomic constraints.
     """
     mu = resolve_parameters(system)
@@ -230,13 +224,7 @@ def has_nonholonomic(system: AbstractSystem) -> bool:
 
 
 def check_parameters(system: AbstractNamed, names: tuple[str, ...]) -> None:
-    """Raise `UserError` unless the system has parameters of these names, each named once.
-
-    **Arguments:**
-
-    - `system`: whose parameters.
-    - `names`: which.
-    """
+    """Raise `UserError` unless the system has parameters of these names, each named once."""
     for name in names:
         if name not in system.parameter_names:
             raise unknown_name("parameter", name, system.parameter_names)
@@ -245,17 +233,7 @@ def check_parameters(system: AbstractNamed, names: tuple[str, ...]) -> None:
 
 
 def input_force(system: AbstractSystem, t, z, s, u, mu):
-    """The generalized force `F_e(u) - F_e(0)` that the inputs cause in a mechanism.
-
-    **Arguments:**
-
-    - `system`: a mechanism that passed `check_added`.
-    - `t`, `z`, `s`, `u`, `mu`: time, coordinates, velocities, inputs, parameters.
-
-    **Returns:**
-
-    One force for each coordinate.
-    """
+    """The generalized force `F_e(u) - F_e(0)` that the inputs cause in a mechanism."""
     assert isinstance(system, AbstractMechanism)
     force = lambda load: jnp.asarray(system.force(t, z, s, load, mu))  # noqa: E731
     return force(u) - force(jnp.zeros_like(u))
@@ -269,12 +247,7 @@ def input_acceleration(system: AbstractSystem, t, z, s, u, mu):
 
 
 def check_added(system: AbstractSystem) -> None:
-    """Raise `UserError` unless the accelerations that inputs cause can be added.
-
-    **Arguments:**
-
-    - `system`: what is to be learned.
-    """
+    """Raise `UserError` unless the accelerations that inputs cause can be added."""
     constrained = sum(constraint_counts(system, resolve_parameters(system))) > 0
     if constrained or not isinstance(system, AbstractMechanism):
         raise UserError(

@@ -90,15 +90,9 @@ def make_basis(
 
     **Arguments:**
 
-    - `coordinates`: of which.
-    - `degree`: the largest sum of the factors' own degrees.
     - `scale`: of the lengths; as they are if None.
     - `pairs`: whether products of the first harmonics of every two angles are among them in any
         case.
-
-    **Returns:**
-
-    A `Basis`, the constant first.
     """
     angles = tuple(c.is_angle for c in coordinates)
     choices = []
@@ -222,14 +216,8 @@ def make_joints(
 
     **Arguments:**
 
-    - `coordinates`: of the model.
-    - `degree`: of the polynomials of lengths that the potential has already; springs of lengths
-        add the powers above it.
-    - `origin`: where each coordinate is measured from.
-
-    **Returns:**
-
-    The `Joints`, with drag and friction.
+    - `degree`: of the polynomials of lengths that the potential has already; springs of lengths add
+        the powers above it.
     """
     rows = _stretches(coordinates)
     springs = [
@@ -242,12 +230,6 @@ def make_joints(
 
 def make_angle_springs(coordinates: tuple[Coordinate, ...]) -> Joints:
     """Linear springs of angles and of twists between two, and constant torques.
-
-    **Arguments:**
-
-    - `coordinates`: of the model.
-
-    **Returns:**
 
     The `Joints`, without drag and friction; none for lengths, whose potential has such terms.
     """

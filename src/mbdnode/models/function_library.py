@@ -247,13 +247,7 @@ class Library(AbstractRateModel):
 
 
 def check_known(system: AbstractSystem, known: Known) -> None:
-    """Raise `UserError` unless this much can be known of the system.
-
-    **Arguments:**
-
-    - `system`: what is to be learned.
-    - `known`: as in `LibraryConfig`.
-    """
+    """Raise `UserError` unless this much can be known of the system."""
     if known == "nothing":
         return
     if not isinstance(system, AbstractMechanism):

@@ -49,7 +49,6 @@ class AbstractKnown(eqx.Module):
 
         **Arguments:**
 
-        - `t`, `z`, `s`, `u`, `mu`: where.
         - `near`: a configuration near by, for a mechanism with constraints; None for the one in
             which it is assembled.
         """
@@ -131,13 +130,7 @@ class KnownMechanism(AbstractKnown):
         return found.astype(z.dtype)
 
     def corrected(self, t, q, v, u, mu, tangent, correction) -> Float[Array, " ni"]:
-        """The accelerations that a rollout integrates, with what a correction adds to them.
-
-        **Arguments:**
-
-        - `t`, `q`, `v`, `u`, `mu`, `tangent`: as for `independent_acceleration`.
-        - `correction`: of the minimal coordinates' accelerations.
-        """
+        """The accelerations that a rollout integrates, with what a correction adds to them."""
         found = self.mechanism.independent_acceleration(t, q, v, u, mu, tangent)
         own = tangent_at(self.mechanism, self.partition.velocity, t, q, mu)
         added = own.split.merge(own.slope @ correction, correction)
@@ -151,8 +144,6 @@ def make_known(
 
     **Arguments:**
 
-    - `system`: what is to be learned.
-    - `minimal`: its minimal coordinates, by index.
     - `given`: a law; the mechanism itself, or "mechanism"; the settings of a law, whose numbers are
         then still blank.
 

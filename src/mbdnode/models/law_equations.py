@@ -95,12 +95,6 @@ class Equations:
 def equations_of(model: Any) -> Equations:
     """The equations of a law.
 
-    **Arguments:**
-
-    - `model`: a law found by regression.
-
-    **Returns:**
-
     `Equations`, to be printed or set in LaTeX; of a fit of random features its name alone, as what
     stands beside the features says nothing without them. Raises `UserError` for a network.
     """

@@ -199,13 +199,6 @@ class AbstractMBDNODE(AbstractRateModel):
     def mass(self, q: Float[Array, " nq"], mu: Any) -> Float[Array, "nq nq"]:
         """The learned mass, up to a factor: that of the minimal coordinates, which move all others.
 
-        **Arguments:**
-
-        - `q`: every coordinate.
-        - `mu`: the parameters.
-
-        **Returns:**
-
         A matrix for all coordinates, zero but for the minimal ones. Raises `UserError` for a
         structure that has no mass.
         """
@@ -221,12 +214,7 @@ class AbstractMBDNODE(AbstractRateModel):
         return jnp.zeros((q.shape[0],) * 2, q.dtype).at[np.ix_(index, index)].set(own)
 
     def potential_energy(self, q: Float[Array, " nq"], mu: Any) -> Float[Array, ""] | None:
-        """The learned potential, up to the factor of the mass and a constant; None if it has none.
-
-        **Arguments:**
-
-        - `q`, `mu`: as for `mass`.
-        """
+        """The learned potential, up to the factor of the mass and a constant; None if it has none."""
         structure, z = self.structure, q[np.array(self.minimal)]
         if not isinstance(structure, Lagrangian):
             return None

@@ -131,8 +131,6 @@ def make_own_network(given: Any, count_in: int, count_out: int, seed: Any) -> tu
 
     - `given`: a module; or `make(count_in, count_out, seed)` that gives one, as `module:name` or as
         it is.
-    - `count_in`, `count_out`: what it must read and give.
-    - `seed`: of its first weights.
 
     **Returns:**
 

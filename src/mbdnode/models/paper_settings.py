@@ -152,13 +152,6 @@ def _is_symplectic(integrator: str) -> bool:
 def paper_columns(kind: Any, system: str) -> tuple[HyperParameters, ...]:
     """The paper's columns for a class of models.
 
-    **Arguments:**
-
-    - `kind`: the class.
-    - `system`: by its name in the catalog of mechanisms.
-
-    **Returns:**
-
     Those of the system's table; where it has none, the usual one, if there is one.
     """
     own = tuple(column for column in kind.paper if column.system == system)
@@ -167,14 +160,6 @@ def paper_columns(kind: Any, system: str) -> tuple[HyperParameters, ...]:
 
 def column_of(kind: Any, system: Any, *, separable: bool = False) -> HyperParameters | None:
     """The paper's column for a class of models and a system.
-
-    **Arguments:**
-
-    - `kind`: the class.
-    - `system`: what is to be learned.
-    - `separable`: whether the model can be stepped by a symplectic integrator.
-
-    **Returns:**
 
     The first column with an integrator of that nature; None where the paper has none.
     """
@@ -210,7 +195,6 @@ def configured(recipe: str | TrainingConfig, model: Any) -> tuple[TrainingConfig
     **Arguments:**
 
     - `recipe`: a key of `RECIPES`, or a `TrainingConfig`, which is taken as it is.
-    - `model`: what is to be trained.
 
     **Returns:**
 

@@ -25,12 +25,7 @@ _OPERATIONS = {
 
 
 def indices_beyond(traced: Any) -> Iterator[tuple[int, int]]:
-    """Every constant index that is beyond its axis, with the size of that axis.
-
-    **Arguments:**
-
-    - `traced`: what `jax.make_jaxpr` gives.
-    """
+    """Every constant index that is beyond its axis, with the size of that axis."""
     inner = traced.jaxpr
     yield from _beyond(inner, dict(zip(inner.constvars, traced.consts, strict=True)))
 

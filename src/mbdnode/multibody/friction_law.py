@@ -61,7 +61,6 @@ def contacts_of(given: tuple[Any, Any] | None, size: int) -> Contacts | None:
     **Arguments:**
 
     - `given`: directions and limits, or None.
-    - `size`: the number of coordinates.
 
     **Returns:**
 

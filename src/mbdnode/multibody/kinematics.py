@@ -84,8 +84,6 @@ def by_shapes(function: Any, system: AbstractSystem, mu: Params, *more: Any) -> 
     **Arguments:**
 
     - `function`: under `functools.lru_cache`; of a structure and leaves for `of_shapes`, and more.
-    - `system`, `mu`: any.
-    - `more`: further arguments, which have a hash.
     """
     leaves, structure = jax.tree.flatten((system, mu))
     # Shapes alone decide, and a loop under control asks at every step: traced once for each.
@@ -104,13 +102,6 @@ def of_shapes(structure: Any, kinds: tuple) -> tuple[Any, Any]:
 
 def constraint_structure(system: AbstractSystem, mu: Params) -> tuple[Structure, Coloring]:
     """How the holonomic constraints of a system depend on its coordinates.
-
-    **Arguments:**
-
-    - `system`: any.
-    - `mu`: its parameters, of which only the names and types count.
-
-    **Returns:**
 
     A `Structure` with a row for each constraint, and the `Coloring` of `Phi_q`.
     """

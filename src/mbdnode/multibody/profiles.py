@@ -56,17 +56,7 @@ class Profile:
         return tuple(nonnegative(name, value, self.unit, self.meaning) for name, value in pairs)
 
     def __call__(self, x: Float[Array, ""], mu: Mapping[str, Any]) -> Float[Array, ""]:
-        """Its value at a place.
-
-        **Arguments:**
-
-        - `x`: the coordinate.
-        - `mu`: the parameters of the system.
-
-        **Returns:**
-
-        One number, differentiable by the place and by the values.
-        """
+        """Its value at a place."""
         values = jnp.stack([mu[name] for name in self.names])
         last = len(self.names) - 1
         s = jnp.clip((x - self.low) / (self.high - self.low) * last, -2.0, last + 2.0)

@@ -244,14 +244,7 @@ def sparse_tangent(
     sparse: SparseConstraints,
     explicit: Elimination,
 ) -> Tangent:
-    """The same of a large mechanism, of which only what closes its loops is a full matrix.
-
-    **Arguments:**
-
-    - `entries`: of `C`, in the blocks of `sparse`.
-    - `right`: `c`.
-    - `split`: with its own `sparse` and `explicit`.
-    """
+    """The same of a large mechanism, of which only what closes its loops is a full matrix."""
     count, unknowns = explicit.count, split.unknowns
     none = jnp.zeros((unknowns, split.independent.shape[0]), entries.dtype)
     # In a tree the choice of coordinates never changes, and constants are faster.

@@ -26,17 +26,7 @@ def rollout_held(
     partition: Partition,
     repartition: bool,
 ) -> Trajectory:
-    """Integrate from `initial` through the times `t`, with the inputs `u` all the way.
-
-    **Arguments:**
-
-    - `system`, `integrator`, `t`, `mu`, `partition`, `repartition`: as `rollout` takes them.
-    - `initial`, `u`: a state and its inputs, or rows of them, each for a motion of its own.
-
-    **Returns:**
-
-    A `Trajectory`, or a batch of them.
-    """
+    """Integrate from `initial` through the times `t`, with the inputs `u` all the way."""
     asked = (system.core, integrator, jnp.asarray(t, float), initial, jnp.asarray(u, float), mu)
     run = _rollout_held(*asked, partition, repartition, True)
     if np.any(np.asarray(run.status.code) == NEEDS_PASSAGE):

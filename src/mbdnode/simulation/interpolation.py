@@ -84,12 +84,7 @@ def _taps() -> np.ndarray:
 
 
 def possible(times: Iterable[np.ndarray]) -> tuple[Interpolation, ...]:
-    """The interpolations that some runs allow: a spline needs four samples, a spectrum even ones.
-
-    **Arguments:**
-
-    - `times`: of each run, increasing.
-    """
+    """The interpolations that some runs allow: a spline needs four samples, a spectrum even ones."""
     runs = [np.asarray(t) for t in times]
     found = list(INTERPOLATIONS)
     if any(len(t) < 4 for t in runs):
@@ -142,8 +137,6 @@ def input_polynomials(t: np.ndarray, values: np.ndarray, interpolation: str) -> 
 
     **Arguments:**
 
-    - `t`: `(n,)`, increasing; `(runs, n)` for a batch.
-    - `values`: `(n, inputs)`, or of every run.
     - `interpolation`: between the samples; too few of them for a cubic spline are joined by lines.
 
     **Returns:**

@@ -61,16 +61,9 @@ def make_signal(
 
     **Arguments:**
 
-    - `system`: whose inputs.
-    - `t`: the output times, where sampled inputs have their samples.
-    - `inputs`: None for zero; a function of time; an array with one row for each time or, when
-        held constant, for each step; a vector is read as a column if there is one input. By name,
-        as in a frame, each is such a vector, a function of time, or a constant.
-    - `interpolation`: between samples.
-
-    **Returns:**
-
-    A `Signal`.
+    - `inputs`: None for zero; a function of time; an array with one row for each time or, when held
+        constant, for each step; a vector is read as a column if there is one input. By name, as in
+        a frame, each is such a vector, a function of time, or a constant.
     """
     count, names = len(system.inputs), system.input_names
     if interpolation not in INTERPOLATIONS:

@@ -63,15 +63,6 @@ def passage_step(
 ) -> Arrival:
     """One step near a singular configuration.
 
-    **Arguments:**
-
-    - `system`, `partition`, `mu`: the system, its independent coordinates and parameters.
-    - `step`: the step.
-    - `inputs`: as a function of time.
-    - `allowed`: the tolerance of its error estimate, in scaled coordinates.
-
-    **Returns:**
-
     An `Arrival`, which is not `closed` if no smooth branch leads on, or a step of this length does
     not resolve it.
     """

@@ -51,16 +51,7 @@ class Monitor(eqx.Module):
     passed_t: Float[Array, ""]
 
     def is_close(self, length: Float[Array, ""]) -> Bool[Array, ""]:
-        """Whether `det C_d`, if it fell twice as fast as in the last step, would vanish soon.
-
-        **Arguments:**
-
-        - `length`: of the next step, in scaled coordinates.
-
-        **Returns:**
-
-        Whether within that length, or a few spacings beyond it.
-        """
+        """Whether `det C_d`, if it fell twice as fast as in the last step, would vanish soon."""
         falls = 2 * (length + 3 * SPACING) * self.trend
         return self.passing | ~(jnp.abs(self.determinant) > falls)
 
@@ -93,8 +84,6 @@ def start_monitor(
 
     **Arguments:**
 
-    - `system`, `partition`, `mu`: the system, its independent coordinates and parameters.
-    - `t`, `state`, `tangent`: the start.
     - `regular_only`: whether a poor pivot is enough, without looking along the path.
 
     **Returns:**
@@ -132,12 +121,7 @@ def start_monitor(
 
 
 def unknown_monitor(v: Float[Array, " nq"]) -> Monitor:
-    """The monitor of a rollout whose first state is still to be moved onto the constraints.
-
-    **Arguments:**
-
-    - `v`: the velocities, of which only shape and type count.
-    """
+    """The monitor of a rollout whose first state is still to be moved onto the constraints."""
     zero = jnp.zeros((), v.dtype)
     return _first_monitor(MotionPath(jnp.zeros_like(v), zero, zero), jnp.full((), jnp.nan))
 
@@ -164,16 +148,8 @@ def look_ahead(
 
     **Arguments:**
 
-    - `system`, `partition`, `mu`: the system, its independent coordinates and parameters.
-    - `monitor`: what is known from the steps before.
-    - `origin`, `start`, `dt`: the step.
     - `checked`: whether every step near such a configuration is checked. Where two branches come
         close without crossing the motion turns sharply, which a fixed step would not notice.
-    - `regular_only`: whether a suspicion is enough, without looking along the path.
-
-    **Returns:**
-
-    A `Step`.
     """
     no = jnp.array(False)
     if not partition.may_branch:
@@ -199,18 +175,7 @@ def look_ahead(
 def update_monitor(
     partition: Partition, monitor: Monitor, step: Step, arrival: Arrival, good: Bool[Array, ""]
 ) -> Monitor:
-    """The monitor after a step.
-
-    **Arguments:**
-
-    - `partition`, `monitor`: before it.
-    - `step`, `arrival`: the step, and where it arrived.
-    - `good`: whether it succeeded.
-
-    **Returns:**
-
-    A `Monitor`.
-    """
+    """The monitor after a step."""
     if not partition.may_branch:
         return monitor
     known = good & ~arrival.passing

@@ -49,11 +49,7 @@ def with_step_error(
 
     **Arguments:**
 
-    - `run`: a single rollout.
     - `again`: rolls out from another state, at other times, with other inputs.
-    - `order`: the integrator's.
-    - `signal`: the inputs of the rollout.
-    - `scale`, `is_angle`: of every coordinate.
     - `learned`: whether it is a model whose training may have made up for the integrator's error,
         so that a shorter step need not be better.
 

@@ -133,18 +133,6 @@ def run_stages(
 ) -> tuple[Float[Array, "n m"], Arrival]:
     """The stages of a step of an explicit Runge-Kutta method, in a loop.
 
-    **Arguments:**
-
-    - `system`, `partition`, `mu`: the system, its independent coordinates and parameters.
-    - `step`: the step.
-    - `tableau`: the method.
-    - `inputs`: as a function of time.
-    - `complete_at`: the whole state, an `Arrival` and a `Tangent`, at a `Stage`.
-    - `rows`, `times`: of further evaluations after the stages: the weights of the stages' slopes,
-        and the times as fractions of the step.
-
-    **Returns:**
-
     The stages' slopes, and the `Arrival` at each stage and each further evaluation.
     """
     y, count = step.independent(partition), len(tableau.times)
@@ -190,16 +178,7 @@ def regular_step(
     inputs: Callable,
     mu: Params,
 ) -> Arrival:
-    """A regular step of an explicit Runge-Kutta method.
-
-    **Arguments:**
-
-    - `system`, `partition`, `step`, `tableau`, `inputs`, `mu`: as in `run_stages`.
-
-    **Returns:**
-
-    An `Arrival`.
-    """
+    """A regular step of an explicit Runge-Kutta method."""
 
     def complete_at(stage: Stage):
         return _regular_at(system, partition, step, stage, mu)
@@ -217,17 +196,7 @@ def regular_end(
     s: Float[Array, " ns"],
     mu: Params,
 ) -> Arrival:
-    """The end of a regular step, given its independent part.
-
-    **Arguments:**
-
-    - `system`, `partition`, `step`, `mu`: as in `run_stages`.
-    - `z`, `s`: the independent positions and velocities at the end of the step.
-
-    **Returns:**
-
-    An `Arrival`.
-    """
+    """The end of a regular step, given its independent part."""
     unknown = jnp.zeros_like(step.origin.v)
     stage = Stage(jnp.ones((), int), jnp.ones(()), jnp.concatenate([z, s]), unknown)
     return _regular_at(system, partition, step, stage, mu)[0]

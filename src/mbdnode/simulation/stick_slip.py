@@ -70,15 +70,6 @@ def sliding(
 ) -> Sliding | None:
     """The mechanism as it moves over a step that starts at a state.
 
-    **Arguments:**
-
-    - `system`: any.
-    - `split`: of its velocities.
-    - `t`, `state`, `u`, `mu`: where the step starts.
-    - `dt`: its length.
-
-    **Returns:**
-
     A `Sliding`; None for a system without dry friction.
     """
     if not isinstance(system, AbstractMechanism):
@@ -106,15 +97,6 @@ def friction_change(
     mu: Params,
 ) -> tuple[Float[Array, " ni"], Float[Array, " ni"]]:
     """By how much a step is to be corrected at its end.
-
-    **Arguments:**
-
-    - `moving`: what moved.
-    - `tangent`, `t`, `state`: at the end of the step.
-    - `dt`: its length.
-    - `u`, `mu`: inputs and parameters.
-
-    **Returns:**
 
     The change of the independent velocities, and the displacement that belongs to it, in the
     velocities' coordinates; zero if every contact went on as it began.

@@ -283,16 +283,6 @@ def targets_of(model: Any, data: Dataset, method: str) -> tuple[Targets, float]:
     Fourier transform would spread over the run. So the spectral rates are those of runs without
     changing inputs, with even times and 20 rows or more. Of others the mean acceleration of each
     step is that of the state halfway, to second order.
-
-    **Arguments:**
-
-    - `model`: whose minimal coordinates and parameters.
-    - `data`: the runs.
-    - `method`: "spectral", "differences" or "analytic".
-
-    **Returns:**
-
-    The `Targets`, and the part of them that are spectral.
     """
     spectral = [method == "spectral" and _is_spectral(run) for run in data.trajectories]
     other = "differences" if method == "spectral" else method

@@ -161,12 +161,6 @@ def bootstrap(
 def make_blocks(lengths: Sequence[int]) -> list[tuple[int, slice]]:
     """What is resampled: runs, or stretches of equal length where there are few.
 
-    **Arguments:**
-
-    - `lengths`: the rows of each run.
-
-    **Returns:**
-
     The run and the rows of each block.
     """
     parts = 1 if len(lengths) >= _BLOCKS else -(-_BLOCKS // len(lengths))
@@ -192,15 +186,6 @@ def fit_resampled(
     repetitions: Sequence[int],
 ) -> dict[str, np.ndarray]:
     """Some repetitions, side by side.
-
-    **Arguments:**
-
-    - `problem`, `runs`: the data, and what the simulation misses of it.
-    - `asked`: the fit that is repeated.
-    - `blocks`: what is resampled.
-    - `seed`, `repetitions`: their numbers.
-
-    **Returns:**
 
     The "values" of each; not numbers where the simulation ended early.
     """

@@ -40,12 +40,6 @@ Edges = list[np.ndarray]
 def period_of(table: np.ndarray) -> int | None:
     """After how many rows a run repeats its motion.
 
-    **Arguments:**
-
-    - `table`: `(rows, columns)`, what was recorded.
-
-    **Returns:**
-
     The rows of a period; None if the motion does not repeat, or not even twice.
     """
     size = np.std(table, axis=0)
@@ -76,14 +70,12 @@ def cut_into_blocks(
 
     **Arguments:**
 
-    - `lengths`: the last row of each run.
     - `periods`: of runs that repeat their motion; None for the others.
-    - `count`: of pieces.
 
     **Returns:**
 
-    The rows at which blocks begin, and for each block the number of the part that it belongs to:
-    of a run that repeats, the same phase of every period is one part.
+    The rows at which blocks begin, and for each block the number of the part that it belongs to: of
+    a run that repeats, the same phase of every period is one part.
     """
     parts = max(1, -(-count // len(lengths)))
     edges, owners = [], []
@@ -222,13 +214,6 @@ class Pieces:
     def missed(self, unknowns: Unknowns, segments: int) -> np.ndarray:
         """What fits to all pieces but one miss of that one.
 
-        **Arguments:**
-
-        - `unknowns`: what is sought, with its priors.
-        - `segments`: into how many a block is cut; zero for the longest segments.
-
-        **Returns:**
-
         For each piece and recorded column, the root mean square of the residuals in units of the
         noise; infinite where the simulation ends early.
         """
@@ -247,13 +232,7 @@ class Pieces:
 def cross_validate(
     problem: OutputError, runs: SegmentedRuns, how: HoldOut, unknowns: Unknowns, segments: int
 ) -> dict[str, np.ndarray]:
-    """What `Pieces` gives as `missed`, by that name.
-
-    **Arguments:**
-
-    - `problem`, `runs`, `how`: of the `Pieces`.
-    - `unknowns`, `segments`: as for `missed`.
-    """
+    """What `Pieces` gives as `missed`, by that name."""
     return {"missed": Pieces(problem, runs, how).missed(unknowns, segments)}
 
 

@@ -19,14 +19,6 @@ _DIFFERENCE = 1e-3
 def delay_inputs(lanes: Lanes, places: tuple[int, ...], delays: np.ndarray) -> Lanes:
     """The same data with some inputs delayed.
 
-    **Arguments:**
-
-    - `lanes`: the data, with inputs as recorded.
-    - `places`: which inputs are delayed.
-    - `delays`: by how much, in seconds.
-
-    **Returns:**
-
     `Lanes` with the delayed inputs, and with what each of them changes with its delay as `late`.
     """
     t, dt, inputs = (np.asarray(x) for x in (lanes.t, lanes.dt, lanes.inputs))

@@ -40,10 +40,7 @@ def end_states_of_mechanism(
 
     **Arguments:**
 
-    - `mechanism`: that moved; its `interpolation` is that of the inputs.
-    - `runs`, `parameters`: what was measured, and the parameters of each run.
     - `recorded`: the columns that were measured; None for all.
-    - `integrator`: "rk4", or another for RK4 with substeps.
 
     **Returns:**
 

@@ -114,14 +114,7 @@ class FitRequest:
 def fit_arrays(
     problem: OutputError, runs: SegmentedRuns, asked: FitRequest
 ) -> dict[str, np.ndarray] | None:
-    """As `fit_each`, in arrays by name, that `from_arrays` takes; None if nothing was fitted.
-
-    **Arguments:**
-
-    - `problem`: gives residuals and Jacobians.
-    - `runs`: the data.
-    - `asked`: what is fitted, from where.
-    """
+    """As `fit_each`, in arrays by name, that `from_arrays` takes; None if nothing was fitted."""
     lanes = runs.lanes(asked.edges, asked.interpolation)
     initial = initial_guess(lanes) if asked.initial is None else asked.initial
     fits = [Fit(lanes, asked.unknowns, one, initial, **asked.options) for one in asked.starts]
@@ -146,14 +139,6 @@ def from_arrays(found: dict[str, np.ndarray] | None, count: int) -> list["Fitted
 
 def fit_each(problem: OutputError, fits: Sequence[Fit], substeps: int) -> list[Fitted | None]:
     """The parameters and initial states with the smallest output error, near each start.
-
-    **Arguments:**
-
-    - `problem`: gives residuals and Jacobians.
-    - `fits`: what is fitted, from where.
-    - `substeps`: of the integrator in each step.
-
-    **Returns:**
 
     What was `Fitted`, for each; None if the simulation from there does not reach the end of the
     segments.

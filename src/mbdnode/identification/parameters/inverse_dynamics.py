@@ -46,14 +46,6 @@ def regress_parameters(
 ) -> np.ndarray | None:
     """Values of the unknown parameters from the equations of motion, without a search.
 
-    **Arguments:**
-
-    - `system`: a mechanism.
-    - `runs`: with the parameters of each.
-    - `unknowns`: those that are sought, with their bounds.
-
-    **Returns:**
-
     The values; as they were for parameters in which the equations are not linear. None if the
     system gives no mass and forces, or the equations say nothing of any of them.
     """

@@ -34,17 +34,7 @@ class Schedule:
 
 
 def lanes_and_steps(runs: int, rows: int, numbers: int) -> tuple[int, int]:
-    """How many lanes there are, and room for how many steps.
-
-    **Arguments:**
-
-    - `runs`, `rows`: of the data, the rows of the longest run.
-    - `numbers`: that are kept of each row.
-
-    **Returns:**
-
-    Both. Every cut of the runs fits, for one fit at least.
-    """
+    """How many lanes there are, and room for how many steps."""
     lanes = int(np.clip(runs, _FEWEST, _MOST))
     while lanes > 1 and lanes * rows * numbers > _NUMBERS:
         lanes //= 2
@@ -56,15 +46,6 @@ def make_schedules(
     blocks: list[tuple[int, int, slice]], rows: int, jobs: int, lanes: int, steps: int
 ) -> list[tuple[range, Schedule]]:
     """Give every segment of every fit to a lane.
-
-    **Arguments:**
-
-    - `blocks`: run, number and rows of each segment.
-    - `rows`: of the longest run.
-    - `jobs`: how many fits there are.
-    - `lanes`, `steps`: how many there are at most.
-
-    **Returns:**
 
     The fits that go together, by number, with what the lanes do for them.
     """

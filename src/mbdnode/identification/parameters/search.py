@@ -215,15 +215,7 @@ class ParameterSearch:
 
         **Arguments:**
 
-        - `kind`: under which name they are kept, with their number.
-        - `function`: of the problem, the runs, and
-        - `asked`: what more it is given for each.
         - `here`: makes the same of what is asked in this process, where it has more at hand.
-        - `report`: called with how many are done.
-
-        **Returns:**
-
-        The arrays of each.
         """
         shared = self.problem, self.segmented
         own = here or functools.partial(function, *shared)

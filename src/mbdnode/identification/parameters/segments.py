@@ -126,18 +126,8 @@ def lay_out(
 
     **Arguments:**
 
-    - `system`: that the runs are of.
-    - `runs`: with the parameters of each.
-    - `columns`: those that were recorded.
     - `edges`: the rows at which the segments of each run begin, and its last row.
-    - `splits`: of the coordinates, for each run and each of those rows.
-    - `interpolation`: of the inputs between samples.
     - `room`: for how many segments; the same for every cut, so that shapes are.
-    - `rows`: for how many rows; for the longest run if not given.
-
-    **Returns:**
-
-    The `Lanes`.
     """
     most = rows or max(len(run.t) for run, _ in runs)
     lanes = [
@@ -192,17 +182,7 @@ def _lane(system, run, own, columns, edges, splits, interpolation, most, room) -
 def choose_splits(
     system: AbstractSystem, run: Trajectory, own: dict[str, Any], rows: np.ndarray
 ) -> dict[int, Partition]:
-    """Of the coordinates at some rows of a run.
-
-    **Arguments:**
-
-    - `system`, `run`, `own`: a run with its parameters.
-    - `rows`: at which segments may begin.
-
-    **Returns:**
-
-    A partition for each row.
-    """
+    """Of the coordinates at some rows of a run."""
     mu, t, q = resolve_parameters(system, own), np.asarray(run.t, float), np.asarray(run.q, float)
     found, last = {}, None
     for row in rows:

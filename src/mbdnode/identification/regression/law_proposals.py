@@ -89,19 +89,7 @@ def proposed_ahead(
     rows: Rows,
     known: KnownEquations,
 ) -> Iterator[list[tuple[int, Form]]]:
-    """Groups of forms, whose laws workers look for ahead, of more where there are few.
-
-    **Arguments:**
-
-    - `problem`: what is to be learned.
-    - `groups`: forms with their numbers.
-    - `rows`: what may be looked at.
-    - `known`: shared by all forms.
-
-    **Returns:**
-
-    The same groups.
-    """
+    """Groups of forms, whose laws workers look for ahead, of more where there are few."""
     workers, waiting = problem.kept.workers, []
     if workers:
         problem.kept.share(known)
@@ -139,13 +127,8 @@ def proposals_of(
 
     **Arguments:**
 
-    - `problem`, `form`, `rows`: what is to be learned, in which form, from what.
     - `known`: the equations of richer forms, of which this one may be a part.
     - `paths`: laws over windows of each length, if they were found elsewhere.
-
-    **Returns:**
-
-    Proposals, at most `MOST_OF_A_FORM`.
     """
     given = problem, form, rows, known
     noisy = problem.noise.matters

@@ -57,15 +57,6 @@ def parts_of(rows: Rows, columns: int) -> Iterator[Rows]:
     """The rows in order, as they are if a matrix with this many columns is small enough.
 
     Where they are cut, they are cut between runs, if a run ends in the later half of a part.
-
-    **Arguments:**
-
-    - `rows`: in order of run and time.
-    - `columns`: of the matrix that will be made of them.
-
-    **Returns:**
-
-    An iterator over `Rows`.
     """
     most = max(1, MOST_NUMBERS // max(columns, 1))
     own = counted(rows)
@@ -84,14 +75,7 @@ def parts_of(rows: Rows, columns: int) -> Iterator[Rows]:
 
 
 def factor_of_rows(make: Callable[[Rows], Factor], rows: Rows, columns: int) -> Factor:
-    """The factor of rows in memory, part by part.
-
-    **Arguments:**
-
-    - `make`: gives that of a part.
-    - `rows`: in order of run and time.
-    - `columns`: of the matrix that will be made of them.
-    """
+    """The factor of rows in memory, part by part."""
     return merge_all(make(part) for part in parts_of(rows, columns))
 
 
@@ -113,13 +97,7 @@ class Chunks:
     report: Callable[[int, int], None] | None = None
 
     def factor(self, make: Callable[[Rows], Factor], columns: int) -> Factor:
-        """Of all chunks.
-
-        **Arguments:**
-
-        - `make`: gives that of rows; it may be sent to another machine.
-        - `columns`: of the matrix that will be made of them.
-        """
+        """Of all chunks."""
         given = make, columns, self.system, self.minimal, self.interpolation
         most = max(1, MOST_NUMBERS // max(columns, 1))
         return self.stream.factors(
@@ -165,17 +143,9 @@ def regress(
 
     **Arguments:**
 
-    - `model`: whose functions.
     - `rows`: the training data; where there are chunks, a sample of it, for scales alone.
-    - `chunks`: of all of it.
-    - `ridge`: on the random features, in units of a column's own length.
-    - `integrator`: whose steps correct the accelerations.
     - `noise`: of the data; where it matters, the equations are taken in integral form.
     - `by_steps`: whether the inputs change, so that what they do is smooth over single steps alone.
-
-    **Returns:**
-
-    The model.
     """
     unit, period = spread_of_accelerations(rows), samples_per_period(rows)
     model = _scaled(model, rows, noise)
@@ -259,13 +229,6 @@ def _inputs_at(u, slopes, later):
 def nodes(rows: Rows, *, noisy: bool) -> tuple[Rows, Rows, Rows]:
     """The same rows at the start, in the middle and at the end of their steps.
 
-    **Arguments:**
-
-    - `rows`: the steps.
-    - `noisy`: as for `middle_state`.
-
-    **Returns:**
-
     Three times `Rows`, of which times, states and inputs are of use.
     """
     t, dt = np.asarray(rows.t), np.asarray(rows.dt)
@@ -281,15 +244,6 @@ def integrals(
     windows: WeakFormWindows, values: Callable[[Rows], Any], rows: Rows, by_steps: bool
 ) -> np.ndarray:
     """The integral of what depends on states and inputs, over every window.
-
-    **Arguments:**
-
-    - `windows`: of the rows.
-    - `values`: one for each row.
-    - `rows`: noisy data.
-    - `by_steps`: whether the inputs change.
-
-    **Returns:**
 
     Sums over the samples; of what inputs add, over the steps.
     """

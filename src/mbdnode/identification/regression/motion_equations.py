@@ -58,15 +58,7 @@ def equations_along(
 
     **Arguments:**
 
-    - `problem`: what is to be learned.
-    - `model`: whose columns; its coefficients are of no use.
-    - `rows`: the data.
     - `chunks`: of which the rows are a sample; the rows alone if None.
-    - `support`: the columns that are wanted; all if not given.
-
-    **Returns:**
-
-    `HomogeneousEquations`.
     """
     masses = np.arange(model.network.values.size) < model.mass_columns
     if support is not None:
@@ -87,13 +79,6 @@ def weighted_equations(
     problem: Problem, model: LearnedMechanism, rows: Rows, times: int
 ) -> tuple[WeightedEquations, HomogeneousEquations] | None:
     """The equations of noisy data over windows, to be weighted by the noise.
-
-    **Arguments:**
-
-    - `problem`, `model`, `rows`: as for `equations_along`.
-    - `times`: by how much the windows are longer than the shortest ones.
-
-    **Returns:**
 
     Them, and the same ones without weights; None where no run is as long as a window.
     """
@@ -137,14 +122,8 @@ def fit_to_chunks(
 
     **Arguments:**
 
-    - `problem`, `model`, `rows`, `times`: as for `weighted_equations`; the rows are the sample.
     - `chunks`: of all data. Each step is one pass over them, which leaves a triangle; mostly one is
         enough.
-    - `support`, `values`: of the law of the sample.
-
-    **Returns:**
-
-    The coefficients.
     """
     period = samples_per_period(rows)
     noise = _noise_of_windows(problem, make_windows(rows, period, times))
@@ -187,14 +166,6 @@ def _gauss_newton_block(
 def is_law(problem: Problem, model: LearnedMechanism, rows: Rows) -> bool:
     """Whether its mass is regular, and it explains the accelerations at all.
 
-    **Arguments:**
-
-    - `problem`: what is to be learned.
-    - `model`: with its coefficients.
-    - `rows`: the data.
-
-    **Returns:**
-
     Whether it does; of noisy data the mass alone is looked at, and rollouts will tell the rest.
     """
     where = rows
@@ -218,12 +189,6 @@ def condition_numbers(matrices: np.ndarray) -> np.ndarray:
     """The ratio of the largest singular value to the smallest, of many small matrices.
 
     Up to two rows it is written out, as LAPACK is called for each matrix.
-
-    **Arguments:**
-
-    - `matrices`: `(..., n, n)`.
-
-    **Returns:**
 
     One number for each; infinite for a matrix of zeros.
     """

@@ -98,15 +98,6 @@ def fit_law(
 ) -> WeightedLaw | None:
     """The law in these columns with the smallest weighted residual.
 
-    **Arguments:**
-
-    - `equations`: along the data.
-    - `support`: the columns that it may use.
-    - `start`: coefficients to begin with.
-    - `steps`: at most.
-
-    **Returns:**
-
     The `WeightedLaw`; None where the mass is singular to begin with.
     """
     whole, mass = _columns(equations, support)
@@ -151,8 +142,6 @@ def first_law(
 
     **Arguments:**
 
-    - `equations`: along the data.
-    - `columns`: that a law may use.
     - `starts`: coefficients of all columns of the equations, to begin with; the law that fits best
         of those that they lead to is taken.
 
@@ -181,9 +170,6 @@ def weighted_supports(
 
     **Arguments:**
 
-    - `equations`: along the data.
-    - `columns`: that a law may use.
-    - `law`: with all of them, as `first_law` has it.
     - `simplest`: columns of a law to which others are added; masses among them are of one size.
 
     **Returns:**
@@ -227,12 +213,6 @@ class Likelihood:
 def in_order(laws: Sequence[Likelihood]) -> list[int]:
     """The order in which laws of several forms are to be tried.
 
-    **Arguments:**
-
-    - `laws`: all of them.
-
-    **Returns:**
-
     Their numbers: those that are as likely as the likeliest with their length of windows first, the
     simplest before the others, and then the rest as they are.
     """
@@ -257,14 +237,6 @@ def fit_others(
     equations: WeightedEquations, own: Sequence[WeightedLaw], others: Sequence[WeightedLaw]
 ) -> list[WeightedLaw]:
     """Laws that were found elsewhere, such as with windows of another length, fitted here.
-
-    **Arguments:**
-
-    - `equations`: along the data.
-    - `own`: the laws that were found in them.
-    - `others`: those that were found elsewhere, the first ones before all.
-
-    **Returns:**
 
     A few of the others that are not among the own, with coefficients of these equations.
     """
@@ -378,13 +350,6 @@ def linearized(
     whole: np.ndarray, mass: np.ndarray, noise: np.ndarray, values: np.ndarray
 ) -> np.ndarray:
     """The Jacobian of `rho` and `rho` itself, side by side: a block of Gauss-Newton equations.
-
-    **Arguments:**
-
-    - `whole`, `mass`, `noise`: as in `WeightedEquations`, of the columns of a law.
-    - `values`: its coefficients.
-
-    **Returns:**
 
     `(equations, columns + 1)`; none where a mass is singular.
     """

@@ -40,17 +40,7 @@ class HomogeneousEquations:
 def compress(
     equations: np.ndarray, inertia: np.ndarray, masses: np.ndarray
 ) -> HomogeneousEquations:
-    """Many rows as few, with the same lengths and angles.
-
-    **Arguments:**
-
-    - `equations`, `inertia`: `(rows, columns)`.
-    - `masses`: which columns are masses.
-
-    **Returns:**
-
-    `HomogeneousEquations`.
-    """
+    """Many rows as few, with the same lengths and angles."""
     norms = np.linalg.norm(equations, axis=0)
     norms = np.where(norms > 1e-12 * np.max(norms), norms, 0.0)
     scaled = [x / np.where(norms > 0, norms, 1.0) for x in (equations, inertia)]
@@ -62,14 +52,6 @@ def candidate_supports(
     equations: HomogeneousEquations, columns: np.ndarray | None = None, most: int = 6
 ) -> list[np.ndarray]:
     """Sets of columns that may be the law, the smallest first.
-
-    **Arguments:**
-
-    - `equations`: along the data.
-    - `columns`: that it may use; all if not given.
-    - `most`: how many sets.
-
-    **Returns:**
 
     Indices of columns, for each candidate.
     """
@@ -101,13 +83,6 @@ def _path(equations: HomogeneousEquations, support: np.ndarray) -> list[tuple[fl
 
 def find_law(equations: HomogeneousEquations, support: np.ndarray) -> tuple[np.ndarray, float]:
     """The coefficients of the law, and the part of its inertia that it leaves unexplained.
-
-    **Arguments:**
-
-    - `equations`: along the data.
-    - `support`: the columns that it may use.
-
-    **Returns:**
 
     One coefficient for each column of the support, and the part.
     """

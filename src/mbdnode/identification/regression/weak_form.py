@@ -96,9 +96,7 @@ def make_windows(rows: Rows, period: int | None = None, times: int = 1) -> WeakF
 
     **Arguments:**
 
-    - `rows`: the data, in order of run and time.
     - `period`: its samples, where the rows are a part of the data; their own if not given.
-    - `times`: by how much they are longer than that.
 
     **Returns:**
 
@@ -164,14 +162,6 @@ def smoothed(rows: Rows, noise: Noise, measured: np.ndarray) -> Rows:
     window averages out is the noise of its terms, not that bias, which shrinks with the noise of
     the states alone.
 
-    **Arguments:**
-
-    - `rows`: in order of run and time.
-    - `noise`: of them.
-    - `measured`: of every coordinate whether its rate was measured.
-
-    **Returns:**
-
     The rows; as they were in coordinates whose rate was not measured. Where positions and
     velocities do not agree with each other (filtered rates) they are smoothed less, and stay within
     their noise of what was recorded.
@@ -202,7 +192,6 @@ def middle_state(rows: Rows, *, noisy: bool) -> tuple[np.ndarray, np.ndarray]:
 
     **Arguments:**
 
-    - `rows`: the steps.
     - `noisy`: whether a difference of positions over one step is mostly noise.
 
     **Returns:**
@@ -233,14 +222,6 @@ def samples_per_swing(rows: Rows) -> int:
     An angle that turns many times has a long period by its size, and a motion that is lost sight of
     within a fraction of it. The mean square change of a sine over a sixth of its period is its
     variance.
-
-    **Arguments:**
-
-    - `rows`: in order of run and time.
-
-    **Returns:**
-
-    No more than `samples_per_period`.
     """
     most = samples_per_period(rows)
     s, spans = np.asarray(rows.s), runs_of(rows)

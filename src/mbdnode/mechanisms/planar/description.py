@@ -207,12 +207,6 @@ PARTS: dict[str, type] = {
 def to_dict(description: Description) -> dict[str, Any]:
     """A description as a file would have it, in plain lists, numbers and text.
 
-    **Arguments:**
-
-    - `description`: of a mechanism.
-
-    **Returns:**
-
     What `from_dict` reads back as an equal description; it can be written as JSON.
     """
     plain = _plain(description)

@@ -11,18 +11,7 @@ from mbdnode.multibody import Params
 
 
 def friction_limits(part: Friction, s: Any, rate: Any, mu: Params) -> Float[Array, "2"]:
-    """Of dry friction in a joint, backward and forward.
-
-    **Arguments:**
-
-    - `part`: the friction.
-    - `s`, `rate`: angle or displacement of its joint, and its rate.
-    - `mu`: parameters.
-
-    **Returns:**
-
-    The two forces or torques up to which it holds.
-    """
+    """Of dry friction in a joint, backward and forward."""
     both = jnp.stack(_both(part, "limit", "backward", s, mu))
     if part.static is None or part.speed is None:
         return both
@@ -33,18 +22,7 @@ def friction_limits(part: Friction, s: Any, rate: Any, mu: Params) -> Float[Arra
 def viscous_forces(
     parts: Sequence[Friction], s: Float[Array, " n"], rates: Float[Array, " n"], mu: Params
 ) -> Float[Array, " n"]:
-    """Of all frictions in joints, along their motions.
-
-    **Arguments:**
-
-    - `parts`: the frictions.
-    - `s`, `rates`: angle or displacement of each one's joint, and its rate.
-    - `mu`: parameters.
-
-    **Returns:**
-
-    One force or torque for each.
-    """
+    """Of all frictions in joints, along their motions."""
     rows = zip(parts, s, rates, strict=True)
     return jnp.stack([_viscous_force(part, place, rate, mu) for part, place, rate in rows])
 

@@ -245,18 +245,7 @@ def _wheels(description: Description, w: Array, mu: Params) -> list[Block]:
 def joint_motions(
     description: Description, joints: Sequence[Joint], w: Array
 ) -> Float[Array, " n"]:
-    """The angle or the displacement of revolute and prismatic joints.
-
-    **Arguments:**
-
-    - `description`: of the mechanism.
-    - `joints`: of one type.
-    - `w`: the features of a configuration.
-
-    **Returns:**
-
-    One value for each joint.
-    """
+    """The angle or the displacement of revolute and prismatic joints."""
     turning = joints[0].type == "revolute"
     return turn(description, joints)(w) if turning else _along(description, joints, w)
 

@@ -28,16 +28,7 @@ Path = tuple[str, ...]
 
 
 def key_lines(text: str) -> dict[Path, int]:
-    """The line of every key and every table.
-
-    **Arguments:**
-
-    - `text`: a whole TOML document.
-
-    **Returns:**
-
-    Lines, counted from 1, by the path of the key.
-    """
+    """The line of every key and every table."""
     lines: dict[Path, int] = {}
     table: Path = ()
     rows, row = text.replace("\r\n", "\n").split("\n"), 0
@@ -143,17 +134,8 @@ def read_keys(
 ) -> dict[str, Any]:
     """The values of a table, checked.
 
-    **Arguments:**
-
-    - `source`, `path`: where the table stands.
-    - `keys`: those that it may have.
-    - `table`: what was written.
-    - `what`: it is, for messages.
-
-    **Returns:**
-
-    Values by key, only of those that were given. Raises `UserError` for the first that is
-    unknown, missing or wrong.
+    Values by key, only of those that were given. Raises `UserError` for the first that is unknown,
+    missing or wrong.
     """
     known = {key.name: key for key in keys}
     for name in table:

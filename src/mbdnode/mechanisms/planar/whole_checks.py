@@ -14,14 +14,7 @@ from mbdnode.naming import unknown_name
 
 
 def check_whole(source: Source, description: Description, drives: dict[str, Any]) -> None:
-    """Raise `UserError` for what only shows when all parts are known.
-
-    **Arguments:**
-
-    - `source`: where the description comes from.
-    - `description`: of which every value is right by itself.
-    - `drives`: as they were written.
-    """
+    """Raise `UserError` for what only shows when all parts are known."""
     _check_drives(source, description, drives)
     _check_friction(source, description)
     _check_names(source, description)

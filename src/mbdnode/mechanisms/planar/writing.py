@@ -14,13 +14,6 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 def to_toml(description: Description, parameters: Mapping[str, float] | None = None) -> str:
     """The text of a mechanism file.
 
-    **Arguments:**
-
-    - `description`: of the mechanism.
-    - `parameters`: values other than those of the description, by name.
-
-    **Returns:**
-
     A text that `from_text` reads; in SI units and radians, without comments.
     """
     data = to_dict(description)

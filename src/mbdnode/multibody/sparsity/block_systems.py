@@ -173,12 +173,7 @@ class BlockGraph:
 
         **Arguments:**
 
-        - `diagonal`: of every vertex.
         - `couplings`: of every pair in `couplings`, with the rows of its first vertex.
-
-        **Returns:**
-
-        `Factors` for `solve`.
         """
         factors = Factors([], [], [])
         for step in self._rounds:
@@ -220,13 +215,7 @@ def _size(before: list, changes: int, taken: list[int]) -> int:
 
 
 def padded(lists: Sequence[Sequence[int]], none: int) -> np.ndarray:
-    """An array of places whose columns are the lists; `none` stands where a list has ended.
-
-    **Arguments:**
-
-    - `lists`: places in an array.
-    - `none`: the place after the last, where `and_none` has a zero.
-    """
+    """An array of places whose columns are the lists; `none` stands where a list has ended."""
     table = np.full((max(map(len, lists), default=1), len(lists)), none, np.int32)
     for column, own in enumerate(lists):
         table[: len(own), column] = own

@@ -121,18 +121,7 @@ def color_columns(structure: Structure) -> Coloring:
 
 
 def structure_of(function: Callable, size: int, *others: Any) -> Structure:
-    """How the vector that a function returns depends on its first argument, a vector.
-
-    **Arguments:**
-
-    - `function`: of a vector and others.
-    - `size`: of the first argument.
-    - `others`: trees of arrays, or of their shapes.
-
-    **Returns:**
-
-    A `Structure` with a row for each entry of the result.
-    """
+    """How the vector that a function returns depends on its first argument, a vector."""
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), others)
     closed = jax.make_jaxpr(function)(jax.ShapeDtypeStruct((size,), float), *shapes)
     start = Structure(np.eye(size), np.zeros((size, size), bool))

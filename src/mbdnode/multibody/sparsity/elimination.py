@@ -261,13 +261,6 @@ def _sum_of_entries(places, factors, right: Float[Array, "n *k"]) -> Float[Array
 def plan_elimination(structure: Structure, kept: Collection[int] = ()) -> Elimination | None:
     """Choose what is eliminated: as much as constant factors allow.
 
-    **Arguments:**
-
-    - `structure`: of the holonomic constraints.
-    - `kept`: coordinates that must not be eliminated.
-
-    **Returns:**
-
     An `Elimination`, or None if there is nothing to eliminate.
     """
     constant, nonlinear = structure.coefficient, structure.nonlinear
@@ -325,12 +318,6 @@ def pivoted_columns(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     That is a QR factorization with pivoting. Few columns are not worth the loading of
     `scipy.linalg`, which takes a third as long as that of JAX.
-
-    **Arguments:**
-
-    - `matrix`: any.
-
-    **Returns:**
 
     How much of each is orthogonal to those before it, as many as there are rows or columns, and the
     numbers of all columns in that order.

@@ -157,18 +157,7 @@ class SparseConstraints:
     def multipliers(
         self, entries: Entries, inverse_mass: Float[Array, " nq"], right: Vectors
     ) -> Vectors:
-        """Solve `C M^-1 C^T x = right`.
-
-        **Arguments:**
-
-        - `entries`: of `C`.
-        - `inverse_mass`: the diagonal of `M^-1`.
-        - `right`: by block.
-
-        **Returns:**
-
-        `x` by block, with the derivatives of a solution.
-        """
+        """Solve `C M^-1 C^T x = right`."""
 
         def product(x):
             held = jnp.where(self._absent, x, 0.0)
@@ -260,12 +249,6 @@ class SparseSlope(eqx.Module):
 
 def plan_sparse(structure: Structure, coloring: Coloring) -> SparseConstraints | None:
     """Divide constraints into blocks.
-
-    **Arguments:**
-
-    - `structure`, `coloring`: of the holonomic constraints, of which none repeats others.
-
-    **Returns:**
 
     The blocks, or None where full matrices do better.
     """
