@@ -94,7 +94,7 @@ def _last(windows: Rows) -> np.ndarray:
 
 
 def fit_initial_states(model: Any, windows: Rows, integrator: Any, units: Any) -> Minimum:
-    """The initial state of every window with the smallest residual; as measured where none is less."""
+    """The initial state of each window with the smallest residual; as measured if none is less."""
     rollouts, none = SegmentRollouts(windows), np.zeros(0, int)
     given = windows, integrator, units
     return minimize_each(

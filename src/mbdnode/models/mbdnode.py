@@ -214,7 +214,7 @@ class AbstractMBDNODE(AbstractRateModel):
         return jnp.zeros((q.shape[0],) * 2, q.dtype).at[np.ix_(index, index)].set(own)
 
     def potential_energy(self, q: Float[Array, " nq"], mu: Any) -> Float[Array, ""] | None:
-        """The learned potential, up to the factor of the mass and a constant; None if it has none."""
+        """The learned potential, up to the mass factor and a constant; None if it has none."""
         structure, z = self.structure, q[np.array(self.minimal)]
         if not isinstance(structure, Lagrangian):
             return None

@@ -84,7 +84,7 @@ def _taps() -> np.ndarray:
 
 
 def possible(times: Iterable[np.ndarray]) -> tuple[Interpolation, ...]:
-    """The interpolations that some runs allow: a spline needs four samples, a spectrum even ones."""
+    """What some runs allow: a spline needs four samples, a spectrum even ones."""
     runs = [np.asarray(t) for t in times]
     found = list(INTERPOLATIONS)
     if any(len(t) < 4 for t in runs):
