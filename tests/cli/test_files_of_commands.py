@@ -76,7 +76,7 @@ def held(place):
         "predict fit --like link.csv --out sub/../run.csv",
         "predict fit --like run.csv --out fit/new.csv",
         "predict fit --like run.csv --out same/new.csv",
-        "predict fit --initial x=1 --inputs inputs.csv --out inputs.csv",
+        "simulate fit --initial x=1 --inputs inputs.csv --out inputs.csv",
         f"fit fit/held-out-0-truth.csv {ROLES} --out fit",
         f"fit fit/held-out-*.csv {ROLES} --out same",
         f"fit run.csv --holdout fit/held-out-0-truth.csv {ROLES} --out fit",
@@ -85,7 +85,9 @@ def held(place):
         "export crank.toml --out crank.js",
         "play crank.toml --out crank.html",
         "play fit --out fit/page.html",
-        "mechanism crank.toml --steps 3 --out drawn",
+        "mechanism crank.toml --out drawn",
+        "simulate fit --steps 3 --out fit/new.csv",
+        "simulate cart-pole --steps 3 --inputs inputs.csv --out inputs.csv",
         "mpc cart-pole --model fit --out fit/mpc",
         "run --config run/mine.json --out run",
         "inspect run.csv --write run.csv",
@@ -231,7 +233,7 @@ def test_a_prediction_repeats_what_the_report_says_of_the_fit(place, run):
     assert result.code == 0
     assert words in result.out
     result = run(
-        *("predict", "fit", "--initial", "x=1", "--steps", 3, "--dt", 0.02),
+        *("simulate", "fit", "--initial", "x=1", "--steps", 3, "--dt", 0.02),
         *("--out", "new.csv"),
     )
     assert words in result.out

@@ -169,14 +169,14 @@ def test_python_call_makes_the_same_folder_and_predictions_as_the_command(fitted
 
 def test_prediction_far_from_the_data_is_marked(fitted, place):
     start = ["--initial", "theta1=1", "theta1_dot=40", "--steps", "3", "--dt", "0.01"]
-    assert call("predict", fitted, *start, "--out", place / "far.csv") == 0
+    assert call("simulate", fitted, *start, "--out", place / "far.csv") == 0
     table = np.genfromtxt(place / "far.csv", delimiter=",", names=True)
     assert np.all(table["outside"] == 1)
 
 
 def test_prediction_from_a_start_under_recorded_inputs(fitted, place):
     start = ["--initial", "theta1=1", "theta1_dot=0.5", "--inputs", place / "run2.csv"]
-    assert call("predict", fitted, *start, "--out", place / "driven.csv") == 0
+    assert call("simulate", fitted, *start, "--out", place / "driven.csv") == 0
     table = np.genfromtxt(place / "driven.csv", delimiter=",", names=True)
     torque = np.genfromtxt(place / "run2.csv", delimiter=",", skip_header=1)[:, 2]
     assert table["T"] == pytest.approx(torque)
@@ -186,22 +186,23 @@ def test_prediction_from_a_start_under_recorded_inputs(fitted, place):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--steps", "3"], "--dt"),
-        (["--initial", "phi=1", "--steps", "3", "--dt", "0.1"], "phi"),
-        (["--initial", "theta1=1", "--steps", "0", "--dt", "0.1"], "above zero"),
-        (["--like", "nowhere.csv"], "nowhere.csv"),
-        (["--like", "x.csv", "--steps", "3"], "so leave --steps out"),
-        (["--like", "x.csv", "--dt", "0.1"], "so leave --dt out"),
-        (["--like", "x.csv", "--initial", "theta1=1"], "so leave --initial out"),
-        (["--initial", "theta1=1", "--inputs", "nowhere.csv"], "no file 'nowhere.csv'"),
-        (["--like", "LOG", "--role", "gaps=never"], "Known: refuse, split"),
-        (["--like", "LOG", "--set", "mass=2"], "Unknown parameter 'mass'"),
-        ([], "--like LOG, or"),
+        (["simulate", "FIT", "--initial", "theta1=1"], "give --steps, or --inputs FILE"),
+        (["simulate", "FIT", "--initial", "phi=1", "--steps", "3", "--dt", "0.1"], "phi"),
+        (["simulate", "FIT", "--initial", "theta1=1", "--steps", "0"], "at least 1"),
+        (["simulate", "FIT", "--inputs", "nowhere.csv"], "no file 'nowhere.csv'"),
+        (["simulate", "FIT", "--inputs", "LOG", "--steps", "3"], "gives the times, so leave"),
+        (["simulate", "FIT", "--steps", "3", "--integrator", "rk5"], "'rk5'"),
+        (["simulate", "FIT", "--steps", "3", "--seed", "1"], "has no random inputs"),
+        (["predict", "FIT", "--like", "nowhere.csv"], "nowhere.csv"),
+        (["predict", "FIT", "--like", "LOG", "--role", "gaps=never"], "Known: refuse, split"),
+        (["predict", "FIT", "--like", "LOG", "--set", "mass=2"], "Unknown parameter 'mass'"),
+        (["predict", "FIT"], "Missing option '--like'"),
     ],
 )
 def test_impossible_prediction_is_refused(arguments, says, fitted, place, tmp_path, capsys):
-    arguments = [place / "run1.csv" if word == "LOG" else word for word in arguments]
-    assert call("predict", fitted, *arguments, "--out", tmp_path / "p.csv") == 2
+    places = {"LOG": place / "run1.csv", "FIT": fitted}
+    arguments = [places.get(word, word) for word in arguments]
+    assert call(*arguments, "--out", tmp_path / "p.csv") == 2
     assert says in capsys.readouterr().err
     assert not (tmp_path / "p.csv").exists()
 

@@ -121,7 +121,7 @@ def check_prediction(out: Path, found: dict, file: Path) -> None:
     values = {p.name: p.default for p in written.parameters}
     assert {name: values[name] for name in found} == found
     # A spring and a mass that are let go: x = a cos(w t) without damping.
-    arguments = ["predict", str(out), "--initial", "block_x=0.1", "--steps", "50", "--dt", "0.01"]
+    arguments = ["simulate", str(out), "--initial", "block_x=0.1", "--steps", "50", "--dt", "0.01"]
     assert main([*arguments, "--set", "oil_damping=0", "--out", str(file)]) == 0
     table = np.genfromtxt(file, delimiter=",", names=True)
     rate = np.sqrt(found["coil_stiffness"] / found["block_mass"])

@@ -13,7 +13,7 @@ from mbdnode.cli.early_checks import (
     check_step,
 )
 from mbdnode.cli.interrupts import leaving_at_once
-from mbdnode.cli.models import CASE, MECHANISM, check_model, find_model
+from mbdnode.cli.models import CASE, MECHANISM, PYTHON, check_model, find_model
 from mbdnode.data.files import check_apart, check_destination
 from mbdnode.data.folders import check_folder
 from mbdnode.errors import UserError
@@ -26,8 +26,9 @@ def export(
     model: Annotated[
         str,
         typer.Argument(
-            help="The folder of a fit or a run, a mechanism file, or a case.",
-            metavar="FIT|CASE|MECHANISM.toml",
+            help="A name from `mbdnode cases`, a mechanism's TOML file, a mechanism in Python, or "
+            "a folder of `mbdnode fit` or `mbdnode run`.",
+            metavar="CASE|FILE|module:name|DIR",
         ),
     ],
     out: Annotated[
@@ -88,7 +89,7 @@ def export(
     else:
         check_folder(out, KIND)
     given = check_model(model)
-    if given != CASE:
+    if given not in (CASE, PYTHON):
         check_apart(out, model)
     if given == CASE:
         check_names(model, (), changes)

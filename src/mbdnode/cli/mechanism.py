@@ -6,25 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mbdnode.cli.arguments import parse_assignments
-from mbdnode.cli.early_checks import (
-    check_columns,
-    check_count,
-    check_described,
-    check_mechanism_file,
-    check_step,
-    names_in,
-)
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.output import new_console, new_table
 from mbdnode.data.files import check_apart, must_be_file
 from mbdnode.data.folders import check_folder, open_folder
-from mbdnode.errors import UserError
 
 if TYPE_CHECKING:
     from mbdnode.mechanisms.planar import Analysis, PlanarKinematics, PlanarMechanism
 
 # What --out holds.
-PICTURES, TRAJECTORY, ANIMATION = ("mechanism.png", "mechanism.svg"), "trajectory.csv", "motion.gif"
+PICTURES = ("mechanism.png", "mechanism.svg")
 
 
 def mechanism(
@@ -40,22 +31,21 @@ def mechanism(
         list[str] | None,
         typer.Option("--set", help="Parameters of the mechanism.", metavar="NAME=VALUE ..."),
     ] = None,
-    steps: Annotated[
-        int | None, typer.Option(help="Number of steps to simulate, with zero inputs.", metavar="N")
-    ] = None,
-    dt: Annotated[float, typer.Option(help="Time step in seconds.", metavar="S")] = 0.01,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Folder for drawing, trajectory and animation.", metavar="DIR"),
+        typer.Option("--out", help="Folder for the drawing.", metavar="DIR"),
     ] = None,
 ) -> None:
-    """Check a mechanism file; print its degrees of freedom (DOF), draw it, simulate it.
+    """Check a mechanism file, print its degrees of freedom (DOF), and draw it as PNG and SVG.
 
-    The drawing is written as PNG and SVG, the trajectory as CSV and as an animated GIF.
+    `mbdnode simulate FILE` simulates it.
     """
     known = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
-    _check_request(file, steps, dt, out, known, changes)
+    must_be_file(file)
+    if out is not None:
+        check_folder(out, "mechanism")
+        check_apart(out, file)
 
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():
@@ -65,39 +55,9 @@ def mechanism(
         found = analyze(system, known, parameters=changes)
     _print_parts(system)
     _print_analysis(system, found)
-    if out is None:
-        return
-    with leaving_at_once():
-        trajectory = None if steps is None else _simulate(system, found, changes, steps, dt)
-    status = _write(system, found, changes, trajectory, out)
-    if status is None:
-        return
-    if not status.ok:
-        typer.echo(f"error: {status}", err=True)
-        raise typer.Exit(1)
-    typer.echo(f"status: {status}")
-
-
-def _check_request(
-    file: Path,
-    steps: int | None,
-    dt: float,
-    out: Path | None,
-    known: dict[str, float],
-    changes: dict[str, float],
-) -> None:
-    """Before anything is loaded."""
-    must_be_file(file)
-    if steps is not None and out is None:
-        raise UserError("--steps needs --out DIR, where the trajectory is to go. Add it.")
-    check_count("--steps", steps)
-    check_step(dt)
     if out is not None:
-        check_folder(out, "mechanism")
-        check_apart(out, file)
-    described = check_mechanism_file(str(file))
-    check_described(described, known, changes)
-    check_columns(steps, names_in(described))
+        with leaving_at_once():
+            _draw(system, found, changes, out)
 
 
 def _print_parts(system: "PlanarMechanism | PlanarKinematics") -> None:
@@ -144,33 +104,13 @@ def _print_analysis(system: "PlanarMechanism | PlanarKinematics", found: "Analys
         typer.echo(f"  {name:<24} {float(q[place]):>12.6g} {float(v[place]):>12.6g} per s")
 
 
-def _simulate(system, found: "Analysis", changes: dict[str, float], steps: int, dt: float):
+def _draw(system, found: "Analysis", changes: dict[str, float], out: Path) -> None:
     import numpy as np
 
-    from mbdnode.simulation import simulate
-    from mbdnode.trajectory import check_trajectory_size
-
-    check_trajectory_size(steps, 2 * len(system.coordinates) + len(system.inputs))
-    return simulate(system, dt * np.arange(steps + 1), found.state, parameters=changes)
-
-
-def _write(system, found: "Analysis", changes: dict[str, float], trajectory, out: Path):
-    """All files; returns how the motion ended, if there is one."""
-    import numpy as np
-
-    from mbdnode.data import write
-    from mbdnode.report.animation import save_animation
     from mbdnode.report.planar_drawing import draw_mechanism, save_picture
 
-    open_folder(out, "mechanism", (*PICTURES, TRAJECTORY, ANIMATION))
+    open_folder(out, "mechanism", PICTURES)
     figure = draw_mechanism(system, np.asarray(found.state.q), changes)
     for name in PICTURES:
         save_picture(figure, out / name)
         typer.echo(f"Wrote {out / name}")
-    if trajectory is None:
-        return None
-    write(trajectory, out / TRAJECTORY)
-    typer.echo(f"Wrote {out / TRAJECTORY}, {len(trajectory.kept.t):,} rows")
-    save_animation(system, trajectory, out / ANIMATION, changes, system.description.name)
-    typer.echo(f"Wrote {out / ANIMATION}")
-    return trajectory.status

@@ -1,18 +1,19 @@
-"""A model that is named on the command line: a fit, a run, a case, a mechanism file."""
+"""A model that is named on the command line: a case, a mechanism, a fit, a run."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mbdnode.cli.early_checks import check_mechanism_file
-from mbdnode.data.files import check_path, read_marker
+from mbdnode.data.files import check_path, must_be_file, read_marker
 from mbdnode.data.folders import CONFIG, MODEL, find_result
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cases import check_case
+from mbdnode.reproduction.cases.catalog import catalog
 
 # What a model can be given as; folders are called by the command that wrote them.
-CASE, MECHANISM, FIT, RUN = "case", "mechanism", "fit", "run"
+CASE, MECHANISM, PYTHON, FIT, RUN = "case", "mechanism", "module:name", "fit", "run"
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,9 @@ class NamedModel:
     - `dt_s`, `integrator`: as the case has them; None if nothing is said.
     - `parameters`: values that the case has in place of defaults.
     - `initial`: where the case starts, by name.
+    - `steps`: of the case; None if nothing is said.
+    - `make_inputs`: those of the case, from the number of steps and a seed; None for zero.
+    - `stored`: the fit, if it is one.
     """
 
     model: Any
@@ -34,6 +38,9 @@ class NamedModel:
     integrator: str | None = None
     parameters: dict[str, float] = field(default_factory=dict)
     initial: dict[str, float] = field(default_factory=dict)
+    steps: int | None = None
+    make_inputs: Callable[[int, int], Any] | None = None
+    stored: Any = None
 
 
 def check_model(name: str) -> str:
@@ -41,15 +48,16 @@ def check_model(name: str) -> str:
 
     **Arguments:**
 
-    - `name`: the folder of a fit or a run, a TOML file, or a case.
+    - `name`: a case, a TOML file, `module:name`, or the folder of a fit or a run.
 
     **Returns:**
 
-    `CASE`, `MECHANISM`, `FIT` or `RUN`. Raises `UserError` where there is no model of this name.
+    `CASE`, `MECHANISM`, `PYTHON`, `FIT` or `RUN`. Raises `UserError` where there is no model of
+    this name.
     """
     path = Path(name)
     if name.endswith(".toml"):
-        check_mechanism_file(name)
+        must_be_file(path)
         return MECHANISM
     check_path(path)
     if path.is_dir():
@@ -66,11 +74,15 @@ def check_model(name: str) -> str:
         raise UserError(
             f"'{path}' is neither the folder of a fit nor a mechanism file such as crank.toml."
         )
+    module, colon, _ = name.partition(":")
+    if colon and name not in catalog() and all(part.isidentifier() for part in module.split(".")):
+        return PYTHON
     try:
         check_case(name)
     except UserError as error:
         raise UserError(
-            f"{error} Else name the folder of a fit, or a mechanism file such as crank.toml."
+            f"{error} Else name the folder of a fit, a mechanism file such as crank.toml, or "
+            "module:name."
         ) from None
     return CASE
 
@@ -88,32 +100,37 @@ def find_model(name: str, mechanism: str = "") -> NamedModel:
     A `NamedModel`.
     """
     path = Path(name)
-    if name.endswith(".toml"):
-        from mbdnode.mechanisms.planar import read_mechanism
+    kind = check_model(name)
+    if kind in (MECHANISM, PYTHON):
+        from mbdnode.workflow.systems import find_system
 
-        return NamedModel(read_mechanism(path), path.stem)
-    if path.is_dir():
-        marker = read_marker(path)
-        assert marker is not None
-        label = path.resolve().name
-        if marker["kind"] == FIT:
-            from mbdnode.workflow.folder import read_folder
-            from mbdnode.workflow.systems import find_system
+        return NamedModel(find_system(name), path.stem if kind == MECHANISM else name)
+    if kind == FIT:
+        from mbdnode.workflow.folder import read_folder
+        from mbdnode.workflow.systems import find_system
 
-            known = find_system(mechanism) if mechanism else None
-            return NamedModel(read_folder(path, known).model, label)
-        from mbdnode.models import load
-        from mbdnode.reproduction.cases import get_case
-        from mbdnode.reproduction.folder import read_config
-
-        case = get_case(read_config(path / CONFIG).case)
-        return _of_case(case, load(path / MODEL), label)
+        stored = read_folder(path, find_system(mechanism) if mechanism else None)
+        return NamedModel(stored.model, path.resolve().name, stored=stored)
     from mbdnode.reproduction.cases import get_case
 
-    case = get_case(name)
-    return _of_case(case, case.mechanism, name)
+    if kind == CASE:
+        case = get_case(name)
+        return _of_case(case, case.mechanism, name)
+    from mbdnode.models import load
+    from mbdnode.reproduction.folder import read_config
+
+    case = get_case(read_config(path / CONFIG).case)
+    return _of_case(case, load(path / MODEL), path.resolve().name)
 
 
 def _of_case(case: Any, model: Any, label: str) -> NamedModel:
-    given = (dict(case.parameters), dict(case.initial))
-    return NamedModel(model, label, case.dt_s, case.integrator, *given)
+    return NamedModel(
+        model,
+        label,
+        case.dt_s,
+        case.integrator,
+        dict(case.parameters),
+        dict(case.initial),
+        case.steps,
+        None if case.inputs is None else case.make_inputs,
+    )

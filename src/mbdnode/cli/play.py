@@ -13,7 +13,7 @@ from mbdnode.cli.early_checks import (
     check_step,
 )
 from mbdnode.cli.interrupts import leaving_at_once
-from mbdnode.cli.models import CASE, FIT, MECHANISM, check_model
+from mbdnode.cli.models import CASE, FIT, MECHANISM, PYTHON, check_model
 from mbdnode.data.files import check_apart, check_destination
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cases.catalog import check_names, check_values
@@ -23,9 +23,9 @@ def play(
     what: Annotated[
         str,
         typer.Argument(
-            help="A name from `mbdnode cases`, a mechanism's TOML file, or a folder of `mbdnode "
-            "fit` or `mbdnode run`.",
-            metavar="CASE|FILE|DIR",
+            help="A name from `mbdnode cases`, a mechanism's TOML file, a mechanism in Python, or "
+            "a folder of `mbdnode fit` or `mbdnode run`.",
+            metavar="CASE|FILE|module:name|DIR",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="The page, an HTML file.", metavar="FILE")],
@@ -58,7 +58,7 @@ def play(
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
     kind = check_model(what)
-    if kind != CASE:
+    if kind not in (CASE, PYTHON):
         check_apart(out, what)
     if kind == CASE:
         check_names(what, start, changes)
@@ -90,10 +90,10 @@ def _play(kind: str, what: str, start: dict[str, float], mechanism: str, given: 
 
         stored = read_folder(Path(what), find_system(mechanism) if mechanism else None)
         return play_fit(Path(what), stored, start, **given)
-    if kind == MECHANISM:
+    if kind in (MECHANISM, PYTHON):
         from mbdnode.workflow.play import play_mechanism
 
-        return play_mechanism(Path(what), start, **given)
+        return play_mechanism(what, start, **given)
     from mbdnode.reproduction.play import play_case, play_run
 
     return play_case(what, start, **given) if kind == CASE else play_run(Path(what), start, **given)

@@ -1,6 +1,5 @@
-"""`mbdnode predict`: what a fitted model says."""
+"""`mbdnode predict`: a recorded motion as a fitted model predicts it."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,35 +9,23 @@ from mbdnode.cli.arguments import columns_of, parse_assignments
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.data.files import check_apart, check_destination, must_be_file
 from mbdnode.data.folders import find_result
-from mbdnode.errors import UserError
 
 
 def predict(
     folder: Annotated[Path, typer.Argument(help="The folder of a fit.", metavar="DIR")],
+    like: Annotated[
+        str,
+        typer.Option(help="Initial state, times and inputs as in this log.", metavar="LOG"),
+    ],
     out: Annotated[
         Path, typer.Option("--out", help="The prediction's file, .csv or .parquet.", metavar="FILE")
     ],
-    like: Annotated[
-        str | None,
-        typer.Option(help="Initial state, times and inputs as in this log.", metavar="LOG"),
-    ] = None,
-    initial: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Initial state; the rest follows from the constraints, or is zero.",
-            metavar="NAME=VALUE ...",
-        ),
-    ] = None,
     inputs: Annotated[
         str | None,
         typer.Option(
-            help="A log of times and inputs, read as those of the fit. With --like, the file of "
-            "its inputs, if those have their own files.",
-            metavar="FILE",
+            help="The file of the log's inputs, if those have their own files.", metavar="FILE"
         ),
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Number of steps.", metavar="N")] = None,
-    dt: Annotated[float | None, typer.Option(help="Time step in seconds.", metavar="S")] = None,
     parameters: Annotated[
         list[str] | None,
         typer.Option("--set", help="Parameters of the system.", metavar="NAME=VALUE ..."),
@@ -55,19 +42,22 @@ def predict(
     ] = None,
     mechanism: Annotated[
         str,
-        typer.Option(help="The mechanism of the fit, if it is in Python.", metavar="module:name"),
+        typer.Option(help="The mechanism of a fit, if it is in Python.", metavar="module:name"),
     ] = "",
 ) -> None:
-    """Predict a motion with a fitted model, and mark where it leaves the training data.
+    """Predict the motion of a log with a fitted model, and compare the two.
 
     The file has the columns t, coordinates, velocities, inputs, standard deviations (`_std`) where
     parameters were found, and `outside`: 1 where state or inputs are farther from the training data
-    than its samples are from one another.
+    than its samples are from one another. A motion from any other initial state is `mbdnode
+    simulate DIR`.
     """
     check_destination(out)
-    start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
-    _check_request(folder, like, bool(start), inputs, steps, dt, columns)
+    find_result(folder, "fit", ["config.json"])
+    for path in (like, inputs, columns):
+        if path is not None:
+            must_be_file(path)
     check_apart(out, folder, like, inputs, columns)
 
     from mbdnode.data.logs.roles import hints_as_options
@@ -75,24 +65,16 @@ def predict(
     with leaving_at_once(), hints_as_options():
         from mbdnode.data import write
         from mbdnode.workflow.folder import read_folder
-        from mbdnode.workflow.predict import predict_from, predict_like
+        from mbdnode.workflow.predict import predict_like
         from mbdnode.workflow.systems import find_system
 
-        known = find_system(mechanism) if mechanism else None
-        stored = read_folder(folder, known)
-        asked = columns_of(columns, roles or (), lambda: stored.model)
-        if asked:
-            config = replace(stored.config, columns={**stored.config.columns, **asked})
-            stored = replace(stored, config=config)
+        stored = read_folder(folder, find_system(mechanism) if mechanism else None)
+        stored = stored.with_columns(columns_of(columns, roles or (), lambda: stored.model))
         check_apart(out, *stored.config.sources)
-        scores = None
-        if like is not None:
-            run, scores = predict_like(stored, like, inputs=inputs, parameters=changes)
-        else:
-            run = predict_from(stored, start, inputs, steps=steps, dt_s=dt, parameters=changes)
+        run, scores = predict_like(stored, like, inputs=inputs, parameters=changes)
     write(run, out)
     typer.echo(f"Wrote {len(run.kept):,} rows to {out}")
-    lines = _lines(run, scores)
+    lines = [*outside_lines(run), *_score_lines(scores)]
     if stored.verdict:
         lines.append(("the fit", stored.verdict))
     for label, value in lines:
@@ -103,38 +85,9 @@ def predict(
     typer.echo(f"  {'status':<18} {run.status}")
 
 
-def _check_request(
-    folder: Path,
-    like: str | None,
-    has_start: bool,
-    inputs: str | None,
-    steps: int | None,
-    dt: float | None,
-    columns: Path | None,
-) -> None:
-    """What can be said before anything is loaded."""
-    if like is not None:
-        given = {"--initial": has_start, "--steps": steps is not None, "--dt": dt is not None}
-        wrong = [option for option, is_given in given.items() if is_given]
-        if wrong:
-            raise UserError(
-                f"--like gives initial state and times, so leave {' and '.join(wrong)} out; or "
-                "give --initial with --inputs FILE instead."
-            )
-    elif not has_start and inputs is None and steps is None:
-        raise UserError(
-            "Give --like LOG, or --initial with --inputs FILE (or with --steps and --dt)."
-        )
-    find_result(folder, "fit", ["config.json"])
-    for path in (like, inputs, columns):
-        if path is not None:
-            must_be_file(path)
-
-
-def _lines(run, scores) -> list[tuple[str, str]]:
+def outside_lines(run) -> list[tuple[str, str]]:
+    """Of a prediction: how much of it is outside the training data, and its residual."""
     import numpy as np
-
-    from mbdnode.formatting import percent
 
     outside = np.asarray(run.outside)[: len(run.kept)]
     first = float(run.t[int(np.argmax(outside))]) if outside.any() else None
@@ -144,10 +97,16 @@ def _lines(run, scores) -> list[tuple[str, str]]:
     missed = float(np.fmax.reduce(np.asarray(run.position_residual)))
     if missed > 0:  # Of constraints, if there are any and they are known.
         lines.append(("position residual", f"{missed:.1e}"))
-    if scores is not None:
-        each = ", ".join(str(column) for column in scores.columns)
-        told = "" if scores.nrmse is None else f"NRMSE {percent(scores.nrmse)}, "
-        lines.append(("against the log", told + each))
-        if scores.runs[0].where:
-            lines.append(("beyond the limit", f"the error {scores.runs[0].divergence}"))
+    return lines
+
+
+def _score_lines(scores) -> list[tuple[str, str]]:
+    """Of a prediction beside its log: the errors, and when they pass the limit."""
+    from mbdnode.formatting import percent
+
+    each = ", ".join(str(column) for column in scores.columns)
+    told = "" if scores.nrmse is None else f"NRMSE {percent(scores.nrmse)}, "
+    lines = [("against the log", told + each)]
+    if scores.runs[0].where:
+        lines.append(("beyond the limit", f"the error {scores.runs[0].divergence}"))
     return lines

@@ -1,103 +1,264 @@
-"""`mbdnode simulate`: one case, as it is or changed, into a file."""
+"""`mbdnode simulate`: a case, a mechanism or a learned model, into a file."""
 
-import shlex
+import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mbdnode.cli.arguments import parse_assignments
-from mbdnode.cli.early_checks import (
-    ANALYTIC,
-    check_count,
-    check_integrator,
-    check_seed,
-    check_step,
-)
+from mbdnode.cli.arguments import columns_of, parse_assignments
+from mbdnode.cli.early_checks import check_count, check_seed, check_step
 from mbdnode.cli.interrupts import leaving_at_once
-from mbdnode.data.files import check_destination
+from mbdnode.cli.models import CASE, FIT, PYTHON, NamedModel, check_model, find_model
+from mbdnode.data.files import check_apart, check_destination, must_be_file
 from mbdnode.errors import UserError, check_trajectory_size
-from mbdnode.reproduction.cases import check_case
-from mbdnode.reproduction.cases.catalog import catalog, check_names, check_values
+
+if TYPE_CHECKING:
+    from mbdnode.trajectory import State, Trajectory
+
+# Where neither a case nor a log of inputs says how long a step is.
+DT_S = 0.01
+FIGURES, FILM = (".png", ".svg", ".pdf"), ".gif"
 
 
 def simulate(
-    case: Annotated[str, typer.Argument(help="A name from `mbdnode cases`.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A name from `mbdnode cases`, a mechanism's TOML file, a mechanism in Python, or "
+            "a folder of `mbdnode fit` or `mbdnode run`.",
+            metavar="CASE|FILE|module:name|DIR",
+        ),
+    ],
     out: Annotated[
         Path, typer.Option("--out", help="The trajectory's file, .csv or .parquet.", metavar="FILE")
     ],
-    steps: Annotated[int | None, typer.Option(help="Number of steps.", metavar="N")] = None,
-    dt: Annotated[float | None, typer.Option(help="Time step in seconds.", metavar="S")] = None,
-    integrator: Annotated[
-        str | None,
-        typer.Option(help="Integrator, such as rk4, dopri8 or analytic.", metavar="NAME"),
-    ] = None,
     initial: Annotated[
         list[str] | None,
         typer.Option(
-            help="Initial coordinates and velocities. What is left out is as in the case, or "
-            "follows from the constraints.",
+            help="Initial coordinates and velocities. What is left out is as in the case, "
+            "follows from the constraints, or is zero.",
             metavar="NAME=VALUE ...",
+        ),
+    ] = None,
+    inputs: Annotated[
+        str | None,
+        typer.Option(
+            help="A log of times and inputs: the case's own by default, or zero. Inputs that "
+            "--role inputs=... leaves out are zero.",
+            metavar="FILE",
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Number of steps, if not the case's.", metavar="N")
+    ] = None,
+    dt: Annotated[
+        float | None,
+        typer.Option(help="Time step in seconds: the case's, or 0.01.", metavar="S"),
+    ] = None,
+    integrator: Annotated[
+        str | None,
+        typer.Option(
+            help="Integrator, such as rk4, dopri8 or analytic: the case's or the fit's, or rk4.",
+            metavar="NAME",
         ),
     ] = None,
     parameters: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Parameters of the mechanism.", metavar="NAME=VALUE ..."),
+        typer.Option("--set", help="Parameters of the system.", metavar="NAME=VALUE ..."),
     ] = None,
     seed: Annotated[
         int | None,
         typer.Option(help="Seed of the case's random inputs, 0 by default.", metavar="N"),
     ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            help="A figure of the motion (.png, .svg, .pdf), or an animation (.gif).",
+            metavar="FILE",
+        ),
+    ] = None,
+    columns: Annotated[
+        Path | None,
+        typer.Option(help="Roles of the columns of --inputs.", metavar="MAP.toml"),
+    ] = None,
+    roles: Annotated[
+        list[str] | None,
+        typer.Option("--role", help="The same on the command line.", metavar="ROLE=COLUMN ..."),
+    ] = None,
+    mechanism: Annotated[
+        str,
+        typer.Option(help="The mechanism of a fit, if it is in Python.", metavar="module:name"),
+    ] = "",
 ) -> None:
-    """Simulate a case and write its trajectory.
+    """Simulate a case, a mechanism or a learned model, and write its trajectory.
 
-    Options default to the case's values. All are checked before anything is computed.
+    The file has the columns t, coordinates, velocities and inputs. Of a fit it also has standard
+    deviations (`_std`) where parameters were found, and `outside`: 1 where state or inputs are
+    farther from the training data than its samples are from one another.
     """
     check_destination(out)
-    if case.endswith(".toml"):
-        raise UserError(
-            f"{case!r} is a file, and simulate takes a case by its name (see `mbdnode cases`). The "
-            "mechanism of a file is simulated by `mbdnode mechanism "
-            f"{shlex.quote(case)} --steps 500 --out DIR`."
-        )
-    check_case(case)
+    if plot is not None:
+        check_destination(plot, (*FIGURES, FILM))
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
-    check_names(case, start, changes)
-    check_values(case, changes)
+    kind = check_model(model)
     check_count("--steps", steps)
-    check_step(dt, catalog()[case]["dt_s"])
-    check_integrator(integrator, (ANALYTIC,))
     check_seed(seed)
-    fields = catalog()[case]
-    check_trajectory_size(
-        fields["steps"] if steps is None else steps,
-        2 * len(fields["coordinates"]) + len(fields["inputs"]),
-    )
+    for path in (inputs, columns):
+        if path is not None:
+            must_be_file(path)
+    if mechanism and kind != FIT:
+        raise UserError(f"--mechanism is for the folder of a fit, and {model!r} is none.")
+    if (columns is not None or roles) and inputs is None:
+        raise UserError("--columns and --role are those of a log: give it by --inputs FILE.")
+    written = [path for path in (out, plot) if path is not None]
+    for path in written:
+        check_apart(path, None if kind in (CASE, PYTHON) else model, inputs, columns)
 
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():
-        from mbdnode.data.logs.trajectory_files import write
-        from mbdnode.report import summarize
-        from mbdnode.reproduction.cases import get_case
-        from mbdnode.reproduction.simulate import prepare_case
+        from mbdnode.data import write
 
-        run = prepare_case(
-            get_case(case),
-            steps=steps,
-            dt_s=dt,
-            integrator=integrator,
-            initial=start,
-            parameters=changes,
-            seed=seed,
-        )
-        trajectory, seconds = run()
-        summary = summarize(run.case.mechanism, trajectory, run.parameters)
-    write(trajectory, out)
-    typer.echo(f"Wrote {summary.rows:,} rows to {out}")
-    for label, value in [*summary.lines(), ("compile and run", f"{seconds:.2f} s")]:
+        found = find_model(model, mechanism)
+        check_step(dt, found.dt_s)
+        if found.stored is not None:
+            for path in written:
+                check_apart(path, *found.stored.config.sources)
+        asked = columns_of(columns, roles or (), lambda: found.model)
+        given = (found, start, inputs, asked, changes)
+        began = time.perf_counter()
+        run, mu = _motion(*given, steps=steps, dt_s=dt, integrator=integrator, seed=seed)
+        seconds = time.perf_counter() - began
+        lines = _lines(found, run, mu)
+    write(run, out)
+    typer.echo(f"Wrote {len(run.kept):,} rows to {out}")
+    if plot is not None:
+        with leaving_at_once():
+            _draw(found, run, mu, plot)
+        typer.echo(f"Wrote {plot}")
+    for label, value in [*lines, ("compile and run", f"{seconds:.2f} s")]:
         typer.echo(f"  {label:<18} {value}")
-    if not trajectory.status.ok:
-        typer.echo(f"error: {trajectory.status}", err=True)
+    if not bool(run.status.ok):
+        typer.echo(f"error: {run.status}", err=True)
         raise typer.Exit(1)
-    typer.echo(f"  {'status':<18} {trajectory.status}")
+    typer.echo(f"  {'status':<18} {run.status}")
+
+
+def _motion(
+    found: NamedModel,
+    start: Mapping[str, float],
+    inputs: str | None,
+    columns: Mapping[str, Any],
+    changes: Mapping[str, float],
+    *,
+    steps: int | None,
+    dt_s: float | None,
+    integrator: str | None,
+    seed: int | None,
+) -> "tuple[Trajectory, dict[str, float]]":
+    """The motion, and the parameters that it was computed with."""
+    import jax
+    import numpy as np
+
+    from mbdnode.data.logs.reading import read_inputs
+    from mbdnode.multibody import AbstractSystem, resolve_parameters
+    from mbdnode.simulation import simulate
+    from mbdnode.workflow.predict import predict_from
+
+    system, count = found.model, found.steps if steps is None else steps
+    if seed is not None and (found.make_inputs is None or inputs is not None):
+        raise UserError(
+            f"{found.label!r} has no random inputs here, so a seed of {seed} would change nothing. "
+            "Leave it out."
+        )
+    if inputs is None and count is None:
+        raise UserError(
+            f"How long {found.label!r} is to move is not known: give --steps, or --inputs FILE, "
+            "whose times are taken."
+        )
+    usual = found.dt_s or DT_S
+    size = usual if dt_s is None and inputs is None else dt_s
+    if found.stored is not None:
+        stored = found.stored.with_columns(columns)
+        given = {"steps": steps, "dt_s": size, "parameters": changes, "integrator": integrator}
+        return predict_from(stored, start, inputs, **given), {}
+    if not isinstance(system, AbstractSystem):
+        raise UserError(
+            f"{found.label!r} holds a {type(system).__name__}, which goes on from a recorded "
+            "motion, not from an initial state alone. `mbdnode run` has written what it predicts."
+        )
+    mu = {**found.parameters, **changes}
+    if inputs is None:
+        assert count is not None
+        assert size is not None
+        check_trajectory_size(count, 2 * len(system.coordinates) + len(system.inputs))
+        t = size * np.arange(count + 1)
+        u = None if found.make_inputs is None else found.make_inputs(count, seed or 0)
+    else:
+        if not system.inputs:
+            raise UserError(f"{found.label!r} has no inputs. Leave --inputs out.")
+        usual = {"coordinates": system.coordinate_names, "inputs": system.input_names}
+        roles = {"time": "t", **{role: list(names) for role, names in usual.items()}, **columns}
+        log = read_inputs(inputs, dt_s=size, steps=steps, **roles)
+        t, mu = log.t, {**log.parameters, **mu}
+        u = {name: log.u.get(name, 0.0) for name in system.input_names}
+    resolve_parameters(system, mu)
+    state = _start(found, start, mu, float(t[0]))
+    how = integrator or found.integrator or "rk4"
+    run = simulate(system, t, state, inputs=u, parameters=mu, integrator=how)
+    return jax.block_until_ready(run), mu
+
+
+def _start(
+    found: NamedModel, given: Mapping[str, float], parameters: Mapping[str, float], t: float
+) -> "State":
+    """The initial state that the user asks for, with the case's own values for the rest.
+
+    In a constrained system the case gives as many positions as there are degrees of freedom. A user
+    who gives another coordinate asks for a position that these would contradict, so then they are
+    only the initial guess of the assembly. The same goes for velocities.
+    """
+    from mbdnode.multibody import consistent_state, constraint_counts, resolve_parameters
+
+    system, known, guess = found.model, dict(given), {}
+    constrained = sum(constraint_counts(system, resolve_parameters(system, parameters))) > 0
+    for names in (system.coordinate_names, system.rate_names):
+        own = {name: value for name, value in found.initial.items() if name in names}
+        contradicts = any(name in names and name not in own for name in given)
+        known |= {} if constrained and contradicts else {**own, **known}
+        guess |= {name: value for name, value in own.items() if name in system.coordinate_names}
+    return consistent_state(system, known, guess=guess, t=t, parameters=parameters)
+
+
+def _lines(found: NamedModel, run: "Trajectory", mu: Mapping[str, float]) -> list[tuple[str, str]]:
+    """What is said of a motion, with the verdict of the fit that it comes from."""
+    from mbdnode.cli.predict import outside_lines
+    from mbdnode.report import summarize
+
+    if found.stored is None:
+        return summarize(found.model, run, mu).lines()
+    lines = outside_lines(run)
+    return [*lines, ("the fit", found.stored.verdict)] if found.stored.verdict else lines
+
+
+def _draw(found: NamedModel, run: "Trajectory", mu: Mapping[str, float], path: Path) -> None:
+    """A figure over time, or an animation of what has a drawing."""
+    from matplotlib import pyplot
+
+    from mbdnode import plot
+    from mbdnode.report.planar_drawing import save_picture
+    from mbdnode.report.style import styled
+
+    system = getattr(found.model, "body", found.model)
+    if path.suffix.lower() == FILM:
+        from mbdnode.report.animation import save_animation
+
+        save_animation(system, run, path, mu, found.label)
+    else:
+        with styled():
+            figure, axes = pyplot.subplots(layout="constrained")
+            plot.motion(system, run, ax=axes)
+            axes.legend()
+            save_picture(figure, path)

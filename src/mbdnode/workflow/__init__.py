@@ -1,7 +1,7 @@
 """From logs to a folder with a model and its report, and from the folder to predictions.
 
-`fit_logs` is the work of `mbdnode fit`; `predict_like` and `predict_from` are that of
-`mbdnode predict`. Names are loaded when first used.
+`fit_logs` is the work of `mbdnode fit`, `predict_like` that of `mbdnode predict`, and
+`predict_from` that of `mbdnode simulate` with a fit. Names are loaded when first used.
 """
 
 from typing import TYPE_CHECKING

@@ -19,7 +19,7 @@ import io
 import shutil
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +238,13 @@ class StoredFit:
     model: AbstractModel | Ensemble
     domain: Domain
     metrics: Mapping[str, Any]
+
+    def with_columns(self, columns: Mapping[str, Any]) -> "StoredFit":
+        """The same fit, for logs whose columns have these roles in place of its own."""
+        if not columns:
+            return self
+        config = replace(self.config, columns={**self.config.columns, **columns})
+        return replace(self, config=config)
 
     @property
     def verdict(self) -> str:

@@ -13,14 +13,14 @@ from mbdnode.data.folders import MODEL
 from mbdnode.data.logs import read
 from mbdnode.errors import UserError
 from mbdnode.integrators import get_integrator
-from mbdnode.mechanisms.planar import PlanarKinematics, read_mechanism
+from mbdnode.mechanisms.planar import AbstractPlanar, PlanarKinematics
 from mbdnode.models import AbstractModel, FittedMechanism
 from mbdnode.multibody import AbstractMechanism, consistent_state
 from mbdnode.report.playground import Play
 from mbdnode.simulation import Domain
 from mbdnode.trajectory import State, Trajectory
 from mbdnode.workflow.config import PARAMETERS
-from mbdnode.workflow.systems import used_parameters
+from mbdnode.workflow.systems import find_system, used_parameters
 
 if TYPE_CHECKING:
     from mbdnode.workflow.folder import StoredFit
@@ -30,18 +30,18 @@ DT_S = 0.01
 
 
 def play_mechanism(
-    path: Path,
+    name: str,
     initial: Mapping[str, float],
     *,
     parameters: Mapping[str, float] | None = None,
     integrator: str = "rk4",
     dt_s: float | None = None,
 ) -> Play:
-    """A playground of a mechanism file.
+    """A playground of a mechanism.
 
     **Arguments:**
 
-    - `path`: the file.
+    - `name`: its file, or `module:name`.
     - `initial`: coordinates and velocities to start from; the others follow.
     - `parameters`, `integrator`, `dt_s`: of the motion.
 
@@ -49,13 +49,17 @@ def play_mechanism(
 
     A `Play`. Raises `UserError` for a file without masses, which has no motion.
     """
-    system = read_mechanism(path)
+    system = find_system(name)
     if isinstance(system, PlanarKinematics):
         system.force(None, None, None, None, {})  # Refuses, and says which masses are missing.
     consistent_state(system, initial, parameters=parameters)
+    if isinstance(system, AbstractPlanar):
+        title, short = system.description.name, Path(name).stem
+    else:
+        title, short = name, name.rpartition(":")[2]
     return Play(
-        title=system.description.name,
-        name=path.stem,
+        title=title,
+        name=short,
         system=system,
         label="mechanism",
         initial=dict(initial),

@@ -1,6 +1,7 @@
 """What a fitted model predicts, and where that is outside its training data.
 
-What `mbdnode predict` does, in Python: `predict_like` for a log, `predict_from` for any state.
+`predict_like` is the work of `mbdnode predict`, `predict_from` that of `mbdnode simulate` with a
+fit.
 """
 
 from collections.abc import Mapping
@@ -98,6 +99,7 @@ def predict_from(
     steps: int | None = None,
     dt_s: float | None = None,
     parameters: Mapping[str, float] | None = None,
+    integrator: str | None = None,
 ) -> Trajectory:
     """The motion from an initial state.
 
@@ -109,6 +111,7 @@ def predict_from(
     - `inputs`: a log of times and inputs, read as those of the fit were; None for zero.
     - `steps`, `dt_s`: the times, where no inputs give them.
     - `parameters`: by name; those of the fit's roles, or the defaults, for the rest.
+    - `integrator`: in place of the fit's.
 
     **Returns:**
 
@@ -119,7 +122,7 @@ def predict_from(
     if not isinstance(model, AbstractSystem):
         raise UserError(
             f"{type(model).__name__} goes on from a recorded motion, not from an initial state "
-            f"alone. Use {argument('predict_like', '--like LOG')}."
+            f"alone. Use {argument('predict_like', 'mbdnode predict --like LOG')}."
         )
     _check_parameters(model, parameters or {})
     columns = stored.config.columns
@@ -150,8 +153,8 @@ def predict_from(
     state = consistent_state(model, initial, t=float(t[0]), parameters=values)
     # Of one learned motion no parameter can be chosen, and simulate refuses it.
     used = parameters if isinstance(model, AbstractForecaster) else values
-    integrator = stored.config.integrator
-    run = simulate(stored.model, t, state, inputs=u, integrator=integrator, parameters=used)
+    how = integrator or stored.config.integrator
+    run = simulate(stored.model, t, state, inputs=u, integrator=how, parameters=used)
     return _marked(stored, run)
 
 
