@@ -9,7 +9,7 @@ import pytest
 HEAVY = ("jax", "numpy", "scipy", "matplotlib", "pyarrow", "diffrax", "equinox", "pandas")
 
 # Parts of packages that are slow to load by themselves.
-PARTS = ("scipy.linalg", "scipy.optimize", "numpy.ma")
+PARTS = ("scipy.linalg", "scipy.optimize")
 
 PROBE = """
 import json, sys
@@ -73,7 +73,7 @@ def test_looking_at_a_log_loads_no_jax(tmp_path):
     (tmp_path / "a.csv").write_text(f"t,theta\n{rows}")
     shown, result = probe("inspect", str(tmp_path / "a.csv"))
     assert "theta" in shown
-    unneeded = {"jax", "scipy", "matplotlib", "diffrax", "pandas", "numpy.ma"}
+    unneeded = {"jax", "scipy", "matplotlib", "diffrax", "pandas"}
     assert not unneeded & set(result["loaded"])
 
 

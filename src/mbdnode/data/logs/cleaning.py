@@ -22,7 +22,7 @@ from mbdnode.data.logs.log import HUGE
 from mbdnode.data.logs.reading_summary import Account
 from mbdnode.data.logs.roles import setting
 from mbdnode.data.logs.runs import Run
-from mbdnode.data.signal import find_outliers, median
+from mbdnode.data.signal import find_outliers
 from mbdnode.errors import UserError
 from mbdnode.formatting import plural
 
@@ -66,7 +66,7 @@ def clean(run: Run, gaps: str, longest_step_s: float | None) -> tuple[list[slice
     steps = np.diff(run.t)
     inside = np.ones(len(steps), bool)
     inside[[edge - 1 for edge in edges]] = False
-    usual = median(steps[inside])
+    usual = float(np.median(steps[inside])) if inside.any() else float("nan")
     edges = sorted({*edges, *_gaps(run, steps, inside, usual, gaps, longest_step_s)})
     bounds = [0, *edges, len(run.t)]
     return [slice(a, b) for a, b in itertools.pairwise(bounds)], account, usual
@@ -144,7 +144,7 @@ def _restarts(run: Run, gaps: str) -> list[int]:
 def _merge_repeated(run: Run, edges: list[int]) -> int:
     """Average the rows of one time; `edges` are moved along."""
     steps = np.diff(run.t)
-    usual = median(steps[steps > 0]) if np.any(steps > 0) else 0.0
+    usual = float(np.median(steps[steps > 0])) if np.any(steps > 0) else 0.0
     same = np.concatenate([[False], (steps >= 0) & (steps <= _SAME * usual)])
     count = int(np.sum(same))
     if not count:

@@ -16,7 +16,7 @@ from mbdnode.data.logs.reading import Reader, check_any, make_request
 from mbdnode.data.logs.reading_summary import Note
 from mbdnode.data.logs.role_guess import Guess, guess_from
 from mbdnode.data.logs.units import find_unit, why_unclear
-from mbdnode.data.signal import median, noise_level
+from mbdnode.data.signal import noise_level
 from mbdnode.errors import UserError
 from mbdnode.formatting import plural
 
@@ -295,7 +295,7 @@ def _sampling(log: AbstractLog, time: int, sample: Sample) -> Sampling:
     if not len(forward):
         none = float("nan")
         return Sampling(none, none, t[0], t[-1], 0, none, int(np.sum(steps == 0)), 0)
-    step = median(forward)
+    step = float(np.median(forward))
     usual = forward[forward <= GAP * step]
     return Sampling(
         step_s=step,

@@ -14,7 +14,7 @@ from mbdnode.data.logs.cleaning import is_wrapped, sounds_like_angle, unwrap
 from mbdnode.data.logs.log import AbstractLog, Sample, column_labels, take_sample
 from mbdnode.data.logs.roles import are_options
 from mbdnode.data.logs.units import find_unit
-from mbdnode.data.signal import estimate_rate, median
+from mbdnode.data.signal import estimate_rate
 
 # Rows from which a derivative can be told, and what it must be like.
 _MOST_PAIR_ROWS = 2_000
@@ -229,8 +229,8 @@ def _time(log: AbstractLog, sample: Sample, free: set[int]) -> int | None:
         if _TIME.match(log.headings[i].name) and np.all(steps <= 0):
             steps = -steps  # Rows whose time runs backwards all through are turned round.
         if len(steps) and np.mean(steps >= 0) > 0.9 and np.mean(steps > 0) > 0.4:
-            usual = median(steps[steps > 0])
-            uneven = median(np.abs(steps - usual)) / usual
+            usual = float(np.median(steps[steps > 0]))
+            uneven = float(np.median(np.abs(steps - usual))) / usual
             counts = bool(np.all(steps == 1.0))
             rising.append((not _TIME.match(log.headings[i].name), counts, uneven > 0.2, uneven, i))
     if not rising:
@@ -365,7 +365,7 @@ def _longest_stretch(sample: Sample, time: int, columns: list[int]) -> slice:
     good = np.all(np.isfinite(whole), axis=1)
     steps = np.diff(whole[:, 0])
     joined = good[1:] & good[:-1] & (steps > 0)
-    usual = median(steps[joined]) if joined.any() else 0.0
+    usual = float(np.median(steps[joined])) if joined.any() else 0.0
     joined &= steps <= 5 * usual
     edges = np.flatnonzero(np.diff(np.concatenate([[0], joined, [0]]).astype(int))).reshape(-1, 2)
     if not len(edges):

@@ -20,7 +20,6 @@ from mbdnode.data.signal import (
     Rate,
     estimate_rate,
     is_even,
-    median,
     without_outliers,
 )
 from mbdnode.errors import UserError
@@ -87,7 +86,7 @@ def input_signal(log: AbstractLog, roles: Roles, time: str) -> dict[str | None, 
         log.note(
             "inputs",
             f"{plural(len(whole), 'sample')} of {', '.join(names)}, every "
-            f"{median(np.diff(whole[:, 0])) if len(whole) > 1 else 0:.4g} s"
+            f"{np.median(np.diff(whole[:, 0])) if len(whole) > 1 else 0:.4g} s"
             + (
                 f"; {left_out:,} without a value or of a repeated time left out" if left_out else ""
             ),
@@ -109,7 +108,7 @@ def at_times(signal: InputSignal, t: np.ndarray, how: str) -> tuple[np.ndarray, 
     The values, and whether the signal covers each time. It covers one step after its last sample
     if it is held, and none if not.
     """
-    usual = median(np.diff(signal.t)) if len(signal.t) > 1 else 0.0
+    usual = float(np.median(np.diff(signal.t))) if len(signal.t) > 1 else 0.0
     end = signal.t[-1] + (usual if how == "held" else 0.0)
     covered = (t >= signal.t[0]) & (t <= end)
     if how == "held":
@@ -403,8 +402,8 @@ def _say_rates(run: Run, roles: Roles, rates: list[list[Rate | None]]) -> None:
         made = [found for segment in rates if (found := segment[number]) is not None]
         if not made:
             continue
-        noise = median(np.array([rate.noise for rate in made]))
-        error = median(np.array([rate.typical_error for rate in made]))
+        noise = np.median([rate.noise for rate in made])
+        error = np.median([rate.typical_error for rate in made])
         widths = sorted(2 * rate.half_width + 1 for rate in made)
         run.note(
             "estimated",

@@ -8,7 +8,6 @@ from mbdnode.data.signal.differentiation import (
     rate_errors,
 )
 from mbdnode.data.signal.noise_estimation import noise_level, noise_levels, quantum
-from mbdnode.data.signal.order_statistics import median
 from mbdnode.data.signal.outliers import Outliers, find_outliers, without_outliers
 from mbdnode.data.signal.polynomials import Window, differentiate, is_even, local_values
 from mbdnode.data.signal.spectral import is_spectral, spectral_rate
@@ -26,7 +25,6 @@ __all__ = [
     "is_even",
     "is_spectral",
     "local_values",
-    "median",
     "noise_level",
     "noise_levels",
     "quantum",

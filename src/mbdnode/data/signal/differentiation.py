@@ -23,7 +23,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from mbdnode.data.signal.noise_estimation import noise_level, quantum
-from mbdnode.data.signal.order_statistics import median
 from mbdnode.data.signal.polynomials import (
     Window,
     even_weights,
@@ -74,7 +73,7 @@ class Rate:
     @property
     def typical_error(self) -> float:
         """The median of the errors, which are larger near the ends."""
-        return median(self.error)
+        return float(np.median(self.error))
 
 
 def estimate_rate(t: np.ndarray, values: np.ndarray, noise: float | None = None) -> Rate:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mbdnode.data.signal.order_statistics import median, quantile
 from mbdnode.data.signal.polynomials import is_even
 
 # Rows and differences from which noise can be told.
@@ -105,7 +104,7 @@ def _typical_size(values: np.ndarray) -> float:
     sizes = np.abs(values[values != 0])
     if not len(sizes):
         return 0.0
-    kept = sizes[sizes <= 3 * median(sizes) / _MEDIAN]
+    kept = sizes[sizes <= 3 * np.median(sizes) / _MEDIAN]
     return float(np.sqrt(np.mean(kept**2))) / _TRIMMED
 
 
@@ -123,7 +122,7 @@ def quantum(segments: Sequence[np.ndarray]) -> float:
     """
     some = [x[part] for x in segments for part in _some(len(x))]
     changes = np.abs(np.concatenate([np.diff(x) for x in some]))
-    usual = quantile(changes, 0.95) or float(np.max(changes))
+    usual = float(np.quantile(changes, 0.95)) or float(np.max(changes))
     if not (usual > 0 and np.isfinite(usual)):
         return 0.0
     tiny = 1e-4 * usual
@@ -136,7 +135,7 @@ def quantum(segments: Sequence[np.ndarray]) -> float:
             return 0.0
         step = float(count @ near / (count @ count))
     count = np.round(near / step)
-    whole = quantile(np.abs(near / step - count), 0.99) < 0.05
+    whole = bool(np.quantile(np.abs(near / step - count), 0.99) < 0.05)
     ordered = np.sort(count)
     thrice = ordered[2:][ordered[2:] == ordered[:-2]]
     several = len(thrice) > 0 and thrice[0] != thrice[-1]

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from mbdnode.data.signal.noise_estimation import noise_level, quantum
-from mbdnode.data.signal.order_statistics import median, row_medians
 from mbdnode.data.signal.polynomials import is_even
 
 # Samples before and behind a suspect, the degree of what is fitted to them, and the rows from which
@@ -210,7 +209,7 @@ def _step(values: np.ndarray) -> float:
     """To which a column is rounded; of one that mostly stands still, the median of its changes."""
     changes = np.abs(np.diff(values))
     moves = changes > 0
-    usual = median(changes[moves]) if np.mean(moves) < 0.5 else 0.0
+    usual = float(np.median(changes[moves])) if np.mean(moves) < 0.5 else 0.0
     return max(quantum([values]), usual)
 
 
@@ -247,14 +246,14 @@ def _usual(away: np.ndarray) -> np.ndarray:
     """The median size around a row: the largest of its block's and of the two beside it."""
     count = -(-len(away) // _BLOCK)
     padded = np.pad(away, (0, count * _BLOCK - len(away)), mode="reflect")
-    size = np.pad(row_medians(padded.reshape(count, _BLOCK)), 1, mode="edge")
+    size = np.pad(np.median(padded.reshape(count, _BLOCK), axis=1), 1, mode="edge")
     size = np.max([size[:-2], size[1:-1], size[2:]], axis=0)
     return np.repeat(size, _BLOCK)[: len(away)]
 
 
 def _motion(values: np.ndarray) -> float:
     """The median change over a number of rows, for the number for which it is largest."""
-    return max(median(np.abs(values[lag:] - values[:-lag])) for lag in _lags(len(values)))
+    return max(float(np.median(np.abs(values[lag:] - values[:-lag]))) for lag in _lags(len(values)))
 
 
 def _lags(rows: int) -> list[int]:
