@@ -1,14 +1,11 @@
 """Runs on Dask workers: the same results as here, whoever dies on the way."""
 
 import json
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from mbdnode import cluster
 from mbdnode.cluster import ClusterLost, local_workers, remote_workers
-from mbdnode.reproduction import dispatch
 from mbdnode.reproduction.dispatch import run_here, run_on
 
 # Long enough to be killed in the middle of it, and never waited for to the end.
@@ -86,28 +83,6 @@ def test_run_that_kills_its_workers_is_a_row_and_a_stopped_one_frees_its_worker(
             # The only worker would be busy for hours if it had not let go of the other run.
             rows = run_on(client, [tiny_run("short")], tmp_path, nothing)
             assert rows["short"]["outcome"] == "completed"
-
-
-def _campaign(run, crew, *, is_done, watch):
-    """A run on worker "tcp://a", as the campaign knows it, and the workers that there are."""
-    client = SimpleNamespace(nthreads=lambda: crew, scheduler_info=lambda: {"workers": {}})
-    campaign = dispatch._Campaign(client, [run], Path(), watch)
-    campaign.pending[run.name] = SimpleNamespace(done=lambda: is_done)
-    campaign.workers[run.name] = "tcp://a"
-    campaign.last_look -= 10.0
-    return campaign
-
-
-def test_worker_is_gone_only_if_the_scheduler_says_so(tiny_run):
-    # Dask's summary of the cluster names no workers now and then, whoever is there.
-    for crew, is_done, gone in (
-        ({"tcp://a": 1}, False, False),
-        ({"tcp://b": 1}, True, False),
-        ({"tcp://b": 1}, False, True),
-    ):
-        signs = []
-        _campaign(tiny_run(), crew, is_done=is_done, watch=signs.append)._look_after_workers()
-        assert [sign.note for sign in signs] == ["its worker is gone"] * gone
 
 
 @pytest.mark.slow

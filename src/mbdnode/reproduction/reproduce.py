@@ -25,7 +25,7 @@ from mbdnode.formatting import as_printed
 from mbdnode.recipes import LAW, PAPER, RECIPES
 from mbdnode.report.tables import Verdict
 from mbdnode.reproduction.cases import CASES, PAPER_CASES
-from mbdnode.reproduction.dispatch import Row, Watch, remove_parts, run_here
+from mbdnode.reproduction.dispatch import Row, Watch, run_here
 from mbdnode.reproduction.finished_runs import gather
 from mbdnode.reproduction.folder import is_finished, read_config
 from mbdnode.reproduction.plan import Plan, PlannedRun, Request, default_models, shortened
@@ -161,7 +161,6 @@ def run_plan(
 def _begin(plan: Plan, out: Path) -> None:
     open_folder(out, KIND, _FILES)
     (out / RUNS).mkdir(exist_ok=True)
-    remove_parts(out / RUNS)
     for stale in (RESULTS, PAGE):  # They do not yet know of what is to be run now.
         (out / stale).unlink(missing_ok=True)
     write_json(out / PLAN, to_dict(plan.request))
