@@ -76,7 +76,7 @@ def pytest_collection_finish():
 
 # Linux lets a process map 65,530 pieces of memory, every compiled program takes several, and LLVM
 # crashes at the limit.
-MANY_MAPS = 25_000
+MANY_MAPS = 8_000
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -28,6 +28,7 @@ from mbdnode.multibody import (
     tangent_at,
     tangent_from,
 )
+from mbdnode.simulation.friction_step import Sliding, friction_change, sliding
 from mbdnode.simulation.signals import Signal
 from mbdnode.simulation.singular_passage import passage_end, passage_step, take
 from mbdnode.simulation.singularity_monitor import (
@@ -47,7 +48,6 @@ from mbdnode.simulation.steps import (
     signs_differ,
     speed_of,
 )
-from mbdnode.simulation.stick_slip import Sliding, friction_change, sliding
 from mbdnode.status import Outcome, Status
 from mbdnode.trajectory import State, Trajectory
 

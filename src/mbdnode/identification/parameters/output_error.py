@@ -28,7 +28,7 @@ from mbdnode.multibody import (
     complete,
     exchange,
 )
-from mbdnode.simulation.stick_slip import friction_change, sliding
+from mbdnode.simulation.friction_step import friction_change, sliding
 from mbdnode.trajectory import State
 
 # RK4: where each stage lies, and its weight.
