@@ -267,7 +267,8 @@ def test_page_on_the_paper_names_its_cases_settings_and_exhibits():
     words = set(re.findall(r"`([^`]+)`", ON_THE_PAPER))
     assert set(CASES) - {"cart-pole:controlled"} <= words | {"cart-pole:controlled"}
     labels = {e.label for case in CASES.values() for e in case.exhibits}
-    ours = {label for label in labels if label.startswith(("control:", "parameters:", "friction:"))}
+    own = ("control:", "parameters:", "friction:", "vehicle:")
+    ours = {label for label in labels if label.startswith(own)}
     assert labels - ours <= words
     settings = {word.partition("=")[0] for word in words if re.fullmatch(r"\w+=\S+", word)}
     known = {*MBDNODEConfig.__dataclass_fields__, *TrainingConfig.__dataclass_fields__}

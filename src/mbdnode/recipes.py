@@ -295,6 +295,13 @@ RECIPES: dict[str, Recipe] = _Recipes(
                     "weight_decay": 5e-5,
                     "targets": "differences",
                 },
+                # main_fnode_veh_param.py scales its targets too; it has 6,000 times our rows.
+                "vehicle": {
+                    "epochs": 100,
+                    "batch_size": 256,
+                    "scaled_loss": True,
+                    "weight_decay": 1e-4,
+                },
             },
         ),
         "fast": Recipe(

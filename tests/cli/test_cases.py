@@ -18,6 +18,7 @@ NAMES = [
     "cart-pole:controlled",
     "slider-crank",
     "slider-crank:friction",
+    "vehicle",
 ]
 
 

@@ -25,6 +25,7 @@ def test_the_cases_come_in_the_order_of_the_paper():
         "cart-pole:controlled",
         "slider-crank",
         "slider-crank:friction",
+        "vehicle",
     ]
     assert all(case.name == name for name, case in CASES.items())
 

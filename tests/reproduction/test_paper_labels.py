@@ -35,6 +35,8 @@ OURS = {
     "parameters:lengths",
     "friction:over-time",
     "friction:coefficients",
+    "vehicle:over-time",
+    "vehicle:parameters",
 }
 
 

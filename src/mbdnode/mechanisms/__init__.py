@@ -1,4 +1,4 @@
-"""The catalog: the paper's seven mechanisms, their Cartesian twins, and five more.
+"""The catalog: the paper's seven mechanisms, their Cartesian twins, and six more.
 
 Names are loaded when first used: who looks for a name need not wait for JAX.
 """
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mbdnode.mechanisms.slider_crank import DrivenCrank, SliderCrank
     from mbdnode.mechanisms.slider_crank_friction import SliderCrankFriction
     from mbdnode.mechanisms.triple_mass_spring_damper import TripleMassSpringDamper
+    from mbdnode.mechanisms.vehicle import Vehicle
     from mbdnode.multibody import AbstractMechanism
 
 
@@ -58,6 +59,7 @@ MECHANISMS: "Mapping[str, type[AbstractMechanism]]" = _Catalog(
         "rolling-disk": "RollingDisk",
         "driven-crank": "DrivenCrank",
         "slider-crank-friction": "SliderCrankFriction",
+        "vehicle": "Vehicle",
     }
 )
 
@@ -111,6 +113,7 @@ __all__ = [
     "SliderCrank",
     "SliderCrankFriction",
     "TripleMassSpringDamper",
+    "Vehicle",
     "check_system_name",
     "get_mechanism",
 ]
@@ -134,6 +137,7 @@ __getattr__ = lazy_names(
         "SliderCrank": "slider_crank",
         "SliderCrankFriction": "slider_crank_friction",
         "TripleMassSpringDamper": "triple_mass_spring_damper",
+        "Vehicle": "vehicle",
     },
 )
 
