@@ -93,8 +93,9 @@ def test_plain_form_of_every_part_has_its_kind_and_lies_within_its_corners():
         q = np.full(len(mechanism.coordinates), 0.3)
         mu = {p.name: p.default for p in mechanism.parameters}
         for shape in (*drawing.parts(q, mu), *drawing.ground(q[None], mu)):
-            plain, (low, high) = shape.plain(), shape.corners()
-            assert {"kind", "color"} <= set(plain.look)
-            x, y = plain.numbers[:2]
+            look, (low, high) = shape.look, shape.corners()
+            assert {"kind", "color"} <= set(look)
+            assert look["count"] == len(shape.numbers)
+            x, y = shape.numbers[:2]
             assert low[0] <= x <= high[0]
             assert low[1] <= y <= high[1]

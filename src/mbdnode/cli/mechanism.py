@@ -107,10 +107,11 @@ def _print_analysis(system: "PlanarMechanism | PlanarKinematics", found: "Analys
 def _draw(system, found: "Analysis", changes: dict[str, float], out: Path) -> None:
     import numpy as np
 
-    from mbdnode.report.planar_drawing import draw_mechanism, save_picture
+    from mbdnode.report import save_figure
+    from mbdnode.report.pictures import draw_mechanism
 
     open_folder(out, "mechanism", PICTURES)
     figure = draw_mechanism(system, np.asarray(found.state.q), changes)
     for name in PICTURES:
-        save_picture(figure, out / name)
+        save_figure(figure, out / name, dpi=150)
         typer.echo(f"Wrote {out / name}")

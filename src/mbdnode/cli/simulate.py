@@ -248,12 +248,12 @@ def _draw(found: NamedModel, run: "Trajectory", mu: Mapping[str, float], path: P
     from matplotlib import pyplot
 
     from mbdnode import plot
-    from mbdnode.report.planar_drawing import save_picture
+    from mbdnode.report import save_figure
     from mbdnode.report.style import styled
 
     system = getattr(found.model, "body", found.model)
     if path.suffix.lower() == FILM:
-        from mbdnode.report.animation import save_animation
+        from mbdnode.report.pictures import save_animation
 
         save_animation(system, run, path, mu, found.label)
     else:
@@ -261,4 +261,4 @@ def _draw(found: NamedModel, run: "Trajectory", mu: Mapping[str, float], path: P
             figure, axes = pyplot.subplots(layout="constrained")
             plot.motion(system, run, ax=axes)
             axes.legend()
-            save_picture(figure, path)
+            save_figure(figure, path, dpi=150)

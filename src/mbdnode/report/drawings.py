@@ -25,17 +25,18 @@ from mbdnode.mechanisms import (
 from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.multibody import AbstractSystem
 from mbdnode.report.shapes import (
-    BlockShape,
-    Bob,
-    DamperShape,
+    Disc,
     Ground,
-    JointShape,
+    Line,
+    Link,
     Point,
-    Rod,
     Shape,
-    SpringShape,
-    TimeArrow,
+    Word,
+    block,
+    dashpot,
     library_of,
+    pin,
+    spring,
 )
 from mbdnode.report.style import COLORS
 
@@ -55,7 +56,8 @@ class Drawing:
     - `traces`: the paths `(n, 2)` of the moving points, from `t` and `(n, nq)`.
     - `colors`: one for each path.
     - `poses`: how many earlier poses to show as ghosts.
-    - `recorded`: whether the paths are a record over time, all of which stays in view.
+    - `paper`: the top and the length of the paper on which the paths are a record over time, which
+        runs downwards; None where they are places.
     """
 
     parts: Callable[[Any, Parameters], Sequence[Shape]]
@@ -63,7 +65,7 @@ class Drawing:
     traces: Callable[[Any, Any, Parameters], Sequence[Any]]
     colors: tuple[str, ...]
     poses: int = 0
-    recorded: bool = False
+    paper: tuple[float, float] | None = None
 
 
 def find_drawing(mechanism: AbstractSystem) -> Drawing | None:
@@ -88,13 +90,13 @@ def _point(values: Any) -> Point:
 def _ceiling(size: Any) -> list[Shape]:
     return [
         Ground((0.28 * size, 0.0), (-0.28 * size, 0.0), 0.07 * size),
-        JointShape((0.0, 0.0), 0.035 * size, fixed=True),
+        pin((0.0, 0.0), 0.035 * size, fixed=True),
     ]
 
 
 def _single_pendulum(q: Any, mu: Parameters) -> list[Shape]:
     bob = _point(_down(q[0], mu["L"]))
-    return [Rod((0.0, 0.0), bob), Bob(bob, 0.09 * mu["L"], BLUE)]
+    return [Link((0.0, 0.0), bob), Disc(bob, 0.09 * mu["L"], BLUE)]
 
 
 def _double_pendulum(q: Any, mu: Parameters) -> list[Shape]:
@@ -102,10 +104,10 @@ def _double_pendulum(q: Any, mu: Parameters) -> list[Shape]:
     upper = _down(q[0], mu["l1"])
     first, second = _point(upper), _point(upper + _down(q[1], mu["l2"]))
     return [
-        Rod((0.0, 0.0), first),
-        Rod(first, second),
-        Bob(first, 0.05 * size, BLUE),
-        Bob(second, 0.05 * size, ORANGE),
+        Link((0.0, 0.0), first),
+        Link(first, second),
+        Disc(first, 0.05 * size, BLUE),
+        Disc(second, 0.05 * size, ORANGE),
     ]
 
 
@@ -120,12 +122,12 @@ def _cart_pole(q: Any, mu: Parameters) -> list[Shape]:
     tip = (x + size * xp.sin(q[0]), size * xp.cos(q[0]))
     wheel = 0.11 * size
     return [
-        Bob((x - 0.24 * size, -0.28 * size), wheel, GREEN),
-        Bob((x + 0.24 * size, -0.28 * size), wheel, GREEN),
-        BlockShape((x, -0.1 * size), 0.86 * size, 0.32 * size, GREEN),
-        Rod((x, 0.0), tip),
-        JointShape((x, 0.0), 0.05 * size),
-        Bob(tip, 0.1 * size, ORANGE),
+        Disc((x - 0.24 * size, -0.28 * size), wheel, GREEN),
+        Disc((x + 0.24 * size, -0.28 * size), wheel, GREEN),
+        block((x, -0.1 * size), 0.86 * size, 0.32 * size, GREEN),
+        Link((x, 0.0), tip),
+        pin((x, 0.0), 0.05 * size),
+        Disc(tip, 0.1 * size, ORANGE),
     ]
 
 
@@ -145,13 +147,13 @@ def _cart_pole_traces(t: Any, q: Any, mu: Parameters) -> list[Any]:
 def _slider_crank(q: Any, mu: Parameters) -> list[Shape]:
     xp = library_of(q)
     size = mu["l"]
-    pin, slider = (size * xp.cos(q[2]), size * xp.sin(q[2])), (q[6], q[7])
+    elbow, slider = (size * xp.cos(q[2]), size * xp.sin(q[2])), (q[6], q[7])
     return [
-        BlockShape(slider, 0.62 * size, 0.4 * size, GREEN),
-        Rod((0.0, 0.0), pin, color=BLUE, width=4.0),
-        Rod(pin, slider, color=ORANGE, width=3.0),
-        JointShape(pin, 0.07 * size),
-        JointShape(slider, 0.07 * size),
+        block(slider, 0.62 * size, 0.4 * size, GREEN),
+        Link((0.0, 0.0), elbow, color=BLUE, thickness=4.0),
+        Link(elbow, slider, color=ORANGE, thickness=3.0),
+        pin(elbow, 0.07 * size),
+        pin(slider, 0.07 * size),
     ]
 
 
@@ -160,14 +162,28 @@ def _slider_crank_ground(q: Any, mu: Parameters) -> list[Shape]:
     left, right = mu["r"] - mu["l"], mu["r"] + mu["l"]
     return [
         Ground((left - 0.45 * size, floor), (right + 0.45 * size, floor), 0.12 * size),
-        JointShape((0.0, 0.0), 0.09 * size, fixed=True),
+        pin((0.0, 0.0), 0.09 * size, fixed=True),
     ]
 
 
 def _slider_crank_traces(t: Any, q: Any, mu: Parameters) -> list[Any]:
     xp = library_of(q)
-    pin = mu["l"] * xp.stack([xp.cos(q[:, 2]), xp.sin(q[:, 2])], axis=-1)
-    return [pin, q[:, 3:5]]
+    elbow = mu["l"] * xp.stack([xp.cos(q[:, 2]), xp.sin(q[:, 2])], axis=-1)
+    return [elbow, q[:, 3:5]]
+
+
+# Where the paper of a chart recorder begins.
+_TOP = -0.45
+
+
+def _time_arrow(top: float, length: float) -> list[Shape]:
+    """The axis of a chart recorder: time runs downwards."""
+    end, tip = top - length, 0.03 * length
+    return [
+        Line(((0.0, top), (0.0, end)), thickness=0.9),
+        Line(((-0.5 * tip, end + tip), (0.0, end), (0.5 * tip, end + tip)), thickness=0.9),
+        Word((0.0, end - tip), "time"),
+    ]
 
 
 def _mass_row(masses: tuple[str, ...], relaxed: float, track: float, damped: bool) -> Drawing:
@@ -191,10 +207,10 @@ def _mass_row(masses: tuple[str, ...], relaxed: float, track: float, damped: boo
         for place, width, color in zip(centers + q, widths, COLORS, strict=False):
             right = place - width / 2
             level = 0.7 * low if damped else 0.5 * low
-            shapes.append(SpringShape((left, level), (right, level), 0.36 * low))
+            shapes.append(spring((left, level), (right, level), 0.36 * low))
             if damped:
-                shapes.append(DamperShape((left, 0.25 * low), (right, 0.25 * low), 0.3 * low))
-            shapes.append(BlockShape((place, width / 2), width, width, color))
+                shapes.append(dashpot((left, 0.25 * low), (right, 0.25 * low), 0.3 * low))
+            shapes.append(block((place, width / 2), width, width, color))
             left = place + width / 2
         return shapes
 
@@ -205,15 +221,15 @@ def _mass_row(masses: tuple[str, ...], relaxed: float, track: float, damped: boo
         return [
             Ground((0.0, 0.0), (far, 0.0), 0.2),
             Ground((0.0, 1.6), (0.0, 0.0), 0.2),
-            TimeArrow((0.0, -0.45), track),
+            *_time_arrow(_TOP, track),
         ]
 
     def traces(t: Any, q: Any, mu: Parameters) -> list[Any]:
         centers, _ = layout(mu)
-        down = -0.45 - track * (t - t[0]) / (t[-1] - t[0])
+        down = _TOP - track * (t - t[0]) / (t[-1] - t[0])
         return [library_of(q).stack([x, down], axis=-1) for x in (centers[None] + q).T]
 
-    return Drawing(parts, ground, traces, COLORS[: len(masses)], recorded=True)
+    return Drawing(parts, ground, traces, COLORS[: len(masses)], paper=(_TOP, track))
 
 
 DRAWINGS: dict[type[AbstractSystem], Drawing] = {

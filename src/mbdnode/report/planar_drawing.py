@@ -4,27 +4,31 @@ Everything is drawn from the joints' points, so that any file has a picture with
 its bodies are named. As in `drawings`, coordinates may be arrays of NumPy or traced by JAX.
 """
 
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from mbdnode.data.files import replace_file
 from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.mechanisms.planar.description import GROUND, Damper, Description, Joint, Spring
-from mbdnode.report import animation
 from mbdnode.report.drawings import Drawing, Parameters
 from mbdnode.report.planar_layout import Layout, layout_of, place
-from mbdnode.report.shapes import Bob, Ground, Line, Plate, Point, Rod, Shape, library_of
-from mbdnode.report.shapes import JointShape as Pin
-from mbdnode.report.shapes import SpringShape as Coil
-from mbdnode.report.style import COLORS, INK, SHADE, styled
+from mbdnode.report.shapes import (
+    Area,
+    Disc,
+    Ground,
+    Line,
+    Link,
+    Point,
+    Shape,
+    dashpot,
+    library_of,
+    pin,
+    plate,
+    spring,
+)
+from mbdnode.report.style import COLORS, INK, SHADE
 
 # Parts of the mechanism's size.
 _PIN, _BLOCK_LENGTH, _BLOCK_HEIGHT, _DEPTH, _COIL = 0.014, 0.11, 0.065, 0.022, 0.05
@@ -99,13 +103,13 @@ def _body(description: Description, layout: Layout, name: str, q: Any, bare: boo
     color, outline = body_color(description, name), layout.outlines[name]
     corners = _corners(place(q, description, name, outline))
     if len(outline) > 2:
-        return [Plate(corners, color)]
+        return [plate(corners, color)]
     if len(outline) == 1:
-        return [] if bare else [Bob(corners[0], 0.035 * layout.size, color)]
-    shapes: list[Shape] = [Rod(*corners, color=color, width=4.0)]
+        return [] if bare else [Disc(corners[0], 0.035 * layout.size, color)]
+    shapes: list[Shape] = [Link(*corners, color=color, thickness=4.0)]
     if name in layout.hanging:
         center = _point(_at(q, description, name, (0.0, 0.0)))
-        shapes.append(Bob(center, 0.03 * layout.size, color))
+        shapes.append(Disc(center, 0.03 * layout.size, color))
     return shapes
 
 
@@ -118,7 +122,7 @@ def _frame(q, description: Description, joint: Joint) -> tuple[Any, Any]:
     return xp.stack([c, s]), xp.stack([-s, c])
 
 
-def _block(description: Description, layout: Layout, joint: Joint, q: Any) -> Plate:
+def _block(description: Description, layout: Layout, joint: Joint, q: Any) -> Area:
     name = layout.sliders[joint.name]
     along, across = _frame(q, description, joint)
     center = _at(q, description, name, joint.points[joint.bodies.index(name)])
@@ -127,20 +131,20 @@ def _block(description: Description, layout: Layout, joint: Joint, q: Any) -> Pl
         center + a * half * along + b * high * across
         for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1))
     ]
-    return Plate(_corners(corners), body_color(description, name), opacity=0.75)
+    return plate(_corners(corners), body_color(description, name), opacity=0.75)
 
 
 def _wheel(description: Description, joint: Joint, q: Any, mu: Parameters) -> list[Shape]:
     name, radius = joint.bodies[1], mu[f"{joint.name}_radius"]
     color, hub = body_color(description, name), np.array(joint.points[1])
     center = _point(_at(q, description, name, hub))
-    shapes: list[Shape] = [Bob(center, radius, color), Bob(center, 0.86 * radius, SHADE)]
+    shapes: list[Shape] = [Disc(center, radius, color), Disc(center, 0.86 * radius, SHADE)]
     for angle in np.arange(3) * 2 * np.pi / 3:
         spoke = np.array([np.cos(angle), np.sin(angle)])
         outward = _at(q, description, name, hub + spoke) - _at(q, description, name, hub)
         rim = _at(q, description, name, hub) + 0.86 * radius * outward
-        shapes.append(Rod(center, _point(rim), color=color, width=2.0))
-    return [*shapes, Bob(center, 0.16 * radius, color)]
+        shapes.append(Link(center, _point(rim), color=color, thickness=2.0))
+    return [*shapes, Disc(center, 0.16 * radius, color)]
 
 
 def _pin(description: Description, layout: Layout, joint: Joint, q: Any) -> list[Shape]:
@@ -150,15 +154,15 @@ def _pin(description: Description, layout: Layout, joint: Joint, q: Any) -> list
     )
     radius, held = _PIN * layout.size, GROUND in joint.bodies
     if joint.type == "revolute":
-        return [Pin(_point(first), radius, fixed=held)]
+        return [pin(_point(first), radius, fixed=held)]
     if joint.type == "fixed":
         corner = 0.8 * radius * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
-        return [Plate(_corners([first + c for c in corner]), INK, opacity=1.0, width=1.0)]
+        return [Area(_corners([first + c for c in corner]), INK, INK)]
     if joint.type == "distance":
         ends = _point(first), _point(second)
         held_at = zip(ends, joint.bodies, strict=True)
-        pins = [Pin(point, 0.8 * radius, fixed=body == GROUND) for point, body in held_at]
-        return [Rod(*ends, color=INK, width=1.6), *pins]
+        pins = [pin(point, 0.8 * radius, fixed=body == GROUND) for point, body in held_at]
+        return [Link(*ends, color=INK, thickness=1.6), *pins]
     return []
 
 
@@ -183,16 +187,8 @@ def _between(
     beside = (shared.index(part) - (len(shared) - 1) / 2) * 0.9 * width
     start, end = start + beside * normal, end + beside * normal
     if isinstance(part, Spring):
-        return [Coil(_point(start), _point(end), 0.75 * width)]
-    half = 0.32 * width * normal
-    cup, deep, piston = (start + x * span for x in (0.35, 0.68, 0.52))
-    lines = [
-        [start, cup],
-        [deep + half, cup + half, cup - half, deep - half],
-        [piston + 0.7 * half, piston - 0.7 * half],
-        [piston, end],
-    ]
-    return [Line(_corners(points)) for points in lines]
+        return [spring(_point(start), _point(end), 0.75 * width)]
+    return [dashpot(_point(start), _point(end), 0.64 * width)]
 
 
 def _spiral(description: Description, layout: Layout, part: Spring, q: Any) -> list[Shape]:
@@ -256,9 +252,9 @@ def _pedestal(description: Description, layout: Layout, joint: Joint, q: Any) ->
     # Hatched on the side away from the pivot.
     start, end = (x + up * 1.6 * half, top), (x - up * 1.6 * half, top)
     return [
-        Line(((x - half, top), (x, y), (x + half, top)), color=INK, width=1.2),
+        Line(((x - half, top), (x, y), (x + half, top)), color=INK, thickness=1.2),
         Ground(start, end, _DEPTH * layout.size),
-        Pin((x, y), _PIN * layout.size, fixed=True),
+        pin((x, y), _PIN * layout.size, fixed=True),
     ]
 
 
@@ -276,68 +272,3 @@ def _wall(description: Description, layout: Layout, part: Spring | Damper, q: An
 
 def _traces(description: Description, layout: Layout, t: Any, q: Any, mu: Parameters) -> list[Any]:
     return [_at(q, description, name, layout.marks[name]) for name in layout.traced]
-
-
-@styled()
-def draw_mechanism(
-    mechanism: AbstractPlanar,
-    q: np.ndarray,
-    parameters: Mapping[str, Any] | None = None,
-) -> Figure:
-    """A mechanism in one configuration, with the names of its bodies.
-
-    **Arguments:**
-
-    - `mechanism`: from a file.
-    - `q`: its coordinates.
-    - `parameters`: values other than the defaults.
-
-    **Returns:**
-
-    A figure, for `save_picture`.
-    """
-    drawing, mu = planar_drawing(mechanism), animation.parameter_values(mechanism, parameters)
-    q = np.asarray(q, float)
-    view = animation.stage_view(drawing, q[None], mu)
-    figure, axes = animation.make_stage(view, title=mechanism.description.name)
-    animation.draw_ground(axes, drawing, q[None], mu)
-    animation.draw_parts(axes, drawing, q, mu)
-    _write_names(axes, mechanism, q)
-    return figure
-
-
-def save_picture(figure: Figure, path: Path, dpi: int = 150) -> None:
-    """Write a figure; the suffix, .png or .svg, says how. A file is replaced whole or not at all.
-
-    **Arguments:**
-
-    - `figure`: to be written.
-    - `path`: where to.
-    - `dpi`: pixels for each inch of a PNG.
-    """
-    drawn = io.BytesIO()
-    kind = path.suffix.lower().removeprefix(".")
-    # Without a date, and with names of its parts that are not random, the same drawing is the
-    # same file.
-    metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
-    with styled(), matplotlib.rc_context({"svg.hashsalt": "mbdnode"}):
-        figure.savefig(drawn, format=kind, dpi=dpi, metadata=metadata)
-    replace_file(path, lambda file: file.write(drawn.getvalue()))
-
-
-def _write_names(axes: Axes, mechanism, q: np.ndarray) -> None:
-    """Each body's name beside the middle of what is drawn of it."""
-    description = mechanism.description
-    layout = layout_of(description)
-    for name, outline in layout.outlines.items():
-        x, y = np.mean(place(q, description, name, outline), axis=0)
-        axes.annotate(
-            name,
-            (x, y),
-            xytext=(7, 7),
-            textcoords="offset points",
-            fontsize=8,
-            color=body_color(description, name),
-            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.8},
-            zorder=200,
-        )

@@ -28,8 +28,9 @@ from mbdnode.multibody import (
     resolve_parameters,
 )
 from mbdnode.report.drawings import Drawing, find_drawing
-from mbdnode.report.html import look_of, view_of
+from mbdnode.report.html import plain_view
 from mbdnode.report.panels import thinned
+from mbdnode.report.pictures import view_of
 from mbdnode.simulation import AbstractEnsemble, Domain, simulate
 from mbdnode.trajectory import State, Trajectory
 
@@ -213,7 +214,7 @@ def _drawing_functions(
     by_name = lambda p: dict(zip(names, p, strict=True))  # noqa: E731
 
     def numbers(shapes):
-        found = [number for shape in shapes for number in shape.plain().numbers]
+        found = [number for shape in shapes for number in shape.numbers]
         return jnp.stack([jnp.asarray(x, float) for x in found]) if found else jnp.zeros(0)
 
     def traces(q, p):
@@ -229,19 +230,17 @@ def _drawing_functions(
 
 
 def _scene(drawing: Drawing, motion: Trajectory, mu: Mapping[str, Any]) -> dict[str, Any]:
-    rows = thinned(len(motion), _MOST_POSES)
-    t, q = np.asarray(motion.t)[rows], np.asarray(motion.q)[rows]
+    q = np.asarray(motion.q)[thinned(len(motion), _MOST_POSES)]
     plain = {name: float(value) for name, value in mu.items()}
     poses = [q[index] for column in q.T for index in (np.argmin(column), np.argmax(column))]
-    ground = drawing.ground(np.array(poses), plain)
+    paper = drawing.paper and dict(zip(("top", "length"), drawing.paper, strict=True))
     return {
-        "looks": [look_of(shape.plain()) for shape in drawing.parts(q[0], plain)],
-        "ground": [look_of(shape.plain()) for shape in ground],
+        "looks": [shape.look for shape in drawing.parts(q[0], plain)],
+        "ground": [shape.look for shape in drawing.ground(np.array(poses), plain)],
         "colors": list(drawing.colors),
-        "recorded": drawing.recorded,
-        "paper": _PAPER_S,
+        "paper": paper and {**paper, "seconds": _PAPER_S},
         "poses": [pose.tolist() for pose in poses],
-        "view": view_of(drawing, t, q, ground, plain),
+        "view": plain_view(view_of(drawing, q, plain)),
     }
 
 

@@ -1,7 +1,6 @@
 """The figure of a simulation: the mechanism, its motion, its phase portrait, what it conserves.
 
-The mechanism stands on its axes with the ground, where it has been and its last pose. Several
-simulations go side by side into an overview.
+Several simulations go side by side into an overview.
 """
 
 import math
@@ -11,74 +10,15 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
-from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-from mbdnode.errors import UserError
 from mbdnode.evaluation import energy
 from mbdnode.multibody import AbstractMechanism, Coordinate, constraint_counts, resolve_parameters
 from mbdnode.report.drawings import find_drawing
 from mbdnode.report.panels import draw_motion, draw_portrait, draw_residuals, time_axis
-from mbdnode.report.shapes import JointShape
+from mbdnode.report.pictures import draw_scenery, parameter_values
 from mbdnode.report.style import INK, MUTED, new_figure, styled
 from mbdnode.trajectory import Trajectory
-
-# What covers what.
-_GROUND, _GHOSTS, _PATHS, _POSE = 2, 3, 4, 5
-
-
-def draw_scenery(
-    axes: Axes, mechanism: AbstractMechanism, trajectory: Trajectory, mu: Mapping[str, float]
-) -> None:
-    """Draw a mechanism's last pose, ghosts of earlier ones, and the paths of its moving points.
-
-    **Arguments:**
-
-    - `axes`: to draw on; they lose their frame.
-    - `mechanism`: one that has a drawing.
-    - `trajectory`, `mu`: its motion and its parameters.
-    """
-    drawing = find_drawing(mechanism)
-    if drawing is None:
-        raise UserError(
-            f"There is no drawing of {type(mechanism).__name__}; add one to report/drawings.py."
-        )
-    kept = trajectory.kept
-    t, q = np.asarray(kept.t), np.asarray(kept.q)
-    for shape in drawing.ground(q, mu):
-        shape.draw(axes, 1.0, _GROUND)
-    for path, color in zip(drawing.traces(t, q, mu), drawing.colors, strict=True):
-        _draw_path(axes, path, color)
-    for number, moment in enumerate(_moments(len(q), drawing.poses)):
-        for shape in drawing.parts(q[moment], mu):
-            if not isinstance(shape, JointShape):  # A pin that shows through a ghost is clutter.
-                shape.draw(axes, 0.14 + 0.03 * number, _GHOSTS)
-    for level, shape in enumerate(drawing.parts(q[-1], mu), _POSE):
-        shape.draw(axes, 1.0, level)
-    # The limits may grow beyond the drawing, so that every picture fills its place in a grid.
-    axes.set_aspect("equal", adjustable="datalim")
-    axes.margins(0.03)
-    axes.autoscale_view()
-    axes.axis("off")
-
-
-def _moments(count: int, poses: int) -> list[int]:
-    """The start and then evenly on, short of the end."""
-    return np.linspace(0, count - 1, poses + 1).astype(int)[:-1].tolist()
-
-
-def _draw_path(axes: Axes, path: np.ndarray, color: str, most: int = 2_000) -> None:
-    """A line that fades toward the past."""
-    path = path[:: max(1, len(path) // most)]
-    segments = np.stack([path[:-1], path[1:]], axis=1)
-    shades = np.tile(to_rgba(color), (len(segments), 1))
-    shades[:, 3] = np.linspace(0.15, 0.85, len(segments))
-    axes.add_collection(
-        LineCollection(
-            list(segments), colors=shades, linewidths=1.1, capstyle="butt", zorder=_PATHS
-        )
-    )
 
 
 @dataclass(frozen=True)
@@ -131,7 +71,12 @@ def draw_case(scene: Scene) -> Figure:
 def _drawing(scene: Scene) -> list[Panel]:
     if find_drawing(scene.mechanism) is None:
         return []
-    return [lambda axes: draw_scenery(axes, scene.mechanism, scene.trajectory, values(scene))]
+    return [lambda axes: _draw_scenery(axes, scene)]
+
+
+def _draw_scenery(axes: Axes, scene: Scene) -> None:
+    mu = parameter_values(scene.mechanism, scene.parameters)
+    draw_scenery(axes, scene.mechanism, scene.trajectory, mu)
 
 
 def _motion(scene: Scene) -> list[Panel]:
@@ -231,12 +176,6 @@ def _legend(axes: Axes) -> None:
         axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=8, borderaxespad=0.1)
 
 
-def values(scene: Scene) -> dict[str, float]:
-    """Every parameter's value."""
-    mu = resolve_parameters(scene.mechanism, scene.parameters)
-    return {name: float(value) for name, value in mu.items()}
-
-
 @styled()
 def draw_overview(scenes: Sequence[Scene], columns: int = 4) -> Figure:
     """One small drawing for each scene, with the trail of its motion.
@@ -254,6 +193,6 @@ def draw_overview(scenes: Sequence[Scene], columns: int = 4) -> Figure:
     figure = new_figure(3.3 * columns, 2.9 * rows)
     for number, scene in enumerate(scenes):
         axes = figure.add_subplot(rows, columns, number + 1)
-        draw_scenery(axes, scene.mechanism, scene.trajectory, values(scene))
+        _draw_scenery(axes, scene)
         axes.set_title(scene.name, fontsize=10, color=INK, pad=6)
     return figure

@@ -1,24 +1,31 @@
-"""The parts of a mechanism's drawing: rods, blocks, plates, springs, dampers, joints, ground.
+"""The six shapes of every drawing: links, lines, areas, discs, ground and words.
 
-Every part draws itself in meters on axes of equal aspect. `alpha` below one makes it a ghost, and
-`level` says what it covers: a higher level lies on top. The page draws the same parts in the
-browser, from their plain form. Numbers are plain, or traced by JAX to be drawn elsewhere.
+A shape has a look, which stays, and numbers, which change as it moves. It is drawn here by
+Matplotlib, and in the browser from its look and numbers by `drawing_parts.js`. Lengths are in
+meters, thicknesses in pixels. Numbers are plain, or traced by JAX to be drawn elsewhere.
+
+Rods, springs, dashpots, bobs, pins and blocks are made of these shapes by the functions below.
 """
 
 import abc
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import Circle, FancyBboxPatch, Polygon
+from matplotlib.colors import to_rgba
+from matplotlib.patches import Circle, PathPatch
+from matplotlib.path import Path
 
-from mbdnode.report.style import INK, MUTED
+from mbdnode.report.style import INK, MUTED, PAPER, SHADE
 
 Number = Any
 Point = tuple[Number, Number]
+# Colors that a page changes with its scheme, by the names that it has for them.
+_NAMED = {INK: "ink", MUTED: "muted", SHADE: "shade", PAPER: "back"}
 
 
 def library_of(values: Any) -> Any:
@@ -26,206 +33,175 @@ def library_of(values: Any) -> Any:
     return jnp if isinstance(values, jax.Array) else np
 
 
-@dataclass(frozen=True)
-class Plain:
-    """A part as plain data.
+class Shape(abc.ABC):
+    """One part of a drawing.
 
-    **Arguments:**
-
-    - `look`: what stays the same while it moves: its kind, and colors and counts.
-    - `numbers`: where it is, in the order that the page's script reads them.
+    A subclass names its fields that change as it moves: points, and then perhaps a length.
     """
 
-    look: dict[str, Any]
-    numbers: tuple[Number, ...]
+    moving: ClassVar[tuple[str, ...]]
 
+    @property
+    def numbers(self) -> tuple[Number, ...]:
+        """Where it is, in the order that the page's script reads them."""
+        return tuple(_flat([getattr(self, name) for name in self.moving]))
 
-class Shape(abc.ABC):
-    """One part of a drawing."""
+    @property
+    def look(self) -> dict[str, Any]:
+        """What stays the same while it moves, as plain data, with the `count` of its numbers."""
+        named = {f.name: getattr(self, f.name) for f in fields(self)}  # pyright: ignore
+        stays = {key: value for key, value in named.items() if key not in self.moving}
+        for key in {"color", "edge"} & set(stays):
+            stays[key] = _NAMED.get(stays[key], stays[key])
+        return {"kind": type(self).__name__.lower(), **stays, "count": len(self.numbers)}
 
-    @abc.abstractmethod
-    def plain(self) -> Plain:
-        """As data that a browser can draw."""
+    @property
+    def reach(self) -> Number:
+        """How far beyond its points it reaches."""
+        return 0.0
 
-    @abc.abstractmethod
     def corners(self) -> tuple[Point, Point]:
         """The lower left and the upper right of what it covers."""
+        numbers = self.numbers
+        xs, ys = numbers[: len(numbers) // 2 * 2 : 2], numbers[1::2]
+        return (min(xs) - self.reach, min(ys) - self.reach), (
+            max(xs) + self.reach,
+            max(ys) + self.reach,
+        )
 
     @abc.abstractmethod
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
-        """Add it to the axes."""
+        """Add it to axes of equal aspect.
+
+        **Arguments:**
+
+        - `axes`: to draw on.
+        - `alpha`: below one for a ghost.
+        - `level`: a higher one lies on top.
+        """
+
+
+def _stroke(axes: Axes, points: Any, color: str, width: float, alpha: float, level: int) -> None:
+    axes.plot(*zip(*points, strict=True), color=color, linewidth=width, alpha=alpha, zorder=level)
+
+
+def _flat(values: Any) -> Iterator[Number]:
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            yield from _flat(value)
+        else:
+            yield value
 
 
 @dataclass(frozen=True)
-class Rod(Shape):
-    """A straight link."""
+class Link(Shape):
+    """What spans two points: a rod, a spring or a dashpot.
+
+    **Arguments:**
+
+    - `start`, `end`: the points.
+    - `color`, `thickness`: of its lines.
+    - `held`: whether a hand can hold it.
+    - `width`: of its pattern.
+    - `pattern`: lines of points, each in parts of the length and of the width.
+    """
 
     start: Point
     end: Point
     color: str = INK
-    width: float = 2.6
+    thickness: float = 2.6
+    held: bool = True
+    width: Number = 0.0
+    pattern: tuple[tuple[Point, ...], ...] = (((0.0, 0.0), (1.0, 0.0)),)
 
-    def plain(self) -> Plain:
-        """Its ends."""
-        return Plain(
-            {"kind": "rod", "color": self.color, "width": self.width}, (*self.start, *self.end)
-        )
+    moving = ("start", "end", "width")
 
-    def corners(self) -> tuple[Point, Point]:
-        """Around both ends."""
-        return _around((self.start, self.end), 0.0)
-
-    def draw(self, axes: Axes, alpha: float, level: int) -> None:
-        """A thick line."""
-        xs, ys = zip(self.start, self.end, strict=True)
-        axes.plot(xs, ys, color=self.color, linewidth=self.width, alpha=alpha, zorder=level)
-
-
-@dataclass(frozen=True)
-class Bob(Shape):
-    """A point mass."""
-
-    at: Point
-    radius: Number
-    color: str
-
-    def plain(self) -> Plain:
-        """Center and radius."""
-        return Plain({"kind": "bob", "color": self.color}, (*self.at, self.radius))
-
-    def corners(self) -> tuple[Point, Point]:
-        """Its square."""
-        return _around((self.at,), self.radius)
+    @property
+    def reach(self) -> Number:
+        """Half of its width."""
+        return self.width / 2
 
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
-        """A filled circle."""
-        circle = Circle(
-            self.at, self.radius, facecolor=self.color, edgecolor="white", linewidth=0.8
-        )
-        circle.set(alpha=alpha, zorder=level)
-        axes.add_patch(circle)
-
-
-@dataclass(frozen=True)
-class BlockShape(Shape):
-    """A body drawn as a box, by its center."""
-
-    at: Point
-    width: Number
-    height: Number
-    color: str
-
-    def plain(self) -> Plain:
-        """Center and size."""
-        return Plain({"kind": "block", "color": self.color}, (*self.at, self.width, self.height))
-
-    def corners(self) -> tuple[Point, Point]:
-        """Itself."""
-        (x, y), across, up = self.at, self.width / 2, self.height / 2
-        return (x - across, y - up), (x + across, y + up)
-
-    def draw(self, axes: Axes, alpha: float, level: int) -> None:
-        """A box with round corners."""
-        corner = (self.at[0] - self.width / 2, self.at[1] - self.height / 2)
-        rounding = 0.12 * min(self.width, self.height)
-        box = FancyBboxPatch(
-            (corner[0] + rounding, corner[1] + rounding),
-            self.width - 2 * rounding,
-            self.height - 2 * rounding,
-            boxstyle=f"round,pad={rounding}",
-            facecolor=self.color,
-            edgecolor="white",
-            linewidth=0.8,
-        )
-        box.set(alpha=alpha, zorder=level)
-        axes.add_patch(box)
-
-
-@dataclass(frozen=True)
-class SpringShape(Shape):
-    """A zigzag between two points."""
-
-    start: Point
-    end: Point
-    width: Number
-    teeth: int = 7
-
-    def plain(self) -> Plain:
-        """Its ends and width."""
-        return Plain(
-            {"kind": "spring", "color": MUTED, "teeth": self.teeth},
-            (*self.start, *self.end, self.width),
-        )
-
-    def corners(self) -> tuple[Point, Point]:
-        """Around both ends."""
-        return _around((self.start, self.end), self.width / 2)
-
-    def draw(self, axes: Axes, alpha: float, level: int) -> None:
-        """Straight ends, teeth between."""
-        along = np.concatenate([[0.0], np.linspace(0.12, 0.88, 2 * self.teeth), [1.0]])
-        across = np.zeros(along.shape)
-        across[2:-2] = self.width / 2 * (-1.0) ** np.arange(2 * self.teeth - 2)
+        """Every line of the pattern."""
         origin, vector = np.array(self.start), np.subtract(self.end, self.start)
         normal = np.array([-vector[1], vector[0]]) / max(float(np.hypot(*vector)), 1e-9)
-        points = origin + along[:, None] * vector + across[:, None] * normal
-        axes.plot(*points.T, color=MUTED, linewidth=1.1, alpha=alpha, zorder=level)
+        for piece in self.pattern:
+            points = [origin + a * vector + b * self.width * normal for a, b in piece]
+            _stroke(axes, points, self.color, self.thickness, alpha, level)
 
 
 @dataclass(frozen=True)
-class DamperShape(Shape):
-    """A dashpot along the horizontal."""
+class Line(Shape):
+    """A line through points."""
 
-    start: Point
-    end: Point
-    width: Number
+    points: tuple[Point, ...]
+    color: str = MUTED
+    thickness: float = 1.1
 
-    def plain(self) -> Plain:
-        """Its ends and width."""
-        return Plain({"kind": "damper", "color": MUTED}, (*self.start, *self.end, self.width))
-
-    def corners(self) -> tuple[Point, Point]:
-        """Around both ends."""
-        return _around((self.start, self.end), self.width / 2)
+    moving = ("points",)
 
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
-        """A cup on one rod, a piston on the other."""
-        (x0, y), (x1, _) = self.start, self.end
-        cup, half = x0 + 0.38 * (x1 - x0), self.width / 2
-        deep, piston = cup + 0.3 * (x1 - x0), cup + 0.14 * (x1 - x0)
-        lines = (
-            ([x0, cup], [y, y]),
-            ([deep, cup, cup, deep], [y + half, y + half, y - half, y - half]),
-            ([piston, piston], [y + 0.7 * half, y - 0.7 * half]),
-            ([piston, x1], [y, y]),
-        )
-        for xs, ys in lines:
-            axes.plot(xs, ys, color=MUTED, linewidth=1.1, alpha=alpha, zorder=level)
+        """As it is."""
+        _stroke(axes, self.points, self.color, self.thickness, alpha, level)
 
 
 @dataclass(frozen=True)
-class JointShape(Shape):
-    """A pin; filled when it is fixed to the ground."""
+class Area(Shape):
+    """A filled polygon, with `rounding` of its corners in parts of its shortest side."""
+
+    points: tuple[Point, ...]
+    color: str
+    edge: str
+    opacity: float = 1.0
+    thickness: float = 0.8
+    rounding: float = 0.0
+    held: bool = True
+
+    moving = ("points",)
+
+    def draw(self, axes: Axes, alpha: float, level: int) -> None:
+        """White below, so that what lies under it does not show through."""
+        path = self._outline()
+        if alpha == 1.0:
+            axes.add_patch(PathPatch(path, facecolor=PAPER, edgecolor="none", zorder=level))
+        face, edge = to_rgba(self.color, alpha * self.opacity), to_rgba(self.edge, alpha)
+        look = {"joinstyle": "round", "linewidth": self.thickness, "zorder": level}
+        axes.add_patch(PathPatch(path, facecolor=face, edgecolor=edge, **look))
+
+    def _outline(self) -> Path:
+        corners = np.array(self.points, float)
+        sides = np.roll(corners, -1, axis=0) - corners
+        lengths = np.hypot(*sides.T)
+        along = self.rounding * np.min(lengths) * sides / lengths[:, None]
+        # Every corner is reached from the one before, and left toward the next.
+        points = np.stack([corners - np.roll(along, 1, axis=0), corners, corners + along], axis=1)
+        codes = [Path.LINETO, Path.CURVE3, Path.CURVE3] * len(corners)
+        whole = np.concatenate([points.reshape(-1, 2), points[0, :1]])
+        return Path(whole, [Path.MOVETO, *codes[1:], Path.CLOSEPOLY])
+
+
+@dataclass(frozen=True)
+class Disc(Shape):
+    """A filled circle; `held` says whether a hand can hold it."""
 
     at: Point
     radius: Number
-    fixed: bool = False
+    color: str
+    edge: str = PAPER
+    thickness: float = 0.8
+    held: bool = True
 
-    def plain(self) -> Plain:
-        """Center and radius."""
-        return Plain({"kind": "joint", "color": INK, "fixed": self.fixed}, (*self.at, self.radius))
+    moving = ("at", "radius")
 
-    def corners(self) -> tuple[Point, Point]:
-        """Its square."""
-        return _around((self.at,), self.radius)
+    @property
+    def reach(self) -> Number:
+        """Its radius."""
+        return self.radius
 
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
-        """A small circle."""
-        circle = Circle(
-            self.at, self.radius, facecolor=INK if self.fixed else "white", edgecolor=INK
-        )
-        circle.set(linewidth=1.2, alpha=alpha, zorder=level)
-        axes.add_patch(circle)
+        """A circle."""
+        look = {"facecolor": self.color, "edgecolor": self.edge, "linewidth": self.thickness}
+        axes.add_patch(Circle(self.at, self.radius, alpha=alpha, zorder=level, **look))
 
 
 @dataclass(frozen=True)
@@ -235,14 +211,14 @@ class Ground(Shape):
     start: Point
     end: Point
     depth: Number
+    color: str = INK
 
-    def plain(self) -> Plain:
-        """Its ends and depth."""
-        return Plain({"kind": "ground", "color": INK}, (*self.start, *self.end, self.depth))
+    moving = ("start", "end", "depth")
 
-    def corners(self) -> tuple[Point, Point]:
-        """With the hatching."""
-        return _around((self.start, self.end), self.depth)
+    @property
+    def reach(self) -> Number:
+        """The depth of the hatching."""
+        return self.depth
 
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
         """A line and its hatching."""
@@ -253,117 +229,71 @@ class Ground(Shape):
         for distance in np.arange(self.depth, size + 1e-9, 0.9 * self.depth):
             tip = origin + distance * along
             tail = tip + self.depth * (right - along)
-            axes.plot(
-                *zip(tip, tail, strict=True),
-                color=MUTED,
-                linewidth=0.7,
-                alpha=alpha,
-                zorder=level,
-            )
-        ends = zip(self.start, self.end, strict=True)
-        axes.plot(*ends, color=INK, linewidth=1.2, alpha=alpha, zorder=level)
+            _stroke(axes, (tip, tail), MUTED, 0.7, alpha, level)
+        _stroke(axes, (self.start, self.end), self.color, 1.2, alpha, level)
 
 
 @dataclass(frozen=True)
-class TimeArrow(Shape):
-    """The axis of a chart recorder: time runs downwards."""
+class Word(Shape):
+    """A word below a point."""
 
-    top: Point
-    length: Number
-
-    def plain(self) -> Plain:
-        """Its top and length."""
-        return Plain({"kind": "time", "color": MUTED}, (*self.top, self.length))
-
-    def corners(self) -> tuple[Point, Point]:
-        """The arrow and its name."""
-        x, y = self.top
-        return (x - 0.08 * self.length, y - 1.1 * self.length), (x, y)
-
-    def draw(self, axes: Axes, alpha: float, level: int) -> None:
-        """A thin arrow with its name."""
-        x, y = self.top
-        axes.annotate(
-            "",
-            (x, y - self.length),
-            xytext=self.top,
-            arrowprops={"arrowstyle": "->", "color": MUTED, "linewidth": 0.8, "shrinkA": 0},
-            zorder=level,
-        )
-        middle = (x, y - self.length / 2)
-        axes.annotate(
-            "time",
-            middle,
-            xytext=(-4, 0),
-            textcoords="offset points",
-            ha="right",
-            va="center",
-            rotation=90,
-            fontsize=8,
-            color=MUTED,
-            alpha=alpha,
-            zorder=level,
-        )
-
-
-def _around(points: tuple[Point, ...], room: Number) -> tuple[Point, Point]:
-    xs, ys = zip(*points, strict=True)
-    return (min(xs) - room, min(ys) - room), (max(xs) + room, max(ys) + room)
-
-
-def _numbers(points: tuple[Point, ...]) -> tuple[Number, ...]:
-    return tuple(number for point in points for number in point)
-
-
-@dataclass(frozen=True)
-class Plate(Shape):
-    """A filled polygon with round corners; `opacity` is that of the fill."""
-
-    points: tuple[Point, ...]
-    color: str
-    opacity: float = 0.3
-    width: float = 2.6
-
-    def plain(self) -> Plain:
-        """Its corners."""
-        look = {"kind": "plate", "color": self.color, "opacity": self.opacity}
-        return Plain({**look, "width": self.width}, _numbers(self.points))
-
-    def corners(self) -> tuple[Point, Point]:
-        """Around all of them."""
-        return _around(self.points, 0.0)
-
-    def draw(self, axes: Axes, alpha: float, level: int) -> None:
-        """White below, so that what lies under it does not show through."""
-        common = {"closed": True, "joinstyle": "round", "linewidth": self.width, "zorder": level}
-        if alpha == 1.0:
-            axes.add_patch(Polygon(self.points, facecolor="white", edgecolor="none", **common))
-        fill = Polygon(self.points, facecolor=self.color, edgecolor="none", **common)
-        fill.set_alpha(alpha * self.opacity)
-        axes.add_patch(fill)
-        edge = Polygon(self.points, facecolor="none", edgecolor=self.color, **common)
-        edge.set_alpha(alpha)
-        axes.add_patch(edge)
-
-
-@dataclass(frozen=True)
-class Line(Shape):
-    """A thin line through points."""
-
-    points: tuple[Point, ...]
+    at: Point
+    text: str
     color: str = MUTED
-    width: float = 1.1
 
-    def plain(self) -> Plain:
-        """Its points."""
-        look = {"kind": "line", "color": self.color, "width": self.width}
-        return Plain(look, _numbers(self.points))
-
-    def corners(self) -> tuple[Point, Point]:
-        """Around all of them."""
-        return _around(self.points, 0.0)
+    moving = ("at",)
 
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
-        """As it is."""
-        xs, ys = zip(*self.points, strict=True)
-        axes.plot(xs, ys, color=self.color, linewidth=self.width, alpha=alpha, zorder=level)
+        """In small letters."""
+        look = {"ha": "center", "va": "top", "fontsize": 8, "color": self.color}
+        axes.text(*self.at, self.text, alpha=alpha, zorder=level, **look)
+
+
+_TEETH = 14
+_ZIGZAG = (
+    (0.0, 0.0),
+    *(
+        (0.12 + 0.76 * i / (_TEETH - 1), 0.0 if i in (0, _TEETH - 1) else 0.5 if i % 2 else -0.5)
+        for i in range(_TEETH)
+    ),
+    (1.0, 0.0),
+)
+# A cup on one rod, a piston on the other.
+_DASHPOT = (
+    ((0.0, 0.0), (0.38, 0.0)),
+    ((0.68, 0.5), (0.38, 0.5), (0.38, -0.5), (0.68, -0.5)),
+    ((0.52, 0.35), (0.52, -0.35)),
+    ((0.52, 0.0), (1.0, 0.0)),
+)
+
+
+def spring(start: Point, end: Point, width: Number) -> Link:
+    """A zigzag between two points."""
+    return Link(start, end, MUTED, 1.2, False, width, (_ZIGZAG,))
+
+
+def dashpot(start: Point, end: Point, width: Number) -> Link:
+    """A damper between two points."""
+    return Link(start, end, MUTED, 1.2, False, width, _DASHPOT)
+
+
+def pin(at: Point, radius: Number, *, fixed: bool = False) -> Disc:
+    """A revolute joint; filled when it is fixed to the ground."""
+    return Disc(at, radius, INK if fixed else PAPER, edge=INK, thickness=1.2, held=not fixed)
+
+
+def plate(points: tuple[Point, ...], color: str, opacity: float = 0.3) -> Area:
+    """A body with an outline."""
+    return Area(points, color, color, opacity, thickness=2.6)
+
+
+def block(at: Point, width: Number, height: Number, color: str) -> Area:
+    """A body drawn as a box with round corners, by its center."""
+    (x, y), across, up = at, width / 2, height / 2
+    points = (
+        (x - across, y - up),
+        (x + across, y - up),
+        (x + across, y + up),
+        (x - across, y + up),
+    )
+    return Area(points, color, PAPER, rounding=0.12)

@@ -29,6 +29,7 @@ INK = "#1f2d3a"
 MUTED = "#7b8794"
 FAINT = "#d9dfe5"
 SHADE = "#eef3f8"
+PAPER = "#ffffff"
 # The first six are distinguishable with any kind of color vision, and in print by their lightness;
 # the rest are for figures that also tell their marks apart by shape.
 COLORS = (
@@ -128,19 +129,22 @@ def mark_round_off(axes: Axes) -> None:
 
 
 def save_figure(figure: Figure, path: str | Path, dpi: int = 120) -> None:
-    """Write a figure as PNG.
+    """Write a figure as PNG or, by its suffix, as SVG; a file is replaced whole or not at all.
 
     **Arguments:**
 
-    - `figure`: what `draw_case` or `draw_overview` returned.
-    - `path`: where to; an existing file is overwritten.
-    - `dpi`: pixels for each inch.
+    - `figure`: what `draw_case`, `draw_overview` or `draw_mechanism` returned.
+    - `path`: where to.
+    - `dpi`: pixels for each inch of a PNG.
     """
-    drawn = io.BytesIO()
-    with styled():
-        figure.savefig(drawn, format="png", dpi=dpi)
-    # At once, so that an interrupt while drawing leaves no part of a picture.
-    replace_file(Path(path), lambda file: file.write(drawn.getvalue()))
+    drawn, path = io.BytesIO(), Path(path)
+    kind = "svg" if path.suffix.lower() == ".svg" else "png"
+    # Without a date, and with names of its parts that are not random, the same drawing is the
+    # same file.
+    metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
+    with styled(), matplotlib.rc_context({"svg.hashsalt": "mbdnode"}):
+        figure.savefig(drawn, format=kind, dpi=dpi, metadata=metadata)
+    replace_file(path, lambda file: file.write(drawn.getvalue()))
 
 
 _LETTERS = {"theta": r"\theta", "omega": r"\omega", "phi": r"\varphi", "alpha": r"\alpha"}

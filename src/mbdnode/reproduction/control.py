@@ -25,7 +25,7 @@ from mbdnode.data.folders import MODEL, replace_folder
 from mbdnode.errors import UserError
 from mbdnode.models import load
 from mbdnode.multibody import AbstractMechanism
-from mbdnode.report.animation import save_animation
+from mbdnode.report.pictures import save_animation
 from mbdnode.report.style import save_figure
 from mbdnode.reproduction.cases import CONTROL_TASKS
 from mbdnode.reproduction.cases.control_task import ControlTask, compare_with_truth

@@ -25,32 +25,32 @@ const parts = (() => {
   const pairs = (at) => Array.from({ length: at.length / 2 }, (_, i) => [at[2 * i], at[2 * i + 1]]);
 
   const PARTS = {
-    rod(pen, [x0, y0, x1, y1], look) { pen.path([[x0, y0], [x1, y1]], look.color, look.width); },
-    bob(pen, [x, y, r], look) { pen.disc(x, y, r, look.color, pen.colors.back); },
-    joint(pen, [x, y, r], look) {
-      pen.disc(x, y, r, look.fixed ? look.color : pen.colors.back, pen.shade(look.color), 1.4);
-    },
-    block(pen, [x, y, w, h], look) { pen.box(x, y, w, h, look.color); },
-    line(pen, at, look) { pen.path(pairs(at), look.color, look.width); },
-    plate(pen, at, look) { pen.plate(pairs(at), look); },
-    spring(pen, [x0, y0, x1, y1, width], look) {
-      const points = [[x0, y0]], count = 2 * look.teeth;
-      const dx = x1 - x0, dy = y1 - y0, size = Math.max(Math.hypot(dx, dy), 1e-9);
-      for (let i = 0; i < count; i++) {
-        const along = 0.12 + (0.76 * i) / (count - 1);
-        const across = i === 0 || i === count - 1 ? 0 : (width / 2) * (i % 2 ? 1 : -1);
-        points.push([x0 + along * dx - (across * dy) / size, y0 + along * dy + (across * dx) / size]);
+    // Lines of a pattern, in parts of the way between two points and of a width across it.
+    link(pen, [x0, y0, x1, y1, width], look) {
+      const dx = x1 - x0, dy = y1 - y0, w = width / Math.max(Math.hypot(dx, dy), 1e-9);
+      for (const piece of look.pattern) {
+        pen.path(piece.map(([a, b]) => [x0 + a * dx - b * w * dy, y0 + a * dy + b * w * dx]), look.color, look.thickness);
       }
-      points.push([x1, y1]);
-      pen.path(points, look.color, 1.3);
     },
-    damper(pen, [x0, y, x1, , width], look) {
-      const long = x1 - x0, cup = x0 + 0.38 * long, half = width / 2;
-      const deep = cup + 0.3 * long, piston = cup + 0.14 * long;
-      pen.path([[x0, y], [cup, y]], look.color, 1.3);
-      pen.path([[deep, y + half], [cup, y + half], [cup, y - half], [deep, y - half]], look.color, 1.3);
-      pen.path([[piston, y + 0.7 * half], [piston, y - 0.7 * half]], look.color, 1.3);
-      pen.path([[piston, y], [x1, y]], look.color, 1.3);
+    line(pen, at, look) { pen.path(pairs(at), look.color, look.thickness); },
+    area(pen, at, look) {
+      const points = pairs(at).map((point) => pen.place(point));
+      const sides = points.map(([x, y], i) => {
+        const [a, b] = points[(i + 1) % points.length];
+        return Math.hypot(a - x, b - y);
+      });
+      const c = pen.context, radius = look.rounding * Math.min(...sides), last = points[points.length - 1];
+      c.beginPath();
+      // From the middle of a side, around every corner.
+      c.moveTo((last[0] + points[0][0]) / 2, (last[1] + points[0][1]) / 2);
+      points.forEach(([x, y], i) => c.arcTo(x, y, ...points[(i + 1) % points.length], radius));
+      c.closePath();
+      pen.ink(look);
+    },
+    disc(pen, [x, y, r], look) {
+      pen.context.beginPath();
+      pen.context.arc(...pen.place([x, y]), Math.max(r * pen.scale, 2), 0, 2 * Math.PI);
+      pen.ink(look);
     },
     ground(pen, [x0, y0, x1, y1, depth], look) {
       const size = Math.hypot(x1 - x0, y1 - y0), ax = (x1 - x0) / size, ay = (y1 - y0) / size;
@@ -61,9 +61,13 @@ const parts = (() => {
       }
       pen.path([[x0, y0], [x1, y1]], look.color, 1.4);
     },
-    time(pen, [x, y, length], look) {
-      pen.path([[x, y], [x, y - length]], look.color, 0.9);
-      pen.label(x, y - length, "time", look.color);
+    word(pen, [x, y], look) {
+      const c = pen.context, [px, py] = pen.place([x, y]);
+      c.fillStyle = pen.shade(look.color);
+      c.font = "12px system-ui, sans-serif";
+      c.textAlign = "center";
+      c.textBaseline = "top";
+      c.fillText(look.text, px, py);
     },
   };
 
@@ -91,21 +95,19 @@ const parts = (() => {
       cut((this.y - this.height - room) / this.scale, (this.y + room) / this.scale, y, ay);
       return [from, to];
     }
-    // A ghost has one color for everything.
-    shade(name) { return this.ghost ? this.colors.ghost : this.colors[name] ?? name; }
-    plate(points, look) {
-      const c = this.context;
-      c.beginPath();
-      points.forEach((p, i) => (i ? c.lineTo(...this.place(p)) : c.moveTo(...this.place(p))));
-      c.closePath();
+    // A ghost has one color for everything but the paper.
+    shade(name) { return this.ghost && name !== "back" ? this.colors.ghost : this.colors[name] ?? name; }
+    // Fill and edge of the path there is, on paper, so that what lies below does not show through.
+    ink(look) {
+      const c = this.context, strength = c.globalAlpha;
       c.fillStyle = this.colors.back;
       c.fill();
-      c.globalAlpha = look.opacity;
+      c.globalAlpha = strength * (look.opacity ?? 1);
       c.fillStyle = this.shade(look.color);
       c.fill();
-      c.globalAlpha = 1;
-      c.strokeStyle = this.shade(look.color);
-      c.lineWidth = look.width * this.thick;
+      c.globalAlpha = strength;
+      c.strokeStyle = this.shade(look.edge);
+      c.lineWidth = look.thickness * this.thick;
       c.lineJoin = "round";
       c.stroke();
     }
@@ -118,33 +120,6 @@ const parts = (() => {
       c.lineWidth = width * this.thick;
       c.lineCap = c.lineJoin = "round";
       c.stroke();
-    }
-    disc(x, y, r, fill, edge, width = 1) {
-      const c = this.context;
-      c.beginPath();
-      c.arc(...this.place([x, y]), Math.max(r * this.scale, 2), 0, 2 * Math.PI);
-      c.fillStyle = fill === this.colors.back ? fill : this.shade(fill);
-      c.fill();
-      c.strokeStyle = edge;
-      c.lineWidth = width * this.thick;
-      c.stroke();
-    }
-    box(x, y, w, h, name) {
-      const c = this.context, [px, py] = this.place([x - w / 2, y + h / 2]);
-      c.beginPath();
-      c.roundRect(px, py, w * this.scale, h * this.scale, 0.12 * Math.min(w, h) * this.scale);
-      c.fillStyle = this.shade(name);
-      c.fill();
-      c.strokeStyle = this.colors.back;
-      c.lineWidth = 1;
-      c.stroke();
-    }
-    label(x, y, text, name) {
-      const c = this.context, [px, py] = this.place([x, y]);
-      c.fillStyle = this.shade(name);
-      c.font = "12px system-ui, sans-serif";
-      c.textAlign = "center";
-      c.fillText(text, px, py + 13);
     }
   }
 

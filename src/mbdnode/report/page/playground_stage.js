@@ -3,12 +3,6 @@
 // that drags it. All positions come from the drawing's own code, which the page carries.
 const stage = (() => {
   const TAIL_S = 3, REACH_PX = 44, SLOW_S = 0.09, WIDEST = 2.2;
-  // Which numbers of a part are points that a hand can hold, as places of their x.
-  const HELD = {
-    rod: () => [0, 2], bob: () => [0], joint: () => [0], block: () => [0],
-    plate: (count) => Array.from({ length: count / 2 }, (_, i) => 2 * i),
-  };
-
   // The drawing of a play: parts, ground and paths from coordinates and parameters.
   class Scene {
     constructor(motion) {
@@ -50,11 +44,10 @@ const stage = (() => {
     box(numbers) {
       const box = [Infinity, Infinity, -Infinity, -Infinity];
       this.data.looks.forEach((look, number) => {
-        const at = this.places[number], held = HELD[look.kind];
-        if (!held) return;
-        for (const place of held(look.count)) {
-          const x = numbers[at + place], y = numbers[at + place + 1];
-          const room = look.kind === "bob" ? numbers[at + 2] : look.kind === "block" ? numbers[at + 2] / 2 : 0;
+        if (!look.held) return;
+        const at = this.places[number], room = look.kind === "disc" ? numbers[at + 2] : 0;
+        for (let i = at; i + 1 < at + look.count; i += 2) {
+          const x = numbers[i], y = numbers[i + 1];
           box[0] = Math.min(box[0], x - room);
           box[1] = Math.min(box[1], y - room);
           box[2] = Math.max(box[2], x + room);
@@ -72,21 +65,19 @@ const stage = (() => {
         if (apart <= reach && (best === null || apart <= best.apart)) best = { at, weights, apart, dx: px - x, dy: py - y };
       };
       this.data.looks.forEach((look, number) => {
+        if (!look.held) return;
         const at = this.places[number], n = numbers;
-        if (look.kind === "rod") {
+        if (look.kind === "link") {
           const [x0, y0, x1, y1] = n.subarray(at, at + 4), dx = x1 - x0, dy = y1 - y0;
           const along = Math.min(Math.max(((x - x0) * dx + (y - y0) * dy) / Math.max(dx * dx + dy * dy, 1e-12), 0), 1);
           offer(at, [1 - along, along], x0 + along * dx, y0 + along * dy, 0);
-        } else if (look.kind === "plate") {
+        } else if (look.kind === "area") {
           const count = look.count / 2;
           let px = 0, py = 0;
           for (let i = 0; i < count; i++) { px += n[at + 2 * i] / count; py += n[at + 2 * i + 1] / count; }
           const size = Math.hypot(n[at] - px, n[at + 1] - py);
           offer(at, new Array(count).fill(1 / count), px, py, 0.8 * size);
-        } else if (HELD[look.kind] && !look.fixed) {
-          const size = look.kind === "block" ? Math.min(n[at + 2], n[at + 3]) / 2 : n[at + 2];
-          offer(at, [1], n[at], n[at + 1], size);
-        }
+        } else offer(at, [1], n[at], n[at + 1], n[at + 2]);
       });
       return best;
     }
@@ -244,15 +235,15 @@ const stage = (() => {
     }
     // The path of a point fades; on the paper of a chart recorder it stays until the paper ends.
     trail(pen, number, width) {
-      const { motion, data, still } = this.scene, { history } = motion, own = history.bodies[number];
-      const recorder = data.recorded ? this.recorder(still) : null, seconds = recorder ? recorder.seconds : TAIL_S;
+      const { motion, data } = this.scene, { history } = motion, own = history.bodies[number];
+      const { paper } = data, seconds = paper ? paper.seconds : TAIL_S;
       const count = data.colors.length, now = motion.t - (1 - motion.part) * motion.dt;
       data.colors.forEach((color, k) => {
         // Pieces of a few samples, each of one strength.
         let piece = [];
         const ink = (age) => {
           if (piece.length > 1) {
-            pen.context.globalAlpha = recorder ? 0.9 : 0.8 * Math.max(1 - age / seconds, 0);
+            pen.context.globalAlpha = paper ? 0.9 : 0.8 * Math.max(1 - age / seconds, 0);
             pen.path(piece, color, width);
           }
         };
@@ -260,23 +251,15 @@ const stage = (() => {
           const place = history.place(i), age = now - history.t[place];
           if (age > seconds) break;
           const x = own.trace[(place * count + k) * 2];
-          const y = recorder ? recorder.top - (recorder.length * age) / seconds : own.trace[(place * count + k) * 2 + 1];
+          const y = paper ? paper.top - (paper.length * age) / seconds : own.trace[(place * count + k) * 2 + 1];
           if (!Number.isFinite(x)) { ink(age); piece = []; continue; }
           if (age < 0) continue;
           piece.push([x, y]);
-          if (!recorder && piece.length > 8) { ink(age); piece = [[x, y]]; }
+          if (!paper && piece.length > 8) { ink(age); piece = [[x, y]]; }
         }
         ink(0.9 * seconds);
       });
       pen.context.globalAlpha = 1;
-    }
-    recorder(still) {
-      let at = 0;
-      for (const look of this.scene.data.ground) {
-        if (look.kind === "time") return { top: still[at + 1], length: still[at + 2], seconds: this.scene.data.paper };
-        at += look.count;
-      }
-      return null;
     }
     ring(pen, [x, y]) {
       const c = pen.context, [px, py] = pen.place([x, y]);

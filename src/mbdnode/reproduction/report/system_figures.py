@@ -23,10 +23,15 @@ from mbdnode.mechanisms import (
 )
 from mbdnode.multibody import AbstractMechanism, consistent_state
 from mbdnode.report import panels
-from mbdnode.report.animation import parameter_values
 from mbdnode.report.drawings import find_drawing
-from mbdnode.report.scene import draw_scenery
-from mbdnode.report.shapes import Point, TimeArrow
+from mbdnode.report.pictures import (
+    draw_pose,
+    draw_scenery,
+    fill_place,
+    parameter_values,
+)
+from mbdnode.report.shapes import Line, Point
+from mbdnode.report.shapes import Word as DrawnWord
 from mbdnode.report.style import INK, MUTED, new_figure, styled
 from mbdnode.reproduction.report.chapters import Chapter, Exhibit
 from mbdnode.reproduction.report.motion_figures import nothing_to_show
@@ -261,16 +266,12 @@ def _draw_parts(axes: Axes, chapter: Chapter, mu: dict[str, float]) -> None:
     state = consistent_state(chapter.mechanism, labeled.pose, parameters=dict(chapter.parameters))
     q = np.asarray(state.q)
     for shape in drawing.ground(q[None], mu):
-        if not isinstance(shape, TimeArrow):
+        if not isinstance(shape, (Line, DrawnWord)):  # Nothing is recorded on the paper.
             shape.draw(axes, 1.0, 2)
-    for level, shape in enumerate(drawing.parts(q, mu), 3):
-        shape.draw(axes, 1.0, level)
+    draw_pose(axes, drawing, q, mu)
     for mark in labeled.marks(q, mu):
         mark.draw(axes)
-    axes.set_aspect("equal", adjustable="datalim")
-    axes.margins(0.08)
-    axes.autoscale_view()
-    axes.axis("off")
+    fill_place(axes, 0.08)
 
 
 def _parameter_text(chapter: Chapter, mu: dict[str, float]) -> str:

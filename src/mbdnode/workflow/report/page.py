@@ -21,9 +21,15 @@ from mbdnode.evaluation import HeldOut, RunScore
 from mbdnode.evaluation.scores import predicted_rows
 from mbdnode.formatting import as_printed, percent, seconds_text
 from mbdnode.multibody import AbstractMechanism, constraint_counts, resolve_parameters
-from mbdnode.report import animation
 from mbdnode.report.drawings import find_drawing
 from mbdnode.report.html import asset, make_film, script_data, small_png
+from mbdnode.report.pictures import (
+    draw_ground,
+    draw_pose,
+    make_stage,
+    parameter_values,
+    view_of,
+)
 from mbdnode.report.playground_html import TITLE as TRY_IT
 from mbdnode.report.playground_html import make_try_it, playground_css, playground_scripts
 from mbdnode.report.style import styled
@@ -157,14 +163,12 @@ def _film(story: FitStory) -> dict[str, Any] | None:
 def _still(story: FitStory, run: HeldOut) -> Figure:
     drawing = find_drawing(story.system)
     assert drawing is not None
-    mu = animation.parameter_values(story.system, story.parameters)
+    mu = parameter_values(story.system, story.parameters)
     last = max(predicted_rows(run.prediction) - 1, 0)
     q, truth = np.asarray(run.prediction.q)[last], np.asarray(run.truth.q)
-    figure, axes = animation.make_stage(
-        animation.stage_view(drawing, truth[[0, last]], mu), title=""
-    )
-    animation.draw_ground(axes, drawing, truth, mu)
-    animation.draw_parts(axes, drawing, q, mu)
+    figure, axes = make_stage(view_of(drawing, truth[[0, last]], mu))
+    draw_ground(axes, drawing, truth, mu)
+    draw_pose(axes, drawing, q, mu)
     return figure
 
 
