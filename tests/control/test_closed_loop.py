@@ -225,7 +225,10 @@ def test_rows_of_a_loop_keep_their_decisions(regulator):
         ({"delay": -1}, "delay is -1"),
         ({"delay": 0.5}, "whole number"),
         ({"initial": {"theta": math.nan}}, "theta"),
-        ({"initial": mbd.State(jnp.array([0.0, math.inf]), jnp.zeros(2))}, "must be finite"),
+        (
+            {"initial": mbd.State(jnp.array([0.0, math.inf]), jnp.zeros(2))},
+            "must be a finite number",
+        ),
         ({"initial": mbd.State(jnp.zeros(3), jnp.zeros(3))}, "shape"),
         ({"initial": {"phi": 1.0}}, "phi"),
         ({"noise": -1.0}, "must not be negative"),

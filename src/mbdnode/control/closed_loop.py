@@ -11,14 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mbdnode.control.checks import as_count, as_spread, rows_over_time
 from mbdnode.control.decisions import Decision, Decisions
 from mbdnode.control.mpc import MPC
-from mbdnode.control.state_space import (
-    as_vector,
-    check_controllable_kind,
-    columns_of,
-    real_rows,
-)
+from mbdnode.control.state_space import check_controllable_kind
 from mbdnode.errors import UserError
 from mbdnode.integrators import get_integrator
 from mbdnode.multibody import (
@@ -88,7 +84,8 @@ def closed_loop(
     `trajectory.decisions`, the status and the seconds of every decision. It never raises for what
     happens on the way.
     """
-    _check_counts(steps, substeps, delay)
+    steps, substeps = as_count("steps", steps), as_count("substeps", substeps)
+    delay = as_count("delay", delay, 0)
     if not isinstance(controller, MPC):
         raise TypeError(f"The controller is a {type(controller).__name__}; it must be an MPC.")
     if report is not None and not callable(report):
@@ -106,9 +103,11 @@ def closed_loop(
     check_trajectory_size(rows, 2 * len(body.system.coordinates) + len(body.system.inputs))
     times = controller.dt * np.arange(rows)
     target = controller.problem.target
-    wanted = _rows_over_time("reference", reference, times, controller.states, target)
-    pushed = _rows_over_time("disturbance", disturbance, times[:steps], body.system.input_names)
-    deviation = _deviations(noise, controller.states)
+    sought = {} if reference is None else reference
+    wanted = rows_over_time("The reference", sought, times, controller.states, target)
+    push = {} if disturbance is None else disturbance
+    pushed = rows_over_time("The disturbance", push, times[:steps], body.system.input_names)
+    deviation = as_spread("The noise", {} if noise is None else noise, controller.states)
     try:
         random = np.random.default_rng(seed)
     except (TypeError, ValueError) as error:
@@ -122,26 +121,25 @@ def closed_loop(
     for k in range(steps):
         # What is decided now acts from the delay's end on.
         first = k + 1 + delay
-        ahead = None if wanted is None else wanted[first : first + controller.horizon]
+        ahead = wanted[first : first + controller.horizon]
         measured = state
-        if deviation is not None:
+        if np.any(deviation):
             measured = controller.minimal(state) + random.normal(0.0, deviation)
         said = controller(measured, times[k], reference=ahead, pending=tuple(pending), near=state.q)
         pending.append(said.u)
         inputs.append(controller.all_inputs(pending.pop(0)))
         codes.append(said.decision)
         seconds.append(said.seconds)
-        applied = inputs[k] if pushed is None else inputs[k] + pushed[k]
-        state, status = body.advance(float(times[k]), state, applied)
+        state, status = body.advance(float(times[k]), state, inputs[k] + pushed[k])
         if int(status.code) != Outcome.COMPLETED.value:
             failure = status
             break
         states.append(state)
         if report is not None:
             report(k + 1, steps)
-    goal = controller.problem.target[None] if wanted is None else wanted[: steps + 1]
-    decisions = _decisions(controller, times[: steps + 1], states, codes, seconds, goal)
-    return _trajectory(body, times[: steps + 1], states, inputs, failure, decisions)
+    times, goal = times[: steps + 1], wanted[: steps + 1]
+    decisions = _decisions(controller, times, states, codes, seconds, goal)
+    return _trajectory(body, times, states, inputs, failure, decisions)
 
 
 class SteppedPlant:
@@ -211,17 +209,7 @@ def _as_state(system: AbstractSystem, initial: Any, parameters: Any) -> State:
         )
     if isinstance(initial, Mapping):
         return consistent_state(system, initial, parameters=parameters)
-    state = real_state(initial)
-    for names, values in ((system.coordinate_names, state.q), (system.rate_names, state.v)):
-        if values.shape != (len(names),):
-            raise UserError(
-                f"The initial state has shape {values.shape}; give {len(names)} number(s): "
-                f"{', '.join(names)}."
-            )
-        for name, value in zip(names, values, strict=True):
-            if not bool(jnp.isfinite(value)):
-                raise UserError(f"The initial {name} is {float(value)}; it must be finite.")
-    return state
+    return real_state(initial)
 
 
 def _trajectory(
@@ -279,90 +267,6 @@ def _padded(rows: list, count: int):
     values = np.array(rows)[:count]
     gone = np.full((count - len(values), values.shape[1]), np.nan)
     return jax.device_put(np.concatenate([values, gone]))
-
-
-def _rows_over_time(
-    what: str,
-    given: Any,
-    times: np.ndarray,
-    names: tuple[str, ...],
-    usual: np.ndarray | None = None,
-) -> np.ndarray | None:
-    """A row for each time.
-
-    **Arguments:**
-
-    - `what`: it is, for messages.
-    - `given`: a function of time, rows, one row for all times, values by name, or None.
-    - `times`: when.
-    - `names`: of the columns.
-    - `usual`: the value of what is left out by name; zero if not given.
-
-    **Returns:**
-
-    An array, or None for None. Raises `UserError` for a wrong shape or what is not finite.
-    """
-    if given is None:
-        return None
-    if callable(given):
-        return np.array(
-            [as_vector(f"The {what} at {t:g} s", given(float(t)), names, usual) for t in times]
-        )
-    given = by_name(given)
-    if isinstance(given, Mapping) and any(np.ndim(column) for column in given.values()):
-        given = columns_of(f"The {what}", given, names, usual)
-    by_names = isinstance(given, Mapping)
-    if by_names or (np.ndim(given) <= 1 and np.size(given) == len(names)):
-        values = given if by_names else np.ravel(np.asarray(given))
-        return np.repeat(as_vector(f"The {what}", values, names, usual)[None], len(times), axis=0)
-    rows = real_rows(f"The {what}", given)
-    rows = rows[:, None] if rows.ndim == 1 and len(names) == 1 else rows
-    if rows.ndim != 2 or rows.shape[1] != len(names) or not len(rows):
-        raise UserError(
-            f"The {what} has shape {rows.shape}; give a row for each time, with the columns "
-            f"{', '.join(names)}, or a function of time."
-        )
-    if not np.all(np.isfinite(rows)):
-        row, column = np.argwhere(~np.isfinite(rows))[0]
-        raise UserError(
-            f"The {what} has {names[column]} = {rows[row, column]} in row {row}; it must be finite."
-        )
-    index = np.minimum(np.arange(len(times)), len(rows) - 1)
-    return rows[index]
-
-
-def _deviations(noise: Any, names: tuple[str, ...]) -> np.ndarray | None:
-    """The standard deviation of each measured state; None for none.
-
-    **Arguments:**
-
-    - `noise`: None, one number for all, one each, or by name.
-    - `names`: of the states.
-
-    **Returns:**
-
-    A vector. Raises `UserError` for a negative one.
-    """
-    if noise is None:
-        return None
-    noise = by_name(noise)
-    if not isinstance(noise, Mapping) and np.ndim(noise) == 0:
-        noise = [noise] * len(names)
-    values = as_vector("The noise", noise, names)
-    if np.any(values < 0):
-        name = names[int(np.argmin(values))]
-        raise UserError(f"The noise of {name} is {np.min(values):g}; it must not be negative.")
-    return values if np.any(values) else None
-
-
-def _check_counts(steps: Any, substeps: Any, delay: Any) -> None:
-    for name, value, lowest in (
-        ("steps", steps, 1),
-        ("substeps", substeps, 1),
-        ("delay", delay, 0),
-    ):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < lowest:
-            raise UserError(f"{name} is {value!r}; it must be a whole number of at least {lowest}.")
 
 
 def _check_names(plant: Any, controller: MPC) -> None:

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
+from mbdnode.control.checks import as_count
 from mbdnode.control.problem import Limits, QuadraticCost
 from mbdnode.errors import UserError
 
@@ -81,10 +80,7 @@ def gym(model: Any, task: EpisodeTask, name: str | None = None, *, parameters: A
         )
     if not isinstance(task, EpisodeTask):
         raise TypeError(f"The task is a {type(task).__name__}; it must be an EpisodeTask.")
-    if isinstance(task.steps, bool) or not isinstance(task.steps, (int, np.integer)):
-        raise UserError(f"steps is {task.steps!r}; it must be a whole number of at least 1.")
-    if task.steps < 1:
-        raise UserError(f"steps is {task.steps}; it must be a whole number of at least 1.")
+    steps = as_count("steps", task.steps)
     # Made once here, so that a wrong task is refused now and not when it is first used.
     ModelEnvironment(model, task, parameters).close()
     identifier = f"mbdnode/{name}-v0"
@@ -92,6 +88,6 @@ def gym(model: Any, task: EpisodeTask, name: str | None = None, *, parameters: A
     gymnasium.register(
         identifier,
         entry_point=lambda: ModelEnvironment(model, task, parameters),  # pyright: ignore
-        max_episode_steps=int(task.steps),
+        max_episode_steps=steps,
     )
     return identifier

@@ -7,14 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from mbdnode.control.checks import as_spread
 from mbdnode.control.closed_loop import SteppedPlant
 from mbdnode.control.episodes import EpisodeTask
 from mbdnode.control.problem import make_problem
-from mbdnode.control.state_space import as_vector, state_space
+from mbdnode.control.state_space import state_space
 from mbdnode.errors import UserError
 from mbdnode.multibody import consistent_state
-from mbdnode.naming import by_name, unknown_name
-from mbdnode.simulation import AbstractEnsemble
+from mbdnode.naming import by_name
 from mbdnode.status import Outcome
 from mbdnode.trajectory import State
 
@@ -30,10 +30,6 @@ class ModelEnvironment(gymnasium.Env):
     metadata = {"render_modes": []}
 
     def __init__(self, model: Any, task: EpisodeTask, parameters: Any = None):
-        if isinstance(model, AbstractEnsemble):
-            raise UserError(
-                "An ensemble has no single motion. Use one of its members, ensemble[i]."
-            )
         self.space, target = state_space(
             model,
             task.cost.target,
@@ -152,13 +148,7 @@ def _spread(task: EpisodeTask, system: Any) -> tuple[dict[str, float], dict[str,
             "A spread needs a start by name, such as {'theta': 0.1}, of which the rest follows; "
             "this one is a State."
         )
-    for name in spread:
-        if name not in names:
-            raise unknown_name("coordinate", name, names)
-    widths = as_vector("The spread", spread, names)
-    if np.any(widths < 0):
-        name = names[int(np.argmin(widths))]
-        raise UserError(f"The spread of {name} is {np.min(widths):g}; it must not be negative.")
+    as_spread("The spread", spread, names)
     known = {name: 0.0 for name in spread}
     known |= {name: float(jnp.asarray(value)) for name, value in by_name(task.initial).items()}
     return known, {name: float(width) for name, width in spread.items()}

@@ -21,8 +21,8 @@ import numpy as np
 import scipy
 from jaxtyping import Array, Float
 
-from mbdnode.control.problem import as_number
-from mbdnode.control.state_space import StateSpace, as_vector, real_rows, state_space
+from mbdnode.control.checks import as_positive, as_vector, real_rows
+from mbdnode.control.state_space import StateSpace, state_space
 from mbdnode.errors import UserError
 from mbdnode.program_cache import program_for_few_calls
 
@@ -125,14 +125,13 @@ def discretize(A: Any, B: Any, dt: Any) -> tuple[Float[Array, "nz nz"], Float[Ar
             f"B has shape {B.shape}; it must have the {A.shape[0]} rows of A and a column for "
             "each input."
         )
-    if not as_number("dt", dt) > 0:
-        raise UserError(f"dt is {dt} s; it must be finite and above zero.")
-    if not (np.all(np.isfinite(np.asarray(A))) and np.all(np.isfinite(np.asarray(B)))):
+    dt_s = as_positive("dt", dt)
+    if not (np.all(np.isfinite(A)) and np.all(np.isfinite(B))):
         raise UserError("A or B has entries that are not finite; they must be.")
     # One matrix: compiling the library's exponential would take seconds.
     block = np.zeros((A.shape[0] + B.shape[1],) * 2)
     block[: A.shape[0]] = np.concatenate([A, B], axis=1)
-    step = scipy.linalg.expm(block * float(dt))[: A.shape[0]]
+    step = scipy.linalg.expm(block * dt_s)[: A.shape[0]]
     return jax.device_put(step[:, : A.shape[0]]), jax.device_put(step[:, A.shape[0] :])
 
 

@@ -2,12 +2,13 @@
 
 import contextlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mbdnode.control.checks import as_count, as_number, as_rows, as_vector, real_rows
 from mbdnode.control.decisions import Decision
 from mbdnode.control.linearization import discretize, jacobians_at
 from mbdnode.control.planning import (
@@ -19,13 +20,13 @@ from mbdnode.control.planning import (
     Situation,
     waiting,
 )
-from mbdnode.control.problem import ControlProblem, Limits, QuadraticCost, as_number, make_problem
+from mbdnode.control.problem import ControlProblem, Limits, QuadraticCost, make_problem
 from mbdnode.control.quadratic_program import QuadraticProgram
-from mbdnode.control.state_space import StateSpace, as_vector, columns_of, real_rows, state_space
+from mbdnode.control.state_space import StateSpace, state_space
 from mbdnode.control.terminal_cost import check_equilibrium, regulator_gain, terminal_weight
 from mbdnode.errors import UserError
 from mbdnode.multibody import consistent_state
-from mbdnode.naming import by_name, unknown_name
+from mbdnode.naming import unknown_name
 from mbdnode.trajectory import State
 
 _MODES = ("once", "each")
@@ -231,15 +232,12 @@ class MPC:
     def _measured(self, z: Any, t: float, near: Any) -> np.ndarray:
         """The minimal state; a configuration near it is remembered."""
         if isinstance(z, State):
-            count = len(self.space.system.coordinates)
-            if np.shape(z.q) != (count,) or np.shape(z.v) != (count,):
-                raise UserError(
-                    f"The state has shapes {np.shape(z.q)} and {np.shape(z.v)}; the model has "
-                    f"{count} coordinates."
-                )
-            near, z = z.q, self.minimal(z)
+            system = self.space.system
+            near = as_vector("The state's q", z.q, system.coordinate_names, finite=False)
+            as_vector("The state's v", z.v, system.rate_names, finite=False)
+            z = self.minimal(z)
         else:
-            z = self._as_minimal(z)
+            z = as_vector("The state", z, self.states, None, finite=False)
         near = None if near is None else real_rows("near", near)
         if near is not None and np.all(np.isfinite(near)):
             self._near = near
@@ -251,23 +249,6 @@ class MPC:
                 state = consistent_state(system, known, t=t, parameters=parameters)
                 self._near = np.asarray(state.q)
         return z
-
-    def _as_minimal(self, z: Any) -> np.ndarray:
-        z = by_name(z)
-        if isinstance(z, Mapping) and set(z) == set(self.states):
-            z = [z[name] for name in self.states]
-        try:
-            vector = np.asarray(z, float)
-        except (TypeError, ValueError) as error:
-            raise UserError(
-                f"The state is {z!r}; give a State, or the numbers {', '.join(self.states)}."
-            ) from error
-        if vector.shape != (len(self.states),):
-            raise UserError(
-                f"The state has shape {vector.shape}; give {len(self.states)} number(s): "
-                f"{', '.join(self.states)}."
-            )
-        return vector
 
     def _after(self, t: float, z: np.ndarray, pending: Sequence[np.ndarray]):
         """When, and where, the inputs that are on their way will have brought the state."""
@@ -299,15 +280,10 @@ class MPC:
         count = self.problem.horizon
         if given is None:
             return np.repeat(self.problem.target[None], count, axis=0)
-        given = by_name(given)
-        if isinstance(given, Mapping):
-            given = columns_of("The reference", given, self.states, self.problem.target)
-        rows = real_rows("The reference", given)
-        if rows.shape != (count, len(self.states)) or not np.all(np.isfinite(rows)):
-            raise UserError(
-                f"The reference has shape {rows.shape}; it must have {count} finite rows, one for "
-                f"each step of the horizon, and the columns {', '.join(self.states)}."
-            )
+        wanted = f"{count} finite rows, one for each step of the horizon,"
+        rows = as_rows("The reference", given, self.states, self.problem.target, wanted)
+        if len(rows) != count:
+            raise UserError(f"The reference has {len(rows)} rows; give {wanted[:-1]}.")
         return rows
 
 
@@ -330,9 +306,7 @@ def _check_kind(name: str, given: Any, kind: type) -> None:
 def _check_options(relinearize: Any, iterations: Any, observer_gain: Any) -> None:
     if relinearize not in _MODES:
         raise unknown_name("relinearize", str(relinearize), _MODES)
-    if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
-        raise UserError(f"iterations is {iterations!r}; it must be a whole number of at least 1.")
-    if iterations > 1 and relinearize == "once":
+    if as_count("iterations", iterations) > 1 and relinearize == "once":
         raise UserError(
             f"iterations is {iterations}, but one linearization leaves nothing to improve. Leave "
             "it out, or use relinearize='each'."

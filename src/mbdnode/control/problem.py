@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mbdnode.control.state_space import as_vector
+from mbdnode.control.checks import as_count, as_positive, as_vector, symmetric
 from mbdnode.errors import UserError, check_memory
-from mbdnode.naming import by_name, unknown_name
-
-_SYMMETRIC = 1e-9
+from mbdnode.naming import by_name
 
 
 @dataclass(frozen=True)
@@ -129,16 +127,10 @@ def make_problem(
     """
     if not inputs:
         raise UserError("The model has no inputs, so there is nothing to control it with.")
-    if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)) or horizon < 1:
-        raise UserError(f"The horizon is {horizon!r}; it must be a whole number of at least 1.")
+    horizon, dt_s = as_count("The horizon", horizon), as_positive("dt", dt)
     # The blocks of A, B and the weights of every step, in the program and in its solver.
-    needed_bytes = 8 * 8 * int(horizon) * (len(states) + len(inputs)) ** 2
+    needed_bytes = 8 * 8 * horizon * (len(states) + len(inputs)) ** 2
     check_memory(needed_bytes, f"A horizon of {horizon:,} steps", "Plan fewer steps ahead.")
-    if not as_number("dt", dt) > 0:
-        raise UserError(f"dt is {dt} s; it must be finite and above zero.")
-    price = as_number("violation_cost", limits.violation_cost)
-    if not price > 0:
-        raise UserError(f"violation_cost is {price:g}; it must be finite and above zero.")
     z_low, z_high = _bounds("z_bounds", limits.z_bounds, states)
     u_low, u_high = _bounds("u_bounds", limits.u_bounds, inputs)
     _check_inside("target", target, z_low, z_high, states)
@@ -147,8 +139,8 @@ def make_problem(
     if not np.any(weight):
         raise UserError("Q is zero, so no state is controlled. Give at least one of them a weight.")
     return ControlProblem(
-        horizon=int(horizon),
-        dt_s=float(dt),
+        horizon=horizon,
+        dt_s=dt_s,
         Q=weight,
         R=_weight("R", cost.R, inputs, definite=True),
         target=target,
@@ -157,17 +149,9 @@ def make_problem(
         z_high=z_high,
         u_low=u_low,
         u_high=u_high,
-        u_change=_rate(limits.u_rate, inputs) * float(dt),
-        violation_cost=price,
+        u_change=_rate(limits.u_rate, inputs) * dt_s,
+        violation_cost=as_positive("violation_cost", limits.violation_cost),
     )
-
-
-def as_number(name: str, value: Any) -> float:
-    """A finite number; raises `UserError` for anything else."""
-    good = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not good or not np.isfinite(value):
-        raise UserError(f"{name} is {value!r}; it must be a finite number.")
-    return float(value)
 
 
 def _weight(name: str, given: Any, names: tuple[str, ...], *, definite: bool) -> np.ndarray:
@@ -176,76 +160,22 @@ def _weight(name: str, given: Any, names: tuple[str, ...], *, definite: bool) ->
         return np.eye(len(names))
     given = by_name(given)
     if isinstance(given, Mapping) or np.ndim(given) == 1:
-        matrix = np.diag(as_vector(f"The diagonal of {name}", given, names))
-    else:
-        matrix = symmetric(name, given, len(names))
-    smallest = _min_eigenvalue(matrix)
-    if definite and not smallest > 1e-12 * float(np.max(np.abs(matrix))):
-        raise UserError(
-            f"{name} has the eigenvalue {smallest:.3g}; it must be positive definite, so that "
-            "every input has a cost. Give an input that is to be free a small weight."
-        )
-    return semidefinite(name, matrix, len(names))
-
-
-def _min_eigenvalue(matrix: np.ndarray) -> float:
-    return float(np.min(np.linalg.eigvalsh(matrix)))
-
-
-def semidefinite(name: str, given: Any, size: int) -> np.ndarray:
-    """A symmetric matrix without negative eigenvalues; raises `UserError` for any other."""
-    matrix = symmetric(name, given, size)
-    smallest = _min_eigenvalue(matrix)
-    if smallest < -1e-9 * float(np.max(np.abs(matrix))):
-        raise UserError(
-            f"{name} has the eigenvalue {smallest:.3g}; it must be positive semi-definite, since a "
-            "negative cost has no minimum. Check the signs."
-        )
-    return matrix
-
-
-def symmetric(name: str, given: Any, size: int) -> np.ndarray:
-    """A finite symmetric matrix of that size; raises `UserError` for any other."""
-    try:
-        if np.iscomplexobj(np.asarray(given)):
-            raise ValueError("complex")
-        matrix = np.asarray(given, float)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{name} is {given!r}, which is no matrix of numbers.") from error
-    if matrix.shape != (size, size):
-        raise UserError(
-            f"{name} has shape {matrix.shape}; it must be {size} by {size}, or a vector of {size} "
-            "for a diagonal one."
-        )
-    if not np.all(np.isfinite(matrix)):
-        row, column = np.argwhere(~np.isfinite(matrix))[0]
-        raise UserError(f"{name}[{row}, {column}] is {matrix[row, column]}; it must be finite.")
-    away = np.abs(matrix - matrix.T)
-    row, column = np.unravel_index(int(np.argmax(away)), away.shape)
-    if away[row, column] > _SYMMETRIC * max(1.0, float(np.max(np.abs(matrix)))):
-        raise UserError(
-            f"{name} is not symmetric: [{row}, {column}] is {matrix[row, column]:g}, but "
-            f"[{column}, {row}] is {matrix[column, row]:g}. Use ({name} + {name}.T) / 2."
-        )
-    return (matrix + matrix.T) / 2
+        given = np.diag(as_vector(f"The diagonal of {name}", given, names))
+    return symmetric(name, given, len(names), definite=definite)
 
 
 def _bounds(what: str, given: Any, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Min and max of each, infinite where nothing is said."""
-    low, high = np.full(len(names), -np.inf), np.full(len(names), np.inf)
-    if given is None:
-        return low, high
-    given = by_name(given)
+    given = by_name({} if given is None else given)
     if isinstance(given, Mapping):
-        for name, pair in given.items():
-            if name not in names:
-                raise unknown_name("state or input", name, names)
-            place = names.index(name)
-            low[place], high[place] = (
-                _side(f"{what}[{name!r}]", side, 1)[0] for side in _pair(f"{what}[{name!r}]", pair)
-            )
+        pairs = {name: _pair(f"{what}[{name!r}]", pair) for name, pair in given.items()}
+        sides = [{name: pair[side] for name, pair in pairs.items()} for side in (0, 1)]
     else:
-        low, high = (_side(what, side, len(names)) for side in _pair(what, given))
+        sides = _pair(what, given)
+    low, high = (
+        as_vector(f"One side of {what}", side, names, usual, one_for_all=True, finite=False)
+        for side, usual in zip(sides, (-np.inf, np.inf), strict=True)
+    )
     for name, lowest, highest in zip(names, low, high, strict=True):
         if np.isnan(lowest) or np.isnan(highest) or not lowest < highest:
             raise UserError(
@@ -253,16 +183,6 @@ def _bounds(what: str, given: Any, names: tuple[str, ...]) -> tuple[np.ndarray, 
                 f"{highest:g}. Give the min first."
             )
     return low, high
-
-
-def _side(what: str, side: Any, count: int) -> np.ndarray:
-    """One side of the bounds, a number for each."""
-    try:
-        return np.broadcast_to(np.asarray(side, float), (count,)).copy()
-    except (TypeError, ValueError) as error:
-        raise UserError(
-            f"{what} has {side!r} on one side; give a number, or {count} of them."
-        ) from error
 
 
 def _pair(what: str, given: Any) -> tuple[Any, Any]:
@@ -278,25 +198,13 @@ def _pair(what: str, given: Any) -> tuple[Any, Any]:
 
 def _rate(given: Any, names: tuple[str, ...]) -> np.ndarray:
     """The most that each input may change in a second."""
-    if given is None:
-        return np.full(len(names), np.inf)
-    given = by_name(given)
-    if isinstance(given, Mapping):
-        for name in given:
-            if name not in names:
-                raise unknown_name("input", name, names)
-        given = [given.get(name, np.inf) for name in names]
-    try:
-        rate = np.broadcast_to(np.asarray(given, float), (len(names),))
-    except (TypeError, ValueError) as error:
-        raise UserError(
-            f"u_rate is {given!r}; give one number, or one for each of {', '.join(names)}."
-        ) from error
+    given = {} if given is None else given
+    rate = as_vector("u_rate", given, names, np.inf, one_for_all=True, finite=False)
     if not np.all(rate > 0):
         raise UserError(
             f"u_rate is {given!r}; every input needs a limit above zero, in its unit per second."
         )
-    return rate.copy()
+    return rate
 
 
 def _check_inside(what: str, values: np.ndarray, low, high, names: tuple[str, ...]) -> None:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbdnode.control.checks import as_number, as_vector
 from mbdnode.errors import UserError
 from mbdnode.multibody import (
     AbstractForecaster,
@@ -170,7 +171,7 @@ def state_space(
     check_controllable_kind(system)
     check_definition(system)
     mu = resolve_parameters(system, parameters)
-    t = float(as_vector("The time", [t], ("t",))[0])
+    t = as_number("The time", t)
     time = jnp.asarray(t, float)
     at = {} if at is None else by_name(at)
     if not isinstance(at, (State, Mapping)):
@@ -178,10 +179,8 @@ def state_space(
     if not isinstance(at, State):
         at = consistent_state(system, at, t=t, parameters=parameters)
     state = real_state(at)
-    if not all(np.all(np.isfinite(np.asarray(x))) for x in (state.q, state.v)):
-        raise UserError(
-            f"The state is {np.asarray(state.q)}, {np.asarray(state.v)}; it must be finite."
-        )
+    as_vector("The state's q", state.q, system.coordinate_names)
+    as_vector("The state's v", state.v, system.rate_names)
     partition = choose_partition(system, time, state.q, mu)
     if not partition.degrees_of_freedom:
         raise UserError(
@@ -239,64 +238,3 @@ def minimal_names(system: AbstractSystem, partition: Partition) -> tuple[str, ..
         *(system.coordinate_names[i] for i in positions),
         *(system.rate_names[i] for i in rates),
     )
-
-
-def columns_of(
-    what: str, given: Mapping[str, Any], names: tuple[str, ...], usual: np.ndarray | None = None
-) -> np.ndarray:
-    """Columns by name as rows in the order of the names; the arguments are those of `as_vector`."""
-    for name in given:
-        if name not in names:
-            raise unknown_name("state or input", name, names)
-    others = np.zeros(len(names)) if usual is None else usual
-    columns = [np.asarray(given.get(n, other)) for n, other in zip(names, others, strict=True)]
-    try:
-        return np.stack(np.broadcast_arrays(*columns), axis=-1)
-    except ValueError as error:
-        lengths = ", ".join(f"{n}: {np.shape(column)}" for n, column in given.items())
-        raise UserError(f"{what} has columns of different lengths ({lengths}).") from error
-
-
-def real_rows(what: str, given: Any) -> np.ndarray:
-    """An array of real numbers; raises `UserError` for anything else."""
-    try:
-        if np.iscomplexobj(np.asarray(given)):
-            raise TypeError("complex")
-        return np.asarray(given, float)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{what} is {given!r}, which is no array of numbers.") from error
-
-
-def as_vector(
-    what: str, values: Any, names: tuple[str, ...], usual: np.ndarray | None = None
-) -> np.ndarray:
-    """Finite numbers, one for each name.
-
-    **Arguments:**
-
-    - `what`: they are, for messages.
-    - `values`: in the order of the names, or by name.
-    - `names`: of the entries.
-    - `usual`: the value of what is left out by name; zero if not given.
-
-    **Returns:**
-
-    A vector. Raises `UserError` for a wrong shape, an unknown name, or what is not finite.
-    """
-    values = by_name(values)
-    if isinstance(values, Mapping):
-        for name in values:
-            if name not in names:
-                raise unknown_name("state or input", name, names)
-        others = np.zeros(len(names)) if usual is None else usual
-        values = [values.get(name, other) for name, other in zip(names, others, strict=True)]
-    array = real_rows(what, values)
-    if array.shape != (len(names),):
-        raise UserError(
-            f"{what} has shape {array.shape}; give {len(names)} number(s): {', '.join(names)}."
-        )
-    if not np.all(np.isfinite(array)):
-        worst = names[int(np.argmin(np.isfinite(array)))]
-        value = array[names.index(worst)]
-        raise UserError(f"{what} has {worst} = {value}; every value must be finite.")
-    return array

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from mbdnode.control.problem import ControlProblem, semidefinite
+from mbdnode.control.checks import symmetric
+from mbdnode.control.problem import ControlProblem
 from mbdnode.control.state_space import StateSpace
 from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
@@ -42,7 +43,7 @@ def terminal_weight(given: Any, A: np.ndarray, B: np.ndarray, problem: ControlPr
     if given is None:
         return np.zeros_like(A)
     if not isinstance(given, str):
-        return semidefinite("terminal", given, A.shape[0])
+        return symmetric("terminal", given, A.shape[0])
     if given != "riccati":
         raise unknown_name("terminal cost", given, ("riccati",))
     return riccati(A, B, problem.Q, problem.R)

@@ -1,0 +1,215 @@
+"""What users give to control, checked: numbers, vectors and rows, in order or by name."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mbdnode.errors import UserError
+from mbdnode.naming import by_name, unknown_name
+
+
+def as_number(name: str, value: Any) -> float:
+    """A finite number; raises `UserError` for anything else."""
+    number = np.asarray(value)
+    if number.dtype.kind not in "iuf" or number.ndim or not np.isfinite(number):
+        raise UserError(f"{name} is {value!r}; it must be a finite number.")
+    return float(number)
+
+
+def as_positive(name: str, value: Any) -> float:
+    """A finite number above zero."""
+    if not as_number(name, value) > 0:
+        raise UserError(f"{name} is {value!r}; it must be above zero.")
+    return float(value)
+
+
+def as_count(name: str, value: Any, least: int = 1) -> int:
+    """A whole number of at least that many."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise UserError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
+    return int(value)
+
+
+def real_rows(what: str, given: Any, wanted: str = "an array of real numbers") -> np.ndarray:
+    """An array of real numbers; raises `UserError` for anything else."""
+    try:
+        array = np.asarray(given)
+        if np.iscomplexobj(array):
+            raise TypeError("complex")
+        return np.asarray(array, float)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{what} is {given!r}; give {wanted}.") from error
+
+
+def as_vector(
+    what: str,
+    values: Any,
+    names: tuple[str, ...],
+    usual: Any = 0.0,
+    *,
+    one_for_all: bool = False,
+    finite: bool = True,
+) -> np.ndarray:
+    """Numbers, one for each name.
+
+    **Arguments:**
+
+    - `what`: they are, for messages.
+    - `values`: in the order of the names, or by name.
+    - `names`: of the entries.
+    - `usual`: the values of what is left out by name; None where nothing may be.
+    - `one_for_all`: whether a single number stands for every entry.
+    - `finite`: whether every number must be finite.
+
+    **Returns:**
+
+    A vector. Raises `UserError` for a wrong shape, an unknown name, or what is not finite.
+    """
+    values, wanted = by_name(values), f"{len(names)} number(s): {', '.join(names)}"
+    if isinstance(values, Mapping):
+        if usual is None and set(values) != set(names):
+            raise UserError(f"{what} is {values!r}; give {wanted}.")
+        values = [value for _, value in _in_order(values, names, usual)]
+    array = real_rows(what, values, wanted)
+    if one_for_all and array.ndim == 0:
+        array = np.full(len(names), float(array))
+    if array.shape != (len(names),):
+        raise UserError(f"{what} has shape {array.shape}; give {wanted}.")
+    if finite:
+        _check_finite(what, array[None], names)
+    return array
+
+
+def as_spread(what: str, values: Any, names: tuple[str, ...]) -> np.ndarray:
+    """Numbers of at least zero, one for each name, or one for all."""
+    array = as_vector(what, values, names, one_for_all=True)
+    if np.any(array < 0):
+        name = names[int(np.argmin(array))]
+        raise UserError(f"{what} of {name} is {np.min(array):g}; it must not be negative.")
+    return array
+
+
+def as_rows(
+    what: str, given: Any, names: tuple[str, ...], usual: Any = 0.0, wanted: str = "rows"
+) -> np.ndarray:
+    """Finite rows with a column for each name, given as rows or as columns by name.
+
+    **Arguments:**
+
+    - `what`, `names`, `usual`: as for `as_vector`.
+    - `given`: an array, or columns by name. A single column needs no second axis.
+    - `wanted`: how many rows, for messages.
+
+    **Returns:**
+
+    An array. Raises `UserError` as `as_vector` does.
+    """
+    given, wanted = by_name(given), f"{wanted} with the columns {', '.join(names)}"
+    if isinstance(given, Mapping):
+        columns = [np.asarray(column) for _, column in _in_order(given, names, usual)]
+        try:
+            given = np.stack(np.broadcast_arrays(*columns), axis=-1)
+        except ValueError as error:
+            lengths = ", ".join(f"{n}: {np.shape(column)}" for n, column in given.items())
+            raise UserError(f"{what} has columns of different lengths ({lengths}).") from error
+    rows = real_rows(what, given, wanted)
+    rows = rows[:, None] if rows.ndim == 1 and len(names) == 1 else rows
+    if rows.ndim != 2 or rows.shape[1] != len(names) or not len(rows):
+        raise UserError(f"{what} has shape {rows.shape}; give {wanted}.")
+    _check_finite(what, rows, names)
+    return rows
+
+
+def rows_over_time(
+    what: str, given: Any, times: np.ndarray, names: tuple[str, ...], usual: Any = 0.0
+) -> np.ndarray:
+    """A row for each time.
+
+    **Arguments:**
+
+    - `what`, `names`, `usual`: as for `as_vector`.
+    - `given`: a function of time, rows of which the last is held, one row for all times, or values
+        or columns by name.
+    - `times`: when.
+
+    **Returns:**
+
+    An array. Raises `UserError` as `as_vector` does.
+    """
+    if callable(given):
+        rows = [as_vector(f"{what} at {t:g} s", given(float(t)), names, usual) for t in times]
+        return np.array(rows)
+    given = by_name(given)
+    if isinstance(given, Mapping):
+        is_row = not any(np.ndim(column) for column in given.values())
+    else:
+        is_row = np.ndim(given) <= 1 and np.size(given) == len(names)
+    if is_row:
+        row = given if isinstance(given, Mapping) else np.ravel(np.asarray(given))
+        return np.repeat(as_vector(what, row, names, usual)[None], len(times), axis=0)
+    rows = as_rows(what, given, names, usual, "a function of time, or a row for each time")
+    return rows[np.minimum(np.arange(len(times)), len(rows) - 1)]
+
+
+def _in_order(given: Mapping[str, Any], names: tuple[str, ...], usual: Any):
+    """Names and what is given for them, or the usual."""
+    for name in given:
+        if name not in names:
+            raise unknown_name("state or input", name, names)
+    others = np.broadcast_to(0.0 if usual is None else usual, len(names))
+    return [(name, given.get(name, other)) for name, other in zip(names, others, strict=True)]
+
+
+def _check_finite(what: str, rows: np.ndarray, names: tuple[str, ...]) -> None:
+    if not np.all(np.isfinite(rows)):
+        row, column = np.argwhere(~np.isfinite(rows))[0]
+        place = f" in row {row}" if len(rows) > 1 else ""
+        raise UserError(
+            f"{what} has {names[column]} = {rows[row, column]}{place}; it must be finite."
+        )
+
+
+def symmetric(name: str, given: Any, size: int, *, definite: bool = False) -> np.ndarray:
+    """A finite symmetric matrix of that size without negative eigenvalues.
+
+    **Arguments:**
+
+    - `name`: for messages.
+    - `given`: the matrix.
+    - `size`: of its sides.
+    - `definite`: whether every eigenvalue must be above zero.
+
+    **Returns:**
+
+    An array. Raises `UserError` for any other.
+    """
+    matrix = real_rows(name, given, "a matrix of real numbers")
+    if matrix.shape != (size, size):
+        raise UserError(
+            f"{name} has shape {matrix.shape}; it must be {size} by {size}, or a vector of {size} "
+            "for a diagonal one."
+        )
+    if not np.all(np.isfinite(matrix)):
+        row, column = np.argwhere(~np.isfinite(matrix))[0]
+        raise UserError(f"{name}[{row}, {column}] is {matrix[row, column]}; it must be finite.")
+    away, size_of_all = np.abs(matrix - matrix.T), float(np.max(np.abs(matrix)))
+    row, column = np.unravel_index(int(np.argmax(away)), away.shape)
+    # Round-off of a product such as C' C.
+    if away[row, column] > 1e-9 * max(1.0, size_of_all):
+        raise UserError(
+            f"{name} is not symmetric: [{row}, {column}] is {matrix[row, column]:g}, but "
+            f"[{column}, {row}] is {matrix[column, row]:g}. Use ({name} + {name}.T) / 2."
+        )
+    smallest = float(np.min(np.linalg.eigvalsh(matrix)))
+    if definite and not smallest > 1e-12 * size_of_all:
+        raise UserError(
+            f"{name} has the eigenvalue {smallest:.3g}; it must be positive definite, so that "
+            "every input has a cost. Give an input that is to be free a small weight."
+        )
+    if smallest < -1e-9 * size_of_all:
+        raise UserError(
+            f"{name} has the eigenvalue {smallest:.3g}; it must be positive semi-definite, since a "
+            "negative cost has no minimum. Check the signs."
+        )
+    return (matrix + matrix.T) / 2
