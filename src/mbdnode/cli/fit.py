@@ -323,8 +323,8 @@ def _found(fitted) -> list[str]:
 
     lines = []
     for table in parameter_tables(found):
-        rows = (table.head, *table.rows)
-        widths = [max(len(row[i]) for row in rows) for i in range(len(table.head))]
+        rows = [tuple(map(str, row)) for row in (table.headings, *table.rows)]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(table.headings))]
         lines.append(f"{table.title}:")
         for row in rows:
             cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

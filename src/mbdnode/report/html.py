@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
+import jinja2
 import numpy as np
 from markupsafe import Markup
 from PIL import Image
@@ -27,6 +28,27 @@ from mbdnode.trajectory import Trajectory
 def asset(name: str) -> str:
     """A file that stands beside the page's template."""
     return resources.files("mbdnode.report").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def render(template: str, **values: Any) -> str:
+    """A page or a part of one from its template.
+
+    **Arguments:**
+
+    - `template`: the file of that name, which may extend or import others.
+    - `values`: what stands in it. Text is escaped; `Markup` is not.
+
+    **Returns:**
+
+    HTML.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(asset),
+        autoescape=True,
+        trim_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template(template).render(values)
 
 
 def script_data(values: Any) -> str:

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
 from mbdnode.data.files import replace_file
 from mbdnode.errors import UserError
-from mbdnode.report.html import asset, script_data
+from mbdnode.report.html import asset, render, script_data
 from mbdnode.report.playground import Play, Playground, make_playground
 
 TITLE = "Try it"
@@ -90,13 +89,8 @@ def _told(play: Play, made: Playground) -> str:
     return f"{moves} Drag it, throw it{', drive it' if made.data['inputs'] else ''}."
 
 
-def _environment() -> jinja2.Environment:
-    return jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined)
-
-
 def _place(key: str, compared: bool, *, whole: bool) -> Markup:
-    template = _environment().from_string(asset("playground_section.html.j2"))
-    return Markup(template.render(key=key, compared=compared, whole=whole))
+    return Markup(render("playground_section.html.j2", key=key, compared=compared, whole=whole))
 
 
 def playground_css(sections: Sequence[TryIt]) -> str:
@@ -150,7 +144,8 @@ def make_play_page(play: Play) -> str:
     made = make_playground(play, whole=True)
     compared = play.truth is not None
     section = TryIt("play", "", made, compared)
-    return _environment().from_string(asset("playground_page.html.j2")).render(
+    return render(
+        "playground_page.html.j2",
         css=Markup(asset("page.css") + playground_css([section])),
         title=play.title,
         lead=_told(play, made),

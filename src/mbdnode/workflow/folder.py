@@ -46,6 +46,7 @@ from mbdnode.models import AbstractModel, Ensemble, load, save
 from mbdnode.models.law_equations import features_name
 from mbdnode.recipes import RECIPES
 from mbdnode.report.playground import Play
+from mbdnode.report.tables import Table
 from mbdnode.simulation import Domain
 from mbdnode.training import Fit
 from mbdnode.waiting_notice import doing
@@ -55,7 +56,7 @@ from mbdnode.workflow.hybrid import is_hybrid
 from mbdnode.workflow.model_choice import ALL_FORMS, NETWORK_RECIPE
 from mbdnode.workflow.play import make_fit_play
 from mbdnode.workflow.report.page import write_fit_page
-from mbdnode.workflow.results import FitStory, FoundTables, parameter_tables, verdict
+from mbdnode.workflow.results import FitStory, parameter_tables, verdict
 
 KIND = "fit"
 DOMAIN, PAGE, READ, MECHANISM = "domain.npz", "report.html", "read.txt", "mechanism.toml"
@@ -174,7 +175,7 @@ def _values_of(fit: Any) -> dict[str, float]:
     return fit.parameters if isinstance(fit, IdentifiedParameters) else {}
 
 
-def _found(fit: Any) -> FoundTables | str:
+def _found(fit: Any) -> tuple[Table, ...] | str:
     """The parameters that were found, or the law; nothing of a network."""
     if isinstance(fit, IdentifiedParameters):
         return parameter_tables(fit)

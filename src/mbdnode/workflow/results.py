@@ -12,6 +12,7 @@ from mbdnode.formatting import percent, seconds_text
 from mbdnode.identification.parameters import IdentifiedParameters
 from mbdnode.multibody import AbstractSystem
 from mbdnode.report.playground import Play
+from mbdnode.report.tables import Table
 
 
 @dataclass(frozen=True)
@@ -48,31 +49,12 @@ class FitStory:
     known: Mapping[str, np.ndarray]
     warnings: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
-    found: "FoundTables | str" = ""
+    found: tuple[Table, ...] | str = ""
     play: Play | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Table:
-    """Rows of text below headings.
-
-    **Arguments:**
-
-    - `title`: of the table.
-    - `head`, `rows`: what it says.
-    """
-
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-# What was found of the parameters, table by table.
-FoundTables = tuple[Table, ...]
-
-
-def parameter_tables(found: IdentifiedParameters) -> FoundTables:
+def parameter_tables(found: IdentifiedParameters) -> tuple[Table, ...]:
     """What a page says of parameters that were found.
 
     **Arguments:**
@@ -84,27 +66,27 @@ def parameter_tables(found: IdentifiedParameters) -> FoundTables:
     Values with standard errors; what is determined of those that are not determined alone; how the
     values are correlated; the bootstrap, if there is one; residuals beside the noise.
     """
-    values = Table("Parameters", ("parameter", "value", "standard error", "unit"), found.rows())
+    values = Table("", "Parameters", ("parameter", "value", "standard error", "unit"), found.rows())
     tables = [values]
     if found.combinations:
         rows = tuple((str(one),) for one in found.combinations)
-        tables.append(Table("Determined combinations", ("combination",), rows))
+        tables.append(Table("", "Determined combinations", ("combination",), rows))
     names = (*found.parameters, *found.sensors)
     if len(names) > 1:
         rows = tuple(
             (name, *("-" if np.isnan(x) else f"{x:.2f}" for x in row))
             for name, row in zip(names, found.correlations, strict=True)
         )
-        tables.append(Table("Correlations", ("", *names), rows))
+        tables.append(Table("", "Correlations", ("", *names), rows))
     if found.bootstrap is not None:
         title = str(found.bootstrap).partition(":")[0].capitalize()
         head = ("parameter", "standard error", "95 % interval")
-        tables.append(Table(title, head, found.bootstrap.rows()))
+        tables.append(Table("", title, head, found.bootstrap.rows()))
     rows = tuple(
         (name, f"{rmse:.3g}", f"{found.noise[name]:.3g}") for name, rmse in found.rmse.items()
     )
     head = ("column", "RMSE in training", "noise")
-    return (*tables, Table("Residuals", head, rows))
+    return (*tables, Table("", "Residuals", head, rows))
 
 
 def waited(seconds: Mapping[str, float]) -> str:

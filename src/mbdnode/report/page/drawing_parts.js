@@ -73,7 +73,7 @@ const parts = (() => {
 
   class Pen {
     // `thick` multiplies line widths, for a canvas that is larger than usual.
-    constructor(context, view, width, height, colors, thick = 1) {
+    constructor({ context, width, height }, view, colors, thick = 1) {
       Object.assign(this, { context, colors, thick, width, height });
       const [left, bottom, right, top] = view;
       this.scale = Math.min(width / (right - left), height / (top - bottom));
@@ -123,8 +123,19 @@ const parts = (() => {
     }
   }
 
+  // A canvas as sharp as the screen, cleared; null while it has no size.
+  function sheet(canvas) {
+    const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
+    if (!width || !height) return null;
+    const w = Math.round(width * ratio), h = Math.round(height * ratio), context = canvas.getContext("2d");
+    if (canvas.width !== w || canvas.height !== h) { canvas.width = w; canvas.height = h; }
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width, height);
+    return { context, width, height, ratio };
+  }
+
   // Draw one part from its numbers.
   const draw = (pen, at, look) => PARTS[look.kind](pen, at, look);
 
-  return { palette, draw, Pen };
+  return { dark, palette, sheet, draw, Pen };
 })();

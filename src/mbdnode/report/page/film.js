@@ -3,7 +3,6 @@
 (() => {
   const chapters = JSON.parse(document.getElementById("chapters-data").textContent);
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
-  const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const TAIL_S = 5, FINENESS = 3; // How long a path stays, and points of it for each frame.
 
   // The value of a column at a moment between frames: a smooth curve through four of them.
@@ -36,6 +35,7 @@
     }
     choose() {
       const select = this.root.querySelector(".prediction");
+      select.parentElement.hidden = this.film.predictions.length < 2;
       this.film.predictions.forEach((p, i) => select.add(new Option(p.title, i)));
       select.addEventListener("change", () => { this.chosen = Number(select.value); this.draw(); });
     }
@@ -51,7 +51,7 @@
         this.draw();
       });
       new ResizeObserver(() => this.draw()).observe(this.canvas);
-      dark.addEventListener("change", () => this.draw());
+      parts.dark.addEventListener("change", () => this.draw());
       new IntersectionObserver(([entry]) => this.play(entry.isIntersecting && !this.stopped), {
         threshold: 0.35,
       }).observe(this.canvas);
@@ -85,18 +85,9 @@
       return [low, (time - t[low]) / (t[low + 1] - t[low])];
     }
     draw() {
-      const ratio = window.devicePixelRatio || 1;
-      const width = this.canvas.clientWidth, height = this.canvas.clientHeight;
-      if (!width || !height) return;
-      const w = Math.round(width * ratio), h = Math.round(height * ratio);
-      if (this.canvas.width !== w || this.canvas.height !== h) {
-        this.canvas.width = w;
-        this.canvas.height = h;
-      }
-      const context = this.canvas.getContext("2d");
-      context.setTransform(ratio, 0, 0, ratio, 0, 0);
-      context.clearRect(0, 0, width, height);
-      const pen = new parts.Pen(context, this.film.view, width, height, parts.palette());
+      const sheet = parts.sheet(this.canvas);
+      if (!sheet) return;
+      const { context } = sheet, pen = new parts.Pen(sheet, this.film.view, parts.palette());
       const [frame, part] = this.where();
       const prediction = this.film.predictions[this.chosen];
       for (const shape of this.film.ground) parts.draw(pen, shape.at, shape);

@@ -3,7 +3,6 @@
 const charts = (() => {
   const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
   const MINUS = "\u2212", WINDOW_S = 10;
-  const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const labeled = (name, unit) => (unit ? `${name} [${unit}]` : name);
 
   // Round numbers between two bounds, about as many as asked for.
@@ -52,14 +51,10 @@ const charts = (() => {
     }
     // Start a picture: clears, draws the axes, and clips to the plot.
     begin(colors, [x0, x1], [y0, y1]) {
-      const { canvas } = this, ratio = window.devicePixelRatio || 1;
-      const width = canvas.clientWidth, height = canvas.clientHeight;
-      if (!width || !height) return false;
-      const w = Math.round(width * ratio), h = Math.round(height * ratio);
-      if (canvas.width !== w || canvas.height !== h) { canvas.width = w; canvas.height = h; }
-      const c = (this.context = canvas.getContext("2d"));
-      c.setTransform(ratio, 0, 0, ratio, 0, 0);
-      c.clearRect(0, 0, width, height);
+      const sheet = parts.sheet(this.canvas);
+      if (!sheet) return false;
+      const { context: c, width, height } = sheet;
+      Object.assign(this, { context: c, ratio: sheet.ratio });
       const size = Math.min(Math.max(height / 19, 10.5), 20);
       this.size = size;
       this.colors = colors;
@@ -189,7 +184,7 @@ const charts = (() => {
     }
     // What is costly and seldom changes is drawn once, and copied: `paint(context)` of this chart.
     underlay(key, alpha, paint) {
-      const { canvas, context: c } = this, ratio = window.devicePixelRatio || 1;
+      const { canvas, context: c, ratio } = this;
       const whole = [key, canvas.width, canvas.height, ...Object.values(this.range)].join();
       if (this.behindKey !== whole) {
         this.behind ??= document.createElement("canvas");
@@ -313,7 +308,7 @@ const charts = (() => {
 
   // The training data: every point as large as the distance up to which a state counts as near it.
   function shade(p, chart, i) {
-    chart.underlay(`${i}${dark.matches}`, 0.22, (c) => {
+    chart.underlay(`${i}${parts.dark.matches}`, 0.22, (c) => {
       const { points, reach } = p.region, each = Math.max(1, Math.floor(points.length / 1500));
       const scale = [chart.x(1) - chart.x(0), chart.y(0) - chart.y(1)];
       c.fillStyle = p.colors.accent;

@@ -2,7 +2,6 @@
 // Playgrounds: the page's controls around a motion, its stage and its charts.
 (() => {
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
-  const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const TOLD_MS = 250;
   const { number, labeled } = charts;
 
@@ -299,7 +298,7 @@
         });
       }
       new ResizeObserver(() => this.wake()).observe(this.root);
-      dark.addEventListener("change", () => { this.colors = null; this.wake(); });
+      parts.dark.addEventListener("change", () => { this.colors = null; this.wake(); });
       new IntersectionObserver(([entry]) => {
         this.seen = entry.isIntersecting;
         this.run(this.wanted && this.seen);

@@ -195,15 +195,10 @@ const stage = (() => {
       Object.assign(this, { canvas, scene, camera, layers, hover: null });
     }
     draw(colors) {
-      const { canvas, scene } = this, ratio = window.devicePixelRatio || 1;
-      const width = canvas.clientWidth, height = canvas.clientHeight;
-      if (!width || !height) return;
-      const w = Math.round(width * ratio), h = Math.round(height * ratio);
-      if (canvas.width !== w || canvas.height !== h) { canvas.width = w; canvas.height = h; }
-      const c = canvas.getContext("2d"), thick = Math.min(Math.max(Math.min(width, height) / 380, 0.85), 2.6);
-      c.setTransform(ratio, 0, 0, ratio, 0, 0);
-      c.clearRect(0, 0, width, height);
-      const pen = (this.pen = new parts.Pen(c, this.camera.view, width, height, colors, thick));
+      const { scene } = this, sheet = parts.sheet(this.canvas);
+      if (!sheet) return;
+      const c = sheet.context, thick = Math.min(Math.max(Math.min(sheet.width, sheet.height) / 380, 0.85), 2.6);
+      const pen = (this.pen = new parts.Pen(sheet, this.camera.view, colors, thick));
       this.ground(pen);
       for (const { body, number, ghost } of this.layers) {
         pen.ghost = ghost;

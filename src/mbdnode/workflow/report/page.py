@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
@@ -22,7 +21,7 @@ from mbdnode.evaluation.scores import predicted_rows
 from mbdnode.formatting import as_printed, percent, seconds_text
 from mbdnode.multibody import AbstractMechanism, constraint_counts, resolve_parameters
 from mbdnode.report.drawings import find_drawing
-from mbdnode.report.html import asset, make_film, script_data, small_png
+from mbdnode.report.html import asset, make_film, render, script_data, small_png
 from mbdnode.report.pictures import (
     draw_ground,
     draw_pose,
@@ -72,9 +71,6 @@ def make_fit_page(story: FitStory) -> str:
 
     HTML.
     """
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
-    )
     scores, shown = story.scores.runs, story.held_out[:_MOST_RUNS]
     film = _film(story)
     tried = [] if story.play is None else [make_try_it(story.play, "fit")]
@@ -93,7 +89,8 @@ def make_fit_page(story: FitStory) -> str:
         _part("read", "Data", () if story.read else ("No summary of the data was kept.",)),
         _part("made", "Reproduce", ("This command makes the model and this report again:",)),
     ]
-    return environment.from_string(asset("fit.html.j2")).render(
+    return render(
+        "fit.html.j2",
         css=Markup(asset("page.css") + asset("fit.css") + playground_css(tried)),
         title=story.title,
         verdict=verdict(story),
