@@ -124,10 +124,10 @@ def closed_loop(
         ahead = wanted[first : first + controller.horizon]
         measured = state
         if np.any(deviation):
-            measured = controller.minimal(state) + random.normal(0.0, deviation)
+            measured = controller.space.minimal(state) + random.normal(0.0, deviation)
         said = controller(measured, times[k], reference=ahead, pending=tuple(pending), near=state.q)
         pending.append(said.u)
-        inputs.append(controller.all_inputs(pending.pop(0)))
+        inputs.append(controller.space.all_inputs(pending.pop(0)))
         codes.append(said.decision)
         seconds.append(said.seconds)
         state, status = body.advance(float(times[k]), state, inputs[k] + pushed[k])
@@ -143,15 +143,7 @@ def closed_loop(
 
 
 class SteppedPlant:
-    """A mechanism or a model whose inputs are held over each step.
-
-    **Arguments:**
-
-    - `system`: what moves.
-    - `initial`: its start, as a `State` or by name.
-    - `dt_s`: the step.
-    - `parameters`, `integrator`, `substeps`: as for `closed_loop`.
-    """
+    """A mechanism or a model whose inputs are held over each step."""
 
     def __init__(
         self,
@@ -245,7 +237,7 @@ def _trajectory(
 
 
 def _decisions(controller: MPC, times, states: list[State], codes, seconds, goal) -> Decisions:
-    z = np.array([controller.minimal(state) for state in states])
+    z = np.array([controller.space.minimal(state) for state in states])
     away = np.full((len(times), z.shape[1]), np.nan)
     away[: len(z)] = np.abs(z - goal[: len(z)])
     # What has no weight goes where it will.

@@ -37,7 +37,7 @@ class ModelEnvironment(gymnasium.Env):
             actuated=task.actuated,
             held=task.cost.u_target,
         )
-        u = np.asarray(self.space.held)[np.array(self.space.actuated, int)]
+        u = self.space.actuated_of(self.space.held)
         self.problem = problem = make_problem(
             *(self.space.names, self.space.input_names, np.asarray(target), u),
             horizon=1,
@@ -118,13 +118,12 @@ class ModelEnvironment(gymnasium.Env):
         part = (np.clip(np.asarray(action, float), -1.0, 1.0) + 1.0) / 2.0
         asked = problem.u_low + part * (problem.u_high - problem.u_low)
         u = problem.limited(asked, self.last_input)
-        everything = np.array(self.space.held)
-        everything[list(self.space.actuated)] = u
+        everything = self.space.all_inputs(u)
         state, status = self.plant.advance(self.t, self.state, everything)
         good = int(status.code) == Outcome.COMPLETED.value
         if good:
             self.state, self.t, self.last_input = state, self.t + problem.dt_s, u
-        z = np.asarray(self.space.take(self.state))
+        z = self.space.minimal(self.state)
         away, effort = z - problem.target, u - problem.u_target
         reward = -float(away @ problem.Q @ away + effort @ problem.R @ effort)
         ended = not good or bool(np.any((z < problem.z_low) | (z > problem.z_high)))

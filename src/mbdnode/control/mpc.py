@@ -99,9 +99,7 @@ class MPC:
             model, cost.target, parameters=parameters, actuated=actuated, held=cost.u_target
         )
         self.states, self.inputs = self.space.names, self.space.input_names
-        self._positions = np.asarray(self.space.partition.position.independent)
-        self._velocities = np.asarray(self.space.partition.velocity.independent)
-        u = np.asarray(self.space.held)[np.array(self.space.actuated, int)]
+        u = self.space.actuated_of(self.space.held)
         self.problem = problem = make_problem(
             self.states, self.inputs, np.asarray(z), u,
             horizon=horizon, dt=dt, cost=cost, limits=limits,
@@ -132,17 +130,6 @@ class MPC:
     def horizon(self) -> int:
         """How many steps are planned."""
         return self.problem.horizon
-
-    def minimal(self, state: State) -> np.ndarray:
-        """The entries of a whole state that `states` names."""
-        q, v = np.asarray(state.q), np.asarray(state.v)
-        return np.concatenate([q[self._positions], v[self._velocities]])
-
-    def all_inputs(self, u: np.ndarray) -> np.ndarray:
-        """Every input of the model: the actuated ones, and those that are held."""
-        everything = np.array(self.space.held)
-        everything[list(self.space.actuated)] = u
-        return everything
 
     def reset(self, u: Any = None) -> None:
         """Forget the last plan, as at the start of a new loop.
@@ -235,7 +222,7 @@ class MPC:
             system = self.space.system
             near = as_vector("The state's q", z.q, system.coordinate_names, finite=False)
             as_vector("The state's v", z.v, system.rate_names, finite=False)
-            z = self.minimal(z)
+            z = self.space.minimal(z)
         else:
             z = as_vector("The state", z, self.states, None, finite=False)
         near = None if near is None else real_rows("near", near)

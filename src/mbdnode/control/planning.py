@@ -91,12 +91,6 @@ class Predictor:
     """Compiled predictions with one model and one problem.
 
     `advance` is one step, `follow` many of them; `linearize` and `measure` take a whole plan.
-
-    **Arguments:**
-
-    - `space`: the model in minimal form.
-    - `problem`: weights, bounds, horizon and step.
-    - `terminal`: the weight at the end of the horizon.
     """
 
     def __init__(self, space: StateSpace, problem: ControlProblem, terminal: np.ndarray):
@@ -199,15 +193,7 @@ class AbstractPlanner(abc.ABC):
 
 
 class AtTarget(AbstractPlanner):
-    """Plans with the linearization at an equilibrium.
-
-    **Arguments:**
-
-    - `program`: the quadratic program.
-    - `A`, `B`: the discrete model.
-    - `target`, `u_target`: the equilibrium.
-    - `horizon`: how many steps.
-    """
+    """Plans with the linearization at an equilibrium; `A` and `B` are the discrete model."""
 
     def __init__(self, program: QuadraticProgram, A, B, target, u_target, horizon: int):
         self._program = program
@@ -238,13 +224,8 @@ class AtTarget(AbstractPlanner):
 class AlongPlan(AbstractPlanner):
     """Improves the last plan with linearizations along it.
 
-    **Arguments:**
-
-    - `program`: the quadratic program.
-    - `predictor`: the model.
-    - `B`: the discrete input matrix at the target, until there is one along a plan.
-    - `horizon`: how many steps.
-    - `iterations`: how often a plan is improved; the first until that changes nothing.
+    `B` is the discrete input matrix at the target, until there is one along a plan. A plan is
+    improved `iterations` times; the first until that changes nothing.
     """
 
     def __init__(

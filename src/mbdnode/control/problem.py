@@ -113,18 +113,7 @@ def make_problem(
     cost: QuadraticCost,
     limits: Limits,
 ) -> ControlProblem:
-    """Check and complete what the user gave.
-
-    **Arguments:**
-
-    - `states`, `inputs`: their names.
-    - `target`, `u_target`: the cost's own, in the order of `states` and `inputs`.
-    - the others: as for `MPC`.
-
-    **Returns:**
-
-    A `ControlProblem`. Raises `UserError` for what no controller could do.
-    """
+    """Check and complete what the user gave; `target` and `u_target` are the cost's, in order."""
     if not inputs:
         raise UserError("The model has no inputs, so there is nothing to control it with.")
     horizon, dt_s = as_count("The horizon", horizon), as_positive("dt", dt)

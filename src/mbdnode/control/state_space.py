@@ -75,9 +75,15 @@ class StateSpace(eqx.Module):
         """The entries of `u`."""
         return tuple(self.system.input_names[i] for i in self.actuated)
 
-    def all_inputs(self, u: Float[Array, " nu"]) -> Float[Array, " inputs"]:
+    def all_inputs(self, u: np.ndarray) -> np.ndarray:
         """Every input of the system: those of `u`, and the held ones."""
-        return self.held.at[np.array(self.actuated, int)].set(u)
+        everything = np.array(self.held)
+        everything[list(self.actuated)] = u
+        return everything
+
+    def actuated_of(self, everything: Any) -> np.ndarray:
+        """Those of all inputs that `u` holds."""
+        return np.asarray(everything)[list(self.actuated)]
 
     @property
     def positions(self) -> int:
@@ -89,11 +95,13 @@ class StateSpace(eqx.Module):
         """How many entries `z` has."""
         return self.positions + self.partition.velocity.independent.shape[0]
 
-    def take(self, state: State) -> Minimal:
+    def minimal(self, state: State) -> np.ndarray:
         """The minimal state of a whole one."""
-        position, velocity = self.partition.position, self.partition.velocity
-        taken = position.take_independent(state.q), velocity.take_independent(state.v)
-        return jnp.concatenate(taken)
+        places = self.partition.position.independent, self.partition.velocity.independent
+        q, v = (
+            np.asarray(x)[np.asarray(i)] for x, i in zip((state.q, state.v), places, strict=True)
+        )
+        return np.concatenate([q, v])
 
     @eqx.filter_jit  # So that the stages of a step share one trace.
     def rate(self, t: Time, z: Minimal, u: Float[Array, " nu"], near: Coords):
@@ -118,7 +126,7 @@ class StateSpace(eqx.Module):
             self.mu,
         )
         direct = self.partition.position.take_independent(v)
-        load = self.all_inputs(u)
+        load = self.held.at[np.array(self.actuated, int)].set(u)
 
         def of(model: AbstractSystem):
             if model.closed_on_minimal:
@@ -189,7 +197,7 @@ def state_space(
         )
     inputs = jnp.asarray(as_vector("The input", {} if held is None else held, system.input_names))
     space = StateSpace(model, partition, mu, state.q, inputs, _indices(system, actuated))
-    return space, space.take(state)
+    return space, jnp.asarray(space.minimal(state))
 
 
 def _indices(system: AbstractSystem, actuated: Any) -> tuple[int, ...]:

@@ -28,18 +28,7 @@ _MARGIN = 1e-6
 
 
 def terminal_weight(given: Any, A: np.ndarray, B: np.ndarray, problem: ControlProblem):
-    """The weight `P` at the end of the horizon.
-
-    **Arguments:**
-
-    - `given`: "riccati", None for none, or a matrix.
-    - `A`, `B`: the discrete model at the target.
-    - `problem`: the weights.
-
-    **Returns:**
-
-    A symmetric matrix. Raises `UserError` for what is no terminal cost.
-    """
+    """The weight `P` at the end of the horizon: "riccati", None for none, or a matrix."""
     if given is None:
         return np.zeros_like(A)
     if not isinstance(given, str):
@@ -50,18 +39,7 @@ def terminal_weight(given: Any, A: np.ndarray, B: np.ndarray, problem: ControlPr
 
 
 def riccati(A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray) -> np.ndarray:
-    """The stabilizing solution of the discrete algebraic Riccati equation.
-
-    **Arguments:**
-
-    - `A`, `B`: the discrete model.
-    - `Q`, `R`: the weights.
-
-    **Returns:**
-
-    `P`. Raises `UserError` if there is none, because the inputs cannot stabilize the model, or
-    because a state that does not decay has no weight.
-    """
+    """The stabilizing solution of the discrete algebraic Riccati equation; refused without one."""
     reason = "the inputs cannot stabilize it there, or a state that does not decay has no weight"
     try:
         P = scipy.linalg.solve_discrete_are(A, B, Q, R)
@@ -96,13 +74,8 @@ def check_equilibrium(
 ) -> None:
     """Refuse a moving target where only an equilibrium will do.
 
-    One linearization, and the infinite-horizon cost-to-go, are for where nothing moves.
-
-    **Arguments:**
-
-    - `space`: the model.
-    - `A`, `B`, `rate`: at the target, in continuous time.
-    - `relinearize`, `terminal`: as for `MPC` and its cost.
+    One linearization, and the infinite-horizon cost-to-go, are for where nothing moves. `A`, `B`
+    and `rate` are those of continuous time.
     """
     moves = _moving(space, A, B, rate)
     if moves and relinearize == "once":
