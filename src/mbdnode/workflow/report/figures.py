@@ -7,7 +7,6 @@ outside the training data, the background is orange.
 from collections.abc import Sequence
 from itertools import pairwise
 
-import jax.numpy as jnp
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -17,7 +16,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from mbdnode.evaluation import HeldOut, Horizon, energy
+from mbdnode import plot
+from mbdnode.evaluation import HeldOut, Horizon
 from mbdnode.evaluation.scores import predicted_rows
 from mbdnode.formatting import percent
 from mbdnode.multibody import AbstractMechanism, AbstractSystem, resolve_parameters
@@ -50,7 +50,7 @@ def draw_run(system: AbstractSystem, run: HeldOut) -> Figure:
         if not is_input:
             shown["prediction"] = run.prediction
             _shade_band(axes, run.prediction, name)
-        panels.draw_motion(axes, system, shown, [name])
+        plot.motion(system, shown, name, axes)
         kind = "input" if is_input else ""
         panels.panel_title(axes, number, "not scored" if name in run.biased else kind)
     _finish_times(figure, places, [run])
@@ -93,46 +93,22 @@ def draw_horizon(horizon: Horizon) -> Figure:
     return figure
 
 
-def energies(story: FitStory, runs: Sequence[HeldOut]) -> list[tuple[np.ndarray, ...]] | None:
-    """The energy of truth and prediction.
-
-    **Arguments:**
-
-    - `story`: whose system and parameters define it.
-    - `runs`: of which to tell it.
-
-    **Returns:**
-
-    Times, energy of the truth and of the prediction for each run, thinned; None for a system
-    without masses or without a potential.
-    """
-    system = story.system
-    if not isinstance(system, AbstractMechanism) or not runs:
-        return None
-    mu = resolve_parameters(system, story.parameters)
-    if system.potential_energy(runs[0].truth.q[0], mu) is None:
-        return None
-    rows = [panels.thinned(len(run.truth), panels.MOST_POINTS) for run in runs]
-    both = [
-        (np.asarray(one.q)[kept], np.asarray(one.v)[kept])
-        for run, kept in zip(runs, rows, strict=True)
-        for one in (run.truth, run.prediction)
-    ]
-    # All at once: every other number of rows would be compiled anew.
-    q, v = (jnp.asarray(np.concatenate(parts)) for parts in zip(*both, strict=True))
-    joules = np.asarray(energy(system, _states(runs[0].truth, q, v), story.parameters))
-    cuts = np.split(joules, np.cumsum([len(part) for part, _ in both])[:-1])
-    times = [np.asarray(run.truth.t)[kept] for run, kept in zip(runs, rows, strict=True)]
-    return list(zip(times, cuts[::2], cuts[1::2], strict=True))
+def has_energy(story: FitStory) -> bool:
+    """Whether masses and potential of what moves are known."""
+    if not isinstance(story.system, AbstractMechanism) or not story.held_out:
+        return False
+    mu = resolve_parameters(story.system, story.parameters)
+    return story.system.potential_energy(story.held_out[0].truth.q[0], mu) is not None
 
 
 @styled()
-def draw_energy(runs: Sequence[HeldOut], joules: Sequence[tuple[np.ndarray, ...]]) -> Figure:
+def draw_energy(story: FitStory, runs: Sequence[HeldOut]) -> Figure:
     """The energy of truth and prediction, a panel for each run."""
     figure, places = _grid(len(runs), 2.0)
-    for number, (axes, run, (t, truth, found)) in enumerate(zip(places, runs, joules, strict=True)):
+    for number, (axes, run) in enumerate(zip(places, runs, strict=True)):
         shade_outside(axes, run)
-        panels.draw_energy(axes, [("truth", t, truth), ("prediction", t, found)])
+        both = {"truth": run.truth, "prediction": run.prediction}
+        plot.energy(story.system, both, story.parameters, axes)
         panels.panel_title(axes, number, panels.plain(run.name))
     _finish_times(figure, places, runs)
     return figure
@@ -143,7 +119,7 @@ def draw_residuals(runs: Sequence[HeldOut]) -> Figure:
     """By how much the predictions break the constraints, a panel for each run."""
     figure, places = _grid(len(runs), 2.0)
     for number, (axes, run) in enumerate(zip(places, runs, strict=True)):
-        panels.draw_residuals(axes, {"": run.prediction})
+        plot.residual(run.prediction, axes)
         panels.panel_title(axes, number, panels.plain(run.name))
     _time_labels(places)
     handles, _ = places[0].get_legend_handles_labels()
@@ -230,18 +206,11 @@ def _finish_times(figure: Figure, places: Sequence[Axes], runs: Sequence[HeldOut
 
 
 def _time_labels(places: Sequence[Axes]) -> None:
-    for axes in places[-2:]:
-        axes.set_xlabel("t [s]")
+    """Below the last panels only."""
+    for axes in places[:-2]:
+        axes.set_xlabel("")
 
 
 def _positive(values: np.ndarray) -> np.ndarray:
     """What a logarithmic axis can show."""
     return np.where(np.isfinite(values) & (values > 0), values, np.nan)
-
-
-def _states(like: Trajectory, q, v) -> Trajectory:
-    """States in no order in time, as `energy` wants them."""
-    nothing = jnp.zeros(q.shape[0])
-    u = jnp.zeros((q.shape[0], len(like.inputs)))
-    names = (like.coordinates, like.rates, like.inputs)
-    return Trajectory(nothing, q, v, u, nothing, nothing, like.status, *names)

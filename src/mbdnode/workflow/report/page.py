@@ -37,7 +37,7 @@ from mbdnode.workflow.report.figures import (
     draw_horizon,
     draw_residuals,
     draw_run,
-    energies,
+    has_energy,
 )
 from mbdnode.workflow.report.state_space_figure import draw_space
 from mbdnode.workflow.results import FitStory, verdict, waited
@@ -268,14 +268,11 @@ def _space(story: FitStory) -> dict[str, Any]:
 
 
 def _energy(story: FitStory, shown: Sequence[HeldOut]) -> dict[str, Any] | None:
-    if not shown:
-        return None
-    joules = energies(story, shown)
-    if joules is None:  # Of a system without known masses or potential.
+    if not has_energy(story):
         return None
     caption = "Kinetic and potential energy of truth and prediction, from the mechanism's masses."
     alt = "Energy over time of truth and prediction."
-    return _part("energy", "Energy", (), (_picture(draw_energy(shown, joules), caption, alt),))
+    return _part("energy", "Energy", (), (_picture(draw_energy(story, shown), caption, alt),))
 
 
 def _residuals(story: FitStory, shown: Sequence[HeldOut]) -> dict[str, Any] | None:
