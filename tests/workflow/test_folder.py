@@ -18,7 +18,7 @@ from mbdnode.training import Fit
 from mbdnode.workflow import folder as fits
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import fit_and_score, read_and_check
-from mbdnode.workflow.folder import make_story, read_folder, write_folder
+from mbdnode.workflow.folder import make_report_data, read_folder, write_folder
 from mbdnode.workflow.play import make_fit_play
 
 
@@ -38,8 +38,8 @@ def fitted(tmp_path_factory):
 def blank_page(monkeypatch):
     """Drawing is not what is tested here, and takes long."""
 
-    def write_page(story, path):
-        replace_file(path, lambda file: file.write(story.command.encode()))
+    def write_page(report, path):
+        replace_file(path, lambda file: file.write(report.command.encode()))
 
     monkeypatch.setattr(fits, "write_fit_page", write_page)
 
@@ -130,17 +130,19 @@ def test_report_warns_of_a_held_out_run_whose_step_is_too_long(fitted):
     for check in (True, False):
         long = simulate(SingleMassSpring(), t, {"x": 1.0}, check_step=check)
         found = replace(fitted, held_out=(replace(one, prediction=long),))
-        told = [line for line in make_story(found, "").warnings if "the step is too long" in line]
+        told = [
+            line for line in make_report_data(found, "").warnings if "the step is too long" in line
+        ]
         assert len(told) == check
-    assert not any("step is too long" in line for line in make_story(fitted, "").warnings)
+    assert not any("step is too long" in line for line in make_report_data(fitted, "").warnings)
 
 
 def test_page_warns_once_of_what_lies_outside_and_of_a_law_that_does_not_predict(fitted):
     runs = tuple(replace(one, outside=np.ones(len(one.outside), bool)) for one in fitted.held_out)
     law = Identified(None, (), "chose a law", "completed", 0.0, 0.0, {"predicts_well": False})
-    story = fits._warnings(replace(fitted, held_out=runs, fit=law))
-    assert sum("outside the training data" in text for text in story) == 1
-    assert "No law was found that predicts this motion well." in story
+    report = fits._warnings(replace(fitted, held_out=runs, fit=law))
+    assert sum("outside the training data" in text for text in report) == 1
+    assert "No law was found that predicts this motion well." in report
     assert "no law was found" in replace(fitted, held_out=runs, fit=law).status
 
 

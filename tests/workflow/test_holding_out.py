@@ -19,7 +19,7 @@ from mbdnode.trajectory import Trajectory
 from mbdnode.workflow import large_logs as large
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Fitted, fit_and_score, read_and_check
-from mbdnode.workflow.folder import make_story
+from mbdnode.workflow.folder import make_report_data
 
 ROLES = {"time": "t", "coordinates": ["x"], "rates": ["v"]}
 
@@ -217,7 +217,7 @@ def test_network_whose_affine_part_says_all_is_told(logs):
     assert fitted.without_layers < 1e-3
     assert "structure free" in fitted.told_network
     assert "the affine part says nearly all" in fitted.told_network
-    assert ("network", fitted.told_network) in make_story(fitted, "").facts
+    assert ("network", fitted.told_network) in make_report_data(fitted, "").facts
     assert fitted.metrics()["nrmse_without_layers"] == fitted.without_layers
 
 

@@ -1,4 +1,4 @@
-"""The page of a fitted model: it says what the story says, and shows it."""
+"""The page of a fitted model: it says what the report says, and shows it."""
 
 import re
 from dataclasses import replace
@@ -23,7 +23,7 @@ from mbdnode.trajectory import Trajectory
 from mbdnode.workflow.report.figures import draw_energy, draw_horizon, draw_run
 from mbdnode.workflow.report.page import make_fit_page, write_fit_page
 from mbdnode.workflow.report.state_space_figure import draw_space, independent_coordinates
-from mbdnode.workflow.results import FitStory, verdict
+from mbdnode.workflow.results import ReportData, verdict
 
 AHEAD = np.linspace(0.1, 2.0, 20)
 HORIZON = Horizon(
@@ -53,8 +53,8 @@ def known_of(*runs):
 
 
 def story_of(system, runs, **changes):
-    """A story of these runs."""
-    made = FitStory(
+    """A report of these runs."""
+    made = ReportData(
         title="A bench",
         command="mbdnode fit logs --out there",
         system=system,
@@ -153,10 +153,10 @@ def test_prediction_that_ended_early_leaves_no_error_to_tell():
     truth = truth_of("single-pendulum")
     failed = held_out(truth, diverging(truth), "failed")
     good = held_out(truth, off_by(truth, 0.01), "good")
-    story = story_of(SinglePendulum(), (good, good, failed))
+    report = story_of(SinglePendulum(), (good, good, failed))
     # `diverging` ends at six tenths of the time.
-    assert story.scores.runs[2].ended_s == pytest.approx(1.75)
-    text = verdict(story)
+    assert report.scores.runs[2].ended_s == pytest.approx(1.75)
+    text = verdict(report)
     assert "the prediction ends before the run does (1 of 3)" in text
     assert "failed: the error exceeds 10 % at t =" in text
     assert "the prediction ends at t = 1.75 s" in text
@@ -165,8 +165,8 @@ def test_prediction_that_ended_early_leaves_no_error_to_tell():
 def test_run_in_which_nothing_moves_has_no_error():
     truth = truth_of("single-pendulum")
     still = eqx.tree_at(lambda x: x.q, truth, jnp.ones_like(truth.q))
-    story = story_of(SinglePendulum(), [held_out(still, still, recorded=("theta",))])
-    assert "nothing that was recorded moves" in verdict(story)
+    report = story_of(SinglePendulum(), [held_out(still, still, recorded=("theta",))])
+    assert "nothing that was recorded moves" in verdict(report)
 
 
 def test_figure_of_a_run_holds_truth_prediction_and_inputs():
@@ -259,12 +259,12 @@ def draw_invalid():
 
 
 def test_space_shows_the_data_and_marks_what_left_it():
-    story = pendulum_story()
-    states, force = draw_space(story).axes
+    report = pendulum_story()
+    states, force = draw_space(report).axes
     lines = lines_of(states)
-    assert np.array_equal(lines["known"].T, [story.known["theta"], story.known["theta_dot"]])
+    assert np.array_equal(lines["known"].T, [report.known["theta"], report.known["theta_dot"]])
     assert len(lines["inside"]) == 61 + 46
-    beyond = np.asarray(story.held_out[1].prediction.q)[46:, 0]
+    beyond = np.asarray(report.held_out[1].prediction.q)[46:, 0]
     assert np.array_equal(lines["outside"][:, 0], beyond)
     data, driven = (patch.get_data().values for patch in force.patches)
     assert data.sum() == pytest.approx(100.0)
@@ -272,19 +272,19 @@ def test_space_shows_the_data_and_marks_what_left_it():
 
 
 def test_space_of_a_constrained_system_has_its_independent_coordinate_only():
-    story = crank_story()
-    assert [c.name for c in independent_coordinates(story)] == ["theta1"]
-    states, *inputs = draw_space(story).axes
+    report = crank_story()
+    assert [c.name for c in independent_coordinates(report)] == ["theta1"]
+    states, *inputs = draw_space(report).axes
     assert len(inputs) == 2
     # The crank turns further than half a turn, and is folded.
-    assert np.max(np.asarray(story.known["theta1"])) > 3.2
+    assert np.max(np.asarray(report.known["theta1"])) > 3.2
     assert np.max(np.abs(lines_of(states)["known"][:, 0])) <= np.pi
 
 
 def test_energy_is_that_of_the_textbook():
-    story = pendulum_story()
-    figure = draw_energy(story, story.held_out)
-    for run, axes in zip(story.held_out, figure.axes, strict=True):
+    report = pendulum_story()
+    figure = draw_energy(report, report.held_out)
+    for run, axes in zip(report.held_out, figure.axes, strict=True):
         lines = lines_of(axes)
         for name, one in (("truth", run.truth), ("prediction", run.prediction)):
             theta, rate = one.q[:, 0], one.v[:, 0]
@@ -378,8 +378,8 @@ def test_page_of_a_bare_function_has_no_film_and_no_energy_and_says_where_it_fai
 def test_prediction_that_fails_at_once_is_said_to_have_none():
     truth = truth_of("single-pendulum")
     nothing = eqx.tree_at(lambda x: (x.q, x.v), truth, (truth.q * np.nan, truth.v * np.nan))
-    story = story_of(SinglePendulum(), [held_out(truth, nothing)])
-    text = Reader(make_fit_page(story)).text
+    report = story_of(SinglePendulum(), [held_out(truth, nothing)])
+    text = Reader(make_fit_page(report)).text
     assert "Not one row could be predicted. The prediction ended at t = 0 s." in text
     assert "On the held-out run the prediction ends before the run does" in text
 
@@ -387,11 +387,11 @@ def test_prediction_that_fails_at_once_is_said_to_have_none():
 def test_page_without_held_out_runs_says_so():
     known = pendulum_story().known
     nothing = score((), pendulum_story().system.coordinates)
-    story = replace(pendulum_story(), held_out=(), scores=nothing, horizon=None, known=known)
-    reader = Reader(make_fit_page(story))
+    report = replace(pendulum_story(), held_out=(), scores=nothing, horizon=None, known=known)
+    reader = Reader(make_fit_page(report))
     assert "No run was held out, so it is not known how well the model predicts." in reader.text
     assert len(reader.alts) == 1
-    assert "were not kept" in Reader(make_fit_page(replace(story, known={}))).text
+    assert "were not kept" in Reader(make_fit_page(replace(report, known={}))).text
 
 
 def test_system_without_masses_is_drawn_and_has_no_energy():
@@ -411,9 +411,9 @@ def test_system_without_masses_is_drawn_and_has_no_energy():
     q = np.stack([np.cos(t), np.sin(t), t], axis=1)
     v = np.stack([-np.sin(t), np.cos(t), 1 + 0 * t], axis=1)
     truth = trajectory(t, q, v, link.coordinate_names)
-    story = story_of(link, [held_out(truth, truth)])
-    assert len(independent_coordinates(story)) == 1
-    text = Reader(make_fit_page(story)).text
+    report = story_of(link, [held_out(truth, truth)])
+    assert len(independent_coordinates(report)) == 1
+    text = Reader(make_fit_page(report)).text
     assert "a run, held out: the last predicted pose." in text
     assert "Energy" not in text
     assert "Constraints" in text

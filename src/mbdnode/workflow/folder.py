@@ -56,7 +56,7 @@ from mbdnode.workflow.hybrid import is_hybrid
 from mbdnode.workflow.model_choice import ALL_FORMS, NETWORK_RECIPE
 from mbdnode.workflow.play import make_fit_play
 from mbdnode.workflow.report.page import write_fit_page
-from mbdnode.workflow.results import FitStory, parameter_tables, verdict
+from mbdnode.workflow.results import ReportData, parameter_tables, verdict
 
 KIND = "fit"
 DOMAIN, PAGE, READ, MECHANISM = "domain.npz", "report.html", "read.txt", "mechanism.toml"
@@ -101,12 +101,12 @@ def _fill(path: Path, fitted: Fitted, command: str) -> None:
         fitted.fit.system, AbstractPlanar
     ):
         fitted.fit.write(path / MECHANISM)
-    story = make_story(fitted, command)
-    write_fit_page(story, path / PAGE)
-    write_json(path / METRICS, {**fitted.metrics(), "verdict": verdict(story)})
+    report = make_report_data(fitted, command)
+    write_fit_page(report, path / PAGE)
+    write_json(path / METRICS, {**fitted.metrics(), "verdict": verdict(report)})
 
 
-def make_story(fitted: Fitted, command: str) -> FitStory:
+def make_report_data(fitted: Fitted, command: str) -> ReportData:
     """What the page says of a fit."""
     prepared, fit = fitted.prepared, fitted.fit
     config, training = prepared.config, prepared.data.training
@@ -125,7 +125,7 @@ def make_story(fitted: Fitted, command: str) -> FitStory:
         ("seed", str(config.seed)),
         ("date", datetime.datetime.now().astimezone().isoformat(timespec="seconds")),
     )
-    return FitStory(
+    return ReportData(
         title=config.title,
         command=command,
         system=prepared.system,

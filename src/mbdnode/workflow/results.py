@@ -16,7 +16,7 @@ from mbdnode.report.tables import Table
 
 
 @dataclass(frozen=True)
-class FitStory:
+class ReportData:
     """Everything that the page says.
 
     **Arguments:**
@@ -95,26 +95,26 @@ def waited(seconds: Mapping[str, float]) -> str:
     return f"{seconds_text(sum(seconds.values()))}: {parts}"
 
 
-def verdict(story: FitStory) -> str:
+def verdict(report: ReportData) -> str:
     """What a hurried reader must know.
 
     **Arguments:**
 
-    - `story`: of the fit.
+    - `report`: of the fit.
 
     **Returns:**
 
     How well on held-out runs, how far ahead, and where predictions leave the limit.
     """
-    if not story.scores.runs:
+    if not report.scores.runs:
         return "No run was held out, so it is not known how well the model predicts."
-    left = [run for run in story.scores.runs if run.where]
+    left = [run for run in report.scores.runs if run.where]
     more = f" {left[0].name}: the error {left[0].divergence}." if left else ""
     if len(left) > 1:
-        more += f" So it does in {len(left)} of {len(story.scores.runs)} runs."
-    pieces = None if story.horizon is None else story.horizon.pieces
+        more += f" So it does in {len(left)} of {len(report.scores.runs)} runs."
+    pieces = None if report.horizon is None else report.horizon.pieces
     spread = "" if pieces is None else f" NRMSE by where one begins: {pieces}."
-    return f"{_accuracy(story.scores)}; {_reach(story.horizon)}.{spread}{more}"
+    return f"{_accuracy(report.scores)}; {_reach(report.horizon)}.{spread}{more}"
 
 
 def _accuracy(scores: Scores) -> str:

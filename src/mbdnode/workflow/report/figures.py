@@ -24,7 +24,7 @@ from mbdnode.multibody import AbstractMechanism, AbstractSystem, resolve_paramet
 from mbdnode.report import panels
 from mbdnode.report.style import COLORS, MUTED, new_figure, styled
 from mbdnode.trajectory import Trajectory
-from mbdnode.workflow.results import FitStory
+from mbdnode.workflow.results import ReportData
 
 FOUND, BEYOND, BEYOND_SHADE = COLORS[0], COLORS[1], "#fbe6d6"
 
@@ -93,22 +93,22 @@ def draw_horizon(horizon: Horizon) -> Figure:
     return figure
 
 
-def has_energy(story: FitStory) -> bool:
+def has_energy(report: ReportData) -> bool:
     """Whether masses and potential of what moves are known."""
-    if not isinstance(story.system, AbstractMechanism) or not story.held_out:
+    if not isinstance(report.system, AbstractMechanism) or not report.held_out:
         return False
-    mu = resolve_parameters(story.system, story.parameters)
-    return story.system.potential_energy(story.held_out[0].truth.q[0], mu) is not None
+    mu = resolve_parameters(report.system, report.parameters)
+    return report.system.potential_energy(report.held_out[0].truth.q[0], mu) is not None
 
 
 @styled()
-def draw_energy(story: FitStory, runs: Sequence[HeldOut]) -> Figure:
+def draw_energy(report: ReportData, runs: Sequence[HeldOut]) -> Figure:
     """The energy of truth and prediction, a panel for each run."""
     figure, places = _grid(len(runs), 2.0)
     for number, (axes, run) in enumerate(zip(places, runs, strict=True)):
         shade_outside(axes, run)
         both = {"truth": run.truth, "prediction": run.prediction}
-        plot.energy(story.system, both, story.parameters, axes)
+        plot.energy(report.system, both, report.parameters, axes)
         panels.panel_title(axes, number, panels.plain(run.name))
     _finish_times(figure, places, runs)
     return figure

@@ -40,82 +40,82 @@ from mbdnode.workflow.report.figures import (
     has_energy,
 )
 from mbdnode.workflow.report.state_space_figure import draw_space
-from mbdnode.workflow.results import FitStory, verdict, waited
+from mbdnode.workflow.results import ReportData, verdict, waited
 
 # So many held-out runs are drawn; all of them are in the table.
 _MOST_RUNS = 6
 _DPI = 150
 
 
-def write_fit_page(story: FitStory, path: Path) -> None:
+def write_fit_page(report: ReportData, path: Path) -> None:
     """Write the page; an existing file is replaced whole or not at all.
 
     **Arguments:**
 
-    - `story`: all that it says.
+    - `report`: all that it says.
     - `path`: where to.
     """
-    text = make_fit_page(story)
+    text = make_fit_page(report)
     # A file's name may hold bytes that are no text.
     replace_file(path, lambda file: file.write(text.encode("utf-8", errors="replace")))
 
 
-def make_fit_page(story: FitStory) -> str:
+def make_fit_page(report: ReportData) -> str:
     """The whole page as text.
 
     **Arguments:**
 
-    - `story`: all that it says.
+    - `report`: all that it says.
 
     **Returns:**
 
     HTML.
     """
-    scores, shown = story.scores.runs, story.held_out[:_MOST_RUNS]
-    film = _film(story)
-    tried = [] if story.play is None else [make_try_it(story.play, "fit")]
+    scores, shown = report.scores.runs, report.held_out[:_MOST_RUNS]
+    film = _film(report)
+    tried = [] if report.play is None else [make_try_it(report.play, "fit")]
     scripts = () if film is None else ("drawing_parts.js", "film.js")
     started = time.perf_counter()
     parts = [
-        _part("facts", "The model") if story.facts else None,
-        _found(story),
-        _motion(story, film),
+        _part("facts", "The model") if report.facts else None,
+        _found(report),
+        _motion(report, film),
         _part("try-it", TRY_IT) if tried else None,
-        _held_out(story),
-        _horizon(story),
-        _space(story),
-        _energy(story, shown),
-        _residuals(story, shown),
-        _part("read", "Data", () if story.read else ("No summary of the data was kept.",)),
+        _held_out(report),
+        _horizon(report),
+        _space(report),
+        _energy(report, shown),
+        _residuals(report, shown),
+        _part("read", "Data", () if report.read else ("No summary of the data was kept.",)),
         _part("made", "Reproduce", ("This command makes the model and this report again:",)),
     ]
     return render(
         "fit.html.j2",
         css=Markup(asset("page.css") + asset("fit.css") + playground_css(tried)),
-        title=story.title,
-        verdict=verdict(story),
-        warnings=story.warnings,
+        title=report.title,
+        verdict=verdict(report),
+        warnings=report.warnings,
         parts=[part for part in parts if part is not None],
-        tables=() if isinstance(story.found, str) else story.found,
-        law=story.found if isinstance(story.found, str) else "",
+        tables=() if isinstance(report.found, str) else report.found,
+        law=report.found if isinstance(report.found, str) else "",
         film=None if film is None else Markup(script_data([{"film": film}])),
         script=Markup("".join(asset(name) for name in scripts)),
         tried=tried[0].html if tried else "",
         playground_scripts=playground_scripts(tried, scripts),
         scores=[_row(score) for score in scores],
-        runs=[_run(story, run, score) for run, score in zip(shown, scores, strict=False)],
-        read=story.read,
-        command=story.command,
-        versions=list(story.versions.items()),
-        facts=_facts(story, time.perf_counter() - started),  # Last: it has the time of the others.
+        runs=[_run(report, run, score) for run, score in zip(shown, scores, strict=False)],
+        read=report.read,
+        command=report.command,
+        versions=list(report.versions.items()),
+        facts=_facts(report, time.perf_counter() - started),  # Last: it has the time of the others.
     )
 
 
-def _facts(story: FitStory, drawing: float) -> list[tuple[str, str]]:
+def _facts(report: ReportData, drawing: float) -> list[tuple[str, str]]:
     """With the whole time that one waited, the drawing of this page included."""
-    if not story.seconds:
-        return list(story.facts)
-    return [*story.facts, ("time", waited({**story.seconds, "drawing this report": drawing}))]
+    if not report.seconds:
+        return list(report.facts)
+    return [*report.facts, ("time", waited({**report.seconds, "drawing this report": drawing}))]
 
 
 def _part(
@@ -124,11 +124,11 @@ def _part(
     return {"id": name, "title": title, "texts": texts, "figures": figures}
 
 
-def _found(story: FitStory) -> dict[str, Any] | None:
+def _found(report: ReportData) -> dict[str, Any] | None:
     """The parameters or the law; None for a network."""
-    if not story.found:
+    if not report.found:
         return None
-    if isinstance(story.found, str):
+    if isinstance(report.found, str):
         return _part("found", "The law")
     text = (
         "A standard error is that of the noise alone; where residuals are far above the noise or "
@@ -137,30 +137,30 @@ def _found(story: FitStory) -> dict[str, Any] | None:
     return _part("found", "Parameters", (text,))
 
 
-def _motion(story: FitStory, film: dict[str, Any] | None) -> dict[str, Any] | None:
+def _motion(report: ReportData, film: dict[str, Any] | None) -> dict[str, Any] | None:
     """The film, or a still picture of what has no masses and so no chapter of its own."""
-    if not story.held_out or find_drawing(story.system) is None:
+    if not report.held_out or find_drawing(report.system) is None:
         return None
-    run = story.held_out[0]
+    run = report.held_out[0]
     if film is not None:
         text = f"{run.name}, held out: the prediction in color over the truth in gray."
         return _part("motion", "In motion", (text,))
     caption = f"{run.name}, held out: the last predicted pose."
-    return _part("motion", "In motion", (), (_picture(_still(story, run), caption, caption),))
+    return _part("motion", "In motion", (), (_picture(_still(report, run), caption, caption),))
 
 
-def _film(story: FitStory) -> dict[str, Any] | None:
-    if not story.held_out or not isinstance(story.system, AbstractMechanism):
+def _film(report: ReportData) -> dict[str, Any] | None:
+    if not report.held_out or not isinstance(report.system, AbstractMechanism):
         return None
-    run = story.held_out[0]
-    return make_film(story.system, story.parameters, run.truth, {run.name: run.prediction})
+    run = report.held_out[0]
+    return make_film(report.system, report.parameters, run.truth, {run.name: run.prediction})
 
 
 @styled()
-def _still(story: FitStory, run: HeldOut) -> Figure:
-    drawing = find_drawing(story.system)
+def _still(report: ReportData, run: HeldOut) -> Figure:
+    drawing = find_drawing(report.system)
     assert drawing is not None
-    mu = parameter_values(story.system, story.parameters)
+    mu = parameter_values(report.system, report.parameters)
     last = max(predicted_rows(run.prediction) - 1, 0)
     q, truth = np.asarray(run.prediction.q)[last], np.asarray(run.truth.q)
     figure, axes = make_stage(view_of(drawing, truth[[0, last]], mu))
@@ -169,8 +169,8 @@ def _still(story: FitStory, run: HeldOut) -> Figure:
     return figure
 
 
-def _held_out(story: FitStory) -> dict[str, Any]:
-    count = len(story.held_out)
+def _held_out(report: ReportData) -> dict[str, Any]:
+    count = len(report.held_out)
     if not count:
         return _part("held-out", "Held-out runs", ("No run was held out.",))
     texts = [
@@ -178,12 +178,12 @@ def _held_out(story: FitStory) -> dict[str, Any]:
         "error is the NRMSE: the root mean square over rows and recorded columns, in percent of "
         "each column's standard deviation over all held-out runs; predicting the mean has 100 %. "
         "Columns that were estimated and not recorded do not count.",
-        f"Over all runs: {', '.join(str(column) for column in story.scores.columns)}.",
+        f"Over all runs: {', '.join(str(column) for column in report.scores.columns)}.",
     ]
-    if story.horizon is not None and story.horizon.pieces is not None:
+    if report.horizon is not None and report.horizon.pieces is not None:
         texts.append(
-            f"By where one begins: NRMSE {story.horizon.pieces}. The pieces overlap, and one model "
-            "predicts them all: this is no spread over other training data."
+            f"By where one begins: NRMSE {report.horizon.pieces}. The pieces overlap, and one "
+            "model predicts them all: this is no spread over other training data."
         )
     if count > _MOST_RUNS:
         texts.append(
@@ -204,7 +204,7 @@ def _row(score: RunScore) -> dict[str, str | bool]:
     }
 
 
-def _run(story: FitStory, run: HeldOut, score: RunScore) -> dict[str, Any]:
+def _run(report: ReportData, run: HeldOut, score: RunScore) -> dict[str, Any]:
     caption = f"{run.name}: recorded columns (gray) and their prediction (blue). "
     if run.prediction.spread is not None:
         caption += "The blue band is 1.645 standard deviations of the prediction to either side. "
@@ -224,12 +224,12 @@ def _run(story: FitStory, run: HeldOut, score: RunScore) -> dict[str, Any]:
     if score.where:
         caption += f" The error {score.where}."
     alt = f"Recorded columns of {run.name} over time, truth and prediction."
-    figure = _picture(draw_run(story.system, run), caption, alt)
+    figure = _picture(draw_run(report.system, run), caption, alt)
     return {"name": run.name, "numbers": numbers, "figure": figure}
 
 
-def _horizon(story: FitStory) -> dict[str, Any]:
-    title, horizon = "Valid prediction time", story.horizon
+def _horizon(report: ReportData) -> dict[str, Any]:
+    title, horizon = "Valid prediction time", report.horizon
     if horizon is None:
         text = "There was nothing to measure the error against the time ahead on."
         return _part("horizon", title, (text,))
@@ -245,13 +245,13 @@ def _horizon(story: FitStory) -> dict[str, Any]:
     return _part("horizon", title, (), (_picture(draw_horizon(horizon), caption, alt),))
 
 
-def _space(story: FitStory) -> dict[str, Any]:
-    title, figure = "Training domain", draw_space(story)
+def _space(report: ReportData) -> dict[str, Any]:
+    title, figure = "Training domain", draw_space(report)
     if figure is None:
         return _part("space", title, ("The states of the training data were not kept.",))
-    rows = sum(predicted_rows(run.prediction) for run in story.held_out)
+    rows = sum(predicted_rows(run.prediction) for run in report.held_out)
     beyond = sum(
-        int(np.sum(run.outside[: predicted_rows(run.prediction)])) for run in story.held_out
+        int(np.sum(run.outside[: predicted_rows(run.prediction)])) for run in report.held_out
     )
     caption = (
         "Velocity over position of every independent coordinate, and a histogram of each input: "
@@ -267,19 +267,19 @@ def _space(story: FitStory) -> dict[str, Any]:
     return _part("space", title, (), (_picture(figure, caption, alt),))
 
 
-def _energy(story: FitStory, shown: Sequence[HeldOut]) -> dict[str, Any] | None:
-    if not has_energy(story):
+def _energy(report: ReportData, shown: Sequence[HeldOut]) -> dict[str, Any] | None:
+    if not has_energy(report):
         return None
     caption = "Kinetic and potential energy of truth and prediction, from the mechanism's masses."
     alt = "Energy over time of truth and prediction."
-    return _part("energy", "Energy", (), (_picture(draw_energy(story, shown), caption, alt),))
+    return _part("energy", "Energy", (), (_picture(draw_energy(report, shown), caption, alt),))
 
 
-def _residuals(story: FitStory, shown: Sequence[HeldOut]) -> dict[str, Any] | None:
-    mu = resolve_parameters(story.system, story.parameters)
-    if not shown or not sum(constraint_counts(story.system, mu)):
+def _residuals(report: ReportData, shown: Sequence[HeldOut]) -> dict[str, Any] | None:
+    mu = resolve_parameters(report.system, report.parameters)
+    if not shown or not sum(constraint_counts(report.system, mu)):
         return None
-    largest = [_largest(story, name) for name in ("position_residual", "velocity_residual")]
+    largest = [_largest(report, name) for name in ("position_residual", "velocity_residual")]
     caption = (
         "The largest residual of the constraints over time. Over all held-out predictions it is at "
         f"most {as_printed(largest[0])} for positions and {as_printed(largest[1])} for velocities."
@@ -288,8 +288,8 @@ def _residuals(story: FitStory, shown: Sequence[HeldOut]) -> dict[str, Any] | No
     return _part("residuals", "Constraints", (), (figure,))
 
 
-def _largest(story: FitStory, name: str) -> float:
-    values = [np.abs(np.asarray(getattr(run.prediction, name))) for run in story.held_out]
+def _largest(report: ReportData, name: str) -> float:
+    values = [np.abs(np.asarray(getattr(run.prediction, name))) for run in report.held_out]
     return float(np.fmax.reduce(np.concatenate(values)))
 
 

@@ -14,7 +14,7 @@ from mbdnode.multibody import Coordinate, choose_partition, constraint_counts, r
 from mbdnode.report import panels
 from mbdnode.report.style import new_figure, styled
 from mbdnode.workflow.report.figures import BEYOND, FOUND
-from mbdnode.workflow.results import FitStory
+from mbdnode.workflow.results import ReportData
 
 _KNOWN = "#b4bec7"
 _BINS = 24
@@ -23,21 +23,23 @@ Columns = dict[str, np.ndarray]
 
 
 @styled()
-def draw_space(story: FitStory) -> Figure | None:
+def draw_space(report: ReportData) -> Figure | None:
     """Velocity over position of every independent coordinate, and how often inputs are how large.
 
     **Arguments:**
 
-    - `story`: of the fit.
+    - `report`: of the fit.
 
     **Returns:**
 
     A figure, or None where nothing is known of the training data.
     """
     coordinates = [
-        c for c in independent_coordinates(story) if c.name in story.known and c.rate in story.known
+        c
+        for c in independent_coordinates(report)
+        if c.name in report.known and c.rate in report.known
     ]
-    inputs = [i.name for i in story.system.inputs if i.name in story.known]
+    inputs = [i.name for i in report.system.inputs if i.name in report.known]
     count = len(coordinates) + len(inputs)
     if not count:
         return None
@@ -45,15 +47,15 @@ def draw_space(story: FitStory) -> Figure | None:
     down = -(-count // across)
     figure = new_figure(6.4 if across == 1 else 9.6, 0.8 + 2.9 * down)
     places = list(figure.subplots(down, across, squeeze=False).flat)
-    inside, outside = _predicted(story.held_out)
+    inside, outside = _predicted(report.held_out)
     for number, (axes, coordinate) in enumerate(zip(places, coordinates, strict=False)):
-        _draw_states(axes, story, coordinate, inside, outside)
+        _draw_states(axes, report, coordinate, inside, outside)
         panels.panel_title(axes, number, "")
-    driven = _gather([panels.columns_by_name(run.truth) for run in story.held_out])
+    driven = _gather([panels.columns_by_name(run.truth) for run in report.held_out])
     for number, (axes, name) in enumerate(
         zip(places[len(coordinates) :], inputs, strict=False), len(coordinates)
     ):
-        _draw_input(axes, story, name, driven.get(name))
+        _draw_input(axes, report, name, driven.get(name))
         panels.panel_title(axes, number, "input")
     for axes in places[count:]:
         axes.remove()
@@ -63,19 +65,19 @@ def draw_space(story: FitStory) -> Figure | None:
     return figure
 
 
-def independent_coordinates(story: FitStory) -> list[Coordinate]:
+def independent_coordinates(report: ReportData) -> list[Coordinate]:
     """The coordinates from which all others follow, as the system or its constraints choose them.
 
     **Arguments:**
 
-    - `story`: of the fit.
+    - `report`: of the fit.
 
     **Returns:**
 
     Coordinates, in their order.
     """
-    system, mu = story.system, resolve_parameters(story.system, story.parameters)
-    start = _configuration(story)
+    system, mu = report.system, resolve_parameters(report.system, report.parameters)
+    start = _configuration(report)
     if system.independent is not None or start is None or not sum(constraint_counts(system, mu)):
         names = system.coordinate_names if system.independent is None else system.independent
         return [c for c in system.coordinates if c.name in names]
@@ -84,15 +86,15 @@ def independent_coordinates(story: FitStory) -> list[Coordinate]:
     return [system.coordinates[int(place)] for place in sorted(np.asarray(chosen))]
 
 
-def _configuration(story: FitStory) -> tuple[float, np.ndarray] | None:
+def _configuration(report: ReportData) -> tuple[float, np.ndarray] | None:
     """One that meets the constraints: of a held-out run, or of the training data."""
-    if story.held_out:
-        truth = story.held_out[0].truth
+    if report.held_out:
+        truth = report.held_out[0].truth
         return float(truth.t[0]), np.asarray(truth.q)[0]
-    names = story.system.coordinate_names
-    if not all(name in story.known for name in names):
+    names = report.system.coordinate_names
+    if not all(name in report.known for name in names):
         return None
-    return 0.0, np.array([float(story.known[name][0]) for name in names])
+    return 0.0, np.array([float(report.known[name][0]) for name in names])
 
 
 def _predicted(runs: Sequence[HeldOut]) -> tuple[Columns, Columns]:
@@ -119,9 +121,9 @@ def _any(columns: Columns) -> bool:
 
 
 def _draw_states(
-    axes: Axes, story: FitStory, coordinate: Coordinate, inside: Columns, outside: Columns
+    axes: Axes, report: ReportData, coordinate: Coordinate, inside: Columns, outside: Columns
 ) -> None:
-    q, v = (np.asarray(story.known[name]) for name in (coordinate.name, coordinate.rate))
+    q, v = (np.asarray(report.known[name]) for name in (coordinate.name, coordinate.rate))
     seen = [c[coordinate.name] for c in (inside, outside) if c]
     fold = coordinate.is_angle and any(np.any(np.abs(x) > np.pi) for x in (q, *seen))
     axes.plot(_turned(q, fold), v, ".", color=_KNOWN, markersize=3.5, label="known")
@@ -136,8 +138,8 @@ def _draw_states(
             limits.append((x, w))
     panels.keep_in_view(axes.set_xlim, _near([x for x, _ in limits]), room=0.06)
     panels.keep_in_view(axes.set_ylim, _near([w for _, w in limits]), room=0.06)
-    axes.set_xlabel(panels.axis_text(story.system, [coordinate.name]))
-    axes.set_ylabel(panels.axis_text(story.system, [coordinate.rate]))
+    axes.set_xlabel(panels.axis_text(report.system, [coordinate.name]))
+    axes.set_ylabel(panels.axis_text(report.system, [coordinate.rate]))
 
 
 def _near(columns: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -155,14 +157,14 @@ def _turned(q: np.ndarray, fold: bool) -> np.ndarray:
     return np.mod(q + np.pi, 2 * np.pi) - np.pi if fold else q
 
 
-def _draw_input(axes: Axes, story: FitStory, name: str, driven: np.ndarray | None) -> None:
-    known = np.asarray(story.known[name])
+def _draw_input(axes: Axes, report: ReportData, name: str, driven: np.ndarray | None) -> None:
+    known = np.asarray(report.known[name])
     both = known if driven is None else np.concatenate([known, driven])
     edges = np.histogram_bin_edges(both[np.isfinite(both)], _BINS)
     axes.stairs(_shares(known, edges), edges, fill=True, color=_KNOWN)
     if driven is not None:
         axes.stairs(_shares(driven, edges), edges, color=FOUND, linewidth=1.2)
-    axes.set_xlabel(panels.axis_text(story.system, [name]))
+    axes.set_xlabel(panels.axis_text(report.system, [name]))
     axes.set_ylabel("% of the rows")
     axes.set_ylim(bottom=0.0)
 
