@@ -28,7 +28,7 @@ GOALS = {
     "cases": (0.7, 0.7),
     "inspect": (0.7, 0.7),
     "simulate cart-pole": (None, None),
-    "simulate slider-crank": (6.0, 3.0),
+    "simulate slider-crank": (6.0, 4.0),
     "run cart-pole --recipe best": (14.0, 6.0),
     "fit, two-link pendulum": (None, None),
     "fit, crank": (None, None),

@@ -23,8 +23,6 @@ if os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] == "1":
     # XLA's older code generator compiles such programs in half the time.
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 os.environ.setdefault("MBDNODE_CACHE", str(Path(__file__).parents[1] / ".pytest_cache" / "mbdnode"))
-# What tests change in a module for a while would not be seen by programs that are not traced anew.
-os.environ.setdefault("MBDNODE_TRACE", "1")
 # Tests compile thousands of programs once: writing the small ones takes longer than it saves.
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
 

@@ -5,6 +5,7 @@ Names are loaded when first used, so that `import mbdnode` and the command line 
 
 import os
 import sys
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from mbdnode.lazy_imports import lazy_names
@@ -77,12 +78,15 @@ _THREADS = os.environ.get("PJRT_NPROC")
 _CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 if _THREADS is None and _CORES < 16:
     os.environ["PJRT_NPROC"] = "16"
-# Loops over up to 256 kB are compiled as one function, unless the user has options of this kind, or
-# names a file of options: XLA takes what does not begin with a dash for one.
+# Options of XLA (mbdnode.numerics says why), unless the user has them, or names a file of options:
+# XLA takes what does not begin with a dash for one. It ends the process for what it does not know.
+_OPTIONS = {"xla_backend_extra_options": "xla_cpu_small_while_loop_byte_threshold=262144"}
+if version("jaxlib").startswith("0.10."):
+    _OPTIONS["xla_cpu_experimental_ynn_fusion_type"] = ""
 _FLAGS = os.environ.get("XLA_FLAGS", "").strip()
-if "xla_backend_extra_options" not in _FLAGS and _FLAGS[:1] in ("", "-"):
-    _SMALL_LOOPS = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=262144"
-    os.environ["XLA_FLAGS"] = f"{_FLAGS} {_SMALL_LOOPS}".strip()
+if _FLAGS[:1] in ("", "-"):
+    _MORE = [f"--{name}={value}" for name, value in _OPTIONS.items() if name not in _FLAGS]
+    os.environ["XLA_FLAGS"] = " ".join([_FLAGS, *_MORE]).strip()
 if "jax" in sys.modules:
     from mbdnode.numerics import warn_of_few_threads
 

@@ -2,8 +2,8 @@
 
 What takes long is compiling, now and then reading or computing; none of them can say so itself. A
 thread looks whether anything was printed of late, and says what goes on and for how long. JAX tells
-when it begins and ends to trace, lower or compile something, and `mbdnode.program_cache` when it
-makes a program of its own. What counts its epochs, candidates or steps is said with the count.
+when it begins and ends to trace, lower or compile something. What counts its epochs, candidates or
+steps is said with the count.
 
 In a terminal the word is a line that changes, and is gone before anything else is printed.
 Elsewhere it is a line for each kind of activity, and then one after 4, 8, 16 and every 30 seconds,
@@ -42,12 +42,9 @@ class Compilations:
         self._monitoring: Any = None
 
     def under_way(self) -> bool:
-        """In any thread, by JAX or by `mbdnode.program_cache`."""
+        """In any thread."""
         self.listen()
-        programs = sys.modules.get("mbdnode.program_cache")
-        # Of a module that is being imported only a part may be there.
-        own = getattr(programs, "compiling", lambda: False)()
-        return own or any(count > 0 for count in list(self._begun.values()))
+        return any(count > 0 for count in list(self._begun.values()))
 
     def listen(self) -> None:
         """Hear what JAX tells from now on, if it is loaded."""
@@ -120,9 +117,7 @@ class WaitingNotice:
         if self.compilations.under_way():
             seen = "compiling"
         else:
-            bridge = sys.modules.get("jax._src.xla_bridge")  # JAX has no public name for it.
-            started = getattr(bridge, "backends_are_initialized", lambda: False)()
-            seen = "computing" if started else "loading"
+            seen = "computing" if hasattr(sys.modules.get("jax"), "jit") else "loading"
         self._looks.append(seen)
         most = max(self._looks, key=list(self._looks).count)
         if most != self._doing:

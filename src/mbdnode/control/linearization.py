@@ -24,7 +24,6 @@ from jaxtyping import Array, Float
 from mbdnode.control.checks import as_positive, as_vector, real_rows
 from mbdnode.control.state_space import StateSpace, state_space
 from mbdnode.errors import UserError
-from mbdnode.program_cache import program_for_few_calls
 
 
 class Linearization(eqx.Module):
@@ -100,7 +99,7 @@ def jacobians_at(space: StateSpace, t: Any, z: Any, u: Any):
     return _jacobians(space, *(jnp.asarray(x, float) for x in (t, z, u)))
 
 
-@program_for_few_calls
+@eqx.filter_jit
 def _jacobians(space: StateSpace, t, z, u):
     return space.jacobians(t, z, u, space.home)
 

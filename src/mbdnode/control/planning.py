@@ -12,7 +12,10 @@ linearization.
 """
 
 import abc
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +27,6 @@ from mbdnode.control.problem import ControlProblem
 from mbdnode.control.quadratic_program import QuadraticProgram
 from mbdnode.control.state_space import StateSpace
 from mbdnode.integrators import RungeKutta4, stage_slopes
-from mbdnode.program_cache import bind, stored_program
 
 # How far to go toward the program's plan, in turn.
 _FRACTIONS = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05, 0.02)
@@ -97,13 +99,17 @@ class Predictor:
         bounds = (problem.z_low, problem.z_high)
         cost = (problem.Q, problem.R, terminal, *bounds, problem.violation_cost)
         cost, dt = jax.tree.map(lambda x: jnp.asarray(x, float), (cost, problem.dt_s))
-        self.advance = bind(_advance, space, dt)
-        self.follow = bind(_follow, space, dt)
-        self.linearize = bind(_linearize, space, cost, dt)
-        self.measure = bind(_measure, space, cost, dt)
+        self.advance = _compiled(_advance, space, dt)
+        self.follow = _compiled(_follow, space, dt)
+        self.linearize = _compiled(_linearize, space, cost, dt)
+        self.measure = _compiled(_measure, space, cost, dt)
 
 
-@stored_program
+def _compiled(function: Callable, *first: Any) -> Callable:
+    """Compiled with its first arguments fixed: a call looks at the others alone."""
+    return jax.jit(functools.partial(function, *first))
+
+
 def _advance(space: StateSpace, dt, t, z, u, near):
     """One step of RK4, and the configuration at its start."""
 
@@ -116,7 +122,6 @@ def _advance(space: StateSpace, dt, t, z, u, near):
     return z + weights @ found[0], found[1][0]
 
 
-@stored_program
 def _follow(space: StateSpace, dt, t, z, near, u, disturbance):
     """The states that inputs lead to, the first included, and the configurations on the way."""
 
@@ -131,7 +136,6 @@ def _follow(space: StateSpace, dt, t, z, near, u, disturbance):
     return jnp.concatenate([z[None], states]), q
 
 
-@stored_program
 def _linearize(
     space: StateSpace, cost, dt, t, near, states, u, disturbance, reference, u_reference
 ):
@@ -146,7 +150,6 @@ def _linearize(
     return model, q, _merit_terms(cost, states, u, ends, reference, u_reference)
 
 
-@stored_program
 def _measure(space: StateSpace, cost, dt, t, near, states, u, disturbance, reference, u_reference):
     """The cost of a plan, and the sum of its gaps."""
     times = t + dt * jnp.arange(u.shape[0], dtype=float)

@@ -23,7 +23,6 @@ from jaxtyping import Array, Float
 from mbdnode.data.signal import differentiate, noise_levels
 from mbdnode.integrators import stage_slopes
 from mbdnode.multibody import AbstractSystem
-from mbdnode.program_cache import program_for_few_calls
 from mbdnode.simulation.interpolation import input_polynomials
 from mbdnode.trajectory import Dataset, Trajectory
 
@@ -254,7 +253,7 @@ def trust(rows: Rows) -> np.ndarray:
     return np.asarray(rows.weight) * usual / (usual + doubt)
 
 
-@functools.partial(program_for_few_calls, inline=True)
+@functools.partial(eqx.filter_jit, inline=True)
 def step_errors(
     model: Any, rows: Rows, integrator, unit: Float[Array, " nz"]
 ) -> Float[Array, "n columns"]:

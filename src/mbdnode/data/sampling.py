@@ -40,7 +40,6 @@ from mbdnode.multibody import (
     tangent_from,
 )
 from mbdnode.naming import unknown_name
-from mbdnode.program_cache import stored_program
 from mbdnode.simulation.held_inputs import rollout_held
 from mbdnode.trajectory import Dataset, Samples, State
 
@@ -164,7 +163,7 @@ def _bounds(mechanism, partition: Partition, ranges) -> tuple[np.ndarray, np.nda
     return bounds[:, 0], bounds[:, 1]
 
 
-@stored_program
+@eqx.filter_jit
 def _anchors(mechanism, partition: Partition, reference: State, mu: Params, points) -> _Anchors:
     """Follow paths to the positions; those that cannot be reached fall back to the start."""
     t = jnp.zeros(())
@@ -182,7 +181,7 @@ def _anchors(mechanism, partition: Partition, reference: State, mu: Params, poin
     return jax.vmap(one)(points)
 
 
-@stored_program
+@eqx.filter_jit
 def _evaluate(mechanism, partition: Partition, anchors: _Anchors, mu: Params, points):
     """Complete every sample from its nearest anchor, and say which may be accepted."""
     t = jnp.zeros(())
@@ -236,7 +235,7 @@ def _follow(mechanism, partition, reference, mu, points, samples: Samples, lost)
     return samples
 
 
-@stored_program
+@eqx.filter_jit
 def _evaluate_path(mechanism, partition: Partition, reference: State, mu: Params, points):
     """Complete every sample by following a path from the reference."""
     t = jnp.zeros(())

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Array, Float
@@ -9,7 +10,6 @@ from jaxtyping import Array, Float
 from mbdnode.errors import UserError
 from mbdnode.models import AbstractRateModel
 from mbdnode.multibody import AbstractMechanism, resolve_parameters
-from mbdnode.program_cache import stored_program
 from mbdnode.trajectory import Trajectory, require_trajectory
 
 
@@ -73,7 +73,7 @@ def _has_potential(mechanism: Any, trajectory: Trajectory, mu) -> bool:
     return jax.eval_shape(mechanism.potential_energy, start, mu) is not None
 
 
-@stored_program
+@eqx.filter_jit
 def _energy(mechanism, q, v, mu):
     def one(x, w):
         return 0.5 * w @ mechanism.mass(x, mu) @ w + mechanism.potential_energy(x, mu)

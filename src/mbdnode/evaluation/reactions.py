@@ -14,7 +14,6 @@ from mbdnode.multibody import (
     resolve_parameters,
     velocity_constraints,
 )
-from mbdnode.program_cache import stored_program
 from mbdnode.trajectory import Trajectory, require_trajectory
 
 
@@ -64,7 +63,7 @@ def reactions(
     return _reactions(mechanism, trajectory.t, trajectory.q, trajectory.v, trajectory.u, mu)
 
 
-@stored_program
+@eqx.filter_jit
 def _reactions(mechanism, t, q, v, u, mu):
     def one(time, x, w, load):
         split = choose_partition(mechanism, time, x, mu, assume_full_rank=True).velocity

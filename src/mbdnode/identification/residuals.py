@@ -11,6 +11,7 @@ express.
 from collections.abc import Mapping
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +19,6 @@ import numpy as np
 from mbdnode.data.rows import Rows, counted, runs_of, spread_of_accelerations, step_errors
 from mbdnode.identification.problem import Problem
 from mbdnode.identification.regression.weak_form import samples_per_period
-from mbdnode.program_cache import program_for_few_calls
 
 # Means that a spectrum needs; the part of its power that makes a line; how many of its bins.
 _FEWEST, _LINE, _BINS = 24, 0.5, 2
@@ -52,7 +52,7 @@ def residual_hint(problem: Problem, model: Any, rows: Rows) -> str:
     return describe_residuals(dt_s, missed[first:last], size, inputs)
 
 
-@program_for_few_calls
+@eqx.filter_jit
 def _effects(model: Any, rows: Rows):
     """What a law says that each input does to the accelerations: `(rows, inputs, columns)`."""
 

@@ -25,7 +25,6 @@ import numpy as np
 
 from mbdnode.data.rows import Rows, input_after
 from mbdnode.integrators import stage_slopes
-from mbdnode.program_cache import stored_program
 
 # Segments, directions and steps that go through a program at a time. Of few segments, the numbers
 # take less time than what is around them: 64 take hardly longer than 16.
@@ -230,7 +229,7 @@ def _raveled(model: Any) -> Any:
     return jnp.concatenate([jnp.ravel(x) for x in jax.tree.leaves(model.network)])
 
 
-@stored_program
+@eqx.filter_jit
 def _run(model, integrator, along, state, steps):
     """Paths of a batch, `(steps, segments, state)`."""
 
@@ -244,7 +243,7 @@ def _run(model, integrator, along, state, steps):
     return jax.lax.fori_loop(0, steps, onward, begun)[1]
 
 
-@stored_program
+@eqx.filter_jit
 def _run_with_changes(model, integrator, along, state, tangents, index, free, steps):
     """Paths of a batch, and their changes, `(steps, segments, directions, state)`."""
 

@@ -32,7 +32,6 @@ from mbdnode.identification.problem import Problem
 from mbdnode.identification.regression.weak_form import samples_per_swing
 from mbdnode.identification.rollouts import SegmentRollouts, values_of, with_values
 from mbdnode.levenberg_marquardt import damped_step, minimize
-from mbdnode.program_cache import program_for_few_calls
 
 # Coefficients and initial states together are a harder problem than coefficients alone.
 _SEGMENT_DAMPING = 1e-2
@@ -294,7 +293,7 @@ def refine_steps(model: Any, rows: Rows, integrator: Any, unit: Any, free: np.nd
 
 
 # Compiled once for all candidates of one form: which coefficients are free is decided outside.
-@program_for_few_calls
+@eqx.filter_jit
 def _step_jacobian(values, ways, model, rows, integrator, unit):
     def errors(along):
         own = with_values(model, values + along @ ways)

@@ -41,7 +41,6 @@ from mbdnode.identification.shooting import (
     refine_segments,
 )
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.program_cache import program_for_few_calls
 
 # Rounds of selection and refinement; changes of the terms in each; iterations of each refinement.
 _ROUNDS, _CHANGES, _ITERATIONS = 6, 8, 12
@@ -278,6 +277,6 @@ def is_definite(model: Any, rows: Rows, angles: np.ndarray) -> bool:
     return bool(np.min(eigenvalues) > _DEFINITE * np.max(eigenvalues))
 
 
-@program_for_few_calls
+@eqx.filter_jit
 def _masses(model, z, mu):
     return jax.vmap(model.mass)(z, mu)

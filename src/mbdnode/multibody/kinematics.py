@@ -28,14 +28,13 @@ from mbdnode.multibody.sparsity.constraint_structure import (
 )
 from mbdnode.multibody.sparsity.sparse_constraints import Entries, SparseConstraints
 from mbdnode.multibody.system import AbstractNamed, AbstractSystem, Coords, Params, Time
-from mbdnode.program_cache import program_for_few_calls
 
 _Function = TypeVar("_Function", bound=Callable)
 
 
 def compiled(function: _Function) -> _Function:
     """Compiled for calls on plain numbers; inlined, and free, inside a rollout."""
-    return program_for_few_calls(function, inline=True)
+    return eqx.filter_jit(function, inline=True)
 
 
 def vector(values) -> Float[Array, " n"]:

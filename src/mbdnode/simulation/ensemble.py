@@ -19,7 +19,6 @@ import jax.numpy as jnp
 
 from mbdnode.integrators import AbstractIntegrator
 from mbdnode.multibody import AbstractSystem, Params, Partition
-from mbdnode.program_cache import stored_program
 from mbdnode.simulation.rollout import rollout, rollout_given
 from mbdnode.simulation.signals import Signal
 from mbdnode.status import Status
@@ -43,7 +42,7 @@ class AbstractEnsemble(eqx.Module):
         """The function's value for every member; its arrays have the members as leading axis."""
 
 
-@stored_program
+@eqx.filter_jit
 def rollout_members(
     ensemble: AbstractEnsemble,
     integrator: AbstractIntegrator,

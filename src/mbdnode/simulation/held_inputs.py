@@ -4,13 +4,13 @@ As in `simulate`, most motions meet no singular configuration, and the program t
 compiled in half the time; the other one is made where it is needed.
 """
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.integrators import AbstractIntegrator
 from mbdnode.multibody import AbstractSystem, Params, Partition
-from mbdnode.program_cache import stored_program
 from mbdnode.simulation.rollout import NEEDS_PASSAGE, rollout
 from mbdnode.simulation.signals import Signal
 from mbdnode.trajectory import State, Trajectory
@@ -34,7 +34,7 @@ def rollout_held(
     return run
 
 
-@stored_program
+@eqx.filter_jit
 def _rollout_held(
     system, integrator, t, initial, u, mu, partition, repartition, regular_only
 ) -> Trajectory:

@@ -14,13 +14,13 @@ import functools
 from collections.abc import Iterable
 from typing import Literal
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.errors import UserError
 from mbdnode.multibody import is_traced
-from mbdnode.program_cache import program_for_few_calls
 
 Interpolation = Literal["constant", "linear", "cubic", "band-limited"]
 INTERPOLATIONS: tuple[Interpolation, ...] = ("constant", "linear", "cubic", "band-limited")
@@ -159,6 +159,6 @@ def input_polynomials(t: np.ndarray, values: np.ndarray, interpolation: str) -> 
     return np.pad(found, around)
 
 
-@program_for_few_calls
+@eqx.filter_jit
 def _of_a_batch(kind: str, t, values):
     return jax.vmap(POLYNOMIALS[kind])(t, values)

@@ -38,7 +38,6 @@ from mbdnode.multibody import (
 from mbdnode.multibody.assembly import OFF_MANIFOLD
 from mbdnode.naming import by_name
 from mbdnode.numerics import check_precision
-from mbdnode.program_cache import stored_program
 from mbdnode.simulation.domain import Domain
 from mbdnode.simulation.ensemble import AbstractEnsemble, rollout_members, spread_of
 from mbdnode.simulation.rollout import NEEDS_PASSAGE, rollout
@@ -56,7 +55,7 @@ ANALYTIC = "analytic"
 _MOVED = 50.0 * OFF_MANIFOLD
 
 
-@stored_program
+@eqx.filter_jit
 def _rolled_out(
     asked: tuple, regular_only: bool, bounds: tuple[Parameter, ...] | None = None
 ) -> Trajectory:
@@ -87,8 +86,7 @@ def simulate(
 
     The rollout is compiled once for each system, integrator and shape, and reused. It can be
     vmapped over `initial` (as a `State`), `inputs` and `parameters`. `jax.jit` around the `vmap` is
-    not needed, and makes it slower: options that suit a mechanism (`mbdnode.numerics`) apply to
-    programs of our own alone.
+    not needed.
 
     **Arguments:**
 
@@ -246,7 +244,7 @@ def _with_step_error(
     return with_step_error(run, again, integrator.order, signal, scale, is_angle, core.learned)
 
 
-@stored_program
+@eqx.filter_jit
 def _members_traced(asked: tuple, bounds: tuple[Parameter, ...]) -> Trajectory:
     """`rollout_members`, of which what would be refused of plain numbers ends in the status."""
     run, initial, mu, partition = rollout_members(*asked), asked[3], asked[5], asked[6]
@@ -457,7 +455,7 @@ def _check_inputs(forecaster: AbstractForecaster, signal: Signal) -> None:
     )
 
 
-@stored_program
+@eqx.filter_jit
 def _forecast(source: AbstractForecaster | AbstractEnsemble, t, past, samples) -> Trajectory:
     if not isinstance(source, AbstractEnsemble):
         return _as_trajectory(source, t, source.forecast(t, past), samples)

@@ -40,7 +40,6 @@ from mbdnode.multibody import (
 )
 from mbdnode.naming import unknown_name
 from mbdnode.numerics import check_precision
-from mbdnode.program_cache import stored_program
 from mbdnode.trajectory import Dataset, Trajectory
 
 # Positions and velocities of a run; each has as many columns as there are coordinates.
@@ -423,7 +422,7 @@ def _features(model: AbstractMBDNODE, windows: Windows) -> np.ndarray:
     return np.asarray(_read(model, windows))
 
 
-@stored_program
+@eqx.filter_jit
 def _read(model: AbstractMBDNODE, windows: Windows) -> Any:
     index = np.array(model.minimal)
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,7 +31,6 @@ from mbdnode.multibody import (
     velocity_constraints,
 )
 from mbdnode.naming import unknown_name
-from mbdnode.program_cache import stored_program
 from mbdnode.simulation.rollout import make_row
 from mbdnode.status import completed
 from mbdnode.trajectory import Dataset, State, Trajectory
@@ -251,7 +251,7 @@ def _indices(partition: Partition) -> list[int]:
     return [int(i) for i in np.asarray(partition.position.independent)]
 
 
-@stored_program
+@eqx.filter_jit
 def _close(system: AbstractSystem, partition: Partition, q, t, z, s, mu: Params):
     return _closed_rows(system, partition, q, t, z, s, mu)
 
@@ -387,7 +387,7 @@ def completion_of(system: AbstractSystem, sample: Dataset, whole: Dataset) -> Co
     return Completion(system, first.coordinates, chosen, kept, states)
 
 
-@stored_program
+@eqx.filter_jit
 def _close_all(system: AbstractSystem, partition: Partition, q, t, z, s, mu: dict[str, Any]):
     def one(q, t, z, s, mu):
         return _closed_rows(system, partition, q, t, z, s, mu)

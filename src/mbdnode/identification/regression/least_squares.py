@@ -46,7 +46,6 @@ from mbdnode.identification.regression.weak_form import (
 )
 from mbdnode.models.function_library import Library
 from mbdnode.models.objective import mean_and_spread
-from mbdnode.program_cache import program_for_few_calls
 from mbdnode.trajectory import Dataset
 
 # Numbers of a matrix that is made at once; a few copies of it are alive at a time.
@@ -214,13 +213,13 @@ def _middle(rows: Rows, noise: Noise) -> Rows:
     return eqx.tree_at(lambda r: (r.z, r.s, r.u), rows, _moved(rows))
 
 
-@program_for_few_calls
+@eqx.filter_jit
 def _moved(rows: Rows):
     z = (rows.z + rows.z_next) / 2 - rows.dt[:, None] * (rows.s_next - rows.s) / 8
     return z, (rows.s + rows.s_next) / 2, _inputs_at(rows.u, rows.u_slopes, rows.dt / 2)
 
 
-@program_for_few_calls
+@eqx.filter_jit
 def _inputs_at(u, slopes, later):
     """The inputs some time after each step began, inside it."""
     return jax.vmap(input_after)(u, slopes, later)
@@ -332,21 +331,21 @@ class _Solver:
         return (right.T @ (inverse[:, None] * inner)) / norms[:, None]
 
 
-@program_for_few_calls
+@eqx.filter_jit
 def _columns(model, rows):
     return jax.vmap(model.columns)(rows.z, rows.s, rows.u, rows.mu)
 
 
-@program_for_few_calls
+@eqx.filter_jit
 def _states(model, z, s, u):
     return jax.vmap(model.states)(z, s, u)
 
 
-@program_for_few_calls
+@eqx.filter_jit
 def _wanted(model, rows, a):
     return jax.vmap(model.wanted)(rows.t, rows.z, rows.s, rows.u, rows.mu, a)
 
 
-@program_for_few_calls
+@eqx.filter_jit
 def _momentum_and_rest(model, rows):
     return jax.vmap(model.momentum_and_rest)(rows.t, rows.z, rows.s, rows.u, rows.mu)

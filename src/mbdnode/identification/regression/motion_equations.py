@@ -31,7 +31,6 @@ from mbdnode.identification.regression.weak_form import (
     smoothed,
 )
 from mbdnode.models.learned_mechanism import LearnedMechanism
-from mbdnode.program_cache import program_for_few_calls
 
 # Numbers in the equations that are weighted, over evenly many windows: more tell a law no better.
 _MOST_NUMBERS = 100_000
@@ -206,7 +205,7 @@ def condition_numbers(matrices: np.ndarray) -> np.ndarray:
     return np.where(product > 0, found, np.inf).reshape(matrices.shape[:-2])
 
 
-@program_for_few_calls
+@eqx.filter_jit
 def _masses_and_rates(model: LearnedMechanism, rows: Rows):
     def rate(row):
         return model.minimal_rates(row.t, row.z, row.s, row.u, row.mu)[1]
@@ -271,7 +270,7 @@ def _momenta_and_forces(model: LearnedMechanism, rows: Rows):
 
 
 # Of what is needed alone, so that one program serves every interpolation of the inputs.
-@program_for_few_calls
+@eqx.filter_jit
 def _compiled(model: LearnedMechanism, t, z, s, u, mu):
     return jax.vmap(model.momenta_and_forces)(t, z, s, u, mu)
 
@@ -280,12 +279,12 @@ def _input_forces(model: LearnedMechanism, rows: Rows):
     return _compiled_inputs(model, rows.t, rows.z, rows.s, rows.u, rows.mu)
 
 
-@program_for_few_calls
+@eqx.filter_jit
 def _compiled_inputs(model: LearnedMechanism, t, z, s, u, mu):
     return jax.vmap(model.input_forces)(t, z, s, u, mu)
 
 
-@program_for_few_calls
+@eqx.filter_jit
 def _masses(model: LearnedMechanism, t, z, u, mu):
     """The mass matrix at every row, one for each coefficient."""
 
@@ -297,7 +296,7 @@ def _masses(model: LearnedMechanism, t, z, u, mu):
     return jax.vmap(one)(t, z, u, mu)
 
 
-@program_for_few_calls
+@eqx.filter_jit
 def _equations_and_inertia(model: LearnedMechanism, rows: Rows):
     inertia = jax.vmap(model.inertia)(rows.t, rows.z, rows.s, rows.a, rows.u, rows.mu)
     return inertia + _momenta_and_forces(model, rows)[1], inertia
