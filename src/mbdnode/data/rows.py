@@ -253,7 +253,7 @@ def trust(rows: Rows) -> np.ndarray:
     return np.asarray(rows.weight) * usual / (usual + doubt)
 
 
-@functools.partial(eqx.filter_jit, inline=True)
+@functools.partial(eqx.filter_jit, inline=True)  # pyright: ignore[reportCallIssue]
 def step_errors(
     model: Any, rows: Rows, integrator, unit: Float[Array, " nz"]
 ) -> Float[Array, "n columns"]:

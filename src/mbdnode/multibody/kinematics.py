@@ -34,7 +34,7 @@ _Function = TypeVar("_Function", bound=Callable)
 
 def compiled(function: _Function) -> _Function:
     """Compiled for calls on plain numbers; inlined, and free, inside a rollout."""
-    return eqx.filter_jit(function, inline=True)
+    return eqx.filter_jit(function, inline=True)  # pyright: ignore[reportCallIssue]
 
 
 def vector(values) -> Float[Array, " n"]:
