@@ -3,6 +3,7 @@
 import csv
 import json
 
+import numpy as np
 import pytest
 
 import mbdnode as mbd
@@ -66,6 +67,12 @@ def test_learned_model_is_compared_with_the_truth(run, learned, tmp_path):
     loop = mbd.read(tmp_path / "loop" / "trajectory.csv").trajectories[0]
     assert float(truth.u[0, 0]) != float(loop.u[0, 0])
     assert "against the truth" in result.out
+    squares = [
+        sum(float((np.asarray(run[name])[:-1] ** 2).sum()) for name in run.columns[1:])
+        for run in (loop, truth)
+    ]
+    assert beside["cost_with_truth"] == pytest.approx(squares[1], rel=1e-9)
+    assert f"{100 * (squares[0] / squares[1] - 1):+.2g} % of that" in result.out
 
 
 @pytest.mark.parametrize(

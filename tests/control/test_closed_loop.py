@@ -8,6 +8,7 @@ import numpy as np
 import pandas
 import pytest
 from scipy.integrate import solve_ivp
+from scipy.linalg import solve_discrete_are
 
 import mbdnode as mbd
 from mbdnode.control import Decision, loop_difference
@@ -247,6 +248,20 @@ def test_impossible_loops_are_refused_before_the_first_step(options, says, regul
     settings = {"plant": CART, "controller": regulator, "initial": START, "steps": 5} | options
     with pytest.raises(ValueError, match=says):
         mbd.closed_loop(**settings)
+
+
+def test_cost_of_a_regulated_mass_is_that_of_the_riccati_equation():
+    # The sum from here to eternity is z' P z; a force and a mass of 1 kg leave no other error.
+    h, start = 0.05, {"x": 1.0, "x_dot": -0.5}
+    mass = mbd.multibody.AccelerationFunction(
+        lambda t, q, v, u, mu: u, (mbd.multibody.length("x"),), inputs=(mbd.multibody.Input("F"),)
+    )
+    controller = mbd.MPC(mass, horizon=20, dt=h, cost=mbd.QuadraticCost(Q=(4.0, 1.0), R=(0.5,)))
+    loop = mbd.closed_loop(plant=mass, controller=controller, initial=start, steps=800)
+    A, B = np.array([[1.0, h], [0.0, 1.0]]), np.array([[h**2 / 2], [h]])
+    P = solve_discrete_are(A, B, np.diag([4.0, 1.0]), np.array([[0.5]]))
+    z = np.array([1.0, -0.5])
+    assert controller.cost_of(loop) == pytest.approx(z @ P @ z, rel=1e-6)
 
 
 def test_difference_of_loops_is_a_part_of_each_columns_range():

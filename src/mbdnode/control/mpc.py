@@ -27,7 +27,7 @@ from mbdnode.control.terminal_cost import check_equilibrium, regulator_gain, ter
 from mbdnode.errors import UserError
 from mbdnode.multibody import consistent_state
 from mbdnode.naming import unknown_name
-from mbdnode.trajectory import State
+from mbdnode.trajectory import State, Trajectory
 
 _MODES = ("once", "each")
 _USUAL_COST, _NO_LIMITS = QuadraticCost(), Limits()
@@ -130,6 +130,27 @@ class MPC:
     def horizon(self) -> int:
         """How many steps are planned."""
         return self.problem.horizon
+
+    def cost_of(self, motion: Trajectory) -> float:
+        """What a motion costs: what plans minimize, summed over its steps.
+
+        **Arguments:**
+
+        - `motion`: with the columns that `states` and `inputs` name, such as a closed loop; of one
+            that failed, the rows before.
+
+        **Returns:**
+
+        The sum of the weighted squares, without a terminal cost.
+        """
+        rows = motion.kept
+
+        def away(names: tuple[str, ...], target: np.ndarray) -> np.ndarray:
+            return np.stack([np.asarray(rows[name]) for name in names], axis=1)[:-1] - target
+
+        z, u = away(self.states, self.problem.target), away(self.inputs, self.problem.u_target)
+        states = np.einsum("ki,ij,kj->", z, self.problem.Q, z)
+        return float(states + np.einsum("ki,ij,kj->", u, self.problem.R, u))
 
     def reset(self, u: Any = None) -> None:
         """Forget the last plan, as at the start of a new loop.

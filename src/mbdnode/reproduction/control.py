@@ -94,7 +94,10 @@ def run_control_task(
     loop = task.run(plant, controller, steps=steps, report=report)
     exact = task.run(plant, task.controller(plant, **changes), steps=steps, report=report)
     summary = _summary(task, name, planned_with, controller, loop)
-    summary["against_truth"] = compare_with_truth(task, plant, model, exact, loop)
+    summary["against_truth"] = {
+        **compare_with_truth(task, plant, model, exact, loop),
+        "cost_with_truth": controller.cost_of(exact),
+    }
     return ControlResult(task, plant, loop, exact, summary)
 
 
@@ -118,6 +121,7 @@ def _summary(
         "steps": len(loop) - 1,
         "settled_s": decisions.settled_at(task.tolerance),
         "tolerance": task.tolerance,
+        "cost": controller.cost_of(loop),
         "verdict": decisions.verdict(task.tolerance),
         "fallbacks": decisions.fallbacks,
         "softened": decisions.softened,
@@ -176,6 +180,7 @@ def describe_control(result: ControlResult) -> list[tuple[str, str]]:
         ("planned with", f"{summary['model']}, {summary['horizon']} steps, linearized {how}"),
         ("terminal cost", "infinite-horizon cost-to-go" if summary["terminal"] else "none"),
         ("verdict", summary["verdict"]),
+        ("cost of the loop", f"{summary['cost']:.5g}{_more(summary)}"),
         ("inputs", ", ".join(ranges)),
         ("a decision took", f"{median:.2f} ms (median), {most:.2f} ms (99th percentile)"),
     ]
@@ -185,6 +190,14 @@ def describe_control(result: ControlResult) -> list[tuple[str, str]]:
         lines.append(("Jacobian error", error))
         lines.append(("against the truth", _difference(beside["largest_difference"])))
     return [*lines, ("status", summary["rollout"])]
+
+
+def _more(summary: Mapping[str, Any]) -> str:
+    beside = summary.get("against_truth")
+    if not beside:
+        return ""
+    exact = beside["cost_with_truth"]
+    return f", {100 * (summary['cost'] / exact - 1):+.2g} % of that with the equations of motion"
 
 
 def _difference(columns: Mapping[str, float | None]) -> str:
