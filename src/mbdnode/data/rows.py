@@ -9,7 +9,6 @@ Noise is told from stretches under one input. Where there are none, positions mu
 velocities over each step, and what is left of a motion after that is smooth.
 """
 
-import functools
 import itertools
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +22,7 @@ from jaxtyping import Array, Float
 from mbdnode.data.signal import differentiate, noise_levels
 from mbdnode.integrators import stage_slopes
 from mbdnode.multibody import AbstractSystem
+from mbdnode.multibody.kinematics import compiled
 from mbdnode.simulation.interpolation import input_polynomials
 from mbdnode.trajectory import Dataset, Trajectory
 
@@ -253,7 +253,7 @@ def trust(rows: Rows) -> np.ndarray:
     return np.asarray(rows.weight) * usual / (usual + doubt)
 
 
-@functools.partial(eqx.filter_jit, inline=True)  # pyright: ignore[reportCallIssue]
+@compiled
 def step_errors(
     model: Any, rows: Rows, integrator, unit: Float[Array, " nz"]
 ) -> Float[Array, "n columns"]:
