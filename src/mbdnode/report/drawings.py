@@ -23,22 +23,24 @@ from mbdnode.mechanisms import (
     TripleMassSpringDamper,
 )
 from mbdnode.mechanisms.planar import AbstractPlanar
+from mbdnode.mechanisms.vehicle import Vehicle
 from mbdnode.multibody import AbstractSystem
 from mbdnode.report.shapes import (
+    Area,
     Disc,
     Ground,
     Line,
     Link,
-    Point,
     Shape,
     Word,
     block,
     dashpot,
     library_of,
     pin,
+    plate,
     spring,
 )
-from mbdnode.report.style import COLORS
+from mbdnode.report.style import COLORS, INK
 
 BLUE, ORANGE, GREEN = COLORS[:3]
 # Numbers by name, plain or traced.
@@ -83,10 +85,6 @@ def _down(angle, length):
     return xp.stack([length * xp.sin(angle), -length * xp.cos(angle)], axis=-1)
 
 
-def _point(values: Any) -> Point:
-    return values[0], values[1]
-
-
 def _ceiling(size: Any) -> list[Shape]:
     return [
         Ground((0.28 * size, 0.0), (-0.28 * size, 0.0), 0.07 * size),
@@ -95,14 +93,14 @@ def _ceiling(size: Any) -> list[Shape]:
 
 
 def _single_pendulum(q: Any, mu: Parameters) -> list[Shape]:
-    bob = _point(_down(q[0], mu["L"]))
+    bob = _down(q[0], mu["L"])
     return [Link((0.0, 0.0), bob), Disc(bob, 0.09 * mu["L"], BLUE)]
 
 
 def _double_pendulum(q: Any, mu: Parameters) -> list[Shape]:
     size = mu["l1"] + mu["l2"]
-    upper = _down(q[0], mu["l1"])
-    first, second = _point(upper), _point(upper + _down(q[1], mu["l2"]))
+    first = _down(q[0], mu["l1"])
+    second = first + _down(q[1], mu["l2"])
     return [
         Link((0.0, 0.0), first),
         Link(first, second),
@@ -170,6 +168,34 @@ def _slider_crank_traces(t: Any, q: Any, mu: Parameters) -> list[Any]:
     xp = library_of(q)
     elbow = mu["l"] * xp.stack([xp.cos(q[:, 2]), xp.sin(q[:, 2])], axis=-1)
     return [elbow, q[:, 3:5]]
+
+
+def _box(center: Any, angle: Any, half: Any) -> list[Any]:
+    """The corners of a box, by the halves of its length and width."""
+    xp = library_of(angle)
+    along = xp.stack([xp.cos(angle), xp.sin(angle)])
+    across = xp.stack([-along[1], along[0]])
+    sides = ((-1, -1), (1, -1), (1, 1), (-1, 1))
+    return [center + a * half[0] * along + b * half[1] * across for a, b in sides]
+
+
+def _vehicle(q: Any, mu: Parameters) -> list[Shape]:
+    """From above."""
+    xp = library_of(q)
+    size, wheel = mu["l"], (mu["R"], 0.3 * mu["R"])
+    along = xp.stack([xp.cos(q[2]), xp.sin(q[2])])
+    side = 0.28 * size * xp.stack([-along[1], along[0]])
+    front = q[:2] + size * along
+    axles = ((q[:2], q[2]), (front, q[2] + q[3]))
+    wheels = [_box(at + s * side, angle, wheel) for at, angle in axles for s in (-1, 1)]
+    body = _box((q[:2] + front) / 2, q[2], (0.8 * size, 0.36 * size))
+    return [*(Area(corners, INK, INK) for corners in wheels), plate(body, BLUE)]
+
+
+def _vehicle_traces(t: Any, q: Any, mu: Parameters) -> list[Any]:
+    xp = library_of(q)
+    ahead = mu["l"] * xp.stack([xp.cos(q[:, 2]), xp.sin(q[:, 2])], axis=-1)
+    return [q[:, :2], q[:, :2] + ahead]
 
 
 # Where the paper of a chart recorder begins.
@@ -250,6 +276,7 @@ DRAWINGS: dict[type[AbstractSystem], Drawing] = {
         (BLUE, ORANGE),
         poses=5,
     ),
+    Vehicle: Drawing(_vehicle, lambda q, mu: [], _vehicle_traces, (BLUE, ORANGE), poses=5),
     CartPole: Drawing(_cart_pole, _cart_pole_ground, _cart_pole_traces, (ORANGE,), poses=5),
     **dict.fromkeys(
         (SliderCrank, SliderCrankFriction),

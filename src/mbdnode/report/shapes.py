@@ -8,7 +8,7 @@ Rods, springs, dashpots, bobs, pins and blocks are made of these shapes by the f
 """
 
 import abc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -23,7 +23,9 @@ from matplotlib.path import Path
 from mbdnode.report.style import INK, MUTED, PAPER, SHADE
 
 Number = Any
-Point = tuple[Number, Number]
+Array = np.ndarray | jax.Array
+# Two numbers: a tuple or an array.
+Point = Any
 # Colors that a page changes with its scheme, by the names that it has for them.
 _NAMED = {INK: "ink", MUTED: "muted", SHADE: "shade", PAPER: "back"}
 
@@ -87,7 +89,7 @@ def _stroke(axes: Axes, points: Any, color: str, width: float, alpha: float, lev
 
 def _flat(values: Any) -> Iterator[Number]:
     for value in values:
-        if isinstance(value, (tuple, list)):
+        if isinstance(value, (tuple, list)) or getattr(value, "ndim", 0):
             yield from _flat(value)
         else:
             yield value
@@ -134,7 +136,7 @@ class Link(Shape):
 class Line(Shape):
     """A line through points."""
 
-    points: tuple[Point, ...]
+    points: Sequence[Point] | Array
     color: str = MUTED
     thickness: float = 1.1
 
@@ -149,7 +151,7 @@ class Line(Shape):
 class Area(Shape):
     """A filled polygon, with `rounding` of its corners in parts of its shortest side."""
 
-    points: tuple[Point, ...]
+    points: Sequence[Point] | Array
     color: str
     edge: str
     opacity: float = 1.0
@@ -246,7 +248,7 @@ class Word(Shape):
     def draw(self, axes: Axes, alpha: float, level: int) -> None:
         """In small letters."""
         look = {"ha": "center", "va": "top", "fontsize": 8, "color": self.color}
-        axes.text(*self.at, self.text, alpha=alpha, zorder=level, **look)
+        axes.text(self.at[0], self.at[1], self.text, alpha=alpha, zorder=level, **look)
 
 
 _TEETH = 14
@@ -282,7 +284,7 @@ def pin(at: Point, radius: Number, *, fixed: bool = False) -> Disc:
     return Disc(at, radius, INK if fixed else PAPER, edge=INK, thickness=1.2, held=not fixed)
 
 
-def plate(points: tuple[Point, ...], color: str, opacity: float = 0.3) -> Area:
+def plate(points: Sequence[Point] | Array, color: str, opacity: float = 0.3) -> Area:
     """A body with an outline."""
     return Area(points, color, color, opacity, thickness=2.6)
 

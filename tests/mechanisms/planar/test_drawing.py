@@ -43,13 +43,13 @@ def test_a_four_bar_is_three_bars_between_four_pins():
     # Crank and rocker upright, the coupler level between them.
     q = np.array([0, 0.2, np.pi / 2, 0.45, 0.4, 0.0, 1.0, 0.4, np.pi / 2])
     parts = drawing.parts(q, mu)
-    ends = [sorted([rod.start, rod.end]) for rod in rods_of(parts)]
+    ends = [sorted([tuple(rod.start), tuple(rod.end)]) for rod in rods_of(parts)]
     np.testing.assert_allclose(ends[0], [[0, 0], [0, 0.4]], atol=1e-12)
     np.testing.assert_allclose(ends[1], [[0, 0.4], [0.9, 0.4]], atol=1e-12)
     np.testing.assert_allclose(ends[2], [[1, 0], [1, 0.8]], atol=1e-12)
     assert [pin.color == INK for pin in pins_of(parts)] == [True, False, False, True]
     ground = drawing.ground(q[None], mu)
-    assert {pin.at for pin in pins_of(ground)} == {(0.0, 0.0), (1.0, 0.0)}
+    assert {tuple(pin.at) for pin in pins_of(ground)} == {(0.0, 0.0), (1.0, 0.0)}
     assert len(of_kind(ground, Ground)) == 2
     (trace,) = drawing.traces(np.zeros(1), q[None], mu)
     np.testing.assert_allclose(trace, [[0.45, 0.4]])
@@ -66,7 +66,7 @@ def test_plates_blocks_wheels_and_springs_are_drawn():
     assert len(of_kind(parts, Area)) >= 2  # the cart, and its block
     (coil,) = [x for x in of_kind(parts, Link) if not x.held and len(x.pattern) == 1]
     np.testing.assert_allclose((coil.start, coil.end), [[3, 1], q[6:8]], atol=1e-12)
-    rods = [sorted([rod.start, rod.end]) for rod in rods_of(parts)]
+    rods = [sorted([tuple(rod.start), tuple(rod.end)]) for rod in rods_of(parts)]
     link = q[[[0, 1], [3, 4]]] + np.array([[0.2, 0.0], [-0.3, 0.0]])
     assert min(np.max(np.abs(np.subtract(rod, link))) for rod in rods) < 1e-12
 
@@ -100,4 +100,4 @@ def test_a_body_without_joints_is_a_disc():
     mechanism = from_text("[bodies.a]\ncenter = [1.0, 2.0]\n")
     (disc,) = find_drawing(mechanism).parts(np.array([1.0, 2.0, 0.3]), {})
     assert isinstance(disc, Disc)
-    assert disc.at == (1.0, 2.0)
+    assert tuple(disc.at) == (1.0, 2.0)
