@@ -31,17 +31,7 @@ def asset(name: str) -> str:
 
 
 def render(template: str, **values: Any) -> str:
-    """A page or a part of one from its template.
-
-    **Arguments:**
-
-    - `template`: the file of that name, which may extend or import others.
-    - `values`: what stands in it. Text is escaped; `Markup` is not.
-
-    **Returns:**
-
-    HTML.
-    """
+    """A page, or a part of one, from its template; text is escaped, and `Markup` is not."""
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(asset),
         autoescape=True,
@@ -78,20 +68,7 @@ def make_film(
     predictions: Mapping[str, Trajectory],
     train_end_s: float = 0.0,
 ) -> dict[str, Any] | None:
-    """The film of a motion and its predictions.
-
-    **Arguments:**
-
-    - `system`: what moves.
-    - `parameters`: those of the motion.
-    - `truth`: the motion.
-    - `predictions`: at the same times, by title.
-    - `train_end_s`: where the training range ends; zero if there is none.
-
-    **Returns:**
-
-    Plain data, or None for a mechanism without a drawing or without a prediction.
-    """
+    """The film of a motion and its predictions by title; None without a drawing or prediction."""
     drawing = find_drawing(system)
     if drawing is None or not predictions:
         return None

@@ -33,18 +33,10 @@ Curve = tuple[str, Sequence[np.ndarray]]
 
 
 def squared_error(truth: Trajectory, prediction: Trajectory) -> np.ndarray:
-    """The squared error of each time, the mean over components.
+    """The squared error of each time, the mean over components; not a number where there is none.
 
     A zero is round-off among errors that are, and not a number among others: at the start every
     prediction is exact.
-
-    **Arguments:**
-
-    - `truth`, `prediction`: at the same times.
-
-    **Returns:**
-
-    One number for each time; not a number where there is nothing to draw.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         difference = np.concatenate(

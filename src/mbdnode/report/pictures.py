@@ -111,14 +111,7 @@ def fill_place(axes: Axes, room: float) -> None:
 
 
 def draw_scenery(axes: Axes, mechanism: AbstractSystem, trajectory: Trajectory, mu: Values) -> None:
-    """Draw a mechanism's last pose, ghosts of earlier ones, and the paths of its moving points.
-
-    **Arguments:**
-
-    - `axes`: to draw on; they lose their frame.
-    - `mechanism`: one that has a drawing.
-    - `trajectory`, `mu`: its motion and its parameters.
-    """
+    """Draw a mechanism's last pose, ghosts of earlier ones, and the paths of its moving points."""
     drawing, kept = _needed(mechanism), trajectory.kept
     t, q = np.asarray(kept.t), np.asarray(kept.q)
     draw_ground(axes, drawing, q, mu)
@@ -158,18 +151,7 @@ def _draw_fading(axes: Axes, path: np.ndarray, color: str, most: int = 2_000) ->
 def draw_mechanism(
     mechanism: AbstractPlanar, q: np.ndarray, parameters: Mapping[str, Any] | None = None
 ) -> Figure:
-    """A mechanism in one configuration, with the names of its bodies.
-
-    **Arguments:**
-
-    - `mechanism`: from a file.
-    - `q`: its coordinates.
-    - `parameters`: values other than the defaults.
-
-    **Returns:**
-
-    A figure, for `save_figure`.
-    """
+    """A mechanism in one configuration, with the names of its bodies."""
     drawing, mu = _needed(mechanism), parameter_values(mechanism, parameters)
     description, q = mechanism.description, np.asarray(q, float)
     figure, axes = make_stage(view_of(drawing, q[None], mu), description.name)

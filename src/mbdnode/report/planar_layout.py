@@ -52,16 +52,7 @@ def place(q: Any, description: Description, body: str, points: np.ndarray) -> An
 
 @lru_cache(maxsize=64)
 def layout_of(description: Description) -> Layout:
-    """Find out what is to be seen.
-
-    **Arguments:**
-
-    - `description`: of the mechanism.
-
-    **Returns:**
-
-    A `Layout`.
-    """
+    """What of a mechanism is to be seen."""
     points = _points(description)
     size = _size(description, points)
     pins = _pins(description)

@@ -91,17 +91,9 @@ class Playground:
 
 
 def make_playground(play: Play, *, key: str = "play", whole: bool = False) -> Playground:
-    """Trace all that a playground needs.
+    """Trace all that a playground needs; `UserError` for a model that cannot be exported.
 
-    **Arguments:**
-
-    - `play`: what it shows.
-    - `key`: under which its programs stand in the page.
-    - `whole`: whether it is the page, so that keys act on it wherever the focus is.
-
-    **Returns:**
-
-    A `Playground`. Raises `UserError` for a model that cannot be exported.
+    `key` names its programs in the page. In a `whole` page, keys act wherever the focus is.
     """
     members = list(play.system) if isinstance(play.system, AbstractEnsemble) else [play.system]
     main = members[0]

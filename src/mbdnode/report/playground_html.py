@@ -55,16 +55,9 @@ class TryIt:
 
 
 def make_try_it(play: Play, key: str) -> TryIt:
-    """The section of a model.
+    """The section of a model, by a `key` that no other section of the page has.
 
-    **Arguments:**
-
-    - `play`: what is played with.
-    - `key`: a name for it that no other section of the page has.
-
-    **Returns:**
-
-    A `TryIt`. It warns of a mistake of ours: a report that took hours must not be lost to it.
+    It warns of a mistake of ours: a report that took hours must not be lost to it.
     """
     try:
         made = make_playground(play, key=key)
@@ -99,17 +92,7 @@ def playground_css(sections: Sequence[TryIt]) -> str:
 
 
 def playground_scripts(sections: Sequence[TryIt], without: Collection[str] = ()) -> Markup:
-    """All that playgrounds need at the end of a page.
-
-    **Arguments:**
-
-    - `sections`: those of the page.
-    - `without`: scripts that the page has already.
-
-    **Returns:**
-
-    Elements; nothing where no section has a playground.
-    """
+    """All that playgrounds need at the end of a page, `without` the scripts that it has already."""
     found = {one.key: one.playground for one in sections if one.playground is not None}
     if not found:
         return Markup("")
@@ -131,16 +114,7 @@ def _programs(playgrounds: Any) -> str:
 
 
 def make_play_page(play: Play) -> str:
-    """A page with nothing but a playground, as text.
-
-    **Arguments:**
-
-    - `play`: what it shows.
-
-    **Returns:**
-
-    HTML. Raises `UserError` for a model that cannot be exported.
-    """
+    """A page with nothing but a playground; `UserError` for a model that cannot be exported."""
     made = make_playground(play, whole=True)
     compared = play.truth is not None
     section = TryIt("play", "", made, compared)
@@ -155,12 +129,6 @@ def make_play_page(play: Play) -> str:
 
 
 def write_play_page(play: Play, path: Path) -> None:
-    """Write the page; an existing file is replaced whole or not at all.
-
-    **Arguments:**
-
-    - `play`: what it shows.
-    - `path`: where to.
-    """
+    """Write the page; an existing file is replaced whole or not at all."""
     text = make_play_page(play)
     replace_file(path, lambda file: file.write(text.encode("utf-8", errors="replace")))

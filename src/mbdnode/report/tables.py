@@ -83,16 +83,7 @@ def without_columns(table: Table, names: Collection[str]) -> Table:
 
 
 def to_markdown(table: Table) -> str:
-    """A table in Markdown, with its title above and its notes below.
-
-    **Arguments:**
-
-    - `table`: to be written.
-
-    **Returns:**
-
-    The text of the file.
-    """
+    """A table in Markdown, with its title above and its notes below."""
     lines = [f"# {_flat(table.title)}", ""]
     lines += [f"The paper's `{_flat(table.label)}`.", ""] if table.label else []
     lines.append(_markdown_row(table.headings))
@@ -104,16 +95,7 @@ def to_markdown(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """A table as comma-separated values; a verdict takes two columns.
-
-    **Arguments:**
-
-    - `table`: to be written.
-
-    **Returns:**
-
-    The text of the file.
-    """
+    """A table as comma-separated values; a verdict takes two columns."""
     verdicts = {
         place for row in table.rows for place, cell in enumerate(row) if isinstance(cell, Verdict)
     }

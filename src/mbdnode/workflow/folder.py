@@ -67,14 +67,7 @@ _MOST_KNOWN = 4_000
 
 
 def write_folder(path: Path, fitted: Fitted, command: str) -> None:
-    """Write everything, in place of an earlier fit in the same folder, whole or not at all.
-
-    **Arguments:**
-
-    - `path`: the folder.
-    - `fitted`: what came of the fit.
-    - `command`: what made it.
-    """
+    """Write everything, in place of an earlier fit in the same folder, whole or not at all."""
     left = path.resolve() / UNFINISHED
 
     def fill(part: Path) -> None:
@@ -260,17 +253,7 @@ class StoredFit:
 
 
 def read_folder(path: Path, system: Any = None) -> StoredFit:
-    """Read a finished fit.
-
-    **Arguments:**
-
-    - `path`: its folder.
-    - `system`: the mechanism, if it is one of the user's own in Python.
-
-    **Returns:**
-
-    A `StoredFit`. Raises `UserError` for a folder that does not hold one.
-    """
+    """Read a finished fit; `system` is the mechanism, if it is one of the user's own in Python."""
     find_result(path, KIND, FILES)
     config = from_dict(FitConfig, read_json(path / CONFIG))
     return StoredFit(

@@ -57,12 +57,6 @@ class ReportData:
 def parameter_tables(found: IdentifiedParameters) -> tuple[Table, ...]:
     """What a page says of parameters that were found.
 
-    **Arguments:**
-
-    - `found`: by `identify`.
-
-    **Returns:**
-
     Values with standard errors; what is determined of those that are not determined alone; how the
     values are correlated; the bootstrap, if there is one; residuals beside the noise.
     """
@@ -96,16 +90,7 @@ def waited(seconds: Mapping[str, float]) -> str:
 
 
 def verdict(report: ReportData) -> str:
-    """What a hurried reader must know.
-
-    **Arguments:**
-
-    - `report`: of the fit.
-
-    **Returns:**
-
-    How well on held-out runs, how far ahead, and where predictions leave the limit.
-    """
+    """How well on held-out runs, how far ahead, and where predictions leave the limit."""
     if not report.scores.runs:
         return "No run was held out, so it is not known how well the model predicts."
     left = [run for run in report.scores.runs if run.where]

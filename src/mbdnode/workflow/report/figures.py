@@ -31,17 +31,7 @@ FOUND, BEYOND, BEYOND_SHADE = COLORS[0], COLORS[1], "#fbe6d6"
 
 @styled()
 def draw_run(system: AbstractSystem, run: HeldOut) -> Figure:
-    """Every recorded column of a held-out run over time, and the inputs that drove it.
-
-    **Arguments:**
-
-    - `system`: whose units the columns have.
-    - `run`: to be shown.
-
-    **Returns:**
-
-    A figure.
-    """
+    """Every recorded column of a held-out run over time, and the inputs that drove it."""
     names = _shown_columns(run)
     figure, places = _grid(len(names), 1.75)
     for number, (axes, name) in enumerate(zip(places, names, strict=True)):

@@ -48,29 +48,14 @@ _DPI = 150
 
 
 def write_fit_page(report: ReportData, path: Path) -> None:
-    """Write the page; an existing file is replaced whole or not at all.
-
-    **Arguments:**
-
-    - `report`: all that it says.
-    - `path`: where to.
-    """
+    """Write the page; an existing file is replaced whole or not at all."""
     text = make_fit_page(report)
     # A file's name may hold bytes that are no text.
     replace_file(path, lambda file: file.write(text.encode("utf-8", errors="replace")))
 
 
 def make_fit_page(report: ReportData) -> str:
-    """The whole page as text.
-
-    **Arguments:**
-
-    - `report`: all that it says.
-
-    **Returns:**
-
-    HTML.
-    """
+    """The whole page as HTML."""
     scores, shown = report.scores.runs, report.held_out[:_MOST_RUNS]
     film = _film(report)
     tried = [] if report.play is None else [make_try_it(report.play, "fit")]

@@ -26,13 +26,7 @@ Columns = dict[str, np.ndarray]
 def draw_space(report: ReportData) -> Figure | None:
     """Velocity over position of every independent coordinate, and how often inputs are how large.
 
-    **Arguments:**
-
-    - `report`: of the fit.
-
-    **Returns:**
-
-    A figure, or None where nothing is known of the training data.
+    None where nothing is known of the training data.
     """
     coordinates = [
         c
@@ -66,16 +60,7 @@ def draw_space(report: ReportData) -> Figure | None:
 
 
 def independent_coordinates(report: ReportData) -> list[Coordinate]:
-    """The coordinates from which all others follow, as the system or its constraints choose them.
-
-    **Arguments:**
-
-    - `report`: of the fit.
-
-    **Returns:**
-
-    Coordinates, in their order.
-    """
+    """The coordinates from which all others follow, by the system or by its constraints."""
     system, mu = report.system, resolve_parameters(report.system, report.parameters)
     start = _configuration(report)
     if system.independent is not None or start is None or not sum(constraint_counts(system, mu)):
