@@ -68,7 +68,7 @@ def _table_text(functions: list[Function], printer: Any, head: Any) -> list[str]
 def run_c(calls: list[Call], folder: Path, flags: tuple[str, ...] = ("-O1",)) -> list[list]:
     """The results of every call, from one shared library."""
     functions, shapes, _ = lowered(calls)
-    printer, bodies = CPrinter("f"), []
+    printer, bodies = CPrinter(), []
     for function in functions:
         printer.lines = []
         names = {id(b): b.name for b in function.arguments}

@@ -8,7 +8,6 @@ import pytest
 
 import mbdnode as mbd
 from mbdnode.exports import c_source, javascript_source, trace_program
-from mbdnode.exports.onnx import onnx_model
 from tests.exports.harness import CC, NODE, WARNINGS, needs_cc, needs_node
 
 STEPS, DT = 100, 0.01
@@ -99,6 +98,8 @@ def test_code_of_three_members_is_not_thrice_as_long_as_that_of_one(ensemble, pr
     assert len(code(c_source(program).source)) < 2.5 * len(code(c_source(one).source))
 
 
-def test_formats_of_one_model_refuse_an_ensemble(program, tmp_path):
+@pytest.mark.parametrize("target", ["fmu", "onnx", "casadi"])
+def test_formats_of_one_model_refuse_an_ensemble(ensemble, target, tmp_path):
+    suffix = {"casadi": ""}.get(target, f".{target}")
     with pytest.raises(mbd.UserError, match="an ensemble of 3, whose mean has no rates"):
-        onnx_model(program)
+        mbd.export(ensemble, tmp_path / f"m{suffix}", target)

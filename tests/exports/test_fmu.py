@@ -11,8 +11,6 @@ import pytest
 from exports.exporting import export_in
 
 import mbdnode as mbd
-from mbdnode.exports import trace_program
-from mbdnode.exports.fmu import write_fmu
 
 fmpy = pytest.importorskip("fmpy", reason="FMPy, of the extra `test`, is not installed")
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="an FMU needs a C compiler")
@@ -46,7 +44,7 @@ def fmus(tmp_path_factory):
         tmp_path_factory.mktemp("fmus"),
         inspect.getsource(Follower)
         + '''
-from mbdnode.exports.fmu import write_fmu
+from mbdnode.exports.fmu.archive import write_fmu
 
 models = {
     "pendulum": mbd.mechanisms.SinglePendulumCartesian(),
@@ -358,12 +356,19 @@ def test_the_sources_compile_without_warnings(fmus, tmp_path, version, compiler)
 
 
 def test_without_a_compiler_nothing_is_written(monkeypatch, tmp_path):
-    program = trace_program(CART, name="cart", entries=("init", "step"))
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(mbd.UserError, match="no C compiler"):
-        write_fmu(program, tmp_path / "cart.fmu")
-    with pytest.raises(mbd.UserError, match="choose 2 or 3"):
-        write_fmu(program, tmp_path / "cart.fmu", 1)
+        mbd.export(CART, tmp_path / "cart.fmu")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [({"fmi": 1}, "choose 3 or 2"), ({"precision": "float32"}, "are float64")],
+)
+def test_what_no_fmu_has_is_refused_and_nothing_is_written(how, words, tmp_path):
+    with pytest.raises(mbd.UserError, match=words):
+        mbd.export(CART, tmp_path / "cart.fmu", **how)
     assert not list(tmp_path.iterdir())
 
 

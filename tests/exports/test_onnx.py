@@ -21,7 +21,7 @@ def session(model):
 
 def stepped(model, start, inputs, dt):
     """The rows of a run by the graph's own steps, and its rates at each."""
-    from mbdnode.exports.onnx import onnx_model
+    from mbdnode.exports.onnx.convert import onnx_model
 
     program = trace_program(model, name="m", entries=("init", "step", "rates"))
     running = session(onnx_model(program))

@@ -31,16 +31,9 @@ def sources(tmp_path_factory):
     return export_in(
         tmp_path_factory.mktemp("loops"),
         """
-from mbdnode.exports.loops import casadi_files, simulink_files
-
-cart = trace_program(mbd.mechanisms.CartPole(), name="cart", entries=("init",))
-pendulum = trace_program(
-    mbd.mechanisms.SinglePendulumCartesian(), name="pendulum", entries=("init", "step", "outputs")
-)
-for key, files in (("casadi", casadi_files(cart)), ("simulink", simulink_files(pendulum))):
-    (folder / key).mkdir()
-    for name, text in files.items():
-        (folder / key / name).write_text(text)
+mbd.export(mbd.mechanisms.CartPole(), folder / "casadi", "casadi", name="cart")
+pendulum = mbd.mechanisms.SinglePendulumCartesian()
+mbd.export(pendulum, folder / "simulink", "simulink", name="pendulum")
 """,
     )
 

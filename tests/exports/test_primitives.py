@@ -133,6 +133,6 @@ def test_what_is_computed_twice_is_printed_once(tmp_path):
 
     function = lambda x: (jnp.sin(x) + jnp.sin(x), jnp.sin(x) * 2)  # noqa: E731
     ((lower,), _, _) = lowered([Call("twice", function, (np.float64(0.3),))])
-    printer = CPrinter("f")
+    printer = CPrinter()
     printer.body(lower, {id(b): b.name for b in lower.arguments})
     assert "\n".join(printer.lines).count("sin(") == 1

@@ -14,7 +14,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from mbdnode.errors import UserError
 from mbdnode.exports.entries import Fields, Plant
 from mbdnode.simulation.ensemble import spread_of
 from mbdnode.simulation.rollout import NEEDS_PASSAGE, given_step, rollout_step
@@ -87,19 +86,3 @@ class EnsemblePlant(Plant):
         """Those of the mean, and the standard deviation of every coordinate and velocity."""
         spread = [spread_of(fields["member_q"]), spread_of(fields["member_v"])]
         return jnp.concatenate([super().outputs(fields, t, u, p), *spread])
-
-
-def check_single(program: Any, what: str) -> None:
-    """Raise `UserError` for an ensemble where one model is needed.
-
-    **Arguments:**
-
-    - `program`: of `trace_program`.
-    - `what`: is to be written, such as "An FMU".
-    """
-    if isinstance(program.plant, EnsemblePlant):
-        count = len(program.plant.ensemble)
-        raise UserError(
-            f"{what} is of one model, and this is an ensemble of {count}, whose mean has no rates "
-            "of its own. Export it to c or javascript, or one of its members: `ensemble[0]`."
-        )

@@ -7,7 +7,7 @@ coordinates keeps its partition, constraints that are not redundant keep their r
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from mbdnode.multibody import (
     MotionPath,
     Partition,
     Split,
-    complete_position,
+    complete,
     gamma,
     largest_residuals,
     tangent_at,
@@ -181,6 +181,22 @@ class Plant:
         good = after.code == Outcome.COMPLETED.value
         return self.fields(after, jnp.where(good & doubtful, NEEDS_PASSAGE, after.code))
 
+    def minimal_motion(self, partition: Partition, t, x, near, u, mu) -> "MinimalMotion":
+        """The state that minimal coordinates and velocities `x` belong to, and their rates.
+
+        The constraints are closed from a configuration near by.
+        """
+        count = partition.position.independent.shape[0]
+        z, s = x[:count], x[count:]
+        q, v, tangent, closed = complete(self.system, partition, t, z, s, near, mu)
+        if self.system.closed_on_minimal:
+            rates = self.system.minimal_rates(t, z, s, u, mu)
+        else:
+            a = self.system.independent_acceleration(t, q, v, u, mu, tangent)
+            rates = partition.position.take_independent(v), a
+        singular = tangent.singular if self.is_constrained else jnp.array(False)
+        return MinimalMotion(q, v, jnp.concatenate(rates), closed & ~singular)
+
     def rates(self, fields: Fields, t, u, p):
         """The rates of the whole state."""
         q, v = fields["q"], fields["v"]
@@ -207,7 +223,10 @@ class Plant:
 
     def outputs(self, fields: Fields, t, u, p):
         """Energy, if there is one, and how well the constraints are kept, if they are known."""
-        q, v, mu = fields["q"], fields["v"], self.mu(p)
+        return self.quantities(t, fields["q"], fields["v"], self.mu(p))
+
+    def quantities(self, t, q, v, mu):
+        """What `outputs` gives, of any state."""
         known = self.system.residual_system is not None
         found = [*largest_residuals(self.system, t, q, v, mu)] if known else []
         if self.potential is not None:
@@ -218,18 +237,16 @@ class Plant:
     def linearize(self, fields: Fields, t, u, p):
         """`A` and `B` of the minimal state, about a state."""
         partition, mu, near = self.partition_of(fields), self.mu(p), fields["q"]
-        position, velocity = partition.position, partition.velocity
-        count = position.independent.shape[0]
+        rate = lambda x, w: self.minimal_motion(partition, t, x, near, w, mu).rates  # noqa: E731
+        z = partition.position.take_independent(near)
+        s = partition.velocity.take_independent(fields["v"])
+        return jax.jacfwd(rate, argnums=(0, 1))(jnp.concatenate([z, s]), u)
 
-        def rate(x, w):
-            z, s = x[:count], x[count:]
-            if self.system.closed_on_minimal:
-                return jnp.concatenate(self.system.minimal_rates(t, z, s, w, mu))
-            q, _ = complete_position(self.system, position, t, z, near, partition.scale, mu)
-            tangent = tangent_at(self.system, velocity, t, q, mu)
-            v = tangent.velocity(s)
-            a = self.system.independent_acceleration(t, q, v, w, mu, tangent)
-            return jnp.concatenate([position.take_independent(v), a])
 
-        here = [position.take_independent(near), velocity.take_independent(fields["v"])]
-        return jax.jacfwd(rate, argnums=(0, 1))(jnp.concatenate(here), u)
+class MinimalMotion(NamedTuple):
+    """A whole state `q`, `v`, the rates of its minimal one, and whether the constraints closed."""
+
+    q: Any
+    v: Any
+    rates: Any
+    closed: Any

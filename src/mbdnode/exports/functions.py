@@ -1,15 +1,18 @@
 """The functions of a program in the form that languages print."""
 
-from collections.abc import Sequence
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 from jax.interpreters import partial_eval
 
 import mbdnode.exports.primitive_rules  # noqa: F401  (registers the rules)
 from mbdnode.exports.ir import Buffer, Expr, Function, Ref, dtype_of
 from mbdnode.exports.jaxpr_to_ir import Lowering, Tables
-from mbdnode.exports.program import Argument, Entry, Program
+from mbdnode.exports.program import Argument, Program
 from mbdnode.exports.pruning import prune, tables_of
 from mbdnode.exports.values import View
 
@@ -32,53 +35,60 @@ class Lowered:
     tables: tuple[Buffer, ...]
 
 
+# A function in JAX, and arrays such as it takes.
+PlainFunction = tuple[Callable[..., Any], Sequence[Any]]
+
+
 def lower_program(program: Program) -> Lowered:
-    """Lower every entry of a program.
-
-    **Arguments:**
-
-    - `program`: the traced model.
-
-    **Returns:**
-
-    A `Lowered`. Raises `UserError` for a primitive without a rule.
-    """
+    """Lower every entry of a program; `UserError` for a primitive without a rule."""
     tables = Tables()
-    return with_tables([_lower_entry(entry, tables) for entry in program.entries.values()])
+    return _with_tables(
+        lower_function(
+            each.jaxpr,
+            each.arguments,
+            each.results,
+            tables,
+            name=each.name,
+            comment=_COMMENTS[each.name],
+        )
+        for each in program.entries.values()
+    )
 
 
-def with_tables(functions: Sequence[Function]) -> Lowered:
-    """Functions with the tables that they read, which get their names here.
+def lower_plain(functions: Mapping[str, PlainFunction]) -> Lowered:
+    """Lower functions of arrays, which stand beside a program and know no state."""
+    tables, lowered = Tables(), []
+    for name, (function, given) in functions.items():
+        closed = jax.make_jaxpr(function)(*given)
+        words = zip(inspect.signature(function).parameters, closed.in_avals, strict=True)
+        takes = [Argument(word, x.shape, x.dtype.name, "in") for word, x in words]
+        gives = [
+            Argument(f"out{number or ''}", x.shape, x.dtype.name, "out")
+            for number, x in enumerate(closed.out_avals)
+        ]
+        comment = (function.__doc__ or "").strip().partition("\n")[0]
+        lowered.append(lower_function(closed, takes, gives, tables, name=name, comment=comment))
+    return _with_tables(lowered)
 
-    **Arguments:**
 
-    - `functions`: all of them.
-
-    **Returns:**
-
-    A `Lowered`.
-    """
+def _with_tables(lowered: Iterable[Function]) -> Lowered:
+    """Functions with the tables that they read, which get their names here."""
+    functions = tuple(lowered)
     used = {id(table): table for function in functions for table in tables_of(function)}
     for number, table in enumerate(used.values()):
         table.name = f"table{number}"
-    return Lowered(tuple(functions), tuple(used.values()))
+    return Lowered(functions, tuple(used.values()))
 
 
-def lower_function(closed: Any, arguments: list[Argument], results: list[Argument], tables: Tables,
-                   name: str = "f", comment: str = "") -> Function:  # fmt: skip
-    """Lower one closed jaxpr as a function of named arrays.
-
-    **Arguments:**
-
-    - `closed`: the jaxpr.
-    - `arguments`, `results`: its arrays; a field of the state may be both.
-    - `tables`: the constants of the program.
-    - `name`, `comment`: of the function.
-
-    **Returns:**
-
-    A `Function`.
-    """
+def lower_function(
+    closed: Any,
+    arguments: Sequence[Argument],
+    results: Sequence[Argument],
+    tables: Tables,
+    name: str = "f",
+    comment: str = "",
+) -> Function:
+    """Lower one closed jaxpr as a function of named arrays; a field of the state may be both."""
     jaxpr = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(results), instantiate=True)[0]
     low = Lowering(tables)
     buffers: dict[str, Buffer] = {}
@@ -113,20 +123,12 @@ def lower_function(closed: Any, arguments: list[Argument], results: list[Argumen
     return function
 
 
-def _lower_entry(entry: Entry, tables: Tables) -> Function:
-    given = (entry.jaxpr, list(entry.arguments), list(entry.results), tables)
-    return lower_function(*given, name=entry.name, comment=_COMMENTS[entry.name])
-
-
 def _argument_buffer(argument: Argument) -> Buffer:
     dtype = dtype_of(argument.dtype)
     assert dtype is not None
-    size = 1
-    for n in argument.shape:
-        size *= n
     name = f"state.{argument.name}" if argument.role == "state" else argument.name
     kind = "scalar" if argument.shape == () and argument.role != "out" else "argument"
-    found = Buffer(name, dtype, size, kind)
+    found = Buffer(name, dtype, math.prod(argument.shape), kind)
     # Indices of coordinates and of constraints.
     found.nonnegative = name.endswith(("dependent", "_rows"))
     return found

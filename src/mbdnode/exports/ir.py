@@ -14,7 +14,7 @@ outside of loops that do not change it, and inside a branch if only that branch 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -189,14 +189,13 @@ class Branch:
 
 @dataclass(eq=False)
 class Call:
-    """A function of the library of the language, or one of the program's own.
+    """A function of the library of the language.
 
     Arguments are expressions, or `(buffer, offset)` for arrays.
     """
 
     function: str
     arguments: list[Any]
-    program: "Function | None" = None
 
 
 @dataclass(eq=False)
@@ -224,7 +223,6 @@ class Function:
     region: Region
     comment: str = ""
     result: Expr | None = None
-    calls: list["Function"] = field(default_factory=list)
 
 
 def roots_of(statement: Any) -> list[Expr]:

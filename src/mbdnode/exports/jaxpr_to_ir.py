@@ -19,7 +19,6 @@ from mbdnode.exports.ir import (
     INTEGERS,
     Buffer,
     Expr,
-    Function,
     Hold,
     Loop,
     Ref,
@@ -57,22 +56,12 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def refused(eqn: Any, how: str = "") -> UserError:
-    """That a primitive cannot be exported, by its name.
-
-    **Arguments:**
-
-    - `eqn`: the equation that uses it.
-    - `how`: in which way, if other uses of it are known.
-
-    **Returns:**
-
-    What to raise.
-    """
+    """That a primitive cannot be exported, or not in the way in which the equation uses it."""
     name = f"{eqn.primitive.name!r}{' ' + how if how else ''}"
     return UserError(
         f"The model uses the JAX primitive {name}, which the export does not know; it knows "
         f"{len(RULES)} others. Write the model without it, or add a rule for it in "
-        "mbdnode/exports/rules."
+        "mbdnode/exports/primitive_rules."
     )
 
 
@@ -101,12 +90,10 @@ class Lowering:
     **Arguments:**
 
     - `tables`: the program's constants.
-    - `functions`: the program's own functions so far, by what they compute.
     """
 
-    def __init__(self, tables: Tables, functions: dict[Any, Function] | None = None):
+    def __init__(self, tables: Tables):
         self.tables = tables
-        self.functions = {} if functions is None else functions
         self.body = self.region = Region("function")
         self.make = Builder(self.body)
 

@@ -101,10 +101,6 @@ class Program:
     plant: Plant
     _compiled: dict[str, Any] = field(default_factory=dict)
 
-    def jaxpr(self, entry: str) -> ClosedJaxpr:
-        """The jaxpr of an entry, with arguments in the order of `entries[entry].arguments`."""
-        return self.entries[entry].jaxpr
-
     def run(self, entry: str, *arguments: Any) -> list[np.ndarray]:
         """An entry, computed by JAX.
 

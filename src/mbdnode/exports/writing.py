@@ -44,7 +44,7 @@ def export(
     """
     path = as_path(path)
     _, chosen = target_for(path, target)
-    chosen.check_version(fmi)
+    chosen.check(model, precision, fmi)
     name = identifier_of(path) if name is None else name
     check_identifier(name)
     if chosen.suffix:

@@ -1,5 +1,1 @@
 """A model as an FMU: FMI 2.0 and 3.0, Model Exchange and Co-Simulation in one file."""
-
-from mbdnode.exports.fmu.archive import write_fmu
-
-__all__ = ["write_fmu"]

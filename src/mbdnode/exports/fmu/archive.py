@@ -20,16 +20,13 @@ import numpy as np
 
 from mbdnode import __version__
 from mbdnode.errors import UserError
-from mbdnode.exports.ensembles import check_single
-from mbdnode.exports.fmu.c_functions import c_functions
-from mbdnode.exports.fmu.compiling import compiled, find_compiler
+from mbdnode.exports.compiling import compiled, find_compiler
 from mbdnode.exports.fmu.description import build_description, model_description
 from mbdnode.exports.fmu.motion import Motion, motion_of
 from mbdnode.exports.fmu.variables import variables_of
-from mbdnode.exports.languages.c import c_source
+from mbdnode.exports.languages.c import c_functions, c_source
 from mbdnode.exports.program import Program
 
-VERSIONS = (2, 3)
 # Where a library goes, by version of FMI, operating system and processor.
 _FOLDERS = {
     (2, "linux", "x86_64"): "linux64",
@@ -44,25 +41,11 @@ _ENDINGS = {"linux": ".so", "darwin": ".dylib"}
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
 
 
-def write_fmu(program: Program, out: Path, version: int = 3) -> Motion:
-    """Write an FMU.
+def write_fmu(program: Program, out: Path, version: int = 3) -> None:
+    """Write an FMU of FMI 2 or 3 from the entries "init" and "step".
 
-    **Arguments:**
-
-    - `program`: with the entries "init" and "step", in float64.
-    - `out`: the file.
-    - `version`: of FMI, 2 or 3.
-
-    **Returns:**
-
-    What Model Exchange sees. Raises `UserError` where there is no C compiler, or for a platform
-    that FMI has no name for; nothing is written then.
+    Raises `UserError` where there is no C compiler, or for a platform that FMI has no name for.
     """
-    if version not in VERSIONS:
-        raise UserError(f"There is no FMI {version!r} here; choose 2 or 3.")
-    check_single(program, "An FMU")
-    if program.precision != "float64":
-        raise UserError("FMI's numbers are float64; export the model in that precision.")
     folder = _FOLDERS.get((version, sys.platform, platform.machine()))
     if folder is None:
         raise UserError(
@@ -70,7 +53,7 @@ def write_fmu(program: Program, out: Path, version: int = 3) -> Motion:
             "library can be put into the file. Export C, or the FMU on Linux or macOS."
         )
     compiler = find_compiler("an FMU")
-    files, motion = fmu_files(program, version)
+    files = _texts(program, version)
     sources = {Path(k).name: text for k, text in files.items() if k.startswith("sources/")}
     library = compiled(compiler, sources, "-fvisibility=hidden")
     content = {name: text.encode() for name, text in files.items()}
@@ -81,14 +64,12 @@ def write_fmu(program: Program, out: Path, version: int = 3) -> Motion:
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, data)
-    return motion
 
 
-def fmu_files(program: Program, version: int) -> tuple[dict[str, str], Motion]:
-    """All texts of an FMU, by their names in it, and what Model Exchange sees."""
+def _texts(program: Program, version: int) -> dict[str, str]:
+    """All texts of an FMU, by their names in it."""
     tables, name = program.tables, program.name
-    outputs = tuple(one.name for one in tables.outputs)
-    motion = motion_of(program.plant, np.array([p.start for p in tables.parameters]), outputs)
+    motion = motion_of(program.plant, np.array([p.start for p in tables.parameters]))
     own, moving = c_source(program), c_functions(f"{name}_motion", motion.functions)
     written = {2: ("fmi2.c",), 3: ("fmi3.c", "fmi3_not_provided.h")}[version]
     sources = {
@@ -123,7 +104,7 @@ def fmu_files(program: Program, version: int) -> tuple[dict[str, str], Motion]:
     files["modelDescription.xml"] = description(token)
     if version == 3:
         files["sources/buildDescription.xml"] = build_description(name, listed)
-    return files, motion
+    return files
 
 
 def _template(name: str) -> str:

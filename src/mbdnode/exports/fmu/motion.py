@@ -16,7 +16,6 @@ choice is made along the motion, as `simulate` does: `exchange` tells, after a s
 accepted, whether another one is due.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
@@ -24,12 +23,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.exports.entries import Plant
-from mbdnode.exports.fmu.c_functions import PlainFunction
+from mbdnode.exports.functions import PlainFunction
 from mbdnode.multibody import (
     Partition,
-    complete,
     exchange,
-    largest_residuals,
     position_jacobian,
     position_time_derivative,
     tangent_at,
@@ -72,19 +69,8 @@ class Motion:
         return np.concatenate([np.concatenate([s.dependent, s.independent]) for s in splits])
 
 
-def motion_of(plant: Plant, p: np.ndarray, outputs: tuple[str, ...]) -> Motion:
-    """What an importer's integrator needs of a model.
-
-    **Arguments:**
-
-    - `plant`: the model of a program.
-    - `p`: the default parameters.
-    - `outputs`: those of "energy", "position_residual" and "velocity_residual" that are wanted.
-
-    **Returns:**
-
-    A `Motion`.
-    """
+def motion_of(plant: Plant, p: np.ndarray) -> Motion:
+    """What an importer's integrator needs of a model with default parameters `p`."""
     system, partition = plant.system, plant.partition
     exchanges = plant.is_constrained and plant.repartition and system.independent is None
     nq, nu = len(system.coordinates), len(system.inputs)
@@ -92,17 +78,10 @@ def motion_of(plant: Plant, p: np.ndarray, outputs: tuple[str, ...]) -> Motion:
     split_by = _Splitter(partition, exchanges, nq)
 
     def everything(t, x, u, p, guess, order, scale):
-        mu, split = plant.mu(p), split_by(order, scale)
-        z, s = x[: sized[0]], x[sized[0] :]
-        q, v, tangent, closed = complete(system, split, t[0], z, s, guess, mu)
-        if system.closed_on_minimal:
-            rate = jnp.concatenate(system.minimal_rates(t[0], z, s, u, mu))
-        else:
-            a = system.independent_acceleration(t[0], q, v, u, mu, tangent)
-            rate = jnp.concatenate([split.position.take_independent(v), a])
-        y = [_OUTPUTS[name](plant, t[0], q, v, mu) for name in outputs]
-        closed = closed & ~tangent.singular if plant.is_constrained else closed
-        return jnp.concatenate([q, v, rate, jnp.stack(y) if y else jnp.zeros(0)]), closed
+        mu, now = plant.mu(p), split_by(order, scale)
+        found = plant.minimal_motion(now, t[0], x, guess, u, mu)
+        y = plant.quantities(t[0], found.q, found.v, mu)
+        return jnp.concatenate([found.q, found.v, found.rates, y]), found.closed
 
     def evaluate(t, x, u, p, guess, order, scale):
         """The whole state, the rates of x and the outputs; whether the constraints are closed."""
@@ -113,7 +92,7 @@ def motion_of(plant: Plant, p: np.ndarray, outputs: tuple[str, ...]) -> Motion:
     def evaluate_derivative(t, x, u, p, guess, order, scale, x_seed, u_seed, p_seed):
         """The derivative of what `evaluate` gives, along a direction of x, u and p."""
         at = lambda x, u, p: everything(t, x, u, p, guess, order, scale)[0]  # noqa: E731
-        return (jax.jvp(at, (x, u, p), (x_seed, u_seed, p_seed))[1],)
+        return jax.jvp(at, (x, u, p), (x_seed, u_seed, p_seed))[1]
 
     def exchange_order(t, q, p, order, scale):
         """Independent coordinates after one exchange, if one is due; whether it was."""
@@ -123,17 +102,14 @@ def motion_of(plant: Plant, p: np.ndarray, outputs: tuple[str, ...]) -> Motion:
         found = jnp.concatenate(now).astype(float)
         return found, jnp.any(found != order).astype(float)[None]
 
-    sizes = {"t": 1, "x": sum(sized), "u": nu, "p": len(p), "guess": nq, "order": 2 * nq}
-    state = {key: np.zeros(size) for key, size in (sizes | {"scale": nq}).items()}
-    seeds = {f"{key}_seed": state[key] for key in ("x", "u", "p")}
+    state = [np.zeros(n) for n in (1, sum(sized), nu, len(p), nq, 2 * nq, nq)]
+    t, x, u, _, q, order, scale = state
     functions: dict[str, PlainFunction] = {
-        "evaluate": (evaluate, state, ("all", "closed")),
-        "evaluate_derivative": (evaluate_derivative, state | seeds, ("all",)),
+        "evaluate": (evaluate, state),
+        "evaluate_derivative": (evaluate_derivative, [*state, x, u, p]),
     }
     if exchanges:
-        given = {"t": state["t"], "q": state["guess"], **{k: state[k] for k in ("p", "order")}}
-        given["scale"] = state["scale"]
-        functions["exchange"] = (exchange_order, given, ("new_order", "exchanged"))
+        functions["exchange"] = (exchange_order, [t, q, p, order, scale])
     return Motion(partition, exchanges, not _has_dry_friction(plant, p), functions)
 
 
@@ -171,25 +147,6 @@ def _exchanged(system, partition: Partition, t, q, mu) -> Partition:
     steepness = tangent_from(jacobian, -drift, partition.position).steepness
     position = exchange(partition.position, steepness, partition.scale)
     return Partition(position, velocity, partition.scale, partition.redundant)
-
-
-def _energy(plant: Plant, t, q, v, mu):
-    return 0.5 * v @ plant.potential.mass(q, mu) @ v + plant.potential.potential_energy(q, mu)
-
-
-def _position_residual(plant: Plant, t, q, v, mu):
-    return largest_residuals(plant.system, t, q, v, mu)[0]
-
-
-def _velocity_residual(plant: Plant, t, q, v, mu):
-    return largest_residuals(plant.system, t, q, v, mu)[1]
-
-
-_OUTPUTS: dict[str, Callable] = {
-    "energy": _energy,
-    "position_residual": _position_residual,
-    "velocity_residual": _velocity_residual,
-}
 
 
 def _has_dry_friction(plant: Plant, p: np.ndarray) -> bool:

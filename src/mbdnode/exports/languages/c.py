@@ -1,19 +1,18 @@
 """A program as C99: a header and a source that need nothing but the standard library and libm."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mbdnode.exports.entries import STATUS_TEXTS
-from mbdnode.exports.functions import Lowered, lower_program
-from mbdnode.exports.ir import Buffer, Function, dtype_of
+from mbdnode.exports.functions import Lowered, PlainFunction, lower_plain, lower_program
+from mbdnode.exports.ir import Function, dtype_of
 from mbdnode.exports.languages.c_library import helper_source
 from mbdnode.exports.languages.c_printer import C_TYPES, CPrinter
 from mbdnode.exports.program import Program
-
-_BY_VALUE = ("t", "dt")
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,17 @@ def c_source(program: Program) -> CSource:
 
     Header and source, the same for the same program.
     """
-    lowered = lower_program(program)
-    return CSource(_header(program, lowered), _source(program, lowered))
+    lowered, name = lower_program(program), program.name
+    header = [*_head(program), *_declarations(name, lowered)]
+    header += ["#ifdef __cplusplus", "}", "#endif", "", "#endif", ""]
+    return CSource("\n".join(header), _source(name, lowered, _constants(program)))
+
+
+def c_functions(name: str, functions: Mapping[str, PlainFunction]) -> CSource:
+    """Print functions of arrays as C99, their results as pointers after their arguments."""
+    lowered, guard = lower_plain(functions), f"{name.upper()}_H"
+    header = [f"#ifndef {guard}", f"#define {guard}", "", *_declarations(name, lowered)]
+    return CSource("\n".join([*header, "#endif", ""]), _source(name, lowered, []))
 
 
 def _number(program: Program) -> str:
@@ -55,7 +63,8 @@ def _sizes(program: Program) -> list[tuple[str, int, str]]:
     ]
 
 
-def _header(program: Program, lowered: Lowered) -> str:
+def _head(program: Program) -> list[str]:
+    """What the header says of the model: sizes, places, the state, the names."""
     name, upper, kind = program.name, program.name.upper(), _number(program)
     lines = [
         f"/* {program.model}, exported by mbdnode: {program.integrator} steps, {kind}.",
@@ -107,10 +116,14 @@ def _header(program: Program, lowered: Lowered) -> str:
         f"extern const unsigned char {name}_independent[{2 * counts['q']}];",
         "",
     ]
+    return lines
+
+
+def _declarations(name: str, lowered: Lowered) -> list[str]:
+    lines = []
     for function in lowered.functions:
-        lines += [f"/* {function.comment} */", f"{_signature(program, function)};", ""]
-    lines += ["#ifdef __cplusplus", "}", "#endif", "", "#endif", ""]
-    return "\n".join(lines)
+        lines += [f"/* {function.comment} */", f"{_signature(name, function)};", ""]
+    return lines
 
 
 _FIELDS = {
@@ -144,17 +157,16 @@ def _string(text: str) -> str:
     return '"' + "".join(out) + '"'
 
 
-def _signature(program: Program, function: Function) -> str:
-    name = program.name
+def _signature(name: str, function: Function) -> str:
     writes = function.result is not None
     parts = []
-    if any(b.name.startswith("state.") for b in function.arguments):
+    if _has_state(function):
         parts.append(f"{'' if writes else 'const '}{name}_state *state")
     for buffer in function.arguments:
         if buffer.name.startswith("state."):
             continue
         kind = "unsigned char" if buffer.name == "known" else C_TYPES[buffer.dtype]
-        if buffer.name in _BY_VALUE:
+        if buffer.kind == "scalar":
             parts.append(f"{kind} {buffer.name}")
         else:
             const = "" if buffer.written else "const "
@@ -166,71 +178,63 @@ def _signature(program: Program, function: Function) -> str:
     return head + ",\n    ".join(parts) + ")"
 
 
-def _source(program: Program, lowered: Lowered) -> str:
-    printer = CPrinter(program.name)
-    printed: list[str] = []
-    tables = {id(t): t.name for t in lowered.tables}
+def _has_state(function: Function) -> bool:
+    return any(b.name.startswith("state.") for b in function.arguments)
+
+
+def _source(name: str, lowered: Lowered, constants: list[str]) -> str:
+    printer, printed = CPrinter(), []
+    named = {id(t): t.name for t in lowered.tables}
     for function in lowered.functions:
         printer.lines = []
         names = {id(b): b.name.replace("state.", "state->", 1) for b in function.arguments}
-        printer.body(function, {**names, **tables})
-        printed += ["", *_definition(program, function, printer.lines)]
-    lines = [
-        f'#include "{program.name}.h"',
-        "",
-        "#include <math.h>",
-        "#include <stdbool.h>",
-        "#include <string.h>",
-        "",
-        *_constants(program),
-        *_tables(lowered.tables),
-    ]
+        printer.body(function, {**names, **named})
+        printed += ["", *_definition(name, function, printer.lines)]
+    lines = [f'#include "{name}.h"', ""]
+    lines += [f"#include <{each}.h>" for each in ("math", "stdbool", "stdint", "string")]
+    lines += ["", *constants, ""]
+    for table in lowered.tables:
+        assert table.data is not None
+        texts = [printer.constant(value, table.dtype) for value in table.data]
+        lines += _array(f"static const {C_TYPES[table.dtype]} {table.name}", texts, "0")
     for helper in printer.helpers:
         lines += helper_source(helper).rstrip("\n").split("\n")
     return "\n".join([*lines, *printed, ""])
 
 
-def _definition(program: Program, function: Function, body: list[str]) -> list[str]:
+def _definition(name: str, function: Function, body: list[str]) -> list[str]:
     used = "\n".join(body)
-    unused = []
-    if any(b.name.startswith("state.") for b in function.arguments) and "state->" not in used:
-        unused.append("state")
-    for buffer in function.arguments:
-        if not buffer.name.startswith("state.") and not mentions(used, buffer.name):
-            unused.append(buffer.name)
-    quiet = [f"    (void){name};" for name in unused]
+    plain = [b.name for b in function.arguments if not b.name.startswith("state.")]
+    unused = ["state"] if _has_state(function) and "state->" not in used else []
+    # A name stands there as a word of its own, and not as a member of something.
+    unused += [word for word in plain if not re.search(rf"(?<![\w>]){word}\b", used)]
     return [
         f"/* {function.comment} */",
-        _signature(program, function),
+        _signature(name, function),
         "{",
-        *quiet,
+        *(f"    (void){word};" for word in unused),
         *body,
         "}",
     ]
 
 
-def mentions(text: str, name: str) -> bool:
-    """Whether a name stands in a text as a word of its own, and not as a member of something."""
-    return re.search(rf"(?<![\w>]){name}\b", text) is not None
-
-
 def _constants(program: Program) -> list[str]:
     name, kind = program.name, _number(program)
     lines = []
-    printer = CPrinter(name)
+    printer = CPrinter()
     short = "f64" if kind == "double" else "f32"
     for what, _, group in program.tables.groups():
         for suffix, texts in (
             ("names", [x.name for x in group]),
             ("units", [x.unit for x in group]),
         ):
-            lines += array_definition(
+            lines += _array(
                 f"const char *const {name}_{what}_{suffix}", list(map(_string, texts)), '""'
             )
 
     def numbers(label: str, values: Any) -> None:
         texts = [printer.constant(v, short) for v in values]
-        lines.extend(array_definition(f"const {kind} {name}_{label}", texts, "0"))
+        lines.extend(_array(f"const {kind} {name}_{label}", texts, "0"))
 
     numbers("default_parameters", [x.start for x in program.tables.parameters])
     numbers("reference_q", [x.start for x in program.tables.coordinates])
@@ -238,23 +242,14 @@ def _constants(program: Program) -> list[str]:
     count = len(program.tables.coordinates)
     known = [int(i in program.tables.independent) for i in range(count)]
     known += [int(i in program.tables.independent_rates) for i in range(count)]
-    lines += array_definition(f"const unsigned char {name}_independent", list(map(str, known)), "0")
+    lines += _array(f"const unsigned char {name}_independent", list(map(str, known)), "0")
     lines += ["", f"const char *{name}_status_text(int code)", "{", "    switch (code) {"]
     lines += [f"    case {code}: return {_string(text)};" for _, code, text in STATUS_TEXTS]
     lines += ['    default: return "unknown status";', "    }", "}"]
     return lines
 
 
-def _tables(tables: tuple[Buffer, ...]) -> list[str]:
-    printer, lines = CPrinter(""), [""]
-    for table in tables:
-        assert table.data is not None
-        texts = [printer.constant(v, table.dtype) for v in table.data]
-        lines += array_definition(f"static const {C_TYPES[table.dtype]} {table.name}", texts, "0")
-    return lines
-
-
-def array_definition(head: str, texts: list[str], filling: str) -> list[str]:
+def _array(head: str, texts: list[str], filling: str) -> list[str]:
     """The definition of an array, in lines of readable length."""
     texts = texts or [filling]
     lines, line = [], "   "

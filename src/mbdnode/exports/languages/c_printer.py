@@ -39,10 +39,6 @@ class CPrinter(AbstractPrinter):
 
     equal, unequal = "==", "!="
 
-    def __init__(self, prefix: str):
-        super().__init__()
-        self.prefix = prefix
-
     def names_in_use(self) -> set[str]:
         """Keywords, and what `math.h` declares."""
         return set(C_KEYWORDS) | set(_MATH.values())
@@ -88,12 +84,6 @@ class CPrinter(AbstractPrinter):
     def result(self, expr: Expr) -> str:
         """A status code."""
         return f"(int){self.text(expr, UNARY)}"
-
-    def called(self, call) -> str:
-        """A function of the library, or one of the program's own."""
-        if call.program is not None:
-            return f"{self.prefix}_{call.function}"
-        return self.helper(call.function)
 
     def arithmetic(self, expr: Expr) -> tuple[str, int]:
         """Operators and functions of `math.h`, or of the library."""

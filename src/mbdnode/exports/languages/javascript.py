@@ -1,20 +1,18 @@
 """A program as JavaScript: one constant of functions, for a page or for node."""
 
-import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from mbdnode.exports.entries import STATUS_TEXTS
-from mbdnode.exports.functions import Lowered, lower_function, lower_program, with_tables
+from mbdnode.exports.functions import Lowered, PlainFunction, lower_plain, lower_program
 from mbdnode.exports.ir import Function, dtype_of
-from mbdnode.exports.jaxpr_to_ir import Tables
 from mbdnode.exports.languages.javascript_library import helper_source
 from mbdnode.exports.languages.javascript_printer import ARRAYS, JavaScriptPrinter
-from mbdnode.exports.program import Argument, Program
+from mbdnode.exports.program import Program
 from mbdnode.exports.tables import Quantity
 
 
@@ -30,69 +28,57 @@ def javascript_source(program: Program) -> str:
     `const <name> = (() => {...})();`, the same for the same program. It neither imports nor exports
     anything, and makes no arrays after it was read.
     """
-    lowered = lower_program(program)
-    printer = JavaScriptPrinter()
-    printed: list[str] = []
-    tables = {id(t): t.name for t in lowered.tables}
-    for function in lowered.functions:
-        printed += ["", *_function(printer, function, tables)]
+    printed, names = _printed(lower_program(program))
     lines = [
         f"// {program.model}, exported by mbdnode: {program.integrator} steps.",
         f"const {program.name} = (() => {{",
         '"use strict";',
         *_facts(program),
-        *_tables(lowered),
-        *printer.scratch,
-        *_library(printer),
-    ]
-    names = [f.name for f in lowered.functions]
-    lines += [*printed, "", *_state(program), "", _result(program, names), "})();", ""]
-    return "\n".join(lines)
-
-
-def javascript_functions(
-    name: str, functions: Mapping[str, tuple[Callable[..., Any], Sequence[Any]]]
-) -> str:
-    """Print plain functions of arrays as JavaScript, beside a program that has a state.
-
-    **Arguments:**
-
-    - `name`: an identifier.
-    - `functions`: by name, each with arrays such as it takes; it gives one array.
-
-    **Returns:**
-
-    `const <name> = (() => {...})();`, whose functions take their arguments as typed arrays, and
-    another one to write their result to.
-    """
-    tables = Tables()
-    made = with_tables([_plain(key, *each, tables) for key, each in functions.items()])
-    names = {id(table): table.name for table in made.tables}
-    printer = JavaScriptPrinter()
-    printed = [line for each in made.functions for line in ["", *_function(printer, each, names)]]
-    lines = [
-        f"const {name} = (() => {{",
-        '"use strict";',
-        *_tables(made),
-        *printer.scratch,
-        *_library(printer),
         *printed,
         "",
-        f"return {{{', '.join(functions)}}};",
+        *_state(program),
+        "",
+        _result(names),
         "})();",
         "",
     ]
     return "\n".join(lines)
 
 
-def _plain(name: str, function: Callable[..., Any], given: Sequence[Any], tables: Tables):
-    closed = jax.make_jaxpr(function)(*given)
-    (out,) = closed.out_avals
-    words = list(inspect.signature(function).parameters)
-    takes = zip(words, closed.in_avals, strict=True)
-    arguments = [Argument(word, x.shape, x.dtype.name, "in") for word, x in takes]
-    result = Argument("out", out.shape, out.dtype.name, "out")
-    return lower_function(closed, arguments, [result], tables, name=name)
+def write_javascript(program: Program, path: Path) -> None:
+    """Write the script; `require` of node gets the model, a page a constant of its name."""
+    name = program.name
+    tail = f'if (typeof module !== "undefined") module.exports = {name};\n'
+    path.write_text(javascript_source(program) + tail, encoding="utf-8")
+
+
+def javascript_functions(name: str, functions: Mapping[str, PlainFunction]) -> str:
+    """Print plain functions of arrays as JavaScript, beside a program that has a state.
+
+    **Arguments:**
+
+    - `name`: an identifier.
+    - `functions`: by name, each with arrays such as it takes.
+
+    **Returns:**
+
+    `const <name> = (() => {...})();`, whose functions take their arguments as typed arrays, and
+    others to write their results to.
+    """
+    lines, names = _printed(lower_plain(functions))
+    lines = [f"const {name} = (() => {{", '"use strict";', *lines]
+    return "\n".join([*lines, "", f"return {{{', '.join(names)}}};", "})();", ""])
+
+
+def _printed(lowered: Lowered) -> tuple[list[str], list[str]]:
+    """Tables, arrays of the functions, the library, the functions; and what these are called."""
+    printer = JavaScriptPrinter()
+    tables = {id(table): table.name for table in lowered.tables}
+    printed = [
+        line for each in lowered.functions for line in ["", *_function(printer, each, tables)]
+    ]
+    lines = [*_tables(lowered), *printer.scratch, *_library(printer), *printed]
+    return lines, [function.name for function in lowered.functions]
 
 
 def _library(printer: JavaScriptPrinter) -> list[str]:
@@ -128,7 +114,7 @@ def _function(printer: JavaScriptPrinter, function: Function, tables: dict[int, 
     text = "\n".join(printer.lines)
     heads = [h for h in heads if h.split()[1] in text]
     return [
-        f"// {function.comment}",
+        *([f"// {function.comment}"] if function.comment else []),
         f"function {function.name}({', '.join(parts)}) {{",
         *heads,
         *printer.lines,
@@ -202,7 +188,7 @@ def _state(program: Program) -> list[str]:
     return [*lines, "    };", "}", "function copyState(from, to) {", *copies, "}"]
 
 
-def _result(program: Program, functions: list[str]) -> str:
+def _result(functions: list[str]) -> str:
     names = [
         *("NQ", "NU", "NP", "NY", "NZ", "DT"),
         *("tables", "statusText", "newState", "copyState"),

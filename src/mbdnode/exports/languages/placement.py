@@ -37,7 +37,6 @@ class Placement:
         self._uses: dict[Expr, int] = {}
         self._held: set[Expr] = set()
         self._first: dict[Expr, Region] = {}
-        self._same: dict[Expr, bool] = {}
         self._weight: dict[Expr, int] = {}
         self._collect(function)
 
@@ -75,7 +74,6 @@ class Placement:
         self._uses[node] = self._uses.get(node, 0) + 1
         before = self._first.get(node)
         self._first[node] = region if before is None else common(before, region)
-        self._same[node] = self._same.get(node, True) and (before is None or before is region)
 
     def _choose(self, node: Expr) -> Region:
         best = here = self._first[node]

@@ -43,7 +43,7 @@ class AbstractPrinter(abc.ABC):
     def __init__(self):
         self.lines: list[str] = []
         self.helpers: dict[str, None] = {}
-        self._indent = 0
+        self._indent = self._depth = 0
         self.placement: Placement
 
     # What a language says
@@ -187,8 +187,8 @@ class AbstractPrinter(abc.ABC):
             assert isinstance(statement, Hold)
 
     def called(self, call: Call) -> str:
-        """The name of a function that is called."""
-        return call.function
+        """The name of a function of the library, noted as used."""
+        return self.helper(call.function)
 
     def _arguments(self, call: Call) -> list[str]:
         texts = []
@@ -212,20 +212,13 @@ class AbstractPrinter(abc.ABC):
             self.say("for (;;) {")
         else:
             assert loop.index is not None
-            used = sum(1 for _ in self._open)
-            name = "ijklabcdefgh"[used] if used < 12 else self._unique("i")
+            name = "ijklabcdefgh"[self._depth] if self._depth < 12 else self._unique("i")
             self._counters[loop.index] = name
             self.say(self.loop(name, loop.count))
         self._depth += 1
         self._inner(loop.region)
         self._depth -= 1
         self.say("}")
-
-    _depth = 0
-
-    @property
-    def _open(self) -> range:
-        return range(self._depth)
 
     def _branch(self, branch: Branch) -> None:
         if len(branch.regions) == 2:

@@ -1,5 +1,10 @@
 """A model as a graph of ONNX, for runtimes that other networks run in."""
 
-from mbdnode.exports.onnx.convert import onnx_model, write_onnx
+from importlib.util import find_spec
 
-__all__ = ["onnx_model", "write_onnx"]
+from mbdnode.errors import UserError
+
+if find_spec("onnx") is None:
+    raise UserError(
+        "The package onnx is not installed. Install it with `pip install mbdnode[onnx]`."
+    )

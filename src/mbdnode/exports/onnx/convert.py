@@ -18,7 +18,6 @@ import mbdnode.exports.onnx.arrays
 import mbdnode.exports.onnx.elementwise
 import mbdnode.exports.onnx.programs  # noqa: F401  (these three register the rules)
 from mbdnode import __version__
-from mbdnode.exports.ensembles import check_single
 from mbdnode.exports.onnx.graph import Graph, Tensor, described, names_read, needed
 from mbdnode.exports.program import Entry, Program
 
@@ -37,7 +36,6 @@ def onnx_model(program: Program) -> onnx.ModelProto:
 
     A model of ONNX, checked. Raises `UserError`, by name, for a primitive that ONNX has not.
     """
-    check_single(program, "A graph of ONNX")
     graph = Graph()
     given: dict[str, Tensor] = {}
     outputs: list[Tensor] = []

@@ -9,17 +9,20 @@ are closed from that configuration: on its branch, and as far as these coordinat
 are traced by forward-mode autodiff; CasADi finds them in the library as `jac_<name>_step`.
 """
 
+import functools
+import inspect
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.exports.ensembles import check_single
-from mbdnode.exports.fmu.c_functions import PlainFunction, c_functions
+from mbdnode.exports.compiling import compiled, find_compiler
+from mbdnode.exports.functions import PlainFunction
+from mbdnode.exports.languages.c import c_functions
 from mbdnode.exports.program import Program
-from mbdnode.multibody import complete
 
 _WRAPPER = """/* What CasADi asks of an external function: {key}({takes}) -> {gives}. */
 static const long long {full}_sparsity[{count}][3] = {{{sparsity}}};
@@ -56,101 +59,81 @@ int {full}(const double **arg, double **res, long long *iw, double *w, int mem) 
 """
 
 
-def casadi_files(program: Program) -> dict[str, str]:
-    """The sources of a library with external functions of CasADi.
-
-    **Arguments:**
-
-    - `program`: of the model.
-
-    **Returns:**
-
-    Texts by file name: compile all `.c` into one shared library.
-    """
-    check_single(program, "A function of CasADi")
-    name = program.name
-    functions = _functions(program)
-    plain = {key: given for key, (given, _) in functions.items()}
-    printed = c_functions(f"{name}_minimal", plain)
+def write_casadi(program: Program, path: Path) -> None:
+    """Fill an empty folder with a library of external functions, and with its sources."""
+    compiler = find_compiler("external functions")
+    name, functions = program.name, _functions(program)
+    printed = c_functions(f"{name}_minimal", functions)
     texts = [f'#include "{name}_minimal.h"', "", "#include <string.h>", ""]
-    for key, (given, shapes) in functions.items():
-        texts.append(_wrapper(name, key, given, shapes))
-    return {
+    texts += [_wrapper(name, key, given) for key, given in functions.items()]
+    files = {
         f"{name}_minimal.h": printed.header,
         f"{name}_minimal.c": printed.source,
         f"{name}_casadi.c": "\n".join(texts),
     }
+    (path / f"lib{name}.so").write_bytes(compiled(compiler, files))
+    for file, text in files.items():
+        (path / file).write_text(text, encoding="utf-8")
 
 
-def _functions(program: Program) -> dict[str, tuple[PlainFunction, dict[str, tuple[int, int]]]]:
-    """Step, rates and their Jacobians, with the rows and columns of what they give."""
+def _functions(program: Program) -> dict[str, PlainFunction]:
+    """Step, rates and their Jacobians."""
     plant, partition = program.plant, program.plant.partition
-    system, home = plant.system, jnp.asarray(program.reference.q)
-    count = partition.position.independent.shape[0]
-    size = count + partition.velocity.independent.shape[0]
-    nu, np_ = len(program.tables.inputs), len(program.tables.parameters)
+    home = jnp.asarray(program.reference.q)
 
-    def rate_at(t, y, u, mu):
-        z, s = y
-        if system.closed_on_minimal:
-            return system.minimal_rates(t, z, s, u, mu)
-        q, v, tangent, _ = complete(system, partition, t, z, s, home, mu)
-        a = system.independent_acceleration(t, q, v, u, mu, tangent)
-        return partition.position.take_independent(v), a
+    def rate_at(t, x, u, mu):
+        return plant.minimal_motion(partition, t, x, home, u, mu).rates
 
     def rates(x, u, p):
         """The rates of the minimal state."""
-        made = rate_at(jnp.zeros(()), (x[:count], x[count:]), u, plant.mu(p))
-        return jnp.concatenate(made)
+        return rate_at(jnp.zeros(()), x, u, plant.mu(p))
 
     def step(x, u, p, dt):
         """The minimal state a step later; u is held over the step."""
-        mu = plant.mu(p)
-        rate = lambda t, y: rate_at(t, y, u, mu)  # noqa: E731
+        mu, count = plant.mu(p), partition.position.independent.shape[0]
+
+        def rate(t, y):
+            found = rate_at(t, jnp.concatenate(y), u, mu)
+            return found[:count], found[count:]
+
         start = (x[:count], x[count:])
         after, _ = plant.integrator.step(rate, jnp.zeros(()), dt[0], start)
         return jnp.concatenate(after)
 
-    sizes = {"x": size, "u": nu, "p": np_, "dt": 1}
-    found = {}
-    for key, function, takes in (
-        ("step", step, ("x", "u", "p", "dt")),
-        ("rates", rates, ("x", "u", "p")),
-    ):
-        given = {k: np.zeros(sizes[k]) for k in takes}
-        plain = (_as_tuple(function), given, ("result",))
-        found[key] = (plain, {"result": (size, 1)})
-        blocks = tuple(f"jac_result_{k}" for k in takes)
-        jacobian: PlainFunction = (_jacobian(function, len(takes)), given, blocks)
-        found[f"jac_{key}"] = (
-            jacobian,
-            {block: (size, sizes[k]) for block, k in zip(blocks, takes, strict=True)},
-        )
-    return found
-
-
-def _as_tuple(function: Callable) -> Callable:
-    made = lambda *given: (function(*given),)  # noqa: E731
-    made.__doc__ = function.__doc__
-    return made
+    splits = partition.position, partition.velocity
+    size = sum(split.independent.shape[0] for split in splits)
+    sizes = (size, len(program.tables.inputs), len(program.tables.parameters), 1)
+    x, u, p, dt = map(np.zeros, sizes)
+    return {
+        "step": (step, (x, u, p, dt)),
+        "jac_step": (_jacobian(step, 4), (x, u, p, dt)),
+        "rates": (rates, (x, u, p)),
+        "jac_rates": (_jacobian(rates, 3), (x, u, p)),
+    }
 
 
 def _jacobian(function: Callable, count: int) -> Callable:
+    @functools.wraps(function)
     def jacobian(*given: Any) -> tuple[Any, ...]:
-        """The Jacobians with respect to each argument, column by column."""
         made = jax.jacfwd(function, argnums=tuple(range(count)))(*given)
         return tuple(block.T for block in made)
 
+    jacobian.__doc__ = "The Jacobians with respect to each argument, column by column."
     return jacobian
 
 
-def _wrapper(name: str, key: str, given: PlainFunction, shapes: dict[str, tuple[int, int]]) -> str:
-    _, takes, gives = given
-    full = f"jac_{name}_{key[4:]}" if key.startswith("jac_") else f"{name}_{key}"
-    widths = {k: (x.size, 1) for k, x in takes.items()}
-    # A Jacobian is also given the function's own result, which it has no use for.
-    extra = {"out_result": (shapes[gives[0]][0], 1)} if key.startswith("jac_") else {}
-    into = {**widths, **extra}
+def _wrapper(name: str, key: str, given: PlainFunction) -> str:
+    function, arrays = given
+    takes = dict(zip(inspect.signature(function).parameters, map(np.size, arrays), strict=True))
+    size, full = takes["x"], f"{name}_{key}"
+    widths = {k: (n, 1) for k, n in takes.items()}
+    into = dict(widths)
+    shapes = {"result": (size, 1)}
+    if key.startswith("jac_"):
+        full = f"jac_{name}_{key[4:]}"
+        shapes = {f"jac_result_{k}": (size, n) for k, n in takes.items()}
+        # A Jacobian is also given the function's own result, which it has no use for.
+        into["out_result"] = (size, 1)
     rows = [*into.values(), *shapes.values()]
     quoted: Callable[[Sequence[str]], str] = lambda names: ", ".join(f'"{n}"' for n in names)  # noqa: E731
     locals_ = [f"    double {k}_[{max(n, 1)}] = {{0}};" for k, (n, _) in widths.items()]

@@ -88,14 +88,8 @@ _DOES = {
 }
 
 
-def write(program: Program, path: Path) -> None:
-    """Fill the folder.
-
-    **Arguments:**
-
-    - `program`: of `trace_program`.
-    - `path`: an empty folder.
-    """
+def write_c(program: Program, path: Path) -> None:
+    """Fill an empty folder."""
     name = program.name
     c = c_source(program)
     number = "double" if program.precision == "float64" else "float"

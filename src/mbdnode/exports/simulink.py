@@ -5,6 +5,8 @@ parameters, and the start values of coordinates and velocities, of which the ind
 held and the others completed. `mex NAME_sfun.c NAME.c` compiles it.
 """
 
+from pathlib import Path
+
 from mbdnode.exports.languages.c import c_source
 from mbdnode.exports.program import Program
 
@@ -128,17 +130,8 @@ _INPUT = """    ssSetInputPortWidth(S, 0, {nu});
 _READ = "    memcpy(u, ssGetInputPortRealSignal(S, 0), {nu} * sizeof(double));\n"
 
 
-def simulink_files(program: Program) -> dict[str, str]:
-    """The sources of a block of Simulink.
-
-    **Arguments:**
-
-    - `program`: with the entries "init", "step" and "outputs", in float64.
-
-    **Returns:**
-
-    Texts by file name.
-    """
+def write_simulink(program: Program, path: Path) -> None:
+    """Fill an empty folder with the sources of a block."""
     name, tables, own = program.name, program.tables, c_source(program)
     nu = len(tables.inputs)
     text = _SOURCE.format(
@@ -151,4 +144,6 @@ def simulink_files(program: Program) -> dict[str, str]:
         input=_INPUT.format(nu=nu) if nu else "",
         read=_READ.format(nu=nu) if nu else "    (void)S;\n",
     )
-    return {f"{name}.h": own.header, f"{name}.c": own.source, f"{name}_sfun.c": text}
+    texts = {f"{name}.h": own.header, f"{name}.c": own.source, f"{name}_sfun.c": text}
+    for file, content in texts.items():
+        (path / file).write_text(content, encoding="utf-8")
