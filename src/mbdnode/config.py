@@ -10,7 +10,7 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -177,6 +177,7 @@ _BY_ORIGIN: dict[Any, Callable[[str, Any, Any], Any]] = {
     tuple: _typed_tuple,
     dict: _typed_mapping,
     Mapping: _typed_mapping,
+    Sequence: _typed_tuple,
 }
 
 

@@ -15,7 +15,7 @@ import mbdnode as mbd
 from mbdnode.data import files
 from mbdnode.data.files import check_apart
 from mbdnode.data.folders import MARKER, replace_folder
-from mbdnode.data.logs.columns_file import load_columns
+from mbdnode.data.logs import as_columns
 from mbdnode.errors import UserError
 from mbdnode.workflow import fit_logs, read_folder
 
@@ -175,7 +175,7 @@ def test_names_that_no_file_can_have_are_refused_in_python(place, name):
         lambda: mbd.save(model, f"{name}.safetensors"),
         lambda: mbd.load(f"{name}.safetensors"),
         lambda: mbd.export(model, f"{name}.js", name="word"),
-        lambda: load_columns(f"{name}.toml"),
+        lambda: as_columns(f"{name}.toml"),
         lambda: fit_logs("run.csv", name, columns=COLUMNS),
         lambda: fit_logs(f"{name}.csv", "new", columns=COLUMNS),
         lambda: read_folder(Path(name)),

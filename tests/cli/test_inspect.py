@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mbdnode.cli.arguments import columns_of, repeat_options
-from mbdnode.data.logs.columns_file import load_columns
+from mbdnode.cli.arguments import repeat_options, with_roles
+from mbdnode.data.logs import as_columns
 from mbdnode.data.logs.reading import Reader, make_request
 
 
@@ -52,17 +52,16 @@ def test_what_to_type_is_said_and_the_roles_can_be_written(run, log, tmp_path):
     result = run("inspect", log, "--write", file)
     assert f"mbdnode fit {log} --columns {file} --out" in result.out
     assert "gap of 0.31 s" in " ".join(result.out.split())
-    assert (
-        result.out.count("--role gaps=split") == 1
-    )  # The reason; what is typed has it in the file.
-    assert load_columns(file) == {
+    assert 'Pass gaps="split" to cut' in " ".join(result.out.split())
+    assert "gaps=split" not in result.out  # What is typed has it in the file.
+    assert as_columns(file).given() == {
         "time": "t [ms]",
-        "coordinates": ["theta [deg]"],
-        "rates": ["omega (rpm)"],
-        "inputs": ["torque"],
+        "coordinates": ("theta [deg]",),
+        "rates": ("omega (rpm)",),
+        "inputs": ("torque",),
         "gaps": "split",
     }
-    assert run("inspect", log).out.count("--role gaps=split") == 2  # The reason, and what to type.
+    assert run("inspect", log).out.count(" gaps=split ") == 1  # What to type.
 
 
 def test_outliers_are_named_with_what_fit_would_do(run, tmp_path):
@@ -73,7 +72,7 @@ def test_outliers_are_named_with_what_fit_would_do(run, tmp_path):
     np.savetxt(path, np.column_stack([t, theta]), delimiter=",", header="t,theta", comments="")
     shown = " ".join(run("inspect", path).out.split())
     assert "replace 1 outlier of 'theta' by what the neighbors say: 4.5 at line 122" in shown
-    assert "--role outliers=keep" in shown
+    assert 'outliers="keep" leaves them' in shown
 
 
 def test_one_bad_file_does_not_hide_the_others(run, log, tmp_path):
@@ -146,7 +145,7 @@ def check_command(command):
     if columns is not None and not columns.exists():
         assert "columns.toml" in str(columns)  # The user is told to write it.
         return
-    reader = Reader(make_request(logs, **columns_of(columns, given["--role"])))
+    reader = Reader(make_request(logs, with_roles(as_columns(columns), given["--role"])))
     assert sum(len(segment.t) for segment, _ in reader.segments()) > 20
     assert not Path(given["--out"][0]).exists()
 
@@ -189,7 +188,7 @@ def test_a_log_whose_time_runs_backwards_is_turned_round_by_inspect_as_by_read(r
     assert "t [s] runs backwards all through: the rows are turned round" in out
     assert "median step 0.02 s" in out
     assert "mbdnode fit" in out
-    reader = Reader(make_request(path, **load_columns(file)))
+    reader = Reader(make_request(path, as_columns(file)))
     (segment,) = [segment for segment, _ in reader.segments()]
     assert np.max(np.abs(segment.q[:, 0] - np.sin(segment.t))) < 1e-8
     assert segment.t[0] == 0.0
@@ -210,6 +209,6 @@ def test_columns_of_one_heading_are_told_apart_by_their_places(run, tmp_path):
     table = np.column_stack([t, np.sin(t)])
     np.savetxt(path, table, delimiter=",", header="t [s],t [s]", comments="")
     out = " ".join(run("inspect", path, "--write", file).out.split())
-    assert load_columns(file) == {"time": "column1"}
+    assert as_columns(file).given() == {"time": "column1"}
     assert "t [s] is above several columns" in out
     assert 'coordinates = ["column2"]' in out

@@ -222,7 +222,7 @@ def test_impossible_prediction_is_refused(arguments, says, fitted, place, tmp_pa
         (["--role", "time"], "role=column"),
         (["--columns", "nowhere.toml"], "nowhere.toml"),
         (["--role", "time=t", "coordinates=theta1", "--mechanism", "crank"], "catalog"),
-        ([], "add it: --role time=t 'coordinates=theta1 [deg]' inputs=T"),
+        ([], 'give it: time="t", coordinates=["theta1 [deg]"], inputs=["T"]'),
     ],
 )
 def test_impossible_fit_is_refused_and_nothing_is_written(options, says, place, tmp_path, capsys):
@@ -240,16 +240,15 @@ def test_page_says_what_to_type_to_make_it_again(fitted):
     assert words.count("--role") == 3
 
 
-def test_hints_are_options_on_the_command_line_and_python_elsewhere(place, tmp_path, capsys):
+def test_a_setting_is_spelled_alike_on_the_command_line_and_in_python(place, tmp_path, capsys):
     lines = (place / "run0.csv").read_text().splitlines()
     log = tmp_path / "gap.csv"
     log.write_text("\n".join([*lines[:50], *lines[70:]]) + "\n")
     roles = ["--role", "time=t", "coordinates=theta1"]
     assert call("fit", log, *roles, "--out", tmp_path / "fit") == 2
     message = capsys.readouterr().err
-    assert "--role gaps=split" in message
-    assert "--role longest_step_s=..." in message
-    with pytest.raises(ValueError, match="Pass gaps='split'"):
+    assert 'Pass gaps="split" to cut the run there, or longest_step_s=... to allow' in message
+    with pytest.raises(ValueError, match='Pass gaps="split"'):
         mbd.read(log, time="t", coordinates=["theta1"])
 
 

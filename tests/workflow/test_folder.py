@@ -8,6 +8,7 @@ import pytest
 
 import mbdnode as mbd
 from mbdnode.data.files import replace_file
+from mbdnode.data.logs import Columns
 from mbdnode.errors import UserError
 from mbdnode.identification import Identified
 from mbdnode.mechanisms import SingleMassSpring
@@ -29,7 +30,7 @@ def fitted(tmp_path_factory):
     t = np.arange(0.0, 6.0, 0.05)
     table = np.column_stack([t, np.cos(t), -np.sin(t)])
     np.savetxt(log, table, delimiter=",", header="t,x,v", comments="", fmt="%.17g")
-    columns = {"time": "t", "coordinates": ["x"], "rates": ["v"]}
+    columns = Columns("t", ["x"], ["v"])
     config = FitConfig(logs=(str(log),), columns=columns, recipe="paper", epochs=1, holdout=0.3)
     return fit_and_score(read_and_check(config))
 

@@ -8,25 +8,22 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 import typer.models
 
 from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
 
+if TYPE_CHECKING:
+    from mbdnode.data.logs.columns import Columns
+
 # Options that take name=value, once each or several after one another.
 ASSIGNING = ("--initial", "--role", "--set", "--unknown")
 _ASSIGNMENT = re.compile(r"[^\W\d]\w*=")
 # Of unknown parameters a name alone will do; a log has an ending, or a folder before it.
 _NAME = re.compile(r"[^\W\d]\w*(,[^\W\d]\w*)*$")
-# The arguments of `read`: those that take one word, a number, several names, or names and columns.
-_ONE = ("time", "run", "input_time", "interpolation", "gaps", "outliers")
-_NUMBER = ("longest_step_s",)
-_LISTED = ("angles", "input_files")
-_MAPPED = ("units",)
-_NAMED = ("coordinates", "rates", "inputs", "parameters")
 
 
 def repeat_options(arguments: Sequence[str]) -> list[str]:
@@ -154,53 +151,47 @@ def _bounds(name: str, text: str) -> tuple[float | None, float | None]:
     return low, high
 
 
-def columns_of(
-    path: Path | None, roles: Sequence[str], find_system: Callable[[], Any] | None = None
-) -> dict[str, Any]:
-    """The arguments of `read`.
+def with_roles(
+    columns: "Columns", roles: Sequence[str], find_system: Callable[[], Any] | None = None
+) -> "Columns":
+    """Columns as `--role` changes them.
 
     **Arguments:**
 
-    - `path`: a TOML file of roles, or None.
-    - `roles`: such as `["time=t", "coordinates=theta,phi", "theta1=theta"]`; they go before the
-        file's.
+    - `columns`: as they are without it.
+    - `roles`: such as `["time=t", "coordinates=theta,phi", "theta1=theta", "units=theta:deg"]`.
     - `find_system`: gives the system whose coordinates, rates, inputs and parameters may stand in
         place of a role; None if none is known. It is called only where it is needed.
 
     **Returns:**
 
-    Arguments by name. Raises `UserError` for what is not understood.
+    `Columns`. Raises `UserError` for what is not understood.
     """
-    asked: dict[str, Any] = {}
-    if path is not None:
-        from mbdnode.data.logs.columns_file import load_columns
+    from mbdnode.data.logs.columns import as_columns
 
-        asked = load_columns(path)
-    given = split_assignments("--role", roles, "role=column", "time=t")
+    changes: dict[str, Any] = {}
     single: dict[str, str] = {}
-    for role, text in given.items():
+    known = [f.name for f in fields(columns)]
+    for role, text in split_assignments("--role", roles, "role=column", "time=t").items():
         if not text:
             raise UserError(f"--role {role}= names no column. Write it like --role time=t.")
-        if role in _ONE:
-            asked[role] = text
-        elif role in _NUMBER:
-            asked[role] = _number(role, text)
-        elif role in _LISTED:
-            asked[role] = _parts(text)
-        elif role in _MAPPED:
-            asked[role] = {**asked.get(role, {}), **_pairs(role, text)}
-        elif role in _NAMED:
-            asked[role] = _several(role, text)
+        if role in known:
+            changes[role] = _role(role, text)
         else:
             single[role] = text
-    return _with_single(asked, single, find_system) if single else asked
+    if "units" in changes:
+        changes["units"] = {**columns.units, **changes["units"]}
+    columns = as_columns(columns, changes)
+    return _with_single(columns, single, find_system) if single else columns
 
 
 def _with_single(
-    asked: dict[str, Any], single: Mapping[str, str], find_system: Callable[[], Any] | None
-) -> dict[str, Any]:
+    columns: "Columns", single: Mapping[str, str], find_system: Callable[[], Any] | None
+) -> "Columns":
     """`theta1=theta`: the column of one of the system's own names."""
-    known = (*_ONE, *_NAMED, *_LISTED, *_MAPPED, *_NUMBER)
+    from mbdnode.data.logs.columns import NAMED, as_columns
+
+    known = [f.name for f in fields(columns)]
     if find_system is None:
         name, column = next(iter(single.items()))
         raise UserError(
@@ -209,62 +200,61 @@ def _with_single(
         )
     system = find_system()
     rates = dict(zip(system.rate_names, system.coordinate_names, strict=True))
-    asked = {**asked, **{role: _mapping(asked, role) for role in _NAMED}}
+    named = {role: columns.named(role) for role in NAMED}
     for name, column in single.items():
         if name in system.coordinate_names:
-            asked["coordinates"][name] = column
+            named["coordinates"][name] = column
         elif name in rates:
-            asked["rates"][rates[name]] = column
+            named["rates"][rates[name]] = column
         elif name in system.input_names:
-            asked["inputs"][name] = column
+            named["inputs"][name] = column
         elif name in system.parameter_names:
-            asked["parameters"][name] = _value("parameters", column)
+            named["parameters"][name] = _number_or_text(column)
         else:
             names = (*system.coordinate_names, *rates, *system.input_names)
             raise unknown_name("role, or name of the mechanism:", name, (*known, *names))
-    return {role: value for role, value in asked.items() if value or role not in _NAMED}
+    return as_columns(columns, named)
 
 
-def _mapping(asked: Mapping[str, Any], role: str) -> dict[str, Any]:
-    """What was asked of a role by name, however it was written."""
-    given = asked.get(role) or {}
-    if isinstance(given, Mapping):
-        return dict(given)
-    names = list(_mapping(asked, "coordinates")) if role == "rates" else given
-    if len(names) != len(given):
-        raise UserError(
-            f"{len(given)} rates for {len(names)} coordinates ({', '.join(names)}). Give each as "
-            f"--role rates={names[0] if names else 'theta'}:COLUMN."
-        )
-    return {name: column for name, column in zip(names, given, strict=True) if column is not None}
+def typed_roles(columns: "Columns") -> str:
+    """Columns as `--role` has them; empty for names with the marks that part names there."""
+    words = []
+    for role, value in columns.given().items():
+        pairs = value.items() if isinstance(value, Mapping) else ()
+        listed = [value] if isinstance(value, str) else [*value]
+        if any(mark in str(name) for name in (*listed, *dict(pairs).values()) for mark in ",:"):
+            return ""
+        named = [f"{name}:{column}" for name, column in pairs]
+        words.append(f"{role}={','.join(map(str, named or listed))}")
+    return f"--role {shlex.join(words)}"
 
 
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+def _role(role: str, text: str) -> Any:
+    """A word or a number; names with commas; `name:column` where a name is not the column's."""
+    from mbdnode.data.logs.columns import NAMED
 
-
-def _pairs(role: str, text: str) -> dict[str, str]:
-    pairs = [part.rpartition(":") for part in _parts(text)]
-    if not all(name and colon and value for name, colon, value in pairs):
-        raise UserError(f"--role {role}={text} is not name:value, such as {role}=theta:deg.")
-    return {name: value for name, _, value in pairs}
-
-
-def _several(role: str, text: str) -> Any:
-    """Names with commas; `name:column` where the system's name is another one."""
-    parts = _parts(text)
+    if role == "longest_step_s":
+        return _number(role, text)
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if role in ("angles", "input_files"):
+        return parts
+    if role == "units":
+        pairs = [part.rpartition(":") for part in parts]
+        if not all(name and colon and unit for name, colon, unit in pairs):
+            raise UserError(f"--role {role}={text} is not name:value, such as {role}=theta:deg.")
+        return {name: unit for name, _, unit in pairs}
+    if role not in NAMED:
+        return text
     if not any(":" in part for part in parts):
         return parts
     pairs = [part.partition(":") for part in parts]
     if len({name for name, _, _ in pairs}) < len(pairs):
         raise UserError(f"--role {role}={text} names one twice. Name each once.")
-    return {name: _value(role, column) if colon else name for name, colon, column in pairs}
+    value = _number_or_text if role == "parameters" else str
+    return {name: value(column) if colon else name for name, colon, column in pairs}
 
 
-def _value(role: str, text: str) -> str | float:
-    """A column; of a parameter also a number."""
-    if role != "parameters":
-        return text
+def _number_or_text(text: str) -> str | float:
     try:
         return float(text)
     except ValueError:

@@ -4,11 +4,11 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mbdnode.cli.arguments import columns_of, holdout_of, parse_unknown, typed_command
+from mbdnode.cli.arguments import holdout_of, parse_unknown, typed_command, with_roles
 from mbdnode.cli.early_checks import (
     check_address,
     check_count,
@@ -35,6 +35,7 @@ from mbdnode.recipes import (
 )
 
 if TYPE_CHECKING:
+    from mbdnode.data.logs.columns import Columns
     from mbdnode.mechanisms.planar import Description
 
 # Runs that diverge are listed up to this line; all of them are in the report.
@@ -206,9 +207,7 @@ def fit(
     )
     if resume:
         check_resume(out, config)
-    from mbdnode.data.logs.roles import hints_as_options
-
-    with leaving_at_once(), hints_as_options(), counting("reading", "row") as counted:
+    with leaving_at_once(), counting("reading", "row") as counted:
         prepared = read_and_check(config, report=counted, cluster=cluster)
     prepared = replace(prepared, prepare_seconds=time.perf_counter() - started)
     for line in prepared.notes:
@@ -251,8 +250,8 @@ def _check_request(
     roles: Sequence[str],
     mechanism: str,
     unknown: Iterable[str],
-) -> dict[str, Any]:
-    """The roles, and an error for a wrong path, name or role before JAX is loaded."""
+) -> "Columns":
+    """What the columns are, and an error for a wrong path, name or role before JAX is loaded."""
     files = find_files(logs)
     if held_logs:
         separate_files(files, find_files(held_logs))
@@ -262,17 +261,16 @@ def _check_request(
     if columns is not None:
         must_be_file(columns)
 
+    from mbdnode.data.logs.columns import as_columns
     from mbdnode.data.logs.formats import open_logs
     from mbdnode.data.logs.reading import make_request
-    from mbdnode.data.logs.roles import hints_as_options
     from mbdnode.data.logs.runs import lay_out
 
-    with hints_as_options():
-        asked = columns_of(columns, roles, _finder(mechanism, described))
-        request = make_request([*logs, *held_logs], **asked)
-        check_apart(out, columns, mechanism, *request.files, *request.input_files)
-        for log in open_logs(request.files[0]):  # A name that is wrong is so in every file.
-            lay_out(log, request.roles, with_inputs=not request.apart)
+    asked = with_roles(as_columns(columns), roles, _finder(mechanism, described))
+    request = make_request([*logs, *held_logs], asked)
+    check_apart(out, columns, mechanism, *request.files, *request.input_files)
+    for log in open_logs(request.files[0]):  # A name that is wrong is so in every file.
+        lay_out(log, asked, with_inputs=not asked.inputs_apart)
     return asked
 
 

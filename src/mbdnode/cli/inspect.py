@@ -2,8 +2,8 @@
 
 import math
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,12 +12,14 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
+from mbdnode.cli.arguments import typed_roles
 from mbdnode.cli.output import new_console, new_table
 from mbdnode.data.files import check_new_file, find_files
 from mbdnode.errors import UserError
 
 if TYPE_CHECKING:
     from mbdnode.data.logs.column_statistics import ColumnView, LogView, Sampling
+    from mbdnode.data.logs.columns import Columns
 
 # The width of the labels.
 _LABEL = 9
@@ -47,7 +49,6 @@ def inspect(
 
     from mbdnode.data.logs import open_logs
     from mbdnode.data.logs.column_statistics import check_enough_rows, look_at
-    from mbdnode.data.logs.columns_file import write_columns
 
     views, failed, good = [], 0, []
     for path in found_files:
@@ -68,7 +69,7 @@ def inspect(
         needs = _needs(views[0], good)
         if write is not None:
             check_enough_rows(views)
-            write_columns(needs.roles, write)
+            needs.columns.write(write)
         _print_advice(views[0], needs, logs if not failed else map(str, good), write)
         if write is not None:
             typer.echo(f"Wrote {write}")
@@ -154,15 +155,15 @@ class _Needs:
 
     **Arguments:**
 
-    - `roles`: the arguments of `read`: those that were guessed, and what must be added to them.
-    - `added`: the latter, by name.
-    - `problem`: what stands in the way without them, or with them; empty if nothing does.
+    - `columns`: those that were guessed.
+    - `problem`: what stands in the way; empty if nothing does.
+    - `is_cut`: whether `gaps="split"`, which is in the columns then, solves it.
     - `outliers`: what would be said of outliers.
     """
 
-    roles: Mapping[str, object]
-    added: Mapping[str, str]
+    columns: "Columns"
     problem: str
+    is_cut: bool = False
     outliers: Sequence[str] = ()
 
 
@@ -178,8 +179,6 @@ def _print_advice(
     - `typed`: the files that can be read, as the user named them.
     - `written`: the file that the roles were written to; None if they were not.
     """
-    from mbdnode.data.logs.columns_file import columns_text
-
     console, guess = new_console(), view.guess
     if guess.is_complete:
         console.print("[bold]What fit would do[/]")
@@ -187,7 +186,7 @@ def _print_advice(
         _line("learn", f"the motion of {', '.join(guess.coordinates)}{_drive(guess.inputs)}")
         if missing:
             _line("estimate", f"the rates of {', '.join(missing)}")
-        if needs.added:
+        if needs.is_cut:
             _line("cut", f"the runs where they cannot be followed: {needs.problem}", "yellow")
         for said in needs.outliers:
             label, _, text = said.partition(": ")
@@ -196,20 +195,18 @@ def _print_advice(
     file = str(written) if written is not None else "columns.toml"
     how = "" if written is not None else f" (--write {escape(file)} does it)"
     console.print(f"If these roles are right, put them in {escape(file)}{how}:")
-    for line in columns_text(needs.roles).splitlines():
+    for line in needs.columns.to_toml().splitlines():
         console.print(f"  {escape(line)}", soft_wrap=True)
-    if needs.problem and not needs.added:
+    if needs.problem and not needs.is_cut:
         console.print("but fit would refuse:")
         console.print(f"  {escape(needs.problem)}", soft_wrap=True)
         return
     # The file is not there yet if it was not asked for, but most roles can be typed.
-    options = guess.options() if written is None else ""
+    options = typed_roles(needs.columns) if written is None else ""
     columns = options or f"--columns {shlex.quote(file)}"
     names = list(typed)
     logs = " ".join(names if any("*" in name for name in names) else map(shlex.quote, names))
     command = f"mbdnode fit {logs} {columns} --out {_free_folder()}"
-    if options:
-        command += "".join(f" --role {role}={value}" for role, value in needs.added.items())
     console.print("or type:" if options else "and type:")
     console.print(escape(f"  {command}"), soft_wrap=True)
 
@@ -222,19 +219,16 @@ def _needs(view: "LogView", files: Sequence[Path]) -> _Needs:
     """What must be added to the guess, and what stands in its way."""
     from mbdnode.data.logs.column_statistics import FEWEST_ROWS, too_few, try_reading
     from mbdnode.data.logs.reading_summary import gathered
-    from mbdnode.data.logs.roles import hints_as_options
 
-    guess, roles = view.guess, view.guess.arguments()
+    guess, columns = view.guess, view.guess.columns
     if not guess.is_complete:
         if view.rows < FEWEST_ROWS:
-            return _Needs(roles, {}, too_few(view.rows, f"'{view.name}'"))
-        return _Needs(roles, {}, _lacking(view))
-    with hints_as_options():
-        trial = try_reading(files, roles)
-        cut = {**roles, "gaps": "split"}
-        if trial.problem and not (again := try_reading(files, cut)).problem:
-            return _Needs(cut, {"gaps": "split"}, trial.problem, gathered(again.outliers))
-    return _Needs(roles, {}, trial.problem, gathered(trial.outliers))
+            return _Needs(columns, too_few(view.rows, f"'{view.name}'"))
+        return _Needs(columns, _lacking(view))
+    trial, cut = try_reading(files, columns), replace(columns, gaps="split")
+    if trial.problem and not (again := try_reading(files, cut)).problem:
+        return _Needs(cut, trial.problem, True, gathered(again.outliers))
+    return _Needs(columns, trial.problem, outliers=gathered(trial.outliers))
 
 
 def _lacking(view: "LogView") -> str:

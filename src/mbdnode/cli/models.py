@@ -4,13 +4,16 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mbdnode.data.files import check_path, must_be_file, read_marker
 from mbdnode.data.folders import CONFIG, MODEL, find_result
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cases import check_case
 from mbdnode.reproduction.cases.catalog import catalog
+
+if TYPE_CHECKING:
+    from mbdnode.data.logs import Columns
 
 # What a model can be given as; folders are called by the command that wrote them.
 CASE, MECHANISM, PYTHON, FIT, RUN = "case", "mechanism", "module:name", "fit", "run"
@@ -41,6 +44,17 @@ class NamedModel:
     steps: int | None = None
     make_inputs: Callable[[int, int], Any] | None = None
     stored: Any = None
+
+    @property
+    def columns(self) -> "Columns":
+        """Of a log of its inputs: those of the fit, else columns by the model's own names."""
+        from mbdnode.data.logs import Columns
+
+        if self.stored is not None:
+            return self.stored.config.columns
+        names = {"coordinates": "coordinate_names", "inputs": "input_names"}
+        # What goes on from a recorded motion has none.
+        return Columns("t", **{role: getattr(self.model, x, ()) for role, x in names.items()})
 
 
 def check_model(name: str) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mbdnode.cli.arguments import columns_of, parse_assignments
+from mbdnode.cli.arguments import parse_assignments, with_roles
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.data.files import check_apart, check_destination, must_be_file
 from mbdnode.data.folders import find_result
@@ -60,16 +60,16 @@ def predict(
             must_be_file(path)
     check_apart(out, folder, like, inputs, columns)
 
-    from mbdnode.data.logs.roles import hints_as_options
-
-    with leaving_at_once(), hints_as_options():
+    with leaving_at_once():
         from mbdnode.data import write
+        from mbdnode.data.logs import as_columns
         from mbdnode.workflow.folder import read_folder
         from mbdnode.workflow.predict import predict_like
         from mbdnode.workflow.systems import find_system
 
         stored = read_folder(folder, find_system(mechanism) if mechanism else None)
-        stored = stored.with_columns(columns_of(columns, roles or (), lambda: stored.model))
+        asked = as_columns(stored.config.columns, columns)
+        stored = stored.with_columns(with_roles(asked, roles or (), lambda: stored.model))
         check_apart(out, *stored.config.sources)
         run, scores = predict_like(stored, like, inputs=inputs, parameters=changes)
     write(run, out)

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mbdnode.cli.arguments import columns_of, parse_assignments
+from mbdnode.cli.arguments import parse_assignments, with_roles
 from mbdnode.cli.early_checks import check_count, check_seed, check_step
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.models import CASE, FIT, PYTHON, NamedModel, check_model, find_model
@@ -15,6 +15,7 @@ from mbdnode.data.files import check_apart, check_destination, must_be_file
 from mbdnode.errors import UserError, check_trajectory_size
 
 if TYPE_CHECKING:
+    from mbdnode.data.logs import Columns
     from mbdnode.trajectory import State, Trajectory
 
 # Where neither a case nor a log of inputs says how long a step is.
@@ -120,13 +121,15 @@ def simulate(
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():
         from mbdnode.data import write
+        from mbdnode.data.logs import as_columns
 
         found = find_model(model, mechanism)
         check_step(dt, found.dt_s)
         if found.stored is not None:
             for path in written:
                 check_apart(path, *found.stored.config.sources)
-        asked = columns_of(columns, roles or (), lambda: found.model)
+        asked = as_columns(found.columns, columns)
+        asked = with_roles(asked, roles or (), lambda: found.model)
         given = (found, start, inputs, asked, changes)
         began = time.perf_counter()
         run, mu = _motion(*given, steps=steps, dt_s=dt, integrator=integrator, seed=seed)
@@ -150,7 +153,7 @@ def _motion(
     found: NamedModel,
     start: Mapping[str, float],
     inputs: str | None,
-    columns: Mapping[str, Any],
+    columns: "Columns",
     changes: Mapping[str, float],
     *,
     steps: int | None,
@@ -199,9 +202,7 @@ def _motion(
     else:
         if not system.inputs:
             raise UserError(f"{found.label!r} has no inputs. Leave --inputs out.")
-        usual = {"coordinates": system.coordinate_names, "inputs": system.input_names}
-        roles = {"time": "t", **{role: list(names) for role, names in usual.items()}, **columns}
-        log = read_inputs(inputs, dt_s=size, steps=steps, **roles)
+        log = read_inputs(inputs, columns, dt_s=size, steps=steps)
         t, mu = log.t, {**log.parameters, **mu}
         u = {name: log.u.get(name, 0.0) for name in system.input_names}
     resolve_parameters(system, mu)

@@ -1,13 +1,12 @@
 """What a fit to logs is, as data: it can be repeated from its folder alone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mbdnode.config import check_types
-from mbdnode.data.logs import find_files
-from mbdnode.data.logs.columns_file import check_roles
+from mbdnode.data.logs import Columns, find_files
 from mbdnode.errors import UserError
 from mbdnode.identification import check_identification
 from mbdnode.identification.parameters import Unknown, check_repetitions, make_unknowns
@@ -38,7 +37,7 @@ class FitConfig:
     **Arguments:**
 
     - `logs`: files and patterns.
-    - `columns`: the arguments of `read`, by name.
+    - `columns`: what the logs' columns are.
     - `mechanism`: as `find_system` takes it; empty for none.
     - `model`: by name; "auto" tries them from simple to rich and lets the data choose, where the
         recipe finds laws, and is the recipe's usual one where it does not; "parameters" for those
@@ -55,7 +54,7 @@ class FitConfig:
     """
 
     logs: tuple[str, ...]
-    columns: Any = field(default_factory=dict)
+    columns: Columns = field(default_factory=Columns)
     mechanism: str = ""
     model: str = AUTO
     recipe: str = "fast"
@@ -70,9 +69,6 @@ class FitConfig:
 
     def __post_init__(self):
         check_types(self)
-        if not isinstance(self.columns, Mapping):
-            raise UserError(f"columns is {self.columns!r}; it must hold the columns' roles.")
-        check_roles(self.columns, "the fit's configuration")
         get_recipe(self.recipe)
         asked = self.model or AUTO
         if asked == AUTO and not RECIPES[self.recipe].finds_law:
@@ -102,15 +98,12 @@ class FitConfig:
     @property
     def sources(self) -> tuple[str, ...]:
         """The files and patterns that it is made from; of a mechanism in Python its name."""
-        inputs = self.columns.get("input_files") or ()
-        inputs = (inputs,) if isinstance(inputs, str) else inputs
-        return (*self.logs, *self.holdout_logs, *map(str, inputs), self.mechanism)
+        return (*self.logs, *self.holdout_logs, *self.columns.input_files, self.mechanism)
 
     @property
     def given_parameters(self) -> dict[str, float]:
         """The parameters that the roles give as numbers."""
-        given = self.columns.get("parameters") or {}
-        pairs = given.items() if isinstance(given, Mapping) else ()
+        pairs = self.columns.named("parameters").items()
         return {name: float(value) for name, value in pairs if not isinstance(value, str)}
 
     def _check_unknown(self) -> None:
@@ -131,8 +124,8 @@ class FitConfig:
                 raise UserError(f"Bounds of {name!r} are {bounds}; give two, low and high.")
 
 
-def columns_of(config: FitConfig, files: Sequence[Path]) -> dict[str, Any]:
-    """The roles of some files, with those of several files of inputs that go with them.
+def columns_of(config: FitConfig, files: Sequence[Path]) -> Columns:
+    """What the columns of some files are, with those of several files of inputs that go with them.
 
     **Arguments:**
 
@@ -141,21 +134,20 @@ def columns_of(config: FitConfig, files: Sequence[Path]) -> dict[str, Any]:
 
     **Returns:**
 
-    The arguments of `read`, by name.
+    The `Columns`.
     """
-    columns = dict(config.columns)
-    inputs = find_files(columns["input_files"]) if columns.get("input_files") else []
+    inputs = find_files(config.columns.input_files) if config.columns.input_files else []
     if len(inputs) < 2:
-        return columns
+        return config.columns
     # By name, else by order: of all files that were named, as where nothing is held out.
     named = [*config.logs, *config.holdout_logs]
     places = list(dict.fromkeys(path.resolve() for path in find_files(named)))
     stems = {path.stem: path for path in inputs}
     if set(stems) == {path.stem for path in places}:
-        columns["input_files"] = [stems[path.stem] for path in files]
+        inputs = [stems[path.stem] for path in files]
     elif len(inputs) == len(places):
-        columns["input_files"] = [inputs[places.index(path.resolve())] for path in files]
-    return columns
+        inputs = [inputs[places.index(path.resolve())] for path in files]
+    return replace(config.columns, input_files=tuple(map(str, inputs)))
 
 
 def unknown_parameters(config: FitConfig, system: AbstractSystem) -> dict[str, Any]:

@@ -405,10 +405,10 @@ def _prepare(config: FitConfig, report: Any, cluster: str | None) -> Prepared:
     finds_law = RECIPES[config.recipe].finds_law and not sought
     if are_large(files) or (cluster is not None and finds_law):
         return _prepare_stream(config, files, held_files, system, report, cluster)
-    data = read(files, **columns_of(config, files))
+    data = read(files, columns_of(config, files))
     notes = str(data.summary).splitlines()
     if held_files:
-        held = read(held_files, **columns_of(config, held_files))
+        held = read(held_files, columns_of(config, held_files))
         parts = hold_out_runs(data, held)
         more = ["held out:", *str(held.summary).splitlines()]
     else:
@@ -438,7 +438,7 @@ def _check_cluster(config: FitConfig, cluster: str) -> None:
 
 def _angles_of(config: FitConfig, summary: Any) -> tuple[str, ...] | None:
     """As the roles say, else as the logs do by their units and names."""
-    said = config.columns.get("angles")
+    said = config.columns.angles
     return tuple(said) if said is not None else getattr(summary, "angles", None)
 
 

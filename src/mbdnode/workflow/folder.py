@@ -37,6 +37,7 @@ from mbdnode.data.folders import (
     replace_folder,
     write_history,
 )
+from mbdnode.data.logs import Columns
 from mbdnode.errors import UserError
 from mbdnode.formatting import plural
 from mbdnode.identification import Identified
@@ -233,12 +234,9 @@ class StoredFit:
     domain: Domain
     metrics: Mapping[str, Any]
 
-    def with_columns(self, columns: Mapping[str, Any]) -> "StoredFit":
-        """The same fit, for logs whose columns have these roles in place of its own."""
-        if not columns:
-            return self
-        config = replace(self.config, columns={**self.config.columns, **columns})
-        return replace(self, config=config)
+    def with_columns(self, columns: Columns) -> "StoredFit":
+        """The same fit, for logs with these columns in place of its own."""
+        return replace(self, config=replace(self.config, columns=columns))
 
     @property
     def verdict(self) -> str:

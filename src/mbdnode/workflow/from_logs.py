@@ -6,7 +6,7 @@ from typing import Any
 
 from mbdnode.data.files import check_apart
 from mbdnode.data.folders import check_folder
-from mbdnode.data.logs.columns_file import load_columns
+from mbdnode.data.logs import Columns, as_columns
 from mbdnode.waiting_notice import counts_rows
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Fitted, fit_and_score, read_and_check
@@ -21,7 +21,7 @@ def fit_logs(
     logs: Files,
     out: str | Path,
     *,
-    columns: Mapping[str, Any] | str | Path,
+    columns: Columns | Mapping[str, Any] | str | Path,
     mechanism: str = "",
     model: str = "auto",
     unknown: Mapping[str, Any] | Sequence[str] = (),
@@ -45,8 +45,8 @@ def fit_logs(
 
     - `logs`: files and patterns.
     - `out`: the folder, which is new, empty, or that of an earlier fit.
-    - `columns`: the columns' roles, as arguments of `mbdnode.read` by name; or a TOML file of them,
-        such as `mbdnode inspect LOG --write FILE` makes.
+    - `columns`: what the logs' columns are: a `Columns`, its arguments by name, or a TOML file of
+        them, such as `mbdnode inspect LOG --write FILE` makes.
     - `mechanism`: a TOML file, `module:name` of one in Python, or a name of the catalog; empty
         for a system that is known by its logs alone.
     - `model`: by name; "auto" tries parameters (if some are unknown), law, law plus network and
@@ -86,9 +86,9 @@ def fit_logs(
         "unknown": dict(unknown) if isinstance(unknown, Mapping) else dict.fromkeys(unknown),
         **_held_out(holdout),
     }
-    roles = dict(columns) if isinstance(columns, Mapping) else load_columns(Path(columns))
-    config = FitConfig(logs=_names(logs), columns=roles, **given)
-    check_apart(path, *config.sources, None if isinstance(columns, Mapping) else columns)
+    config = FitConfig(logs=_names(logs), columns=as_columns(columns), **given)
+    file = columns if isinstance(columns, (str, Path)) else None
+    check_apart(path, *config.sources, file)
     if resume:
         check_resume(path, config)
     prepared = read_and_check(config, cluster=cluster)
@@ -111,7 +111,7 @@ def _held_out(holdout: float | Files) -> dict[str, Any]:
 def _call(config: FitConfig, out: Path) -> str:
     """The call as one would write it, for the report."""
     default = FitConfig(logs=(), recipe=config.recipe)
-    words = [repr(list(config.logs)), repr(str(out)), f"columns={config.columns!r}"]
+    words = [repr(list(config.logs)), repr(str(out)), f"columns={config.columns.given()!r}"]
     for name in ("mechanism", "model", "unknown", "seed", "epochs", "structure", "bootstrap"):
         if (value := getattr(config, name)) != getattr(default, name):
             words.append(f"{name}={value!r}")

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.data.logs import LogStream, Summary, read
+from mbdnode.data.logs import Columns, LogStream, Summary, read
 from mbdnode.errors import UserError
 from mbdnode.evaluation.held_out_runs import NamedRun, Span, run_names, split_runs
 from mbdnode.trajectory import Dataset, rows_identity
@@ -58,7 +58,7 @@ def open_stream(
     held_out: Sequence[Path],
     fraction: float,
     seed: int,
-    columns: Sequence[dict[str, Any]],
+    columns: Sequence[Columns],
     report: Callable[[int, int | None], None] | None,
     cluster: str | None = None,
 ) -> Large:
@@ -69,7 +69,7 @@ def open_stream(
     - `files`: to learn from.
     - `held_out`: to judge by, if any.
     - `fraction`, `seed`: of what is held out of `files` otherwise.
-    - `columns`: the roles in `files` and in `held_out`, as `read` takes them.
+    - `columns`: those of `files` and of `held_out`.
     - `report`: called with the rows read, and those in all files.
     - `cluster`: the address of a Dask scheduler whose workers read `files`; None to read them here.
 
@@ -111,11 +111,12 @@ def open_stream(
 
 def _stream(
     files: Sequence[Path],
-    columns: dict[str, Any],
+    columns: Columns,
     report: Any = None,
     cluster: str | None = None,
 ) -> LogStream:
-    return LogStream(list(files), chunk_rows=_CHUNK_ROWS, report=report, cluster=cluster, **columns)
+    given = {"report": report, "cluster": cluster, **columns.given()}
+    return LogStream(list(files), chunk_rows=_CHUNK_ROWS, **given)
 
 
 def _windows_in(stream: LogStream, spans: Sequence[Span], held_out: bool) -> list[int]:
@@ -129,12 +130,12 @@ def _windows_in(stream: LogStream, spans: Sequence[Span], held_out: bool) -> lis
     return found
 
 
-def _of_files(files: Sequence[Path], columns: dict[str, Any]) -> tuple[NamedRun, ...]:
+def _of_files(files: Sequence[Path], columns: Columns) -> tuple[NamedRun, ...]:
     """What files hold; of large ones, stretches."""
     if are_large(files):
         stream = _stream(files, columns)
         return _stretches(stream, list(range(len(stream.places))))
-    data = read(list(files), **columns)
+    data = read(list(files), columns)
     runs = zip(run_names(data), data.trajectories, data.parameters, strict=True)
     return tuple((name, run, dict(values)) for name, run, values in runs)
 

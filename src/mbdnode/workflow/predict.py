@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from mbdnode.config import as_path
-from mbdnode.data.logs import find_files, read
+from mbdnode.data.logs import Columns, as_columns, find_files, read
 from mbdnode.data.logs.reading import read_inputs
-from mbdnode.data.logs.roles import argument
 from mbdnode.errors import UserError
 from mbdnode.evaluation import HeldOut, Scores, predict, score
 from mbdnode.models import AbstractModel
@@ -56,8 +55,8 @@ def predict_like(
     stored, log = _opened(fit), str(log)
     model = _first(stored)
     _check_parameters(model, parameters or {})
-    columns = {**stored.config.columns, **_input_files(stored.config.columns, log, inputs)}
-    data, _ = complete_runs(model.body, read(log, **columns))
+    columns = as_columns(stored.config.columns, _input_files(stored.config.columns, log, inputs))
+    data, _ = complete_runs(model.body, read(log, columns))
     if len(data.trajectories) != 1:
         raise UserError(
             f"'{log}' holds {len(data.trajectories)} runs, and one can be predicted at a time. "
@@ -72,21 +71,20 @@ def predict_like(
     return found, score([run], model.coordinates)
 
 
-def _input_files(columns: Mapping[str, Any], log: str, inputs: str | Path | None) -> dict[str, Any]:
+def _input_files(columns: Columns, log: str, inputs: str | Path | None) -> dict[str, Any]:
     """Of all files of inputs, the one that goes with a log."""
-    patterns = columns.get("input_files")
-    if patterns is None:
+    if not columns.input_files:
         if inputs is not None:
-            raise UserError(f"The log has its inputs in itself. Leave {_named('inputs')} out.")
+            raise UserError("The log has its inputs in itself. Leave inputs (--inputs) out.")
         return {}
     if inputs is not None:
         return {"input_files": str(inputs)}
-    files = find_files(patterns)
+    files = find_files(columns.input_files)
     same = [file for file in files if file.stem == Path(log).stem]
     if len(files) > 1 and len(same) != 1:
         raise UserError(
             f"The fit has {len(files)} files of inputs, and {len(same)} of them are called like "
-            f"'{log}'. Say which one goes with it by {_named('inputs')}."
+            f"'{log}'. Say which one goes with it by inputs (--inputs)."
         )
     return {"input_files": str((same if len(files) > 1 else files)[0])}
 
@@ -122,30 +120,28 @@ def predict_from(
     if not isinstance(model, AbstractSystem):
         raise UserError(
             f"{type(model).__name__} goes on from a recorded motion, not from an initial state "
-            f"alone. Use {argument('predict_like', 'mbdnode predict --like LOG')}."
+            "alone. Use predict_like (mbdnode predict --like LOG)."
         )
     _check_parameters(model, parameters or {})
     columns = stored.config.columns
     if inputs is None:
         if steps is None or dt_s is None:
             raise UserError(
-                f"Without {_named('inputs')}, the times are not known: give {_named('steps')} and "
-                f"{_named('dt_s')}."
+                "Without inputs (--inputs), the times are not known: give steps (--steps) and dt_s "
+                "(--dt)."
             )
         if steps < 1 or not (np.isfinite(dt_s) and dt_s > 0):
             raise UserError(
-                f"{_named('steps')} is {steps} and {_named('dt_s')} is {dt_s}; both must be above "
-                "zero."
+                f"steps (--steps) is {steps} and dt_s (--dt) is {dt_s}; both must be above zero."
             )
         check_trajectory_size(steps, 2 * len(model.coordinates) + len(model.inputs))
         t, u, values = dt_s * np.arange(steps + 1), None, stored.config.given_parameters
     else:
-        if not columns.get("inputs"):
+        if not columns.inputs:
             raise UserError(
-                f"The model has no inputs, so {_named('inputs')} would change nothing. Leave it "
-                "out."
+                "The model has no inputs, so inputs (--inputs) would change nothing. Leave it out."
             )
-        found = read_inputs(str(inputs), dt_s=dt_s, steps=steps, **columns)
+        found = read_inputs(str(inputs), columns, dt_s=dt_s, steps=steps)
         zero = np.zeros(len(found.t))
         t, values = found.t, found.parameters
         u = np.stack([found.u.get(name, zero) for name in model.input_names], axis=1)
@@ -156,11 +152,6 @@ def predict_from(
     how = integrator or stored.config.integrator
     run = simulate(stored.model, t, state, inputs=u, integrator=how, parameters=used)
     return _marked(stored, run)
-
-
-def _named(name: str) -> str:
-    """An argument as the user writes it, in Python or on the command line."""
-    return argument(name, {"inputs": "--inputs", "steps": "--steps", "dt_s": "--dt"}[name])
 
 
 def _opened(fit: StoredFit | str | Path) -> StoredFit:
@@ -182,7 +173,7 @@ def _check_parameters(model: Any, given: Mapping[str, float]) -> None:
     for name in given:
         if name not in used:
             raise UserError(
-                f"{argument('', '--set ')}{name}={given[name]:g} would change nothing: the model "
+                f"{name}={given[name]:g} would change nothing: the model "
                 f"was trained at one value of {name!r}, and its motion does not depend on it. It "
                 f"depends on: {', '.join(used) or 'no parameter'}."
             )

@@ -1,5 +1,6 @@
 """Logs of known motions in every form, written by the tests themselves."""
 
+import jaxtyping
 import numpy as np
 import pytest
 
@@ -29,3 +30,9 @@ def write_csv(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture
+def untyped(monkeypatch):
+    """Values of any type come to the program's own checks, as they do for a user."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)

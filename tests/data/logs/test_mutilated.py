@@ -17,6 +17,7 @@ import scipy.io
 
 from mbdnode.data.logs import Summary, open_logs, read
 from mbdnode.data.logs.column_statistics import look_at
+from mbdnode.data.logs.columns import Columns
 from mbdnode.data.logs.reading import Reader, make_request
 
 ROLES = {"time": "t", "coordinates": ["theta"], "rates": ["omega"], "inputs": ["torque"]}
@@ -230,7 +231,7 @@ def test_a_mutilated_log_is_refused_with_a_reason_or_read_rightly(tmp_path, name
             runs, summary = data.trajectories, data.summary
         else:
             # All that `read` does before it makes arrays of JAX, which takes most of its time.
-            reader = Reader(make_request(path, **ROLES, gaps=gaps))
+            reader = Reader(make_request(path, Columns(**ROLES, gaps=gaps)))
             runs = [segment for segment, _ in reader.segments()]
             summary = Summary(tuple(reader.runs), tuple(reader.notes))
         tables = [np.column_stack([np.asarray(x) for x in (r.t, r.q, r.v, r.u)]) for r in runs]

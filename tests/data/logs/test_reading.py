@@ -7,7 +7,6 @@ import pytest
 
 import mbdnode as mbd
 from mbdnode.data.logs import LogStream, read
-from mbdnode.data.logs.reading import make_request
 from mbdnode.errors import UserError
 
 ROLES = {"time": "t", "coordinates": ["theta"], "rates": ["omega"]}
@@ -269,7 +268,7 @@ def test_a_dataset_of_logs_can_be_fitted(swing, write_csv):
         ({"coordinates": ["theta", "theta_dot"], "rates": None}, "and the coordinate"),
     ],
 )
-def test_a_request_that_cannot_be_met_says_what_to_change(swing, write_csv, change, part):
+def test_a_request_that_cannot_be_met_says_what_to_change(untyped, swing, write_csv, change, part):
     path = write_csv({**swing, "remark": ["fine"] * 400, "theta_dot": swing["omega"]})
     with pytest.raises(ValueError, match=part):
         read(path, **{**ROLES, **change})
@@ -346,10 +345,12 @@ def test_units_are_known_by_name_after_conversion(swing, write_csv):
         ({"units": {"theta": 3}}, r"The unit of 'theta' is 3; give it as text"),
         ({"angles": 3}, r"angles is 3; give a list"),
         ({"longest_step_s": "long"}, r"longest_step_s is 'long'; it must be more than 0 seconds"),
-        ({"gaps": 3}, r"Unknown way to treat gaps 3\."),
+        ({"gaps": 3}, r"Unknown value of gaps 3\."),
     ],
 )
-def test_roles_of_the_wrong_type_are_refused_in_a_sentence(options, message, write_csv, swing):
+def test_roles_of_the_wrong_type_are_refused_in_a_sentence(
+    untyped, options, message, write_csv, swing
+):
     given = {"paths": write_csv(swing), "time": "t", "coordinates": ["theta"], **options}
     with pytest.raises(UserError, match=message):
-        make_request(given.pop("paths"), **given)
+        read(given.pop("paths"), **given)

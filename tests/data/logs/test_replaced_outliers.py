@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mbdnode.data.logs import read
+from mbdnode.data.logs.columns import Columns
 from mbdnode.data.logs.reading import Reader, make_request
 from mbdnode.errors import UserError
 
@@ -32,7 +33,7 @@ def test_an_outlier_is_replaced_and_said_by_line_and_value(swing, write_csv):
     assert "2 outliers of 'theta'" in note.text
     assert "7.5 at line 102" in note.text
     assert "-4 at line 302" in note.text
-    assert "outliers='keep'" in note.text
+    assert 'outliers="keep"' in note.text
     assert data.summary.account.kept == 400
     assert data.summary.account.adds_up
     assert len(data.trajectories) == 1
@@ -103,7 +104,7 @@ def test_every_file_is_named(swing, write_csv):
 
 def test_a_log_in_parts_has_the_same_outliers(swing, write_csv):
     path = write_csv(spoiled(swing, "theta", _100=7.5, _300=-4.0))
-    reader = Reader(make_request(path, **ROLES), most_rows=150)
+    reader = Reader(make_request(path, Columns(**ROLES)), most_rows=150)
     theta = np.concatenate([segment.q[:, 0] for segment, _ in reader.segments()])
     assert np.max(np.abs(theta - swing["theta"])) < NEAR
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from mbdnode.data.logs import guess_roles, open_logs, read
-from mbdnode.data.logs.columns_file import columns_text, load_columns, write_columns
+from mbdnode.data.logs import as_columns, guess_roles, open_logs, read
 
 
 def guess(path):
@@ -112,40 +111,40 @@ def test_reading_without_roles_shows_the_guess_as_the_call_to_make(write_csv):
     path = write_csv({"t": T, "theta": SINE, "omega": COSINE})
     with pytest.raises(ValueError, match="never guessed silently") as caught:
         read(path)
-    call = str(caught.value).partition("write it: ")[2]
-    assert call == f'mbd.read("{path}", time="t", coordinates=["theta"], rates=["omega"])'
-    data = eval(call, {"mbd": type("mbd", (), {"read": staticmethod(read)})})
+    given = str(caught.value).partition("give it: ")[2].partition("; or ")[0]
+    assert given == 'time="t", coordinates=["theta"], rates=["omega"]'
+    data = eval(f"read(path, {given})", {"read": read, "path": path})
     np.testing.assert_array_equal(data.trajectories[0]["omega"], COSINE)
 
 
 def test_a_guess_is_written_to_a_file_of_roles_and_read_from_it(write_csv, tmp_path):
     path = write_csv({"t": T, 'th"eta [deg]': SINE, "x": T**2, "x_dot": 2 * T, "F": COSINE})
     found = guess(path)
-    write_columns(found.arguments(), tmp_path / "columns.toml")
-    assert load_columns(tmp_path / "columns.toml") == found.arguments()
+    found.columns.write(tmp_path / "columns.toml")
+    assert as_columns(tmp_path / "columns.toml") == found.columns
     with pytest.raises(ValueError, match="exists already"):
-        write_columns(found.arguments(), tmp_path / "columns.toml")
-    assert read(path, **load_columns(tmp_path / "columns.toml")).trajectories[0].inputs == ("F",)
-    assert columns_text(found.arguments()).startswith('time = "t"\n')
+        found.columns.write(tmp_path / "columns.toml")
+    assert read(path, tmp_path / "columns.toml").trajectories[0].inputs == ("F",)
+    assert found.columns.to_toml().startswith('time = "t"\n')
 
 
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("time = 3", "must be a word in quotes"),
+        ("time = 3", "A column is called 3"),
         ("tiem = 't'", "Did you mean 'time'"),
-        ("coordinates = 'theta'", "a list such as"),
-        ("rates = [1]", "a list such as"),
-        ("units = ['deg']", "a table of columns and units"),
-        ("longest_step_s = true", "must be a number"),
+        ("coordinates = 'theta'", "give a list of columns"),
+        ("coordinates = ['x']\nrates = [1]", "A column is called 1"),
+        ("units = ['deg']", "give them by column"),
+        ("longest_step_s = true", "must be more than 0"),
         ("time = ", "is not TOML"),
-        ("parameters = { m = true }", "a table of names and columns"),
+        ("parameters = { m = true }", "give a column or a number"),
         ("a." * 20_000 + "b = 1", "50 levels deep"),
     ],
 )
-def test_a_file_of_roles_with_a_mistake_is_refused(tmp_path, text, part):
+def test_a_file_of_roles_with_a_mistake_is_refused(untyped, tmp_path, text, part):
     path = tmp_path / "columns.toml"
     path.write_text(text)
     with pytest.raises(ValueError, match=part) as caught:
-        load_columns(path)
+        as_columns(path)
     assert str(path) in str(caught.value)

@@ -132,7 +132,7 @@ def test_heading_is_taken_apart(heading, name, unit):
 def test_log_with_an_unclear_unit_is_refused_until_it_is_said(heading, swing, write_csv):
     columns = {"t": swing["t"], "theta": swing["theta"], heading: 1e3 * swing["torque"]}
     path, roles = write_csv(columns), {"time": "t", "coordinates": ["theta"], "inputs": ["torque"]}
-    with pytest.raises(ValueError, match=r"'NM', which is not clear.*Nm.*units={'torque': '...'}"):
+    with pytest.raises(ValueError, match=r"'NM', which is not clear.*Nm.*units={.torque"):
         read(path, **roles)
     with pytest.raises(ValueError, match="'NM' of 'torque' is not clear"):
         read(path, **roles, units={"torque": "NM"})

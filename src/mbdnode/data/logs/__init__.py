@@ -6,6 +6,7 @@ Nothing here loads JAX before trajectories are made, so that `inspect` answers a
 from typing import TYPE_CHECKING
 
 from mbdnode.data.files import find_files
+from mbdnode.data.logs.columns import Columns, as_columns
 from mbdnode.data.logs.formats import open_logs
 from mbdnode.data.logs.reading import read
 from mbdnode.data.logs.reading_summary import Account, Note, RunSummary, Summary
@@ -18,12 +19,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Account",
+    "Columns",
     "Guess",
     "LogStream",
     "Note",
     "Rate",
     "RunSummary",
     "Summary",
+    "as_columns",
     "estimate_rate",
     "find_files",
     "guess_roles",

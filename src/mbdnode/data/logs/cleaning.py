@@ -20,7 +20,6 @@ import numpy as np
 
 from mbdnode.data.logs.log import HUGE
 from mbdnode.data.logs.reading_summary import Account
-from mbdnode.data.logs.roles import setting
 from mbdnode.data.logs.runs import Run
 from mbdnode.data.signal import find_outliers
 from mbdnode.errors import UserError
@@ -88,8 +87,8 @@ def _drop_missing(run: Run, gaps: str) -> int:
         raise UserError(
             f"Column {label!r} has {what} at {run.where(int(run.rows[bad[0]]))} of {run.place}; "
             f"{len(bad):,} of {len(good):,} rows have a value that is missing or not finite. Fix "
-            f"them, or pass {setting('gaps', 'split')} to leave those rows out and cut the run "
-            "where the hole is long."
+            'them, or pass gaps="split" to leave those rows out and cut the run where the hole is '
+            "long."
         )
     counts = ", ".join(
         f"{int(n):,} in {name!r}"
@@ -112,7 +111,7 @@ def _refuse_huge(run: Run) -> None:
     raise UserError(
         f"Column {label!r} has a value of size {whole[row, column]:.3g} at "
         f"{run.where(int(run.rows[row]))} of {run.place}. No measurement is that large; fix it, "
-        f"or leave the field empty and pass {setting('gaps', 'split')}."
+        'or leave the field empty and pass gaps="split".'
     )
 
 
@@ -131,8 +130,8 @@ def _restarts(run: Run, gaps: str) -> list[int]:
             f"Time goes back from {run.t[i - 1]:g} s to {run.t[i]:g} s at "
             f"{run.where(int(run.rows[i]))} of {run.place}"
             f"{f', and at {len(back) - 1:,} more rows' if len(back) > 1 else ''}. Name the column "
-            f"that tells runs apart ({setting('run')}), sort the rows, or pass "
-            f"{setting('gaps', 'split')} to begin a new run there."
+            'that tells runs apart (run=...), sort the rows, or pass gaps="split" to begin a new '
+            "run there."
         )
     if len(back):
         run.note(
@@ -182,8 +181,8 @@ def _gaps(run: Run, steps, inside, usual: float, gaps: str, longest_s: float | N
             f"There is a gap of {steps[i - 1]:g} s after t = {run.t[i - 1]:g} s, at "
             f"{run.where(int(run.rows[i]))} of {run.place}"
             f"{f', and {len(long) - 1:,} more' if len(long) > 1 else ''}; the median step is "
-            f"{usual:g} s. Pass {setting('gaps', 'split')} to cut the run there, or "
-            f"{setting('longest_step_s')} to allow it."
+            f'{usual:g} s. Pass gaps="split" to cut the run there, or longest_step_s=... to allow '
+            "it."
         )
     if len(long):
         longest = float(np.max(steps[long - 1]))

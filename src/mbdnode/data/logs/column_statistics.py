@@ -3,14 +3,14 @@
 `mbdnode inspect` prints them; nothing is read into trajectories.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from mbdnode.data.logs.cleaning import GAP, TURN, is_wrapped, sounds_like_angle
+from mbdnode.data.logs.columns import Columns
 from mbdnode.data.logs.log import AbstractLog, Sample, column_labels, take_sample
 from mbdnode.data.logs.reading import Reader, check_any, make_request
 from mbdnode.data.logs.reading_summary import Note
@@ -159,26 +159,26 @@ class Trial:
     outliers: tuple[Note, ...] = ()
 
 
-def try_reading(files: Sequence[Path], roles: Mapping[str, Any]) -> Trial:
+def try_reading(files: Sequence[Path], columns: Columns) -> Trial:
     """Whether logs can be read with these roles, by reading them.
 
     **Arguments:**
 
     - `files`: of the logs.
-    - `roles`: the arguments of `read`, by name.
+    - `columns`: what their columns are.
 
     **Returns:**
 
     A `Trial`, as far as one can tell from the first hundred megabytes.
     """
     try:
-        reader = Reader(make_request(list(files), **roles), _PART)
+        reader = Reader(make_request(list(files), columns), _PART)
         rows = 0
         for segment, _ in reader.segments():
             rows += len(segment.t)
             if 8 * rows * (1 + 2 * segment.q.shape[1] + segment.u.shape[1]) > _MOST_BYTES:
                 break
-        check_any(reader.runs, reader.request.handling.fewest_rows)
+        check_any(reader.runs, reader.request.fewest_rows)
     except UserError as error:
         return Trial(str(error))
     outliers = tuple(note for note in reader.notes if "outlier" in note.text)

@@ -1,7 +1,7 @@
 """`read`: logs as a dataset, with a summary of what was done to them.
 
-What a user asks for becomes a `ReadRequest`, checked before any row is read; a `Reader` answers it
-with one segment after another, from files of any size. `read_inputs` is the same for inputs alone.
+Files and their `Columns` become a `ReadRequest` before any row is read; a `Reader` answers it with
+one segment after another, from files of any size. `read_inputs` is the same for inputs alone.
 """
 
 import os
@@ -13,21 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mbdnode.data.files import Paths, find_files
+from mbdnode.data.logs.columns import Columns, Given, as_columns
 from mbdnode.data.logs.formats import open_logs
 from mbdnode.data.logs.log import AbstractLog, Piece
 from mbdnode.data.logs.reading_summary import Note, RunSummary, Summary
 from mbdnode.data.logs.role_guess import guess_roles
-from mbdnode.data.logs.roles import (
-    GAPS,
-    INTERPOLATIONS,
-    OUTLIERS,
-    Found,
-    Roles,
-    argument,
-    find_column,
-    make_roles,
-    setting,
-)
+from mbdnode.data.logs.roles import Found, find_column
 from mbdnode.data.logs.runs import (
     ColumnLayout,
     Names,
@@ -38,7 +29,6 @@ from mbdnode.data.logs.runs import (
     runs_in_log,
 )
 from mbdnode.data.logs.segments import (
-    Handling,
     InputSignal,
     RawRun,
     Segment,
@@ -50,39 +40,18 @@ from mbdnode.data.logs.segments import (
 )
 from mbdnode.data.logs.trajectory_files import read_written
 from mbdnode.errors import UserError, check_memory
-from mbdnode.naming import unknown_name
 
 if TYPE_CHECKING:
     from mbdnode.trajectory import Dataset
-
-Columns = Sequence[str] | Mapping[str, str]
 
 # Of more files, and of a log with more runs, measured rates are compared with derivatives in these,
 # and then in every one whose number is a power of two; of further parts of a log, in their first.
 _FIRST_RUNS = 16
 
 
-def read(
-    paths: Paths,
-    *,
-    time: str | None = None,
-    coordinates: Columns | None = None,
-    rates: Sequence[str | None] | Mapping[str, str] | None = None,
-    inputs: Columns | None = None,
-    parameters: Sequence[str] | Mapping[str, Any] | None = None,
-    run: str | None = None,
-    input_time: str | None = None,
-    input_files: Paths | None = None,
-    interpolation: str = "held",
-    units: Mapping[str, str] | None = None,
-    angles: Sequence[str] | None = None,
-    gaps: str = "refuse",
-    longest_step_s: float | None = None,
-    outliers: str = "replace",
-) -> "Dataset":
+def read(paths: Paths, columns: Given = None, **given: Any) -> "Dataset":
     """Read logs: CSV and its relatives, Parquet, MAT, HDF5 or NPZ, told by their content.
 
-    A column is named by its heading, with or without its unit, or as `column2` for the second one.
     Units in headings are converted to SI. Nothing is dropped silently: `dataset.summary` says what
     was read, cut, converted, unwrapped and estimated. Without roles a guess is shown, not used;
     but what `write` wrote is known by its headings, and comes back as it was.
@@ -90,25 +59,9 @@ def read(
     **Arguments:**
 
     - `paths`: a file, a pattern such as `runs/*.csv`, or several of them.
-    - `time`: the column of times.
-    - `coordinates`: columns of positions; a mapping from a system's names to columns where they
-        differ.
-    - `rates`: a column for each coordinate, in the same order, None for one to be estimated; or a
-        mapping from coordinates to columns. All are estimated if not given.
-    - `inputs`: columns of what drives the system; a mapping as for coordinates.
-    - `parameters`: columns, or single numbers in a MAT, HDF5 or NPZ file, that are constant in a
-        run; or a mapping from names to columns or numbers.
-    - `run`: the column that tells runs apart, if a file holds several.
-    - `input_time`, `input_files`: the column, and the files, of inputs that have their own times;
-        one file for each of states (by name, else by order), or one for all.
-    - `interpolation`: of those inputs, "held" or "linear".
-    - `units`: by column, where a heading does not say it or is wrong; '1' converts nothing.
-    - `angles`: coordinates that may be wrapped to one turn; by unit and name if not given.
-    - `gaps`: "refuse" to raise at a gap, a missing value or a time that goes back, "split" to cut
-        there.
-    - `longest_step_s`: a longer step is a gap; five median steps of the run if not given.
-    - `outliers`: "replace" for one to three coordinates or measured rates in a row that are far
-        from what their neighbors say (`find_outliers`) to take that value, "keep" to leave them.
+    - `columns`: what the columns are: a `Columns`, a mapping, or a TOML file of them, such as
+        `mbdnode inspect LOG --write FILE` makes.
+    - `given`: the arguments of `Columns`, such as `time="t"`; they go before those of `columns`.
 
     **Returns:**
 
@@ -117,32 +70,15 @@ def read(
     """
     from mbdnode.trajectory import Dataset
 
-    said = (time, coordinates, rates, inputs, parameters, run, input_time, input_files, units)
-    is_plain = gaps == GAPS[0] and outliers == OUTLIERS[0]
-    if is_plain and all(each is None for each in (*said, angles, longest_step_s)):
+    asked = as_columns(columns, given)
+    if asked == Columns():
         written = read_written(find_files(paths))
         if written is not None:
             return written
-    request = make_request(
-        paths,
-        time=time,
-        coordinates=coordinates,
-        rates=rates,
-        inputs=inputs,
-        parameters=parameters,
-        run=run,
-        input_time=input_time,
-        input_files=input_files,
-        interpolation=interpolation,
-        units=units,
-        angles=angles,
-        gaps=gaps,
-        longest_step_s=longest_step_s,
-        outliers=outliers,
-    )
+    request = make_request(paths, asked)
     reader = Reader(request)
     segments = list(reader.segments())
-    check_any(reader.runs, request.handling.fewest_rows)
+    check_any(reader.runs, request.fewest_rows)
     assert reader.names is not None
     names = reader.names
     return Dataset(
@@ -158,22 +94,20 @@ def read(
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """Files and roles, checked.
+    """Files that were found, and what their columns are.
 
     **Arguments:**
 
     - `files`: in order.
-    - `roles`: of their columns.
-    - `handling`: of gaps and inputs.
+    - `columns`: of each.
     - `input_files`: of inputs with their own times; empty if there are none.
-    - `apart`: whether the inputs have their own times.
+    - `fewest_rows`: of a segment that is kept.
     """
 
     files: tuple[Path, ...]
-    roles: Roles
-    handling: Handling
+    columns: Columns
     input_files: tuple[Path, ...] = ()
-    apart: bool = False
+    fewest_rows: int = 2
 
     def pieces(self) -> list[Piece]:
         """Every file, with that of its inputs: by name, else by order."""
@@ -189,74 +123,29 @@ class ReadRequest:
         return [Piece(i, path, others.get(path)) for i, path in enumerate(self.files)]
 
 
-def make_request(
-    paths: Any,
-    *,
-    time: Any = None,
-    coordinates: Any = None,
-    rates: Any = None,
-    inputs: Any = None,
-    parameters: Any = None,
-    run: Any = None,
-    input_time: Any = None,
-    input_files: Any = None,
-    interpolation: Any = "held",
-    units: Any = None,
-    angles: Any = None,
-    gaps: Any = "refuse",
-    longest_step_s: Any = None,
-    outliers: Any = "replace",
-    fewest_rows: int = 2,
-    with_states: bool = True,
-) -> ReadRequest:
-    """Check what can be checked before rows are read.
+def make_request(paths: Paths, columns: Columns, fewest_rows: int = 2) -> ReadRequest:
+    """Find the files of states and inputs.
 
     **Arguments:**
 
-    - `with_states`: whether coordinates and rates are to be read. If not, the files are those of
-        the inputs alone, and `input_files` is not looked for.
-    - others: as for `read`.
+    - `paths`: as for `read`.
+    - `columns`: what their columns are.
+    - `fewest_rows`: of a segment that is kept.
 
     **Returns:**
 
     A `ReadRequest`. Raises `UserError` that shows a guess if time or coordinates are not named.
     """
-    if gaps not in GAPS:
-        raise unknown_name("way to treat gaps", gaps, GAPS)
-    if outliers not in OUTLIERS:
-        raise unknown_name("value of outliers", outliers, OUTLIERS)
-    if interpolation not in INTERPOLATIONS:
-        raise unknown_name("interpolation", interpolation, INTERPOLATIONS)
-    given = longest_step_s
-    if given is not None and (not isinstance(given, (int, float, np.number)) or not given > 0):
-        raise UserError(f"longest_step_s is {given!r}; it must be more than 0 seconds.")
-    if (input_time or input_files) and not inputs:
-        raise UserError(
-            f"Inputs have their own times, but none is named. Name them with {setting('inputs')}."
-        )
-    if interpolation != "held" and not (input_time or input_files):
-        raise UserError(
-            f"interpolation is {interpolation!r}, but the inputs have the states' times. Leave it "
-            f"out, or say where their own are: {setting('input_time')} or {setting('input_files')}."
-        )
     files = find_files(paths)
-    if time is None or (coordinates is None and not rates):
-        raise UserError(_unnamed(files, paths, "coordinates" if time else "time"))
-    roles = make_roles(
-        time, coordinates or (), rates, inputs, parameters, run, input_time, units, angles
-    )
-    apart = bool(input_time or input_files)
-    handling = Handling(gaps, longest_step_s, interpolation, fewest_rows, outliers)
-    if not with_states:
-        roles = replace(roles, coordinates=(), rates=(), angles=())
-        return ReadRequest(tuple(files), roles, handling, (), apart)
-    others = find_files(input_files) if input_files is not None else []
+    if columns.time is None or not columns.coordinates:
+        raise UserError(_unnamed(files, paths, "coordinates" if columns.time else "time"))
+    others = find_files(columns.input_files) if columns.input_files else []
     if len(others) > 1 and len(others) != len(files):
         raise UserError(
             f"There are {len(others)} files of inputs for {len(files)} of states. Give one for "
             "each, or one for all."
         )
-    return ReadRequest(tuple(files), roles, handling, tuple(others), apart)
+    return ReadRequest(tuple(files), columns, tuple(others), fewest_rows)
 
 
 def _unnamed(files: list[Path], paths: Paths, what: str) -> str:
@@ -306,13 +195,13 @@ class Reader:
     def _segments_of(
         self, piece: Piece, log: AbstractLog
     ) -> Iterator[tuple[Segment, dict[str, float]]]:
-        roles, handling = self.request.roles, self.request.handling
-        layout = lay_out(log, roles, with_inputs=not self.request.apart)
-        signals = self._signals(piece, log) if self.request.apart else None
+        apart = self.request.columns.inputs_apart
+        layout = lay_out(log, self.request.columns, with_inputs=not apart)
+        signals = self._signals(piece, log) if apart else None
         if self.names is None:
-            self.names = names_of(layout, roles, _input_names(signals))
+            self.names = names_of(layout, _input_names(signals))
             named = enumerate(self.names.coordinates)
-            self._angles = tuple(x for i, x in named if is_angle(i, layout, roles))
+            self._angles = tuple(x for i, x in named if is_angle(i, layout))
             self._units = _units_of(layout, self.names, signals)
 
         def raw(place: int, run: Run) -> RawRun:
@@ -323,7 +212,7 @@ class Reader:
 
         runs = enumerate(runs_in_log(layout, self._most, piece.span))
         for several in together(raw(place, run) for place, run in runs):
-            found = finish(several, layout, roles, handling)
+            found = finish(several, layout, self.request.fewest_rows)
             for one, (segments, summary) in zip(several, found, strict=True):
                 self.runs.append(summary)
                 for segment in segments:
@@ -335,12 +224,12 @@ class Reader:
 
     def _signals(self, piece: Piece, log: AbstractLog) -> dict[str | None, InputSignal]:
         """Of the inputs that go with one log of states."""
-        roles = self.request.roles
+        columns = self.request.columns
+        time = columns.input_time or columns.time or ""
         if piece.input_path is None:
-            assert roles.input_time is not None
-            return input_signal(log, roles, roles.input_time)
+            return input_signal(log, columns, time)
         source = open_logs(piece.input_path)[0]
-        signals = input_signal(source, roles, roles.input_time or roles.time)
+        signals = input_signal(source, columns, time)
         log.note("inputs", f"from '{piece.input_path}'")
         self.notes += source.notes
         return signals
@@ -406,41 +295,41 @@ class InputLog:
 
 def read_inputs(
     path: str | os.PathLike[str],
+    columns: Columns,
     *,
     dt_s: float | None = None,
     steps: int | None = None,
-    **roles: Any,
 ) -> InputLog:
     """Read the inputs of one run, with every setting that `read` would apply to them.
 
     **Arguments:**
 
     - `path`: a log that has the inputs, and need not have the states.
-    - `dt_s`: the step of the times to bring them to, where the roles say that inputs have their own
-        times and the log has no others.
+    - `columns`: what its columns are.
+    - `dt_s`: the step of the times to bring them to, where inputs have their own times and the log
+        has no others.
     - `steps`: how many such steps; as many as the inputs last if not given.
-    - `roles`: the arguments of `read`, by name.
 
     **Returns:**
 
     An `InputLog`. Raises `UserError` for a log of several runs or segments.
     """
-    request = make_request(path, with_states=False, **roles)
-    if not request.roles.inputs:
+    own_file = bool(columns.input_files)
+    columns = replace(columns, coordinates=(), rates=(), angles=None)
+    if not columns.inputs:
         raise UserError("No inputs are named, so there are none to be read.")
-    files = [log for file in request.files for log in open_logs(file)]
+    files = [log for file in find_files(path) for log in open_logs(file)]
     if len(files) != 1:
         raise UserError(f"'{path}' holds {len(files)} logs; give one of one run.")
-    own_file = roles.get("input_files") is not None
-    has_time = find_column(files[0], request.roles.time, request.roles) is not None
-    if request.apart and (own_file or not has_time):
-        return _resampled(files[0], request, dt_s, steps)
+    has_time = find_column(files[0], columns.time or "", columns) is not None
+    if columns.inputs_apart and (own_file or not has_time):
+        return _resampled(files[0], columns, dt_s, steps)
     if dt_s is not None or steps is not None:
-        dt, count = _time_arguments()
-        raise UserError(f"'{path}' gives the times, so leave {dt} and {count} out.")
+        raise UserError(f"'{path}' gives the times, so leave dt_s (--dt) and steps (--steps) out.")
+    request = ReadRequest(tuple(find_files(path)), columns)
     reader = Reader(request)
     segments = list(reader.segments())
-    check_any(reader.runs, request.handling.fewest_rows)
+    check_any(reader.runs, request.fewest_rows)
     if len(segments) != 1:
         raise UserError(f"'{path}' holds {len(segments)} runs or segments of them; give one.")
     segment, parameters = segments[0]
@@ -448,25 +337,20 @@ def read_inputs(
     return InputLog(segment.t, dict(zip(reader.names.inputs, segment.u.T, strict=True)), parameters)
 
 
-def _time_arguments() -> tuple[str, str]:
-    """What the user calls time step and number of steps."""
-    return argument("dt_s", "--dt"), argument("steps", "--steps")
-
-
 def _resampled(
-    log: AbstractLog, request: ReadRequest, dt_s: float | None, steps: int | None
+    log: AbstractLog, columns: Columns, dt_s: float | None, steps: int | None
 ) -> InputLog:
     """Inputs with times of their own, at even steps."""
-    dt, count = _time_arguments()
     if dt_s is None:
         raise UserError(
             f"The inputs in '{log.name}' have their own times, so those of the motion are not "
-            f"known. Give its time step with {dt}."
+            "known. Give its time step with dt_s (--dt)."
         )
     if not 0 < dt_s < float("inf") or (steps is not None and steps < 1):
-        raise UserError(f"{dt} is {dt_s} and {count} is {steps}; both must be above zero.")
-    roles = request.roles
-    signals = input_signal(log, roles, roles.input_time or roles.time)
+        raise UserError(
+            f"dt_s (--dt) is {dt_s} and steps (--steps) is {steps}; both must be above zero."
+        )
+    signals = input_signal(log, columns, columns.input_time or columns.time or "")
     if len(signals) != 1:
         raise UserError(f"'{log.name}' holds {len(signals)} runs; give one.")
     (signal,) = signals.values()
@@ -475,15 +359,16 @@ def _resampled(
     if lasting < 1 or (steps or 0) > lasting:
         raise UserError(
             f"The inputs in '{log.name}' last {signal.t[-1] - signal.t[0]:g} s, which is "
-            f"{lasting} steps of {dt_s:g} s. Give fewer {count}, or a shorter {dt}."
+            f"{lasting} steps of {dt_s:g} s. Give fewer steps (--steps), or a shorter dt_s (--dt)."
         )
-    needed = 8 * ((steps or lasting) + 1) * (1 + len(signal.names))
-    check_memory(needed, f"{steps or lasting:,} steps", f"Give a longer {dt}, or fewer {count}.")
-    t = signal.t[0] + dt_s * np.arange((steps or lasting) + 1)
-    values, _ = at_times(signal, t, request.handling.interpolation)
+    count = steps or lasting
+    needed = 8 * (count + 1) * (1 + len(signal.names))
+    check_memory(needed, f"{count:,} steps", "Give a longer dt_s (--dt), or fewer steps.")
+    t = signal.t[0] + dt_s * np.arange(count + 1)
+    values, _ = at_times(signal, t, columns.interpolation)
     numbers = {
         name: float(log.constants[value] if isinstance(value, str) else value)
-        for name, value in roles.parameters
+        for name, value in columns.named("parameters").items()
         if not isinstance(value, str) or value in log.constants
     }
     return InputLog(t, dict(zip(signal.names, values.T, strict=True)), numbers)

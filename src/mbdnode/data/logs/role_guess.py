@@ -7,12 +7,13 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from mbdnode.data.logs.cleaning import is_wrapped, sounds_like_angle, unwrap
+from mbdnode.data.logs.columns import Columns, spelled
 from mbdnode.data.logs.log import AbstractLog, Sample, column_labels, take_sample
-from mbdnode.data.logs.roles import are_options
 from mbdnode.data.logs.units import find_unit
 from mbdnode.data.signal import estimate_rate
 
@@ -74,56 +75,23 @@ class Guess:
         """Whether there is enough to read the log."""
         return self.time is not None and bool(self.coordinates)
 
-    def arguments(self) -> dict[str, object]:
-        """For `read`, by name; what is empty is left out."""
-        rates: object = dict(self.rates)
+    @property
+    def columns(self) -> Columns:
+        """The guess as `read` takes it."""
+        rates: Any = dict(self.rates)
         if self.rates and len(self.rates) == len(self.coordinates):
             rates = [self.rates[name] for name in self.coordinates]
-        every = {"time": self.time, "coordinates": list(self.coordinates), "rates": rates}
-        every |= {"inputs": list(self.inputs), "parameters": list(self.parameters), "run": self.run}
-        return {name: value for name, value in every.items() if value}
+        return Columns(self.time, self.coordinates, rates, self.inputs, self.parameters, self.run)
 
     def advice(self, path: str) -> str:
-        """How to use the guess where the user is, as the end of a sentence that begins with if."""
-        if not are_options():
-            return f"write it: {self.call(path)}"
-        options = self.options()
-        if options and self.is_complete:
-            return f"add it: {options}"
+        """How to use the guess, as the end of a sentence that begins with if."""
+        given = self.columns.given()
+        parts = [spelled(name, value) for name, value in given.items()]
+        parts += [f"{name}=..." for name in ("time", "coordinates") if name not in given]
         return (
-            f"let `mbdnode inspect {shlex.quote(path)} --write columns.toml` write it down, look "
-            "it over, and pass --columns columns.toml"
+            f"give it: {', '.join(parts)}; or write it down with `mbdnode inspect "
+            f"{shlex.quote(path)} --write columns.toml`, and give that file as columns."
         )
-
-    def options(self) -> str:
-        """The guess as options of the command line; empty if it cannot be written so."""
-        columns = [*self.coordinates, *self.rates.values(), *self.inputs, *self.parameters]
-        columns += [name for name in (self.time, self.run) if name]
-        # Commas and colons part the names on a command line, and cannot be in them.
-        if any(mark in name for name in columns for mark in ",:"):
-            return ""
-        pairs = [f"{role}={','.join(_words(value))}" for role, value in self.arguments().items()]
-        return f"--role {' '.join(map(shlex.quote, pairs))}"
-
-    def call(self, path: str) -> str:
-        """The call that uses the guess, as one writes it; dots where nothing was recognized."""
-        given = self.arguments()
-        for name in ("time", "coordinates"):
-            given.setdefault(name, ...)
-        order = ("time", "coordinates", "rates", "inputs", "parameters", "run")
-        parts = [
-            f"{name}={'...' if given[name] is ... else repr(given[name])}"
-            for name in order
-            if name in given
-        ]
-        return f"mbd.read({path!r}, {', '.join(parts)})".replace("'", '"')
-
-
-def _words(value: object) -> list[str]:
-    """A role's value as `--role` has it, parted by commas."""
-    if isinstance(value, Mapping):
-        return [f"{name}:{column}" for name, column in value.items()]
-    return [value] if isinstance(value, str) else [str(each) for each in value]  # pyright: ignore
 
 
 def guess_roles(log: AbstractLog) -> Guess:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mbdnode.data.logs.columns import NAMED, Columns, spelled
 from mbdnode.data.logs.log import AbstractLog, Block
 from mbdnode.data.logs.reading_summary import Note
-from mbdnode.data.logs.roles import Found, Roles, find_column, missing_column, setting
+from mbdnode.data.logs.roles import Found, find_column, missing_column
 from mbdnode.errors import UserError, check_memory
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class ColumnLayout:
     **Arguments:**
 
     - `log`: the log.
+    - `columns`: what was asked for.
     - `time`, `coordinates`, `inputs`: their columns.
     - `rates`: None for one that is to be estimated.
     - `parameters`: a column or a number, by name.
@@ -68,12 +70,18 @@ class ColumnLayout:
     """
 
     log: AbstractLog
+    columns: Columns
     time: Found
     coordinates: tuple[Found, ...]
     rates: tuple[Found | None, ...]
     inputs: tuple[Found, ...]
     parameters: dict[str, Found | float]
     run: Found | None
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """As the user wrote them."""
+        return tuple(self.columns.named("coordinates"))
 
     @property
     def measured_rates(self) -> list[Found]:
@@ -86,13 +94,13 @@ class ColumnLayout:
         return [*self.coordinates, *self.measured_rates, *self.inputs]
 
 
-def lay_out(log: AbstractLog, roles: Roles, with_inputs: bool = True) -> ColumnLayout:
+def lay_out(log: AbstractLog, columns: Columns, with_inputs: bool = True) -> ColumnLayout:
     """Find every role's column.
 
     **Arguments:**
 
     - `log`: where to look; gets notes of what is converted.
-    - `roles`: what to look for.
+    - `columns`: what to look for.
     - `with_inputs`: whether the inputs have the states' times.
 
     **Returns:**
@@ -101,7 +109,7 @@ def lay_out(log: AbstractLog, roles: Roles, with_inputs: bool = True) -> ColumnL
     """
 
     def find(wanted: str, role: str) -> Found:
-        found = find_column(log, wanted, roles)
+        found = find_column(log, wanted, columns)
         if found is None:
             raise missing_column(log, wanted, role)
         if role != "run" and log.is_text(found.index):
@@ -113,32 +121,34 @@ def lay_out(log: AbstractLog, roles: Roles, with_inputs: bool = True) -> ColumnL
         return found
 
     # A log of inputs alone need not have what else the roles name.
-    inputs_alone = not roles.coordinates
+    inputs_alone = not columns.coordinates
     if not inputs_alone:
-        _check_stated_units(log, roles)
+        _check_stated_units(log, columns)
     parameters: dict[str, Found | float] = {}
-    for name, column in roles.parameters:
+    for name, column in columns.named("parameters").items():
         if not isinstance(column, str):
             parameters[name] = float(column)
         elif column in log.constants:
             parameters[name] = log.constants[column]
-        elif not (inputs_alone and find_column(log, column, roles) is None):
+        elif not (inputs_alone and find_column(log, column, columns) is None):
             found = find(column, "parameters")
             parameters[found.plain(name, column)] = found
-    run = roles.run
-    if inputs_alone and run is not None and find_column(log, run, roles) is None:
+    run = columns.run
+    if inputs_alone and run is not None and find_column(log, run, columns) is None:
         run = None
+    coordinates, rates, inputs = map(columns.named, NAMED[:3])
     layout = ColumnLayout(
         log=log,
-        time=find(roles.time, "time"),
-        coordinates=tuple(find(column, "coordinates") for _, column in roles.coordinates),
-        rates=tuple(find(c, "rates") if c else None for c in roles.rates),
-        inputs=tuple(find(c, "inputs") for _, c in roles.inputs) if with_inputs else (),
+        columns=columns,
+        time=find(columns.time or "", "time"),
+        coordinates=tuple(find(column, "coordinates") for column in coordinates.values()),
+        rates=tuple(find(rates[name], "rates") if name in rates else None for name in coordinates),
+        inputs=tuple(find(column, "inputs") for column in inputs.values()) if with_inputs else (),
         parameters=parameters,
         run=find(run, "run") if run else None,
     )
     _check_time_unit(log, layout.time)
-    for (_, column), found in zip(roles.coordinates, layout.coordinates, strict=True):
+    for column, found in zip(coordinates.values(), layout.coordinates, strict=True):
         _check_position_unit(log, found, column)
     used = [layout.time, *layout.table, *(p for p in parameters.values() if isinstance(p, Found))]
     _say_units(log, used)
@@ -150,7 +160,7 @@ def _check_time_unit(log: AbstractLog, time: Found) -> None:
         raise UserError(
             f"Column {time.label!r} of '{log.name}' is named as the time, but its unit "
             f"{time.unit.symbol!r} is none of time. Name another column, or say its unit with "
-            f"{setting('units', {time.heading.name or time.label: 's'})}."
+            f"{spelled('units', {time.heading.name or time.label: 's'})}."
         )
 
 
@@ -159,16 +169,16 @@ def _check_position_unit(log: AbstractLog, found: Found, column: str) -> None:
         raise UserError(
             f"Column {found.label!r} of '{log.name}' is named as a coordinate, but its unit "
             f"{found.unit.symbol!r} is neither one of length nor of angle. Name another column, or "
-            f"say its unit with {setting('units', {column: 'deg'})}; "
+            f"say its unit with {spelled('units', {column: 'deg'})}; "
             "'1' takes the numbers as they are."
         )
 
 
-def _check_stated_units(log: AbstractLog, roles: Roles) -> None:
+def _check_stated_units(log: AbstractLog, columns: Columns) -> None:
     """Raise `UserError` for a unit of a column that is not there."""
-    elsewhere = [column for _, column in roles.inputs] + [roles.input_time]
-    for column, _ in roles.units:
-        if column not in elsewhere and find_column(log, column, roles) is None:
+    elsewhere = [*columns.named("inputs").values(), columns.input_time]
+    for column in columns.units:
+        if column not in elsewhere and find_column(log, column, columns) is None:
             raise missing_column(log, column, "units")
 
 
@@ -206,12 +216,12 @@ class Names:
         return (*self.coordinates, *measured)
 
 
-def names_of(layout: ColumnLayout, roles: Roles, inputs_apart: Sequence[str] | None) -> Names:
+def names_of(layout: ColumnLayout, inputs_apart: Sequence[str] | None) -> Names:
     """The names as the user wrote them, but without a unit that the values no longer have.
 
     **Arguments:**
 
-    - `layout`, `roles`: what the columns are.
+    - `layout`: what the columns are.
     - `inputs_apart`: the names of inputs with their own times; None if they have the states'.
 
     **Returns:**
@@ -219,14 +229,15 @@ def names_of(layout: ColumnLayout, roles: Roles, inputs_apart: Sequence[str] | N
     `Names`. Raises `UserError` if two columns would have one name.
     """
 
-    def plain(pairs, columns):
+    def plain(role, columns):
+        pairs = layout.columns.named(role).items()
         return [f.plain(name, column) for (name, column), f in zip(pairs, columns, strict=True)]
 
-    coordinates = plain(roles.coordinates, layout.coordinates)
-    inputs = plain(roles.inputs, layout.inputs) if inputs_apart is None else list(inputs_apart)
-    rates = []
-    for name, column, found in zip(coordinates, roles.rates, layout.rates, strict=True):
-        rate = f"{name}_dot" if found is None or column is None else found.plain(column, column)
+    coordinates = plain("coordinates", layout.coordinates)
+    inputs = plain("inputs", layout.inputs) if inputs_apart is None else list(inputs_apart)
+    rates, measured = [], layout.columns.named("rates")
+    for own, name, found in zip(layout.coordinate_names, coordinates, layout.rates, strict=True):
+        rate = f"{name}_dot" if found is None else found.plain(measured[own], measured[own])
         rates.append(f"{name}_dot" if rate in (*coordinates, *inputs, *rates) else rate)
     _check_names(coordinates, inputs)
     estimated = [name for name, found in zip(rates, layout.rates, strict=True) if found is None]
@@ -242,7 +253,7 @@ def _check_names(coordinates: list[str], inputs: list[str]) -> None:
                 word = role.removesuffix("s")
                 raise UserError(
                     f"There would be two columns called {name!r}: {meant[name]} and the {word}. "
-                    f"Give the {word} another name: {setting(role, {'other_name': name})}."
+                    f"Give the {word} another name: {spelled(role, {'other_name': name})}."
                 )
             meant[name] = f"the {role.removesuffix('s')}"
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mbdnode.data.logs.cleaning import Corrected, clean, correct, sounds_like_angle
+from mbdnode.data.logs.columns import Columns, spelled
 from mbdnode.data.logs.log import AbstractLog
 from mbdnode.data.logs.reading_summary import Account, RunSummary
-from mbdnode.data.logs.roles import Found, Roles, setting
+from mbdnode.data.logs.roles import Found
 from mbdnode.data.logs.runs import ColumnLayout, Run, lay_out, runs_in_log
 from mbdnode.data.signal import (
     FEWEST_ROWS,
@@ -52,25 +53,27 @@ class InputSignal:
     units: tuple[str, ...] = ()
 
 
-def input_signal(log: AbstractLog, roles: Roles, time: str) -> dict[str | None, InputSignal]:
+def input_signal(log: AbstractLog, columns: Columns, time: str) -> dict[str | None, InputSignal]:
     """The inputs of a log with their own times, by run.
 
     **Arguments:**
 
     - `log`: which holds them.
-    - `roles`: names them, and the column that tells runs apart, if the log has it.
+    - `columns`: names them, and the column that tells runs apart, if the log has it.
     - `time`: the column of their times.
 
     **Returns:**
 
     A signal for each run; under None if there is one only. Rows without a value are left out.
     """
-    own = replace(roles, time=time, coordinates=(), rates=(), parameters=())
+    own = replace(columns, time=time, coordinates=(), rates=(), parameters=(), angles=None)
     signals: dict[str | None, InputSignal] = {}
     layout = lay_out(log, own)
     names = tuple(
         found.plain(name, column)
-        for (name, column), found in zip(roles.inputs, layout.inputs, strict=True)
+        for (name, column), found in zip(
+            columns.named("inputs").items(), layout.inputs, strict=True
+        )
     )
     for run in runs_in_log(layout):
         whole = np.column_stack([run.t, run.table])
@@ -116,26 +119,6 @@ def at_times(signal: InputSignal, t: np.ndarray, how: str) -> tuple[np.ndarray, 
         return signal.values[last], covered
     columns = [np.interp(t, signal.t, column) for column in signal.values.T]
     return np.column_stack(columns), covered
-
-
-@dataclass(frozen=True)
-class Handling:
-    """What the user chose.
-
-    **Arguments:**
-
-    - `gaps`: "refuse" or "split".
-    - `longest_step_s`: a longer step is a gap; None for five median steps.
-    - `interpolation`: of inputs with their own times, "held" or "linear".
-    - `fewest_rows`: of a segment that is kept.
-    - `outliers`: "replace" or "keep".
-    """
-
-    gaps: str
-    longest_step_s: float | None
-    interpolation: str
-    fewest_rows: int = 2
-    outliers: str = "replace"
 
 
 @dataclass
@@ -185,34 +168,34 @@ def together(runs: Iterator[RawRun]) -> Iterator[list[RawRun]]:
 
 
 def finish(
-    runs: Sequence[RawRun], layout: ColumnLayout, roles: Roles, handling: Handling
+    runs: Sequence[RawRun], layout: ColumnLayout, fewest_rows: int
 ) -> list[tuple[list[Segment], RunSummary]]:
     """Clean runs and complete them; many at a time, since some of it is quicker for all of them.
 
     **Arguments:**
 
     - `runs`: of one log.
-    - `layout`, `roles`: what their columns are.
-    - `handling`: what the user chose.
+    - `layout`: what their columns are.
+    - `fewest_rows`: of a segment that is kept.
 
     **Returns:**
 
     Of each run the segments, none of them too short, and what became of the rows.
     """
     estimated = any(rate is None for rate in layout.rates)
-    fewest = max(handling.fewest_rows, FEWEST_ROWS if estimated else 2)
-    cleaned = [_Cleaned(raw, handling) for raw in runs]
+    fewest = max(fewest_rows, FEWEST_ROWS if estimated else 2)
+    cleaned = [_Cleaned(raw, layout.columns) for raw in runs]
     spans = [(one.raw.run, span) for one in cleaned for span in one.spans]
-    clear = _without_outliers(spans, len(roles.coordinates) + len(layout.measured_rates))
-    return [_finished(one, fewest, layout, roles, handling, clear) for one in cleaned]
+    clear = _without_outliers(spans, len(layout.coordinates) + len(layout.measured_rates))
+    return [_finished(one, fewest, layout, clear) for one in cleaned]
 
 
 class _Cleaned:
     """A run without what cannot be followed, and the spans of its segments."""
 
-    def __init__(self, raw: RawRun, handling: Handling):
-        cuts, account, self.step_s = clean(raw.run, handling.gaps, handling.longest_step_s)
-        found = _covered(raw.run, cuts, raw.signal, handling.interpolation)
+    def __init__(self, raw: RawRun, columns: Columns):
+        cuts, account, self.step_s = clean(raw.run, columns.gaps, columns.longest_step_s)
+        found = _covered(raw.run, cuts, raw.signal, columns.interpolation)
         self.raw, (self.spans, uncovered, self.inputs) = raw, found
         self.account = account + Account(without_input=uncovered)
 
@@ -236,16 +219,11 @@ def _without_outliers(spans: Sequence[tuple[Run, slice]], columns: int) -> _Clea
 
 
 def _finished(
-    cleaned: _Cleaned,
-    fewest: int,
-    layout: ColumnLayout,
-    roles: Roles,
-    handling: Handling,
-    clear: _Clear,
+    cleaned: _Cleaned, fewest: int, layout: ColumnLayout, clear: _Clear
 ) -> tuple[list[Segment], RunSummary]:
     run, account, inputs = cleaned.raw.run, cleaned.account, cleaned.inputs
     none = np.zeros(len(layout.table), bool)
-    segments, turns, rates = [], np.zeros(len(roles.coordinates), int), []
+    segments, turns, rates = [], np.zeros(len(layout.coordinates), int), []
     outliers: list[tuple[int, int, Corrected]] = []
     for span in cleaned.spans:
         count = span.stop - span.start
@@ -253,9 +231,7 @@ def _finished(
             account += Account(too_short=count)
             continue
         own = clear.get((id(run), span.start), none)
-        segment, added, found, out = _segment(
-            run, span, layout, roles, inputs, handling.outliers, own
-        )
+        segment, added, found, out = _segment(run, span, layout, inputs, own)
         outliers += out
         segments.append(segment)
         turns += added
@@ -265,12 +241,12 @@ def _finished(
         run.note(
             "cut", f"{plural(account.too_short, 'row')} in segments of fewer than {fewest} rows"
         )
-    _say_turns(run, roles, turns)
-    _say_outliers(run, layout, outliers, handling.outliers)
-    _say_rates(run, roles, rates)
+    _say_turns(run, layout, turns)
+    _say_outliers(run, layout, outliers)
+    _say_rates(run, layout, rates)
     if segments:
         parts = [(part.t, part.q, part.v) for part in segments]
-        check_columns(run, layout, roles, parts, with_rates=cleaned.raw.with_rates)
+        check_columns(run, layout, parts, with_rates=cleaned.raw.with_rates)
     lengths = tuple(len(segment.t) for segment in segments)
     return segments, RunSummary(run.place, account, lengths, cleaned.step_s)
 
@@ -294,17 +270,9 @@ def _covered(run: Run, cuts: list[slice], signal: InputSignal | None, how: str):
     return spans, uncovered, values
 
 
-def _segment(
-    run: Run,
-    span: slice,
-    layout: ColumnLayout,
-    roles: Roles,
-    inputs,
-    outliers: str,
-    clear: np.ndarray,
-):
-    t, table, count = run.t[span], run.table[span], len(roles.coordinates)
-    keep, found = outliers == "keep", []
+def _segment(run: Run, span: slice, layout: ColumnLayout, inputs, clear: np.ndarray):
+    t, table, count = run.t[span], run.table[span], len(layout.coordinates)
+    keep, found = layout.columns.outliers == "keep", []
     rates, columns = [], iter(range(count, count + len(layout.measured_rates)))
     for rate in layout.rates:
         made = None
@@ -316,7 +284,7 @@ def _segment(
     positions = []
     for i in range(count):
         # Turns are told with the help of the rate, so that must be right.
-        known, wraps = rates[i], is_angle(i, layout, roles)
+        known, wraps = rates[i], is_angle(i, layout)
         rate = known.values if known else None
         made = correct(t, table[:, i], rate, wraps=wraps, keep=keep, clear=bool(clear[i]))
         positions.append(made)
@@ -331,24 +299,24 @@ def _segment(
     return segment, np.array([made.turns for made in positions], int), estimated, found
 
 
-def is_angle(number: int, layout: ColumnLayout, roles: Roles) -> bool:
+def is_angle(number: int, layout: ColumnLayout) -> bool:
     """Whether a coordinate is an angle: as the user says; else by the unit; else by the names.
 
     **Arguments:**
 
     - `number`: of the coordinate.
-    - `layout`, `roles`: what the columns are.
+    - `layout`: what the columns are.
     """
-    name, found = roles.coordinates[number][0], layout.coordinates[number]
-    if roles.angles is not None:
-        return name in roles.angles
+    name, found = layout.coordinate_names[number], layout.coordinates[number]
+    if layout.columns.angles is not None:
+        return name in layout.columns.angles
     if found.unit is not None:
         return found.unit.is_angle
     return sounds_like_angle(name) or sounds_like_angle(found.heading.name)
 
 
-def _say_turns(run: Run, roles: Roles, turns: np.ndarray) -> None:
-    for (name, _), count in zip(roles.coordinates, turns, strict=True):
+def _say_turns(run: Run, layout: ColumnLayout, turns: np.ndarray) -> None:
+    for name, count in zip(layout.coordinate_names, turns, strict=True):
         if count:
             run.note(
                 "unwrapped",
@@ -356,9 +324,7 @@ def _say_turns(run: Run, roles: Roles, turns: np.ndarray) -> None:
             )
 
 
-def _say_outliers(
-    run: Run, layout: ColumnLayout, found: list[tuple[int, int, Corrected]], how: str
-) -> None:
+def _say_outliers(run: Run, layout: ColumnLayout, found: list[tuple[int, int, Corrected]]) -> None:
     """Name the outliers of every column as they are in the file, by line and value."""
     for column, of in enumerate(layout.table):
         own = [(start, made) for number, start, made in found if number == column]
@@ -367,7 +333,7 @@ def _say_outliers(
             places = [_named_outlier(run, of, column, *each) for each in some]
             listed = [place for several in places for place in several]
             if listed:
-                _say_listed(run, of, listed, are_rare, how)
+                _say_listed(run, of, listed, are_rare, layout.columns.outliers)
 
 
 def _named_outlier(run: Run, of: Found, column: int, start: int, made: Corrected) -> list[str]:
@@ -393,12 +359,12 @@ def _say_listed(run: Run, of: Found, listed: list[str], are_rare: bool, how: str
     elif how == "keep":
         run.note("warning", f"{what} kept: {shown}")
     else:
-        way = setting("outliers", "keep")
-        run.note("replaced", f"{what} by what the neighbors say: {shown}; {way} leaves them")
+        way = 'outliers="keep" leaves them'
+        run.note("replaced", f"{what} by what the neighbors say: {shown}; {way}")
 
 
-def _say_rates(run: Run, roles: Roles, rates: list[list[Rate | None]]) -> None:
-    for number, (name, _) in enumerate(roles.coordinates):
+def _say_rates(run: Run, layout: ColumnLayout, rates: list[list[Rate | None]]) -> None:
+    for number, name in enumerate(layout.coordinate_names):
         made = [found for segment in rates if (found := segment[number]) is not None]
         if not made:
             continue
@@ -413,19 +379,19 @@ def _say_rates(run: Run, roles: Roles, rates: list[list[Rate | None]]) -> None:
 
 
 def check_columns(
-    run: Run, layout: ColumnLayout, roles: Roles, segments: list, *, with_rates: bool = True
+    run: Run, layout: ColumnLayout, segments: list, *, with_rates: bool = True
 ) -> None:
     """Note what a user should look at.
 
     **Arguments:**
 
     - `run`: gets the notes.
-    - `layout`, `roles`: what its columns are.
+    - `layout`: what its columns are.
     - `segments`: times, coordinates and rates of each segment.
     - `with_rates`: whether measured rates are compared with the derivatives of their coordinates.
     """
     q = np.concatenate([segment[1] for segment in segments])
-    for i, (name, _) in enumerate(roles.coordinates):
+    for i, name in enumerate(layout.coordinate_names):
         if np.ptp(q[:, i]) == 0:
             run.note("warning", f"{name!r} never changes")
             continue
@@ -452,7 +418,7 @@ def _check_degrees(
         run.note(
             "warning",
             f"{name!r} jumps by nearly 360; if it is in degrees, say so with "
-            f"{setting('units', {found.label: 'deg'})}",
+            f"{spelled('units', {found.label: 'deg'})}",
         )
 
 
@@ -472,7 +438,7 @@ def check_rate(
         run.note(
             "warning",
             f"{rate!r} is {ratio:.4g} times the derivative of {name!r}; if a unit is missing, give "
-            f"it with {setting('units', {rate: '...'})}",
+            f"it with {spelled('units', {rate: '...'})}",
         )
     elif alike < 0.5:
         run.note("warning", f"{rate!r} does not look like the derivative of {name!r}")

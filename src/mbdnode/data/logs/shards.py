@@ -97,13 +97,13 @@ class ShardIndex:
 
 def pieces_of(piece: Piece, request: ReadRequest) -> list[Piece]:
     """A file in parts that can be read by themselves."""
-    found = []
+    found, columns = [], request.columns
     for number, log in enumerate(open_logs(piece.path)):
-        column = find_column(log, request.roles.run, request.roles) if request.roles.run else None
+        column = find_column(log, columns.run, columns) if columns.run else None
         # Of inputs that have their own times, the whole signal is needed for every part.
         spans = (
             [None]
-            if request.apart
+            if columns.inputs_apart
             else log.spans(ROWS, PART, None if column is None else column.index)
         )
         for part, span in enumerate(spans):
@@ -162,10 +162,10 @@ class WindowStore:
 
     def tables(self, shard: Shard) -> np.ndarray:
         """All windows of a shard, not yet in memory."""
-        path, roles = self._path(shard), self.request.roles
+        path, columns = self._path(shard), self.request.columns
         if not path.is_file():
             self.read(shard)
-        shape = (-1, self.window + 1, 1 + 2 * len(roles.coordinates) + len(roles.inputs))
+        shape = (-1, self.window + 1, 1 + 2 * len(columns.coordinates) + len(columns.inputs))
         return np.memmap(path, mode="r").view(float).reshape(shape)
 
     def _path(self, shard: Shard) -> Path:

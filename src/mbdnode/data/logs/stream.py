@@ -30,6 +30,7 @@ import numpy as np
 from mbdnode.cluster import check_files, remote_workers, spread, spread_and_merge
 from mbdnode.data.files import Paths
 from mbdnode.data.logs import shards
+from mbdnode.data.logs.columns import as_columns
 from mbdnode.data.logs.log import Piece
 from mbdnode.data.logs.reading import Reader, ReadRequest, check_any, make_request
 from mbdnode.data.logs.reading_summary import Note, Summary
@@ -81,7 +82,7 @@ class LogStream(AbstractStream):
     - `report`: called with the rows read so far, and those in all files where they say so.
     - `cluster`: the address of a Dask scheduler whose workers read the logs, in place of this
         process. They must find them under the same paths.
-    - `roles`: the other arguments of `read`, by name.
+    - `roles`: what its columns are, as the arguments of `Columns`.
     """
 
     def __init__(
@@ -95,14 +96,15 @@ class LogStream(AbstractStream):
         cluster: str | None = None,
         **roles: Any,
     ):
+        columns = as_columns(roles)
         if window is None:
-            window = _usual_length(make_request(paths, **roles), min(_WINDOW, chunk_rows - 1))
+            window = _usual_length(make_request(paths, columns), min(_WINDOW, chunk_rows - 1))
         if window < 1 or chunk_rows <= window:
             raise UserError(
                 f"window is {window} steps and chunk_rows is {chunk_rows}; a window has at least "
                 "one step, and a chunk at least one window."
             )
-        request = make_request(paths, fewest_rows=window + 1, **roles)
+        request = make_request(paths, columns, fewest_rows=window + 1)
         bare = replace(request, files=(), input_files=())
         self.window, self._chunk_rows = window, chunk_rows
         self._remote = shards.RemoteStore(secrets.token_hex(8), bare, window)
@@ -119,7 +121,7 @@ class LogStream(AbstractStream):
         except BaseException:
             self.close()
             raise
-        self._index(indices, request.handling.fewest_rows)
+        self._index(indices, request.fewest_rows)
         self._take(range(len(self.places)))
 
     def _read(

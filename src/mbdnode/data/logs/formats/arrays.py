@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 
 from mbdnode.data.logs.log import BLOCK_ROWS, AbstractLog, Block, check_expansion
-from mbdnode.data.logs.roles import setting
 from mbdnode.data.logs.units import Heading, find_unit, read_heading
 from mbdnode.errors import UserError
 
@@ -102,7 +101,7 @@ class ArrayLog(AbstractLog):
                 raise UserError(
                     f"{columns[0].name!r} has {columns[0].length:,} values and {column.name!r} has "
                     f"{column.length:,} in '{self.name}'. Columns of one table have equal lengths; "
-                    f"inputs of another sampling have their own time ({setting('input_time')})."
+                    "inputs of another sampling have their own time (input_time=...)."
                 )
         for first in range(0, columns[0].length, rows):
             last = min(first + rows, columns[0].length)
