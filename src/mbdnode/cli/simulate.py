@@ -168,7 +168,6 @@ def _motion(
     from mbdnode.data.logs.reading import read_inputs
     from mbdnode.multibody import AbstractSystem, resolve_parameters
     from mbdnode.simulation import simulate
-    from mbdnode.workflow.predict import predict_from
 
     system, count = found.model, found.steps if steps is None else steps
     if seed is not None and (found.make_inputs is None or inputs is not None):
@@ -184,6 +183,8 @@ def _motion(
     usual = found.dt_s or DT_S
     size = usual if dt_s is None and inputs is None else dt_s
     if found.stored is not None:
+        from mbdnode.workflow.predict import predict_from
+
         stored = found.stored.with_columns(columns)
         given = {"steps": steps, "dt_s": size, "parameters": changes, "integrator": integrator}
         return predict_from(stored, start, inputs, **given), {}
