@@ -17,8 +17,7 @@ from mbdnode.errors import UserError
 from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.multibody import AbstractSystem, resolve_parameters
 from mbdnode.report.drawings import Drawing, find_drawing
-from mbdnode.report.planar_drawing import body_color
-from mbdnode.report.planar_layout import layout_of, place
+from mbdnode.report.planar_layout import Layout
 from mbdnode.report.shapes import Disc
 from mbdnode.report.style import INK, new_figure, styled
 from mbdnode.trajectory import Trajectory
@@ -153,14 +152,14 @@ def draw_mechanism(
 ) -> Figure:
     """A mechanism in one configuration, with the names of its bodies."""
     drawing, mu = _needed(mechanism), parameter_values(mechanism, parameters)
-    description, q = mechanism.description, np.asarray(q, float)
-    figure, axes = make_stage(view_of(drawing, q[None], mu), description.name)
+    layout, q = Layout(mechanism.description), np.asarray(q, float)
+    figure, axes = make_stage(view_of(drawing, q[None], mu), mechanism.description.name)
     draw_ground(axes, drawing, q[None], mu)
     draw_pose(axes, drawing, q, mu)
     paper: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.8}
-    for name, outline in layout_of(description).outlines.items():
-        x, y = np.mean(place(q, description, name, outline), axis=0)
-        look = {"fontsize": 8, "color": body_color(description, name), "zorder": _NAMES}
+    for name, outline in layout.outlines.items():
+        x, y = np.mean(layout.place(q, name, outline), axis=0)
+        look = {"fontsize": 8, "color": layout.color(name), "zorder": _NAMES}
         axes.annotate(name, (x, y), xytext=(7, 7), textcoords="offset points", bbox=paper, **look)
     return figure
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from mbdnode.mechanisms.planar import AbstractPlanar
-from mbdnode.mechanisms.planar.description import GROUND, Damper, Description, Joint, Spring
+from mbdnode.mechanisms.planar.description import GROUND, Damper, Joint, Spring
 from mbdnode.report.drawings import Drawing, Parameters
-from mbdnode.report.planar_layout import Layout, layout_of, place
+from mbdnode.report.planar_layout import Layout
 from mbdnode.report.shapes import (
     Area,
     Disc,
@@ -26,7 +26,7 @@ from mbdnode.report.shapes import (
     plate,
     spring,
 )
-from mbdnode.report.style import COLORS, INK, SHADE
+from mbdnode.report.style import INK, SHADE
 
 # Parts of the mechanism's size.
 _PIN, _BLOCK_LENGTH, _BLOCK_HEIGHT, _DEPTH, _COIL = 0.014, 0.11, 0.065, 0.022, 0.05
@@ -35,14 +35,9 @@ _SQUARE = ((-1, -1), (1, -1), (1, 1), (-1, 1))
 
 def planar_drawing(mechanism: AbstractPlanar) -> Drawing:
     """The drawing of a mechanism from a file, as `find_drawing` returns it."""
-    made = _PlanarDrawing(mechanism.description, layout_of(mechanism.description))
-    colors = tuple(body_color(mechanism.description, name) for name in made.layout.traced)
+    made = _PlanarDrawing(Layout(mechanism.description))
+    colors = tuple(made.layout.color(name) for name in made.layout.traced)
     return Drawing(made.parts, made.ground, made.traces, colors, poses=3)
-
-
-def body_color(description: Description, body: str) -> str:
-    """Bodies take the colors in turn; the first six can be told apart by anybody."""
-    return COLORS[(description.number(body) - 1) % 6] if body != GROUND else INK
 
 
 def _unit(vector: Any) -> Any:
@@ -52,20 +47,20 @@ def _unit(vector: Any) -> Any:
 
 @dataclass(frozen=True)
 class _PlanarDrawing:
-    description: Description
     layout: Layout
 
     def parts(self, q: Any, mu: Parameters) -> list[Shape]:
         """What moves; plates lie below bars."""
-        joints, outlines = self.description.joints, self.layout.outlines
+        joints, outlines = self.layout.description.joints, self.layout.outlines
+        wheels = {joint.bodies[1] for joint in joints if joint.type == "rolling"}
         shapes: list[Shape] = []
-        for part in self._connections():
+        for part in self.layout.connections:
             shapes += self._between(part, q)
         for joint in joints:
             if joint.type == "rolling":
                 shapes += self._wheel(joint, q, mu)
         for name in sorted(outlines, key=lambda name: len(outlines[name]) <= 2):
-            if name not in self.layout.wheels:
+            if name not in wheels:
                 shapes += self._body(name, q)
         shapes += [self._block(joint, q) for joint in joints if joint.type == "prismatic"]
         for joint in joints:
@@ -75,73 +70,65 @@ class _PlanarDrawing:
     def ground(self, q: Any, mu: Parameters) -> list[Shape]:
         """Rails, pedestals and walls."""
         shapes: list[Shape] = []
-        for joint in self.description.joints:
+        for joint in self.layout.description.joints:
             if GROUND in joint.bodies and joint.type in ("prismatic", "rolling"):
                 shapes.append(self._rail(joint, q, mu))
             elif GROUND in joint.bodies:
                 shapes += self._pedestal(joint, q)
-        for part in self._connections():
+        for part in self.layout.connections:
             if GROUND in part.bodies and part.points is not None:
                 shapes.append(self._wall(part, q))
         return shapes
 
     def traces(self, t: Any, q: Any, mu: Parameters) -> list[Any]:
         """Where the bodies farthest from the ground have been."""
-        return [self._at(q, name, self.layout.marks[name]) for name in self.layout.traced]
-
-    def _connections(self) -> tuple[Spring | Damper, ...]:
-        return (*self.description.springs, *self.description.dampers)
-
-    def _at(self, q: Any, body: str, point: Any) -> Any:
-        return place(q, self.description, body, np.array([point], float))[..., 0, :]
+        return [self.layout.at(q, name, self.layout.marks[name]) for name in self.layout.traced]
 
     def _ends(self, part: Joint | Spring | Damper, q: Any) -> list[Any]:
         """Its points on both bodies."""
         assert part.points is not None
         pairs = zip(part.bodies, part.points, strict=True)
-        return [self._at(q, body, point) for body, point in pairs]
-
-    def _color(self, body: str) -> str:
-        return body_color(self.description, body)
+        return [self.layout.at(q, body, point) for body, point in pairs]
 
     def _body(self, name: str, q: Any) -> list[Shape]:
         """A bar or a plate; nothing for a body that its block shows already."""
-        color, size = self._color(name), self.layout.size
-        corners = place(q, self.description, name, self.layout.outlines[name])
+        color, size = self.layout.color(name), self.layout.size
+        corners = self.layout.place(q, name, self.layout.outlines[name])
         if len(corners) > 2:
             return [plate(corners, color)]
         if len(corners) == 1:
-            is_block = name in self.layout.sliders.values()
-            return [] if is_block else [Disc(corners[0], 0.035 * size, color)]
+            joints = self.layout.description.joints
+            blocks = [self.layout.slider(joint) for joint in joints if joint.type == "prismatic"]
+            return [] if name in blocks else [Disc(corners[0], 0.035 * size, color)]
         shapes: list[Shape] = [Link(*corners, color=color, thickness=4.0)]
         if name in self.layout.hanging:
-            shapes.append(Disc(self._at(q, name, (0.0, 0.0)), 0.03 * size, color))
+            shapes.append(Disc(self.layout.at(q, name, (0.0, 0.0)), 0.03 * size, color))
         return shapes
 
     def _frame(self, q: Any, joint: Joint) -> tuple[Any, Any]:
         """The direction of a joint's axis in the plane, and its normal."""
-        number = self.description.number(joint.bodies[0])
+        number = self.layout.description.number(joint.bodies[0])
         angle = joint.direction + (q[3 * (number - 1) + 2] if number else 0.0)
         xp = library_of(angle)  # NumPy for an axis of the ground, which is known.
         c, s = xp.cos(angle), xp.sin(angle)
         return xp.stack([c, s]), xp.stack([-s, c])
 
     def _block(self, joint: Joint, q: Any) -> Area:
-        name = self.layout.sliders[joint.name]
+        name = self.layout.slider(joint)
         along, across = self._frame(q, joint)
-        center = self._at(q, name, joint.points[joint.bodies.index(name)])
+        center = self.layout.at(q, name, joint.points[joint.bodies.index(name)])
         half, high = _BLOCK_LENGTH * self.layout.size / 2, _BLOCK_HEIGHT * self.layout.size / 2
         corners = [center + a * half * along + b * high * across for a, b in _SQUARE]
-        return plate(corners, self._color(name), opacity=0.75)
+        return plate(corners, self.layout.color(name), opacity=0.75)
 
     def _wheel(self, joint: Joint, q: Any, mu: Parameters) -> list[Shape]:
         name, radius = joint.bodies[1], mu[f"{joint.name}_radius"]
-        color, hub = self._color(name), np.array(joint.points[1])
-        center = self._at(q, name, hub)
+        color, hub = self.layout.color(name), np.array(joint.points[1])
+        center = self.layout.at(q, name, hub)
         shapes: list[Shape] = [Disc(center, radius, color), Disc(center, 0.86 * radius, SHADE)]
         for angle in np.arange(3) * 2 * np.pi / 3:
             spoke = np.array([np.cos(angle), np.sin(angle)])
-            rim = center + 0.86 * radius * (self._at(q, name, hub + spoke) - center)
+            rim = center + 0.86 * radius * (self.layout.at(q, name, hub + spoke) - center)
             shapes.append(Link(center, rim, color=color, thickness=2.0))
         return [*shapes, Disc(center, 0.16 * radius, color)]
 
@@ -170,14 +157,14 @@ class _PlanarDrawing:
         width, span = _COIL * self.layout.size, end - start
         normal = _unit(library_of(span).stack([-span[1], span[0]]))
         places = part.bodies, part.points
-        shared = [one for one in self._connections() if (one.bodies, one.points) == places]
+        shared = [one for one in self.layout.connections if (one.bodies, one.points) == places]
         beside = (shared.index(part) - (len(shared) - 1) / 2) * 0.9 * width * normal
         draw, share = (spring, 0.75) if isinstance(part, Spring) else (dashpot, 0.64)
         return [draw(start + beside, end + beside, share * width)]
 
     def _spiral(self, part: Spring, q: Any) -> list[Shape]:
         """Around the pin between the two bodies, where there is one."""
-        for joint in self.description.joints:
+        for joint in self.layout.description.joints:
             if joint.type == "revolute" and set(joint.bodies) == set(part.bodies):
                 angle = np.linspace(0.0, 5 * np.pi, 60)
                 radius = self.layout.size * (_PIN + 0.03 * angle / angle[-1])
@@ -188,7 +175,7 @@ class _PlanarDrawing:
     def _rail(self, joint: Joint, q: Any, mu: Parameters) -> Ground:
         """As long as the motion, with some room at both ends."""
         other = joint.bodies[1] if joint.bodies[0] == GROUND else joint.bodies[0]
-        path = self._at(q, other, joint.points[joint.bodies.index(other)])
+        path = self.layout.at(q, other, joint.points[joint.bodies.index(other)])
         along, across = self._frame(q[0], joint)
         if joint.type == "rolling":
             room, below = 1.5 * mu[f"{joint.name}_radius"], 0.0
@@ -210,7 +197,7 @@ class _PlanarDrawing:
         size = self.layout.size
         other = joint.bodies[1] if joint.bodies[0] == GROUND else joint.bodies[0]
         x, y = pivot = joint.points[joint.bodies.index(GROUND)]
-        mark = self._at(q, other, self.layout.marks[other])[..., 1].mean()
+        mark = self.layout.at(q, other, self.layout.marks[other])[..., 1].mean()
         up = library_of(q).where(mark < y - 0.05 * size, 1.0, -1.0)
         half, top = 0.035 * size, y + up * 0.05 * size
         # Hatched on the side away from the pivot.
