@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import mbdnode as mbd
-from mbdnode.data import files
 from mbdnode.data.files import check_apart
 from mbdnode.data.folders import MARKER, replace_folder
 from mbdnode.data.logs import as_columns
@@ -213,7 +212,7 @@ def test_a_pipe_or_a_device_is_not_replaced_by_a_file(place):
     Path("link.safetensors").symlink_to("pipe.safetensors")
     model = mbd.MBDNODE.for_system(mbd.mechanisms.SinglePendulum(), width=3)
     for name in ("pipe.safetensors", "link.safetensors"):
-        with pytest.raises(OSError, match="is not a regular file"):
+        with pytest.raises(UserError, match="is not a regular file"):
             mbd.save(model, name)
     assert Path("pipe.safetensors").is_fifo()
 
@@ -261,7 +260,7 @@ def test_a_full_disk_leaves_all_as_it_was_or_says_how_to_go_on(
             raise OSError(28, "No space left on device")
         sync(handle)
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     before = {str(path) for path in place.rglob("*")}
     result = run(*words.split())
     if result.code == 0:  # It writes fewer files than that.
@@ -274,7 +273,7 @@ def test_a_full_disk_leaves_all_as_it_was_or_says_how_to_go_on(
     if left:
         assert "--resume" in result.err
         assert all("deep" in path for path in left)
-        monkeypatch.setattr(files.os, "fsync", sync)
+        monkeypatch.setattr(os, "fsync", sync)
         assert run(*words.split(), "--resume").code == 0
 
 
@@ -283,7 +282,6 @@ def test_a_signal_while_a_folder_is_written_leaves_no_part_of_it(place, number):
     # The signal comes within JAX or the writing of the files; neither may leave anything.
     script = f"""
 import os, signal, sys
-from mbdnode.data import files
 from mbdnode.cli import main
 sync, times = os.fsync, []
 def slow(handle):
@@ -291,7 +289,7 @@ def slow(handle):
     if len(times) == 1:
         os.kill(os.getpid(), {int(number)})
     sync(handle)
-files.os.fsync = slow
+os.fsync = slow
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.argv = ["mbdnode", *"export single-pendulum --to c --out deep/code".split()]
 sys.exit(main())

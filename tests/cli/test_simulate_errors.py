@@ -1,7 +1,8 @@
 """Every request that cannot be met: exit code 2, one line that helps, nothing is computed."""
 
 import importlib
-import os
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -71,8 +72,8 @@ def test_bad_request_is_refused_with_its_value_and_a_way_out(run, tmp_path, monk
     [
         ("run.txt", ("run.txt", ".csv or .parquet")),
         ("folder.csv", ("folder.csv", "is a directory")),
-        ("missing/run.csv", ("missing", "does not exist", "Create it")),
-        ("file/run.csv", ("is a file",)),
+        ("missing/run.csv", ("missing", "is not a directory", "Create it")),
+        ("file/run.csv", ("file' is not a directory",)),
     ],
 )
 def test_bad_destination_is_refused_before_anything_else(run, tmp_path, target, parts):
@@ -88,7 +89,7 @@ def test_bad_destination_is_refused_before_anything_else(run, tmp_path, target, 
 
 
 def test_protected_directory_is_refused(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(Path, "touch", Mock(side_effect=PermissionError(13, "Permission denied")))
     result = run("simulate", "cart-pole", "--out", tmp_path / "run.csv")
     assert result.code == 2
     assert str(tmp_path) in result.err

@@ -6,6 +6,7 @@ import stat
 import pytest
 
 from mbdnode.data.files import replace_file
+from mbdnode.errors import UserError
 
 
 def names(folder):
@@ -78,8 +79,9 @@ def test_link_is_followed_and_stays_a_link(tmp_path):
     assert target.read_bytes() == b"new"
 
 
-@pytest.mark.parametrize("place", ["nowhere/a.bin", "."])
-def test_place_that_cannot_be_written_to_is_named(tmp_path, place):
+def test_place_that_cannot_be_written_to_is_named(tmp_path):
     with pytest.raises(OSError, match=r"Writing '.*' failed.*choose another place"):
-        replace_file(tmp_path / place, lambda file: file.write(b"new"))
+        replace_file(tmp_path / "nowhere" / "a.bin", lambda file: file.write(b"new"))
+    with pytest.raises(UserError, match=r"is a directory\. Name a file inside it"):
+        replace_file(tmp_path, lambda file: file.write(b"new"))
     assert names(tmp_path) == []

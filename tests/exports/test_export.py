@@ -45,7 +45,7 @@ def test_a_case_is_exported_by_the_command(tmp_path, capsys):
         (["single-pendulum", "--out", "{}/m", "--name", "3d"], "cannot be the name"),
         (["single-pendulum", "--out", "{}/m", "--to", "javascript"], "ends in .js"),
         (["single-pendulum", "--out", "{}/mine"], "holds notes.txt"),
-        (["single-pendulum", "--out", "{}/no/where/m.js"], "does not exist"),
+        (["single-pendulum", "--out", "{}/no/where/m.js"], "is not a directory"),
         (["single-pendulum", "--out", "{}/m", "--precision", "half"], "float64 or float32"),
         (["single-pendulum", "--out", "{}/m", "--integrator", "dopri5"], "chooses its own steps"),
         (["single-pendulum", "--out", "{}/m", "--dt", "-1"], "must be above zero"),

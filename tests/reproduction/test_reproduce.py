@@ -3,7 +3,8 @@
 import csv
 import dataclasses
 import json
-import os
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -145,7 +146,7 @@ def test_places_that_must_not_be_written_to_are_refused(tiny_plan, tmp_path):
     file.write_text("mine")
     with pytest.raises(ValueError, match="is a file"):
         unfinished(tiny_plan, file, resume=False)
-    with pytest.raises(UserError, match="is a file, so there can be no folder"):
+    with pytest.raises(UserError, match="file' is not a directory"):
         unfinished(tiny_plan, file / "below", resume=False)
     with pytest.raises(ValueError, match="holds file, and no "):
         unfinished(tiny_plan, tmp_path, resume=False)
@@ -163,7 +164,7 @@ def test_damaged_plan_is_refused(tiny_plan, tmp_path):
 
 def test_folder_without_permission_is_refused(tiny_plan, tmp_path, monkeypatch):
     # Root may write anywhere, so the system's answer is given for it.
-    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
+    monkeypatch.setattr(Path, "touch", Mock(side_effect=PermissionError(13, "Permission denied")))
     with pytest.raises(UserError, match="cannot be written to"):
         unfinished(tiny_plan, tmp_path / "out", resume=False)
     assert not (tmp_path / "out").exists()

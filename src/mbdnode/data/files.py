@@ -1,11 +1,10 @@
-"""Files that are replaced whole or not at all; and where one may be written.
+"""Files that are replaced whole or not at all; and where one may be read and written.
 
 The content goes to a temporary file in the destination's own directory, which then takes the
 destination's name in one step of the file system. A reader, or a crash, sees the old file or the
 new one and never a part. Files to be read are found and checked here, too, with nothing loaded.
 """
 
-import errno
 import fnmatch
 import glob
 import json
@@ -14,7 +13,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,8 +27,6 @@ SUFFIXES = (".csv", ".parquet")
 MARKER = "mbdnode.json"
 # What is being written at this moment, for a process that ends without a further line.
 _PARTS: set[Path] = set()
-# So many characters a temporary name has more than the one that it stands for.
-_TEMPORARY = len("..01234567.part")
 
 
 @contextmanager
@@ -40,8 +37,7 @@ def temporary_beside(path: Path) -> Iterator[Path]:
     try:
         yield part
     finally:
-        # Also on an interrupt. After a rename there is nothing to remove, or what was replaced.
-        _remove(part)
+        _remove(part)  # Nothing, after a rename.
         _PARTS.discard(part)
 
 
@@ -67,24 +63,28 @@ def replace_file(destination: Path, fill: Callable[[IO[bytes]], Any]) -> None:
         a device, is refused.
     - `fill`: writes the content to the binary file that it is given.
     """
-    check_path(destination, to_write=True)
-    destination = destination.resolve()
-    _check_regular(destination)
+    destination = _followed(destination)
     try:
-        with temporary_beside(destination) as temporary:
-            with open(temporary, "xb") as file:
+        with temporary_beside(destination) as part:
+            with open(part, "xb") as file:
                 fill(file)
                 file.flush()
                 os.fsync(file.fileno())
             if destination.exists():
-                shutil.copymode(destination, temporary)
-            os.replace(temporary, destination)
+                shutil.copymode(destination, part)
+            os.replace(part, destination)
     except OSError as error:
         was = "It is as it was" if destination.exists() else "It is not there"
         raise OSError(
-            f"Writing '{destination}' failed: {error.strerror or error}. {was}; check the disk's "
-            "free space and the directory's permissions, or choose another place."
+            f"Writing '{destination}' failed: {reason_of(error)}. {was}; check the disk's free "
+            "space and the directory's permissions, or choose another place."
         ) from error
+
+
+def reason_of(error: Exception) -> str:
+    """What the system has against a file, in its own words."""
+    cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+    return getattr(cause, "strerror", None) or str(cause)
 
 
 def read_json(path: Path) -> Any:
@@ -110,7 +110,6 @@ def write_json(path: Path, values: Any) -> None:
 
 
 def _without_nan(values: Any) -> Any:
-    """JSON has no NaN: what is not a number is null."""
     if isinstance(values, dict):
         return {key: _without_nan(value) for key, value in values.items()}
     if isinstance(values, (list, tuple)):
@@ -148,14 +147,11 @@ def find_files(paths: Any) -> list[Path]:
     found: list[Path] = []
     for one in paths:
         text = str(as_path(one))
-        if not glob.has_magic(text):
-            check_path(Path(text))
-        if not os.path.exists(text) and glob.has_magic(text):
-            matching = sorted(Path(p) for p in glob.glob(text, recursive=True))
-            matching = [path for path in matching if path.is_file()]
+        if glob.has_magic(text) and not os.path.exists(text):
+            matching = [p for p in sorted(glob.glob(text, recursive=True)) if os.path.isfile(p)]
             if not matching:
                 raise UserError(f"No file matches '{text}'. Check the pattern, or where you are.")
-            found += matching
+            found += map(Path, matching)
         else:
             found.append(must_be_file(text))
     if not found:
@@ -164,7 +160,7 @@ def find_files(paths: Any) -> list[Path]:
 
 
 def must_be_file(path: str | os.PathLike[str]) -> Path:
-    """Raise `UserError` unless a file can be opened for reading."""
+    """Raise `UserError` unless a file can be opened for reading, and has content."""
     path = Path(path)
     check_path(path)
     if path.is_dir():
@@ -182,35 +178,60 @@ def must_be_file(path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def check_path(path: Path, *, to_write: bool = False) -> None:
-    """Raise `UserError` for a path that can be that of no file, or whose links lead in a circle.
+def check_path(path: Path) -> None:
+    """Raise `UserError` for what can be the path of no file.
 
     **Arguments:**
 
-    - `path`: to what is to be read or written.
-    - `to_write`: whether a temporary name, which is longer, must be possible beside it.
+    - `path`: of a file that is there or not. A name that is too long for the file system, links
+        that lead in a circle, and a directory that nobody may look into are refused.
     """
     try:
-        for place in (path, f"{path}{'-' * _TEMPORARY}")[: 1 + to_write]:
-            # What is not there may be made, or is refused by who knows for what it was meant.
-            with suppress(FileNotFoundError, NotADirectoryError):
-                os.stat(place)
-    except ValueError:
-        raise UserError(f"{str(path)!r} holds a NUL character. Choose another name.") from None
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            raise UserError(
-                f"The name '{path}' is too long for this file system. Choose a shorter one."
-            ) from None
-        if error.errno != errno.ELOOP:
-            raise
-        raise UserError(f"The links in '{path}' lead in a circle. Choose another.") from None
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:  # A NUL character is a `ValueError`.
+        raise UserError(
+            f"{str(path)!r} cannot be reached: {reason_of(error)}. Choose another name."
+        ) from None
 
 
-def _check_regular(path: Path) -> None:
-    """A rename would put a file in place of a device or a pipe, also where it is the system's."""
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise OSError(f"'{path}' is not a regular file. Choose another name.")
+def _followed(path: Path) -> Path:
+    """A path that a file may take, links followed."""
+    check_path(path)
+    path = path.resolve()
+    if path.is_dir():
+        raise UserError(f"'{path}' is a directory. Name a file inside it.")
+    # A rename would put a file in place of a device or a pipe.
+    if path.exists() and not path.is_file():
+        raise UserError(f"'{path}' is not a regular file. Choose another name.")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise UserError(
+            f"'{path}' exists and is write-protected. Choose another name, or change its "
+            "permissions."
+        )
+    return path
+
+
+def check_writable(path: Path) -> None:
+    """Raise `UserError` unless a file or folder can be made there, by making one that goes at once.
+
+    Some file systems, such as /proc, let nobody write, whatever the permissions say.
+
+    **Arguments:**
+
+    - `path`: whose directory is there.
+    """
+    if not path.parent.is_dir():
+        raise UserError(f"'{path.parent}' is not a directory. Create it, or choose another.")
+    try:
+        with temporary_beside(path) as probe:
+            probe.touch(exist_ok=False)
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"'{path}' cannot be written to: {reason_of(error)}. Choose another name or directory, "
+            "or change the directory's permissions."
+        ) from None
 
 
 def check_new_file(path: str | os.PathLike[str]) -> Path:
@@ -225,14 +246,38 @@ def check_new_file(path: str | os.PathLike[str]) -> Path:
     The path.
     """
     path = Path(path)
-    check_path(path, to_write=True)
     if os.path.lexists(path):
         raise UserError(f"'{path}' exists already. Name another file, or remove it.")
-    if not path.parent.is_dir():
-        raise UserError(f"There is no directory '{path.parent}'. Create it, or choose another.")
-    if not can_write_in(path.parent):
-        raise UserError(f"'{path.parent}' cannot be written to. Choose another directory.")
+    check_writable(path)
     return path
+
+
+def check_destination(path: str | os.PathLike[str], suffixes: tuple[str, ...] = SUFFIXES) -> Path:
+    """Raise `UserError` unless `path` could be written to, so that nothing is computed in vain.
+
+    **Arguments:**
+
+    - `path`: where a file is to go.
+    - `suffixes`: what it may end in; by default those of a trajectory that `mbdnode.write` knows.
+
+    **Returns:**
+
+    The path, with links followed.
+    """
+    path = as_path(path)
+    if path.suffix.lower() not in suffixes:
+        raise UserError(
+            f"Cannot tell the format of '{path}' from its suffix '{path.suffix}'. "
+            f"End the name in {' or '.join(suffixes)}."
+        )
+    place = _followed(path)
+    check_writable(place)
+    found = read_marker(place.parent) if place.exists() else None
+    if found is not None and any(fnmatch.fnmatchcase(place.name, own) for own in found["files"]):
+        raise UserError(
+            f"'{path}' belongs to a result of `mbdnode {found['kind']}`. Choose another name."
+        )
+    return place
 
 
 def check_apart(out: str | os.PathLike[str], *sources: str | os.PathLike[str] | None) -> None:
@@ -248,94 +293,27 @@ def check_apart(out: str | os.PathLike[str], *sources: str | os.PathLike[str] | 
     """
     out = Path(out)
     # A link inside of a folder would be followed when the file of that name is written.
-    inside = tuple(out.iterdir()) if out.is_dir() else ()
-    for source in _present(sources):
-        ways = {
-            "is": _is_same(out, source),
-            "holds": any(_is_same(place, out) for place in source.resolve().parents),
-            "has a link to": any(_is_same(place, source) for place in inside),
-            "is in": any(_is_same(place, source) for place in out.resolve().parents),
-        }
-        for how, met in ways.items():
-            if met:
-                what = f"'{out}'" if out == source else f"'{out}' {how} '{source}', which"
+    written = {*_identities([out, *(out.iterdir() if out.is_dir() else ())])}
+    around = {*_identities(out.resolve().parents)}
+    for source in filter(None, sources):
+        text = os.fspath(source)
+        for path in [text] if os.path.exists(text) else glob.glob(text, recursive=True):
+            if written & {*_identities([path, *Path(path).resolve().parents])} or (
+                around & {*_identities([path])}
+            ):
                 raise UserError(
-                    f"{what} is read and must stay as it is. Choose another place to write to."
+                    f"'{out}' is, holds or lies in '{path}', which is read and must stay as it is. "
+                    "Choose another place to write to."
                 )
 
 
-def _present(sources: Sequence[str | os.PathLike[str] | None]) -> Iterator[Path]:
-    for source in filter(None, sources):
-        text = os.fspath(source)
-        yield from map(Path, [text] if os.path.exists(text) else glob.glob(text, recursive=True))
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    return one.exists() and other.exists() and os.path.samefile(one, other)
-
-
-def can_write_in(directory: Path) -> bool:
-    """Whether a file can be made there, by making one that is removed at once.
-
-    Some file systems, such as /proc, let nobody write, whatever the permissions say.
-    """
-    if not os.access(directory, os.W_OK | os.X_OK):
-        return False
-    probe = directory / f".mbdnode-{secrets.token_hex(4)}.part"
-    try:
-        probe.touch(exist_ok=False)
-        probe.unlink()
-    except OSError:
-        return False
-    return True
-
-
-def check_destination(path: str | os.PathLike[str], suffixes: tuple[str, ...] = SUFFIXES) -> Path:
-    """Raise unless `path` could be written to, so that nothing is computed in vain.
-
-    **Arguments:**
-
-    - `path`: where a file is to go.
-    - `suffixes`: what it may end in; by default those of a trajectory that `mbdnode.write` knows.
-
-    **Returns:**
-
-    The path, with links followed. Raises `UserError` for a suffix that is not known and
-    `OSError` for a place that cannot be written to.
-    """
-    path = as_path(path)
-    check_path(path, to_write=True)
-    if path.suffix.lower() not in suffixes:
-        raise UserError(
-            f"Cannot tell the format of '{path}' from its suffix '{path.suffix}'. "
-            f"End the name in {' or '.join(suffixes)}."
-        )
-    if path.is_dir():
-        raise IsADirectoryError(f"'{path}' is a directory. Name a file inside it.")
-    _check_regular(path)
-    directory = path.resolve().parent
-    if not directory.exists():
-        raise FileNotFoundError(
-            f"The directory '{directory}' of '{path}' does not exist. Create it, or choose another."
-        )
-    if not directory.is_dir():
-        raise NotADirectoryError(f"'{directory}' in '{path}' is a file. Choose another directory.")
-    if not can_write_in(directory):
-        raise PermissionError(
-            f"The directory '{directory}' of '{path}' cannot be written to. Choose another, or "
-            "change its permissions."
-        )
-    found = read_marker(directory) if path.exists() else None
-    if found is not None and any(fnmatch.fnmatchcase(path.name, own) for own in found["files"]):
-        raise UserError(
-            f"'{path}' belongs to a result of `mbdnode {found['kind']}`. Choose another name."
-        )
-    if path.exists() and not os.access(path, os.W_OK):
-        raise PermissionError(
-            f"'{path}' exists and is write-protected. Choose another name, or change its "
-            "permissions."
-        )
-    return path.resolve()
+def _identities(paths: Iterable[str | Path]) -> dict[tuple[int, int], Path]:
+    """What is there, by what it is on the disk."""
+    found: dict[tuple[int, int], Path] = {}
+    for path in filter(os.path.exists, paths):
+        stat = os.stat(path)
+        found.setdefault((stat.st_dev, stat.st_ino), Path(path))
+    return found
 
 
 def separate_files(
@@ -354,19 +332,11 @@ def separate_files(
     on the disk, so that another path, a pattern or a link makes no other file. Raises `UserError`
     if nothing is left to learn from.
     """
-    judged = _by_identity(held_out)
-    trained = {key: path for key, path in _by_identity(files).items() if key not in judged}
+    judged = _identities(held_out)
+    trained = {key: path for key, path in _identities(files).items() if key not in judged}
     if files and not trained:
         raise UserError(
             f"Every log is held out ({', '.join(map(str, judged.values()))}), so there is nothing "
             "to learn from. Name other logs, or hold out fewer."
         )
     return list(trained.values()), list(judged.values())
-
-
-def _by_identity(files: Sequence[Path]) -> dict[tuple[int, int], Path]:
-    found: dict[tuple[int, int], Path] = {}
-    for path in files:
-        stat = path.stat()
-        found.setdefault((stat.st_dev, stat.st_ino), path)
-    return found

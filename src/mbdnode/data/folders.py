@@ -4,14 +4,14 @@ Every folder that a command writes has a file `mbdnode.json`, which says by whic
 written and what belongs to it. A command writes to a new folder, to an empty one, or over a result
 of its own; where there is anything else, it refuses.
 
-A result is written to a folder of its own beside the destination, and then the two change names in
-one step of the file system. Whatever goes wrong before, a full disk or a killed process included,
-leaves the old result as it was; whatever goes wrong after, the new one.
+A result is written to a sibling folder and renamed in. Whatever goes wrong before, a full disk or a
+killed process included, leaves the old result as it was; whatever goes wrong after, the new one. An
+old result is renamed aside first; if the process is killed between the two, the next that looks at
+the folder takes it back.
 """
 
 import contextlib
 import csv
-import ctypes
 import fnmatch
 import glob
 import io
@@ -19,18 +19,17 @@ import os
 import re
 import secrets
 import shutil
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from mbdnode.data.files import (
     MARKER,
-    can_write_in,
     check_path,
+    check_writable,
     read_marker,
+    reason_of,
     replace_file,
     temporary_beside,
     write_json,
@@ -62,26 +61,6 @@ def folder_name(*parts: object) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(map(str, parts)))
 
 
-def check_begun(path: Path, kind: str) -> Path:
-    """Raise `UserError` unless something was begun in a folder and not finished.
-
-    **Arguments:**
-
-    - `path`: the folder.
-    - `kind`: the command that began it, such as "fit".
-
-    **Returns:**
-
-    The file that says what it was begun with.
-    """
-    place = check_folder(path, kind) / UNFINISHED / IDENTITY
-    if not place.is_file():
-        ended = (path / METRICS).is_file()
-        why = f"holds a finished {kind}" if ended else f"holds no {kind} that was begun"
-        raise UserError(f"'{path}' {why}, so there is nothing to resume. Leave --resume out.")
-    return place
-
-
 def check_folder(path: Path, kind: str) -> Path:
     """Raise `UserError` unless a result may be written there; nothing is changed.
 
@@ -94,23 +73,27 @@ def check_folder(path: Path, kind: str) -> Path:
 
     The folder with links followed.
     """
-    check_path(path, to_write=True)
+    check_path(path)
     path = path.resolve()
     _recover(path)
-    if not path.exists():
-        _check_parent(path)
-        return path
-    if not path.is_dir():
-        raise UserError(f"'{path}' is a file; name a folder with --out.")
-    if not any(path.iterdir()):
-        _check_parent(path)
-        return path
-    found = read_marker(path)
-    if found is not None and found["kind"] != kind:
+    if path.exists() and not path.is_dir():
+        raise UserError(f"'{path}' is a file; name a folder.")
+    if path.is_dir():
+        _check_own(path, kind)
+    if Path.cwd().is_relative_to(path):
         raise UserError(
-            f"'{path}' holds a result of `mbdnode {found['kind']}`, not of `mbdnode {kind}`. "
-            "Choose another --out, or remove that folder."
+            f"'{path}' is where you are, and a result takes the place of its folder as a whole. "
+            "Choose another."
         )
+    # The result is written beside its destination, so it is the parent that must let us.
+    nearest = next(parent for parent in path.parents if parent.exists())
+    for name in path.relative_to(nearest).parts:
+        check_writable(nearest / name)
+    return path
+
+
+def _check_own(path: Path, kind: str) -> None:
+    found = _read_kind(path, kind)
     own = (MARKER, *found["files"]) if found else ()
     foreign = sorted(
         entry.name
@@ -119,32 +102,22 @@ def check_folder(path: Path, kind: str) -> Path:
     )
     if foreign:
         more = "" if len(foreign) <= _MOST_NAMED else f" and {len(foreign) - _MOST_NAMED} more"
-        why = f"and no {MARKER} that says whose it is"
-        why = why if found is None else f"which `mbdnode {kind}` did not write"
+        why = f"which `mbdnode {kind}` did not write" if found else f"and no {MARKER}"
         raise UserError(
             f"'{path}' holds {', '.join(foreign[:_MOST_NAMED])}{more}, {why}. Choose another "
-            "--out, or move that elsewhere."
+            "folder, or move that elsewhere."
         )
-    _check_parent(path)
-    return path
 
 
-def _check_parent(path: Path) -> None:
-    """The result is written beside its destination, so it is the parent that must let us."""
-    nearest = next(parent for parent in path.parents if parent.exists())
-    if not nearest.is_dir():
+def _read_kind(path: Path, kind: str) -> dict[str, Any] | None:
+    """What a folder says of itself, which must be of that kind."""
+    found = read_marker(path)
+    if found is not None and found["kind"] != kind:
         raise UserError(
-            f"'{nearest}' is a file, so there can be no folder '{path}'. Choose another --out."
+            f"'{path}' holds a result of `mbdnode {found['kind']}`, not of `mbdnode {kind}`. "
+            "Choose another folder."
         )
-    for name in path.relative_to(nearest).parts:
-        check_path(nearest / name, to_write=True)
-    if not can_write_in(nearest):
-        raise UserError(f"'{nearest}' cannot be written to. Choose another --out.")
-    if path.exists() and Path.cwd().is_relative_to(path):
-        raise UserError(
-            f"'{path}' is where you are, and a result takes the place of its folder as a whole. "
-            "Choose another --out."
-        )
+    return found
 
 
 def find_result(path: Path, kind: str, files: Iterable[str]) -> Path:
@@ -165,12 +138,7 @@ def find_result(path: Path, kind: str, files: Iterable[str]) -> Path:
     if not path.is_dir():
         what = "is a file" if path.exists() else "does not exist"
         raise UserError(f"'{path}' {what}; name a folder that `mbdnode {kind}` wrote.")
-    found = read_marker(path)
-    if found is not None and found["kind"] != kind:
-        raise UserError(
-            f"'{path}' holds a result of `mbdnode {found['kind']}`; name a folder that "
-            f"`mbdnode {kind}` wrote."
-        )
+    _read_kind(path, kind)
     for name in files:
         if not (path / name).is_file():
             raise UserError(
@@ -180,8 +148,31 @@ def find_result(path: Path, kind: str, files: Iterable[str]) -> Path:
     return path
 
 
+def check_begun(path: Path, kind: str) -> Path:
+    """Raise `UserError` unless something was begun in a folder and not finished.
+
+    **Arguments:**
+
+    - `path`: the folder.
+    - `kind`: the command that began it, such as "fit".
+
+    **Returns:**
+
+    The file that says what it was begun with.
+    """
+    place = check_folder(path, kind) / UNFINISHED / IDENTITY
+    if not place.is_file():
+        ended = (path / METRICS).is_file()
+        why = f"holds a finished {kind}" if ended else f"holds no {kind} that was begun"
+        raise UserError(f"'{path}' {why}, so there is nothing to resume. Leave --resume out.")
+    return place
+
+
 def open_folder(
-    path: Path, kind: str, files: Iterable[str], begin: Callable[[Path], Any] | None = None
+    path: Path,
+    kind: str,
+    files: Iterable[str],
+    begin: Callable[[Path], Any] = lambda folder: None,
 ) -> Path:
     """Make a folder that is filled file by file, or go on with one.
 
@@ -189,122 +180,81 @@ def open_folder(
 
     - `path`, `kind`: as for `check_folder`.
     - `files`: names, or patterns such as "probe-*.csv", of what will be in it.
-    - `begin`: writes the first files; where it fails, a new folder goes again.
+    - `begin`: writes the first files to the folder that it is given.
 
     **Returns:**
 
     The folder with links followed.
     """
     path = check_folder(path, kind)
-    new = not path.exists()
-    with _making(path):
-        try:
-            before = read_marker(path)
-            _mark(path, kind, {*files, *(before["files"] if before else ())})
-            if begin is not None:
-                begin(path)
-        except BaseException:
-            if new:
-                shutil.rmtree(path, ignore_errors=True)
-            raise
+    found = read_marker(path)
+    if found is None:
+        replace_folder(path, kind, begin, files)
+    else:
+        write_json(path / MARKER, {"kind": kind, "files": sorted({*files, *found["files"]})})
+        begin(path)
     return path
 
 
-@contextmanager
-def _making(path: Path) -> Iterator[None]:
-    """Make a folder and those above it; where what follows fails, the new ones go if empty."""
-    new = [folder for folder in (path, *path.parents) if not folder.exists()]
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        yield
-    except BaseException:
-        for folder in new:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-        raise
-
-
-def _mark(path: Path, kind: str, files: Iterable[str]) -> None:
-    write_json(path / MARKER, {"kind": kind, "files": sorted(files)})
-
-
-def replace_folder(path: Path, kind: str, fill: Callable[[Path], Any]) -> None:
+def replace_folder(
+    path: Path, kind: str, fill: Callable[[Path], Any], files: Iterable[str] = ()
+) -> None:
     """Write a whole result, or leave what was there.
 
     **Arguments:**
 
     - `path`, `kind`: as for `check_folder`.
     - `fill`: writes all files to the empty folder that it is given.
+    - `files`: names of what will be added.
     """
     path = check_folder(path, kind)
+    new = [folder for folder in path.parents if not folder.exists()]
     try:
-        with _making(path.parent), temporary_beside(path) as part:
-            _remove_stale(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_stale(path)
+        with temporary_beside(path) as part:
             part.mkdir()
             fill(part)
-            _mark(part, kind, (entry.name for entry in part.iterdir() if entry.name != MARKER))
+            written = {*files, *(entry.name for entry in part.iterdir())}
+            write_json(part / MARKER, {"kind": kind, "files": sorted(written)})
             if path.exists():
                 shutil.copymode(path, part)
             _put(part, path)
     except OSError as error:
-        reason = error.__cause__ if isinstance(error.__cause__, OSError) else error
         was = "What it held is as it was" if path.exists() else "It is not there"
         raise OSError(
-            f"Writing '{path}' failed: {reason.strerror or reason}. {was}; check the disk's free "
-            "space and the folder's permissions, or choose another --out."
+            f"Writing '{path}' failed: {reason_of(error)}. {was}; check the disk's free space and "
+            "the folder's permissions, or choose another."
         ) from error
-
-
-def write_history(path: Path, history: list[dict[str, Any]]) -> None:
-    """Write the rows of every epoch as CSV."""
-    text = io.StringIO()
-    columns = ["epoch", "loss", "learning_rate", "seconds"]
-    columns += ["validation_loss"] if any("validation_loss" in row for row in history) else []
-    writer = csv.DictWriter(text, columns, extrasaction="ignore")
-    writer.writeheader()
-    writer.writerows(history)
-    replace_file(path, lambda file: file.write(text.getvalue().encode()))
+    finally:
+        if not path.exists():
+            for folder in new:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
 
 
 def _put(part: Path, path: Path) -> None:
-    """Give the new folder its name; what had it takes the new one's."""
-    if not path.exists():
-        os.rename(part, path)
-    elif not _exchange(part, path):
-        # Two steps. If the process is killed between them, `_recover` takes the first one back.
-        old = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
+    """Rename the new folder in; the old one goes aside before."""
+    old = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
+    was_there = path.exists()
+    if was_there:
         os.rename(path, old)
-        try:
-            os.rename(part, path)
-        except OSError:
+    try:
+        os.rename(part, path)
+    except BaseException:
+        if was_there:
             os.rename(old, path)
-            raise
-        (old / MARKER).unlink(missing_ok=True)  # No longer a whole result to recover.
-        shutil.rmtree(old, ignore_errors=True)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Let two names change places in one step, as Linux and macOS can on most file systems."""
-    if os.name != "posix":
-        return False
-    libc = ctypes.CDLL(None)
-    names = os.fsencode(one), os.fsencode(other)
-    here, swap = -100, 2  # AT_FDCWD; RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS.
-    with contextlib.suppress(AttributeError):  # The C library does not have the call.
-        if sys.platform == "linux":
-            return libc.renameat2(here, names[0], here, names[1], swap) == 0
-        if sys.platform == "darwin":
-            return libc.renamex_np(*names, swap) == 0
-    return False
+        raise
+    (old / MARKER).unlink(missing_ok=True)  # No longer a result to take back.
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _recover(path: Path) -> None:
-    """Take back half of a replacement in two steps."""
-    if not path.exists():
-        for old in _remains(path, "old"):
-            if (old / MARKER).is_file():
-                os.rename(old, path)
-                return
+    """Take an old result back where none took its place."""
+    for old in () if path.exists() else _remains(path, "old"):
+        if (old / MARKER).is_file():
+            os.rename(old, path)
+            return
 
 
 def _remains(path: Path, suffix: str) -> list[Path]:
@@ -316,3 +266,14 @@ def _remove_stale(path: Path) -> None:
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > _STALE_S:
                 shutil.rmtree(left, ignore_errors=True)
+
+
+def write_history(path: Path, history: list[dict[str, Any]]) -> None:
+    """Write the rows of every epoch as CSV."""
+    text = io.StringIO()
+    columns = ["epoch", "loss", "learning_rate", "seconds"]
+    columns += ["validation_loss"] if any("validation_loss" in row for row in history) else []
+    writer = csv.DictWriter(text, columns, extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(history)
+    replace_file(path, lambda file: file.write(text.getvalue().encode()))

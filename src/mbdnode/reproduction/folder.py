@@ -64,7 +64,9 @@ def open_run_folder(path: Path, config: RunConfig, *, resume: bool) -> Path:
             f"'{path}' holds another run (its {CONFIG} differs). Choose another --out, or remove "
             "that folder."
         )
-    open_result(path, KIND, FIRST_FILES, lambda _: write_json(existing, to_dict(config)))
+    open_result(
+        path, KIND, FIRST_FILES, lambda folder: write_json(folder / CONFIG, to_dict(config))
+    )
     return path / CHECKPOINT
 
 

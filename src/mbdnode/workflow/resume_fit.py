@@ -65,12 +65,12 @@ def keeping(path: Path, prepared: Prepared, *, resume: bool) -> Iterator[SearchC
     folder = check_folder(path, _KIND)
     place, new = folder / UNFINISHED, not folder.exists()
 
-    def begin(_: Path) -> None:
-        place.mkdir(exist_ok=True)
+    def begin(folder: Path) -> None:
+        (folder / UNFINISHED).mkdir(exist_ok=True)
         try:
-            write_json(place / IDENTITY, identity)
+            write_json(folder / UNFINISHED / IDENTITY, identity)
         except OSError:
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
             raise
 
     if resume:

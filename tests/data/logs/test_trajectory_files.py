@@ -1,6 +1,8 @@
 import dataclasses
 import os
 import stat
+from pathlib import Path
+from unittest.mock import Mock
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 from mbdnode.data import check_destination, write
 from mbdnode.data.logs import read
+from mbdnode.errors import UserError
 from mbdnode.status import Outcome, Status
 from mbdnode.trajectory import Trajectory
 
@@ -209,10 +212,10 @@ def test_link_stays_a_link(tmp_path, trajectory):
     [
         ("run.txt", ValueError, ("run.txt", ".txt", ".csv", ".parquet")),
         ("run", ValueError, ("run", ".csv", ".parquet")),
-        ("folder.csv", IsADirectoryError, ("folder.csv", "is a directory")),
-        ("missing/run.csv", FileNotFoundError, ("missing", "does not exist", "Create it")),
-        ("file/run.csv", NotADirectoryError, ("file", "is a file", "another directory")),
-        ("pipe.csv", OSError, ("pipe.csv", "not a regular file")),
+        ("folder.csv", UserError, ("folder.csv", "is a directory")),
+        ("missing/run.csv", UserError, ("missing", "is not a directory", "Create it")),
+        ("file/run.csv", UserError, ("file", "is not a directory", "another")),
+        ("pipe.csv", UserError, ("pipe.csv", "not a regular file")),
     ],
 )
 def test_place_that_cannot_be_written_is_named_with_a_way_out(tmp_path, name, kind, parts):
@@ -227,15 +230,15 @@ def test_place_that_cannot_be_written_is_named_with_a_way_out(tmp_path, name, ki
 
 
 # The administrator may write anywhere, so what the system would answer others is played.
-@pytest.mark.parametrize("protected", ["run.csv", "."])
+@pytest.mark.parametrize("protected", ["file", "directory"])
 def test_write_protection_is_respected(tmp_path, trajectory, monkeypatch, protected):
     path = tmp_path / "run.csv"
     path.write_text("precious")
-    allowed = os.access
-    locked = (tmp_path / protected).resolve()
-    monkeypatch.setattr(
-        os, "access", lambda p, mode: False if os.path.samefile(p, locked) else allowed(p, mode)
-    )
-    with pytest.raises(PermissionError, match="change its permissions"):
+    if protected == "file":
+        monkeypatch.setattr(os, "access", lambda place, mode: False)
+    else:
+        refusal = PermissionError(13, "Permission denied")
+        monkeypatch.setattr(Path, "touch", Mock(side_effect=refusal))
+    with pytest.raises(UserError, match=r"change (its|the directory's) permissions"):
         write(trajectory, path)
     assert path.read_text() == "precious"
