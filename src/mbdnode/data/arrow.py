@@ -19,18 +19,33 @@ def to_floats(column: pa.Array) -> np.ndarray:
 
     An array, which may only be read.
     """
-    if column.null_count:
-        column = column.fill_null(float("nan"))
+    return _values(column.fill_null(float("nan")) if column.null_count else column)
+
+
+def to_words(column: pa.Array) -> np.ndarray:
+    """The words of a text column; None where one is missing.
+
+    **Arguments:**
+
+    - `column`: one chunk, of few words in many rows, so that each is made once.
+
+    **Returns:**
+
+    An array of objects.
+    """
+    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    words = coded.dictionary.cast(pa.string()).to_pylist()
+    # What is missing is the last of them.
+    known = np.array([*words, None], dtype=object)
+    return known[_values(coded.indices.fill_null(-1))]
+
+
+def _values(column: pa.Array) -> np.ndarray:
+    """The numbers of a column without missing ones."""
+    kind = np.dtype(column.type.to_pandas_dtype())
     if not len(column):
-        return np.zeros(0)
-    return np.frombuffer(column.buffers()[1], np.float64, len(column), 8 * column.offset)
-
-
-def to_words(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    """The words of a text column; None where one is missing."""
-    words = np.empty(len(column), dtype=object)
-    words[:] = column.to_pylist()
-    return words
+        return np.zeros(0, kind)
+    return np.frombuffer(column.buffers()[1], kind, len(column), kind.itemsize * column.offset)
 
 
 def to_column(values: np.ndarray) -> pa.Array:

@@ -8,20 +8,23 @@ What the libraries that open such files raise for damaged bytes is not documente
 struct, index and key errors among others), so all of it is caught and said in one way.
 """
 
-import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from mbdnode.data.logs.log import BLOCK_ROWS, AbstractLog, Block, check_expansion
+from mbdnode.data.logs.log import BLOCK_ROWS, AbstractLog, Block
 from mbdnode.data.logs.units import Heading, find_unit, read_heading
 from mbdnode.errors import UserError
 
 # Of one matrix; what is larger is a picture.
 _MOST_COLUMNS = 1_000
+
+# Kinds of NumPy types of which an array may be a column.
+NUMERIC = "fiub"
 
 Load = Callable[[int, int], np.ndarray]
 
@@ -136,31 +139,45 @@ class Gathering:
         self.left_out: dict[str, str] = {}
 
     def add(
-        self, section: str, name: str, shape: tuple[int, ...], load, unit: str = "", packing=""
+        self,
+        section: str,
+        name: str,
+        shape: tuple[int, ...],
+        kind: np.dtype,
+        load: Callable[[Any], Any],
+        unit: str = "",
+        packing: str = "",
     ) -> None:
-        """Take an array apart into columns.
+        """Take an array apart into columns; what is no column is left out, and noted.
 
         **Arguments:**
 
         - `section`, `name`: where it is.
-        - `shape`: of the array.
+        - `shape`, `kind`: of the array; of one of structures, each field is an array.
         - `load`: gives any part of it, by an index.
         - `unit`, `packing`: of its values, if the file says so.
         """
+        if kind.names:
+            for part in kind.names:
+                one = lambda index, part=part: load(index)[part]  # noqa: E731
+                self.add(section, part, shape, kind[part], one)
+            return
         long = [axis for axis, size in enumerate(shape) if size != 1]
         here = self.columns.setdefault(section, [])
-        if not long:
+        if kind.kind not in NUMERIC or 0 in shape:
+            self.leave_out(section, name, "empty" if 0 in shape else _described(kind))
+        elif not long:
             known = find_unit(unit)
             value = np.asarray(load(()), float).reshape(-1)[0] * (known.factor if known else 1.0)
             self.constants.setdefault(section, {})[name] = float(value)
         elif len(long) == 1:
-            axis = long[0]
-            here.append(Column(name, shape[axis], _vector(load, shape, axis), unit, packing))
+            (axis,), others = long, [0] * (len(shape) - 1)
+            here.append(Column(name, shape[axis], _line(load, axis, others), unit, packing))
         elif len(shape) == 2 and min(shape) <= _MOST_COLUMNS:
             axis = 0 if shape[0] >= shape[1] else 1
             for i in range(shape[1 - axis]):
-                part = _line(load, axis, i)
-                here.append(Column(f"{name}_{i + 1}", shape[axis], part, unit, packing))
+                line = _line(load, axis, [i])
+                here.append(Column(f"{name}_{i + 1}", shape[axis], line, unit, packing))
         else:
             self.leave_out(section, name, f"an array of shape {shape}")
 
@@ -219,24 +236,14 @@ def _joined(section: str, name: str) -> str:
     return f"{section}/{name}" if section else name
 
 
-def _vector(load, shape: tuple[int, ...], axis: int) -> Load:
+def _line(load: Callable[[Any], Any], axis: int, others: list[int]) -> Load:
+    """An array along one axis, at one place of each of the others."""
+
     def part(first: int, last: int) -> np.ndarray:
-        index = tuple(slice(first, last) if i == axis else 0 for i in range(len(shape)))
+        index = (*others[:axis], slice(first, last), *others[axis:])
         return np.asarray(load(index)).reshape(-1)
 
     return part
-
-
-def _line(load, axis: int, i: int) -> Load:
-    def part(first: int, last: int) -> np.ndarray:
-        index = (slice(first, last), i) if axis == 0 else (i, slice(first, last))
-        return np.asarray(load(index)).reshape(-1)
-
-    return part
-
-
-class Refused(UserError):
-    """What is not read although the file may be whole."""
 
 
 def open_arrays(
@@ -248,7 +255,7 @@ def open_arrays(
 
     - `path`: of the file.
     - `described`: the format, in words.
-    - `gather`: finds the arrays; whatever it raises is said to be damage, but for `Refused`.
+    - `gather`: finds the arrays; whatever it raises is said to be damage, but for a `UserError`.
 
     **Returns:**
 
@@ -259,7 +266,7 @@ def open_arrays(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             gather(path, found)
-    except Refused:
+    except UserError:
         raise
     except Exception as error:
         raise UserError(
@@ -269,21 +276,10 @@ def open_arrays(
     return found.logs()
 
 
-def check_declared(path: Path, declared_bytes: int) -> None:
-    """As `check_expansion`, while arrays are gathered."""
-    try:
-        check_expansion(path, declared_bytes)
-    except UserError as error:
-        raise Refused(str(error)) from None
-
-
-def is_numeric(kind: np.dtype) -> bool:
-    """Whether an array of this type may be a column."""
-    return kind.kind in "fiub"
-
-
-def described_kind(kind: np.dtype) -> str:
+def _described(kind: np.dtype) -> str:
     """What an array that is no column holds, and what to do about it."""
+    if kind.metadata:  # As HDF5 has them.
+        return "text, references or lists of any length"
     if kind.hasobject:
         return (
             "an array of Python objects, which cannot be read without running what is in them; "
@@ -293,25 +289,3 @@ def described_kind(kind: np.dtype) -> str:
     return {"U": "text", "S": "text", "c": "made of complex numbers", "M": dates, "m": dates}.get(
         kind.kind, f"of type {kind}"
     )
-
-
-def add_array(
-    found: Gathering, section: str, name: str, shape: tuple[int, ...], kind: np.dtype, load
-) -> None:
-    """Take an array, or each field of one of structures; what is no column is left out, and noted.
-
-    **Arguments:**
-
-    - `found`: where it goes.
-    - `kind`: of its values.
-    - others: as for `Gathering.add`.
-    """
-    if kind.names:
-        for part in kind.names:
-            own = lambda index, part=part: load(index)[part]  # noqa: E731
-            add_array(found, section, part, shape, kind[part], own)
-    elif is_numeric(kind) and math.prod(shape):
-        found.add(section, name, shape, load)
-    else:
-        what = described_kind(kind) if math.prod(shape) else "empty"
-        found.leave_out(section, name, what)

@@ -4,77 +4,55 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from mbdnode.data.logs.formats.arrays import (
-    Gathering,
-    Refused,
-    check_declared,
-    described_kind,
-    is_numeric,
-    open_arrays,
-)
-from mbdnode.data.logs.formats.packed_values import Packing, read_packing, stated_unit
-from mbdnode.data.logs.log import AbstractLog, LogFormat
+from mbdnode.data.logs.formats.arrays import NUMERIC, Gathering, open_arrays
+from mbdnode.data.logs.formats.packed_values import read_packing, stated_unit
+from mbdnode.data.logs.log import AbstractLog, LogFormat, check_expansion
+from mbdnode.errors import UserError
 
 # Groups within groups.
 _DEEPEST = 50
-_PLAIN = Packing()
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
 def _gather_hdf5(path: Path, found: Gathering) -> None:
     import h5py
 
-    def loader(name: str, packing: Packing = _PLAIN):
-        def load(index):
-            with h5py.File(path, "r") as file:
-                item = file[name]
-                assert isinstance(item, h5py.Dataset)
-                return item[index] if packing == _PLAIN else packing.unpack(item[index])
-
-        return load
+    stated: list[int] = []
 
     def visit(name: str, item: Any) -> None:
         section, _, own = name.rpartition("/")
         if name.count("/") > _DEEPEST:
-            raise Refused(
+            raise UserError(
                 f"'{path}' has groups within groups, more than {_DEEPEST} deep. Write it again, "
                 "flat."
             )
         if name.startswith("#") or not isinstance(item, h5py.Dataset):
             return
         if item.external or item.is_virtual:
-            raise Refused(
+            raise UserError(
                 f"{name!r} of '{path}' keeps its values in other files, which are not followed. "
                 "Copy it into one file, with h5repack."
             )
-        declared.append(math.prod(item.shape or ()) * item.dtype.itemsize)
-        if item.dtype.names:
-            for part in item.dtype.names:
-                load = lambda index, part=part: loader(name)(index)[part]  # noqa: E731
-                if is_numeric(item.dtype[part]):
-                    found.add(section, part, item.shape, load)
-                else:
-                    found.leave_out(name, part, _described_hdf5(item.dtype[part]))
-        elif is_numeric(item.dtype) and item.size and "MATLAB_empty" not in item.attrs:
-            if item.attrs.get("MATLAB_class") in (b"char", b"cell"):
-                found.leave_out(section, own, "text or a cell array")
-            else:
-                packing = read_packing(f"{name!r} of '{path}'", item.attrs)
-                load, unit = loader(name, packing), stated_unit(item.attrs)
-                found.add(section, own, item.shape, load, unit, str(packing))
-        else:
-            found.leave_out(section, own, _described_hdf5(item.dtype) if item.size else "empty")
+        shape = item.shape if item.size and "MATLAB_empty" not in item.attrs else (0,)
+        stated.append(math.prod(shape) * item.dtype.itemsize)
+        if item.attrs.get("MATLAB_class") in (b"char", b"cell"):
+            found.leave_out(section, own, "text or a cell array")
+            return
+        # What is stated of other than numbers says nothing of them.
+        stated_of = item.attrs if item.dtype.kind in NUMERIC else {}
+        packing = read_packing(f"{name!r} of '{path}'", stated_of)
 
-    declared: list[int] = []
+        def load(index: Any) -> Any:
+            with h5py.File(path, "r") as file:
+                item = file[name]
+                assert isinstance(item, h5py.Dataset)
+                return packing.unpack(item[index])
+
+        found.add(section, own, shape, item.dtype, load, stated_unit(stated_of), str(packing))
+
     with h5py.File(path, "r") as file:
         file.visititems(visit)
-    check_declared(path, sum(declared))
-
-
-def _described_hdf5(kind: np.dtype) -> str:
-    return "text, references or lists of any length" if kind.hasobject else described_kind(kind)
+    check_expansion(path, sum(stated))
 
 
 def _starts_so(start: bytes) -> bool:

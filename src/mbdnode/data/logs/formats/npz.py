@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mbdnode.data.logs.formats.arrays import Gathering, add_array, check_declared, open_arrays
-from mbdnode.data.logs.log import LogFormat
-from mbdnode.errors import UserError
+from mbdnode.data.logs.formats.arrays import Gathering, open_arrays
+from mbdnode.data.logs.log import LogFormat, check_expansion
 
 
 def _gather_npz(path: Path, found: Gathering) -> None:
@@ -17,8 +16,8 @@ def _gather_npz(path: Path, found: Gathering) -> None:
     with zipfile.ZipFile(path) as archive:
         members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
         if not members:
-            raise UserError("it is a ZIP archive without arrays")
-        check_declared(path, sum(info.file_size for info in members))
+            raise ValueError("it is a ZIP archive without arrays")
+        check_expansion(path, sum(info.file_size for info in members))
         for info in members:
             with archive.open(info) as file:
                 version = np.lib.format.read_magic(file)
@@ -28,11 +27,11 @@ def _gather_npz(path: Path, found: Gathering) -> None:
             name = info.filename.removesuffix(".npy")
             count = math.prod(shape)
             if not kind.hasobject and count * kind.itemsize > info.file_size:
-                raise UserError(f"{name!r} states {count:,} values and is shorter")
-            add_array(found, "", name, shape, kind, _npz_loader(path, name))
+                raise ValueError(f"{name!r} states {count:,} values and is shorter")
+            found.add("", name, shape, kind, _loader(path, name))
 
 
-def _npz_loader(path: Path, name: str) -> Callable:
+def _loader(path: Path, name: str) -> Callable:
     """An array of an archive, read when it is needed and then kept."""
     held: list[np.ndarray] = []
 

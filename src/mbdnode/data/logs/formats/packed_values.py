@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mbdnode.data.logs.formats.arrays import Refused
+from mbdnode.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,14 @@ class Packing:
     high: float = math.inf
 
     def __str__(self) -> str:
-        return "" if self.is_plain else f"as {self.factor:g} times what is stored + {self.offset:g}"
+        if (self.factor, self.offset) == (1.0, 0.0):
+            return ""
+        return f"as {self.factor:g} times what is stored + {self.offset:g}"
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether values are meant as they are stored."""
-        return (self.factor, self.offset) == (1.0, 0.0)
-
-    def unpack(self, stored: Any) -> np.ndarray:
+    def unpack(self, stored: Any) -> Any:
         """The values that are meant; missing ones are not a number."""
+        if self == Packing():
+            return stored
         stored = np.asarray(stored)
         values = self.factor * stored.astype(float) + self.offset
         inside = (stored >= self.low) & (stored <= self.high) & ~np.isin(stored, self.missing)
@@ -70,7 +69,7 @@ def read_packing(what: str, attributes: Mapping[str, Any]) -> Packing:
             found = []
         if not found or (counts and len(found) not in counts):
             how_many = "two numbers" if 2 in counts else "one number" if counts else "a number"
-            raise Refused(
+            raise UserError(
                 f"{name} of {what} is {attributes[name]!r}; it must be {how_many}. Write it again, "
                 "or leave it out."
             )
@@ -78,9 +77,9 @@ def read_packing(what: str, attributes: Mapping[str, Any]) -> Packing:
 
     factor, offset = (numbers(name, 1) for name in ("scale_factor", "add_offset"))
     if factor and not (math.isfinite(factor[0]) and factor[0]):
-        raise Refused(f"scale_factor of {what} is {factor[0]}; it must be finite and not zero.")
+        raise UserError(f"scale_factor of {what} is {factor[0]}; it must be finite and not zero.")
     if offset and not math.isfinite(offset[0]):
-        raise Refused(f"add_offset of {what} is {offset[0]}; it must be finite.")
+        raise UserError(f"add_offset of {what} is {offset[0]}; it must be finite.")
     low, high = numbers("valid_range", 2) or (-math.inf, math.inf)
     return Packing(
         float((factor or [1.0])[0]),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from mbdnode.data.arrow import to_floats, to_words
 from mbdnode.data.logs.formats.packed_values import Packing, read_packing, stated_unit
 from mbdnode.data.logs.log import (
     BLOCK_ROWS,
@@ -20,8 +21,6 @@ from mbdnode.data.logs.log import (
 )
 from mbdnode.data.logs.units import read_heading
 from mbdnode.errors import UserError
-
-_PLAIN = Packing()
 
 
 class ParquetLog(AbstractLog):
@@ -43,19 +42,14 @@ class ParquetLog(AbstractLog):
             raise UserError(
                 f"'{path}' has several columns called {twice[0]!r}. Give each its own name."
             )
-        stated = [_attributes(field) for field in self._fields]
-        self.headings = tuple(
-            replace(read_heading(name), unit=stated_unit(each))
-            if stated_unit(each)
-            else read_heading(name)
-            for name, each in zip(names, stated, strict=True)
-        )
         self.note("read", "Parquet")
-        self._packings = [
-            read_packing(f"{name!r} of '{path}'", each)
-            for name, each in zip(names, stated, strict=True)
-        ]
-        for name, packing in zip(names, self._packings, strict=True):
+        self._packings: list[Packing] = []
+        for name, field in zip(names, self._fields, strict=True):
+            stated, heading = _attributes(field), read_heading(name)
+            unit = stated_unit(stated) or heading.unit
+            self.headings += (replace(heading, unit=unit),)
+            packing = read_packing(f"{name!r} of '{path}'", stated)
+            self._packings.append(packing)
             if str(packing):
                 self.note("converted", f"{name!r} {packing}")
 
@@ -90,9 +84,9 @@ class ParquetLog(AbstractLog):
         """Of the run that goes on after a row group; the group's end if that is far away."""
         end, name = int(ends[group]), self._fields[label].name
         after = file.iter_batches(1, row_groups=[group + 1], columns=[name], use_threads=False)
-        own = _words(next(after).column(name))[0]
+        own = to_words(next(after).column(name))[0]
         while group >= 0 and end - int(ends[group]) < most:
-            words = _words(file.read_row_group(group, columns=[name]).column(0).combine_chunks())
+            words = to_words(file.read_row_group(group, columns=[name]).column(0).combine_chunks())
             others = np.flatnonzero(words != own)
             begin = int(ends[group]) - len(words)
             if len(others):
@@ -138,7 +132,7 @@ class ParquetLog(AbstractLog):
                         values, origins[i] = self._numbers(column, i, first, origins[i])
                         columns.append(values)
                     names = [self._fields[i].name for i in labels]
-                    words = tuple(_words(batch.column(name)) for name in names)
+                    words = tuple(to_words(batch.column(name)) for name in names)
                     yield Block(first, tuple(columns), words)
                     first += batch.num_rows
             except (OSError, pa.ArrowException) as error:
@@ -178,15 +172,14 @@ class ParquetLog(AbstractLog):
                 self.note("converted", f"{name!r} from time stamps to seconds since the first")
             return seconds_since(column, origin)
         if pa.types.is_duration(kind):
-            values = column.cast(pa.duration("ns")).cast(pa.int64()).to_numpy(zero_copy_only=False)
-            return np.asarray(values, float) / 1e9, origin
+            nanoseconds = column.cast(pa.duration("ns")).cast(pa.int64())
+            return to_floats(nanoseconds.cast(pa.float64(), safe=False)) / 1e9, origin
         if pa.types.is_dictionary(kind):
             column = column.cast(kind.value_type)
         try:
             # Beyond 2^53 an integer loses its last digits as a float64, and it may.
-            values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-            packing = self._packings[number]
-            return values if packing == _PLAIN else packing.unpack(values), origin
+            values = to_floats(column.cast(pa.float64(), safe=False))
+            return self._packings[number].unpack(values), origin
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise UserError(self._refusal(column, name, first)) from None
 
@@ -212,15 +205,6 @@ def _attributes(field: pa.Field) -> dict[str, str]:
 def _reason(error: Exception) -> str:
     """Of pyarrow, whose sentences may end with a period of their own."""
     return str(error).strip().rstrip(".")
-
-
-def _words(column: pa.Array) -> np.ndarray:
-    """A column as text; few words in many rows, so each is made once."""
-    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    words = coded.dictionary.cast(pa.string()).to_numpy(zero_copy_only=False)
-    # What is missing is the last of them.
-    known = np.array([*words, None], dtype=object)
-    return known[coded.indices.fill_null(-1).to_numpy()]
 
 
 PARQUET = LogFormat(

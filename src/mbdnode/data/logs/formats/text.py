@@ -33,7 +33,7 @@ from mbdnode.data.logs.log import (
 from mbdnode.errors import UserError
 from mbdnode.formatting import plural
 
-_COMMENTS = re.compile(r"^[ \t]*[#%](?!N/A).*\n", re.MULTILINE)
+_COMMENTS = re.compile(rf"^{COMMENT.pattern}.*(?:\n|\Z)", re.MULTILINE)
 _BLANKS = re.compile(r"^[ \t]*\n", re.MULTILINE)
 _EDGES = re.compile(r"^[ \t]+|[ \t]+$", re.MULTILINE)
 _SPACES = re.compile(r"[ \t]+")
@@ -78,9 +78,8 @@ class DelimitedLog(AbstractLog):
             text, truncated = self._without_broken_end(text) if is_last else (text, 0)
             if not text.strip("\n"):
                 if truncated:
-                    none = np.zeros(0)
-                    empty = np.zeros(0, dtype=object)
-                    yield Block(first, (none,) * len(numbers), (empty,) * len(labels), truncated)
+                    none = (np.zeros(0),)
+                    yield Block(first, none * len(numbers), none * len(labels), truncated)
                 continue
             table = self._parse(text, first, numbers, labels)
             columns = []
@@ -91,7 +90,7 @@ class DelimitedLog(AbstractLog):
                 else:
                     column = to_floats(column)
                 columns.append(column)
-            words = [to_words(table.column(column_name(i))) for i in labels]
+            words = [to_words(table.column(column_name(i)).combine_chunks()) for i in labels]
             yield Block(first, tuple(columns), tuple(words), truncated)
             first += table.num_rows
         if self._comments:
@@ -138,8 +137,6 @@ class DelimitedLog(AbstractLog):
     def _plain(self, text: str) -> str:
         text, count = _COMMENTS.subn("", text)
         text = _BLANKS.sub("", text)
-        if COMMENT.match(text.rpartition("\n")[2]):
-            text, count = text.rpartition("\n")[0] + "\n", count + 1
         self._comments += count
         if self.form.delimiter == " ":
             text = _SPACES.sub("\t", _EDGES.sub("", text))
@@ -148,27 +145,28 @@ class DelimitedLog(AbstractLog):
     def _without_broken_end(self, text: str) -> tuple[str, int]:
         """Without a last line that has too few fields and no end: the writer was stopped there."""
         body, newline, last = text.rpartition("\n")
-        if last and len(self._split(last)) < len(self.headings):
+        if last and len(split_line(last, self._delimiter)) < len(self.headings):
             self.warn("the file ends in the middle of a row, which was cut")
             return body + newline, 1
         if last:
             self.warn("the last line has no end; if the writer was stopped, its value may be cut")
         return text, 0
 
-    def _split(self, line: str) -> list[str]:
-        return split_line(line, "\t" if self.form.delimiter == " " else self.form.delimiter)
+    @property
+    def _delimiter(self) -> str:
+        """Between the columns of a plain text."""
+        return "\t" if self.form.delimiter == " " else self.form.delimiter
 
     def _parse(self, text: str, first: int, numbers, labels) -> pa.Table:
         names = [column_name(i) for i in range(len(self.headings))]
         types = {column_name(i): pa.float64() for i in numbers if i not in self._stamped}
         wanted = dict.fromkeys(column_name(i) for i in (*numbers, *labels))
         types = {name: types.get(name, pa.string()) for name in wanted}
-        delimiter = "\t" if self.form.delimiter == " " else self.form.delimiter
         try:
             table = pyarrow.csv.read_csv(
                 pa.py_buffer(text.encode("utf-8", errors="replace")),
                 pyarrow.csv.ReadOptions(column_names=names, block_size=max(len(text) * 4, 64)),
-                pyarrow.csv.ParseOptions(delimiter=delimiter),
+                pyarrow.csv.ParseOptions(delimiter=self._delimiter),
                 pyarrow.csv.ConvertOptions(
                     column_types=types,
                     include_columns=list(wanted),
@@ -194,7 +192,7 @@ class DelimitedLog(AbstractLog):
     def _explain(self, text: str, first: int, numbers: Sequence[int]) -> None:
         """Raise `UserError` for the first line that is wrong."""
         for count, line in enumerate(text.splitlines()):
-            fields = self._split(line)
+            fields = split_line(line, self._delimiter)
             if line.count('"') % 2:
                 raise UserError(
                     f"'{self.path}' has a quote that is not closed at {self.place(first + count)}: "

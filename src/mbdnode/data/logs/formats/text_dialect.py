@@ -17,7 +17,7 @@ _SAMPLE_LINES = 200
 _MOST_COLUMNS = 5_000
 _LONGEST_HEADING = 300
 # A spreadsheet writes "#N/A" where there is no value.
-COMMENT = re.compile(r"\s*[#%](?!N/A)")
+COMMENT = re.compile(r"[ \t]*[#%](?!N/A)")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|[+-]?(nan|inf|infinity)$", re.I)
 STAMP = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.]\d+)?)?)?(Z|[+-]\d\d:?\d\d)?$")
 MISSING = ("", "NA", "N/A", "n/a", "na", "null", "NULL", "None", "none", "-", "--", "#N/A")
@@ -78,7 +78,7 @@ def find_form(path: Path) -> TextForm:
     text = start.decode(encoding, errors="replace")
     lines = re.split(r"\r\n|\r|\n", text.lstrip("\ufeff"))
     if len(start) == START_BYTES and len(lines) > 1:
-        lines.pop()
+        lines.pop()  # It may be cut.
     elif len(start) == START_BYTES:
         raise UserError(
             f"'{path}' begins with a line of more than {START_BYTES:,} bytes, {text[:60]!r}...; a "
@@ -176,7 +176,7 @@ def _without_comments(lines: list[str]) -> tuple[list[str], list[str]]:
 def split_line(line: str, delimiter: str) -> list[str]:
     """The fields of a line, without quotes and blanks around them."""
     if delimiter == " ":
-        line, delimiter = re.sub(r"[ \t]+", " ", line.strip()), " "
+        line = re.sub(r"[ \t]+", " ", line.strip())
     try:
         fields = next(csv.reader([line], delimiter=delimiter), [])
     except csv.Error:
