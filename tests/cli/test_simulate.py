@@ -126,6 +126,40 @@ def test_other_velocities_replace_the_cases_own(run, tmp_path):
     assert data["theta1_dot"][0] == pytest.approx(-0.3 / np.sin(1.0), abs=1e-12)
 
 
+def test_inputs_of_a_log_drive_a_case_and_those_left_out_are_zero(run, tmp_path):
+    t = np.arange(21) * 0.01
+    log, out = tmp_path / "torque.csv", tmp_path / "run.csv"
+    table = np.column_stack([t, np.sin(t), np.cos(t)])
+    np.savetxt(log, table, delimiter=",", header="t,T,motor", comments="", fmt="%.17g")
+    for role, column in (("inputs=T", 1), ("T=T", 1), ("T=motor", 2)):
+        figure = tmp_path / "run.svg"
+        command = ("simulate", "slider-crank", "--inputs", log, "--role", role, "--out", out)
+        result = run(*command, "--plot", figure)
+        assert (result.code, result.err) == (0, "")
+        data = read(out)
+        np.testing.assert_array_equal(data["T"], table[:, column])
+        assert not np.any(data["F"])
+        assert figure.read_text().startswith("<?xml")
+    result = run("simulate", "slider-crank", "--inputs", log, "--out", out)
+    assert result.code == 2
+    assert "for inputs: 'F'" in result.err
+    result = run(*command, "--steps", 3)
+    assert result.code == 2
+    assert "gives the times, so leave" in result.err
+
+
+def test_a_mechanism_in_python_moves_as_the_case_does(run, tmp_path):
+    name, start = "mbdnode.mechanisms:SliderCrank", ("--initial", "theta1=1", "theta1_dot=1")
+    files = [tmp_path / "case.csv", tmp_path / "python.csv"]
+    still = tmp_path / "still.csv"
+    still.write_text("t,F,T\n" + "".join(f"{0.01 * row},0,0\n" for row in range(21)))
+    assert run("simulate", "slider-crank", "--inputs", still, "--out", files[0]).code == 0
+    assert run("simulate", name, *start, "--steps", 20, "--out", files[1]).code == 0
+    one, other = map(read, files)
+    for column in one:
+        np.testing.assert_allclose(one[column], other[column], atol=1e-14)
+
+
 def test_rollout_that_ends_early_keeps_the_good_rows(run, tmp_path):
     out = tmp_path / "run.csv"
     result = run(

@@ -47,14 +47,13 @@ class NamedModel:
 
     @property
     def columns(self) -> "Columns":
-        """Of a log of its inputs: those of the fit, else columns by the model's own names."""
+        """Of a log of its inputs: those of the fit, else times by the name of t."""
         from mbdnode.data.logs import Columns
 
         if self.stored is not None:
             return self.stored.config.columns
-        names = {"coordinates": "coordinate_names", "inputs": "input_names"}
-        # What goes on from a recorded motion has none.
-        return Columns("t", **{role: getattr(self.model, x, ()) for role, x in names.items()})
+        # What goes on from a recorded motion has no names.
+        return Columns("t", coordinates=getattr(self.model, "coordinate_names", ()))
 
 
 def check_model(name: str) -> str:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -203,6 +204,8 @@ def _motion(
     else:
         if not system.inputs:
             raise UserError(f"{found.label!r} has no inputs. Leave --inputs out.")
+        if not columns.inputs:
+            columns = replace(columns, inputs=system.input_names)
         log = read_inputs(inputs, columns, dt_s=size, steps=steps)
         t, mu = log.t, {**log.parameters, **mu}
         u = {name: log.u.get(name, 0.0) for name in system.input_names}
@@ -262,5 +265,6 @@ def _draw(found: NamedModel, run: "Trajectory", mu: Mapping[str, float], path: P
         with styled():
             figure, axes = pyplot.subplots(layout="constrained")
             plot.motion(system, run, ax=axes)
-            axes.legend()
+            if len(axes.lines) > 1:
+                axes.legend()
             save_figure(figure, path, dpi=150)
