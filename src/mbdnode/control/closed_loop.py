@@ -4,7 +4,7 @@ References and disturbances are functions of time or rows; the plant takes one s
 controller at a time, with its inputs held, and is compiled once.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -23,15 +23,13 @@ from mbdnode.multibody import (
     check_definition,
     check_state,
     choose_partition,
-    consistent_state,
     constraint_counts,
-    real_state,
     residuals_along,
     resolve_parameters,
 )
-from mbdnode.naming import by_name
 from mbdnode.simulation import AbstractEnsemble
 from mbdnode.simulation.held_inputs import rollout_held
+from mbdnode.simulation.simulate import as_state
 from mbdnode.status import Outcome, Status, completed
 from mbdnode.trajectory import State, Trajectory, check_trajectory_size
 from mbdnode.waiting_notice import counts_steps
@@ -164,7 +162,7 @@ class SteppedPlant:
         check_definition(system)
         self.system: AbstractSystem = system
         self.mu = resolve_parameters(system, parameters)
-        self.start = _as_state(system, initial, parameters)
+        self.start = as_state(system, initial, 0.0, parameters)
         check_state(system, jnp.zeros(()), self.start.q, self.start.v, self.mu)
         constrained = sum(constraint_counts(system, self.mu)) > 0
         self._moving = constrained and not system.closed_on_minimal
@@ -190,18 +188,6 @@ class SteppedPlant:
         )
         q, v = (jax.device_put(np.asarray(x)[-1]) for x in (run.q, run.v))
         return State(q, v), run.status
-
-
-def _as_state(system: AbstractSystem, initial: Any, parameters: Any) -> State:
-    initial = by_name(initial)
-    if not isinstance(initial, (State, Mapping)):
-        raise TypeError(
-            f"The initial state is a {type(initial).__name__}; give a State(q, v), or values by "
-            f"name such as {{{system.coordinate_names[0]!r}: 1.0}}."
-        )
-    if isinstance(initial, Mapping):
-        return consistent_state(system, initial, parameters=parameters)
-    return real_state(initial)
 
 
 def _trajectory(

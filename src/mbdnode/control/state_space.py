@@ -27,11 +27,11 @@ from mbdnode.multibody import (
     choose_partition,
     complete,
     consistent_state,
-    real_state,
     resolve_parameters,
 )
 from mbdnode.naming import by_name, unknown_name
 from mbdnode.simulation import AbstractEnsemble
+from mbdnode.simulation.simulate import as_state
 from mbdnode.trajectory import State
 
 # States and inputs of the minimal form.
@@ -184,9 +184,7 @@ def state_space(
     at = {} if at is None else by_name(at)
     if not isinstance(at, (State, Mapping)):
         at = _by_name(system, at, time, mu, parameters)
-    if not isinstance(at, State):
-        at = consistent_state(system, at, t=t, parameters=parameters)
-    state = real_state(at)
+    state = as_state(system, at, t, parameters)
     as_vector("The state's q", state.q, system.coordinate_names)
     as_vector("The state's v", state.v, system.rate_names)
     partition = choose_partition(system, time, state.q, mu)

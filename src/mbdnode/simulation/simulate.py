@@ -180,7 +180,7 @@ def simulate(
             "`separable = True` on the class, or AccelerationFunction(..., separable=True)."
         )
     mu = resolve_parameters(system, parameters)
-    initial = _as_state(system, initial, start, parameters)
+    initial = as_state(system, initial, start, parameters)
     check_state(system, begin, initial.q, initial.v, mu)
     signal = make_signal(system, t, inputs, interpolation)
     if closed:
@@ -332,10 +332,11 @@ def _with_spread(run: Trajectory, system: AbstractSystem, asked: tuple, regular:
     return replace(run, spread=State(*spread))
 
 
-def _as_state(system: AbstractSystem, initial: Any, start: float | None, parameters: Any) -> State:
+def as_state(system: AbstractSystem, initial: Any, start: float | None, parameters: Any) -> State:
     """A `State` of arrays from a `State` or from what is known by name."""
     if isinstance(initial, State):
         return real_state(initial)
+    initial = by_name(initial)
     if not isinstance(initial, Mapping):
         raise TypeError(
             f"The initial state is a {type(initial).__name__}; give a State(q, v), or values by "
