@@ -17,7 +17,7 @@ from mbdnode.multibody import AccelerationFunction
 from mbdnode.report import playground_html
 from mbdnode.report.playground import Play
 from mbdnode.report.playground_html import make_try_it, playground_scripts
-from mbdnode.reproduction.report.writing import write_report
+from mbdnode.reproduction.report import write_report
 from mbdnode.workflow.report.page import write_fit_page
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from mbdnode.reproduction.cases import CASES
-from mbdnode.reproduction.finished_runs import gather
+from mbdnode.reproduction.chapters import gather
+from mbdnode.reproduction.config import integrator_of
+from mbdnode.reproduction.figures import DIAGRAM, DRAWERS
 from mbdnode.reproduction.plan import make_plan
-from mbdnode.reproduction.report.figures import DRAWERS
-from mbdnode.reproduction.report.paper_tables import mass_spring_table
-from mbdnode.reproduction.report.setting_tables import cases_table
-from mbdnode.reproduction.report.writing import make_tables
+from mbdnode.reproduction.report import case_tables, diagram, shared_tables
+from mbdnode.reproduction.tables import cases_table, mass_spring_table
 
 FIGURES = """
 fig: MNODE_con, fig: MNODE_un, fig:single_mass_spring, fig:sms_x_V_time, fig:sms_phase_energy,
@@ -47,19 +47,31 @@ def names(text):
 def test_every_figure_has_a_counterpart_that_can_be_drawn():
     exhibits = [exhibit for case in CASES.values() for exhibit in case.exhibits]
     assert {e.label for e in exhibits} == names(FIGURES) | OURS
-    assert {e.kind for e in exhibits} <= set(DRAWERS)
+    assert {e.kind for e in exhibits} <= {*DRAWERS, DIAGRAM}
+
+
+def test_every_system_and_forward_pass_has_a_drawing_with_its_names():
+    exhibits = [exhibit for case in CASES.values() for exhibit in case.exhibits]
+    for exhibit in exhibits:
+        drawn = diagram(exhibit.label)
+        assert bool(drawn) == (exhibit.kind in (DIAGRAM, "system"))
+        assert not drawn or "</svg>" in drawn
 
 
 @pytest.fixture(scope="module")
 def untried():
     """A report of which no run came to anything: what is written does not hang on that."""
     plan = make_plan()
-    failed = {"seed": 0, "outcome": "failed", "status": "not tried"}
-    return gather(plan, {run.name: failed for run in plan.runs}, Path(), command="")
+    failed = {}
+    for run in plan.runs:
+        row = {name: getattr(run.config, name) for name in ("case", "model", "recipe")}
+        row |= {"integrator": integrator_of(run.config), "seed": 0}
+        failed[run.name] = {**row, "outcome": "failed", "status": "not tried"}
+    return gather(plan, failed, Path(), command="")
 
 
 def test_every_table_has_a_counterpart(untried):
-    tables = make_tables(untried).all()
+    tables = [*case_tables(untried), *shared_tables(untried)]
     assert {table.label for table in tables if table.label} == names(TABLES)
     assert [table.name for table in tables if not table.label] == ["cost-quality"]
 

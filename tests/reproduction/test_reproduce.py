@@ -11,8 +11,8 @@ import pytest
 from mbdnode.data.folders import open_folder
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cases import get_case
+from mbdnode.reproduction.chapters import gather
 from mbdnode.reproduction.dispatch import run_here
-from mbdnode.reproduction.finished_runs import capability_marks, gather
 from mbdnode.reproduction.plan import Request, make_plan
 from mbdnode.reproduction.reproduce import (
     KIND,
@@ -43,9 +43,9 @@ def finished(tiny_plan, tmp_path_factory):
 
 def test_results_are_a_row_for_each_run_as_in_its_folder(finished, tiny_plan):
     out, _ = finished
-    rows = read_results(out)
-    assert [row["seed"] for row in rows] == [0, 1]
-    for row, run in zip(rows, tiny_plan.runs, strict=True):
+    (result,) = read_results(out)
+    assert [row["seed"] for row in result.rows] == [0, 1]
+    for row, run in zip(result.rows, tiny_plan.runs, strict=True):
         stored = json.loads((out / "runs" / run.name / "metrics.json").read_text())
         assert row == {**stored, "quick": False}
     assert json.loads((out / "plan.json").read_text())["seeds"] == 2
@@ -57,15 +57,16 @@ def test_results_are_a_row_for_each_run_as_in_its_folder(finished, tiny_plan):
 def test_chapter_is_read_from_the_folders(finished):
     out, reproduction = finished
     (chapter,) = reproduction.chapters
-    case = get_case(chapter.name)
-    assert (chapter.references, chapter.exhibits) == (case.references, case.exhibits)
-    (entry,) = chapter.entries
-    assert (entry.model, entry.integrator, entry.recipe) == ("mbd-node", "fe1", "paper")
+    case = get_case(chapter.case.name)
+    shown = chapter.case
+    assert (shown.references, shown.exhibits) == (case.references, case.exhibits)
+    (result,) = chapter.results
+    assert (result.model, result.integrator, result.recipe) == ("mbd-node", "fe1", "paper")
     with open(out / "runs" / "tiny-0" / "truth.csv", newline="") as file:
         positions = [float(row["x"]) for row in csv.DictReader(file)]
-    assert entry.truth.q[:, 0].tolist() == pytest.approx(positions)
-    assert len(entry.history) == 3
-    times = [row["train_seconds"] + row["compile_seconds"] for row in entry.rows]
+    assert result.shown.truth.q[:, 0].tolist() == pytest.approx(positions)
+    assert len(result.shown.history) == 3
+    times = [row["train_seconds"] + row["compile_seconds"] for row in result.rows]
     assert reproduction.seconds == pytest.approx(sum(times))
 
 
@@ -73,13 +74,13 @@ def test_shown_motion_is_that_of_the_median_seed(finished, tiny_plan, tiny_run, 
     runs = (*tiny_plan.runs, tiny_run("better", seed=2, epochs="300", learning_rate="0.01"))
     plan = dataclasses.replace(tiny_plan, runs=runs)
     run_here(runs, tmp_path, nothing)
-    (entry,) = gather(plan, {}, tmp_path, command="").chapters[0].entries
-    errors = {row["mse"]: row["seed"] for row in entry.rows}
-    middle = sorted(errors)[1]
-    shown = entry.prediction.q - entry.truth.q, entry.prediction.v - entry.truth.v
+    (result,) = gather(plan, {}, tmp_path, command="").results
+    errors = {row["mse"]: row["seed"] for row in result.rows}
+    middle, run = sorted(errors)[1], result.shown
+    shown = run.prediction.q - run.truth.q, run.prediction.v - run.truth.v
     mse = sum(float((part**2).mean()) for part in shown) / 2
     assert mse == pytest.approx(middle, rel=1e-6)
-    assert entry.median() == pytest.approx(middle)
+    assert result.median() == pytest.approx(middle)
 
 
 def test_failed_run_is_a_row_and_not_a_motion(tiny_run, tiny_plan, tmp_path):
@@ -88,9 +89,9 @@ def test_failed_run_is_a_row_and_not_a_motion(tiny_run, tiny_plan, tmp_path):
     left = unfinished(plan, tmp_path, resume=False)
     rows = run_plan(plan, left, tmp_path, HERE, nothing)
     reproduction = report(plan, rows, tmp_path, HERE)
-    (entry,) = reproduction.chapters[0].entries
-    assert entry.prediction is None
-    assert read_results(tmp_path)[0]["outcome"] == "failed"
+    (result,) = reproduction.results
+    assert result.shown is None
+    assert read_results(tmp_path)[0].rows[0]["outcome"] == "failed"
     # It can be tried again, but not by accident.
     with pytest.raises(ValueError, match="--resume"):
         unfinished(plan, tmp_path, resume=False)
@@ -191,10 +192,3 @@ def test_command_repeats_the_request(tmp_path):
     assert short == f"mbdnode reproduce --quick --out {tmp_path}"
     some = Request(cases=("cart-pole",), models=("mbd-node",))
     assert "--models mbd-node" in command_line(some, HERE, tmp_path)
-
-
-def test_marks_of_the_methods_are_what_the_models_refuse():
-    marks = capability_marks()
-    assert marks["mbd-node"]["Works with constraints"]
-    assert not marks["hnn"]["Works on dissipative systems"]
-    assert not marks["fcnn"]["Takes forces that change with time"]

@@ -165,14 +165,14 @@ def _print_results(out: Path) -> int:
         RESULTS,
         TABLE_COLUMNS,
         TABLE_NUMBERS,
-        is_good,
         read_results,
         table_notes,
         table_sections,
     )
+    from mbdnode.reproduction.results import is_good
 
-    rows, console = read_results(out), new_console()
-    for title, lines in table_sections(rows):
+    results, console = read_results(out), new_console()
+    for title, lines in table_sections(results):
         if title:
             console.print(f"\n[bold]{escape(title)}[/]\n")
         table = new_table(console, *TABLE_COLUMNS, numbers=TABLE_NUMBERS, folding="case")
@@ -180,9 +180,9 @@ def _print_results(out: Path) -> int:
             table.add_row(*map(escape, texts))
         console.print(table)
     console.print()
-    for note in table_notes(rows):
+    for note in table_notes(results):
         console.print(escape(note))
-    bad = [row for row in rows if not is_good(row)]
+    bad = [row for result in results for row in result.rows if not is_good(row)]
     for row in bad:
         run = f"{row['case']}, {row['model']}, seed {row['seed']}"
         typer.echo(f"{run}: {row['status']}", err=True)

@@ -29,7 +29,7 @@ from mbdnode.report.pictures import save_animation
 from mbdnode.report.style import save_figure
 from mbdnode.reproduction.cases import CONTROL_TASKS
 from mbdnode.reproduction.cases.control_task import ControlTask, compare_with_truth
-from mbdnode.reproduction.report.trial_figures import draw_loops
+from mbdnode.reproduction.figures import draw_loops
 from mbdnode.trajectory import Trajectory
 
 TRUTH, KIND = "truth", "mpc"
@@ -141,9 +141,10 @@ def _fill(out: Path, result: ControlResult) -> None:
     write(result.loop, out / "trajectory.csv")
     if result.exact is not None:
         write(result.exact, out / "truth.csv")
-    save_figure(
-        draw_loops(result.plant, result.task.title, result.loop, result.exact), out / "figure.png"
-    )
+    found, exact = {"the learned model": result.loop}, result.exact
+    if exact is None:
+        found, exact = {}, result.loop
+    save_figure(draw_loops(result.plant, found, exact, result.task.title), out / "figure.png")
     save_animation(result.plant, result.loop, out / "motion.gif", title=result.task.title)
     replace_file(out / "decisions.csv", lambda file: file.write(_decisions(result.loop).encode()))
     write_json(out / "control.json", result.summary)

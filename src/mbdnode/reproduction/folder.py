@@ -29,9 +29,9 @@ from mbdnode.models import AbstractModel, save
 from mbdnode.report.style import save_figure
 from mbdnode.reproduction.cases import Case, get_case
 from mbdnode.reproduction.config import RunConfig
-from mbdnode.reproduction.report.chapters import Probe, structure_text
-from mbdnode.reproduction.report.motion_figures import Comparison, draw_comparison
-from mbdnode.reproduction.run import RunResult, check, run_case
+from mbdnode.reproduction.run import Probe, RunResult, check, run_case
+from mbdnode.reproduction.run_figure import draw_run
+from mbdnode.reproduction.titles import structure_text
 from mbdnode.trajectory import Trajectory
 
 CHECKPOINT, ERROR = "checkpoint.safetensors", "error.txt"
@@ -126,15 +126,13 @@ def _fill(path: Path, result: RunResult) -> None:
         write(probe.prediction, path / f"probe-{probe.name}-prediction.csv")
     case, summary = get_case(result.config.case), result.summary()
     who = result.model_name + structure_text([summary])
-    figure = draw_comparison(
-        Comparison(
-            title=f"{case.title}: {who}, recipe {result.config.recipe}, seed {result.config.seed}",
-            system=case.mechanism,
-            truth=result.truth,
-            prediction=result.prediction,
-            train_end_s=case.train_steps * case.dt_s,
-            history=[row["loss"] for row in result.fit.history],
-        )
+    figure = draw_run(
+        f"{case.title}: {who}, recipe {result.config.recipe}, seed {result.config.seed}",
+        case.mechanism,
+        result.truth,
+        result.prediction,
+        train_end_s=case.train_steps * case.dt_s,
+        history=[row["loss"] for row in result.fit.history],
     )
     save_figure(figure, path / "figure.png")
     write_json(path / METRICS, summary)

@@ -16,8 +16,8 @@ from mbdnode.report.playground import Play
 from mbdnode.reproduction.cases import Case, get_case
 from mbdnode.reproduction.config import integrator_of
 from mbdnode.reproduction.folder import read_run
-from mbdnode.reproduction.report.chapters import model_title, structure_text
 from mbdnode.reproduction.run import training_motions
+from mbdnode.reproduction.titles import model_title, structure_text
 from mbdnode.simulation import Domain, training_domain
 from mbdnode.trajectory import Trajectory
 from mbdnode.workflow.systems import used_parameters

@@ -12,33 +12,25 @@ case, model, integrator and recipe.
 
 import shlex
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data.files import read_json, write_json
 from mbdnode.data.folders import CONFIG, METRICS, check_folder, open_folder
 from mbdnode.errors import UserError
 from mbdnode.formatting import as_printed
-from mbdnode.recipes import LAW, PAPER, RECIPES
-from mbdnode.report.tables import Verdict
-from mbdnode.reproduction.cases import CASES, PAPER_CASES
+from mbdnode.recipes import PAPER, RECIPES
+from mbdnode.reproduction.cases import PAPER_CASES
+from mbdnode.reproduction.chapters import Reproduction, gather
 from mbdnode.reproduction.dispatch import Row, Watch, run_here
-from mbdnode.reproduction.finished_runs import gather
 from mbdnode.reproduction.folder import is_finished, read_config
 from mbdnode.reproduction.plan import Plan, PlannedRun, Request, default_models, shortened
-from mbdnode.reproduction.reference import (
-    Reference,
-    is_answered_by,
-    judge_printed,
-    judge_unprinted,
-    median_of_all,
-)
-from mbdnode.reproduction.report.chapters import Reproduction, structure_text
-from mbdnode.reproduction.report.paper_tables import ABOUT_LAWS
-from mbdnode.reproduction.report.writing import write_report
+from mbdnode.reproduction.report import write_report
+from mbdnode.reproduction.results import Result, tidy
+from mbdnode.reproduction.tables import ABOUT_LAWS
+from mbdnode.reproduction.titles import structure_text
 
 PLAN, RESULTS, RUNS, PAGE = "plan.json", "results.json", "runs", "report.html"
 KIND = "reproduce"
@@ -182,8 +174,9 @@ def report(plan: Plan, rows: dict[str, Row], out: Path, place: Workplace) -> Rep
     """
     failed = {name: row for name, row in rows.items() if row["outcome"] == "failed"}
     reproduction = gather(plan, failed, out / RUNS, command=command_line(plan.request, place, out))
-    write_json(out / RESULTS, result_rows(reproduction))
-    write_report(reproduction, out, figures_elsewhere=(place.jobs or 1) > 1)
+    every = [dict(row) for result in reproduction.results for row in result.rows]
+    write_json(out / RESULTS, every)
+    write_report(reproduction, out)
     return reproduction
 
 
@@ -192,19 +185,9 @@ def is_reported(out: Path) -> bool:
     return (out / RESULTS).is_file() and (out / PAGE).is_file()
 
 
-def read_results(out: Path) -> list[Row]:
-    """The rows of results.json."""
-    return read_json(out / RESULTS)
-
-
-def result_rows(reproduction: Reproduction) -> list[Row]:
-    """Every row, in the order of the chapters."""
-    return [
-        dict(row)
-        for chapter in reproduction.chapters
-        for entry in chapter.entries
-        for row in entry.rows
-    ]
+def read_results(out: Path) -> tuple[Result, ...]:
+    """The table of results.json."""
+    return tidy(read_json(out / RESULTS))
 
 
 def command_line(request: Request, place: Workplace, out: Path, *, resume: bool = False) -> str:
@@ -238,154 +221,102 @@ TABLE_COLUMNS = ("case", "model", "by", "recipe", "paper", "ours", "verdict", "t
 TABLE_NUMBERS = ("paper", "time [s]")
 
 
-def is_good(row: Mapping[str, Any]) -> bool:
-    """Whether the run ended as it should: trained to its end, and its rollout finite."""
-    return row["outcome"] in ("completed", "stopped") and row["mse"] is not None
-
-
-def table_sections(
-    rows: Sequence[Mapping[str, Any]],
-) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
-    """The tables: of networks, and of laws apart from them where there are both.
+def table_sections(results: Sequence[Result]) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
+    """The tables of the terminal: of networks, and of laws apart from them where there are both.
 
     **Arguments:**
 
-    - `rows`: of the runs, as results.json has them.
+    - `results`: of all runs.
 
     **Returns:**
 
     Of each its title, empty for the only one, and its rows, below `TABLE_COLUMNS`.
     """
-    networks = [row for row in rows if row["model"] != LAW]
-    laws = [row for row in rows if row["model"] == LAW]
+    networks = [result for result in results if not result.is_law]
+    laws = [result for result in results if result.is_law]
     if not networks or not laws:
-        yield "", list(table_rows(rows))
+        yield "", _table_rows(results)
         return
-    yield "The paper's networks", list(table_rows(networks))
-    yield ABOUT_LAWS, list(table_rows(laws))
+    yield "The paper's networks", _table_rows(networks)
+    yield ABOUT_LAWS, _table_rows(laws)
 
 
-def table_rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
-    """The table's rows.
-
-    **Arguments:**
-
-    - `rows`: of the runs, as results.json has them.
-
-    **Returns:**
-
-    The texts below `TABLE_COLUMNS`, row by row.
-    """
-    last = ""
-    for (case, model, integrator, recipe), mine in _groups(rows).items():
-        reference = _reference(case, model, integrator, recipe)
-        yield (
-            case if case != last else "",
-            model + structure_text(mine),
-            integrator,
-            recipe,
-            _printed(reference, integrator),
-            _median_and_range([row["mse"] for row in mine]),
-            _verdict(mine, reference).kind,
-            _times(mine),
+def _table_rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
+    rows, last = [], ""
+    for result in results:
+        case = result.case.name
+        rows.append(
+            (
+                case if case != last else "",
+                result.model + structure_text(result.rows),
+                result.integrator,
+                result.recipe,
+                _printed(result),
+                _median_and_range(result),
+                result.verdict.kind,
+                _times(result),
+            )
         )
         last = case
+    return rows
 
 
-def table_notes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What is to be known of the table's numbers, line by line.
-
-    **Arguments:**
-
-    - `rows`: as for `table_rows`.
-
-    **Returns:**
-
-    The lines to print below the table.
-    """
+def table_notes(results: Sequence[Result]) -> Iterator[str]:
+    """What is to be known of the numbers of these results, line by line."""
     yield "Errors are MSE over all components and steps; 'by' is the integrator."
     yield "The paper's are of MBD-NODE for a law, and by its own integrator where one is named."
-    yield from _studies(_groups(rows))
-    for (case, model, *_), mine in _groups(rows).items():
-        without = [x for row in mine if (x := row.get("mse_without_layers")) is not None]
-        if "affine" in structure_text(mine):
+    yield from _studies(results)
+    for result in results:
+        if "affine" in structure_text(result.rows):
+            without = statistics.median(result.values("mse_without_layers"))
             yield (
-                f"The affine part of {model} says nearly all of {case}: mse "
-                f"{as_printed(statistics.median(without))} without its layers"
+                f"The affine part of {result.model} says nearly all of {result.case.name}: mse "
+                f"{as_printed(without)} without its layers"
             )
-    for recipe in dict.fromkeys(row["recipe"] for row in rows):
+    recipes = dict.fromkeys(row["recipe"] for result in results for row in result.rows)
+    for recipe in recipes:
         yield f"Recipe {recipe}: {RECIPES[recipe].description}."
     yield "The time is that of training (median) + compiling (max)."
-    for recipe in dict.fromkeys(row["recipe"] for row in rows if row.get("quick")):
-        yield f"Quick: recipe {recipe} with {shortened(recipe)}; its own numbers differ."
+    cut = {row["recipe"] for result in results for row in result.rows if row.get("quick")}
+    for recipe in recipes:
+        if recipe in cut:
+            yield f"Quick: recipe {recipe} with {shortened(recipe)}; its own numbers differ."
 
 
-def _groups(
-    rows: Sequence[Mapping[str, Any]],
-) -> dict[tuple[str, ...], list[Mapping[str, Any]]]:
-    """The runs that differ by their seed alone."""
-    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        names = tuple(row[name] for name in ("case", "model", "integrator", "recipe"))
-        groups.setdefault(names, []).append(row)
-    return groups
-
-
-def _printed(reference: Reference | None, integrator: str) -> str:
-    """The paper's error; with its integrator where ours is another one."""
-    if reference is None:
-        return "-"
-    of = "" if reference.integrator == integrator else f" ({reference.integrator})"
-    return f"{as_printed(reference.value)}{of}"
-
-
-def _verdict(rows: Sequence[Mapping[str, Any]], printed: Reference | None) -> Verdict:
-    if printed is None:
-        return judge_unprinted([row.get("nrmse") for row in rows])
-    return judge_printed([row["mse"] for row in rows], printed)
-
-
-def _studies(groups: Mapping[tuple[str, ...], Sequence[Mapping[str, Any]]]) -> Iterator[str]:
+def _studies(results: Sequence[Result]) -> Iterator[str]:
     """How many studies are accurate, and which are not."""
     kinds: dict[str, list[str]] = {}
-    for (case, model, integrator, recipe), rows in groups.items():
-        for name in dict.fromkeys(name for row in rows for name in row.get("probes", {})):
-            errors = [row.get("probes", {}).get(name, {}).get("nrmse") for row in rows]
-            who = f"{name} of {case} ({model} {integrator}, {recipe})"
-            kinds.setdefault(judge_unprinted(errors).kind, []).append(who)
+    for result in results:
+        who = f"{result.case.name} ({result.model} {result.integrator}, {result.recipe})"
+        for study in result.studies:
+            kinds.setdefault(study.verdict.kind, []).append(f"{study.trial.name} of {who}")
     for kind, found in kinds.items():
         named = "" if kind == "accurate" else f": {', '.join(found)}"
         yield f"Studies without a printed number: {len(found)} {kind}{named}"
 
 
-def _reference(case: str, model: str, integrator: str, recipe: str) -> Reference | None:
-    """The paper's error for this row, if it prints one."""
-    references = CASES[case].references
-    for reference in references:
-        if reference.quantity == "mse" and is_answered_by(
-            reference, references, model, integrator, recipe
-        ):
-            return reference
-    return None
+def _printed(result: Result) -> str:
+    """The paper's error; with its integrator where ours is another one."""
+    if result.printed is None:
+        return "-"
+    other = result.printed.integrator
+    of = "" if other == result.integrator else f" ({other})"
+    return f"{as_printed(result.printed.value)}{of}"
 
 
-def _median_and_range(errors: Sequence[float | None]) -> str:
+def _median_and_range(result: Result) -> str:
     """The median; with several seeds also min and max."""
-    median = median_of_all(errors)
-    found = [error for error in errors if error is not None]
+    median, found = result.median(), result.values()
     text = "failed" if median is None else as_printed(median)
-    if len(errors) == 1 or not found:
+    if len(result.rows) == 1 or not found:
         return text
-    largest = as_printed(max(found)) if len(found) == len(errors) else "failed"
+    largest = as_printed(max(found)) if len(found) == len(result.rows) else "failed"
     return f"{text} [{as_printed(min(found))}, {largest}]"
 
 
-def _times(rows: Sequence[Mapping[str, Any]]) -> str:
+def _times(result: Result) -> str:
     """The median time to train, and the longest to compile, which later seeds need not do."""
-    both = [
-        [row[quantity] for row in rows if row.get(quantity) is not None]
-        for quantity in ("train_seconds", "compile_seconds")
-    ]
-    if not all(both):
+    training, compiling = result.median("train_seconds"), result.compile_seconds
+    if training is None or compiling is None:
         return "-"
-    return f"{statistics.median(both[0]):.1f}+{max(both[1]):.1f}"
+    return f"{training:.1f}+{compiling:.1f}"

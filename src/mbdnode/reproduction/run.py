@@ -19,13 +19,31 @@ from mbdnode.reproduction.cases import get_case
 from mbdnode.reproduction.cases.case import Case, Trial
 from mbdnode.reproduction.cases.control_task import ControlTask, compare_with_truth
 from mbdnode.reproduction.config import MODELS, NUMERICAL, RunConfig, integrator_of
-from mbdnode.reproduction.report.chapters import Probe
 from mbdnode.simulation import simulate
 from mbdnode.training import Checkpoint, Fit, make_candidates
 from mbdnode.trajectory import Dataset, Trajectory
 
 # Samples that a regression holds in memory at once.
 _LARGEST_CHUNK = 20_000
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A trained model on a motion that it has not seen.
+
+    **Arguments:**
+
+    - `name`, `title`: for files and for people.
+    - `truth`, `prediction`: at the same times.
+    - `mse`, `nrmse`: between them; None if the prediction ended early.
+    """
+
+    name: str
+    title: str
+    truth: Trajectory
+    prediction: Trajectory
+    mse: float | None
+    nrmse: float | None = None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import pytest
 from reproduction.report.samples import reproduction
 
-from mbdnode.reproduction.report.writing import write_report
+from mbdnode.reproduction.report import write_report
 
 
 @pytest.fixture(scope="session")

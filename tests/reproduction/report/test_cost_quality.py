@@ -3,24 +3,17 @@
 import csv
 import io
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from reproduction.report.samples import chapter, failed_entry, reproduction, row
+from reproduction.report.samples import changed, chapter, failed_entry, reproduction, result, row
 
 from mbdnode.report.tables import to_csv, to_markdown
-from mbdnode.reproduction.reference import Reference
-from mbdnode.reproduction.report.chapters import Entry, make_palette
-from mbdnode.reproduction.report.cost_figures import draw_costs, make_cost_plots
-from mbdnode.reproduction.report.cost_table import (
-    cost_table,
-    cost_view,
-    find_front,
-    gather_costs,
-    stairs,
-    sum_up,
-)
+from mbdnode.reproduction.cases.printed import Reference
+from mbdnode.reproduction.costs import draw_costs, has_trained, make_palette, placed, sum_up
+from mbdnode.reproduction.plots import read_figure
+from mbdnode.reproduction.results import is_on_front
+from mbdnode.reproduction.tables import cost_table
 
 NAME = "single-pendulum"
 
@@ -32,7 +25,7 @@ def trained(recipe, *seeds, model="mbd-node", integrator="rk4"):
         {**row(seed, error), "train_seconds": s, "compile_seconds": c, "updates": updates}
         for seed, (error, s, c, updates) in enumerate(seeds)
     )
-    return Entry(model, integrator, recipe, rows)
+    return result(NAME, model, integrator, recipe, rows)
 
 
 def study_chapter(**changes):
@@ -52,9 +45,14 @@ def study_chapter(**changes):
     return chapter(NAME, entries, references=references, **changes)
 
 
-def only_case(*chapters):
-    (case,) = gather_costs(reproduction(*chapters))
-    return case
+def study_figure(*chapters):
+    figure = draw_costs(chapters)
+    assert figure is not None
+    return figure
+
+
+def front(made):
+    return sorted(r.cost for r in made.results if r.on_front)
 
 
 def records(table):
@@ -75,7 +73,7 @@ def records(table):
     ],
 )
 def test_point_is_on_the_front_if_none_is_as_quick_and_as_accurate(points, on_front):
-    assert find_front(points) == on_front
+    assert [is_on_front(point, points) for point in points] == on_front
 
 
 def test_front_is_what_comparing_every_pair_says():
@@ -85,28 +83,25 @@ def test_front_is_what_comparing_every_pair_says():
     for t, e in points:
         beaten = [(t2 < t and e2 <= e) or (t2 <= t and e2 < e) for t2, e2 in points]
         expected.append(not any(beaten))
-    assert find_front(points) == expected
+    assert [is_on_front(point, points) for point in points] == expected
 
 
-def test_point_has_median_least_and_greatest_of_error_and_time():
-    point = only_case(study_chapter()).points[0]
-    assert point.error is not None
-    assert point.training_s is not None
-    assert (point.error.median, point.error.min, point.error.max) == (2e-3, 1e-3, 4e-3)
-    times = (point.training_s.median, point.training_s.min, point.training_s.max)
-    assert times == (20.0, 10.0, 60.0)
+def test_cost_is_the_median_of_time_and_error():
+    first = study_chapter().results[0]
+    assert first.cost == (20.0, 2e-3)
     # Compiling is done by the first seed of a process, so that a median would hide it.
-    assert (point.compiling_s, point.updates) == (3.0, 900)
+    assert (first.compile_seconds, first.median("updates")) == (3.0, 900)
 
 
 def test_front_runs_from_the_quickest_to_the_most_accurate():
-    case = only_case(study_chapter())
-    assert case.front == [(0.5, 1e-6), (2.0, 1e-9)]
-    x, y = stairs(case, view := cost_view([case]))
+    made = study_chapter()
+    assert front(made) == [(0.5, 1e-6), (2.0, 1e-9)]
+    (axes,) = study_figure(made).axes
+    (line,) = [line for line in axes.get_lines() if line.get_drawstyle() == "steps-post"]
     # Down at the quickest, level until the next one is done, down again, level forever.
-    corners = list(zip(x, y, strict=True))[1:]
-    top, end = view.errors[1], view.seconds[1]
-    assert corners == [(0.5, top), (0.5, 1e-6), (2.0, 1e-6), (2.0, 1e-9), (end, 1e-9)]
+    corners = list(zip(*line.get_data(), strict=True))
+    top, end = axes.get_ylim()[1], axes.get_xlim()[1]
+    assert corners == [(0.5, top), (0.5, 1e-6), (2.0, 1e-9), (end, 1e-9)]
 
 
 def test_every_recipe_has_a_row_with_all_of_its_cells():
@@ -120,7 +115,7 @@ def test_every_recipe_has_a_row_with_all_of_its_cells():
     ]
     first = rows[0]
     assert [float(first[name]) for name in ("mse", "min", "max")] == [2e-3, 1e-3, 4e-3]
-    cells = ("case", "integrator", "seeds", "train [s]", "compile [s]", "updates")
+    cells = ("case", "integrator", "seeds", "training [s]", "compiling [s]", "updates")
     assert [first[name] for name in cells] == ["Single pendulum", "RK4", "3", "20", "3", "900"]
 
 
@@ -130,32 +125,32 @@ def test_table_does_not_claim_to_be_the_papers():
 
 def test_failed_run_has_a_row_but_no_mark():
     made = study_chapter()
-    made = replace(made, entries=(*made.entries[:2], failed_entry()))
+    made = changed(made, (*made.results[:2], failed_entry()))
     failed = records(cost_table(reproduction(made)))[-1]
-    assert (failed["model"], failed["mse"], failed["train [s]"]) == ("FCNN", "", "")
+    assert (failed["model"], failed["mse"], failed["training [s]"]) == ("FCNN", "", "")
     assert (failed["seeds"], failed["front"]) == ("0 of 2", "no")
-    assert [point.entry.model for point, _, _ in only_case(made).placed] == ["mbd-node", "law"]
-    assert draw_costs(reproduction(made)) is not None
+    assert [result.model for result in placed(made)] == ["mbd-node", "law"]
+    assert draw_costs([made]) is not None
 
 
 def test_half_of_the_seeds_without_an_error_is_no_place_on_the_front():
     made = chapter(NAME, (trained("fast", (1e-9, 1.0, 1.0, 0), (None, 1.0, 1.0, 0)),))
-    assert only_case(made).front == []
-    assert draw_costs(reproduction(made)) is None
-    assert sum_up(only_case(made)) == "Single pendulum: no model has an error and a time."
+    assert front(made) == []
+    assert draw_costs([made]) is None
+    assert sum_up(made) == "Single pendulum: no model has an error and a time."
 
 
 def test_what_is_not_trained_is_no_part_of_the_study():
-    numerical = replace(trained("-", (1e-9, 0.0, 0.0, 0)), model="numerical")
-    assert gather_costs(reproduction(chapter(NAME, (numerical,)))) == ()
+    made = chapter(NAME, (trained("-", (1e-9, 0.0, 0.0, 0), model="numerical"),))
+    assert not has_trained(made)
+    assert cost_table(reproduction(made)).rows == ()
 
 
 def test_nothing_is_drawn_for_a_case_without_runs():
     others = (chapter("slider-crank", ()), chapter("single-mass-spring", (failed_entry(),)))
-    figure = draw_costs(reproduction(study_chapter(), *others))
-    assert figure is not None
+    figure = study_figure(study_chapter(), *others)
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["(a)  Single pendulum"]
-    assert draw_costs(reproduction(*others)) is None
+    assert draw_costs(others) is None
 
 
 def marks(axes, shape, fill):
@@ -174,9 +169,7 @@ def lines(axes):
 
 
 def test_figure_shows_medians_bars_compile_time_and_the_papers_numbers():
-    figure = draw_costs(reproduction(study_chapter()))
-    assert figure is not None
-    (axes,) = figure.axes
+    (axes,) = study_figure(study_chapter()).axes
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert marks(axes, "o", "full") == [(20.0, 2e-3), (8.0, 3e-1)]
     assert marks(axes, "o", "open") == [(800.0, 2e-3)]
@@ -202,33 +195,30 @@ def test_error_of_zero_and_one_beyond_all_measure_stay_in_view():
     made = chapter(
         NAME, (trained("fast", (0.0, 0.0, 0.0, 0)), trained("best", (1e80, 1.0, 0.0, 0)))
     )
-    view = cost_view([only_case(made)])
-    assert 1e-35 < view.errors[0] < view.errors[1] < 1e6
-    assert view.seconds[0] > 0
-    assert draw_costs(reproduction(made)) is not None
+    (axes,) = study_figure(made).axes
+    assert 1e-35 < axes.get_ylim()[0] < axes.get_ylim()[1] < 1e6
+    assert axes.get_xlim()[0] > 0
 
 
 def test_round_off_is_drawn_as_such_in_a_band_of_its_own():
     entries = (trained("fast", (2e-31, 0.1, 0.0, 0)), trained("best", (7e-26, 1.0, 0.0, 0)))
     made = chapter(NAME, (*entries, trained("adam-lm", (1e-9, 2.0, 0.0, 0))))
-    view = cost_view([only_case(made)])
-    assert view.round_off == 1e-24
-    plots = make_cost_plots([only_case(made)], make_palette([made]))
-    heights = [point["error"] for point in plots["cases"][0]["points"]]
+    (axes,) = study_figure(made).axes
+    palette = make_palette([made])
+    shapes = [palette.mark(result.method) for result in made.results]
+    (fast,), (best,), (network,) = (marks(axes, shape, "full") for shape in shapes)
     # One height for all that is round-off, within the band.
-    assert heights[0] == heights[1]
-    assert view.errors[0] < heights[0] < 1e-24
-    assert heights[2] == 1e-9
-    assert "2.0e-31 (round-off)" in plots["cases"][0]["points"][0]["text"]
-    figure = draw_costs(reproduction(made))
-    assert figure is not None
-    assert "round-off" in [text.get_text() for text in figure.axes[0].texts]
+    assert fast[1] == best[1]
+    assert axes.get_ylim()[0] < fast[1] < 1e-24
+    assert network[1] == 1e-9
+    assert "round-off" in [text.get_text() for text in axes.texts]
+    told = [line.get_gid() for line in axes.get_lines() if line.get_marker() == shapes[0]]
+    assert "2.0e-31 (round-off)" in told[0]
 
 
 def test_round_off_alone_can_be_drawn(tmp_path):
     # Warnings are errors: labels outside of the axes would leave no room for these.
-    figure = draw_costs(reproduction(chapter(NAME, (trained("best", (2e-31, 0.1, 0.0, 0)),))))
-    assert figure is not None
+    figure = study_figure(chapter(NAME, (trained("best", (2e-31, 0.1, 0.0, 0)),)))
     figure.savefig(tmp_path / "costs.png")
     low, high = figure.axes[0].get_ylim()
     assert low < 1e-26 < 1e-22 < high
@@ -236,58 +226,62 @@ def test_round_off_alone_can_be_drawn(tmp_path):
 
 def test_less_round_off_is_not_more_accurate():
     entries = (trained("fast", (7e-26, 0.1, 0.0, 0)), trained("best", (2e-31, 1.0, 0.0, 0)))
-    case = only_case(chapter(NAME, entries))
-    assert [point.on_front for point in case.points] == [True, False]
-    assert "law RK4, fast" in sum_up(case)
-    assert "both the quickest and the most accurate" in sum_up(case)
+    made = chapter(NAME, entries)
+    assert [result.on_front for result in made.results] == [True, False]
+    assert "law RK4, fast" in sum_up(made)
+    assert "both the quickest and the most accurate" in sum_up(made)
 
 
 def test_axis_without_round_off_has_no_band():
-    case = only_case(study_chapter())
-    assert cost_view([case]).round_off is None
+    assert not study_figure(study_chapter()).axes[0].texts
 
 
 def test_sentence_names_both_ends_of_the_front():
-    assert sum_up(only_case(study_chapter())) == (
+    assert sum_up(study_chapter()) == (
         "Single pendulum: the quickest is law RK4, fast (mse 1.0e-6, trained in 0.5 s, "
         "compiled in 4 s); the most accurate is law RK4, best (mse 1.0e-9, trained in 2 s, "
         "compiled in 5 s)."
     )
     alone = chapter(NAME, (trained("paper", (1e-3, 10.0, 1.0, 5)),))
-    assert sum_up(only_case(alone)) == (
+    assert sum_up(alone) == (
         "Single pendulum: one method alone, MBD-NODE RK4 (mse 1.0e-3, trained in 10 s, compiled "
         "in 1 s)."
     )
 
 
 def test_plots_of_the_page_hold_the_same_numbers():
-    made = study_chapter()
-    plots = make_cost_plots([only_case(made)], make_palette([made]))
-    json.dumps(plots, allow_nan=False)
-    titles = [method["title"] for method in plots["methods"]]
-    assert titles == [
+    figure = study_figure(study_chapter())
+    figure.draw_without_rendering()
+    plot = read_figure(figure)
+    assert plot is not None
+    json.dumps(plot, allow_nan=False)
+    assert set(plot["names"]) == {
+        "Pareto front",
+        "MBD-NODE, printed in the paper",
+        "LSTM, printed in the paper",
         "MBD-NODE, paper",
         "law, fast",
         "law, best",
         "MBD-NODE, adam-lm",
         "FCNN, paper",
-    ]
-    first = plots["cases"][0]["points"][0]
-    assert (first["seconds"], first["error"], first["compiling"]) == (20.0, 2e-3, 3.0)
-    assert first["errorRange"] == [1e-3, 4e-3]
-    printed = [(one["seconds"], one["error"]) for one in plots["cases"][0]["printed"]]
-    assert printed == [(800.0, 2e-3), (None, 3e-3)]
-    # What is open is named too, with the color and the shape of its marks.
-    named = {one["title"]: (one["place"], one["mark"]) for one in plots["printed"]}
-    assert list(named) == ["MBD-NODE, printed in the paper", "LSTM, printed in the paper"]
-    shown = [(one["place"], one["mark"]) for one in plots["cases"][0]["printed"]]
-    assert shown == list(named.values())
+    }
+    (panel,) = plot["panels"]
+    points = {
+        line["text"].partition(" (")[0]: (line["x"], line["y"], line["mark"])
+        for line in panel["lines"]
+        if line["mark"]
+    }
+    assert points["MBD-NODE RK4, paper"] == ([20.0], [2e-3], "circle")
+    assert points["The paper's MBD-NODE RK4, mse 2.0e-3, training 13 min 20 s"] == (
+        [800.0],
+        [2e-3],
+        "circle-open",
+    )
 
 
 def test_legend_of_the_figure_names_the_papers_open_marks():
     laws = (trained("best", (1e-9, 2.0, 5.0, 40)),)
-    figure = draw_costs(reproduction(replace(study_chapter(), entries=laws)))
-    assert figure is not None
+    figure = study_figure(changed(study_chapter(), laws))
     (legend,) = figure.legends
     handles = dict(zip([t.get_text() for t in legend.texts], legend.legend_handles, strict=True))
     mark = handles["MBD-NODE, printed in the paper"]

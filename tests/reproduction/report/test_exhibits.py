@@ -11,20 +11,28 @@ import pytest
 from matplotlib.text import Text
 from predictions import truth_of
 from reproduction.report.samples import (
+    changed,
     chapter,
     crank_chapter,
     entry,
     failed_entry,
     mass_spring_chapter,
+    of_recipe,
     pendulum_chapter,
 )
 
-from mbdnode.reproduction.report.chapters import Exhibit, Probe
-from mbdnode.reproduction.report.figures import draw_exhibit
+from mbdnode.reproduction.cases.printed import Exhibit
+from mbdnode.reproduction.figures import draw_exhibit
+from mbdnode.reproduction.run import Probe
 
 
-def drawn(made, kind, **more):
-    return draw_exhibit(made, Exhibit("fig:x", kind, "A caption.", **more))
+def drawn(made, kind):
+    return draw_exhibit(made, Exhibit("fig:x", kind, "A caption."))
+
+
+def moved(result, **changes):
+    """The result with another motion."""
+    return replace(result, shown=replace(result.shown, **changes))
 
 
 def titles(figure):
@@ -102,12 +110,11 @@ def test_long_titles_of_panels_side_by_side_do_not_overlap():
     made = pendulum_chapter()
     long = [
         replace(probe, title="from theta = 3.04159, omega = -1.5", mse=5.2e-13)
-        for probe in made.entries[0].probes[:2]
+        for probe in made.results[0].shown.probes[:2]
     ]
-    entries = [
-        replace(made.entries[0], recipe=name, probes=tuple(long)) for name in ("paper", "best")
-    ]
-    figure = drawn(replace(made, entries=tuple(entries)), "starts")
+    first = moved(made.results[0], probes=tuple(long))
+    both = [of_recipe(first, name) for name in ("paper", "best")]
+    figure = drawn(changed(made, both), "starts")
     figure.draw_without_rendering()
     shown = titles(figure)
     texts = [text for text in figure.findobj(Text) if text.get_text() in shown]
@@ -135,16 +142,6 @@ def test_driven_shows_the_crank_and_its_loads_and_dependent_all_the_rest():
     assert not any("theta}_{1}" in label or "theta_{1}" in label for label in rest)
 
 
-def test_named_columns_are_the_ones_shown():
-    figure = drawn(crank_chapter(), "phase", columns=("theta2", "x3"))
-    assert [axes.get_xlabel() for axes in figure.axes] == [r"$\theta_{2}$ [rad]", "$x_{3}$ [m]"]
-
-
-def test_unknown_column_is_named_with_those_there_are():
-    with pytest.raises(ValueError, match="names the column 'phi'; the coordinates of"):
-        drawn(pendulum_chapter(), "phase", columns=("phi",))
-
-
 def test_unknown_kind_of_figure_gets_a_hint():
     with pytest.raises(ValueError, match="Did you mean 'phase'"):
         drawn(pendulum_chapter(), "phases")
@@ -155,36 +152,42 @@ def test_mechanism_at_rest_is_shown_at_rest():
     still = eqx.tree_at(
         lambda x: (x.q, x.v), truth_of("single-pendulum"), replace_fn=jnp.zeros_like
     )
-    made = replace(made, entries=(replace(made.entries[0], truth=still, prediction=still),))
+    made = replace(made, results=(moved(made.results[0], truth=still, prediction=still),))
     assert titles(drawn(made, "over-time"))[0] == "(a)  MBD-NODE RK4: mse 0.0e0 (round-off)"
 
 
 def test_long_trajectory_is_thinned_for_drawing():
     made = pendulum_chapter()
-    first = made.entries[0]
-    longer = jax.tree.map(lambda x: x.repeat(100, axis=0) if x.ndim else x, first.truth)
+    first = made.results[0]
+    longer = jax.tree.map(lambda x: x.repeat(100, axis=0) if x.ndim else x, first.shown.truth)
     longer = eqx.tree_at(lambda x: x.status.step, longer, jnp.array(len(longer) - 1))
-    made = replace(made, entries=(replace(first, truth=longer, prediction=longer),))
+    made = replace(made, results=(moved(first, truth=longer, prediction=longer),))
     assert len(drawn(made, "over-time").axes[0].get_lines()[0].get_xdata()) == 2000
 
 
 @pytest.mark.parametrize("made", [mass_spring_chapter, pendulum_chapter, crank_chapter])
-def test_system_is_drawn_with_the_names_of_its_parts(made):
+def test_system_is_drawn_as_it_moves_with_its_parameters(made):
     figure = drawn(made(), "system")
-    words = {text.get_text() for text in figure.axes[0].texts}
-    expected = {
-        "single-mass-spring": {"$m$", "$k$", "$x$"},
-        "single-pendulum": {"$m$", "$L$", r"$\theta$"},
-        "slider-crank": {"$l$", "$r$", r"$\theta_1$", "$F$", "$T$"},
-    }[made().name]
-    assert expected <= words
+    assert titles(figure)[0].startswith("(a)  its motion, ")
+    assert figure.axes[0].patches
+    known = figure.get_supxlabel()
+    assert all(f"{p.name} = " in known for p in made().case.mechanism.parameters if p.unit)
 
 
-def loop_chapter(**settings):
+def test_losses_of_what_was_trained_stand_beside_all_errors():
+    errors, losses = drawn(mass_spring_chapter(), "errors").axes
+    named = [line.get_label() for line in errors.get_lines()]
+    assert named == ["MBD-NODE LF2, paper", "MBD-NODE YS4, paper", "law RK4, best"]
+    assert [line.get_label() for line in losses.get_lines()] == named[:2]
+    law = chapter("single-pendulum", (entry("single-pendulum", "law", recipe="best"),))
+    assert len(drawn(law, "errors").axes) == 1
+
+
+def loop_chapter():
     """A pendulum's two motions, as if a controller had made them."""
     made = entry("single-pendulum", rate=0.1)
-    probe = Probe("swing-up", "swung up", made.truth, made.prediction, 1e-3)
-    return chapter("single-pendulum", (replace(made, probes=(probe,), **settings),))
+    probe = Probe("swing-up", "swung up", made.shown.truth, made.shown.prediction, 1e-3)
+    return chapter("single-pendulum", (moved(made, probes=(probe,)),))
 
 
 def test_controlled_loop_has_a_panel_for_each_state_and_input_and_one_for_the_difference():

@@ -6,32 +6,32 @@ from dataclasses import replace
 
 import pytest
 from reproduction.report.samples import (
+    changed,
     chapter,
     crank_chapter,
     entry,
     failed_entry,
     mass_spring_chapter,
+    of_recipe,
     pendulum_chapter,
     reproduction,
 )
 
 from mbdnode.formatting import short_number
 from mbdnode.report.tables import Table, Verdict, to_csv, to_markdown
-from mbdnode.reproduction.reference import Reference
-from mbdnode.reproduction.report.cost_table import cost_table
-from mbdnode.reproduction.report.paper_tables import (
-    error_table,
-    judged,
-    judged_studies,
-    mass_spring_table,
-    study_table,
-    time_table,
-)
-from mbdnode.reproduction.report.setting_tables import (
+from mbdnode.reproduction.cases.printed import Reference
+from mbdnode.reproduction.config import configure
+from mbdnode.reproduction.tables import (
     architecture_table,
     cases_table,
+    cost_table,
+    error_table,
     hyperparameter_table,
+    judged,
+    mass_spring_table,
     methods_table,
+    study_table,
+    time_table,
 )
 
 
@@ -108,8 +108,7 @@ def test_what_was_not_run_is_said_once_and_has_no_rows():
     assert "Of the paper's 1 errors and times of these cases, 1 are of" in table.notes[0]
     assert "(HNN)" in table.notes[0]
     assert "mbdnode reproduce" in table.notes[0]
-    columns = ({"model": "hnn", "recipe": "not run"},)
-    assert hyperparameter_table(replace(made.chapters[0], hyperparameters=columns)) is None
+    assert hyperparameter_table(made.chapters[0]) is None
     assert not any("not run" in note for note in error_table(reproduction(crank_chapter())).notes)
 
 
@@ -160,7 +159,7 @@ def test_every_study_has_a_verdict_and_counts():
     assert [row["controller"] for row in records(table)][-1] == (
         "25 steps of 0.04 s; terminal cost: none"
     )
-    assert len(list(judged_studies(chapters))) == 4
+    assert sum(len(r.studies) for made in chapters for r in made.results) == 4
     assert study_table([mass_spring_chapter()]) is None
     plain = study_table([pendulum_chapter()])
     assert plain is not None
@@ -225,9 +224,10 @@ def test_affine_part_that_says_nearly_all_is_named_with_the_error_it_leaves():
     entries = []
     for place, (structure, error) in enumerate(names):
         more = {"structure": structure, "nrmse_without_layers": error, "mse_without_layers": 5e-24}
-        rows = tuple({**row, **more} for row in made.entries[0].rows)
-        entries.append(replace(made.entries[0], recipe=("adam-lm", "paper", "x")[place], rows=rows))
-    table = error_table(reproduction(replace(made, entries=tuple(entries))))
+        rows = tuple({**row, **more} for row in made.results[0].rows)
+        recipe = ("adam-lm", "paper", "x")[place]
+        entries.append(of_recipe(replace(made.results[0], rows=rows), recipe))
+    table = error_table(reproduction(changed(made, entries)))
     rows = {row["recipe"]: row for row in records(table)}
     assert rows["adam-lm"]["model"] == "MBD-NODE (free, affine)"
     assert float(rows["adam-lm"]["mse without layers"]) == 5e-24
@@ -243,14 +243,14 @@ def test_settings_tables_name_the_recipes_where_there_are_several():
 
 
 def test_recipe_with_settings_has_a_column_and_one_without_is_named():
-    columns = (
-        {"model": "mbd-node", "epochs": 350},
-        {"model": "mbd-node", "epochs": 100, "recipe": "adam-lm"},
-    )
-    table = hyperparameter_table(replace(chapter_with_recipes(), hyperparameters=columns))
+    made = chapter_with_recipes()
+    other = configure("single-mass-spring", recipe="adam-lm")
+    results = [replace(r, config=other) if r.recipe == "adam-lm" else r for r in made.results]
+    table = hyperparameter_table(replace(made, results=tuple(results)))
     assert table is not None
     assert table.headings == ("hyper-parameter", "MBD-NODE", "MBD-NODE, adam-lm")
-    assert table.rows == (("Max. epochs", "350", "100"),)
+    rows = {name: values for name, *values in table.rows}
+    assert rows["Max. epochs"] == ["450", f"{other.training.epochs}"]
     assert table.notes[1:] == (
         "A regression has no such settings, so there are no columns for 'fast', 'best'.",
     )
@@ -270,7 +270,7 @@ def test_number_of_one_table_does_not_stand_in_another():
 
 
 def test_tally_counts_what_the_error_table_judges():
-    kinds = [verdict.kind for _, _, verdict in judged(reproduction())]
+    kinds = [result.verdict.kind for result in judged(reproduction().results)]
     assert sorted(kinds) == [
         "accurate",
         "better",
@@ -313,18 +313,23 @@ def test_case_without_a_printed_error_names_the_model_of_its_table():
 
 
 def test_hyperparameters_stand_in_rows_with_the_papers_words():
-    made = replace(
-        pendulum_chapter(),
-        hyperparameters=(
-            {"model": "mbd-node", "epochs": 350, "training": {"batch_size": 1}, "source": "s"},
-            {"model": "lstm", "epochs": 400},
-        ),
-    )
-    table = hyperparameter_table(made)
+    table = hyperparameter_table(pendulum_chapter())
     assert table is not None
-    assert table.headings == ("hyper-parameter", "MBD-NODE", "LSTM")
-    assert table.rows == (("Max. epochs", "350", "400"), ("batch size", "1", None))
-    assert hyperparameter_table(replace(made, hyperparameters=())) is None
+    assert table.headings == ("hyper-parameter", "MBD-NODE", "LSTM", "FCNN")
+    rows = {name: values for name, *values in table.rows}
+    assert rows["Max. epochs"] == ["400", "400", "600"]
+    assert rows["Batch size"] == ["1", "16", "1"]
+
+
+def test_integrators_of_the_same_settings_share_a_column():
+    name = "single-mass-spring-damper"
+    made = [
+        replace(entry("single-mass-spring", integrator=i), config=configure(name, integrator=i))
+        for i in ("rk4", "mp2")
+    ]
+    table = hyperparameter_table(chapter("single-mass-spring", made))
+    assert table is not None
+    assert table.rows[0] == ("integrator", "RK4, MP2")
 
 
 def test_architecture_has_the_layers_that_were_run():
@@ -349,13 +354,15 @@ def test_law_has_no_layers():
 
 
 def test_difference_to_the_papers_marks_has_a_footnote():
-    ours = {"hnn": {"Works with constraints": True, "Learn continuous dynamics": True}}
-    notes = {"hnn: Works with constraints": "It was taught."}
-    table = methods_table(reproduction(capabilities=ours, capability_notes=notes))
-    marks = dict(table.rows)
-    assert marks["Works with constraints"] == "yes [1]"
-    assert marks["Learn continuous dynamics"] == "yes"
-    assert table.notes[1] == "[1] HNN, works with constraints: the paper says no. It was taught."
+    table = methods_table()
+    marks = {row[0]: dict(zip(table.headings, row, strict=True)) for row in table.rows}
+    assert marks["Works with constraints"]["MBD-NODE"] == "yes"
+    assert marks["Works on dissipative systems"]["HNN"] == "no"
+    assert marks["Takes forces that change with time"]["FCNN"] == "no"
+    assert marks["No need for second-order derivatives"]["LNN"] == "no [1]"
+    assert table.notes[1].startswith(
+        "[1] LNN, no need for second-order derivatives: the paper says yes. It is trained on acc"
+    )
 
 
 def test_verdict_is_a_verdict_and_no_text():

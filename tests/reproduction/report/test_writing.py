@@ -7,23 +7,43 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
-from reproduction.report.samples import chapter, entry, failed_entry, pendulum_chapter, reproduction
+from reproduction.report.samples import (
+    changed,
+    chapter,
+    entry,
+    failed_entry,
+    of_recipe,
+    pendulum_chapter,
+    reproduction,
+)
 
-from mbdnode.reproduction.report.chapters import file_name
-from mbdnode.reproduction.report.figures import DRAWERS
-from mbdnode.reproduction.report.writing import write_report
+from mbdnode.reproduction.cases.printed import Exhibit
+from mbdnode.reproduction.figures import DIAGRAM, DRAWERS
+from mbdnode.reproduction.report import diagram, file_name, write_report
 
 
 def test_every_kind_of_figure_is_drawn_as_png_and_pdf(written):
-    exhibits = [e for chapter in reproduction().chapters for e in chapter.exhibits]
-    assert {e.kind for e in exhibits} == set(DRAWERS)
+    exhibits = [e for chapter in reproduction().chapters for e in chapter.case.exhibits]
+    assert {e.kind for e in exhibits} == {*DRAWERS, DIAGRAM}
     for exhibit in exhibits:
+        if exhibit.kind == DIAGRAM:
+            continue
         stem = written / "figures" / file_name(exhibit.label)
         pixels = np.asarray(Image.open(f"{stem}.png").convert("L"))
         assert pixels.shape[1] > 400
         # Something is drawn, on a white ground.
         assert 0.005 < np.mean(pixels < 200) < 0.5
         assert stem.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_committed_drawing_is_a_file_and_on_the_page(tmp_path):
+    made = chapter("single-pendulum", (entry("single-pendulum"),))
+    label = "fig: MNODE_un"
+    made = changed(made, exhibits=(Exhibit(label, DIAGRAM, "The forward pass."),))
+    page = write_report(reproduction(made), tmp_path).read_text()
+    drawing = (tmp_path / "figures" / "fig-MNODE_un.svg").read_text()
+    assert drawing == diagram(label)
+    assert drawing in page
 
 
 def test_cost_quality_study_is_drawn_beside_the_papers_figures(written):
@@ -63,7 +83,7 @@ def test_no_part_of_a_file_is_left_behind(written):
 
 def test_page_says_what_the_tables_say_when_a_number_gets_worse(tmp_path):
     for errors, verdict in (((2e-3,), "reproduced"), ((2e1,), "worse")):
-        made = replace(pendulum_chapter(errors), exhibits=())
+        made = changed(pendulum_chapter(errors), exhibits=())
         page = write_report(reproduction(made), tmp_path).read_text()
         row = page[page.index("MBD-NODE</td>") :]
         assert row.index(f'data-verdict="{verdict}"') < row.index("</tr>")
@@ -76,21 +96,21 @@ def test_text_from_outside_is_never_code(tmp_path, text):
     harmless, _ = page_with_text_everywhere("harmless", tmp_path / "harmless")
     assert text not in page
     assert page.count("<script") == harmless.count("<script")
-    assert len(pngs) == 2
+    # The figure, that of errors and that of costs.
+    assert len(pngs) == 3
     assert all(png.stem.replace("-", "").isalnum() for png in pngs)
 
 
 def page_with_text_everywhere(text, folder):
     """The page of a reproduction in which every text from outside is `text`, and its pictures."""
     made = pendulum_chapter()
-    made = replace(
+    made = changed(
         made,
+        (of_recipe(made.results[0], text), failed_entry(text, text)),
         title=text,
         source=text,
         notes=(text,),
-        exhibits=(replace(made.exhibits[0], caption=text, label=f"fig:{text}"),),
-        hyperparameters=({"model": text, text: text},),
-        entries=(replace(made.entries[0], recipe=text), failed_entry(text, text)),
+        exhibits=(replace(made.case.exhibits[0], caption=text, label=f"fig:{text}"),),
     )
     page = write_report(
         reproduction(made, command=text, machine=text, versions={text: text}), folder
@@ -114,7 +134,7 @@ def test_page_of_laws_has_no_axes_for_a_loss_and_no_word_of_a_network(tmp_path):
     law = chapter("single-pendulum", (entry("single-pendulum", "law", recipe="best"),), ("phase",))
     page = write_report(reproduction(law, seeds=1), tmp_path).read_text()
     shown = page.split("<script", 1)[0]
-    assert "Training loss" not in shown
+    assert "training loss" not in page
     assert "most accurate" not in shown
     assert "one method alone, law RK4" in shown
     tables = "".join(path.read_text() for path in (tmp_path / "tables").glob("*.md"))
@@ -123,12 +143,12 @@ def test_page_of_laws_has_no_axes_for_a_loss_and_no_word_of_a_network(tmp_path):
 
 def test_page_tells_when_settings_were_shortened(written, tmp_path):
     assert "Quick settings." in (written / "report.html").read_text()
-    made = reproduction(replace(pendulum_chapter(), exhibits=()))
+    made = reproduction(changed(pendulum_chapter(), exhibits=()))
     assert "Quick settings." not in write_report(made, tmp_path).read_text()
 
 
 def test_chapter_in_which_everything_failed_still_has_its_place(tmp_path):
-    kinds = [kind for kind in DRAWERS if not kind.startswith("forward")]
+    kinds = list(DRAWERS)
     made = chapter("single-pendulum", (failed_entry(),), kinds)
     page = write_report(reproduction(made), tmp_path).read_text()
     assert "the worker died twice" in page
@@ -138,8 +158,8 @@ def test_chapter_in_which_everything_failed_still_has_its_place(tmp_path):
 
 def test_two_cases_with_the_same_label_keep_both_files(tmp_path):
     made = pendulum_chapter()
-    made = replace(made, exhibits=made.exhibits[4:])
-    twin = replace(made, name="single-pendulum:twin", title="Twin")
+    made = changed(made, exhibits=made.case.exhibits[1:2])
+    twin = changed(made, name="single-pendulum:twin", title="Twin")
     write_report(reproduction(made, twin), tmp_path)
     names = {path.stem for path in (tmp_path / "figures").glob("fig*.png")}
     assert len(names) == 2
@@ -147,12 +167,12 @@ def test_two_cases_with_the_same_label_keep_both_files(tmp_path):
     assert tables == {"tab-hyper_single-pendulum", "tab-hyper_single-pendulum-Twin"}
 
 
-def test_same_data_gives_the_same_files_whoever_draws_the_figures(tmp_path):
+def test_same_data_gives_the_same_files(tmp_path):
     made = pendulum_chapter()
-    made = reproduction(replace(made, exhibits=made.exhibits[:1]))
+    made = reproduction(changed(made, exhibits=made.case.exhibits[:1]))
     contents = []
-    for name, elsewhere in (("first", False), ("second", True)):
-        write_report(made, tmp_path / name, figures_elsewhere=elsewhere)
+    for name in ("first", "second"):
+        write_report(made, tmp_path / name)
         files = sorted(path for path in (tmp_path / name).rglob("*") if path.is_file())
         contents.append([path.read_bytes() for path in files])
     assert contents[0] == contents[1]

@@ -9,34 +9,21 @@ const look = (() => {
   const style = (name) =>
     getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-  // A method's color by its place; its second and third integrator are paler.
-  function shade(place, variant = 0) {
+  // A color by its place among those of the figures.
+  function shade(place) {
     const colors = dark.matches ? DARK : LIGHT;
-    const alpha = ["", "a6", "73", "52"][Math.min(variant, 3)];
-    return colors[place % colors.length] + alpha;
+    return colors[place % colors.length];
   }
 
-  function layout(xTitle, yTitle, more = {}) {
-    const axis = { gridcolor: style("line"), zeroline: false, linecolor: style("line"), automargin: true };
+  function layout(more) {
     return {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: "system-ui, sans-serif", size: 12, color: style("ink") },
-      margin: { l: 48, r: 8, t: 8, b: 38 }, showlegend: false, hovermode: "closest",
+      margin: { l: 0, r: 0, t: 0, b: 0 }, showlegend: false, hovermode: "closest",
       hoverlabel: { bgcolor: style("paper"), font: { color: style("ink") } },
       // A finger on a plot scrolls the page.
       dragmode: coarse.matches ? false : "zoom",
       ...more,
-      xaxis: { ...axis, title: { text: xTitle, standoff: 6 }, ...more.xaxis },
-      yaxis: { ...axis, title: { text: yTitle, standoff: 6 }, ...more.yaxis },
-    };
-  }
-
-  // The band in which squared errors are round-off, on an axis of magnitudes that begins at `low`.
-  function roundOff(end, low) {
-    if (end === null) return {};
-    return {
-      shapes: [{ type: "rect", xref: "paper", yref: "y", x0: 0, x1: 1, y0: low, y1: end, fillcolor: style("line"), opacity: 0.55, line: { width: 0 }, layer: "below" }],
-      annotations: [{ xref: "paper", yref: "y", x: 1, y: Math.log10(end), xanchor: "right", yanchor: "bottom", text: "round-off", showarrow: false, font: { size: 10, color: style("muted") } }],
     };
   }
 
@@ -64,5 +51,5 @@ const look = (() => {
     return button;
   }
 
-  return { dark, style, shade, layout, roundOff, show, whenNear, chip };
+  return { dark, style, shade, layout, show, whenNear, chip };
 })();

@@ -7,7 +7,7 @@ from mbdnode.mechanisms.cart_pole import CartPole
 from mbdnode.models.paper_settings import mbdnode
 from mbdnode.reproduction.cases.case import Case, paper_table
 from mbdnode.reproduction.cases.control_task import ControlTask
-from mbdnode.reproduction.reference import Exhibit, Reference
+from mbdnode.reproduction.cases.printed import Exhibit, Reference
 
 CASE = Case(
     name="cart-pole",

@@ -14,7 +14,7 @@ from mbdnode.models import KINDS
 from mbdnode.models.paper_settings import HyperParameters, nearest_column, paper_columns
 from mbdnode.multibody import AbstractMechanism
 from mbdnode.reproduction.cases.control_task import ControlTask
-from mbdnode.reproduction.reference import Exhibit, Reference
+from mbdnode.reproduction.cases.printed import Exhibit, Reference
 
 
 def numerical(integrator: str, source: str) -> HyperParameters:

@@ -8,7 +8,7 @@ import math
 
 from mbdnode.mechanisms.double_pendulum import DoublePendulum
 from mbdnode.reproduction.cases.case import Case, paper_table
-from mbdnode.reproduction.reference import Exhibit, Reference
+from mbdnode.reproduction.cases.printed import Exhibit, Reference
 
 _OTHER_START = (
     "the paper's code starts at (pi/2, pi/4), which is double-pendulum:released-low; the text's "

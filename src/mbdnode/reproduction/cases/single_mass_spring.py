@@ -2,7 +2,7 @@
 
 from mbdnode.mechanisms.single_mass_spring import SingleMassSpring
 from mbdnode.reproduction.cases.case import Case, numerical, paper_table
-from mbdnode.reproduction.reference import Exhibit, Reference
+from mbdnode.reproduction.cases.printed import Exhibit, Reference
 
 _BOTH = ("tab: model_errors", "tab:sms_test")
 _TABLE = ("tab:sms_test",)

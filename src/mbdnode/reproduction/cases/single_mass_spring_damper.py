@@ -2,7 +2,7 @@
 
 from mbdnode.mechanisms.single_mass_spring_damper import SingleMassSpringDamper
 from mbdnode.reproduction.cases.case import Case, paper_table
-from mbdnode.reproduction.reference import Exhibit, Reference
+from mbdnode.reproduction.cases.printed import Exhibit, Reference
 
 CASE = Case(
     name="single-mass-spring-damper",

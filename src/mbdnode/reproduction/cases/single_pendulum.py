@@ -10,7 +10,7 @@ import math
 from mbdnode.mechanisms.single_pendulum import SinglePendulum
 from mbdnode.models.paper_settings import mbdnode
 from mbdnode.reproduction.cases.case import Case, Trial, paper_table
-from mbdnode.reproduction.reference import Exhibit, Reference
+from mbdnode.reproduction.cases.printed import Exhibit, Reference
 
 _STARTS = ((1.0, 0.0), (-0.2, 3.0), (-1.0, 0.0), (-0.5, -2.5))
 # N(0, 25) in the text: 25 is read as the variance.
@@ -43,7 +43,7 @@ CASE = Case(
     exhibits=(
         Exhibit(
             "fig: MNODE_un",
-            "forward-pass-forces",
+            "diagram",
             "The paper's forward pass: forces added to the network's.",
         ),
         Exhibit("fig:single_pendulum", "system", "The single pendulum."),

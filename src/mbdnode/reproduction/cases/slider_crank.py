@@ -8,7 +8,7 @@ from mbdnode.mechanisms.slider_crank_friction import SliderCrankFriction
 from mbdnode.models.paper_settings import mbdnode
 from mbdnode.reproduction.cases.case import Case, Trial, paper_table
 from mbdnode.reproduction.cases.control_task import ControlTask
-from mbdnode.reproduction.reference import Exhibit, Reference
+from mbdnode.reproduction.cases.printed import Exhibit, Reference
 
 SPEED = ControlTask(
     name="speed",
@@ -53,7 +53,7 @@ CASE = Case(
     hyperparameters=paper_table("slider-crank"),
     references=(Reference("mbd-node", "rk4", 3.2e-2, "tab: model_errors"),),
     exhibits=(
-        Exhibit("fig: MNODE_con", "forward-pass", "The paper's forward pass with constraints."),
+        Exhibit("fig: MNODE_con", "diagram", "The paper's forward pass with constraints."),
         Exhibit("fig:slider_crank", "system", "The slider-crank mechanism."),
         Exhibit("fig:slider_crank_dyanmics", "driven", "The crank under force and torque."),
         Exhibit("fig:slider_crank_full", "dependent", "The dependent coordinates."),

@@ -7,7 +7,7 @@ import numpy as np
 from mbdnode.mechanisms.vehicle import Vehicle
 from mbdnode.models.paper_settings import mbdnode
 from mbdnode.reproduction.cases.case import Case, Trial
-from mbdnode.reproduction.reference import Exhibit
+from mbdnode.reproduction.cases.printed import Exhibit
 
 _DT_S, _STEPS = 0.01, 2_000
 # Of mid-size cars, as FNODE's parameter_sampler.py has them.

@@ -5,12 +5,13 @@ import math
 import pytest
 
 from mbdnode.formatting import as_printed
-from mbdnode.reproduction.reference import (
-    Reference,
-    is_answered_by,
+from mbdnode.reproduction.cases.printed import Reference
+from mbdnode.reproduction.verdicts import (
     judge_printed,
     judge_unprinted,
     median_of_all,
+    printed_error,
+    printed_time,
 )
 
 PRINTED = Reference("mbd-node", "rk4", 1e-3, "a table")
@@ -107,15 +108,24 @@ def test_another_recipe_answers_the_first_error_of_its_model():
     first = Reference("mbd-node", "lf2", 1.3e-6, "here")
     second = Reference("mbd-node", "rk4", 9.2e-1, "there")
     both = (first, second)
-    assert is_answered_by(second, both, "mbd-node", "rk4", "paper")
-    assert not is_answered_by(first, both, "mbd-node", "rk4", "paper")
-    assert is_answered_by(second, both, "mbd-node", "rk4", "paper-shuffled")
-    assert not is_answered_by(first, both, "mbd-node", "rk4", "paper-shuffled")
-    assert is_answered_by(first, both, "mbd-node", "rk4", "adam-lm")
-    assert not is_answered_by(second, both, "mbd-node", "rk4", "adam-lm")
-    assert not is_answered_by(first, both, "lstm", "-", "paper")
+    for recipe in ("paper", "paper-shuffled"):
+        assert printed_error(both, "mbd-node", "rk4", recipe) is second
+    assert printed_error(both, "mbd-node", "rk4", "adam-lm") is first
+    assert printed_error(both, "lstm", "-", "paper") is None
 
 
 def test_law_answers_the_papers_own_method():
     printed = Reference("mbd-node", "lf2", 1.3e-6, "here"), Reference("lnn", "rk4", 9.1e-6, "here")
-    assert [is_answered_by(r, printed, "law", "rk4", "best") for r in printed] == [True, False]
+    assert printed_error(printed, "law", "rk4", "best") is printed[0]
+
+
+def test_time_stands_beside_that_of_the_same_integrator_or_of_the_error_that_is_answered():
+    error = Reference("mbd-node", "lf2", 1.3e-6, "here")
+    times = [
+        Reference("mbd-node", name, seconds, "there", "train_seconds")
+        for name, seconds in (("ys4", 900.0), ("lf2", 500.0))
+    ]
+    every = (error, *times)
+    assert printed_time(every, "mbd-node", "ys4", "paper") is times[0]
+    assert printed_time(every, "law", "rk4", "best") is times[1]
+    assert printed_time(every, "mbd-node", "rk4", "paper") is None

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mbdnode.multibody import AccelerationFunction, angle, length
-from mbdnode.reproduction.report.motion_figures import Comparison, draw_comparison
+from mbdnode.reproduction.run_figure import draw_run
 from mbdnode.status import completed
 from mbdnode.trajectory import Trajectory
 
@@ -31,7 +31,7 @@ def made(theta, x):
 def draw(prediction, history=(1.0, 0.1), train_end_s=1.0):
     system = AccelerationFunction(lambda t, q, v, u, mu: -q, (angle("theta"), length("x")))
     truth = made(np.sin(T), np.full(21, 3.0))
-    return draw_comparison(Comparison("A run", system, truth, prediction, train_end_s, history))
+    return draw_run("A run", system, truth, prediction, train_end_s, history)
 
 
 def lines(figure, style):

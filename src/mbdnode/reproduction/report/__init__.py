@@ -1,1 +1,0 @@
-"""The report of a reproduction: the paper's tables and figures, and the page that shows them."""
