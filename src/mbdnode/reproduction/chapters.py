@@ -21,7 +21,6 @@ from mbdnode.recipes import RECIPES
 from mbdnode.report.playground import Play
 from mbdnode.reproduction.cases import CASES, Case
 from mbdnode.reproduction.cases.control_task import control_sentence
-from mbdnode.reproduction.config import integrator_of
 from mbdnode.reproduction.folder import read_run
 from mbdnode.reproduction.plan import Plan, PlannedRun, shortened
 from mbdnode.reproduction.play import play_case, play_run
@@ -93,26 +92,11 @@ class Reproduction:
 def gather(
     plan: Plan, failed: Mapping[str, Mapping[str, Any]], folder: Path, *, command: str
 ) -> Reproduction:
-    """Read every run of a plan.
-
-    **Arguments:**
-
-    - `plan`: what was to be run.
-    - `failed`: the rows of the runs that have no result, by name.
-    - `folder`: the folder of the runs' folders.
-    - `command`: what made them.
-
-    **Returns:**
-
-    A `Reproduction`, with a row for each run of the plan.
-    """
+    """Read every run of a plan; `failed` has the rows of those without a result, by name."""
     rows = [{**_row(run, failed, folder), "quick": run.shortened} for run in plan.runs]
     runs: dict[Key, list[PlannedRun]] = {}
-    for run in plan.runs:
-        config = run.config
-        names = (config.case, config.model, integrator_of(config), config.recipe)
-        key = key_of(dict(zip(("case", "model", "integrator", "recipe"), names, strict=True)))
-        runs.setdefault(key, []).append(run)
+    for run, row in zip(plan.runs, rows, strict=True):
+        runs.setdefault(key_of(row), []).append(run)
     results = [
         _with_motion(result, mine, folder)
         for result, mine in zip(tidy(rows), runs.values(), strict=True)

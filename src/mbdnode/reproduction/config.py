@@ -111,17 +111,9 @@ def configure(
     integrator: str | None = None,
     seed: int = 0,
 ) -> RunConfig:
-    """The configuration of a run, from the names that a user gives.
+    """A complete configuration from the names that a user gives.
 
-    **Arguments:**
-
-    - `case`, `model`, `recipe`: by name; the recipe's own model if None.
-    - `integrator`: in place of the recipe's.
-    - `seed`: of weights and order.
-
-    **Returns:**
-
-    A `RunConfig`, complete: every number that it needs is in it.
+    None stands for the recipe's own model, and for its integrator.
     """
     chosen, recipe = get_case(case), recipe_name(recipe)
     get_recipe(recipe)
@@ -196,17 +188,7 @@ def integrator_of(config: RunConfig) -> str:
 
 
 def with_changes(config: RunConfig, changes: Mapping[str, str]) -> RunConfig:
-    """The configuration with some fields given as text, wherever they belong.
-
-    **Arguments:**
-
-    - `config`: of the run.
-    - `changes`: text by field name, of the run, its training or identification, or its model.
-
-    **Returns:**
-
-    A new configuration. Raises `UserError` for an unknown field or a value of the wrong type.
-    """
+    """The configuration with some fields given as text: of the run, its training or its model."""
     parts = {
         "samples": ("samples", "structures"),
         "training": tuple(type(config.training).__dataclass_fields__),
@@ -230,13 +212,7 @@ def with_changes(config: RunConfig, changes: Mapping[str, str]) -> RunConfig:
 def table_column(config: RunConfig) -> dict[str, str]:
     """The column of a hyper-parameter table, under the paper's own headings.
 
-    **Arguments:**
-
-    - `config`: of a run of a network.
-
-    **Returns:**
-
-    Text by heading. With the paper's recipe, a value that differs from the printed one says so.
+    With the paper's recipe, a value that differs from the printed one says so.
     """
     settings, training = config.settings, config.training
     layers = getattr(settings, "hidden_layers", getattr(settings, "layers", "-"))

@@ -61,20 +61,7 @@ def run_control_task(
     steps: int | None,
     report: Callable[[int, int], None],
 ) -> ControlResult:
-    """Run a task.
-
-    **Arguments:**
-
-    - `name`: of the task, a key of `CONTROL_TASKS`.
-    - `planned_with`: "truth", or the folder of a finished run.
-    - `changes`: of the controller's settings.
-    - `steps`: how many; the task's own if None.
-    - `report`: called with the number of steps taken and of all.
-
-    **Returns:**
-
-    A `ControlResult`.
-    """
+    """Run a task by name, planned with "truth" or with the model of a finished run's folder."""
     task, case = CONTROL_TASKS[name]
     plant = case.mechanism
     if planned_with == TRUTH:

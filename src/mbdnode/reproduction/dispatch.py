@@ -69,18 +69,10 @@ Row = dict[str, Any]
 
 
 def run_here(runs: Sequence[PlannedRun], folder: Path, watch: Watch) -> dict[str, Row]:
-    """Carry out the runs in this process, one after the other.
+    """Carry out the runs in this process; the metrics by the run's name.
 
-    **Arguments:**
-
-    - `runs`: what to do.
-    - `folder`: the folder of their folders.
-    - `watch`: called with every event.
-
-    **Returns:**
-
-    The metrics by the run's name. A run that raised is a row that says so. Ctrl-C stops the running
-    one at the end of its epoch and then raises `KeyboardInterrupt`.
+    A run that raised is a row that says so. Ctrl-C stops the running one at the end of its epoch
+    and then raises `KeyboardInterrupt`.
     """
     rows: dict[str, Row] = {}
     where = f"process {os.getpid()}"
@@ -154,19 +146,10 @@ def _reason_of(error: BaseException) -> str:
 def run_on(
     client: "Client", runs: Sequence[PlannedRun], folder: Path, watch: Watch
 ) -> dict[str, Row]:
-    """Carry out the runs on the workers of a Dask scheduler.
+    """Carry out the runs on the workers of a Dask scheduler; the metrics by the run's name.
 
-    **Arguments:**
-
-    - `client`: of the scheduler.
-    - `runs`: what to do.
-    - `folder`: the folder of their folders, on this machine.
-    - `watch`: called with every event, from the calling thread.
-
-    **Returns:**
-
-    The metrics by the run's name. A run that raised, or whose workers kept dying, is a row that
-    says so. Raises `ClusterLost` when there is nobody left to do the work.
+    A run that raised, or whose workers kept dying, is a row that says so. `watch` is called from
+    this thread alone. Raises `ClusterLost` when there is nobody left to do the work.
     """
     rows: dict[str, Row] = {}
     places: dict[str, str] = {}
@@ -255,13 +238,7 @@ def _longest_first(runs: Iterable[PlannedRun]) -> list[PlannedRun]:
 
 
 def place_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write a run's folder whole or not at all, in place of an unfinished one.
-
-    **Arguments:**
-
-    - `folder`: where.
-    - `files`: content by name.
-    """
+    """Write a run's folder whole or not at all, in place of an unfinished one."""
 
     def fill(part: Path) -> None:
         for name, content in files.items():
@@ -271,18 +248,7 @@ def place_folder(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def run_elsewhere(name: str, values: Mapping[str, Any], topic: str) -> dict[str, bytes]:
-    """On a worker: carry out a run in a folder of its own.
-
-    **Arguments:**
-
-    - `name`: of the run.
-    - `values`: its configuration.
-    - `topic`: where to tell of progress.
-
-    **Returns:**
-
-    The content of each of its files, by name.
-    """
+    """On a worker: carry out a run in a folder of its own, and hand its files back by name."""
     from distributed import get_worker
 
     worker = get_worker()

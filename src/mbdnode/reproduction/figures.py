@@ -294,19 +294,7 @@ def draw_controlled(chapter: Chapter) -> Figure:
 def draw_loops(
     mechanism: AbstractMechanism, found: panels.Runs, exact: Trajectory, title: str = ""
 ) -> Figure:
-    """Closed loops beside the one that plans with the equations of motion.
-
-    **Arguments:**
-
-    - `mechanism`: the plant.
-    - `found`: loops to compare with it, by the title of what they plan with; there may be none.
-    - `exact`: the loop that plans with the equations of motion.
-    - `title`: of the figure.
-
-    **Returns:**
-
-    A figure, for `save_figure`.
-    """
+    """Closed loops, by what they plan with, beside the one that plans with the mechanism."""
     columns = _loop_columns(mechanism, exact)
     figure, places = _two_columns(len(columns) + bool(found), 2.1)
     _draw_columns(places[: len(columns)], mechanism, {_EXACT: exact, **found}, columns, "")

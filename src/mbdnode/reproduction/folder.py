@@ -41,17 +41,9 @@ FIRST_FILES = (CONFIG, CHECKPOINT, "checkpoint-candidate-*.safetensors", ERROR)
 
 
 def open_run_folder(path: Path, config: RunConfig, *, resume: bool) -> Path:
-    """Make the folder and write the configuration.
+    """Make the folder, write the configuration, and return the path of the checkpoint.
 
-    **Arguments:**
-
-    - `path`: where; new, empty, or with this very run.
-    - `config`: of the run.
-    - `resume`: the folder must hold this very run.
-
-    **Returns:**
-
-    The path of the checkpoint. Raises `UserError` for a folder of another run, or of anything else.
+    Raises `UserError` for a folder of another run, or of anything else.
     """
     path = check_folder(path, KIND)
     existing = path / CONFIG
@@ -89,19 +81,7 @@ def is_finished(path: Path, config: RunConfig) -> bool:
 def run_in_folder(
     path: Path, config: RunConfig, *, report: Callable | None = None, resume: bool = False
 ) -> RunResult:
-    """Run, and leave everything in a folder.
-
-    **Arguments:**
-
-    - `path`: the folder.
-    - `config`: of the run.
-    - `report`: called after every epoch, as by `fit`.
-    - `resume`: go on from the checkpoint in the folder.
-
-    **Returns:**
-
-    The result. Ctrl-C raises `KeyboardInterrupt`; the checkpoint stays, so that the run can go on.
-    """
+    """Run, and leave everything in a folder. After Ctrl-C the checkpoint stays there."""
     check(config)
     checkpoint = open_run_folder(path, config, resume=resume)
     result = run_case(config, report=report, checkpoint=checkpoint, resume=resume)
@@ -159,16 +139,7 @@ class StoredRun:
 
 
 def read_run(path: Path) -> StoredRun:
-    """Read a finished run.
-
-    **Arguments:**
-
-    - `path`: its folder.
-
-    **Returns:**
-
-    A `StoredRun`. Raises `UserError` for a folder that does not hold one.
-    """
+    """Read a finished run. Raises `UserError` for a folder that does not hold one."""
     config = read_config(path / CONFIG)
     case = get_case(config.case)
     metrics = read_json(path / METRICS)

@@ -39,16 +39,7 @@ class GalleryEntry:
 
 
 def simulate_entry(case: Case) -> GalleryEntry:
-    """Simulate a case twice: the first time compiles, the second does not.
-
-    **Arguments:**
-
-    - `case`: as it is, without changes.
-
-    **Returns:**
-
-    Its `GalleryEntry`.
-    """
+    """Simulate a case twice: the first time compiles, the second does not."""
     _, with_compilation = _timed(case)
     trajectory, seconds = _timed(case)
     summary = summarize(case.mechanism, trajectory, case.parameters)

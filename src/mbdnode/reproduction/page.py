@@ -85,19 +85,7 @@ def make_page(
     costs: Picture | None,
     tables: Sequence[Table],
 ) -> str:
-    """The whole page as text.
-
-    **Arguments:**
-
-    - `reproduction`: what was run.
-    - `pictures`: the figures of each chapter, by the name of its case.
-    - `costs`: that of the cost-quality study; None where nothing could be drawn.
-    - `tables`: of times and settings.
-
-    **Returns:**
-
-    HTML.
-    """
+    """The whole page as text."""
     from plotly.offline import get_plotlyjs
 
     plots: list[Mapping[str, Any]] = []

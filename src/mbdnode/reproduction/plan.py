@@ -101,17 +101,10 @@ def make_plan(
 ) -> Plan:
     """The runs that a request asks for, each of them checked.
 
-    **Arguments:**
-
-    - `cases`: by name; those of the paper if None.
-    - `models`: by name; if None all that the recipes give and the paper has a column for, and the
-        laws; with `quick` the usual one of each recipe.
-    - `recipes`: by name; if None the paper's, and with `quick` those of the demonstration.
-    - `seeds`, `quick`, `samples`: as in `Request`.
-
-    **Returns:**
-
-    A `Plan`. Raises `UserError` for what is not known, cannot be carried out, or asks for nothing.
+    Without names it is every case of the paper and the paper's recipe, with `quick` the
+    demonstration; all models that the recipes give and the paper has a column for, and the laws,
+    with `quick` the usual one of each recipe. Raises `UserError` for what is not known, cannot be
+    carried out, or asks for nothing.
     """
     if seeds < 1:
         raise UserError(f"The number of seeds is {seeds}; it must be at least 1.")
@@ -134,17 +127,7 @@ def make_plan(
 
 
 def default_models(cases: Iterable[str], recipes: Sequence[str], *, quick: bool) -> tuple[str, ...]:
-    """The models of a request that names none.
-
-    **Arguments:**
-
-    - `cases`, `recipes`: of the request, by name; no recipe for the demonstration.
-    - `quick`: whether only the usual model of each recipe is wanted.
-
-    **Returns:**
-
-    Names, in the order of the catalog.
-    """
+    """The models of a request that names none, in the order of the catalog."""
     found = {
         model
         for case in cases
@@ -274,14 +257,6 @@ def quick(config: RunConfig) -> RunConfig:
     the iterations. Any other has a tenth of the epochs, and its learning rate falls as far in
     them as it would have in all, so that the run is a short one of its kind rather than the
     beginning of a long one. Of samples a tenth is taken, of a law a fifth, and that is all.
-
-    **Arguments:**
-
-    - `config`: of the whole run.
-
-    **Returns:**
-
-    Another configuration.
     """
     if config.finds_law:
         return replace(config, samples=max(1, round(config.samples * QUICK_LAW)))
@@ -297,16 +272,7 @@ def quick(config: RunConfig) -> RunConfig:
 
 
 def shortened(recipe: str) -> str:
-    """What `quick` leaves of a recipe, in a few words.
-
-    **Arguments:**
-
-    - `recipe`: by name.
-
-    **Returns:**
-
-    A phrase.
-    """
+    """What `quick` leaves of a recipe, in a few words."""
     chosen = RECIPES[recipe]
     if isinstance(chosen.config, IdentificationConfig):
         return "a fifth of the samples, where it has samples"

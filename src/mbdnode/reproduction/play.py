@@ -34,18 +34,7 @@ def play_case(
     integrator: str = "rk4",
     dt_s: float | None = None,
 ) -> Play:
-    """A playground of a case's mechanism.
-
-    **Arguments:**
-
-    - `name`: of the case.
-    - `initial`: coordinates and velocities to start from, in place of the case's.
-    - `parameters`, `integrator`, `dt_s`: of the motion, in place of the case's.
-
-    **Returns:**
-
-    A `Play`. Raises `UserError` for a start that there is not.
-    """
+    """A playground of a case's mechanism."""
     case = get_case(name)
     values = {**case.parameters, **(parameters or {})}
     start = {**case.initial, **initial}
@@ -72,17 +61,7 @@ def play_run(
     integrator: str | None = None,
     dt_s: float | None = None,
 ) -> Play:
-    """A playground of a case's mechanism and of the model that a run has learned.
-
-    **Arguments:**
-
-    - `folder`: of the finished run.
-    - `initial`, `parameters`, `integrator`, `dt_s`: as for `play_case`.
-
-    **Returns:**
-
-    A `Play`.
-    """
+    """A playground of a case's mechanism and of the model that a run has learned."""
     stored, model = read_run(folder), load(folder / MODEL)
     own = integrator_of(stored.config)
     play = play_case(

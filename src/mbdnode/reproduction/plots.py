@@ -42,17 +42,7 @@ _DIGITS_BELOW = {ord("0") + digit: 0x2080 + digit for digit in range(10)}
 
 @styled()
 def read_figure(figure: Figure) -> dict[str, Any] | None:
-    """The figure as plain data.
-
-    **Arguments:**
-
-    - `figure`: which has been laid out.
-
-    **Returns:**
-
-    Its panels, its size in pixels, and for each name that several lines share the color of one;
-    None for a figure with parts that are no lines.
-    """
+    """A figure that has been laid out, as plain data; None for one with parts that are no lines."""
     shown = [axes for axes in figure.axes if axes.axison]
     if not shown or any(axes.collections for axes in figure.axes):
         return None

@@ -36,17 +36,7 @@ _DPI = 120
 
 
 def write_report(reproduction: Reproduction, directory: str | Path) -> Path:
-    """Write DIR/report.html, DIR/tables/*.md and *.csv, DIR/figures/*.png, *.pdf and *.svg.
-
-    **Arguments:**
-
-    - `reproduction`: what was run and how.
-    - `directory`: where; made if it does not exist. Files of the same names are replaced.
-
-    **Returns:**
-
-    The path of the page.
-    """
+    """Write DIR/report.html, DIR/tables/*.md and *.csv, DIR/figures/*.png, *.pdf and *.svg."""
     directory = Path(directory)
     for name in (TABLES, FIGURES):
         (directory / name).mkdir(parents=True, exist_ok=True)
@@ -151,17 +141,7 @@ def free_name(label: str, more: str, taken: Collection[str]) -> str:
 
 
 def file_name(label: str, taken: Collection[str] = ()) -> str:
-    """A label as a file's name without its ending: no blanks, colons or slashes.
-
-    **Arguments:**
-
-    - `label`: such as "fig: MNODE_con".
-    - `taken`: names that other labels have already.
-
-    **Returns:**
-
-    Such as "fig-MNODE_con"; with a number behind it where that is taken.
-    """
+    """A label as a file's name without its ending, with a number behind it where that is taken."""
     # Some file systems do not tell capital letters from small ones.
     used = {name.lower() for name in taken}
     stem = (re.sub(r"[^A-Za-z0-9_-]+", "-", label).strip("-") or "unnamed")[:80]

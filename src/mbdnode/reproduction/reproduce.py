@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data.files import read_json, write_json
-from mbdnode.data.folders import CONFIG, METRICS, check_folder, open_folder
+from mbdnode.data.folders import CONFIG, check_folder, open_folder
 from mbdnode.errors import UserError
 from mbdnode.formatting import as_printed
 from mbdnode.recipes import PAPER, RECIPES
@@ -61,17 +61,9 @@ class Workplace:
 
 
 def unfinished(plan: Plan, out: Path, *, resume: bool) -> list[PlannedRun]:
-    """What is left to do; nothing is written.
+    """The runs without a result; nothing is written.
 
-    **Arguments:**
-
-    - `plan`: what is asked for.
-    - `out`: the folder of the results.
-    - `resume`: whether to go on with what is there.
-
-    **Returns:**
-
-    The runs without a result. Raises `UserError` for a folder that must not be written to.
+    Raises `UserError` for a folder that must not be written to.
     """
     check_folder(out, KIND)
     stored = out / PLAN
@@ -79,12 +71,12 @@ def unfinished(plan: Plan, out: Path, *, resume: bool) -> list[PlannedRun]:
         if resume:
             raise UserError(f"There is no {PLAN} in '{out}', so there is nothing to resume there.")
         return list(plan.runs)
-    if _read_request(stored) != plan.request:
+    if from_dict(Request, read_json(stored)) != plan.request:
         raise UserError(
             f"'{out}' holds the results of another request (see its {PLAN}). Name another folder, "
             "or ask for the same."
         )
-    left = [run for run in plan.runs if not _is_done(out / RUNS / run.name, run)]
+    left = [run for run in plan.runs if not is_finished(out / RUNS / run.name, run.config)]
     for run in left:
         _check_same_run(out / RUNS / run.name, run)
     if left and not resume:
@@ -93,14 +85,6 @@ def unfinished(plan: Plan, out: Path, *, resume: bool) -> list[PlannedRun]:
             "--resume, or name another folder."
         )
     return left
-
-
-def _is_done(folder: Path, run: PlannedRun) -> bool:
-    """Whether there is a result to keep: of a training that ended, with all that is reported."""
-    if not is_finished(folder, run.config):
-        return False
-    metrics = read_json(folder / METRICS)
-    return metrics["outcome"] != "interrupted" and "nrmse" in metrics
 
 
 def _check_same_run(folder: Path, run: PlannedRun) -> None:
@@ -113,26 +97,10 @@ def _check_same_run(folder: Path, run: PlannedRun) -> None:
         )
 
 
-def _read_request(path: Path) -> Request:
-    return from_dict(Request, read_json(path))
-
-
 def run_plan(
     plan: Plan, left: list[PlannedRun], out: Path, place: Workplace, watch: Watch
 ) -> dict[str, Row]:
-    """Carry out what is left of a plan.
-
-    **Arguments:**
-
-    - `plan`, `left`: all of it, and what `unfinished` returned.
-    - `out`: the folder of the results.
-    - `place`: where to run.
-    - `watch`: called with every event.
-
-    **Returns:**
-
-    The rows of the runs that were carried out now, by name.
-    """
+    """Carry out what is left of a plan; the rows of these runs, by name."""
     if place.cluster is not None:
         from mbdnode.cluster import remote_workers
         from mbdnode.reproduction.dispatch import run_on
@@ -159,19 +127,7 @@ def _begin(plan: Plan, out: Path) -> None:
 
 
 def report(plan: Plan, rows: dict[str, Row], out: Path, place: Workplace) -> Reproduction:
-    """Write results.json and the report from the folders of the runs.
-
-    **Arguments:**
-
-    - `plan`: all of whose runs have ended.
-    - `rows`: what `run_plan` returned; runs that failed are in no folder.
-    - `out`: the folder of the results.
-    - `place`: where they ran, for the command that is shown.
-
-    **Returns:**
-
-    What the report was made of.
-    """
+    """Write results.json and the report from the folders of the runs."""
     failed = {name: row for name, row in rows.items() if row["outcome"] == "failed"}
     reproduction = gather(plan, failed, out / RUNS, command=command_line(plan.request, place, out))
     every = [dict(row) for result in reproduction.results for row in result.rows]
@@ -191,17 +147,7 @@ def read_results(out: Path) -> tuple[Result, ...]:
 
 
 def command_line(request: Request, place: Workplace, out: Path, *, resume: bool = False) -> str:
-    """The command that asks for this, for people to copy.
-
-    **Arguments:**
-
-    - `request`, `place`, `out`: what, where it runs, where the results go.
-    - `resume`: to go on with it.
-
-    **Returns:**
-
-    One line.
-    """
+    """The command that asks for this, for people to copy."""
     usual_models = default_models(request.cases, request.recipes, quick=request.quick)
     words = ["mbdnode", "reproduce"]
     words += [] if request.cases == PAPER_CASES else ["--cases", ",".join(request.cases)]
@@ -222,16 +168,7 @@ TABLE_NUMBERS = ("paper", "time [s]")
 
 
 def table_sections(results: Sequence[Result]) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
-    """The tables of the terminal: of networks, and of laws apart from them where there are both.
-
-    **Arguments:**
-
-    - `results`: of all runs.
-
-    **Returns:**
-
-    Of each its title, empty for the only one, and its rows, below `TABLE_COLUMNS`.
-    """
+    """The tables of the terminal by title: of networks, and of laws apart where there are both."""
     networks = [result for result in results if not result.is_law]
     laws = [result for result in results if result.is_law]
     if not networks or not laws:

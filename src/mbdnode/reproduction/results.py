@@ -196,16 +196,9 @@ def key_of(row: Mapping[str, Any]) -> Key:
 def tidy(
     rows: Iterable[Mapping[str, Any]], cases: Mapping[str, Case] | None = None
 ) -> tuple[Result, ...]:
-    """The table of results.
+    """The table of results: one for all runs that differ by their seed alone.
 
-    **Arguments:**
-
-    - `rows`: of all runs, as results.json has them.
-    - `cases`: by name; those of the paper if None.
-
-    **Returns:**
-
-    A `Result` for all runs that differ by their seed alone, in the order of the first of them.
+    `rows` are of all runs, as results.json has them.
     """
     cases = CASES if cases is None else cases
     groups: dict[Key, list[Mapping[str, Any]]] = {}

@@ -81,6 +81,7 @@ class RunResult:
     def summary(self) -> dict:
         """The content of metrics.json."""
         case = get_case(self.config.case)
+        probes = {probe.name: {"mse": probe.mse, "nrmse": probe.nrmse} for probe in self.probes}
         return {
             "case": self.config.case,
             "model": self.model_name,
@@ -99,7 +100,7 @@ class RunResult:
             **self.fit.diagnostics,
             **_network(self.fit.model),
             **self._without_layers(),
-            **({"probes": _probe_errors(self.probes)} if self.probes else {}),
+            **({"probes": probes} if probes else {}),
             **({"control": dict(self.control)} if self.control else {}),
         }
 
@@ -130,14 +131,8 @@ def _network(model: Any) -> dict[str, Any]:
 def check(config: RunConfig) -> Any:
     """Raise `UserError` for a run that could not be carried out, before anything is computed.
 
-    **Arguments:**
-
-    - `config`: of the run.
-
-    **Returns:**
-
-    The untrained model, or those to choose from; the mechanism itself where a law is to be found,
-    or nothing is trained.
+    Returns the untrained model, or those to choose from; the mechanism itself where a law is to be
+    found, or nothing is trained.
     """
     case = get_case(config.case)
     get_recipe(config.recipe)
@@ -182,20 +177,11 @@ def run_case(
 ) -> RunResult:
     """Carry out a run.
 
-    **Arguments:**
-
-    - `config`: what to do.
-    - `report`: called as by `fit` and `identify`.
-    - `checkpoint`: where training keeps its state.
-    - `resume`: go on from there.
-
-    **Returns:**
-
-    A `RunResult`. Ctrl-C raises `KeyboardInterrupt` as soon as training has kept its state; without
-    a checkpoint the run goes on with what was learned so far.
+    Ctrl-C raises `KeyboardInterrupt` as soon as training has kept its state; without a checkpoint
+    the run goes on with what was learned so far.
     """
     case, subject = get_case(config.case), check(config)
-    truth = _task_truth(case, case.control) if case.control else simulate_truth(case, config.seed)
+    truth = simulate_truth(case, config.seed, trial=case.control)
     keeper = None if checkpoint is None else Checkpoint(checkpoint, resume=resume)
     if config.model == NUMERICAL:
         trained = Fit(subject, [], "nothing to train", "completed", 0, 0.0, 0.0)
@@ -207,9 +193,9 @@ def run_case(
         if trained.outcome == "interrupted" and keeper is not None:
             # The state is kept, and who presses Ctrl-C does not wait for all that follows.
             raise KeyboardInterrupt
-    prediction = _predicted(case, trained.model, truth, config)
-    affine = trained.model.affine_part if isinstance(trained.model, MBDNODE) else None
-    by_affine_part = None if affine is None else _predicted(case, affine, truth, config)
+    model = trained.model
+    prediction = _predicted(case, model, truth, config, case.control)
+    affine = model.affine_part if isinstance(model, MBDNODE) else None
     metrics = evaluate(
         truth,
         prediction,
@@ -217,116 +203,77 @@ def run_case(
         system=case.mechanism,
         parameters=case.parameters,
     )
-    probes = _probe(case, trained.model, config)
     control = {}
     if case.control:
-        control = compare_with_truth(case.control, case.mechanism, trained.model, truth, prediction)
-    return RunResult(config, trained, truth, prediction, metrics, probes, control, by_affine_part)
+        control = compare_with_truth(case.control, case.mechanism, model, truth, prediction)
+    return RunResult(
+        config,
+        trained,
+        truth,
+        prediction,
+        metrics,
+        _probe(case, model, config),
+        control,
+        None if affine is None else _predicted(case, affine, truth, config, case.control),
+    )
 
 
-def _predicted(case: Case, model: Any, truth: Trajectory, config: RunConfig) -> Trajectory:
-    """The motion of the case, by a model."""
-    if case.control:
-        return case.control.run(case.mechanism, case.control.controller(model))
-    return predict(model, truth, config.training.integrator, case.parameters)
-
-
-def _task_truth(case: Case, task: ControlTask) -> Trajectory:
-    """The loop whose controller plans with the mechanism itself."""
-    return task.run(case.mechanism, task.controller(case.mechanism))
+def _predicted(
+    case: Case, model: Any, truth: Trajectory, config: RunConfig, trial: Trial | ControlTask | None
+) -> Trajectory:
+    """What is the truth of the case, or of a trial, by a model."""
+    if isinstance(trial, ControlTask):
+        return trial.run(case.mechanism, trial.controller(model))
+    parameters = {**case.parameters, **({} if trial is None else trial.parameters)}
+    return predict(model, truth, config.training.integrator, parameters)
 
 
 def _probe(case: Case, model: Any, config: RunConfig) -> tuple[Probe, ...]:
     """The trials that this model can be put to."""
     can = model.capabilities if isinstance(model, AbstractModel) else frozenset(Capability)
-    possible = [
-        trial
-        for trial in case.trials
-        if Capability.STARTS in can and (not _is_driven(trial) or Capability.INPUTS in can)
-        if config.control_trials or trial not in case.control_trials
-    ]
-    return tuple(
-        _control(case, trial, model)
-        if isinstance(trial, ControlTask)
-        else _try(case, trial, model, config)
-        for trial in possible
-    )
-
-
-def _is_driven(trial: Trial | ControlTask) -> bool:
-    return isinstance(trial, ControlTask) or trial.inputs is not None
-
-
-def _control(case: Case, task: ControlTask, model: Any) -> Probe:
-    truth = _task_truth(case, task)
-    found = task.run(case.mechanism, task.controller(model))
-    return _probe_of(case, task, truth, found)
-
-
-def _try(case: Case, trial: Trial, model: Any, config: RunConfig) -> Probe:
-    random = np.random.default_rng(config.seed)
-    parameters = {**case.parameters, **trial.parameters}
-    truth = simulate(
-        case.mechanism,
-        case.times(trial.steps),
-        trial.initial,
-        inputs=None if trial.inputs is None else trial.inputs(trial.steps, random),
-        parameters=parameters,
-        integrator=case.integrator,
-        check_step=False,
-    )
-    found = predict(model, truth, config.training.integrator, parameters)
-    return _probe_of(case, trial, truth, found)
-
-
-def _probe_of(
-    case: Case, trial: Trial | ControlTask, truth: Trajectory, found: Trajectory
-) -> Probe:
-    errors = evaluate(truth, found).mse, nrmse(truth, found, case.mechanism.coordinates)
-    return Probe(trial.name, trial.title, truth, found, *errors)
-
-
-def _probe_errors(probes: tuple[Probe, ...]) -> dict[str, dict[str, float | None]]:
-    return {probe.name: {"mse": probe.mse, "nrmse": probe.nrmse} for probe in probes}
+    found = []
+    for trial in case.trials:
+        driven = isinstance(trial, ControlTask) or trial.inputs is not None
+        if Capability.STARTS not in can or (driven and Capability.INPUTS not in can):
+            continue
+        if trial in case.control_trials and not config.control_trials:
+            continue
+        truth = simulate_truth(case, config.seed, trial=trial)
+        prediction = _predicted(case, model, truth, config, trial)
+        mse = evaluate(truth, prediction).mse
+        error = nrmse(truth, prediction, case.mechanism.coordinates)
+        found.append(Probe(trial.name, trial.title, truth, prediction, mse, error))
+    return tuple(found)
 
 
 def simulate_truth(
-    case: Case, seed: int = 0, parameters: Mapping[str, float] | None = None
+    case: Case,
+    seed: int = 0,
+    parameters: Mapping[str, float] | None = None,
+    trial: Trial | ControlTask | None = None,
 ) -> Trajectory:
-    """The case's own trajectory, by the integrator that made the paper's data.
+    """A motion of the case's mechanism, by the integrator that made the paper's data.
 
-    **Arguments:**
-
-    - `case`, `seed`: of what, and of its inputs.
-    - `parameters`: values that differ from the case's.
-
-    **Returns:**
-
-    A `Trajectory`.
+    It is the case's own, or that of a trial: of a control task the loop whose controller plans with
+    the mechanism itself. `seed` is that of random inputs.
     """
+    if isinstance(trial, ControlTask):
+        return trial.run(case.mechanism, trial.controller(case.mechanism))
+    asked, own = (case, {}) if trial is None else (trial, trial.parameters)
+    inputs = asked.inputs and asked.inputs(asked.steps, np.random.default_rng(seed))
     return simulate(
         case.mechanism,
-        case.times(),
-        case.initial,
-        inputs=case.make_inputs(case.steps, seed),
-        parameters={**case.parameters, **(parameters or {})},
+        case.times(asked.steps),
+        asked.initial,
+        inputs=inputs,
+        parameters={**case.parameters, **own, **(parameters or {})},
         integrator=case.integrator,
         check_step=False,
     )
 
 
 def training_motions(case: Case, truth: Trajectory) -> Dataset:
-    """What a case that does not sample is learned from.
-
-    **Arguments:**
-
-    - `case`: without bounds.
-    - `truth`: its own trajectory.
-
-    **Returns:**
-
-    The training range of the truth, or motions with other parameters.
-    """
+    """The training range of a case's truth, or its motions with other parameters."""
     if not case.training_parameters:
         return Dataset(truth.rows(0, case.train_steps), case.parameters)
     return Dataset(

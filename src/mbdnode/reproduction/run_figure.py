@@ -22,20 +22,7 @@ def draw_run(
     train_end_s: float = 0.0,
     history: Sequence[float] = (),
 ) -> Figure:
-    """Every coordinate and its velocity over time, its phase portrait, and the loss if any.
-
-    **Arguments:**
-
-    - `title`: of the figure.
-    - `system`: of both trajectories; six coordinates that move are shown at the most.
-    - `truth`, `prediction`: at the same times.
-    - `train_end_s`: where the training range ends; zero if there is none.
-    - `history`: the loss of every epoch; empty for what has none, such as a regression.
-
-    **Returns:**
-
-    A figure, for `save_figure`.
-    """
+    """Up to six coordinates that move, over time and in phase space; error, and loss if any."""
     moving = [c for c in system.coordinates if np.ptp(np.asarray(truth[c.name])) > 1e-9][
         :_MOST_SHOWN
     ]

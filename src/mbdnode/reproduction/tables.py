@@ -144,17 +144,7 @@ def _in_order(results: Iterable[tuple[Result, Reference | None]]) -> list[Result
 
 
 def error_table(reproduction: Reproduction, *, laws: bool | None = None) -> Table:
-    """Every error, the paper's beside it, and the verdict.
-
-    **Arguments:**
-
-    - `reproduction`: with all chapters.
-    - `laws`: of laws alone, or of all others alone; of everything if None.
-
-    **Returns:**
-
-    A `Table`; failed runs are rows that say so, and a note names what was not run.
-    """
+    """Every error, the paper's beside it, and the verdict; of laws, of the others, or of all."""
     chosen = [r for r in reproduction.results if laws is None or r.is_law == laws]
     failures = [f"{r.case.title}: {failure}" for r in chosen for failure in r.failures]
     columns = ("case", *_WHO, *_ERRORS)

@@ -22,13 +22,7 @@ def integrator_title(name: str) -> str:
 
 
 def structure_text(rows: Iterable[Mapping[str, Any]]) -> str:
-    """What an MBD-NODE is, in brackets: its structure, and whether its affine part says nearly all.
-
-    **Arguments:**
-
-    - `rows`: of the seeds, as in metrics.json.
-
-    **Returns:**
+    """What an MBD-NODE is: its structure, and whether its affine part says nearly all.
 
     Such as " (free, affine)"; nothing for other models. It is affine where the rollout of the
     affine part alone would be called accurate.

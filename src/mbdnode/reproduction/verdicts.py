@@ -89,16 +89,7 @@ def judge_unprinted(errors: Sequence[float | None]) -> Verdict:
 
 
 def median_of_all(values: Sequence[float | None]) -> float | None:
-    """The median over all seeds, where one that failed is worse than any number.
-
-    **Arguments:**
-
-    - `values`: one for each seed; None, or not a finite number, for a failure.
-
-    **Returns:**
-
-    The median, or None where it is a failure, or where there are no seeds.
-    """
+    """The median over all seeds, where one that failed is worse than any number."""
     found = [math.inf if v is None or not math.isfinite(v) else v for v in values]
     median = statistics.median(found) if found else math.inf
     return None if math.isinf(median) else median

@@ -19,7 +19,7 @@ CASE = Case(
     train_steps=400,
     integrator="mp2",
     source="paper, Section 'Cart-pole System'",
-    hyperparameters=paper_table("cart-pole"),
+    hyperparameters=paper_table("cart-pole", width=256, hidden_layers=2),
     references=(
         Reference("mbd-node", "mp2", 6.0e-5, "tab: model_errors"),
         Reference("lstm", "-", 3.2e-4, "tab: model_errors"),
@@ -104,7 +104,15 @@ CONTROLLED = Case(
     control=BALANCE,
     # The pole is balanced at the edge of the bounds, which is its other edge too.
     hyperparameters=mbdnode(
-        "rk4", 450, 1e-3, 0.98, "cart-pole", batch_size=64, angle_features=True
+        "rk4",
+        450,
+        1e-3,
+        0.98,
+        "cart-pole",
+        width=256,
+        hidden_layers=2,
+        batch_size=64,
+        angle_features=True,
     ),
     exhibits=(
         Exhibit(

@@ -5,7 +5,7 @@ baselines.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,10 +22,17 @@ def numerical(integrator: str, source: str) -> HyperParameters:
     return HyperParameters("numerical", integrator, 1, 1e-3, 1.0, source, {})
 
 
-def paper_table(system: str) -> tuple[HyperParameters, ...]:
-    """The columns of the paper's table of a system; the baselines' files have theirs."""
+def paper_table(system: str, *, width: int, hidden_layers: int) -> tuple[HyperParameters, ...]:
+    """The columns of the paper's table of a system, whose networks have this shape."""
+    shape = {"width": width, "hidden_layers": hidden_layers}
     return tuple(
-        column for kind in KINDS.values() for column in kind.paper if column.system == system
+        replace(
+            column,
+            settings={name: shape.get(name, value) for name, value in column.settings.items()},
+        )
+        for kind in KINDS.values()
+        for column in kind.paper
+        if column.system == system
     )
 
 
@@ -126,17 +133,7 @@ class Case:
         return tuple(trial for trial in self.trials if isinstance(trial, ControlTask))
 
     def column(self, model: str, integrator: str | None = None) -> HyperParameters:
-        """The paper's hyper-parameters of a model on this case.
-
-        **Arguments:**
-
-        - `model`: by name.
-        - `integrator`: another one than the table's first.
-
-        **Returns:**
-
-        The table's column; where the paper has none, that of its other cases.
-        """
+        """The paper's hyper-parameters of a model on this case, or of its other cases."""
         if model == "numerical":
             return numerical(integrator or "rk4", "tab:sms_test")
         own = tuple(column for column in self.hyperparameters if column.model == model)

@@ -47,17 +47,7 @@ class ControlTask:
         return f"{horizon} steps of {dt:g} s; terminal cost: {terminal}"
 
     def controller(self, model: Any, **changes: Any) -> MPC:
-        """The controller, planning with a model.
-
-        **Arguments:**
-
-        - `model`: the mechanism itself, or what was learned of it.
-        - `changes`: in place of the task's own settings; `terminal` in place of its cost's own.
-
-        **Returns:**
-
-        An `MPC`.
-        """
+        """The controller, planning with a model; `changes` are of the task's own settings."""
         terminal = changes.pop("terminal", self.cost.terminal)
         cost = replace(self.cost, terminal=terminal)
         return MPC(model, cost=cost, **{**self.settings, **changes})
@@ -70,19 +60,7 @@ class ControlTask:
         steps: int | None = None,
         report: Callable[[int, int], None] | None = None,
     ) -> Trajectory:
-        """The plant under a controller, from the task's start.
-
-        **Arguments:**
-
-        - `plant`: the mechanism.
-        - `controller`: as `controller` makes it.
-        - `steps`: in place of the task's own.
-        - `report`: as for `closed_loop`.
-
-        **Returns:**
-
-        A `Trajectory` with its decisions.
-        """
+        """The plant under a controller, from the task's start."""
         return closed_loop(
             plant=plant,
             controller=controller,
@@ -98,17 +76,8 @@ def compare_with_truth(
 ) -> dict[str, Any]:
     """What control with a learned model is worth beside control with the mechanism itself.
 
-    **Arguments:**
-
-    - `task`: what was done.
-    - `plant`, `model`: the mechanism, and what was learned of it.
-    - `truth`, `found`: the loops that were closed with the one and with the other.
-
-    **Returns:**
-
-    Plain data by name, for metrics.json: relative errors of `A` and `B` at the target, the largest
-    difference between the loops as a part of each column's range, when each settled, and the
-    median time of a decision.
+    For metrics.json: relative errors of `A` and `B` at the target, the largest difference between
+    the loops as a part of each column's range, when each settled, the median time of a decision.
     """
     error = jacobian_error(model, plant, task.cost.target, task.cost.u_target)
     assert truth.decisions is not None
@@ -125,17 +94,7 @@ def compare_with_truth(
 
 
 def control_sentence(who: str, compared: Mapping[str, Any]) -> str:
-    """What `compare_with_truth` found, as the report says it.
-
-    **Arguments:**
-
-    - `who`: planned.
-    - `compared`: as `compare_with_truth` returns it.
-
-    **Returns:**
-
-    A sentence.
-    """
+    """What `compare_with_truth` found, as the report says it."""
     parts = [part for part in compared["largest_difference"].values() if part is not None]
     apart = "the loops cannot be compared to their end"
     if len(parts) == len(compared["largest_difference"]):

@@ -21,7 +21,10 @@ CASE = Case(
     train_steps=300,
     integrator="analytic",
     source="paper, Section 'Single Mass-Spring System'",
-    hyperparameters=(*paper_table("single-mass-spring"), numerical("rk4", "tab:sms_test")),
+    hyperparameters=(
+        *paper_table("single-mass-spring", width=256, hidden_layers=2),
+        numerical("rk4", "tab:sms_test"),
+    ),
     references=(
         Reference(
             "mbd-node", "lf2", 1.3e-6, "tab: model_errors", tables=_BOTH, setting="Generalized"

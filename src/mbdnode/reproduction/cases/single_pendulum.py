@@ -29,7 +29,7 @@ CASE = Case(
     train_steps=300,
     integrator="mp2",
     source="paper, Section 'Damped Single Pendulum'",
-    hyperparameters=paper_table("single-pendulum"),
+    hyperparameters=paper_table("single-pendulum", width=256, hidden_layers=2),
     references=(
         Reference("mbd-node", "mp2", 2.0e-3, "tab: model_errors"),
         Reference("lstm", "-", 3.4e-3, "tab: model_errors"),
@@ -90,7 +90,15 @@ LENGTHS = Case(
     source="paper, Section 'Extensions of Neural Ordinary Differential Equation' (PNODE)",
     training_parameters=tuple({"L": length} for length in _LEARNED_M),
     hyperparameters=mbdnode(
-        "mp2", 400, 6e-4, 0.98, "single-pendulum", forces="none", use_parameters=("L",)
+        "mp2",
+        400,
+        6e-4,
+        0.98,
+        "single-pendulum",
+        width=256,
+        hidden_layers=2,
+        forces="none",
+        use_parameters=("L",),
     ),
     exhibits=(
         Exhibit("parameters:over-time", "over-time", "A length that was never seen: 1 m."),

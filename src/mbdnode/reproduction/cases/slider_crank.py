@@ -50,7 +50,7 @@ CASE = Case(
         "F": (-10.0, 10.0),
         "T": (-10.0, 10.0),
     },
-    hyperparameters=paper_table("slider-crank"),
+    hyperparameters=paper_table("slider-crank", width=256, hidden_layers=2),
     references=(Reference("mbd-node", "rk4", 3.2e-2, "tab: model_errors"),),
     exhibits=(
         Exhibit("fig: MNODE_con", "diagram", "The paper's forward pass with constraints."),
@@ -90,6 +90,8 @@ FRICTION = Case(
         1e-3,
         0.98,
         "slider-crank",
+        width=256,
+        hidden_layers=2,
         batch_size=64,
         angle_features=True,
         use_parameters=("c",),

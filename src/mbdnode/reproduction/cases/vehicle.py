@@ -62,6 +62,8 @@ CASE = Case(
         1e-3,
         0.98,
         "slider-crank",
+        width=256,
+        hidden_layers=2,
         batch_size=64,
         angle_features=True,
         scaling=True,
