@@ -75,7 +75,11 @@ def test_one_setting_trains_every_case(name):
     stated = ("divisor", "forces", "use_parameters")
     printed = {field: getattr(config.settings, field) for field in stated}
     assert config.settings == dataclasses.replace(first.settings, **printed)
-    assert config.structures == first.structures == ("free", "lagrangian")
+    assert first.structures == ("free", "lagrangian")
+    if name == "vehicle":  # Its wheels do not slip: Lagrange's equations lack that force.
+        assert (config.structures, check(config).settings.structure) == ((), "free")
+        return
+    assert config.structures == first.structures
     assert [model.settings.structure for model in check(config)] == list(config.structures)
     named = with_changes(config, {"structure": "lagrangian", "affine": "false"})
     assert (named.structures, check(named).settings.structure) == ((), "lagrangian")

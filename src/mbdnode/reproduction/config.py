@@ -27,6 +27,7 @@ from mbdnode.recipes import trained_by as learned_by
 from mbdnode.reproduction.cases import NUMERICAL, get_case
 from mbdnode.reproduction.cases.case import Case
 from mbdnode.simulation.simulate import ANALYTIC
+from mbdnode.training import structures_to_try
 
 # What can be asked for by name: the learned models, and the integration of the known mechanism.
 MODELS: Mapping[str, tuple[str, dict]] = ChainMap({NUMERICAL: (NUMERICAL, {})}, LEARNED_MODELS)
@@ -172,7 +173,8 @@ def _configured_alike(
     settings = {**own, **chosen.settings}
     if model == MBDNODE.kind:
         settings["use_velocity"] = not get_integrator(training.integrator).needs_separable
-    given = (settings, training, samples, chosen.structures)
+    structures = structures_to_try(case.mechanism, chosen.structures)
+    given = (settings, training, samples, structures)
     return RunConfig(case.name, model, recipe, seed, *given)
 
 

@@ -3,7 +3,7 @@
 from mbdnode.models import AbstractObjective
 from mbdnode.recipes import TrainingConfig
 from mbdnode.training.checkpoint import Checkpoint
-from mbdnode.training.choose import make_candidates
+from mbdnode.training.choose import make_candidates, structures_to_try
 from mbdnode.training.fit import Fit, fit, fit_ensemble
 from mbdnode.training.loss import check_training
 
@@ -16,4 +16,5 @@ __all__ = [
     "fit",
     "fit_ensemble",
     "make_candidates",
+    "structures_to_try",
 ]

@@ -23,6 +23,7 @@ from mbdnode.cluster import CallsAhead
 from mbdnode.config import to_dict
 from mbdnode.errors import UserError
 from mbdnode.formatting import percent
+from mbdnode.models.base import has_nonholonomic
 from mbdnode.models.objective import mean_and_spread
 from mbdnode.recipes import TrainingConfig
 from mbdnode.training.checkpoint import (
@@ -76,6 +77,20 @@ class Choice:
         if len(names) == 1:
             return f"validation NRMSE {percent(self.errors[0])}"
         return f"chose {names[self.candidate]} by validation NRMSE ({', '.join(told)})"
+
+
+def structures_to_try(system: Any, structures: Sequence[str]) -> tuple[str, ...]:
+    """Of a recipe's structures, those that suit a system; none where there is no choice.
+
+    **Arguments:**
+
+    - `system`: that networks are to be models of.
+    - `structures`: of the recipe, the usual one first.
+    """
+    # Lagrange's equations of minimal coordinates lack the forces of nonholonomic constraints.
+    lagrangian = not has_nonholonomic(system)
+    suited = tuple(name for name in structures if name != "lagrangian" or lagrangian)
+    return suited if len(suited) > 1 else ()
 
 
 def make_candidates(

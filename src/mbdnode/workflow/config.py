@@ -24,7 +24,7 @@ from mbdnode.recipes import (
     get_recipe,
     trained_by,
 )
-from mbdnode.training import make_candidates
+from mbdnode.training import make_candidates, structures_to_try
 
 # Measured columns have units of all sizes, and angles of many turns.
 _FOR_LOGS = {"scaling": True, "angle_features": True}
@@ -235,7 +235,7 @@ def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...
     if config.epochs is not None:
         training = replace(training, epochs=config.epochs)
     check_capable(config.model, KINDS[kind].capabilities, system, driven=driven)
-    own = RECIPES[config.recipe].structures
+    own = structures_to_try(system, RECIPES[config.recipe].structures)
     structures = (config.structure,) if config.structure else own
     models = make_candidates(KINDS[kind], system, training, structures, config.seed, settings)
     return models if len(models) > 1 else models[0], training
