@@ -34,6 +34,7 @@ from mbdnode.report.shapes import (
     Shape,
     Word,
     block,
+    box,
     dashpot,
     library_of,
     pin,
@@ -170,26 +171,23 @@ def _slider_crank_traces(t: Any, q: Any, mu: Parameters) -> list[Any]:
     return [elbow, q[:, 3:5]]
 
 
-def _box(center: Any, angle: Any, half: Any) -> list[Any]:
-    """The corners of a box, by the halves of its length and width."""
-    xp = library_of(angle)
-    along = xp.stack([xp.cos(angle), xp.sin(angle)])
-    across = xp.stack([-along[1], along[0]])
-    sides = ((-1, -1), (1, -1), (1, 1), (-1, 1))
-    return [center + a * half[0] * along + b * half[1] * across for a, b in sides]
-
-
 def _vehicle(q: Any, mu: Parameters) -> list[Shape]:
     """From above."""
     xp = library_of(q)
-    size, wheel = mu["l"], (mu["R"], 0.3 * mu["R"])
-    along = xp.stack([xp.cos(q[2]), xp.sin(q[2])])
-    side = 0.28 * size * xp.stack([-along[1], along[0]])
-    front = q[:2] + size * along
-    axles = ((q[:2], q[2]), (front, q[2] + q[3]))
-    wheels = [_box(at + s * side, angle, wheel) for at, angle in axles for s in (-1, 1)]
-    body = _box((q[:2] + front) / 2, q[2], (0.8 * size, 0.36 * size))
-    return [*(Area(corners, INK, INK) for corners in wheels), plate(body, BLUE)]
+
+    def axes(angle):
+        along = xp.stack([xp.cos(angle), xp.sin(angle)])
+        return along, xp.stack([-along[1], along[0]])
+
+    size, radius, (along, across) = mu["l"], mu["R"], axes(q[2])
+    shapes: list[Shape] = []
+    for axle, angle in ((q[:2], q[2]), (q[:2] + size * along, q[2] + q[3])):
+        forward, sideways = axes(angle)
+        for side in (-0.28, 0.28):
+            at = axle + side * size * across
+            shapes.append(Area(box(at, radius * forward, 0.3 * radius * sideways), INK, INK))
+    body = box(q[:2] + 0.5 * size * along, 0.8 * size * along, 0.36 * size * across)
+    return [*shapes, plate(body, BLUE)]
 
 
 def _vehicle_traces(t: Any, q: Any, mu: Parameters) -> list[Any]:

@@ -20,6 +20,7 @@ from mbdnode.report.shapes import (
     Line,
     Link,
     Shape,
+    box,
     dashpot,
     library_of,
     pin,
@@ -30,7 +31,6 @@ from mbdnode.report.style import INK, SHADE
 
 # Parts of the mechanism's size.
 _PIN, _BLOCK_LENGTH, _BLOCK_HEIGHT, _DEPTH, _COIL = 0.014, 0.11, 0.065, 0.022, 0.05
-_SQUARE = ((-1, -1), (1, -1), (1, 1), (-1, 1))
 
 
 def planar_drawing(mechanism: AbstractPlanar) -> Drawing:
@@ -118,8 +118,7 @@ class _PlanarDrawing:
         along, across = self._frame(q, joint)
         center = self.layout.at(q, name, joint.points[joint.bodies.index(name)])
         half, high = _BLOCK_LENGTH * self.layout.size / 2, _BLOCK_HEIGHT * self.layout.size / 2
-        corners = [center + a * half * along + b * high * across for a, b in _SQUARE]
-        return plate(corners, self.layout.color(name), opacity=0.75)
+        return plate(box(center, half * along, high * across), self.layout.color(name), 0.75)
 
     def _wheel(self, joint: Joint, q: Any, mu: Parameters) -> list[Shape]:
         name, radius = joint.bodies[1], mu[f"{joint.name}_radius"]
@@ -138,8 +137,8 @@ class _PlanarDrawing:
         if joint.type == "revolute":
             return [pin(first, radius, fixed=GROUND in joint.bodies)]
         if joint.type == "fixed":
-            square = [first + 0.8 * radius * np.array(corner) for corner in _SQUARE]
-            return [Area(square, INK, INK)]
+            half = 0.8 * radius
+            return [Area(box(first, (half, 0.0), (0.0, half)), INK, INK)]
         if joint.type == "distance":
             held = [body == GROUND for body in joint.bodies]
             pins = [

@@ -289,13 +289,13 @@ def plate(points: Sequence[Point] | Array, color: str, opacity: float = 0.3) -> 
     return Area(points, color, color, opacity, thickness=2.6)
 
 
+def box(at: Point, along: Point, across: Point) -> list[Point]:
+    """The corners of a box, by its center and the halves of its sides as vectors."""
+    (x, y), (ax, ay), (bx, by) = at, along, across
+    signs = ((-1, -1), (1, -1), (1, 1), (-1, 1))
+    return [(x + a * ax + b * bx, y + a * ay + b * by) for a, b in signs]
+
+
 def block(at: Point, width: Number, height: Number, color: str) -> Area:
     """A body drawn as a box with round corners, by its center."""
-    (x, y), across, up = at, width / 2, height / 2
-    points = (
-        (x - across, y - up),
-        (x + across, y - up),
-        (x + across, y + up),
-        (x - across, y + up),
-    )
-    return Area(points, color, PAPER, rounding=0.12)
+    return Area(box(at, (width / 2, 0.0), (0.0, height / 2)), color, PAPER, rounding=0.12)
