@@ -99,7 +99,14 @@ def test_every_rule_is_among_the_calls(calls):
     # Names that JAX had or will have for the same, and what only vmap or equinox make.
     same = {"pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "copy_p"}
     same |= {"custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin", "add_any", "unvmap_any"}
-    same |= {"unvmap_all", "scatter_add", "scatter_mul", "scatter_min", "scatter_max"}
+    same |= {
+        "unvmap_all",
+        "custom_vmap_call",
+        "scatter_add",
+        "scatter_mul",
+        "scatter_min",
+        "scatter_max",
+    }
     same |= {
         "scatter-sub",
         "scatter_sub",

@@ -24,12 +24,12 @@ leads to one, and after it that one was skipped.
 
 from typing import NamedTuple
 
-import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from mbdnode.multibody.batching import any_of_batch
 from mbdnode.multibody.dependent_coordinates import complete_position, tangent_at
 from mbdnode.multibody.kinematics import gamma
 from mbdnode.multibody.partition import Partition
@@ -140,7 +140,7 @@ def complete_across(
     # Farther from the crossing all nodes are the configuration itself, and one evaluation serves
     # for all. They are evaluated in a loop, which compiles once.
     places = jnp.where(inside, SPACING * jnp.asarray(_NODES), 0.0)
-    needed = (jnp.arange(len(_NODES)) == 0) | eqxi.unvmap_any(inside)
+    needed = (jnp.arange(len(_NODES)) == 0) | any_of_batch(inside)
 
     def visit(last, node):
         place, needed = node

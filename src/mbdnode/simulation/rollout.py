@@ -8,7 +8,6 @@ along its own branch (see `mbdnode.multibody.singular_configurations`), and the 
 """
 
 import equinox as eqx
-import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -28,6 +27,7 @@ from mbdnode.multibody import (
     tangent_at,
     tangent_from,
 )
+from mbdnode.multibody.batching import any_of_batch
 from mbdnode.simulation.friction_step import Sliding, friction_change, sliding
 from mbdnode.simulation.signals import Signal
 from mbdnode.simulation.singular_passage import passage_end, passage_step, take
@@ -377,7 +377,7 @@ def _judged(
     found = (jnp.array(NEEDS_PASSAGE), jnp.array(-1))
     if diagnosed:
         found = jax.lax.cond(
-            eqxi.unvmap_any(~good),
+            any_of_batch(~good),
             lambda: _diagnose(system, carry, step, arrival, closed, mu),
             lambda: completed,
         )

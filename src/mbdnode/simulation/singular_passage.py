@@ -13,7 +13,6 @@ import functools
 from collections.abc import Callable
 
 import equinox as eqx
-import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,6 +20,7 @@ from jaxtyping import Array, Bool, Float
 
 from mbdnode.integrators import Tableau
 from mbdnode.multibody import AbstractSystem, Params, Partition, Tangent, complete_across
+from mbdnode.multibody.batching import any_of_batch
 from mbdnode.simulation.steps import (
     Arrival,
     Stage,
@@ -160,8 +160,8 @@ def take(
     An `Arrival`.
     """
     nothing = _not_taken(partition, step)
-    passed = jax.lax.cond(eqxi.unvmap_any(step.suspect), jax.checkpoint(passage), lambda: nothing)
-    arrival = jax.lax.cond(eqxi.unvmap_any(~step.crosses), regular, lambda: nothing)
+    passed = jax.lax.cond(any_of_batch(step.suspect), jax.checkpoint(passage), lambda: nothing)
+    arrival = jax.lax.cond(any_of_batch(~step.crosses), regular, lambda: nothing)
     same = passed.closed & passed.solved
     if compared:
         same = same & _agree(partition, step, arrival, passed)

@@ -5,7 +5,6 @@ soon is it evaluated along the path ahead, before the step is taken.
 """
 
 import equinox as eqx
-import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -21,6 +20,7 @@ from mbdnode.multibody import (
     find_crossing,
     gamma,
 )
+from mbdnode.multibody.batching import any_of_batch
 from mbdnode.simulation.steps import LONGEST_ARC, POOR, Arrival, Step, signs_differ, speed_of
 from mbdnode.trajectory import State
 
@@ -162,7 +162,7 @@ def look_ahead(
     may = monitor.is_close(length) & short & (arc < LONGEST_ARC)
     # One condition for a whole batch, since under vmap a `cond` evaluates both of its branches.
     crosses, place = jax.lax.cond(
-        eqxi.unvmap_any(may),
+        any_of_batch(may),
         lambda: find_crossing(system, partition, start, origin.q, mu, monitor.path, arc),
         lambda: (no, jnp.full((), jnp.inf)),
     )

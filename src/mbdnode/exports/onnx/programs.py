@@ -16,8 +16,9 @@ _LARGEST = 64
 
 @rule("jit", "pjit", "closed_call", "core_call", "remat", "checkpoint", "remat2")
 @rule("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin")
+@rule("custom_vmap_call")
 def _call(graph: Graph, eqn: Any, *values: Tensor) -> list[Tensor]:
-    names = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+    names = ("jaxpr", "call_jaxpr", "fun_jaxpr", "call")
     inner = next(eqn.params[name] for name in names if eqn.params.get(name) is not None)
     if isinstance(inner, ClosedJaxpr):
         return graph.run_closed(inner, values)

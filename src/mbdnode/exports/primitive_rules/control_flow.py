@@ -32,6 +32,11 @@ def _custom(low: Lowering, eqn: Any, *values: Value) -> list[Value]:
     return _inline(low, inner, values)
 
 
+@rule("custom_vmap_call")
+def _custom_vmap(low: Lowering, eqn: Any, *values: Value) -> list[Value]:
+    return _inline(low, eqn.params["call"], values)
+
+
 @rule("custom_linear_solve")
 def _linear_solve(low: Lowering, eqn: Any, *values: Value) -> list[Value]:
     return _inline(low, *linear_solve(eqn, values))
