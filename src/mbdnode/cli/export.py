@@ -6,20 +6,14 @@ from typing import Annotated
 import typer
 
 from mbdnode.cli.arguments import parse_assignments
-from mbdnode.cli.early_checks import (
-    check_described,
-    check_fixed_step,
-    check_mechanism_file,
-    check_step,
-)
 from mbdnode.cli.interrupts import leaving_at_once
-from mbdnode.cli.models import CASE, MECHANISM, PYTHON, check_model, find_model
+from mbdnode.cli.models import CASE, PYTHON, check_model, find_model
+from mbdnode.cli.option_checks import check_step
 from mbdnode.data.files import check_apart, check_destination
 from mbdnode.data.folders import check_folder
 from mbdnode.errors import UserError
 from mbdnode.exports.names import KIND, check_identifier, identifier_of
 from mbdnode.exports.targets import target_for
-from mbdnode.reproduction.cases.catalog import check_names, check_values
 
 
 def export(
@@ -83,7 +77,6 @@ def export(
     if precision not in ("float64", "float32"):
         raise UserError(f"--precision is {precision!r}; it must be float64 or float32.")
     check_step(dt)
-    check_fixed_step(integrator, "an exported step has a fixed length")
     if target.suffix:
         check_destination(out, (target.suffix,))
     else:
@@ -91,11 +84,6 @@ def export(
     given = check_model(model)
     if given not in (CASE, PYTHON):
         check_apart(out, model)
-    if given == CASE:
-        check_names(model, (), changes)
-        check_values(model, changes)
-    elif given == MECHANISM:
-        check_described(check_mechanism_file(model), (), changes)
 
     with leaving_at_once():
         from mbdnode.exports.writing import export as write_export

@@ -1,7 +1,7 @@
 """`mbdnode fit`: a model from logs."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mbdnode.cli.arguments import holdout_of, parse_unknown, typed_command, with_roles
-from mbdnode.cli.early_checks import (
+from mbdnode.cli.interrupts import INTERRUPTED, leaving_at_once, saying
+from mbdnode.cli.option_checks import (
     check_address,
     check_count,
-    check_described,
-    check_mechanism,
     check_seed,
-    names_in,
 )
-from mbdnode.cli.interrupts import INTERRUPTED, leaving_at_once, saying
 from mbdnode.cli.output import counting, training_progress
 from mbdnode.data.files import check_apart, find_files, must_be_file, separate_files
 from mbdnode.data.folders import check_begun, check_folder
@@ -36,7 +33,6 @@ from mbdnode.recipes import (
 
 if TYPE_CHECKING:
     from mbdnode.data.logs.columns import Columns
-    from mbdnode.mechanisms.planar import Description
 
 # Runs that diverge are listed up to this line; all of them are in the report.
 _MOST_LINES = 6
@@ -179,7 +175,7 @@ def fit(
             "with --mechanism FILE.toml or module:name, or leave it out."
         )
     with leaving_at_once():
-        asked = _check_request(out, logs, held_logs, columns, roles or (), mechanism, sought)
+        asked = _check_request(out, logs, held_logs, columns, roles or (), mechanism)
 
         from mbdnode.models.registry import register_model
         from mbdnode.recipes import TrainingConfig
@@ -249,15 +245,11 @@ def _check_request(
     columns: Path | None,
     roles: Sequence[str],
     mechanism: str,
-    unknown: Iterable[str],
 ) -> "Columns":
-    """What the columns are, and an error for a wrong path, name or role before JAX is loaded."""
+    """What the columns are, and an error for a wrong path, name or role before anything is read."""
     files = find_files(logs)
     if held_logs:
         separate_files(files, find_files(held_logs))
-    described = check_mechanism(mechanism) if mechanism else None
-    if described is not None:
-        check_described(described, unknown=unknown)
     if columns is not None:
         must_be_file(columns)
 
@@ -266,7 +258,7 @@ def _check_request(
     from mbdnode.data.logs.reading import make_request
     from mbdnode.data.logs.runs import lay_out
 
-    asked = with_roles(as_columns(columns), roles, _finder(mechanism, described))
+    asked = with_roles(as_columns(columns), roles, _finder(mechanism))
     request = make_request([*logs, *held_logs], asked)
     check_apart(out, columns, mechanism, *request.files, *request.input_files)
     for log in open_logs(request.files[0]):  # A name that is wrong is so in every file.
@@ -274,12 +266,10 @@ def _check_request(
     return asked
 
 
-def _finder(mechanism: str, described: "Description | None"):
+def _finder(mechanism: str):
     """What gives the mechanism's names, for who needs them; None if there is none."""
     if not mechanism:
         return None
-    if described is not None:
-        return lambda: names_in(described)
 
     def find():
         from mbdnode.workflow.systems import find_system

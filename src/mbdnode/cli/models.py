@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mbdnode.data.files import check_path, must_be_file, read_marker
 from mbdnode.data.folders import CONFIG, MODEL, find_result
 from mbdnode.errors import UserError
-from mbdnode.reproduction.cases import check_case
-from mbdnode.reproduction.cases.catalog import catalog
+from mbdnode.reproduction.cases import LISTED, check_case
 
 if TYPE_CHECKING:
     from mbdnode.data.logs import Columns
@@ -88,7 +87,7 @@ def check_model(name: str) -> str:
             f"'{path}' is neither the folder of a fit nor a mechanism file such as crank.toml."
         )
     module, colon, _ = name.partition(":")
-    if colon and name not in catalog() and all(part.isidentifier() for part in module.split(".")):
+    if colon and name not in LISTED and all(part.isidentifier() for part in module.split(".")):
         return PYTHON
     try:
         check_case(name)

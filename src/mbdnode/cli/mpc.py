@@ -5,14 +5,13 @@ from typing import Annotated
 
 import typer
 
-from mbdnode.cli.early_checks import check_count, check_step
 from mbdnode.cli.interrupts import leaving_at_once
+from mbdnode.cli.option_checks import check_count, check_step
 from mbdnode.cli.output import counting
 from mbdnode.data.files import check_apart, check_path, read_json
 from mbdnode.data.folders import CONFIG, check_folder
 from mbdnode.errors import UserError
-from mbdnode.reproduction.cases import check_control_task
-from mbdnode.reproduction.cases.catalog import catalog
+from mbdnode.reproduction.cases import LISTED, check_control_task
 
 
 def mpc(
@@ -100,9 +99,8 @@ def _check_same_system(folder: Path, task: str, case: str) -> None:
     """Raise `UserError` for the run of a case whose system is not that of the task."""
     found = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
     run_of = found.get("case") if isinstance(found, dict) else None
-    known = catalog()
-    if run_of in known and known[run_of]["coordinates"] != known[case]["coordinates"]:
-        has, needs = (", ".join(c["name"] for c in known[x]["coordinates"]) for x in (run_of, case))
+    if run_of in LISTED and LISTED[run_of].coordinates != LISTED[case].coordinates:
+        has, needs = (", ".join(LISTED[x].coordinates.split()) for x in (run_of, case))
         raise UserError(
             f"--model is '{folder}', a run of {run_of!r}, whose coordinates are {has}; the task "
             f"{task!r} is of another system, whose coordinates are {needs}. Train a model of that "

@@ -6,17 +6,11 @@ from typing import Annotated
 import typer
 
 from mbdnode.cli.arguments import parse_assignments
-from mbdnode.cli.early_checks import (
-    check_described,
-    check_fixed_step,
-    check_mechanism_file,
-    check_step,
-)
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.models import CASE, FIT, MECHANISM, PYTHON, check_model
+from mbdnode.cli.option_checks import check_step
 from mbdnode.data.files import check_apart, check_destination
 from mbdnode.errors import UserError
-from mbdnode.reproduction.cases.catalog import check_names, check_values
 
 
 def play(
@@ -60,13 +54,7 @@ def play(
     kind = check_model(what)
     if kind not in (CASE, PYTHON):
         check_apart(out, what)
-    if kind == CASE:
-        check_names(what, start, changes)
-        check_values(what, changes)
-    elif kind == MECHANISM:
-        check_described(check_mechanism_file(what), start, changes)
     check_step(dt)
-    check_fixed_step(integrator, "a page takes steps of one length")
     if mechanism and kind != FIT:
         raise UserError(f"--mechanism is for the folder of a fit, and {what!r} is none.")
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from mbdnode.cli.early_checks import check_address, check_count
 from mbdnode.cli.interrupts import GRACE_S, leaving_at_once, saying
+from mbdnode.cli.option_checks import check_address, check_count
 from mbdnode.cli.output import new_console, new_table, runs_progress
 from mbdnode.data.folders import check_folder
 from mbdnode.errors import UserError

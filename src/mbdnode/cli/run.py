@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from mbdnode.cli.arguments import split_assignments
-from mbdnode.cli.early_checks import check_changes, check_integrator, check_seed
 from mbdnode.cli.interrupts import GRACE_S, leaving_at_once, saying
+from mbdnode.cli.option_checks import check_seed
 from mbdnode.cli.output import training_progress
 from mbdnode.data.files import check_apart, must_be_file
 from mbdnode.data.folders import CONFIG, check_folder, folder_name
@@ -83,10 +83,7 @@ def run(
     if model is not None:
         named = (model,) if is_own(model) else ()
         check_trained_by(recipe or PAPER, model, (*MODEL_NAMES, NUMERICAL, *named))
-    check_integrator(integrator)
     check_seed(seed)
-    if config is None:
-        check_changes(recipe or PAPER, texts)
     if config is not None:
         must_be_file(config)
     if out is not None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mbdnode.cli.arguments import parse_assignments, with_roles
-from mbdnode.cli.early_checks import check_count, check_seed, check_step
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.models import CASE, FIT, PYTHON, NamedModel, check_model, find_model
+from mbdnode.cli.option_checks import check_count, check_seed, check_step
 from mbdnode.data.files import check_apart, check_destination, must_be_file
 from mbdnode.errors import UserError, check_trajectory_size
 
@@ -166,7 +166,6 @@ def _motion(
     import jax
     import numpy as np
 
-    from mbdnode.data.logs.reading import read_inputs
     from mbdnode.multibody import AbstractSystem, resolve_parameters
     from mbdnode.simulation import simulate
 
@@ -204,6 +203,8 @@ def _motion(
     else:
         if not system.inputs:
             raise UserError(f"{found.label!r} has no inputs. Leave --inputs out.")
+        from mbdnode.data.logs.reading import read_inputs
+
         if not columns.inputs:
             columns = replace(columns, inputs=system.input_names)
         log = read_inputs(inputs, columns, dt_s=size, steps=steps)

@@ -5,7 +5,7 @@ They are loaded when first asked for, so that a name can be looked up without lo
 
 import importlib
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mbdnode.naming import unknown_name
 
@@ -19,20 +19,49 @@ if TYPE_CHECKING:
 
 # The equations of motion by an integrator: a row of one of the paper's tables, and no model.
 NUMERICAL = "numerical"
-# The module of each case, and its name there.
-_CASES = {
-    "single-mass-spring": ("single_mass_spring", "CASE"),
-    "single-mass-spring-damper": ("single_mass_spring_damper", "CASE"),
-    "triple-mass-spring-damper": ("triple_mass_spring_damper", "CASE"),
-    "single-pendulum": ("single_pendulum", "CASE"),
-    "single-pendulum:lengths": ("single_pendulum", "LENGTHS"),
-    "double-pendulum": ("double_pendulum", "CASE"),
-    "double-pendulum:released-low": ("double_pendulum", "RELEASED_LOW"),
-    "cart-pole": ("cart_pole", "CASE"),
-    "cart-pole:controlled": ("cart_pole", "CONTROLLED"),
-    "slider-crank": ("slider_crank", "CASE"),
-    "slider-crank:friction": ("slider_crank", "FRICTION"),
-    "vehicle": ("vehicle", "CASE"),
+
+
+class Listed(NamedTuple):
+    """Where a case is, and what `mbdnode cases` says of it without loading JAX."""
+
+    module: str
+    name: str
+    mechanism: str
+    coordinates: str
+    degrees_of_freedom: int
+    inputs: str
+    dt_s: float
+    steps: int
+    train_steps: int
+    integrator: str
+
+
+_ONE, _THREE, _BODIES = "x", "x1 x2 x3", "x1 y1 theta1 x2 y2 theta2 x3 y3 theta3"
+_TWO, _CART = "theta1 theta2", "theta x"
+_ROWS: dict[str, tuple] = {
+    "single-mass-spring": ("CASE", "SingleMassSpring", _ONE, 1, "", 0.01, 3000, 300, "analytic"),
+    "single-mass-spring-damper": (
+        *("CASE", "SingleMassSpringDamper", _ONE, 1, "", 0.01, 400, 300, "rk4"),
+    ),
+    "triple-mass-spring-damper": (
+        *("CASE", "TripleMassSpringDamper", _THREE, 3, "", 0.01, 400, 300, "rk4"),
+    ),
+    "single-pendulum": ("CASE", "SinglePendulum", "theta", 1, "F", 0.01, 400, 300, "mp2"),
+    "single-pendulum:lengths": ("LENGTHS", "SinglePendulum", "theta", 1, "F", 0.01, 400, 0, "mp2"),
+    "double-pendulum": ("CASE", "DoublePendulum", _TWO, 2, "", 0.01, 400, 300, "rk4"),
+    "double-pendulum:released-low": (
+        *("RELEASED_LOW", "DoublePendulum", _TWO, 2, "", 4.0 / 399, 399, 299, "rk4"),
+    ),
+    "cart-pole": ("CASE", "CartPole", _CART, 2, "u", 0.005, 500, 400, "mp2"),
+    "cart-pole:controlled": ("CONTROLLED", "CartPole", _CART, 2, "u", 0.005, 400, 0, "rk4"),
+    "slider-crank": ("CASE", "SliderCrank", _BODIES, 1, "F T", 0.01, 10_000, 0, "rk4"),
+    "slider-crank:friction": (
+        *("FRICTION", "SliderCrankFriction", _BODIES, 1, "T", 0.01, 2000, 0, "rk4"),
+    ),
+    "vehicle": ("CASE", "Vehicle", "x y theta steer", 2, "alpha beta", 0.01, 2000, 0, "rk4"),
+}
+LISTED = {
+    name: Listed(name.partition(":")[0].replace("-", "_"), *row) for name, row in _ROWS.items()
 }
 # What `mbdnode mpc` can do: where the task is, and the case whose runs train a model for it.
 _TASKS = {
@@ -43,13 +72,13 @@ _TASKS = {
 }
 # All but FNODE's, which `reproduce` runs when they are named.
 _FNODE_CASES = ("slider-crank:friction", "vehicle")
-PAPER_CASES = tuple(name for name in _CASES if name not in _FNODE_CASES)
+PAPER_CASES = tuple(name for name in LISTED if name not in _FNODE_CASES)
 _HOMES = {"Case": "case", "ControlTask": "control_task"}
 
 
 def __getattr__(name: str) -> Any:
     if name == "CASES":
-        found = {case: _loaded(*home) for case, home in _CASES.items()}
+        found = {case: _loaded(*home[:2]) for case, home in LISTED.items()}
     elif name == "CONTROL_TASKS":
         cases = sys.modules[__name__].CASES
         found = {task: (_loaded(*home[:2]), cases[home[2]]) for task, home in _TASKS.items()}
@@ -67,8 +96,8 @@ def _loaded(module: str, name: str) -> Any:
 
 def check_case(name: str) -> None:
     """Raise `UserError` for a case that is not known; nothing is loaded."""
-    if name not in _CASES:
-        raise unknown_name("case", name, _CASES)
+    if name not in LISTED:
+        raise unknown_name("case", name, LISTED)
 
 
 def check_control_task(name: str) -> str:
@@ -105,9 +134,11 @@ def get_case(name: str) -> "Case":
 __all__ = [
     "CASES",
     "CONTROL_TASKS",
+    "LISTED",
     "PAPER_CASES",
     "Case",
     "ControlTask",
+    "Listed",
     "check_case",
     "check_control_task",
     "get_case",
