@@ -10,8 +10,7 @@ from gymnasium import spaces
 from mbdnode.control.checks import as_spread
 from mbdnode.control.closed_loop import SteppedPlant
 from mbdnode.control.episodes import EpisodeTask
-from mbdnode.control.problem import make_problem
-from mbdnode.control.state_space import state_space
+from mbdnode.control.problem import problem_for
 from mbdnode.errors import UserError
 from mbdnode.multibody import consistent_state
 from mbdnode.naming import by_name
@@ -30,21 +29,10 @@ class ModelEnvironment(gymnasium.Env):
     metadata = {"render_modes": []}
 
     def __init__(self, model: Any, task: EpisodeTask, parameters: Any = None):
-        self.space, target = state_space(
-            model,
-            task.cost.target,
-            parameters=parameters,
-            actuated=task.actuated,
-            held=task.cost.u_target,
+        self.space, self.problem = problem_for(
+            model, task.cost, task.limits, task.actuated, parameters, horizon=1, dt=task.dt
         )
-        u = self.space.actuated_of(self.space.held)
-        self.problem = problem = make_problem(
-            *(self.space.names, self.space.input_names, np.asarray(target), u),
-            horizon=1,
-            dt=task.dt,
-            cost=task.cost,
-            limits=task.limits,
-        )
+        problem = self.problem
         for name, low, high in zip(
             self.space.input_names, problem.u_low, problem.u_high, strict=True
         ):

@@ -20,9 +20,9 @@ from mbdnode.control.planning import (
     Situation,
     waiting,
 )
-from mbdnode.control.problem import ControlProblem, Limits, QuadraticCost, make_problem
+from mbdnode.control.problem import ControlProblem, Limits, QuadraticCost, problem_for
 from mbdnode.control.quadratic_program import QuadraticProgram
-from mbdnode.control.state_space import StateSpace, state_space
+from mbdnode.control.state_space import StateSpace
 from mbdnode.control.terminal_cost import check_equilibrium, regulator_gain, terminal_weight
 from mbdnode.errors import UserError
 from mbdnode.multibody import consistent_state
@@ -95,15 +95,11 @@ class MPC:
         _check_kind("cost", cost, QuadraticCost)
         _check_kind("limits", limits, Limits)
         _check_options(relinearize, iterations, observer_gain)
-        self.space, z = state_space(
-            model, cost.target, parameters=parameters, actuated=actuated, held=cost.u_target
+        self.space, self.problem = problem_for(
+            model, cost, limits, actuated, parameters, horizon=horizon, dt=dt
         )
         self.states, self.inputs = self.space.names, self.space.input_names
-        u = self.space.actuated_of(self.space.held)
-        self.problem = problem = make_problem(
-            self.states, self.inputs, np.asarray(z), u,
-            horizon=horizon, dt=dt, cost=cost, limits=limits,
-        )  # fmt: skip
+        problem = self.problem
         self.relinearize, self.observer_gain = relinearize, observer_gain
         self.parameters = dict(parameters or {})
         A, B, rate = _linearized_at_target(self.space, problem)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mbdnode.control.checks import as_count, as_positive, as_vector, symmetric
+from mbdnode.control.state_space import StateSpace, state_space
 from mbdnode.errors import UserError, check_memory
 from mbdnode.naming import by_name
 
@@ -100,6 +101,20 @@ class ControlProblem:
                     "may change too little to come within its bounds. Start from u between "
                     f"{lowest:g} and {highest:g}, or widen u_rate."
                 )
+
+
+def problem_for(
+    model: Any, cost: QuadraticCost, limits: Limits, actuated: Any, parameters: Any, **steps: Any
+) -> tuple[StateSpace, ControlProblem]:
+    """A model in minimal form at the cost's target, and what is to be done with it there.
+
+    `steps` are the horizon and the length of a step, as `make_problem` takes them.
+    """
+    space, z = state_space(
+        model, cost.target, parameters=parameters, actuated=actuated, held=cost.u_target
+    )
+    u, names = space.actuated_of(space.held), (space.names, space.input_names)
+    return space, make_problem(*names, np.asarray(z), u, cost=cost, limits=limits, **steps)
 
 
 def make_problem(
