@@ -20,14 +20,12 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Circle, PathPatch
 from matplotlib.path import Path
 
-from mbdnode.report.style import INK, MUTED, PAPER, SHADE
+from mbdnode.report.style import INK, MUTED, NAMED, PAPER
 
 Number = Any
 Array = np.ndarray | jax.Array
 # Two numbers: a tuple or an array.
 Point = Any
-# Colors that a page changes with its scheme, by the names that it has for them.
-_NAMED = {INK: "ink", MUTED: "muted", SHADE: "shade", PAPER: "back"}
 
 
 def library_of(values: Any) -> Any:
@@ -54,7 +52,7 @@ class Shape(abc.ABC):
         named = {f.name: getattr(self, f.name) for f in fields(self)}  # pyright: ignore
         stays = {key: value for key, value in named.items() if key not in self.moving}
         for key in {"color", "edge"} & set(stays):
-            stays[key] = _NAMED.get(stays[key], stays[key])
+            stays[key] = NAMED.get(stays[key], stays[key])
         return {"kind": type(self).__name__.lower(), **stays, "count": len(self.numbers)}
 
     @property

@@ -30,6 +30,8 @@ MUTED = "#7b8794"
 FAINT = "#d9dfe5"
 SHADE = "#eef3f8"
 PAPER = "#ffffff"
+# Colors that a page changes with its scheme, by the names that it has for them.
+NAMED = {INK: "ink", MUTED: "muted", SHADE: "shade", FAINT: "line", PAPER: "back"}
 # The first six are distinguishable with any kind of color vision, and in print by their lightness;
 # the rest are for figures that also tell their marks apart by shape.
 COLORS = (

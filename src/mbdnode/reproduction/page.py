@@ -56,7 +56,7 @@ _MODEL_LINES = {
     LAW: "equations of motion found by regression, without a network; compared with MBD-NODE",
     NUMERICAL: "the equations of motion themselves, by an integrator; nothing is learned",
 }
-_SCRIPTS = ("plot_theme.js", "drawing_parts.js", "film.js", "plots.js")
+_SCRIPTS = ("drawing_parts.js", "film.js", "plots.js")
 _NUMBERS = re.compile(r"[-+]?[\d.,]+(e-?\d+)?( of \d+)?|-")
 
 

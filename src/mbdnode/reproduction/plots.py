@@ -15,11 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from mbdnode.report.panels import thinned
-from mbdnode.report.style import COLORS, FAINT, INK, MUTED, SHADE, styled
+from mbdnode.report.style import NAMED, styled
 
 _MOST_POINTS, _DIGITS = 600, 4
 # Colors that change with the page's own scheme are known there by name or by place.
-_NAMED = {INK: "ink", MUTED: "muted", SHADE: "shade", FAINT: "line"}
 _DASHES = {"-": "solid", "--": "dash", ":": "dot"}
 _SYMBOLS = {
     "o": "circle",
@@ -125,10 +124,10 @@ def _look(line: Line2D) -> dict[str, Any]:
     }
 
 
-def _color(color: Any) -> str | int:
-    """Its place among ours, its name on the page, or what it is."""
+def _color(color: Any) -> str:
+    """Its name on the page, or what it is."""
     found = to_hex(color)
-    return COLORS.index(found) if found in COLORS else _NAMED.get(found, found)
+    return NAMED.get(found, found)
 
 
 def _numbers(values: np.ndarray) -> list[float | None]:

@@ -137,5 +137,5 @@ const parts = (() => {
   // Draw one part from its numbers.
   const draw = (pen, at, look) => PARTS[look.kind](pen, at, look);
 
-  return { dark, palette, sheet, draw, Pen };
+  return { dark, color, palette, sheet, draw, Pen };
 })();

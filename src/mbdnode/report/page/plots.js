@@ -3,25 +3,51 @@
 // into view. A button for each name that several of a figure have takes its lines out.
 (() => {
   const figures = JSON.parse(document.getElementById("figures-data").textContent);
-  const { dark, style } = look;
-  const color = (named) => (typeof named === "number" ? look.shade(named) : named.startsWith("#") ? named : style(named));
+  const coarse = window.matchMedia("(pointer: coarse)"), style = parts.color;
   const key = (letter, i) => letter + (i ? i + 1 : "");
+  let colors = parts.palette();
+  parts.dark.addEventListener("change", () => { colors = parts.palette(); });
+  const color = (named) => colors[named] ?? named;
+
+  function layout(more) {
+    return {
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      font: { family: "system-ui, sans-serif", size: 12, color: style("ink") },
+      margin: { l: 0, r: 0, t: 0, b: 0 }, showlegend: false, hovermode: "closest",
+      hoverlabel: { bgcolor: style("paper"), font: { color: style("ink") } },
+      // A finger on a plot scrolls the page.
+      dragmode: coarse.matches ? false : "zoom",
+      ...more,
+    };
+  }
+
+  // Once, shortly before an element comes into view.
+  function whenNear(element, act) {
+    new IntersectionObserver((seen, watcher) => {
+      if (!seen.some((entry) => entry.isIntersecting)) return;
+      watcher.disconnect();
+      act();
+    }, { rootMargin: "300px" }).observe(element);
+  }
 
   class Plot {
     constructor(root) {
       Object.assign(this, { root, figure: figures[root.dataset.figure], off: new Set(), made: false });
       root.style.aspectRatio = `${this.figure.width} / ${this.figure.height}`;
       this.buildChips();
-      dark.addEventListener("change", () => { this.paint(); if (this.made) this.draw(); });
-      look.whenNear(root, () => { this.made = true; this.draw(); });
+      parts.dark.addEventListener("change", () => { this.paint(); if (this.made) this.draw(); });
+      whenNear(root, () => { this.made = true; this.draw(); });
     }
     buildChips() {
       const names = Object.keys(this.figure.names), box = this.root.parentElement.parentElement.querySelector(".chips");
       this.chips = names.length < 2 ? [] : names.map((name) => {
-        const chip = look.chip(name, true, () => {
+        const chip = document.createElement("button");
+        Object.assign(chip, { type: "button", className: "chip", textContent: name });
+        chip.setAttribute("aria-pressed", "true");
+        chip.addEventListener("click", () => {
           if (!this.off.delete(name)) this.off.add(name);
+          chip.setAttribute("aria-pressed", String(!this.off.has(name)));
           if (this.made) this.draw();
-          return !this.off.has(name);
         });
         box.append(chip);
         return [chip, this.figure.names[name]];
@@ -59,9 +85,11 @@
         axes[key("xaxis", i)] = this.axis(panel.across, panel.x, key("y", i), 6);
         axes[key("yaxis", i)] = this.axis(panel.up, panel.y, key("x", i), 4);
       });
-      look.show(this.root, panels.flatMap((panel, i) => this.traces(panel, i)), look.layout({
+      const figure = layout({
         ...axes, shapes: panels.flatMap((panel, i) => this.shades(panel, i)), annotations: panels.flatMap((panel) => this.words(panel)),
-      }));
+      });
+      const traces = panels.flatMap((panel, i) => this.traces(panel, i));
+      Plotly.react(this.root, traces, figure, { responsive: true, displaylogo: false, displayModeBar: false });
     }
   }
   document.querySelectorAll(".plot").forEach((root) => new Plot(root));
