@@ -70,7 +70,7 @@ def fit_page(section, tmp_path_factory):
 def paper_page(section, tmp_path_factory):
     """The page of a reproduction with two chapters."""
     names = ("single-pendulum", "single-mass-spring")
-    chapters = [chapter(name, (entry(name),), play=pendulum_play()) for name in names]
+    chapters = [replace(chapter(n, (entry(n),)), play=pendulum_play()) for n in names]
     with one_export(section):
         return write_report(reproduction(*chapters), tmp_path_factory.mktemp("paper"))
 
