@@ -95,15 +95,8 @@ def as_rows(
 ) -> np.ndarray:
     """Finite rows with a column for each name, given as rows or as columns by name.
 
-    **Arguments:**
-
-    - `what`, `names`, `usual`: as for `as_vector`.
-    - `given`: an array, or columns by name. A single column needs no second axis.
-    - `wanted`: how many rows, for messages.
-
-    **Returns:**
-
-    An array. Raises `UserError` as `as_vector` does.
+    A single column needs no second axis. The rest is as for `as_vector`; `wanted` says in messages
+    how many rows.
     """
     given, wanted = by_name(given), f"{wanted} with the columns {', '.join(names)}"
     if isinstance(given, Mapping):
@@ -124,18 +117,10 @@ def as_rows(
 def rows_over_time(
     what: str, given: Any, times: np.ndarray, names: tuple[str, ...], usual: Any = 0.0
 ) -> np.ndarray:
-    """A row for each time.
+    """A row for each time; the rest is as for `as_vector`.
 
-    **Arguments:**
-
-    - `what`, `names`, `usual`: as for `as_vector`.
-    - `given`: a function of time, rows of which the last is held, one row for all times, or values
-        or columns by name.
-    - `times`: when.
-
-    **Returns:**
-
-    An array. Raises `UserError` as `as_vector` does.
+    It is given as a function of time, rows of which the last is held, one row for all times, or
+    values or columns by name.
     """
     if callable(given):
         rows = [as_vector(f"{what} at {t:g} s", given(float(t)), names, usual) for t in times]
@@ -171,19 +156,7 @@ def _check_finite(what: str, rows: np.ndarray, names: tuple[str, ...]) -> None:
 
 
 def symmetric(name: str, given: Any, size: int, *, definite: bool = False) -> np.ndarray:
-    """A finite symmetric matrix of that size without negative eigenvalues.
-
-    **Arguments:**
-
-    - `name`: for messages.
-    - `given`: the matrix.
-    - `size`: of its sides.
-    - `definite`: whether every eigenvalue must be above zero.
-
-    **Returns:**
-
-    An array. Raises `UserError` for any other.
-    """
+    """A finite symmetric matrix of that size, positive semi-definite or, if asked for, definite."""
     matrix = real_rows(name, given, "a matrix of real numbers")
     if matrix.shape != (size, size):
         raise UserError(

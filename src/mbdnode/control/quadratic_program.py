@@ -43,13 +43,7 @@ class Solution:
 
 
 class QuadraticProgram:
-    """The program of a control problem; `solve` it for models, references and initial states.
-
-    **Arguments:**
-
-    - `problem`: weights and bounds.
-    - `terminal`: `P`.
-    """
+    """The program of a control problem; `terminal` is `P`."""
 
     def __init__(self, problem: ControlProblem, terminal: np.ndarray):
         self._problem, self._terminal = problem, terminal
@@ -81,19 +75,11 @@ class QuadraticProgram:
         reference: np.ndarray,
         u_reference: np.ndarray,
     ) -> Solution | None:
-        """The best plan.
+        """The best plan; None if the solver fails.
 
-        **Arguments:**
-
-        - `A`, `B`, `d`: of every step. The same arrays as before are not handed over again.
-        - `z`: the state now.
-        - `previous`: the input before now.
-        - `reference`: for the states, from the first after now to the end of the horizon.
-        - `u_reference`: for the inputs, from now.
-
-        **Returns:**
-
-        A `Solution`; None if the solver fails.
+        `A`, `B` and `d` are of every step; the same arrays as before are not handed over again. `z`
+        is the state now, `previous` the input before. The references for the states go from the
+        first after now to the end of the horizon, those for the inputs from now.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             linear = self._linear(reference, u_reference)
