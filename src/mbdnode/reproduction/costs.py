@@ -25,7 +25,6 @@ from mbdnode.report.style import (
     AMID_ROUND_OFF,
     COLORS,
     FAINT,
-    INK,
     MIN_SHOWN,
     MUTED,
     mark_round_off,
@@ -155,7 +154,7 @@ def draw_costs(chapters: Sequence[Chapter]) -> Figure | None:
             axes.set_xlabel("training [s]")
     for axes in grid[:, 0]:
         axes.set_ylabel("mse")
-    _add_legend(figure, shown, palette)
+    _add_legend(figure)
     return figure
 
 
@@ -245,29 +244,18 @@ def _printed_title(model: str) -> str:
     return f"{model_title(model)}, printed in the paper"
 
 
-def _add_legend(figure: Figure, chapters: Sequence[Chapter], palette: Palette) -> None:
-    """Methods first, then what the lines mean."""
-    methods = {result.method for chapter in chapters for result in placed(chapter)}
-    printed = [one for chapter in chapters for one in _printed(chapter)]
-    named = [(method, palette.title(method), None) for method in methods]
-    papers = {(reference.model, PAPER) for reference, _ in printed}
-    opened = [(method, _printed_title(method[0]), "white") for method in papers]
-    order = lambda one: palette.methods[one[0]]  # noqa: E731
-    handles = [
-        Line2D(
-            [],
-            [],
-            color=(color := palette.color(method)),
-            marker=palette.mark(method),
-            markerfacecolor=fill or color,
-            linestyle="",
-            label=title,
-        )
-        for method, title, fill in (*sorted(named, key=order), *sorted(opened, key=order))
-    ]
-    if any(seconds is None for _, seconds in printed):
-        handles.append(Line2D([], [], color=INK, linestyle=":", label="printed without a time"))
-    handles.append(Line2D([], [], color=FAINT, linewidth=3.0, label="compiling"))
-    handles.append(Line2D([], [], color=MUTED, linewidth=1.1, label="Pareto front"))
+def _add_legend(figure: Figure) -> None:
+    """Every method by its mark, those of the paper that have only a line, and the front."""
+    lines = [line for axes in figure.axes for line in axes.get_lines()]
+    # Bars and times to compile are of a mark.
+    named = [line for line in lines if line.get_linestyle() != "-" or line.get_gid() is None]
+    handles: dict[object, Line2D] = {}
+    for line in sorted(named, key=_has_mark, reverse=True):
+        handles.setdefault(line.get_label(), line)
+    handles["compiling"] = Line2D([], [], color=FAINT, linewidth=3.0, label="compiling")
     columns = max(2, int(figure.get_figwidth() / _LEGEND_IN))
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns)
+    figure.legend(handles=list(handles.values()), loc="outside lower center", ncols=columns)
+
+
+def _has_mark(line: Line2D) -> bool:
+    return line.get_marker() in MARKS

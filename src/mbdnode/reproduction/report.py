@@ -82,9 +82,12 @@ def shared_tables(reproduction: Reproduction) -> list[Table]:
 
 def _exhibits(chapter: Chapter) -> tuple[Exhibit, ...]:
     """The paper's, and the errors behind the numbers."""
-    if not predicted(chapter):
+    shown = predicted(chapter)
+    if not shown:
         return chapter.case.exhibits
-    caption = "The squared error over time, its mean over components, and the loss of training."
+    trained = any(run.history for _, run in shown)
+    loss = ", and the loss of training" if trained else ""
+    caption = f"The squared error over time, its mean over components{loss}."
     errors = Exhibit(f"errors:{chapter.case.name}", "errors", caption)
     return (*chapter.case.exhibits, errors)
 

@@ -13,9 +13,12 @@ case, model, integrator and recipe.
 import shlex
 import statistics
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from mbdnode.cluster import local_workers, remote_workers
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data.files import read_json, write_json
 from mbdnode.data.folders import CONFIG, check_folder, open_folder
@@ -24,13 +27,16 @@ from mbdnode.formatting import as_printed
 from mbdnode.recipes import PAPER, RECIPES
 from mbdnode.reproduction.cases import PAPER_CASES
 from mbdnode.reproduction.chapters import Reproduction, gather
-from mbdnode.reproduction.dispatch import Row, Watch, run_here
+from mbdnode.reproduction.dispatch import Row, Watch, run_here, run_on
 from mbdnode.reproduction.folder import is_finished, read_config
 from mbdnode.reproduction.plan import Plan, PlannedRun, Request, default_models, shortened
 from mbdnode.reproduction.report import write_report
 from mbdnode.reproduction.results import Result, tidy
 from mbdnode.reproduction.tables import ABOUT_LAWS
 from mbdnode.reproduction.titles import structure_text
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 PLAN, RESULTS, RUNS, PAGE = "plan.json", "results.json", "runs", "report.html"
 KIND = "reproduce"
@@ -101,21 +107,19 @@ def run_plan(
     plan: Plan, left: list[PlannedRun], out: Path, place: Workplace, watch: Watch
 ) -> dict[str, Row]:
     """Carry out what is left of a plan; the rows of these runs, by name."""
+    workers = _workers(place, len(left))
+    if workers is None:
+        _begin(plan, out)
+        return run_here(left, out / RUNS, watch)
+    with workers as client:
+        _begin(plan, out)
+        return run_on(client, left, out / RUNS, watch)
+
+
+def _workers(place: Workplace, count: int) -> "AbstractContextManager[Client] | None":
     if place.cluster is not None:
-        from mbdnode.cluster import remote_workers
-        from mbdnode.reproduction.dispatch import run_on
-
-        with remote_workers(place.cluster) as client:
-            _begin(plan, out)
-            return run_on(client, left, out / RUNS, watch)
-    _begin(plan, out)
-    if place.jobs is not None:
-        from mbdnode.cluster import local_workers
-        from mbdnode.reproduction.dispatch import run_on
-
-        with local_workers(min(place.jobs, len(left))) as client:
-            return run_on(client, left, out / RUNS, watch)
-    return run_here(left, out / RUNS, watch)
+        return remote_workers(place.cluster)
+    return None if place.jobs is None else local_workers(min(place.jobs, count))
 
 
 def _begin(plan: Plan, out: Path) -> None:
