@@ -26,7 +26,6 @@ from mbdnode.recipes import (
 from mbdnode.recipes import trained_by as learned_by
 from mbdnode.reproduction.cases import NUMERICAL, get_case
 from mbdnode.reproduction.cases.case import Case
-from mbdnode.simulation.simulate import ANALYTIC
 from mbdnode.training import structures_to_try
 
 # What can be asked for by name: the learned models, and the integration of the known mechanism.
@@ -128,8 +127,7 @@ def configure(
             "nothing. Leave it out."
         )
     if is_own(model) and not KINDS[kind].paper:
-        made_by = "rk4" if chosen.integrator == ANALYTIC else chosen.integrator
-        training = replace(training_config(recipe), integrator=integrator or made_by)
+        training = replace(training_config(recipe), integrator=integrator or chosen.made_by)
         return RunConfig(chosen.name, model, recipe, seed, {}, training, samples=chosen.samples)
     if own.get("order") == "first" and integrator is None:
         first = chosen.column(kind).integrator
@@ -157,11 +155,9 @@ def _configured_alike(
     case: Case, model: str, recipe: str, integrator: str | None, seed: int
 ) -> RunConfig:
     """Of a recipe with one setting for all cases."""
-    # The steps that are fitted are those of the integrator that made the data.
-    made_by = "rk4" if case.integrator == ANALYTIC else case.integrator
     chosen = RECIPES[recipe]
     config = chosen.config if chosen.finds_law else for_system(recipe, case.mechanism)
-    training = replace(config, integrator=integrator or made_by)
+    training = replace(config, integrator=integrator or case.made_by)
     samples = case.samples if chosen.samples is None else chosen.samples
     own = case.column(MBDNODE.kind if chosen.finds_law else model).settings
     if isinstance(training, IdentificationConfig):
@@ -209,43 +205,3 @@ def with_changes(config: RunConfig, changes: Mapping[str, str]) -> RunConfig:
         training=replace_text(config.training, mine["training"]),
         settings=replace_text(config.settings, mine["settings"]),
     )
-
-
-def table_column(config: RunConfig) -> dict[str, str]:
-    """The column of a hyper-parameter table, under the paper's own headings.
-
-    With the paper's recipe, a value that differs from the printed one says so.
-    """
-    settings, training = config.settings, config.training
-    layers = getattr(settings, "hidden_layers", getattr(settings, "layers", "-"))
-    names = getattr(settings, "activation", "-").split(",")
-    activation = ", ".join(name.capitalize() for name in names)
-    stages = ["Adam"] * bool(training.epochs) + ["Levenberg-Marquardt"] * bool(training.refinement)
-    ours = {
-        "No. of hidden layers": str(layers),
-        "No. of nodes per hidden layer": str(getattr(settings, "width", "-")),
-        "Max. epochs": f"{training.epochs:,}",
-        "Initial learning rate": f"{training.learning_rate:g}",
-        "Learning rate decay": (
-            f"{training.decay:.4g}" if training.schedule == "exponential" else "cosine, to zero"
-        ),
-        # The gates of an LSTM are what they are.
-        "Activation function": "Sigmoid, Tanh" if config.model == "lstm" else activation,
-        "Loss function": "MSE",
-        "Optimizer": ", ".join(stages),
-    }
-    if RECIPES[config.recipe].as_printed:
-        integrator = training.integrator if uses_integrator(config.model) else None
-        column = get_case(config.case).column(MODELS[config.model][0], integrator)
-        ours = {
-            name: value if value == (paper := column.printed[name]) else f"{value} (paper: {paper})"
-            for name, value in ours.items()
-        }
-    return {
-        "model": config.model,
-        "integrator": integrator_of(config),
-        **ours,
-        **({"Structure": f"{' or '.join(config.structures)}, chosen"} if config.structures else {}),
-        "Batch size": "all" if training.batch_size is None else str(training.batch_size),
-        "Precision": training.precision,
-    }

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from mbdnode.formatting import ROUND_OFF, as_printed, short_number
 from mbdnode.models import KINDS, Capability, MBDNODEConfig
-from mbdnode.recipes import PAPER
+from mbdnode.recipes import PAPER, RECIPES
 from mbdnode.report.tables import Cell, Table, without_columns
-from mbdnode.reproduction.cases import NUMERICAL
+from mbdnode.reproduction.cases import NUMERICAL, get_case
 from mbdnode.reproduction.cases.control_task import ControlTask
 from mbdnode.reproduction.cases.printed import Reference
 from mbdnode.reproduction.chapters import Chapter, Reproduction
-from mbdnode.reproduction.config import table_column
+from mbdnode.reproduction.config import MODELS, RunConfig, integrator_of, uses_integrator
 from mbdnode.reproduction.results import UNTRAINED, Result
 from mbdnode.reproduction.titles import integrator_title, model_title
 from mbdnode.reproduction.verdicts import ACCURATE, SAME
@@ -354,6 +354,46 @@ def hyperparameter_table(chapter: Chapter) -> Table | None:
             *((without,) if laws else ()),
         ),
     )
+
+
+def table_column(config: RunConfig) -> dict[str, str]:
+    """The column of a hyper-parameter table, under the paper's own headings.
+
+    With the paper's recipe, a value that differs from the printed one says so.
+    """
+    settings, training = config.settings, config.training
+    layers = getattr(settings, "hidden_layers", getattr(settings, "layers", "-"))
+    names = getattr(settings, "activation", "-").split(",")
+    activation = ", ".join(name.capitalize() for name in names)
+    stages = ["Adam"] * bool(training.epochs) + ["Levenberg-Marquardt"] * bool(training.refinement)
+    ours = {
+        "No. of hidden layers": str(layers),
+        "No. of nodes per hidden layer": str(getattr(settings, "width", "-")),
+        "Max. epochs": f"{training.epochs:,}",
+        "Initial learning rate": f"{training.learning_rate:g}",
+        "Learning rate decay": (
+            f"{training.decay:.4g}" if training.schedule == "exponential" else "cosine, to zero"
+        ),
+        # The gates of an LSTM are what they are.
+        "Activation function": "Sigmoid, Tanh" if config.model == "lstm" else activation,
+        "Loss function": "MSE",
+        "Optimizer": ", ".join(stages),
+    }
+    if RECIPES[config.recipe].as_printed:
+        integrator = training.integrator if uses_integrator(config.model) else None
+        column = get_case(config.case).column(MODELS[config.model][0], integrator)
+        ours = {
+            name: value if value == (paper := column.printed[name]) else f"{value} (paper: {paper})"
+            for name, value in ours.items()
+        }
+    return {
+        "model": config.model,
+        "integrator": integrator_of(config),
+        **ours,
+        **({"Structure": f"{' or '.join(config.structures)}, chosen"} if config.structures else {}),
+        "Batch size": "all" if training.batch_size is None else str(training.batch_size),
+        "Precision": training.precision,
+    }
 
 
 def architecture_table(reproduction: Reproduction) -> Table:

@@ -15,6 +15,7 @@ from mbdnode.models.paper_settings import HyperParameters, nearest_column, paper
 from mbdnode.multibody import AbstractMechanism
 from mbdnode.reproduction.cases.control_task import ControlTask
 from mbdnode.reproduction.cases.printed import Exhibit, Reference
+from mbdnode.simulation.simulate import ANALYTIC
 
 
 def numerical(integrator: str, source: str) -> HyperParameters:
@@ -126,6 +127,11 @@ class Case:
     def make_inputs(self, steps: int, seed: int = 0) -> np.ndarray | None:
         """One row of inputs for each step, the same for the same seed; None for zero."""
         return None if self.inputs is None else self.inputs(steps, np.random.default_rng(seed))
+
+    @property
+    def made_by(self) -> str:
+        """The integrator of the data, whose steps are fitted; rk4 where that is a closed form."""
+        return "rk4" if self.integrator == ANALYTIC else self.integrator
 
     @property
     def control_trials(self) -> tuple[ControlTask, ...]:
