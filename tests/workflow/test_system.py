@@ -8,7 +8,7 @@ from mbdnode.multibody import RecordedSystem, recorded_from
 from mbdnode.trajectory import Dataset
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import read_and_check
-from mbdnode.workflow.systems import find_system, recorded_system
+from mbdnode.workflow.systems import find_system, recorded_system, used_parameters
 
 SOURCE = """
 import mbdnode as mbd
@@ -118,3 +118,11 @@ def test_unit_of_a_column_says_that_it_is_an_angle(tmp_path):
     assert [c.is_angle for c in prepared.system.coordinates] == [True, True, False]
     said = FitConfig((str(tmp_path / "run.csv"),), columns | {"angles": ["pitch"]})
     assert [c.is_angle for c in read_and_check(said).system.coordinates] == [False, False, True]
+
+
+def test_parameters_of_nonholonomic_constraints_are_used_by_mechanism_and_network():
+    car = mbd.mechanisms.Vehicle()
+    assert "l" in used_parameters(car)
+    assert set(used_parameters(car)) == set(car.parameter_names)
+    network = mbd.MBDNODE.for_system(car, width=4, use_parameters=("R",))
+    assert used_parameters(network) == ("R", "l")

@@ -12,6 +12,7 @@ from mbdnode.data.logs.cleaning import sounds_like_angle
 from mbdnode.errors import UserError
 from mbdnode.mechanisms import MECHANISMS, check_system_name, get_mechanism
 from mbdnode.mechanisms.planar import read_mechanism
+from mbdnode.models import AbstractRateModel
 from mbdnode.multibody import (
     AbstractMechanism,
     AbstractSystem,
@@ -108,20 +109,16 @@ def used_parameters(model: Any) -> tuple[str, ...]:
     if not isinstance(model, AbstractSystem):
         return ()
     q = jnp.zeros(len(model.coordinates))
-    z, u = jnp.zeros(len(model.independent or ())), jnp.zeros(len(model.inputs))
-    t, mu = jnp.zeros(()), resolve_parameters(model)
+    t, u, mu = jnp.zeros(()), jnp.zeros(len(model.inputs)), resolve_parameters(model)
 
     def motion(values):
-        if isinstance(model, AbstractMechanism):
-            friction = model.dry_friction(t, q, q, u, values)
-            return (
-                model.constraint(t, q, values),
-                model.mass(q, values),
-                friction,
-                model.force(t, q, q, u, values),
-            )
-        rates = model.minimal_rates(t, z, z, u, values)
-        return model.constraint(t, q, values), rates
+        constraints = model.constraint(t, q, values), model.nonholonomic(t, q, values)
+        if isinstance(model, AbstractRateModel):
+            z = jnp.zeros(len(model.minimal))
+            return constraints, model.minimal_rates(t, z, z, u, values)
+        assert isinstance(model, AbstractMechanism)
+        friction = model.dry_friction(t, q, q, u, values)
+        return constraints, model.mass(q, values), friction, model.force(t, q, q, u, values)
 
     names = sorted(mu)
     traced = jax.make_jaxpr(lambda *values: motion(dict(zip(names, values, strict=True))))(
