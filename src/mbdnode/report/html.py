@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -18,6 +19,7 @@ import numpy as np
 from markupsafe import Markup
 from PIL import Image
 
+from mbdnode.data.files import replace_file
 from mbdnode.multibody import AbstractSystem
 from mbdnode.report.drawings import Drawing, find_drawing
 from mbdnode.report.panels import thinned
@@ -47,16 +49,24 @@ def script_data(values: Any) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def small_png(png: bytes) -> tuple[Markup, int, int]:
-    """A picture in few colors, which makes it a quarter of the size; and its width and height."""
+def small_png(png: bytes, dpi: int) -> dict[str, Any]:
+    """A picture in few colors, a quarter of the bytes, in the figure's own size on a screen."""
     image = Image.open(io.BytesIO(png)).convert("RGB")
     small = io.BytesIO()
     few = image.quantize(96, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     few.save(small, format="png")
-    return Markup(base64.b64encode(small.getvalue()).decode()), image.width, image.height
+    width, height = (round(pixels * _SCREEN_DPI / dpi) for pixels in image.size)
+    data = Markup(base64.b64encode(small.getvalue()).decode())
+    return {"data": data, "width": width, "height": height}
 
 
-_MOST_FRAMES = 361
+def write_page(text: str, path: Path) -> None:
+    """Write a page; an existing file is replaced whole or not at all."""
+    # A name in it may hold bytes that are no text.
+    replace_file(path, lambda file: file.write(text.encode("utf-8", errors="replace")))
+
+
+_MOST_FRAMES, _SCREEN_DPI = 361, 96
 
 Column = float | list[float | None]
 

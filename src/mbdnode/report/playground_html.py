@@ -13,9 +13,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from mbdnode.data.files import replace_file
 from mbdnode.errors import UserError
-from mbdnode.report.html import asset, render, script_data
+from mbdnode.report.html import asset, render, script_data, write_page
 from mbdnode.report.playground import Play, Playground, make_playground
 
 TITLE = "Try it"
@@ -130,5 +129,4 @@ def make_play_page(play: Play) -> str:
 
 def write_play_page(play: Play, path: Path) -> None:
     """Write the page; an existing file is replaced whole or not at all."""
-    text = make_play_page(play)
-    replace_file(path, lambda file: file.write(text.encode("utf-8", errors="replace")))
+    write_page(make_play_page(play), path)

@@ -56,6 +56,8 @@ _MODEL_LINES = {
     LAW: "equations of motion found by regression, without a network; compared with MBD-NODE",
     NUMERICAL: "the equations of motion themselves, by an integrator; nothing is learned",
 }
+# Pixels for each inch of the figures.
+DPI = 120
 _SCRIPTS = ("drawing_parts.js", "film.js", "plots.js")
 _NUMBERS = re.compile(r"[-+]?[\d.,]+(e-?\d+)?( of \d+)?|-")
 
@@ -162,9 +164,7 @@ def _picture(picture: Picture, plots: list[Mapping[str, Any]]) -> dict[str, Any]
         plots.append(picture.plot)
         made |= {"plot": len(plots) - 1}
     elif picture.png:
-        data, width, height = small_png(picture.png)
-        # The figure's own size on a screen; its pixels are finer.
-        made |= {"png": data, "width": round(width * 0.8), "height": round(height * 0.8)}
+        made["png"] = small_png(picture.png, DPI)
     return made
 
 

@@ -15,7 +15,7 @@ from mbdnode.reproduction.cases.printed import Exhibit
 from mbdnode.reproduction.chapters import Chapter, Reproduction
 from mbdnode.reproduction.costs import CAPTION, draw_costs
 from mbdnode.reproduction.figures import DIAGRAM, draw_exhibit, full_caption, predicted
-from mbdnode.reproduction.page import Picture, make_page
+from mbdnode.reproduction.page import DPI, Picture, make_page
 from mbdnode.reproduction.plots import read_figure
 from mbdnode.reproduction.tables import (
     COSTS,
@@ -32,7 +32,6 @@ from mbdnode.reproduction.tables import (
 )
 
 PAGE, TABLES, FIGURES = "report.html", "tables", "figures"
-_DPI = 120
 
 
 def write_report(reproduction: Reproduction, directory: str | Path) -> Path:
@@ -117,7 +116,7 @@ def _write_figure(figure: Figure, path: Path, label: str, caption: str, svg: str
     with styled():
         for kind, about in (("png", {}), ("pdf", {"CreationDate": None})):
             file = io.BytesIO()
-            figure.savefig(file, format=kind, dpi=_DPI, metadata=about)
+            figure.savefig(file, format=kind, dpi=DPI, metadata=about)
             figure.set_layout_engine("none")
             contents[kind] = file.getvalue()
             _write(path.with_name(f"{path.name}.{kind}"), contents[kind])

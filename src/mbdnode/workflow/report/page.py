@@ -15,13 +15,19 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from mbdnode.data.files import replace_file
 from mbdnode.evaluation import HeldOut, RunScore
 from mbdnode.evaluation.scores import predicted_rows
 from mbdnode.formatting import as_printed, percent, seconds_text
 from mbdnode.multibody import AbstractMechanism, constraint_counts, resolve_parameters
 from mbdnode.report.drawings import find_drawing
-from mbdnode.report.html import asset, make_film, render, script_data, small_png
+from mbdnode.report.html import (
+    asset,
+    make_film,
+    render,
+    script_data,
+    small_png,
+    write_page,
+)
 from mbdnode.report.pictures import (
     draw_ground,
     draw_pose,
@@ -49,9 +55,7 @@ _DPI = 150
 
 def write_fit_page(report: ReportData, path: Path) -> None:
     """Write the page; an existing file is replaced whole or not at all."""
-    text = make_fit_page(report)
-    # A file's name may hold bytes that are no text.
-    replace_file(path, lambda file: file.write(text.encode("utf-8", errors="replace")))
+    write_page(make_fit_page(report), path)
 
 
 def make_fit_page(report: ReportData) -> str:
@@ -282,7 +286,4 @@ def _picture(figure: Figure, caption: str, alt: str) -> dict[str, Any]:
     drawn = io.BytesIO()
     with styled():
         figure.savefig(drawn, format="png", dpi=_DPI)
-    data, width, height = small_png(drawn.getvalue())
-    # The figure's own size on a screen; its pixels are finer.
-    size = {"width": round(width * 96 / _DPI), "height": round(height * 96 / _DPI)}
-    return {"caption": caption, "alt": alt, "data": data, **size}
+    return {"caption": caption, "alt": alt, **small_png(drawn.getvalue(), _DPI)}
