@@ -59,7 +59,7 @@ def elementwise() -> list[Call]:
     two = {
         "add": lax.add, "sub": lax.sub, "mul": lax.mul, "div": lax.div, "max": lax.max,
         "min": lax.min, "atan2": lax.atan2, "rem": lax.rem, "eq": lax.eq, "ne": lax.ne,
-        "lt": lax.lt, "le": lax.le, "gt": lax.gt, "ge": lax.ge, "nextafter": lax.nextafter,
+        "lt": lax.lt, "le": lax.le, "gt": lax.gt, "ge": lax.ge,
         "copysign": jnp.copysign,
     }  # fmt: skip
     for (name, function), shape in itertools.product(two.items(), SHAPES):

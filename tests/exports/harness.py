@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
+from mbdnode.exports.core_primitives import traced
 from mbdnode.exports.functions import lower_function
 from mbdnode.exports.ir import Function
 from mbdnode.exports.jaxpr_to_ir import Tables
@@ -42,7 +42,7 @@ def lowered(calls: list[Call]) -> tuple[list[Function], list[list[tuple]], Table
     """Every function, and the shapes and types of its results."""
     tables, functions, shapes = Tables(), [], []
     for number, call in enumerate(calls):
-        closed = jax.make_jaxpr(call.function)(*call.arguments)
+        closed = traced(call.function, *call.arguments)
         arguments = [
             Argument(f"a{i}", np.shape(a), np.asarray(a).dtype.name, "in")
             for i, a in enumerate(call.arguments)

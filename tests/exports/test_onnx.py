@@ -7,6 +7,7 @@ import pytest
 
 import mbdnode as mbd
 from mbdnode.exports import trace_program
+from mbdnode.exports.core_primitives import traced
 
 onnx = pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
 runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -131,7 +132,7 @@ def test_a_rule_computes_what_jax_does(case):
     function, shapes = CASES[case]
     random = np.random.default_rng(3)
     given = [random.normal(size=shape) for shape in shapes]
-    closed = jax.make_jaxpr(function)(*given)
+    closed = traced(function, *given)
     graph = Graph()
     inputs = [Tensor(f"in{i}", x.shape, x.dtype) for i, x in enumerate(given)]
     found = graph.run_closed(closed, inputs)
@@ -157,6 +158,6 @@ def test_a_rule_computes_what_jax_does(case):
 def test_what_onnx_cannot_express_is_refused_by_name():
     from mbdnode.exports.onnx.graph import Graph, Tensor
 
-    closed = jax.make_jaxpr(jnp.linalg.eigvalsh)(np.eye(3))
+    closed = traced(jnp.linalg.eigvalsh, np.eye(3))
     with pytest.raises(mbd.UserError, match="'eigh'"):
         Graph().run_closed(closed, [Tensor("a", (3, 3), np.dtype(float))])

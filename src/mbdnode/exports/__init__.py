@@ -10,7 +10,7 @@ hybrids are exported alike. In the order in which a model goes through the files
         consistent_start    a consistent start, by operations that can be traced
         ensembles           the same for the mean of several models
     functions               each jaxpr as a function of named arrays
-        jaxpr_to_ir         from primitives to loops
+        jaxpr_to_ir         from core primitives to loops
         primitive_rules     a rule for each of them
         values, builder     what a rule works with: arrays, and expressions simplified as they grow
         ir, pruning         the loops, and what of them nobody reads

@@ -58,7 +58,6 @@ OPERATIONS: dict[str, Callable] = {
     "sqrt": np.sqrt,
     "cbrt": np.cbrt,
     "exp": np.exp,
-    "exp2": np.exp2,
     "expm1": np.expm1,
     "log": np.log,
     "log1p": np.log1p,
@@ -80,9 +79,6 @@ OPERATIONS: dict[str, Callable] = {
     "floor": np.floor,
     "ceil": np.ceil,
     "rint": np.rint,
-    "round_away": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
-    "nextafter": np.nextafter,
-    "signbit": np.signbit,
     "is_finite": np.isfinite,
     "eq": np.equal,
     "ne": np.not_equal,
@@ -97,7 +93,7 @@ OPERATIONS: dict[str, Callable] = {
     "shl": np.left_shift,
     "shr": np.right_shift,
 }
-_TO_BOOL = {"eq", "ne", "lt", "le", "gt", "ge", "is_finite", "signbit"}
+_TO_BOOL = {"eq", "ne", "lt", "le", "gt", "ge", "is_finite"}
 # Of a number and itself, which is no NaN.
 _OF_SAME = {"eq": True, "ne": False, "lt": False, "le": True, "gt": False, "ge": True}
 _ZEROS = {"neg", "mul", "div"}
@@ -205,10 +201,6 @@ class Builder:
         if value.op == "cast" and dtype == "index" and value.args[0].dtype in INTEGERS:
             return self.cast(value.args[0], "index")
         return self._make("cast", (value,), dtype, None, None, value.region)
-
-    def bits(self, value: Expr, dtype: str) -> Expr:
-        """The bits of a float as an integer."""
-        return self._make("bits", (value,), dtype, None, None, value.region)
 
     def iadd(self, a: Index, b: Index) -> Index:
         """The sum of two indices."""
@@ -354,14 +346,6 @@ def _not(make: Builder, a: Expr) -> Expr | None:
     return a.args[0] if a.op == "not" else None
 
 
-def _shr(make: Builder, a: Expr, b: Expr) -> Expr | None:
-    width = 31 if a.dtype == "i32" else 63
-    if a.op == "bits" and _is(b, width):
-        minus = make.op("signbit", a.args[0])
-        return make.select(minus, make.const(-1, a.dtype), make.const(0, a.dtype))
-    return None
-
-
 def _ne(make: Builder, a: Expr, b: Expr) -> Expr | None:
     if a.op == "select" and b.is_const and a.args[1].is_const and a.args[2].is_const:
         return make.select(a.args[0], make.op("ne", a.args[1], b), make.op("ne", a.args[2], b))
@@ -386,5 +370,4 @@ _RULES: dict[str, Callable] = {
     "or": _or,
     "not": _not,
     "ne": _ne,
-    "shr": _shr,
 }

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jax
-from jax.interpreters import partial_eval
-
 import mbdnode.exports.primitive_rules  # noqa: F401  (registers the rules)
+from mbdnode.exports.core_primitives import traced
 from mbdnode.exports.ir import Buffer, Expr, Function, Ref, dtype_of
 from mbdnode.exports.jaxpr_to_ir import Lowering, Tables
 from mbdnode.exports.program import Argument, Program
@@ -59,7 +57,7 @@ def lower_plain(functions: Mapping[str, PlainFunction]) -> Lowered:
     """Lower functions of arrays, which stand beside a program and know no state."""
     tables, lowered = Tables(), []
     for name, (function, given) in functions.items():
-        closed = jax.make_jaxpr(function)(*given)
+        closed = traced(function, *given)
         words = zip(inspect.signature(function).parameters, closed.in_avals, strict=True)
         takes = [Argument(word, x.shape, x.dtype.name, "in") for word, x in words]
         gives = [
@@ -89,7 +87,6 @@ def lower_function(
     comment: str = "",
 ) -> Function:
     """Lower one closed jaxpr as a function of named arrays; a field of the state may be both."""
-    jaxpr = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(results), instantiate=True)[0]
     low = Lowering(tables)
     buffers: dict[str, Buffer] = {}
     order: list[Buffer] = []
@@ -106,7 +103,7 @@ def lower_function(
         return found
 
     values = [View(Ref(buffer_of(a, False), low.body), a.shape) for a in arguments]
-    made = low.lower(jaxpr, closed.consts, values)
+    made = low.lower_closed(closed, values)
     targets = [Ref(buffer_of(r, True), low.body) for r in results]
     changed = [
         (target, value)

@@ -12,6 +12,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr
 
 from mbdnode.errors import UserError
+from mbdnode.exports.core_primitives import traced
 from mbdnode.exports.ensembles import ENSEMBLE_ENTRIES, EnsemblePlant
 from mbdnode.exports.entries import ENTRIES, Plant
 from mbdnode.exports.names import check_identifier, identifiers
@@ -301,7 +302,7 @@ def _trace(
         order[:] = sorted(made, key=_ORDER.index)
         return [made[name] for name in order]
 
-    began = jax.make_jaxpr(init)(*(given[k] for k in _SIGNATURES["init"][1]))
+    began = traced(init, *(given[k] for k in _SIGNATURES["init"][1]))
     state = tuple(
         Field(name, x.shape, x.dtype.name) for name, x in zip(order, began.out_avals, strict=True)
     )
@@ -312,7 +313,7 @@ def _trace(
         arguments = reads + [Argument(k, given[k].shape, given[k].dtype.name, "in") for k in own]
         function = _flat(getattr(plant, name), order, takes, gives)
         avals = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arguments]
-        closed = began if name == "init" else jax.make_jaxpr(function)(*avals)
+        closed = began if name == "init" else traced(function, *avals)
         if gives is None:
             results = [Argument(f.name, f.shape, f.dtype, "state") for f in state]
         else:

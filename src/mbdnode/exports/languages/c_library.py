@@ -148,10 +148,6 @@ def helper_source(name: str) -> str:
         templates = {"lu": _LU, "triangular": _TRIANGULAR, "cholesky": _CHOLESKY}
         if base in templates:
             return templates[base].format(T=kind, S=short, f=suffix)
-        if base == "bits":
-            whole = "int64_t" if short == "f64" else "int32_t"
-            body = f"{whole} bits;\n    memcpy(&bits, &a, sizeof bits);\n    return bits;"
-            return f"\nstatic inline {whole} {name}(const {kind} a)\n{{\n    {body}\n}}\n"
         if base == "sign":
             body = "return a > 0 ? 1 : a < 0 ? -1 : a;"
             return f"\nstatic inline {kind} {name}(const {kind} a)\n{{\n    {body}\n}}\n"

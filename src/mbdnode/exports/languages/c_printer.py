@@ -25,11 +25,10 @@ C_TYPES = {
 _MATH = {
     "abs": "fabs",
     "rem": "fmod",
-    "round_away": "round",
-    **{name: name for name in ("sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log1p", "sin")},
+    **{name: name for name in ("sqrt", "cbrt", "exp", "expm1", "log", "log1p", "sin")},
     **{name: name for name in ("cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh")},
     **{name: name for name in ("tanh", "asinh", "acosh", "atanh", "erf", "erfc", "floor")},
-    **{name: name for name in ("ceil", "rint", "pow", "nextafter")},
+    **{name: name for name in ("ceil", "rint", "pow")},
 }
 _SUFFIX = {"i64": "INT64_C({})", "u64": "UINT64_C({})"}
 
@@ -96,13 +95,9 @@ class CPrinter(AbstractPrinter):
             return f"-{self.text(expr.args[0], PRIMARY)}", UNARY
         if op == "is_finite":
             return f"isfinite({self.text(expr.args[0])}) != 0", EQUAL
-        if op == "signbit":
-            return f"signbit({self.text(expr.args[0])}) != 0", EQUAL
         if op in _MATH and dtype in FLOATS:
             name = _MATH[op] + ("f" if dtype == "f32" else "")
             return self.function(name, expr)
-        if op == "bits":
-            return self.function(self.helper(f"bits_{dtype}"), expr)
         return self.function(self.helper(f"{op}_{dtype}"), expr)
 
     def cast(self, expr: Expr) -> tuple[str, int]:

@@ -141,7 +141,6 @@ _SHORT = {
     return a > 0 ? erfc_tail(size) : 2 - erfc_tail(size);
 }
 """,
-    "exp2": "function exp2(a) { return Math.pow(2, a); }\n",
     "rint": """// To the nearest, of two equally near ones to the even.
 function rint(a) {
     const below = Math.floor(a), rest = a - below;
@@ -149,24 +148,6 @@ function rint(a) {
     if (rest > 0.5) return below + 1 === 0 ? -0 : below + 1;
     if (rest !== 0.5) return a;
     return below % 2 === 0 ? below : below + 1;
-}
-""",
-    "round_away": """function round_away(a) {
-    const size = Math.abs(a), below = Math.floor(size);
-    const near = size - below >= 0.5 ? below + 1 : below;
-    return a < 0 || Object.is(a, -0) ? -near : near;
-}
-""",
-    "signbit": "function signbit(a) { return a < 0 || Object.is(a, -0); }\n",
-    "nextafter": """const nextafter_number = new Float64Array(1);
-const nextafter_bits = new BigInt64Array(nextafter_number.buffer);
-function nextafter(a, b) {
-    if (a !== a || b !== b) return NaN;
-    if (a === b) return b;
-    if (a === 0) return b > 0 ? 5e-324 : -5e-324;
-    nextafter_number[0] = a;
-    nextafter_bits[0] += (a < b) === (a > 0) ? 1n : -1n;
-    return nextafter_number[0];
 }
 """,
     "integer_div": """// Cut towards zero; by zero it is -1, as JAX has it.

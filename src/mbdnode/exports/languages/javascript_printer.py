@@ -154,11 +154,6 @@ class JavaScriptPrinter(AbstractPrinter):
     def arithmetic(self, expr: Expr) -> tuple[str, int]:
         """Operators and functions of `Math`, or of the library."""
         op = expr.op
-        if op == "bits":
-            raise UserError(
-                "The model uses the bits of a number (bitcast_convert_type), which JavaScript does "
-                "not know. Export it to C, or write the model without them."
-            )
         text, binds = self._number(expr)
         if expr.dtype == "f32" and op not in ("neg", "abs", "max", "min", "sign", "floor", "ceil"):
             return f"Math.fround({text})", PRIMARY

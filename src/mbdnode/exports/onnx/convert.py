@@ -7,11 +7,9 @@ inputs (the state's fields, `t`, `dt`, `u`, `p`), and as outputs the state a ste
 """
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
-from jax.interpreters import partial_eval
 from onnx import helper
 
 import mbdnode.exports.onnx.arrays
@@ -79,22 +77,13 @@ def onnx_model(program: Program) -> onnx.ModelProto:
 
 
 def write_onnx(program: Program, out: Path) -> None:
-    """Write the graph of a model.
-
-    **Arguments:**
-
-    - `program`: with the entries "step" and "rates".
-    - `out`: the file.
-    """
+    """Write the graph of a model from the entries "step" and "rates"."""
     out.write_bytes(onnx_model(program).SerializeToString(deterministic=True))
 
 
 def _entry(graph: Graph, entry: Entry, given: dict[str, Tensor], prefix: str) -> list[Tensor]:
     """The nodes of an entry, and its results under their names."""
-    closed: Any = entry.jaxpr
-    jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(entry.results), instantiate=True)
-    values = [given[one.name] for one in entry.arguments]
-    found = graph.run(jaxpr, closed.consts, values)
+    found = graph.run_closed(entry.jaxpr, [given[one.name] for one in entry.arguments])
     named = []
     for one, x in zip(entry.results, found, strict=True):
         if 0 in x.shape:

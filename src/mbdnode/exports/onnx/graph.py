@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 import onnx
-from jax.extend.core import ClosedJaxpr, Literal
+from jax.extend.core import Literal
 from onnx import helper, numpy_helper
 
 from mbdnode.errors import UserError
@@ -37,10 +37,6 @@ class Tensor:
     shape: tuple[int, ...]
     dtype: np.dtype
     value: np.ndarray | None = None
-
-
-class SignBits(Tensor):
-    """The sign of a float in place of its bits, which ONNX cannot look at."""
 
 
 def rule(*primitives: str) -> Callable[[Rule], Rule]:
@@ -126,15 +122,11 @@ class Graph:
         ends: Sequence[int],
         steps: Sequence[int] | None = None,
     ) -> Tensor:
-        """A part of an array; negative steps go backwards, to the end -1 - size for all."""
+        """A part of an array."""
         steps = [1] * len(starts) if steps is None else list(steps)
-        slices = tuple(
-            slice(a, b if b >= 0 else None, s) for a, b, s in zip(starts, ends, steps, strict=True)
-        )
-        shape = np.empty(x.shape, bool)[slices].shape
-        if shape == x.shape and all(s == 1 for s in steps):
+        shape = [len(range(*each)) for each in zip(starts, ends, steps, strict=True)]
+        if tuple(shape) == x.shape:
             return x
-        ends = [b if b >= 0 else -(2**31) for b in ends]
         given = [self.const(list(v), np.int64) for v in (starts, ends, range(len(starts)), steps)]
         return self.node("Slice", [x, *given], shape, x.dtype)
 
@@ -161,17 +153,7 @@ class Graph:
         return self.node("Where", [condition, yes, no], shape, yes.dtype)
 
     def run(self, jaxpr: Any, consts: Sequence[Any], values: Sequence[Tensor]) -> list[Tensor]:
-        """All equations of a jaxpr.
-
-        **Arguments:**
-
-        - `jaxpr`, `consts`: an open jaxpr and its constants.
-        - `values`: its arguments.
-
-        **Returns:**
-
-        Its results. Raises `UserError` for a primitive that has no rule.
-        """
+        """The results of a jaxpr; `UserError` for a primitive that has no rule."""
         known: dict[Any, Tensor] = dict(zip(jaxpr.invars, values, strict=True))
         known |= {
             var: self.const(np.asarray(value))
@@ -199,17 +181,11 @@ class Graph:
         name, avals = eqn.primitive.name, [v.aval for v in eqn.outvars]
         if all(0 in aval.shape for aval in avals):
             return [self.const(np.zeros(aval.shape, aval.dtype)) for aval in avals]
-        simple = not any(isinstance(x, ClosedJaxpr) for x in eqn.params.values())
-        if simple and all(x.value is not None for x in values) and name not in _NOT_NOW:
+        if name not in _NOT_NOW and all(x.value is not None for x in values):
             with jax.ensure_compile_time_eval():
                 made = eqn.primitive.bind(*(x.value for x in values), **eqn.params)
             made = made if eqn.primitive.multiple_results else [made]
             return [self.const(np.asarray(x)) for x in made]
-        if any(isinstance(x, SignBits) for x in values) and name != "shift_right_arithmetic":
-            raise UserError(
-                f"The model uses the bits of a float in {name!r}, which ONNX cannot look at. "
-                "Export it to C, or as an FMU."
-            )
         if name not in RULES:
             raise UserError(
                 f"The model uses {name!r}, which has no counterpart in ONNX here. Export it to C, "
@@ -229,8 +205,7 @@ class Graph:
         )
 
 
-# Computed for their number of branches, or with sub-programs in other parameters.
-_NOT_NOW = {"cond", "while", "scan", "custom_linear_solve", "custom_jvp_call", "custom_vjp_call"}
+_NOT_NOW = {"cond", "while", "scan"}
 
 
 def _dtype(aval: Any) -> np.dtype:

@@ -1,42 +1,15 @@
-"""Rules of loops, branches, calls of other jaxprs, and of small linear systems."""
+"""Rules of loops, branches, and of small linear systems."""
 
 from typing import Any
 
 import numpy as np
-from jax.extend.core import ClosedJaxpr
 from onnx import helper
 
 from mbdnode.errors import UserError
 from mbdnode.exports.onnx.graph import Graph, Tensor, rule
-from mbdnode.exports.primitive_rules.control_flow import linear_solve, processor_branch
 
 # A factorization is written out, so its size is that of the graph.
 _LARGEST = 64
-
-
-@rule("jit", "pjit", "closed_call", "core_call", "remat", "checkpoint", "remat2")
-@rule("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin")
-@rule("custom_vmap_call")
-def _call(graph: Graph, eqn: Any, *values: Tensor) -> list[Tensor]:
-    names = ("jaxpr", "call_jaxpr", "fun_jaxpr", "call")
-    inner = next(eqn.params[name] for name in names if eqn.params.get(name) is not None)
-    if isinstance(inner, ClosedJaxpr):
-        return graph.run_closed(inner, values)
-    return graph.run(inner, (), values)
-
-
-@rule("custom_linear_solve")
-def _linear_solve(graph: Graph, eqn: Any, *values: Tensor) -> list[Tensor]:
-    return graph.run_closed(*linear_solve(eqn, values))
-
-
-@rule("platform_index")
-def _platform(graph: Graph, eqn: Any) -> Tensor:
-    return graph.const(processor_branch(eqn), np.int32)
-
-
-def _fresh(graph: Graph, like: Any) -> Tensor:
-    return Tensor(graph.name(), tuple(like.shape), np.dtype(like.dtype))
 
 
 @rule("while")
@@ -46,82 +19,60 @@ def _while(graph: Graph, eqn: Any, *values: Tensor) -> list[Tensor]:
     of_cond, of_body = values[:count_c], values[count_c : count_c + count_b]
     start = values[count_c + count_b :]
     (going,) = graph.run_closed(p["cond_jaxpr"], [*of_cond, *start])
-    body = Graph(graph)
-    turn, before = (
-        Tensor(body.name(), (), np.dtype(np.int64)),
-        Tensor(body.name(), (), np.dtype(bool)),
-    )
-    now = [_fresh(body, x) for x in start]
-    then = body.run_closed(p["body_jaxpr"], [*of_body, *now])
-    (again,) = body.run_closed(p["cond_jaxpr"], [*of_cond, *then])
-    inner = body.inner([again, *then], [turn, before, *now])
-    return _loop(graph, None, going, start, start, inner)
 
+    def turn(body: Graph, _: Tensor, now: list[Tensor]) -> list[Tensor]:
+        then = body.run_closed(p["body_jaxpr"], [*of_body, *now])
+        return [*body.run_closed(p["cond_jaxpr"], [*of_cond, *then]), *then]
 
-def _loop(graph: Graph, count, going: Tensor, start, like, inner) -> list[Tensor]:
-    made = [_fresh(graph, x) for x in like]
-    names = ["" if count is None else count.name, going.name, *(x.name for x in start)]
-    graph.nodes.append(helper.make_node("Loop", names, [x.name for x in made], body=inner))
-    return made
+    return _loop(graph, None, going, start, eqn, turn)
 
 
 @rule("scan")
 def _scan(graph: Graph, eqn: Any, *values: Tensor) -> list[Tensor]:
     p = eqn.params
-    length, count, carry = p["length"], p["num_consts"], p["num_carry"]
+    count, carry = p["num_consts"], p["num_carry"]
     consts, start, rows = values[:count], values[count : count + carry], values[count + carry :]
+
+    def turn(body: Graph, number: Tensor, now: list[Tensor]) -> list[Tensor]:
+        row = [body.taken(x, number) for x in rows]
+        return [body.const(True), *body.run_closed(p["jaxpr"], [*consts, *now, *row])]
+
+    length = graph.const(p["length"], np.int64)
+    return _loop(graph, length, graph.const(True), start, eqn, turn)
+
+
+def _fresh(graph: Graph, like: Any) -> Tensor:
+    return Tensor(graph.name(), tuple(like.shape), np.dtype(like.dtype))
+
+
+def _loop(graph: Graph, count: Tensor | None, going: Tensor, start, eqn: Any, turn) -> list[Tensor]:
+    """A loop of so many turns, or as long as it goes on; a turn says first whether it does."""
     body = Graph(graph)
-    turn, before = (
-        Tensor(body.name(), (), np.dtype(np.int64)),
-        Tensor(body.name(), (), np.dtype(bool)),
-    )
+    number, before = (Tensor(body.name(), (), np.dtype(kind)) for kind in (np.int64, bool))
     now = [_fresh(body, x) for x in start]
-    index = turn
-    if p["reverse"]:
-        index = body.like("Sub", body.const(length - 1, np.int64), turn)
-    row = [body.taken(x, index) for x in rows]
-    then = body.run_closed(p["jaxpr"], [*consts, *now, *row])
-    going = body.const(True)
-    inner = body.inner([going, *then], [turn, before, *now])
-    outs = [v.aval for v in eqn.outvars]
-    made = _loop(graph, graph.const(length, np.int64), graph.const(True), start, outs, inner)
-    if not p["reverse"]:
-        return made
-    back = [
-        graph.cut(x, [length - 1, *[0] * (len(x.shape) - 1)], [-1, *x.shape[1:]],
-                  [-1, *[1] * (len(x.shape) - 1)])
-        for x in made[carry:]
-    ]  # fmt: skip
-    return [*made[:carry], *back]
+    inner = body.inner(turn(body, number, now), [number, before, *now])
+    made = [_fresh(graph, x.aval) for x in eqn.outvars]
+    names = ["" if count is None else count.name, going.name, *(x.name for x in start)]
+    graph.nodes.append(helper.make_node("Loop", names, [x.name for x in made], body=inner))
+    return made
 
 
 @rule("cond")
 def _cond(graph: Graph, eqn: Any, which: Tensor, *values: Tensor) -> list[Tensor]:
-    return _branch(graph, list(eqn.params["branches"]), 0, which, values)
+    return _branch(graph, eqn.params["branches"], 0, graph.cast(which, np.int32), values)
 
 
-def _branch(graph: Graph, branches: list, first: int, which: Tensor, values) -> list[Tensor]:
+def _branch(graph: Graph, branches, first: int, which: Tensor, values) -> list[Tensor]:
     """The branches from the first on: one, or one of the others."""
-    if which.value is not None:
-        number = min(max(int(which.value), first), first + len(branches) - 1)
-        return graph.run_closed(branches[number - first], values)
     if len(branches) == 1:
         return graph.run_closed(branches[0], values)
-    number = graph.cast(which, np.int32)
-    here = graph.truth("LessOrEqual", number, graph.const(first, np.int32))
+    here = graph.truth("LessOrEqual", which, graph.const(first, np.int32))
     yes, no = Graph(graph), Graph(graph)
     own = yes.run_closed(branches[0], values)
     others = _branch(no, branches[1:], first + 1, which, values)
     made = [_fresh(graph, x) for x in own]
-    graph.nodes.append(
-        helper.make_node(
-            "If",
-            [here.name],
-            [x.name for x in made],
-            then_branch=yes.inner(own),
-            else_branch=no.inner(others),
-        )
-    )
+    graphs: Any = {"then_branch": yes.inner(own), "else_branch": no.inner(others)}
+    graph.nodes.append(helper.make_node("If", [here.name], [x.name for x in made], **graphs))
     return made
 
 
@@ -143,16 +94,13 @@ def _lu(graph: Graph, eqn: Any, a: Tensor) -> list[Tensor]:
     """Gaussian elimination with row exchanges, column by column, written out."""
     _only_one(a, "lu")
     n = a.shape[0]
-    rows = graph.const(np.arange(n), np.int64)
-    order, pivots = rows, []
+    order, pivots = graph.const(np.arange(n), np.int64), []
     left = a  # rows from k on are not finished
     for k in range(n):
         column = graph.reshaped(graph.cut(left, [k, k], [n, k + 1]), (n - k,))
         best = graph.node("ArgMax", [graph.like("Abs", column)], (), np.int64, axis=0, keepdims=0)
         pivot = graph.like("Add", best, graph.const(k, np.int64))
-        here = graph.const(k, np.int64)
-        swap = graph.where(graph.truth("Equal", rows, pivot), here, rows)
-        swap = graph.where(graph.truth("Equal", rows, here), pivot, swap)
+        swap = _exchange(graph, n, k, pivot)
         left, order = graph.taken(left, swap), graph.taken(order, swap)
         pivots.append(graph.reshaped(pivot, (1,)))
         if k == n - 1:
@@ -174,17 +122,20 @@ def _lu(graph: Graph, eqn: Any, a: Tensor) -> list[Tensor]:
     return [left, graph.cast(graph.joined(pivots, 0), kinds[1]), graph.cast(order, kinds[2])]
 
 
+def _exchange(graph: Graph, n: int, k: int, pivot: Tensor) -> Tensor:
+    """The numbers of n rows, with row k and the pivot's in each other's place."""
+    rows, here = graph.const(np.arange(n), np.int64), graph.const(k, np.int64)
+    swap = graph.where(graph.truth("Equal", rows, pivot), here, rows)
+    return graph.where(graph.truth("Equal", rows, here), pivot, swap)
+
+
 @rule("lu_pivots_to_permutation")
 def _permutation(graph: Graph, eqn: Any, pivots: Tensor) -> Tensor:
     n = int(eqn.params["permutation_size"])
-    rows = graph.const(np.arange(n), np.int64)
-    order = rows
+    order = graph.const(np.arange(n), np.int64)
     for k in range(pivots.shape[0]):
         pivot = graph.reshaped(graph.cast(graph.cut(pivots, [k], [k + 1]), np.int64), ())
-        here = graph.const(k, np.int64)
-        swap = graph.where(graph.truth("Equal", rows, pivot), here, rows)
-        swap = graph.where(graph.truth("Equal", rows, here), pivot, swap)
-        order = graph.taken(order, swap)
+        order = graph.taken(order, _exchange(graph, n, k, pivot))
     return graph.cast(order, eqn.outvars[0].aval.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Rules of loops, branches and calls of other jaxprs.
+"""Rules of loops and branches.
 
 What a loop hands on lives in variables that are written at the end of each turn. A value that it
 hands on unchanged is left where it is.
@@ -13,61 +13,11 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Var
 from mbdnode.exports.builder import Index
 from mbdnode.exports.ir import Branch, BreakIf, Loop, Ref, Region, dtype_of
 from mbdnode.exports.jaxpr_to_ir import Lowering, rule
-from mbdnode.exports.primitive_rules.shapes import cut, reshape
+from mbdnode.exports.primitive_rules.shapes import cut, joined, reshape
 from mbdnode.exports.values import Elements, Value, View
 
 # A scan of a few turns over so many equations in all is written out.
 _MOST_EQUATIONS = 24
-
-
-@rule("jit", "pjit", "closed_call", "core_call", "remat", "checkpoint", "remat2")
-def _call(low: Lowering, eqn: Any, *values: Value) -> list[Value]:
-    inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr")
-    return _inline(low, inner, values)
-
-
-@rule("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin")
-def _custom(low: Lowering, eqn: Any, *values: Value) -> list[Value]:
-    inner = eqn.params.get("call_jaxpr") or eqn.params.get("fun_jaxpr")
-    return _inline(low, inner, values)
-
-
-@rule("custom_vmap_call")
-def _custom_vmap(low: Lowering, eqn: Any, *values: Value) -> list[Value]:
-    return _inline(low, eqn.params["call"], values)
-
-
-@rule("custom_linear_solve")
-def _linear_solve(low: Lowering, eqn: Any, *values: Value) -> list[Value]:
-    return _inline(low, *linear_solve(eqn, values))
-
-
-def linear_solve(eqn: Any, values: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
-    """The jaxpr that solves, and what it takes of the operands of a `custom_linear_solve`."""
-    lengths, jaxprs = eqn.params["const_lengths"], eqn.params["jaxprs"]
-    start = lengths.matvec + lengths.vecmat
-    consts = values[start : start + lengths.solve]
-    right = values[start + lengths.solve + lengths.transpose_solve :]
-    return jaxprs.solve, [*consts, *right]
-
-
-def _inline(low: Lowering, inner: Any, values: Sequence[Value]) -> list[Value]:
-    if isinstance(inner, ClosedJaxpr):
-        return low.lower_closed(inner, values)
-    assert isinstance(inner, Jaxpr)
-    return low.lower(inner, (), values)
-
-
-@rule("platform_index")
-def _platform(low: Lowering, eqn: Any) -> Value:
-    return low.scalar(low.make.const(processor_branch(eqn), "i32"))
-
-
-def processor_branch(eqn: Any) -> int:
-    """Of a `platform_index`: the branch for a processor, or the one for everything else."""
-    platforms = list(eqn.params["platforms"])
-    own = [k for k, names in enumerate(platforms) if names is not None and "cpu" in names]
-    return own[0] if own else platforms.index(None)
 
 
 class _Carried:
@@ -146,14 +96,11 @@ def _scan(low: Lowering, eqn: Any, *values: Value) -> list[Value]:
     rows = [low.view(v) if isinstance(v, Elements) and v.size else v for v in rows]
     with low.inside("loop") as region:
         counter = make.counter(region)
-        at: Index = counter
-        if p["reverse"]:
-            at = make.iadd(length - 1, make.imul(counter, -1))
         made = low.lower_closed(
-            closed, [*consts, *carried.seen(region), *(_row(low, v, at) for v in rows)]
+            closed, [*consts, *carried.seen(region), *(_row(low, v, counter) for v in rows)]
         )
         for (ref, _, size), value in zip(stacked, made[carry:], strict=True):
-            low.write(ref, make.imul(at, size), value)
+            low.write(ref, make.imul(counter, size), value)
         carried.hand_on(made[:carry])
     low.emit(Loop(counter, length, region))
     ys = [View(ref, (length, *shape)) for ref, shape, _ in stacked]
@@ -167,16 +114,11 @@ def _row(low: Lowering, value: Value, at: Index) -> Value:
 
 
 def _unrolled(low: Lowering, p: Any, consts, start, rows) -> list[Value]:
-    from mbdnode.exports.primitive_rules.shapes import joined
-
     carry, ys = list(start), []
-    order = range(p["length"] - 1, -1, -1) if p["reverse"] else range(p["length"])
-    for at in order:
+    for at in range(p["length"]):
         made = low.lower_closed(p["jaxpr"], [*consts, *carry, *(_row(low, v, at) for v in rows)])
         carry = made[: len(carry)]
         ys.append(made[len(carry) :])
-    if p["reverse"]:
-        ys.reverse()
     stacked = []
     for column in zip(*ys, strict=True):
         stacked.append(joined(low, [reshape(low, v, (1, *v.shape)) for v in column], 0))

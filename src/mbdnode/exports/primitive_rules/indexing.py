@@ -7,9 +7,8 @@ import numpy as np
 from jax.lax import GatherScatterMode
 
 from mbdnode.exports.builder import Index
-from mbdnode.exports.ir import FLOATS, Branch, Expr, Ref, Region, numpy_type
+from mbdnode.exports.ir import Branch, Expr, Ref, Region
 from mbdnode.exports.jaxpr_to_ir import ALWAYS_UNROLLED, MOST_ELEMENTS, Lowering, rule
-from mbdnode.exports.primitive_rules.shapes import clamped
 from mbdnode.exports.values import Elements, Lazy, Value, View, row_major
 
 
@@ -30,25 +29,10 @@ def _inside(low: Lowering, at: Expr, most: int) -> Expr:
     )
 
 
-def _filling(dtype: str, given: Any) -> Any:
-    """What stands for an element that does not exist."""
-    if given is not None:
-        return given
-    if dtype in FLOATS:
-        return np.nan
-    if dtype == "bool":
-        return True
-    limits = np.iinfo(numpy_type(dtype))
-    return limits.min if dtype.startswith("i") else limits.max
-
-
 @rule("gather")
 def _gather(low: Lowering, eqn: Any, x: Value, indices: Value) -> Value:
-    numbers, sizes, mode = (
-        eqn.params["dimension_numbers"],
-        eqn.params["slice_sizes"],
-        eqn.params["mode"],
-    )
+    """From places that are within the array."""
+    numbers = eqn.params["dimension_numbers"]
     shape = eqn.outvars[0].aval.shape
     make = low.make
     x, indices = low.settled(x, 8), low.settled(indices, 8)
@@ -64,22 +48,13 @@ def _gather(low: Lowering, eqn: Any, x: Value, indices: Value) -> Value:
         batch = tuple(i for d, i in enumerate(out) if d not in numbers.offset_dims)
         inner = dict(zip(window, (out[d] for d in numbers.offset_dims), strict=True))
         starts = _place(low, indices, batch, numbers.start_index_map)
-        valid, index = make.const(True, "bool"), []
-        for axis, n in enumerate(x.shape):
+        index = []
+        for axis in range(x.ndim):
             if axis in batching:
                 index.append(batch[batching[axis]])
-                continue
-            at: Index = 0
-            if axis in starts:
-                most = n - sizes[axis]
-                if mode == GatherScatterMode.FILL_OR_DROP:
-                    valid = make.op("and", valid, _inside(low, starts[axis], most))
-                safe = mode == GatherScatterMode.PROMISE_IN_BOUNDS
-                at = starts[axis] if safe else clamped(low, starts[axis], most)
-            index.append(make.iadd(at, inner.get(axis, 0)))
-        found = low.element(x, tuple(index))
-        filling = make.const(_filling(x.dtype, eqn.params["fill_value"]), x.dtype)
-        return make.select(valid, found, filling)
+            else:
+                index.append(make.iadd(starts.get(axis, 0), inner.get(axis, 0)))
+        return low.element(x, tuple(index))
 
     size = int(np.prod(shape, dtype=int))
     known = isinstance(indices, Elements) and indices.is_known
@@ -109,7 +84,8 @@ _COMBINE = {
 
 @rule(*_COMBINE)
 def _scatter(low: Lowering, eqn: Any, x: Value, indices: Value, updates: Value) -> Value:
-    numbers, mode = eqn.params["dimension_numbers"], eqn.params["mode"]
+    numbers = eqn.params["dimension_numbers"]
+    drops = eqn.params["mode"] == GatherScatterMode.FILL_OR_DROP
     name, make = _COMBINE[eqn.primitive.name], low.make
     updates, indices = low.settled(updates, 2), low.settled(indices, 4)
     batching = dict(
@@ -137,9 +113,7 @@ def _scatter(low: Lowering, eqn: Any, x: Value, indices: Value, updates: Value) 
             if axis in starts:
                 most = n - extent[axis]
                 start = starts[axis]
-                if mode == GatherScatterMode.CLIP:
-                    start = clamped(low, starts[axis], most)
-                elif mode == GatherScatterMode.FILL_OR_DROP:
+                if drops:
                     valid = make.op("and", valid, _inside(low, starts[axis], most))
             index.append(make.iadd(start, inner.get(axis, 0)))
         return index, valid

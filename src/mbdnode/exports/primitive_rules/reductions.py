@@ -17,10 +17,7 @@ _OPERATION = {
     "reduce_and": "and",
     "reduce_or": "or",
     "reduce_xor": "xor",
-    "unvmap_any": "or",
-    "unvmap_all": "and",
 }
-_CUMULATIVE = {"cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min"}
 
 
 def _start(name: str, dtype: str) -> Any:
@@ -42,7 +39,7 @@ def _start(name: str, dtype: str) -> Any:
 @rule(*_OPERATION)
 def _reduce(low: Lowering, eqn: Any, x: Value) -> Value:
     name = _OPERATION[eqn.primitive.name]
-    axes = eqn.params.get("axes", tuple(range(x.ndim)))
+    axes = eqn.params["axes"]
     return reduced(low, x, axes, lambda a, b: low.make.op(name, a, b), _start(name, x.dtype))
 
 
@@ -92,35 +89,6 @@ def _by_loops(low: Lowering, shape, lengths, x: Value, whole, combine, first: Ex
             at = low.make.iadd(at, low.make.imul(i, stride))
         low.store(ref, at, low.make.load(Ref(total.buffer, low.region), 0))
     return View(ref, shape)
-
-
-@rule(*_CUMULATIVE)
-def _cumulative(low: Lowering, eqn: Any, x: Value) -> Value:
-    name, axis, back = _CUMULATIVE[eqn.primitive.name], eqn.params["axis"], eqn.params["reverse"]
-    make, length = low.make, x.shape[axis]
-    if isinstance(x, Elements) or x.size <= MOST_UNROLLED:
-        array = low.elements(x).array.copy()
-        rows, step = np.moveaxis(array, axis, 0), -1 if back else 1  # `rows` is a view.
-        for i in range(length - 2, -1, -1) if back else range(1, length):
-            for rest in np.ndindex(rows.shape[1:]):
-                rows[i, *rest] = make.op(name, rows[i - step, *rest], rows[i, *rest])
-        return Elements(array, x.dtype)
-    ref, strides = low.new(x.dtype, x.size), row_major(x.shape)
-    lanes = [n for a, n in enumerate(x.shape) if a != axis]
-    with low.loops(lanes) as lane:
-        total = low.new(x.dtype, 1, "total", "scalar")
-        low.store(total, 0, make.const(_start(name, x.dtype), x.dtype))
-        with low.loops([length]) as (i,):
-            at = make.iadd(length - 1, make.imul(i, -1)) if back else i
-            index = (*lane[:axis], at, *lane[axis:])
-            before = make.load(Ref(total.buffer, low.region), 0)
-            now = make.op(name, before, low.element(x, index))
-            low.store(total, 0, now)
-            place = 0
-            for k, stride in zip(index, strides, strict=True):
-                place = make.iadd(place, make.imul(k, stride))
-            low.store(ref, place, make.load(Ref(total.buffer, low.region), 0))
-    return View(ref, x.shape)
 
 
 @rule("argmax", "argmin")

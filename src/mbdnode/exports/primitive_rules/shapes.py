@@ -85,9 +85,9 @@ def _without_ones(low: Lowering, x: Value, shape: tuple[int, ...]) -> Value:
     return Lazy(shape, x.dtype, element, x.cost if isinstance(x, Lazy) else 0)
 
 
-@rule("reshape", "squeeze", "expand_dims")
+@rule("reshape")
 def _reshape(low: Lowering, eqn: Any, x: Value, *_: Value) -> Value:
-    if eqn.primitive.name == "reshape" and eqn.params.get("dimensions") is not None:
+    if eqn.params["dimensions"] is not None:
         raise refused(eqn, "with the parameter 'dimensions'")
     return reshape(low, x, eqn.outvars[0].aval.shape)
 
@@ -149,83 +149,6 @@ def _slice(low: Lowering, eqn: Any, x: Value) -> Value:
     return cut(low, x, list(eqn.params["start_indices"]), shape, eqn.params["strides"])
 
 
-@rule("tile")
-def _tile(low: Lowering, eqn: Any, x: Value) -> Value:
-    pairs = zip(eqn.params["reps"], x.shape, strict=True)
-    apart = [int(n) for pair in pairs for n in pair]
-    wide = broadcast(low, x, apart, [2 * axis + 1 for axis in range(x.ndim)])
-    return reshape(low, wide, eqn.outvars[0].aval.shape)
-
-
-@rule("split")
-def _split(low: Lowering, eqn: Any, x: Value) -> list[Value]:
-    axis, made, start = eqn.params["axis"], [], [0] * x.ndim
-    x = low.settled(x, 2)
-    for size in eqn.params["sizes"]:
-        shape = list(x.shape)
-        shape[axis] = int(size)
-        made.append(cut(low, x, list(start), shape))
-        start[axis] += int(size)
-    return made
-
-
-@rule("unstack")
-def _unstack(low: Lowering, eqn: Any, x: Value) -> list[Value]:
-    axis, x = eqn.params["axis"], low.settled(x, 2)
-    made = []
-    for number, out in enumerate(eqn.outvars):
-        start, shape = [0] * x.ndim, list(x.shape)
-        start[axis], shape[axis] = number, 1
-        made.append(reshape(low, cut(low, x, start, shape), out.aval.shape))
-    return made
-
-
-@rule("dynamic_slice")
-def _dynamic_slice(low: Lowering, eqn: Any, x: Value, *starts: Value) -> Value:
-    shape = eqn.params["slice_sizes"]
-    return cut(low, x, clamped_starts(low, starts, x.shape, shape), shape)
-
-
-def clamped_starts(
-    low: Lowering, starts: Sequence[Value], whole: Sequence[Any], shape: Sequence[Any]
-) -> list[Index]:
-    """Where a block starts, moved so that all of it is inside."""
-    found: list[Index] = []
-    for value, n, size in zip(starts, whole, shape, strict=True):
-        found.append(clamped(low, low.make.cast(low.only(value), "index"), n - size))
-    return found
-
-
-def clamped(low: Lowering, at: Expr, most: int) -> Index:
-    """An index between zero and `most`."""
-    make = low.make
-    if at.is_const:
-        return min(max(int(at.value), 0), most)
-    if most == 0:
-        return 0
-    return make.op("min", make.op("max", at, make.const(0, "index")), make.const(most, "index"))
-
-
-@rule("dynamic_update_slice")
-def _dynamic_update_slice(low: Lowering, eqn: Any, x: Value, new: Value, *starts: Value) -> Value:
-    start = clamped_starts(low, starts, x.shape, new.shape)
-    if isinstance(x, Elements) and all(isinstance(s, int) for s in start):
-        array = x.array.copy()
-        where = tuple(slice(s, s + n) for s, n in zip(start, new.shape, strict=True))  # pyright: ignore[reportOperatorIssue]
-        array[where] = low.elements(new).array
-        return Elements(array, x.dtype)
-    new = low.settled(new)
-    ref = low.new(x.dtype, x.size)
-    low.write(ref, 0, x)
-    make, strides = low.make, row_major(x.shape)
-    with low.loops(new.shape) as index:
-        at: Index = 0
-        for s, i, stride in zip(start, index, strides, strict=True):
-            at = make.iadd(at, make.imul(make.iadd(s, i), stride))
-        low.store(ref, at, low.element(new, index))
-    return View(ref, x.shape)
-
-
 def joined(low: Lowering, values: Sequence[Value], axis: int) -> Value:
     """Arrays one after the other along an axis."""
     shape = list(values[0].shape)
@@ -265,62 +188,6 @@ def joined(low: Lowering, values: Sequence[Value], axis: int) -> Value:
 @rule("concatenate")
 def _concatenate(low: Lowering, eqn: Any, *values: Value) -> Value:
     return joined(low, values, eqn.params["dimension"])
-
-
-@rule("stack")
-def _stack(low: Lowering, eqn: Any, *values: Value) -> Value:
-    axis = eqn.params["axis"]
-    shape = list(values[0].shape)
-    shape.insert(axis, 1)
-    return joined(low, [reshape(low, v, shape) for v in values], axis)
-
-
-@rule("rev")
-def _rev(low: Lowering, eqn: Any, x: Value) -> Value:
-    axes, make = eqn.params["dimensions"], low.make
-    if isinstance(x, Elements):
-        return Elements(np.flip(x.array, axes), x.dtype)
-
-    def element(index: tuple) -> Expr:
-        turned = [
-            make.iadd(n - 1, make.imul(i, -1)) if axis in axes else i
-            for axis, (i, n) in enumerate(zip(index, x.shape, strict=True))
-        ]
-        return low.element(x, tuple(turned))
-
-    return Lazy(x.shape, x.dtype, element, x.cost if isinstance(x, Lazy) else 0)
-
-
-@rule("pad")
-def _pad(low: Lowering, eqn: Any, x: Value, filling: Value) -> Value:
-    shape, widths = eqn.outvars[0].aval.shape, eqn.params["padding_config"]
-    only, size = low.only(filling), int(np.prod(shape, dtype=int))
-    inside = []
-    for n, (before, _, between), m in zip(x.shape, widths, shape, strict=True):
-        places = [(i, before + i * (between + 1)) for i in range(n)]
-        inside.append([(i, at) for i, at in places if 0 <= at < m])
-    known = size <= MOST_KNOWN and isinstance(x, Elements) and (only.is_const or size == x.size)
-    if known or (size <= MOST_ELEMENTS and (x.size <= ALWAYS_UNROLLED)):
-        array = np.full(shape, only, dtype=object)
-        source = low.elements(x).array
-        for pairs in np.ndindex(*(len(p) for p in inside)):
-            old = tuple(p[k][0] for p, k in zip(inside, pairs, strict=True))
-            new = tuple(p[k][1] for p, k in zip(inside, pairs, strict=True))
-            array[new] = source[old]
-        return Elements(array, x.dtype)
-    ref = low.new(x.dtype, size)
-    low.write(ref, 0, Lazy(shape, x.dtype, lambda _: only, 0))
-    make, strides = low.make, row_major(shape)
-    if all(inside):
-        with low.loops([len(p) for p in inside]) as index:
-            at: Index = 0
-            source = []
-            for i, p, width, stride in zip(index, inside, widths, strides, strict=True):
-                step = make.imul(i, (width[2] + 1) * stride)
-                at = make.iadd(at, make.iadd(step, p[0][1] * stride))
-                source.append(make.iadd(i, p[0][0]))
-            low.store(ref, at, low.element(x, tuple(source)))
-    return View(ref, shape)
 
 
 @rule("iota")
