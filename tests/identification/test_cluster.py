@@ -14,7 +14,7 @@ from motions import acceleration, as_trajectory, stepped, with_noise
 
 import mbdnode as mbd
 from mbdnode import cluster
-from mbdnode.data.logs import shards
+from mbdnode.data.logs import Columns, shards
 from mbdnode.factors import merge, merge_all, triangle
 from mbdnode.identification import law_candidates, law_forms, law_search
 from mbdnode.identification.parameters import search as parameter_search
@@ -335,7 +335,7 @@ def test_fit_of_unknown_parameters_reads_logs_here_and_has_the_bits_of_one_proce
     for address in (None, with_workers(scheduler, 2)):
         config = FitConfig(
             tuple(map(str, files)),
-            ROLES,
+            Columns(**ROLES),
             mechanism="single-pendulum",
             model="parameters",
             unknown={"L": (0.2, 5.0)},
@@ -405,6 +405,6 @@ def test_local_workers_keep_the_users_flags(given, flags, monkeypatch):
 
 
 def test_a_single_network_is_refused_before_anything_is_read(files):
-    config = FitConfig(tuple(map(str, files)), ROLES, recipe="paper")
+    config = FitConfig(tuple(map(str, files)), Columns(**ROLES), recipe="paper")
     with pytest.raises(mbd.UserError, match="is mbd-node by 'paper', one network in one process"):
         read_and_check(config, cluster="tcp://127.0.0.1:1")

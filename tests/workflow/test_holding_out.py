@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +12,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from mbdnode.cli import main
-from mbdnode.data.logs import LogStream
+from mbdnode.data.logs import Columns, LogStream
 from mbdnode.data.logs import stream as stream_module
 from mbdnode.evaluation import HeldOut
 from mbdnode.formatting import percent
@@ -21,7 +22,7 @@ from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Fitted, fit_and_score, read_and_check
 from mbdnode.workflow.folder import make_report_data
 
-ROLES = {"time": "t", "coordinates": ["x"], "rates": ["v"]}
+ROLES = Columns("t", ["x"], ["v"])
 
 
 def write_log(path, rows, amplitude=1.0, run=None):
@@ -101,7 +102,7 @@ def test_each_side_has_the_inputs_of_its_own_logs(named, among, logs, tmp_path):
         paths.append(str(tmp_path / named.format(k)))
         table = np.column_stack([0.02 * np.arange(120), np.full(120, float(k))])
         np.savetxt(paths[-1], table, delimiter=",", header="t,F", comments="")
-    columns = {**ROLES, "inputs": ["F"], "input_files": paths}
+    columns = replace(ROLES, inputs=["F"], input_files=paths)
     trained = (logs[1], logs[2]) if among else (logs[1],)
     prepared = read_and_check(FitConfig(trained, columns, holdout_logs=(logs[2],)))
     (run,), ((_, held, _),) = prepared.data.training.trajectories, prepared.data.held_out

@@ -11,6 +11,7 @@ from scipy.linalg import expm
 from mbdnode import read, write
 from mbdnode.cli import main
 from mbdnode.cli.arguments import parse_unknown, repeat_options
+from mbdnode.data.logs import Columns
 from mbdnode.identification.parameters import identify_parameters, search
 from mbdnode.identification.search_checkpoint import SearchCheckpoint
 from mbdnode.mechanisms import SingleMassSpringDamper, SinglePendulum
@@ -134,7 +135,7 @@ def test_parameters_of_a_class_are_the_same_whatever_is_held_out_beside(
 ):
     """The same in Python, for a mechanism of the catalog; and nothing is searched for twice."""
     logs = [str(folder / f"run{k}.csv") for k in range(3)]
-    columns = {"time": "t", "coordinates": {"x": "x"}}
+    columns = Columns("t", {"x": "x"})
     both = []
     for trained in (logs[:2], logs):
         config = FitConfig(
@@ -191,7 +192,7 @@ def test_bad_unknowns_say_what_is_wrong(options, message, folder, tmp_path, caps
 
 def test_unknown_parameters_are_those_of_the_file_and_of_the_command(folder):
     system = read_mechanism(folder / "spring.toml")
-    config = FitConfig(("run.csv",), unknown={"oil_damping": (0.0, None)})
+    config = FitConfig(("run.csv",), mechanism="m.toml", unknown={"oil_damping": (0.0, None)})
     assert list(unknown_parameters(config, system)) == ["block_mass", "oil_damping"]
     law = FitConfig(("run.csv",), model="law")
     assert unknown_parameters(law, system) == {}

@@ -1,9 +1,12 @@
 """What a user may name as the machine."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import mbdnode as mbd
+from mbdnode.data.logs import Columns
 from mbdnode.multibody import RecordedSystem, recorded_from
 from mbdnode.trajectory import Dataset
 from mbdnode.workflow.config import FitConfig
@@ -113,10 +116,10 @@ def test_unit_of_a_column_says_that_it_is_an_angle(tmp_path):
     table = np.stack([t, 10 * np.sin(t), np.cos(t), np.sin(2 * t)], axis=1)
     header = "t [s],shoulder [deg],arm [rad],pitch [mm]"
     np.savetxt(tmp_path / "run.csv", table, delimiter=",", header=header, comments="")
-    columns = {"time": "t", "coordinates": ["shoulder", "arm", "pitch"]}
+    columns = Columns("t", ["shoulder", "arm", "pitch"])
     prepared = read_and_check(FitConfig((str(tmp_path / "run.csv"),), columns))
     assert [c.is_angle for c in prepared.system.coordinates] == [True, True, False]
-    said = FitConfig((str(tmp_path / "run.csv"),), columns | {"angles": ["pitch"]})
+    said = FitConfig((str(tmp_path / "run.csv"),), replace(columns, angles=["pitch"]))
     assert [c.is_angle for c in read_and_check(said).system.coordinates] == [False, False, True]
 
 

@@ -10,6 +10,7 @@ from problems import solve_slider_crank
 from toys import Pendulum
 
 import mbdnode as mbd
+from mbdnode.data.logs import Columns
 from mbdnode.data.logs import stream as stream_module
 from mbdnode.data.logs.runs import Names, make_trajectory
 from mbdnode.trajectory import Dataset
@@ -165,8 +166,7 @@ def large_log(turning, tmp_path, monkeypatch):
 
 
 def test_logs_that_are_read_in_parts_are_completed_window_by_window(turning, large_log):
-    roles = {"time": "t", "coordinates": {"theta1": "angle"}, "rates": {"theta1": "omega"}}
-    roles["inputs"] = {"T": "torque"}
+    roles = Columns("t", {"theta1": "angle"}, {"theta1": "omega"}, {"T": "torque"})
     prepared = read_and_check(FitConfig((large_log,), roles, "slider-crank", holdout=0.0))
     stream = prepared.stream
     assert stream.count == 2

@@ -268,24 +268,12 @@ def _number(role: str, text: str) -> float:
         raise UserError(f"--role {role}={text}: {text!r} is not a number.") from None
 
 
-def holdout_of(text: str) -> tuple[float, tuple[str, ...]]:
-    """A part of the runs, or files.
-
-    **Arguments:**
-
-    - `text`: such as "0.2", or "last.csv,other.csv".
-
-    **Returns:**
-
-    The part, and the files; one of the two is nothing.
-    """
+def holdout_of(text: str) -> float | tuple[str, ...]:
+    """A part of the runs, such as "0.2", or files, such as "last.csv,other.csv"."""
     try:
-        fraction = float(text)
+        return float(text)
     except ValueError:
-        return 0.0, tuple(part.strip() for part in text.split(",") if part.strip())
-    if not 0 <= fraction < 1:
-        raise UserError(f"--holdout is {text}; a part must be at least 0 and below 1.")
-    return fraction, ()
+        return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def typed_command(command: Callable, given: Mapping[str, Any]) -> str:

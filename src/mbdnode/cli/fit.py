@@ -1,38 +1,20 @@
 """`mbdnode fit`: a model from logs."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from mbdnode.cli.arguments import holdout_of, parse_unknown, typed_command, with_roles
 from mbdnode.cli.interrupts import INTERRUPTED, leaving_at_once, saying
-from mbdnode.cli.option_checks import (
-    check_address,
-    check_count,
-    check_seed,
-)
+from mbdnode.cli.option_checks import check_address
 from mbdnode.cli.output import counting, training_progress
-from mbdnode.data.files import check_apart, find_files, must_be_file, separate_files
-from mbdnode.data.folders import check_begun, check_folder
-from mbdnode.errors import UserError
+from mbdnode.data.files import check_apart, find_files, must_be_file
+from mbdnode.data.folders import check_folder
 from mbdnode.formatting import one_of
-from mbdnode.naming import is_own, unknown_name
-from mbdnode.recipes import (
-    AUTO,
-    MODEL_NAMES,
-    PARAMETERS,
-    RECIPES,
-    STRUCTURE_NAMES,
-    check_trained_by,
-    get_recipe,
-)
-
-if TYPE_CHECKING:
-    from mbdnode.data.logs.columns import Columns
+from mbdnode.recipes import RECIPES
 
 # Runs that diverge are listed up to this line; all of them are in the report.
 _MOST_LINES = 6
@@ -147,136 +129,93 @@ def fit(
     All options are checked before training. What is done is kept in the folder until all is.
     """
     # Who types it again begins anew: there is nothing left to resume.
-    command, started = typed_command(fit, {**locals(), "resume": False}), time.perf_counter()
+    command, part_or_files = typed_command(fit, {**locals(), "resume": False}), holdout_of(holdout)
     check_folder(out, "fit")
-    get_recipe(recipe)
-    if model not in (AUTO, PARAMETERS):
-        named = (model,) if is_own(model) else ()
-        check_trained_by(recipe, model, (AUTO, PARAMETERS, *MODEL_NAMES, *named))
-    if epochs is not None and RECIPES[recipe].finds_law:
-        raise UserError(f"--epochs is {epochs}, but the recipe {recipe!r} has none. Leave it out.")
-    check_seed(seed)
+    find_files(logs)
     check_address(cluster)
-    if resume:
-        check_begun(out, "fit")
-    if structure and structure not in STRUCTURE_NAMES:
-        raise unknown_name("structure", structure, STRUCTURE_NAMES)
-    fraction, held_logs = holdout_of(holdout)
-    sought = parse_unknown(unknown or ())
-    if sought and not mechanism:
-        raise UserError(
-            f"--unknown {' '.join(sought)}: parameters are those of a mechanism. Give it with "
-            "--mechanism FILE.toml or module:name."
-        )
-    check_count("--bootstrap", bootstrap or None)
-    if bootstrap and not mechanism:
-        raise UserError(
-            f"--bootstrap is {bootstrap}; it is for unknown parameters of a mechanism. Give it "
-            "with --mechanism FILE.toml or module:name, or leave it out."
-        )
+    bounds = parse_unknown(unknown or ())
+    if columns is not None:
+        must_be_file(columns)
     with leaving_at_once():
-        asked = _check_request(out, logs, held_logs, columns, roles or (), mechanism)
+        from mbdnode.data.logs import as_columns
+        from mbdnode.workflow.from_logs import fit_logs
+        from mbdnode.workflow.systems import find_system
 
-        from mbdnode.models.registry import register_model
-        from mbdnode.recipes import TrainingConfig
-        from mbdnode.workflow.config import FitConfig
-        from mbdnode.workflow.fit import fit_and_score, read_and_check
-        from mbdnode.workflow.folder import PAGE, write_folder
-        from mbdnode.workflow.results import waited
-        from mbdnode.workflow.resume_fit import check_resume, how_to_resume, keeping
-
-    if is_own(model):
-        register_model(model)
-    config = FitConfig(
-        logs=tuple(logs),
+        find = (lambda: find_system(mechanism)) if mechanism else None
+        asked = with_roles(as_columns(columns), roles or (), find)
+        check_apart(out, columns)
+        observer = _make_observer(out)
+    fitted = fit_logs(
+        logs,
+        out,
         columns=asked,
         mechanism=mechanism,
         model=model,
+        unknown=bounds,
         recipe=recipe,
+        holdout=part_or_files,
         seed=seed,
-        holdout=fraction,
-        holdout_logs=held_logs,
         epochs=epochs,
         structure=structure,
-        unknown=sought,
         bootstrap=bootstrap,
+        resume=resume,
+        cluster=cluster,
+        observer=observer,
+        command=command,
     )
-    if resume:
-        check_resume(out, config)
-    with leaving_at_once(), counting("reading", "row") as counted:
-        prepared = read_and_check(config, report=counted, cluster=cluster)
-    prepared = replace(prepared, prepare_seconds=time.perf_counter() - started)
-    for line in prepared.notes:
-        typer.echo(line)
-
-    # Without epochs there is nothing to keep; with them, what was learned until Ctrl-C is.
-    grace_s = None if isinstance(prepared.training, TrainingConfig) else 0.0
-    farewell = how_to_resume(out)
-    with (
-        prepared,
-        keeping(out, prepared, resume=resume) as kept,
-        saying(farewell),
-        leaving_at_once(grace_s, farewell),
-        training_progress() as report,
-    ):
-        fitted = fit_and_score(prepared, report=report, kept=kept)
-    begun = time.perf_counter()
-    with saying(farewell):
-        write_folder(out, fitted, command)
-    seconds = {**fitted.seconds, "writing": time.perf_counter() - begun}
-    for line in _found(fitted):
-        typer.echo(line)
-    typer.echo(f"Wrote {out}")
-    for label, value in _lines(fitted):
-        typer.echo(f"  {label:<18} {value}")
-    typer.echo(f"  {'time':<18} {waited(seconds)}")
-    typer.echo(f"  {'report':<18} {out / PAGE}")
+    _print_result(fitted, out, observer.seconds)
     if fitted.fit.outcome == "interrupted":
-        typer.echo(farewell, nl=False, err=True)
+        typer.echo(observer.farewell, nl=False, err=True)
         raise typer.Exit(INTERRUPTED)
     if fitted.fit.outcome == "diverged":
         raise typer.Exit(1)
 
 
-def _check_request(
-    out: Path,
-    logs: Sequence[str],
-    held_logs: Sequence[str],
-    columns: Path | None,
-    roles: Sequence[str],
-    mechanism: str,
-) -> "Columns":
-    """What the columns are, and an error for a wrong path, name or role before anything is read."""
-    files = find_files(logs)
-    if held_logs:
-        separate_files(files, find_files(held_logs))
-    if columns is not None:
-        must_be_file(columns)
+def _make_observer(out: Path) -> Any:
+    """What is shown of a fit, and what Ctrl-C does in each of its parts."""
+    from mbdnode.recipes import TrainingConfig
+    from mbdnode.workflow.from_logs import FitObserver
+    from mbdnode.workflow.resume_fit import how_to_resume
 
-    from mbdnode.data.logs.columns import as_columns
-    from mbdnode.data.logs.formats import open_logs
-    from mbdnode.data.logs.reading import make_request
-    from mbdnode.data.logs.runs import lay_out
+    class Shown(FitObserver):
+        farewell, seconds = how_to_resume(out), 0.0
 
-    asked = with_roles(as_columns(columns), roles, _finder(mechanism))
-    request = make_request([*logs, *held_logs], asked)
-    check_apart(out, columns, mechanism, *request.files, *request.input_files)
-    for log in open_logs(request.files[0]):  # A name that is wrong is so in every file.
-        lay_out(log, asked, with_inputs=not asked.inputs_apart)
-    return asked
+        @contextmanager
+        def reading(self):
+            with leaving_at_once(), counting("reading", "row") as counted:
+                yield counted
+
+        @contextmanager
+        def training(self, prepared):
+            for line in prepared.notes:
+                typer.echo(line)
+            # Without epochs there is nothing to keep; with them, what was learned until Ctrl-C is.
+            grace_s = None if isinstance(prepared.training, TrainingConfig) else 0.0
+            leaving = leaving_at_once(grace_s, self.farewell)
+            with saying(self.farewell), leaving, training_progress() as report:
+                yield report
+
+        @contextmanager
+        def writing(self):
+            begun = time.perf_counter()
+            with saying(self.farewell):
+                yield
+            self.seconds = time.perf_counter() - begun
+
+    return Shown()
 
 
-def _finder(mechanism: str):
-    """What gives the mechanism's names, for who needs them; None if there is none."""
-    if not mechanism:
-        return None
+def _print_result(fitted: Any, out: Path, writing_seconds: float) -> None:
+    from mbdnode.workflow.folder import PAGE
+    from mbdnode.workflow.results import waited
 
-    def find():
-        from mbdnode.workflow.systems import find_system
-
-        return find_system(mechanism)
-
-    return find
+    for line in _found(fitted):
+        typer.echo(line)
+    typer.echo(f"Wrote {out}")
+    for label, value in _lines(fitted):
+        typer.echo(f"  {label:<18} {value}")
+    typer.echo(f"  {'time':<18} {waited({**fitted.seconds, 'writing': writing_seconds})}")
+    typer.echo(f"  {'report':<18} {out / PAGE}")
 
 
 def _judged(fitted) -> list[tuple[str, str]]:

@@ -76,6 +76,12 @@ class FitConfig:
         object.__setattr__(self, "model", asked)
         if asked not in (AUTO, PARAMETERS):
             check_trained_by(self.recipe, asked, (AUTO, PARAMETERS, *MODELS))
+        if self.epochs is not None and not getattr(RECIPES[self.recipe].config, "epochs", 0):
+            raise UserError(
+                f"epochs is {self.epochs}, but the recipe {self.recipe!r} has none. Leave it out."
+            )
+        if not 0 <= self.holdout < 1:
+            raise UserError(f"holdout is {self.holdout:g}; a part must be at least 0 and below 1.")
         self._check_unknown()
         if self.structure:
             get_structure(self.structure)
@@ -112,6 +118,11 @@ class FitConfig:
             raise UserError(
                 f"Unknown parameters are named ({', '.join(self.unknown)}), but the model is "
                 f"{self.model!r}, which does not find them. Use {PARAMETERS!r} or {AUTO!r}."
+            )
+        if self.unknown and not self.mechanism:
+            raise UserError(
+                f"{', '.join(self.unknown)} is unknown, but parameters are those of a mechanism. "
+                "Give it with mechanism (--mechanism FILE.toml or module:name)."
             )
         check_repetitions(self.bootstrap)
         if self.bootstrap and (not self.mechanism or self.model not in (AUTO, PARAMETERS)):
@@ -212,10 +223,6 @@ def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...
         training = for_system(config.recipe, system)
     training = replace(training, integrator=config.integrator)
     driven = bool(system.inputs)
-    if config.epochs is not None and not getattr(training, "epochs", 0):
-        raise UserError(
-            f"epochs is {config.epochs}, but the recipe {config.recipe!r} has none. Leave it out."
-        )
     if isinstance(training, IdentificationConfig):
         if config.model != PARAMETERS:
             check_identification(system, training, driven=driven)

@@ -388,12 +388,6 @@ def read_and_check(
 
     A `Prepared`. Raises `UserError` for what cannot be done.
     """
-    start = time.perf_counter()
-    prepared = _prepare(config, report, cluster)
-    return replace(prepared, prepare_seconds=time.perf_counter() - start)
-
-
-def _prepare(config: FitConfig, report: Any, cluster: str | None) -> Prepared:
     system = find_system(config.mechanism) if config.mechanism else None
     files, held_files = separate_files(
         find_files(list(config.logs)),

@@ -1,19 +1,53 @@
-"""From logs to a folder, in one call: what `mbdnode fit` does, in Python."""
+"""From logs to a folder, in one call: the work of `mbdnode fit`."""
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mbdnode.data.files import check_apart
 from mbdnode.data.folders import check_folder
-from mbdnode.data.logs import Columns, as_columns
+from mbdnode.data.logs.columns import Given, as_columns
+from mbdnode.models.registry import register_model
+from mbdnode.naming import is_own
 from mbdnode.waiting_notice import counts_rows
 from mbdnode.workflow.config import FitConfig
-from mbdnode.workflow.fit import Fitted, fit_and_score, read_and_check
+from mbdnode.workflow.fit import Fitted, Prepared, fit_and_score, read_and_check
 from mbdnode.workflow.folder import KIND, write_folder
 from mbdnode.workflow.resume_fit import check_resume, keeping
 
 Files = str | Path | Sequence[str | Path]
+
+
+class FitObserver:
+    """What goes on around the parts of a fit: nothing, for who asks for nothing.
+
+    **Arguments:**
+
+    - `report`: called with a row of the history and the number of all rows as training goes on.
+    """
+
+    def __init__(self, report: Callable[[dict[str, Any], int], None] | None = None):
+        self.report = report
+
+    @contextmanager
+    def reading(self) -> Iterator[Callable[[int, int | None], None] | None]:
+        """Around reading; gives what is called with the rows read, and those in all files."""
+        yield None
+
+    @contextmanager
+    def training(
+        self, prepared: Prepared
+    ) -> Iterator[Callable[[dict[str, Any], int], None] | None]:
+        """Around training and scoring; gives what is called with each row of the history."""
+        yield self.report
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Around writing the folder."""
+        yield
 
 
 @counts_rows
@@ -21,19 +55,15 @@ def fit_logs(
     logs: Files,
     out: str | Path,
     *,
-    columns: Columns | Mapping[str, Any] | str | Path,
-    mechanism: str = "",
-    model: str = "auto",
-    unknown: Mapping[str, Any] | Sequence[str] = (),
-    recipe: str = "fast",
+    columns: Given,
     holdout: float | Files = 0.2,
-    seed: int = 0,
-    epochs: int | None = None,
-    structure: str = "",
-    bootstrap: int = 0,
+    unknown: Mapping[str, Any] | Sequence[str] = (),
     resume: bool = False,
     report: Callable[[dict[str, Any], int], None] | None = None,
     cluster: str | None = None,
+    observer: FitObserver | None = None,
+    command: str = "",
+    **settings: Any,
 ) -> Fitted:
     """Fit a model to logs, score it on held-out runs, and write a folder with a report.
 
@@ -47,54 +77,51 @@ def fit_logs(
     - `out`: the folder, which is new, empty, or that of an earlier fit.
     - `columns`: what the logs' columns are: a `Columns`, its arguments by name, or a TOML file of
         them, such as `mbdnode inspect LOG --write FILE` makes.
-    - `mechanism`: a TOML file, `module:name` of one in Python, or a name of the catalog; empty
-        for a system that is known by its logs alone.
-    - `model`: by name; "auto" tries parameters (if some are unknown), law, law plus network and
-        network, and takes the simplest that the training data asks for.
+    - `holdout`: the fraction of the runs that is held out (of a single run, of its end), or files.
     - `unknown`: names of the mechanism's parameters that are to be found, or bounds `(low, high)`
         of each by name, either of them None.
-    - `recipe`: by name.
-    - `holdout`: the fraction of the runs that is held out (of a single run, of its end), or files.
-    - `seed`: of initial weights, random features and the order of samples.
-    - `epochs`: of a recipe that has them; None for its own.
-    - `structure`: of an MBD-NODE, "free", "mechanical" or "lagrangian"; empty for what the recipe
-        says.
-    - `bootstrap`: so many times unknown parameters are fitted again, to resampled runs, for
-        standard errors that do not assume that the model is right.
     - `resume`: go on with the fit that was begun in the folder, from the same logs with the same
         settings; it ends with the bits that it would have ended with.
     - `report`: called with a row of the history and the number of all rows as training goes on.
     - `cluster`: the address of a Dask scheduler whose workers share the search for a law or for
         unknown parameters, with the same bits as in this process. For a law they read the logs and
         fit it to them.
+    - `observer`: what goes on around the parts, in place of `report`.
+    - `command`: what made the fit, for its report; this call if not given.
+    - `settings`: the other fields of `FitConfig`: `mechanism`, `model`, `recipe`, `seed`, `epochs`,
+        `structure`, `bootstrap`.
 
     **Returns:**
 
     A `Fitted`: the model, where the training data lies, held-out predictions and their scores.
     Raises `UserError` for what cannot be done.
     """
-    path = Path(out)
+    start, path = time.perf_counter(), Path(out)
     check_folder(path, KIND)
-    given = {
-        "mechanism": str(mechanism),
-        "model": model,
-        "recipe": recipe,
-        "seed": seed,
-        "epochs": epochs,
-        "structure": structure,
-        "bootstrap": bootstrap,
-        "unknown": dict(unknown) if isinstance(unknown, Mapping) else dict.fromkeys(unknown),
+    if is_own(settings.get("model", "")):
+        register_model(settings["model"])
+    config = FitConfig(
+        logs=_names(logs),
+        columns=as_columns(columns),
+        unknown=dict(unknown) if isinstance(unknown, Mapping) else dict.fromkeys(unknown),
         **_held_out(holdout),
-    }
-    config = FitConfig(logs=_names(logs), columns=as_columns(columns), **given)
-    file = columns if isinstance(columns, (str, Path)) else None
-    check_apart(path, *config.sources, file)
+        **settings,
+    )
+    check_apart(path, *config.sources, columns if isinstance(columns, (str, Path)) else None)
     if resume:
         check_resume(path, config)
-    prepared = read_and_check(config, cluster=cluster)
-    with prepared, keeping(path, prepared, resume=resume) as kept:
-        fitted = fit_and_score(prepared, report=report, kept=kept)
-    write_folder(path, fitted, _call(config, path))
+    observer = observer or FitObserver(report)
+    with observer.reading() as counted:
+        prepared = read_and_check(config, report=counted, cluster=cluster)
+    prepared = replace(prepared, prepare_seconds=time.perf_counter() - start)
+    with (
+        prepared,
+        keeping(path, prepared, resume=resume) as kept,
+        observer.training(prepared) as heard,
+    ):
+        fitted = fit_and_score(prepared, report=heard, kept=kept)
+    with observer.writing():
+        write_folder(path, fitted, command or _call(config, path))
     return fitted
 
 
