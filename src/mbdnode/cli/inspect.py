@@ -18,7 +18,7 @@ from mbdnode.data.files import check_new_file, find_files
 from mbdnode.errors import UserError
 
 if TYPE_CHECKING:
-    from mbdnode.data.logs.column_statistics import ColumnView, LogView, Sampling
+    from mbdnode.data.logs.column_statistics import ColumnSummary, LogSummary, Sampling
     from mbdnode.data.logs.columns import Columns
 
 # The width of the labels.
@@ -48,13 +48,13 @@ def inspect(
         check_new_file(write)
 
     from mbdnode.data.logs import open_logs
-    from mbdnode.data.logs.column_statistics import check_enough_rows, look_at
+    from mbdnode.data.logs.column_statistics import check_enough_rows, summarize
 
     views, failed, good = [], 0, []
     for path in found_files:
         # One bad file must not hide the others.
         try:
-            found = [look_at(log) for log in open_logs(path)]
+            found = [summarize(log) for log in open_logs(path)]
         except UserError as error:
             _print_failure(path, error)
             failed += 1
@@ -77,7 +77,7 @@ def inspect(
         raise typer.Exit(2)
 
 
-def _print_view(view: "LogView") -> None:
+def _print_view(view: "LogSummary") -> None:
     """Print a log: its columns as a table, its sampling and what is odd as lines."""
     console = new_console()
     console.print(f"[bold]{escape(view.name)}[/]", soft_wrap=True)
@@ -124,7 +124,7 @@ def _print_failure(path: Path, error: Exception) -> None:
     console.print()
 
 
-def _print_total(views: "Sequence[LogView]", failed: int) -> None:
+def _print_total(views: "Sequence[LogSummary]", failed: int) -> None:
     """Print what several logs are together."""
     console = new_console()
     console.print("[bold]In all[/]")
@@ -168,7 +168,7 @@ class _Needs:
 
 
 def _print_advice(
-    view: "LogView", needs: _Needs, typed: Iterable[str], written: Path | None
+    view: "LogSummary", needs: _Needs, typed: Iterable[str], written: Path | None
 ) -> None:
     """Print the guess in full, and what to type to use it, if that can be done.
 
@@ -215,7 +215,7 @@ def _drive(inputs: Sequence[str]) -> str:
     return f" under {', '.join(inputs)}" if inputs else ", with no inputs"
 
 
-def _needs(view: "LogView", files: Sequence[Path]) -> _Needs:
+def _needs(view: "LogSummary", files: Sequence[Path]) -> _Needs:
     """What must be added to the guess, and what stands in its way."""
     from mbdnode.data.logs.column_statistics import FEWEST_ROWS, too_few, try_reading
     from mbdnode.data.logs.reading_summary import gathered
@@ -231,7 +231,7 @@ def _needs(view: "LogView", files: Sequence[Path]) -> _Needs:
     return _Needs(columns, trial.problem, outliers=gathered(trial.outliers))
 
 
-def _lacking(view: "LogView") -> str:
+def _lacking(view: "LogSummary") -> str:
     """What was not recognized, and what to do about it."""
     from mbdnode.data.logs.column_statistics import UNREAD
 
@@ -297,7 +297,7 @@ def _number(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.4g}"
 
 
-def _noise(column: "ColumnView") -> str:
+def _noise(column: "ColumnSummary") -> str:
     """Relative to the standard deviation of the motion, which is how it matters."""
     if math.isnan(column.noise) or not column.std:
         return "-"
@@ -305,5 +305,5 @@ def _noise(column: "ColumnView") -> str:
     return "none" if part < 1e-6 else f"{100 * part:.2g} %"
 
 
-def _reason(column: "ColumnView") -> list[str]:
+def _reason(column: "ColumnSummary") -> list[str]:
     return [column.reason] if column.reason and column.reason != "constant" else []

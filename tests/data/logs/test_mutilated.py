@@ -16,7 +16,7 @@ import pytest
 import scipy.io
 
 from mbdnode.data.logs import Summary, open_logs, read
-from mbdnode.data.logs.column_statistics import look_at
+from mbdnode.data.logs.column_statistics import summarize
 from mbdnode.data.logs.columns import Columns
 from mbdnode.data.logs.reading import Reader, make_request
 
@@ -253,4 +253,4 @@ def test_a_mutilated_log_is_refused_with_a_reason_or_read_rightly(tmp_path, name
             assert np.any(np.all(np.isclose(written, row, rtol=1e-12, atol=1e-9), axis=1))
         assert SAID.get(name, "") in " ".join(note.text for note in summary.warnings)
     with contextlib.suppress(ValueError):
-        look_at(open_logs(path)[0])
+        summarize(open_logs(path)[0])

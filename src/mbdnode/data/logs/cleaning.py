@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mbdnode.data.logs.columns import Columns
 from mbdnode.data.logs.log import HUGE
 from mbdnode.data.logs.reading_summary import Account
 from mbdnode.data.logs.runs import Run
@@ -41,34 +42,31 @@ _ANGLES = re.compile(
 )
 
 
-def clean(run: Run, gaps: str, longest_step_s: float | None) -> tuple[list[slice], Account, float]:
-    """Cut a run where it cannot be followed.
+def clean(run: Run, columns: Columns) -> None:
+    """Cut a run where it cannot be followed; it is left with the rows that are kept, in order.
 
     **Arguments:**
 
-    - `run`: is left with the rows that are kept, in order of time.
-    - `gaps`: "refuse" to raise, "split" to cut.
-    - `longest_step_s`: a longer step is a gap; None for five median steps.
-
-    **Returns:**
-
-    The segments, the account of the rows so far, and the median step.
+    - `run`: gets its spans, its median step, and the account of its rows so far.
+    - `columns`: say what to do at gaps, and what is one.
     """
-    account = Account(read=len(run.t) + run.truncated, truncated=run.truncated)
-    account += Account(missing=_drop_missing(run, gaps))
+    gaps = columns.gaps
+    run.account = Account(read=len(run.t) + run.truncated, truncated=run.truncated)
+    run.account += Account(missing=_drop_missing(run, gaps))
+    run.spans = [slice(0, len(run.t))]
     if len(run.t) < 2:
-        return [slice(0, len(run.t))], account, float("nan")
+        return
     _refuse_huge(run)
     _turn_round(run)
     edges = _restarts(run, gaps)
-    account += Account(repeated=_merge_repeated(run, edges))
+    run.account += Account(repeated=_merge_repeated(run, edges))
     steps = np.diff(run.t)
     inside = np.ones(len(steps), bool)
     inside[[edge - 1 for edge in edges]] = False
-    usual = float(np.median(steps[inside])) if inside.any() else float("nan")
-    edges = sorted({*edges, *_gaps(run, steps, inside, usual, gaps, longest_step_s)})
-    bounds = [0, *edges, len(run.t)]
-    return [slice(a, b) for a, b in itertools.pairwise(bounds)], account, usual
+    if inside.any():
+        run.step_s = float(np.median(steps[inside]))
+    edges = sorted({*edges, *_gaps(run, steps, inside, gaps, columns.longest_step_s)})
+    run.spans = [slice(a, b) for a, b in itertools.pairwise([0, *edges, len(run.t)])]
 
 
 def _drop_missing(run: Run, gaps: str) -> int:
@@ -172,7 +170,8 @@ def _merge_repeated(run: Run, edges: list[int]) -> int:
     return count
 
 
-def _gaps(run: Run, steps, inside, usual: float, gaps: str, longest_s: float | None) -> list[int]:
+def _gaps(run: Run, steps, inside, gaps: str, longest_s: float | None) -> list[int]:
+    usual = run.step_s
     limit = GAP * usual if longest_s is None else longest_s
     long = np.flatnonzero(inside & (steps > limit)) + 1
     if len(long) and gaps == "refuse":

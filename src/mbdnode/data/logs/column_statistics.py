@@ -31,7 +31,7 @@ UNREAD = (("words",), ("not read",))
 
 
 @dataclass(frozen=True)
-class ColumnView:
+class ColumnSummary:
     """One column.
 
     **Arguments:**
@@ -79,7 +79,7 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class LogView:
+class LogSummary:
     """One log.
 
     **Arguments:**
@@ -99,14 +99,14 @@ class LogView:
     described: str
     rows: int
     is_all: bool
-    columns: tuple[ColumnView, ...]
+    columns: tuple[ColumnSummary, ...]
     sampling: Sampling | None
     guess: Guess
     runs: int
     warnings: tuple[str, ...]
 
 
-def look_at(log: AbstractLog) -> LogView:
+def summarize(log: AbstractLog) -> LogSummary:
     """Look at a log.
 
     **Arguments:**
@@ -123,7 +123,9 @@ def look_at(log: AbstractLog) -> LogView:
     time = names.index(guess.time) if guess.time in names else None
     columns = tuple(_column(log, i, names[i], sample, guess, time) for i in range(len(names)))
     constants = tuple(
-        ColumnView(name, "", "parameter", "a single number", x, x, float("nan"), 0.0, ("constant",))
+        ColumnSummary(
+            name, "", "parameter", "a single number", x, x, float("nan"), 0.0, ("constant",)
+        )
         for name, x in log.constants.items()
     )
     notes = [f"{name} is above several columns" for name in _shared_headings(log)]
@@ -132,7 +134,7 @@ def look_at(log: AbstractLog) -> LogView:
     if time is not None and _runs_back(sample.columns[time]):
         notes.append(f"{names[time]} runs backwards all through: the rows are turned round")
     described = next(note.text for note in log.notes if note.kind == "read")
-    return LogView(
+    return LogSummary(
         name=log.name,
         described=described,
         rows=sample.rows,
@@ -195,7 +197,7 @@ def too_few(rows: int, where: str) -> str:
     )
 
 
-def check_enough_rows(views: Sequence[LogView]) -> None:
+def check_enough_rows(views: Sequence[LogSummary]) -> None:
     """Raise `UserError` for logs whose roles cannot be told, as they have too few rows."""
     rows = sum(view.rows for view in views)
     if rows < FEWEST_ROWS and not views[0].guess.is_complete:
@@ -224,19 +226,21 @@ def _runs(log: AbstractLog, names: Sequence[str], guess: Guess, sample: Sample) 
 
 def _column(
     log: AbstractLog, number: int, name: str, sample: Sample, guess: Guess, time: int | None
-) -> ColumnView:
+) -> ColumnSummary:
     heading, none = log.headings[number], float("nan")
     role, reason = guess.reasons.get(name, ("-", ""))
     if number not in sample.columns:
         kind = UNREAD[0] if log.is_text(number) else UNREAD[1]
-        return ColumnView(name, heading.unit, role, reason, none, none, none, none, kind)
+        return ColumnSummary(name, heading.unit, role, reason, none, none, none, none, kind)
     values = sample.columns[number]
     finite = values[np.isfinite(values)]
     remarks = []
     if len(finite) < len(values):
         remarks.append(f"{len(values) - len(finite):,} missing")
     if not len(finite):
-        return ColumnView(name, heading.unit, role, reason, none, none, none, none, tuple(remarks))
+        return ColumnSummary(
+            name, heading.unit, role, reason, none, none, none, none, tuple(remarks)
+        )
     if sample.is_constant(number):
         remarks.append("constant")
     wrapped = _wrapped(heading.name, heading.unit, role, finite)
@@ -253,7 +257,7 @@ def _column(
     noise = none if no_motion else _noise(sample, number, time)
     ends = float(np.min(finite)), float(np.max(finite))
     std = float(np.std(finite))
-    return ColumnView(name, heading.unit, role, reason, *ends, noise, std, tuple(remarks))
+    return ColumnSummary(name, heading.unit, role, reason, *ends, noise, std, tuple(remarks))
 
 
 def _wrapped(name: str, written: str, role: str, values: np.ndarray) -> str:

@@ -17,20 +17,17 @@ from mbdnode.data.logs.columns import Columns, Given, as_columns
 from mbdnode.data.logs.formats import open_logs
 from mbdnode.data.logs.log import AbstractLog, Piece
 from mbdnode.data.logs.reading_summary import Note, RunSummary, Summary
+from mbdnode.data.logs.resolved_columns import ResolvedColumn, find_column, resolve_columns
 from mbdnode.data.logs.role_guess import guess_roles
-from mbdnode.data.logs.roles import Found, find_column
 from mbdnode.data.logs.runs import (
-    ColumnLayout,
     Names,
     Run,
-    lay_out,
     make_trajectory,
     names_of,
     runs_in_log,
 )
 from mbdnode.data.logs.segments import (
     InputSignal,
-    RawRun,
     Segment,
     at_times,
     finish,
@@ -196,28 +193,32 @@ class Reader:
         self, piece: Piece, log: AbstractLog
     ) -> Iterator[tuple[Segment, dict[str, float]]]:
         apart = self.request.columns.inputs_apart
-        layout = lay_out(log, self.request.columns, with_inputs=not apart)
+        layout = resolve_columns(log, self.request.columns, with_inputs=not apart)
         signals = self._signals(piece, log) if apart else None
         if self.names is None:
-            self.names = names_of(layout, _input_names(signals))
+            inputs = layout.inputs if signals is None else next(iter(signals.values())).columns
+            self.names = names_of(layout, inputs)
             named = enumerate(self.names.coordinates)
             self._angles = tuple(x for i, x in named if is_angle(i, layout))
-            self._units = _units_of(layout, self.names, signals)
+            own = [p for p in layout.parameters.values() if isinstance(p, ResolvedColumn)]
+            used = (*layout.coordinates, *inputs, *own)
+            self._units = tuple((c.name, c.si_unit) for c in used if c.si_unit)
 
-        def raw(place: int, run: Run) -> RawRun:
-            signal = None if signals is None else _signal_for(run.label, signals, run.place)
+        def completed(place: int, run: Run) -> Run:
+            run.signal = None if signals is None else _signal_for(run.label, signals, run.place)
             # What is wrong with a column of a log is so in all of its runs.
             looked = all(_is_looked_at(n) for n in (piece.number, piece.part, place))
-            return RawRun(run, signal, looked and (piece.part == 0 or place == 0))
+            run.with_rates = looked and (piece.part == 0 or place == 0)
+            return run
 
         runs = enumerate(runs_in_log(layout, self._most, piece.span))
-        for several in together(raw(place, run) for place, run in runs):
+        for several in together(completed(place, run) for place, run in runs):
             found = finish(several, layout, self.request.fewest_rows)
-            for one, (segments, summary) in zip(several, found, strict=True):
+            for run, (segments, summary) in zip(several, found, strict=True):
                 self.runs.append(summary)
                 for segment in segments:
-                    yield segment, dict(one.run.parameters)
-                self.notes += one.run.notes
+                    yield segment, dict(run.parameters)
+                self.notes += run.notes
         if piece.part:  # What is to be said of the file was said of its beginning.
             log.notes = [note for note in log.notes if note.kind == "warning"]
         self.notes += log.notes
@@ -258,23 +259,6 @@ def _signal_for(
     if None in signals:
         return signals[None]
     raise UserError(f"There are no inputs for {place}. Add them, or leave the run out.")
-
-
-def _units_of(
-    layout: ColumnLayout, names: Names, signals: Mapping[Any, InputSignal] | None
-) -> tuple[tuple[str, str], ...]:
-    """The units that are known, by name."""
-    inputs = [found.si_unit for found in layout.inputs]
-    if signals is not None:
-        inputs = list(next(iter(signals.values())).units)
-    units = [(n, f.si_unit) for n, f in zip(names.coordinates, layout.coordinates, strict=True)]
-    units += zip(names.inputs, inputs, strict=True)
-    units += [(n, p.si_unit) for n, p in layout.parameters.items() if isinstance(p, Found)]
-    return tuple((name, unit) for name, unit in units if unit)
-
-
-def _input_names(signals: Mapping[Any, InputSignal] | None) -> tuple[str, ...] | None:
-    return None if signals is None else next(iter(signals.values())).names
 
 
 @dataclass(frozen=True)
@@ -362,7 +346,7 @@ def _resampled(
             f"{lasting} steps of {dt_s:g} s. Give fewer steps (--steps), or a shorter dt_s (--dt)."
         )
     count = steps or lasting
-    needed = 8 * (count + 1) * (1 + len(signal.names))
+    needed = 8 * (count + 1) * (1 + len(signal.columns))
     check_memory(needed, f"{count:,} steps", "Give a longer dt_s (--dt), or fewer steps.")
     t = signal.t[0] + dt_s * np.arange(count + 1)
     values, _ = at_times(signal, t, columns.interpolation)
@@ -371,4 +355,5 @@ def _resampled(
         for name, value in columns.named("parameters").items()
         if not isinstance(value, str) or value in log.constants
     }
-    return InputLog(t, dict(zip(signal.names, values.T, strict=True)), numbers)
+    names = [column.name for column in signal.columns]
+    return InputLog(t, dict(zip(names, values.T, strict=True)), numbers)

@@ -7,14 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mbdnode.data.logs.columns import NAMED, Columns, spelled
-from mbdnode.data.logs.log import AbstractLog, Block
-from mbdnode.data.logs.reading_summary import Note
-from mbdnode.data.logs.roles import Found, find_column, missing_column
+from mbdnode.data.logs.columns import spelled
+from mbdnode.data.logs.log import Block
+from mbdnode.data.logs.reading_summary import Account, Note
+from mbdnode.data.logs.resolved_columns import ResolvedColumn, ResolvedColumns
 from mbdnode.errors import UserError, check_memory
 
 if TYPE_CHECKING:
     from mbdnode.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class InputSignal:
+    """Inputs with their own times.
+
+    **Arguments:**
+
+    - `t`: increasing, in seconds.
+    - `values`: `(n, inputs)` in SI.
+    - `columns`: of the inputs.
+    """
+
+    t: np.ndarray
+    values: np.ndarray
+    columns: tuple[ResolvedColumn, ...]
 
 
 @dataclass
@@ -32,7 +48,12 @@ class Run:
     - `where`: how a user finds a row of the file.
     - `parameters`: by name.
     - `truncated`: rows that break off at the end of the file, and are not here.
+    - `signal`: inputs with times of their own.
+    - `with_rates`: whether measured rates are compared with the derivatives of their coordinates,
+        which takes longer than all the rest.
     - `notes`: what was done.
+    - `account`, `step_s`, `spans`: of the rows so far, the median step, and the stretches without
+        gaps; from cleaning.
     """
 
     place: str
@@ -44,7 +65,12 @@ class Run:
     where: Callable[[int], str]
     parameters: dict[str, float] = field(default_factory=dict)
     truncated: int = 0
+    signal: InputSignal | None = None
+    with_rates: bool = True
     notes: list[Note] = field(default_factory=list)
+    account: Account = field(default_factory=Account)
+    step_s: float = float("nan")
+    spans: list[slice] = field(default_factory=list)
 
     def note(self, kind: str, text: str) -> None:
         """Add a note of this place."""
@@ -53,148 +79,6 @@ class Run:
     def take(self, index: np.ndarray | slice) -> None:
         """Keep some rows."""
         self.t, self.table, self.rows = self.t[index], self.table[index], self.rows[index]
-
-
-@dataclass(frozen=True)
-class ColumnLayout:
-    """The columns of one log that are used.
-
-    **Arguments:**
-
-    - `log`: the log.
-    - `columns`: what was asked for.
-    - `time`, `coordinates`, `inputs`: their columns.
-    - `rates`: None for one that is to be estimated.
-    - `parameters`: a column or a number, by name.
-    - `run`: the column that tells runs apart.
-    """
-
-    log: AbstractLog
-    columns: Columns
-    time: Found
-    coordinates: tuple[Found, ...]
-    rates: tuple[Found | None, ...]
-    inputs: tuple[Found, ...]
-    parameters: dict[str, Found | float]
-    run: Found | None
-
-    @property
-    def coordinate_names(self) -> tuple[str, ...]:
-        """As the user wrote them."""
-        return tuple(self.columns.named("coordinates"))
-
-    @property
-    def measured_rates(self) -> list[Found]:
-        """Those that have a column."""
-        return [found for found in self.rates if found is not None]
-
-    @property
-    def table(self) -> list[Found]:
-        """Coordinates, measured rates and inputs, in this order."""
-        return [*self.coordinates, *self.measured_rates, *self.inputs]
-
-
-def lay_out(log: AbstractLog, columns: Columns, with_inputs: bool = True) -> ColumnLayout:
-    """Find every role's column.
-
-    **Arguments:**
-
-    - `log`: where to look; gets notes of what is converted.
-    - `columns`: what to look for.
-    - `with_inputs`: whether the inputs have the states' times.
-
-    **Returns:**
-
-    The layout. Raises `UserError` for a column that is not there or holds words.
-    """
-
-    def find(wanted: str, role: str) -> Found:
-        found = find_column(log, wanted, columns)
-        if found is None:
-            raise missing_column(log, wanted, role)
-        if role != "run" and log.is_text(found.index):
-            way = "Write seconds, or 2024-05-31T12:00:00.25" if role == "time" else "Name another"
-            raise UserError(
-                f"Column {found.label!r} of '{log.name}' holds words, not numbers, so it cannot be "
-                f"used for {role}. {way}."
-            )
-        return found
-
-    # A log of inputs alone need not have what else the roles name.
-    inputs_alone = not columns.coordinates
-    if not inputs_alone:
-        _check_stated_units(log, columns)
-    parameters: dict[str, Found | float] = {}
-    for name, column in columns.named("parameters").items():
-        if not isinstance(column, str):
-            parameters[name] = float(column)
-        elif column in log.constants:
-            parameters[name] = log.constants[column]
-        elif not (inputs_alone and find_column(log, column, columns) is None):
-            found = find(column, "parameters")
-            parameters[found.plain(name, column)] = found
-    run = columns.run
-    if inputs_alone and run is not None and find_column(log, run, columns) is None:
-        run = None
-    coordinates, rates, inputs = map(columns.named, NAMED[:3])
-    layout = ColumnLayout(
-        log=log,
-        columns=columns,
-        time=find(columns.time or "", "time"),
-        coordinates=tuple(find(column, "coordinates") for column in coordinates.values()),
-        rates=tuple(find(rates[name], "rates") if name in rates else None for name in coordinates),
-        inputs=tuple(find(column, "inputs") for column in inputs.values()) if with_inputs else (),
-        parameters=parameters,
-        run=find(run, "run") if run else None,
-    )
-    _check_time_unit(log, layout.time)
-    for column, found in zip(coordinates.values(), layout.coordinates, strict=True):
-        _check_position_unit(log, found, column)
-    used = [layout.time, *layout.table, *(p for p in parameters.values() if isinstance(p, Found))]
-    _say_units(log, used)
-    return layout
-
-
-def _check_time_unit(log: AbstractLog, time: Found) -> None:
-    if time.unit is not None and time.unit.si not in ("s", "1"):
-        raise UserError(
-            f"Column {time.label!r} of '{log.name}' is named as the time, but its unit "
-            f"{time.unit.symbol!r} is none of time. Name another column, or say its unit with "
-            f"{spelled('units', {time.heading.name or time.label: 's'})}."
-        )
-
-
-def _check_position_unit(log: AbstractLog, found: Found, column: str) -> None:
-    if found.unit is not None and found.unit.si not in ("m", "rad", "1"):
-        raise UserError(
-            f"Column {found.label!r} of '{log.name}' is named as a coordinate, but its unit "
-            f"{found.unit.symbol!r} is neither one of length nor of angle. Name another column, or "
-            f"say its unit with {spelled('units', {column: 'deg'})}; "
-            "'1' takes the numbers as they are."
-        )
-
-
-def _check_stated_units(log: AbstractLog, columns: Columns) -> None:
-    """Raise `UserError` for a unit of a column that is not there."""
-    elsewhere = [*columns.named("inputs").values(), columns.input_time]
-    for column in columns.units:
-        if column not in elsewhere and find_column(log, column, columns) is None:
-            raise missing_column(log, column, "units")
-
-
-def _say_units(log: AbstractLog, used: list[Found]) -> None:
-    for found in used:
-        written = found.heading.unit
-        if found.unit is None and written:
-            log.warn(
-                f"unit {written!r} of {found.label!r} is not known; the numbers are as they are"
-            )
-        elif found.unit is not None and found.factor != 1.0:
-            unit = found.unit
-            log.note(
-                "converted",
-                f"{found.label!r} from {unit.symbol} to {unit.si}, times {unit.factor:.6g}",
-            )
 
 
 @dataclass(frozen=True)
@@ -216,28 +100,22 @@ class Names:
         return (*self.coordinates, *measured)
 
 
-def names_of(layout: ColumnLayout, inputs_apart: Sequence[str] | None) -> Names:
-    """The names as the user wrote them, but without a unit that the values no longer have.
+def names_of(layout: ResolvedColumns, input_columns: Sequence[ResolvedColumn]) -> Names:
+    """What a trajectory's columns are called.
 
     **Arguments:**
 
-    - `layout`: what the columns are.
-    - `inputs_apart`: the names of inputs with their own times; None if they have the states'.
+    - `layout`: of the log.
+    - `input_columns`: those of the layout, or of inputs with their own times.
 
     **Returns:**
 
     `Names`. Raises `UserError` if two columns would have one name.
     """
-
-    def plain(role, columns):
-        pairs = layout.columns.named(role).items()
-        return [f.plain(name, column) for (name, column), f in zip(pairs, columns, strict=True)]
-
-    coordinates = plain("coordinates", layout.coordinates)
-    inputs = plain("inputs", layout.inputs) if inputs_apart is None else list(inputs_apart)
-    rates, measured = [], layout.columns.named("rates")
-    for own, name, found in zip(layout.coordinate_names, coordinates, layout.rates, strict=True):
-        rate = f"{name}_dot" if found is None else found.plain(measured[own], measured[own])
+    coordinates = [column.name for column in layout.coordinates]
+    inputs, rates = [column.name for column in input_columns], []
+    for name, found in zip(coordinates, layout.rates, strict=True):
+        rate = f"{name}_dot" if found is None else found.name
         rates.append(f"{name}_dot" if rate in (*coordinates, *inputs, *rates) else rate)
     _check_names(coordinates, inputs)
     estimated = [name for name, found in zip(rates, layout.rates, strict=True) if found is None]
@@ -289,7 +167,7 @@ def make_trajectory(t, q, v, u, names: Names) -> "Trajectory":
 
 
 def runs_in_log(
-    layout: ColumnLayout, most_rows: int | None = None, span: tuple[int, int] | None = None
+    layout: ResolvedColumns, most_rows: int | None = None, span: tuple[int, int] | None = None
 ) -> Iterator[Run]:
     """The runs of a log.
 
@@ -305,7 +183,7 @@ def runs_in_log(
     Runs, not cleaned yet, with rows in the order of the file.
     """
     columns = [layout.time, *layout.table]
-    varying = {n: p for n, p in layout.parameters.items() if isinstance(p, Found)}
+    varying = {n: p for n, p in layout.parameters.items() if isinstance(p, ResolvedColumn)}
     numbers = [found.index for found in (*columns, *varying.values())]
     labels = [layout.run.index] if layout.run else []
     factors = np.array([found.factor for found in (*columns, *varying.values())])
@@ -360,7 +238,7 @@ def _joined(blocks: list[Block]) -> tuple[np.ndarray, np.ndarray, np.ndarray | N
     return rows, values, words
 
 
-def _whole(blocks: Iterator[Block], layout: ColumnLayout):
+def _whole(blocks: Iterator[Block], layout: ResolvedColumns):
     """Each run with all of its rows, wherever they are."""
     held = list(blocks)
     if not held:
@@ -379,7 +257,7 @@ def _whole(blocks: Iterator[Block], layout: ColumnLayout):
         yield words[mine[0]], rows[mine], values[mine], truncated if first == 0 else 0
 
 
-def _in_parts(blocks: Iterator[Block], most_rows: int, layout: ColumnLayout):
+def _in_parts(blocks: Iterator[Block], most_rows: int, layout: ResolvedColumns):
     """Runs whose rows follow each other, a long one in parts of at least half the most rows.
 
     Rows are held until there are enough for two such parts, so that no part is a mere rest.
@@ -411,7 +289,7 @@ def _in_parts(blocks: Iterator[Block], most_rows: int, layout: ColumnLayout):
         yield label, *_joined(held)[:2], truncated
 
 
-def _by_run(blocks: Iterator[Block], layout: ColumnLayout) -> Iterator[Block]:
+def _by_run(blocks: Iterator[Block], layout: ResolvedColumns) -> Iterator[Block]:
     """The same blocks, cut where another run begins."""
     for block in blocks:
         if not block.labels or not len(block.labels[0]):
@@ -431,7 +309,7 @@ def _changes(words: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.concatenate([[True], words[1:] != words[:-1]])[: len(words)])
 
 
-def _numbered(words: np.ndarray, rows: np.ndarray, layout: ColumnLayout) -> np.ndarray:
+def _numbered(words: np.ndarray, rows: np.ndarray, layout: ResolvedColumns) -> np.ndarray:
     """The number of every row's run, in the order in which they come."""
     order: dict[str, int] = {}
     # The rows of a run mostly follow each other.
@@ -448,7 +326,7 @@ def _numbered(words: np.ndarray, rows: np.ndarray, layout: ColumnLayout) -> np.n
     return numbers
 
 
-def _constant(run: Run, name: str, found: Found, column: np.ndarray) -> float:
+def _constant(run: Run, name: str, found: ResolvedColumn, column: np.ndarray) -> float:
     """The value of a parameter, which must not change within a run; it may be given once."""
     known = np.flatnonzero(np.isfinite(column))
     if not len(known):

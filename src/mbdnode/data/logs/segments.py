@@ -14,8 +14,8 @@ from mbdnode.data.logs.cleaning import Corrected, clean, correct, sounds_like_an
 from mbdnode.data.logs.columns import Columns, spelled
 from mbdnode.data.logs.log import AbstractLog
 from mbdnode.data.logs.reading_summary import Account, RunSummary
-from mbdnode.data.logs.roles import Found
-from mbdnode.data.logs.runs import ColumnLayout, Run, lay_out, runs_in_log
+from mbdnode.data.logs.resolved_columns import ResolvedColumn, ResolvedColumns, resolve_columns
+from mbdnode.data.logs.runs import InputSignal, Run, runs_in_log
 from mbdnode.data.signal import (
     FEWEST_ROWS,
     Rate,
@@ -35,24 +35,6 @@ _NAMED = 5
 _FULL_TURN_DEG = 360.0
 
 
-@dataclass(frozen=True)
-class InputSignal:
-    """Inputs with their own times.
-
-    **Arguments:**
-
-    - `t`: increasing, in seconds.
-    - `values`: `(n, inputs)` in SI.
-    - `names`: of the inputs, without units.
-    - `units`: in SI; empty for one that is not known.
-    """
-
-    t: np.ndarray
-    values: np.ndarray
-    names: tuple[str, ...]
-    units: tuple[str, ...] = ()
-
-
 def input_signal(log: AbstractLog, columns: Columns, time: str) -> dict[str | None, InputSignal]:
     """The inputs of a log with their own times, by run.
 
@@ -68,13 +50,7 @@ def input_signal(log: AbstractLog, columns: Columns, time: str) -> dict[str | No
     """
     own = replace(columns, time=time, coordinates=(), rates=(), parameters=(), angles=None)
     signals: dict[str | None, InputSignal] = {}
-    layout = lay_out(log, own)
-    names = tuple(
-        found.plain(name, column)
-        for (name, column), found in zip(
-            columns.named("inputs").items(), layout.inputs, strict=True
-        )
-    )
+    layout = resolve_columns(log, own)
     for run in runs_in_log(layout):
         whole = np.column_stack([run.t, run.table])
         whole = whole[np.all(np.isfinite(whole), axis=1)]
@@ -83,12 +59,11 @@ def input_signal(log: AbstractLog, columns: Columns, time: str) -> dict[str | No
             why = "no values" if len(whole) == 0 else "times that go back"
             raise UserError(f"The inputs of {run.place} have {why}. Fix them.")
         whole = whole[np.concatenate([[True], steps > 0])]
-        units = tuple(found.si_unit for found in layout.inputs)
-        signals[run.label] = InputSignal(whole[:, 0], whole[:, 1:], names, units)
+        signals[run.label] = InputSignal(whole[:, 0], whole[:, 1:], layout.inputs)
         left_out = len(run.t) - len(whole)
         log.note(
             "inputs",
-            f"{plural(len(whole), 'sample')} of {', '.join(names)}, every "
+            f"{plural(len(whole), 'sample')} of {', '.join(c.name for c in layout.inputs)}, every "
             f"{np.median(np.diff(whole[:, 0])) if len(whole) > 1 else 0:.4g} s"
             + (
                 f"; {left_out:,} without a value or of a repeated time left out" if left_out else ""
@@ -137,38 +112,21 @@ class Segment:
     u: np.ndarray
 
 
-@dataclass
-class RawRun:
-    """A run that is to be cleaned and completed.
-
-    **Arguments:**
-
-    - `run`: as it was read; gets notes.
-    - `signal`: its inputs, if they have their own times.
-    - `with_rates`: whether measured rates are compared with the derivatives of their coordinates,
-        which takes longer than all the rest.
-    """
-
-    run: Run
-    signal: InputSignal | None = None
-    with_rates: bool = True
-
-
-def together(runs: Iterator[RawRun]) -> Iterator[list[RawRun]]:
+def together(runs: Iterator[Run]) -> Iterator[list[Run]]:
     """Several runs at a time, in order, as `finish` takes them."""
-    held, rows = [], 0
-    for one in runs:
-        held.append(one)
-        rows += len(one.run.t)
+    some, rows = [], 0
+    for run in runs:
+        some.append(run)
+        rows += len(run.t)
         if rows >= _ROWS_TOGETHER:
-            yield held
-            held, rows = [], 0
-    if held:
-        yield held
+            yield some
+            some, rows = [], 0
+    if some:
+        yield some
 
 
 def finish(
-    runs: Sequence[RawRun], layout: ColumnLayout, fewest_rows: int
+    runs: Sequence[Run], layout: ResolvedColumns, fewest_rows: int
 ) -> list[tuple[list[Segment], RunSummary]]:
     """Clean runs and complete them; many at a time, since some of it is quicker for all of them.
 
@@ -184,30 +142,24 @@ def finish(
     """
     estimated = any(rate is None for rate in layout.rates)
     fewest = max(fewest_rows, FEWEST_ROWS if estimated else 2)
-    cleaned = [_Cleaned(raw, layout.columns) for raw in runs]
-    spans = [(one.raw.run, span) for one in cleaned for span in one.spans]
-    clear = _without_outliers(spans, len(layout.coordinates) + len(layout.measured_rates))
-    return [_finished(one, fewest, layout, clear) for one in cleaned]
+    for run in runs:
+        clean(run, layout.columns)
+        if run.signal is not None:
+            _take_inputs(run, run.signal, layout.columns.interpolation)
+    clear = _without_outliers(runs, len(layout.coordinates) + len(layout.measured_rates))
+    return [_finished(run, fewest, layout, clear) for run in runs]
 
 
-class _Cleaned:
-    """A run without what cannot be followed, and the spans of its segments."""
-
-    def __init__(self, raw: RawRun, columns: Columns):
-        cuts, account, self.step_s = clean(raw.run, columns.gaps, columns.longest_step_s)
-        found = _covered(raw.run, cuts, raw.signal, columns.interpolation)
-        self.raw, (self.spans, uncovered, self.inputs) = raw, found
-        self.account = account + Account(without_input=uncovered)
-
-
+# The first row of a segment, and what was corrected of its columns.
+_Made = tuple[int, list[Corrected]]
 # The columns of a segment that have no outliers, by its run's identity and its first row.
 _Clear = dict[tuple[int, int], np.ndarray]
 
 
-def _without_outliers(spans: Sequence[tuple[Run, slice]], columns: int) -> _Clear:
+def _without_outliers(runs: Sequence[Run], columns: int) -> _Clear:
     """Of all segments of one length at once; those of uneven times are not looked at."""
     by_length: dict[int, list[tuple[Run, slice]]] = {}
-    for run, span in spans:
+    for run, span in ((one, span) for one in runs for span in one.spans):
         if columns and is_even(run.t[span]):  # A log of inputs alone has none.
             by_length.setdefault(span.stop - span.start, []).append((run, span))
     found: _Clear = {}
@@ -219,87 +171,86 @@ def _without_outliers(spans: Sequence[tuple[Run, slice]], columns: int) -> _Clea
 
 
 def _finished(
-    cleaned: _Cleaned, fewest: int, layout: ColumnLayout, clear: _Clear
+    run: Run, fewest: int, layout: ResolvedColumns, clear: _Clear
 ) -> tuple[list[Segment], RunSummary]:
-    run, account, inputs = cleaned.raw.run, cleaned.account, cleaned.inputs
     none = np.zeros(len(layout.table), bool)
-    segments, turns, rates = [], np.zeros(len(layout.coordinates), int), []
-    outliers: list[tuple[int, int, Corrected]] = []
-    for span in cleaned.spans:
+    segments, rates, made = [], [], []
+    for span in run.spans:
         count = span.stop - span.start
         if count < fewest:
-            account += Account(too_short=count)
+            run.account += Account(too_short=count)
             continue
         own = clear.get((id(run), span.start), none)
-        segment, added, found, out = _segment(run, span, layout, inputs, own)
-        outliers += out
+        segment, corrected, estimated = _segment(run, span, layout, own)
         segments.append(segment)
-        turns += added
-        rates.append(found)
-        account += Account(kept=count)
-    if account.too_short:
-        run.note(
-            "cut", f"{plural(account.too_short, 'row')} in segments of fewer than {fewest} rows"
-        )
-    _say_turns(run, layout, turns)
-    _say_outliers(run, layout, outliers)
+        made.append((span.start, corrected))
+        rates.append(estimated)
+        run.account += Account(kept=count)
+    if run.account.too_short:
+        short = plural(run.account.too_short, "row")
+        run.note("cut", f"{short} in segments of fewer than {fewest} rows")
+    _say_turns(run, layout, made)
+    _say_outliers(run, layout, made)
     _say_rates(run, layout, rates)
     if segments:
-        parts = [(part.t, part.q, part.v) for part in segments]
-        check_columns(run, layout, parts, with_rates=cleaned.raw.with_rates)
+        check_columns(run, layout, segments)
     lengths = tuple(len(segment.t) for segment in segments)
-    return segments, RunSummary(run.place, account, lengths, cleaned.step_s)
+    return segments, RunSummary(run.place, run.account, lengths, run.step_s)
 
 
-def _covered(run: Run, cuts: list[slice], signal: InputSignal | None, how: str):
-    """The parts of the segments at which the inputs are known."""
-    if signal is None:
-        return cuts, 0, None
+def _take_inputs(run: Run, signal: InputSignal, how: str) -> None:
+    """Add the inputs to the table, and keep the parts of the segments at which they are known."""
     values, covered = at_times(signal, run.t, how)
+    run.table = np.column_stack([run.table, values])
     spans = []
-    for cut in cuts:
+    for cut in run.spans:
         inside = np.flatnonzero(np.diff(np.concatenate([[0], covered[cut], [0]]).astype(int)))
         spans += [slice(cut.start + int(a), cut.start + int(b)) for a, b in inside.reshape(-1, 2)]
+    run.spans = spans
     uncovered = int(np.sum(~covered))
+    run.account += Account(without_input=uncovered)
     manner = (
         "held from their own times" if how == "held" else "interpolated between their own times"
     )
     run.note("inputs", f"{manner} to those of the states")
     if uncovered:
         run.note("cut", f"{plural(uncovered, 'row')} outside the times of the inputs")
-    return spans, uncovered, values
 
 
-def _segment(run: Run, span: slice, layout: ColumnLayout, inputs, clear: np.ndarray):
+def _segment(
+    run: Run, span: slice, layout: ResolvedColumns, clear: np.ndarray
+) -> tuple[Segment, list[Corrected], list[Rate | None]]:
+    """A segment, what was corrected of coordinates and measured rates, and the estimated rates."""
     t, table, count = run.t[span], run.table[span], len(layout.coordinates)
-    keep, found = layout.columns.outliers == "keep", []
-    rates, columns = [], iter(range(count, count + len(layout.measured_rates)))
-    for rate in layout.rates:
-        made = None
-        if rate is not None:
-            column = next(columns)
-            made = correct(t, table[:, column], keep=keep, clear=bool(clear[column]))
-            found.append((column, span.start, made))
-        rates.append(made)
-    positions = []
-    for i in range(count):
-        # Turns are told with the help of the rate, so that must be right.
-        known, wraps = rates[i], is_angle(i, layout)
-        rate = known.values if known else None
-        made = correct(t, table[:, i], rate, wraps=wraps, keep=keep, clear=bool(clear[i]))
-        positions.append(made)
-        found.insert(i, (i, span.start, made))
-    q = np.column_stack([made.values for made in positions]) if count else table[:, :0]
-    estimated = [
-        None if known else estimate_rate(t, x) for known, x in zip(rates, q.T, strict=True)
+    keep, last = layout.columns.outliers == "keep", count + len(layout.measured_rates)
+    measured = [
+        correct(t, table[:, i], keep=keep, clear=bool(clear[i])) for i in range(count, last)
     ]
-    v = [made.values for pair in zip(rates, estimated, strict=True) for made in pair if made]
-    u = table[:, count + len(layout.measured_rates) :] if inputs is None else inputs[span]
-    segment = Segment(t, q, np.column_stack(v) if v else q, u)
-    return segment, np.array([made.turns for made in positions], int), estimated, found
+    # Turns are told with the help of the rate, so that must be right.
+    own = iter(measured)
+    rates = [None if rate is None else next(own).values for rate in layout.rates]
+    positions = [
+        correct(
+            t,
+            table[:, i],
+            rates[i],
+            wraps=is_angle(i, layout),
+            keep=keep,
+            clear=bool(clear[i]),
+        )
+        for i in range(count)
+    ]
+    estimated = [
+        estimate_rate(t, made.values) if rate is None else None
+        for made, rate in zip(positions, rates, strict=True)
+    ]
+    q = np.column_stack([made.values for made in positions]) if count else table[:, :0]
+    v = [e.values if e else x for x, e in zip(rates, estimated, strict=True)]
+    segment = Segment(t, q, np.column_stack([*v]) if v else q, table[:, last:])  # pyright: ignore
+    return segment, [*positions, *measured], estimated
 
 
-def is_angle(number: int, layout: ColumnLayout) -> bool:
+def is_angle(number: int, layout: ResolvedColumns) -> bool:
     """Whether a coordinate is an angle: as the user says; else by the unit; else by the names.
 
     **Arguments:**
@@ -315,19 +266,19 @@ def is_angle(number: int, layout: ColumnLayout) -> bool:
     return sounds_like_angle(name) or sounds_like_angle(found.heading.name)
 
 
-def _say_turns(run: Run, layout: ColumnLayout, turns: np.ndarray) -> None:
-    for name, count in zip(layout.coordinate_names, turns, strict=True):
-        if count:
+def _say_turns(run: Run, layout: ResolvedColumns, made: list[_Made]) -> None:
+    for i, name in enumerate(layout.coordinate_names):
+        if count := sum(corrected[i].turns for _, corrected in made):
             run.note(
                 "unwrapped",
-                f"{name!r} was wrapped to one turn; joined at {plural(int(count), 'place')}",
+                f"{name!r} was wrapped to one turn; joined at {plural(count, 'place')}",
             )
 
 
-def _say_outliers(run: Run, layout: ColumnLayout, found: list[tuple[int, int, Corrected]]) -> None:
+def _say_outliers(run: Run, layout: ResolvedColumns, made: list[_Made]) -> None:
     """Name the outliers of every column as they are in the file, by line and value."""
-    for column, of in enumerate(layout.table):
-        own = [(start, made) for number, start, made in found if number == column]
+    for column, of in enumerate((*layout.coordinates, *layout.measured_rates)):
+        own = [(start, corrected[column]) for start, corrected in made]
         for are_rare in (True, False):
             some = [each for each in own if each[1].are_rare == are_rare]
             places = [_named_outlier(run, of, column, *each) for each in some]
@@ -336,7 +287,9 @@ def _say_outliers(run: Run, layout: ColumnLayout, found: list[tuple[int, int, Co
                 _say_listed(run, of, listed, are_rare, layout.columns.outliers)
 
 
-def _named_outlier(run: Run, of: Found, column: int, start: int, made: Corrected) -> list[str]:
+def _named_outlier(
+    run: Run, of: ResolvedColumn, column: int, start: int, made: Corrected
+) -> list[str]:
     unit = f" {of.unit.symbol}" if of.unit is not None else ""
     named = []
     for row, expected in zip(made.rows, made.expected, strict=True):
@@ -350,7 +303,7 @@ def _named_outlier(run: Run, of: Found, column: int, start: int, made: Corrected
     return named
 
 
-def _say_listed(run: Run, of: Found, listed: list[str], are_rare: bool, how: str) -> None:
+def _say_listed(run: Run, of: ResolvedColumn, listed: list[str], are_rare: bool, how: str) -> None:
     shown = ", ".join(listed[:_NAMED])
     shown += f" and {len(listed) - _NAMED:,} more" if len(listed) > _NAMED else ""
     what = f"{plural(len(listed), 'outlier')} of {of.label!r}"
@@ -363,7 +316,7 @@ def _say_listed(run: Run, of: Found, listed: list[str], are_rare: bool, how: str
         run.note("replaced", f"{what} by what the neighbors say: {shown}; {way}")
 
 
-def _say_rates(run: Run, layout: ColumnLayout, rates: list[list[Rate | None]]) -> None:
+def _say_rates(run: Run, layout: ResolvedColumns, rates: list[list[Rate | None]]) -> None:
     for number, name in enumerate(layout.coordinate_names):
         made = [found for segment in rates if (found := segment[number]) is not None]
         if not made:
@@ -378,37 +331,31 @@ def _say_rates(run: Run, layout: ColumnLayout, rates: list[list[Rate | None]]) -
         )
 
 
-def check_columns(
-    run: Run, layout: ColumnLayout, segments: list, *, with_rates: bool = True
-) -> None:
+def check_columns(run: Run, layout: ResolvedColumns, segments: Sequence[Segment]) -> None:
     """Note what a user should look at.
 
     **Arguments:**
 
     - `run`: gets the notes.
     - `layout`: what its columns are.
-    - `segments`: times, coordinates and rates of each segment.
-    - `with_rates`: whether measured rates are compared with the derivatives of their coordinates.
+    - `segments`: of the run.
     """
-    q = np.concatenate([segment[1] for segment in segments])
+    q = np.concatenate([segment.q for segment in segments])
+    longest = max(segments, key=lambda segment: len(segment.t))
+    rows = slice(_MOST_ROWS)
     for i, name in enumerate(layout.coordinate_names):
         if np.ptp(q[:, i]) == 0:
             run.note("warning", f"{name!r} never changes")
             continue
         _check_degrees(run, name, layout, i, q[:, i])
         rate = layout.rates[i]
-        if rate is not None and with_rates:
-            longest = max(segments, key=lambda segment: len(segment[0]))
-            t, x, y = (
-                longest[0][:_MOST_ROWS],
-                longest[1][:_MOST_ROWS, i],
-                longest[2][:_MOST_ROWS, i],
-            )
-            check_rate(run, name, rate.label, t, x, y)
+        if rate is not None and run.with_rates:
+            given = longest.t[rows], longest.q[rows, i], longest.v[rows, i]
+            check_rate(run, name, rate.label, *given)
 
 
 def _check_degrees(
-    run: Run, name: str, layout: ColumnLayout, number: int, values: np.ndarray
+    run: Run, name: str, layout: ResolvedColumns, number: int, values: np.ndarray
 ) -> None:
     """Jumps of about 360 in a column without a unit are those of a compass."""
     jumps = np.abs(np.diff(values))

@@ -20,7 +20,7 @@ from mbdnode.data.logs.formats import open_logs
 from mbdnode.data.logs.log import Piece
 from mbdnode.data.logs.reading import Reader, ReadRequest
 from mbdnode.data.logs.reading_summary import Note, RunSummary
-from mbdnode.data.logs.roles import find_column
+from mbdnode.data.logs.resolved_columns import find_column
 from mbdnode.data.logs.runs import Names, make_trajectory
 from mbdnode.factors import Factor, merge_all
 from mbdnode.trajectory import Dataset, rows_identity
