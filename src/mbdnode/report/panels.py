@@ -4,6 +4,7 @@ The truth fills every panel: a prediction that runs away leaves the picture inst
 the rest of it.
 """
 
+import itertools
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -299,11 +300,6 @@ def folded(q: np.ndarray, v: np.ndarray, fold: bool = True) -> tuple[np.ndarray,
     return np.insert(inside, breaks, np.nan), np.insert(v, breaks, np.nan)
 
 
-def colors_for(names: Sequence[object]) -> list[str]:
-    """One color for each, starting again when they run out."""
-    return [COLORS[place % len(COLORS)] for place in range(len(names))]
-
-
 def time_axis(axes: Axes, t: np.ndarray, train_end_s: float) -> None:
     """Limits of the time axis, with the training range shaded."""
     axes.set_xlim(float(t[0]), float(t[-1]))
@@ -371,7 +367,7 @@ def add_legend(figure: Figure, train_end_s: float, columns: Sequence[str] = ()) 
     """One legend for the whole figure, below it: colors first, then what the lines mean."""
     handles = [
         Line2D([], [], color=color, linewidth=2.4, label=symbol(name))
-        for name, color in zip(columns, colors_for(columns), strict=True)
+        for name, color in zip(columns, itertools.cycle(COLORS), strict=False)
     ]
     handles.append(Line2D([], [], **REFERENCE, label="truth"))
     if train_end_s > 0:

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from mbdnode.evaluation import energy
 from mbdnode.multibody import AbstractMechanism, Coordinate, constraint_counts, resolve_parameters
 from mbdnode.report.drawings import find_drawing
-from mbdnode.report.panels import draw_motion, draw_portrait, draw_residuals, time_axis
+from mbdnode.report.panels import draw_motion, draw_portrait, draw_residuals, moving, time_axis
 from mbdnode.report.pictures import draw_scenery, parameter_values
 from mbdnode.report.style import INK, MUTED, new_figure, styled
 from mbdnode.trajectory import Trajectory
@@ -99,9 +99,8 @@ def _character(scene: Scene) -> list[Panel]:
 def _groups(scene: Scene) -> list[list[Coordinate]]:
     """The coordinates that move, by unit."""
     groups: dict[str, list[Coordinate]] = {}
-    for index, coordinate in enumerate(scene.mechanism.coordinates):
-        if np.ptp(np.asarray(scene.trajectory.kept.q[:, index])) > 1e-9:
-            groups.setdefault(coordinate.unit, []).append(coordinate)
+    for coordinate in moving(scene.mechanism, scene.trajectory):
+        groups.setdefault(coordinate.unit, []).append(coordinate)
     return list(groups.values())
 
 

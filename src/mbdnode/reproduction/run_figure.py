@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from mbdnode.multibody import AbstractNamed
@@ -23,9 +22,7 @@ def draw_run(
     history: Sequence[float] = (),
 ) -> Figure:
     """Up to six coordinates that move, over time and in phase space; error, and loss if any."""
-    moving = [c for c in system.coordinates if np.ptp(np.asarray(truth[c.name])) > 1e-9][
-        :_MOST_SHOWN
-    ]
+    moving = panels.moving(system, truth)[:_MOST_SHOWN]
     runs = {"truth": truth, "prediction": prediction}
     figure = new_figure(13.0, 1.2 + 2.3 * (len(moving) + 1))
     figure.suptitle(title, fontsize=13)
