@@ -180,14 +180,14 @@ def _vehicle(q: Any, mu: Parameters) -> list[Shape]:
         return along, xp.stack([-along[1], along[0]])
 
     size, radius, (along, across) = mu["l"], mu["R"], axes(q[2])
-    shapes: list[Shape] = []
+    body = box(q[:2] + 0.5 * size * along, 0.8 * size * along, 0.36 * size * across)
+    shapes: list[Shape] = [plate(body, BLUE)]
     for axle, angle in ((q[:2], q[2]), (q[:2] + size * along, q[2] + q[3])):
         forward, sideways = axes(angle)
         for side in (-0.28, 0.28):
             at = axle + side * size * across
             shapes.append(Area(box(at, radius * forward, 0.3 * radius * sideways), INK, INK))
-    body = box(q[:2] + 0.5 * size * along, 0.8 * size * along, 0.36 * size * across)
-    return [*shapes, plate(body, BLUE)]
+    return shapes
 
 
 def _vehicle_traces(t: Any, q: Any, mu: Parameters) -> list[Any]:
