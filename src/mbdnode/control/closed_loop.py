@@ -14,13 +14,12 @@ import numpy as np
 from mbdnode.control.checks import as_count, as_spread, rows_over_time
 from mbdnode.control.decisions import Decision, Decisions
 from mbdnode.control.mpc import MPC
-from mbdnode.control.state_space import check_controllable_kind
+from mbdnode.control.state_space import check_controllable
 from mbdnode.errors import UserError
 from mbdnode.integrators import get_integrator
 from mbdnode.multibody import (
     AbstractNamed,
     AbstractSystem,
-    check_definition,
     check_state,
     choose_partition,
     constraint_counts,
@@ -158,8 +157,7 @@ class SteppedPlant:
                 "The plant is an ensemble, which has no single motion. Use one of its members, "
                 "ensemble[i]; the ensemble may be the controller's model."
             )
-        check_controllable_kind(system)
-        check_definition(system)
+        check_controllable(system)
         self.system: AbstractSystem = system
         self.mu = resolve_parameters(system, parameters)
         self.start = as_state(system, initial, 0.0, parameters)

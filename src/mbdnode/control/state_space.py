@@ -176,8 +176,7 @@ def state_space(
     A `StateSpace`, and `z` at that state.
     """
     system = model[0] if isinstance(model, AbstractEnsemble) else model
-    check_controllable_kind(system)
-    check_definition(system)
+    check_controllable(system)
     mu = resolve_parameters(system, parameters)
     t = as_number("The time", t)
     time = jnp.asarray(t, float)
@@ -215,8 +214,8 @@ def _indices(system: AbstractSystem, actuated: Any) -> tuple[int, ...]:
     return tuple(names.index(name) for name in chosen)
 
 
-def check_controllable_kind(system: Any) -> None:
-    """Raise for what has no rate that inputs could change."""
+def check_controllable(system: Any) -> None:
+    """Raise for what has no rate that inputs could change, or is not well defined."""
     if isinstance(system, AbstractForecaster):
         raise UserError(
             f"{type(system).__name__} gives states over time and has no rate to linearize, nor "
@@ -227,6 +226,7 @@ def check_controllable_kind(system: Any) -> None:
             f"A mechanism or a model is needed, but this is a {type(system).__name__}. Wrap a bare "
             "function as AccelerationFunction(f, coordinates, inputs=...)."
         )
+    check_definition(system)
 
 
 def _by_name(system: AbstractSystem, at: Any, t, mu: Params, parameters) -> dict[str, float]:
