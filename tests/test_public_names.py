@@ -17,5 +17,5 @@ def test_no_name_is_listed_twice():
 
 
 def test_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="simulat'"):
+    with pytest.raises(AttributeError, match="simulat"):
         _ = mbdnode.simulat

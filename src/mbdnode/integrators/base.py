@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
+import mbdnode.numerics  # noqa: F401  (float64 before the first array)
+
 Pair = PyTree[Float[Array, " _"]]
 Rate = Callable[[Float[Array, ""], Pair], Pair]
 

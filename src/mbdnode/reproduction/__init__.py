@@ -3,17 +3,6 @@
 Names are loaded when first used, so that the name of a case can be checked without loading JAX.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from mbdnode.lazy_imports import lazy_names
-
-if TYPE_CHECKING:
-    from mbdnode.reproduction.cases import CASES, CONTROL_TASKS, Case, ControlTask, get_case
-
-__all__ = ["CASES", "CONTROL_TASKS", "Case", "ControlTask", "get_case"]
-
-__getattr__ = lazy_names(__name__, dict.fromkeys(__all__, "cases"))
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

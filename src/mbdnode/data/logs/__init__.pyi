@@ -1,0 +1,14 @@
+from .column_statistics import noise_level as noise_level
+from .columns import Columns as Columns
+from .columns import as_columns as as_columns
+from .formats import open_logs as open_logs
+from .reading import find_files as find_files
+from .reading import read as read
+from .reading_summary import Account as Account
+from .reading_summary import Note as Note
+from .reading_summary import RunSummary as RunSummary
+from .reading_summary import Summary as Summary
+from .role_guess import Guess as Guess
+from .role_guess import estimate_rate as estimate_rate
+from .role_guess import guess_roles as guess_roles
+from .stream import LogStream as LogStream

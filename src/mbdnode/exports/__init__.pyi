@@ -1,0 +1,11 @@
+from .entries import ENTRIES as ENTRIES
+from .languages.c import CSource as CSource
+from .languages.c import c_source as c_source
+from .languages.javascript import javascript_source as javascript_source
+from .program import Program as Program
+from .program import trace_program as trace_program
+from .tables import Quantity as Quantity
+from .tables import QuantityTables as QuantityTables
+from .targets import TARGETS as TARGETS
+from .targets import Target as Target
+from .writing import export as export

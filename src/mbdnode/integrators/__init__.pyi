@@ -1,0 +1,11 @@
+from .adaptive import Adaptive as Adaptive
+from .base import AbstractIntegrator as AbstractIntegrator
+from .base import Tableau as Tableau
+from .base import stage_slopes as stage_slopes
+from .catalog import INTEGRATORS as INTEGRATORS
+from .catalog import get_integrator as get_integrator
+from .explicit import ForwardEuler as ForwardEuler
+from .explicit import Midpoint as Midpoint
+from .explicit import RungeKutta4 as RungeKutta4
+from .implicit import ImplicitOneStage as ImplicitOneStage
+from .symplectic import Composition as Composition
