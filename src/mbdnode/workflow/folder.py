@@ -251,7 +251,17 @@ class StoredFit:
 
 
 def read_folder(path: Path, system: Any = None) -> StoredFit:
-    """Read a finished fit; `system` is the mechanism, if it is one of the user's own in Python."""
+    """Read a finished fit.
+
+    **Arguments:**
+
+    - `path`: the folder that `mbdnode fit` wrote.
+    - `system`: the mechanism, if it is one of the user's own in Python.
+
+    **Returns:**
+
+    A `StoredFit`.
+    """
     find_result(path, KIND, FILES)
     config = from_dict(FitConfig, read_json(path / CONFIG))
     return StoredFit(
