@@ -8,7 +8,6 @@ import platform
 import shlex
 import sys
 import sysconfig
-import tempfile
 import traceback
 import warnings
 from collections.abc import Sequence
@@ -157,20 +156,20 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 
 def _report_bug(error: Exception, arguments: Sequence[str]) -> int:
-    """Keep the traceback in a file, and say whose mistake it is."""
-    first = (str(error).strip().splitlines() or [""])[0]
-    what = f"{type(error).__name__}: {first}" if first else type(error).__name__
-    text = (
-        f"mbdnode {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
-        f"{shlex.join(['mbdnode', *arguments])}\n\n" + "".join(traceback.format_exception(error))
-    )
+    """Show the traceback, and whose mistake it is."""
+    traceback.print_exception(error)
     own = _users_own_code(error)
-    if own is None:
-        message = f"internal error: {what}\nThis is a mistake of mbdnode, not yours."
-    else:
-        message = f"error: {own} raised {what}"
-    typer.echo(f"{message}\n{_keep(text)}", err=True)
-    return BUG if own is None else 2
+    if own is not None:
+        first = (str(error).strip().splitlines() or [""])[0]
+        typer.echo(f"error: {own} raised {type(error).__name__}: {first}", err=True)
+        return 2
+    typer.echo(
+        "internal error, please report it with this traceback: "
+        f"{shlex.join(['mbdnode', *arguments])} "
+        f"(mbdnode {__version__}, Python {platform.python_version()}, {platform.platform()})",
+        err=True,
+    )
+    return BUG
 
 
 def _users_own_code(error: Exception) -> str | None:
@@ -185,14 +184,3 @@ def _users_own_code(error: Exception) -> str | None:
         if path.is_file() and not any(path.is_relative_to(place) for place in known):
             return f"'{path}', line {line},"
     return None
-
-
-def _keep(text: str) -> str:
-    """Write a traceback where it disturbs nobody; returns the sentence that says where."""
-    try:
-        handle, path = tempfile.mkstemp(prefix="mbdnode-traceback-", suffix=".txt", text=True)
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-    except OSError:
-        return text
-    return f"The traceback is in {path}"
