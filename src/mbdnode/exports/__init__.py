@@ -9,13 +9,14 @@ hybrids are exported alike. In the order in which a model goes through the files
         entries             these functions: init, step, rates, outputs, linearize
         consistent_start    a consistent start, by operations that can be traced
         ensembles           the same for the mean of several models
+    core_primitives     what JAX traced, in the few primitives that C, JavaScript and ONNX share
     functions               each jaxpr as a function of named arrays
         jaxpr_to_ir         from core primitives to loops
         primitive_rules     a rule for each of them
         values, builder     what a rule works with: arrays, and expressions simplified as they grow
         ir, pruning         the loops, and what of them nobody reads
     languages               printed as C or JavaScript; `placement` says where each expression goes
-    targets                 folders and files of them; `fmu`, `onnx` and `loops` for other programs
+    targets             what they are written to: `c_folder`, `fmu`, `onnx`, `casadi`, `simulink`
 
 Names are loaded when first used.
 """

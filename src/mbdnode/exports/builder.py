@@ -6,7 +6,7 @@ mostly zeros, and a mechanism's code would be ten times as long with them. In th
 of a zero, a result may differ from JAX's where something is infinite or not a number.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -101,12 +101,7 @@ _COMMUTE = {"add", "mul", "max", "min", "and", "or", "xor", "eq", "ne"}
 
 
 class Builder:
-    """Makes the expressions of one function.
-
-    **Arguments:**
-
-    - `function`: the region of its body.
-    """
+    """Makes the expressions of the function whose body is a region."""
 
     def __init__(self, function: Region):
         self.function = function
@@ -213,6 +208,12 @@ class Builder:
         if isinstance(a, int) and isinstance(b, int):
             return a * b
         return self.op("mul", self.index(a), self.index(b))
+
+    def place(self, index: Sequence[Index], strides: Sequence[Any], offset: Index = 0) -> Index:
+        """Where an element stands in memory."""
+        for i, stride in zip(index, strides, strict=True):
+            offset = self.iadd(offset, self.imul(i, stride))
+        return offset
 
     def is_nonnegative(self, a: Expr) -> bool:
         """Whether an integer is known not to be below zero."""

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from mbdnode.exports.entries import ENTRIES
 from mbdnode.exports.languages.c import c_source
 from mbdnode.exports.program import Program
 from mbdnode.exports.tables import Quantity
@@ -58,8 +59,8 @@ target_link_libraries({name}_example {name})
 
 _README = """# {name}
 
-{model}, exported by mbdnode as C99. `{name}.c` needs nothing but the standard library and libm:
-no allocation, no recursion, no state but the struct that you hold.
+{model}, exported by mbdnode as C99, with steps of {integrator}. `{name}.c` needs nothing but the
+standard library and libm: no allocation, no recursion, no state but the struct that you hold.
 
     cmake -B build && cmake --build build && ./build/{name}_example
     cc -std=c99 -O3 {name}.c main.c -lm
@@ -74,18 +75,6 @@ accurate than others. Above 0 the step was not taken and the state is as it was 
 
 ## Names
 {tables}{renamed}"""
-
-
-# What each entry does, for the list of the folder.
-_DOES = {
-    "init": "a consistent state from what is known; the other values are guesses",
-    "step": "one step of {integrator} in place, of any length; u is held over it",
-    "rates": "dq, dv of the whole state, for a solver of your own",
-    "project": "a state that your solver has moved, back on the constraints",
-    "rates_derivative": "the derivative of the rates along a direction",
-    "outputs": "energy, if there is one, and the largest residuals of the constraints",
-    "linearize": "A and B of the minimal state, row by row",
-}
 
 
 def write_c(program: Program, path: Path) -> None:
@@ -116,12 +105,8 @@ def write_c(program: Program, path: Path) -> None:
 
 
 def _functions(program: Program) -> str:
-    lines = [
-        f"| `{program.name}_{entry}` | {text.format(integrator=program.integrator)} |"
-        for entry, text in _DOES.items()
-        if entry in program.entries
-    ]
-    return "\n".join(lines)
+    names = program.entries
+    return "\n".join(f"| `{program.name}_{name}` | {ENTRIES[name].text} |" for name in names)
 
 
 def _tables(program: Program) -> str:

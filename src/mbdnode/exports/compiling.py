@@ -12,16 +12,7 @@ _FLAGS = ("-std=c99", "-O1", "-fPIC", "-shared", "-ffp-contract=off")
 
 
 def find_compiler(what: str) -> str:
-    """A C compiler.
-
-    **Arguments:**
-
-    - `what`: needs it, as the end of a sentence.
-
-    **Returns:**
-
-    Its path. Raises `UserError` where there is none.
-    """
+    """The path of a C compiler; `UserError` where there is none. `what` needs it."""
     for name in ("cc", "gcc", "clang"):
         found = shutil.which(name)
         if found is not None:
@@ -33,18 +24,7 @@ def find_compiler(what: str) -> str:
 
 
 def compiled(compiler: str, sources: Mapping[str, str], *flags: str) -> bytes:
-    """A shared library of C sources.
-
-    **Arguments:**
-
-    - `compiler`: of `find_compiler`.
-    - `sources`: texts by file name; what ends in `.c` is compiled.
-    - `flags`: further ones.
-
-    **Returns:**
-
-    The bytes of the library.
-    """
+    """The bytes of a shared library of C sources, by file name."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         for name, text in sources.items():

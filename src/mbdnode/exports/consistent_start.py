@@ -43,18 +43,7 @@ def _least_norm(matrix, right, damping):
 
 
 def assembled(system: AbstractSystem, t, q, known, mu: Params):
-    """The positions, with the unknown ones moved onto the constraints.
-
-    **Arguments:**
-
-    - `system`, `t`, `mu`: whose, when, with which parameters.
-    - `q`: known values, and a guess of the others.
-    - `known`: which are known.
-
-    **Returns:**
-
-    All coordinates, and whether the constraints are met.
-    """
+    """The positions with the unknown ones moved onto the constraints; whether these are met."""
     residual = lambda x: position_residual(system, t, x, mu)  # noqa: E731
     if jax.eval_shape(residual, q).shape[0] == 0:
         return q, jnp.array(True)
@@ -94,18 +83,7 @@ def assembled(system: AbstractSystem, t, q, known, mu: Params):
 
 
 def moving(system: AbstractSystem, t, q, v, known, mu: Params):
-    """The velocities, with the unknown ones moved by as little as the constraints allow.
-
-    **Arguments:**
-
-    - `system`, `t`, `q`, `mu`: whose, when, where, with which parameters.
-    - `v`: known values, and what the others would be without constraints.
-    - `known`: which are known.
-
-    **Returns:**
-
-    All velocities, and whether the constraints are met.
-    """
+    """The velocities, the unknown ones moved as little as possible; whether constraints are met."""
     jacobian, right = velocity_constraints(system, t, q, mu)
     if right.shape[0] == 0:
         return v, jnp.array(True)
@@ -170,17 +148,7 @@ def _split(system: AbstractSystem, scaled, rank: int, named, like: Split) -> Spl
 
 
 def chosen_partition(system: AbstractSystem, like: Partition, t, q, mu: Params) -> Partition:
-    """The partition that `choose_partition` would choose, with the ranks of a known one.
-
-    **Arguments:**
-
-    - `system`, `t`, `q`, `mu`: the system and where it is.
-    - `like`: a partition of the same system elsewhere.
-
-    **Returns:**
-
-    A `Partition`.
-    """
+    """The partition that `choose_partition` would choose, with the ranks of a known one."""
     scale, _ = sizes(system, t, q, mu)
     jacobian, _ = velocity_constraints(system, t, q, mu)
     scaled = scaled_rows(jacobian, scale, like.velocity.elimination)

@@ -25,12 +25,7 @@ ENSEMBLE_ENTRIES = ("init", "project", "step", "outputs")
 
 @dataclass(frozen=True)
 class EnsemblePlant(Plant):
-    """An ensemble as it is exported; the system is that of its first member.
-
-    **Arguments:**
-
-    - `ensemble`: the members.
-    """
+    """An ensemble as it is exported; the system is that of its first member."""
 
     ensemble: Any = None
 

@@ -30,27 +30,64 @@ from mbdnode.simulation.singularity_monitor import Monitor
 from mbdnode.status import Outcome
 from mbdnode.trajectory import State
 
-ENTRIES = ("init", "project", "rates", "rates_derivative", "step", "outputs", "linearize")
+
+class Signature(NamedTuple):
+    """What an exported function is.
+
+    `reads_state` says whether it takes a state, `takes` what else, `gives` which arrays it gives;
+    None for one that gives a state. `text` is for people.
+    """
+
+    reads_state: bool
+    takes: tuple[str, ...]
+    gives: tuple[str, ...] | None
+    text: str
+
+
+ENTRIES = {
+    "init": Signature(
+        False,
+        ("t", "q", "v", "known", "p"),
+        None,
+        "A consistent state from what is known; the other values are guesses.",
+    ),
+    "project": Signature(
+        True, ("t", "p"), None, "A state that was changed from outside, back on the constraints."
+    ),
+    "rates": Signature(True, ("t", "u", "p"), ("dq", "dv"), "The rates of the whole state."),
+    "rates_derivative": Signature(
+        True,
+        ("t", "u", "p", "q_seed", "v_seed", "u_seed"),
+        ("dq", "dv"),
+        "The derivative of the rates along q_seed, v_seed and u_seed.",
+    ),
+    "step": Signature(
+        True,
+        ("t", "dt", "u", "p"),
+        None,
+        "The state a step later, in place; u is held over the step.",
+    ),
+    "outputs": Signature(
+        True,
+        ("t", "u", "p"),
+        ("y",),
+        "Energy, if there is one, and the largest residuals of the constraints.",
+    ),
+    "linearize": Signature(
+        True, ("t", "u", "p"), ("A", "B"), "A and B of the minimal state, row by row."
+    ),
+}
 # What an entry that changes the state returns, with a sentence for each.
+_STATUSES = {
+    Outcome.COMPLETED: "all is well",
+    Outcome.NOT_FINITE: "diverged (NaN or Inf): take a smaller step",
+    Outcome.CONSTRAINTS_UNSOLVED: "could not close the constraints: take a smaller step",
+    Outcome.STEP_UNSOLVED: "could not solve the equations of the step: take a smaller one",
+    Outcome.START_UNSOLVED: "no consistent state with the known values near the guess",
+    Outcome.SINGULAR: "came to a singular configuration",
+}
 STATUS_TEXTS = (
-    ("COMPLETED", Outcome.COMPLETED.value, "all is well"),
-    ("NOT_FINITE", Outcome.NOT_FINITE.value, "diverged (NaN or Inf): take a smaller step"),
-    (
-        "CONSTRAINTS_UNSOLVED",
-        Outcome.CONSTRAINTS_UNSOLVED.value,
-        "could not close the constraints: take a smaller step",
-    ),
-    (
-        "STEP_UNSOLVED",
-        Outcome.STEP_UNSOLVED.value,
-        "could not solve the equations of the step: take a smaller one",
-    ),
-    (
-        "START_UNSOLVED",
-        Outcome.START_UNSOLVED.value,
-        "no consistent state with the known values near the guess",
-    ),
-    ("SINGULAR", Outcome.SINGULAR.value, "came to a singular configuration"),
+    *((outcome.name, outcome.value, text) for outcome, text in _STATUSES.items()),
     (
         "NEEDS_PASSAGE",
         NEEDS_PASSAGE,

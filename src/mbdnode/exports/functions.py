@@ -8,21 +8,12 @@ from typing import Any
 
 import mbdnode.exports.primitive_rules  # noqa: F401  (registers the rules)
 from mbdnode.exports.core_primitives import traced
+from mbdnode.exports.entries import ENTRIES
 from mbdnode.exports.ir import Buffer, Expr, Function, Ref, dtype_of
 from mbdnode.exports.jaxpr_to_ir import Lowering, Tables
 from mbdnode.exports.program import Argument, Program
 from mbdnode.exports.pruning import prune, tables_of
 from mbdnode.exports.values import View
-
-_COMMENTS = {
-    "init": "A consistent state from what is known; the other values are guesses.",
-    "project": "A state that was changed from outside, back on the constraints.",
-    "rates": "The rates of the whole state.",
-    "rates_derivative": "The derivative of the rates along q_seed, v_seed and u_seed.",
-    "step": "The state a step later, in place; u is held over the step.",
-    "outputs": "Energy, if there is one, and the largest residuals of the constraints.",
-    "linearize": "A and B of the minimal state, row by row.",
-}
 
 
 @dataclass(frozen=True)
@@ -47,7 +38,7 @@ def lower_program(program: Program) -> Lowered:
             each.results,
             tables,
             name=each.name,
-            comment=_COMMENTS[each.name],
+            comment=ENTRIES[each.name].text,
         )
         for each in program.entries.values()
     )
@@ -122,7 +113,6 @@ def lower_function(
 
 def _argument_buffer(argument: Argument) -> Buffer:
     dtype = dtype_of(argument.dtype)
-    assert dtype is not None
     name = f"state.{argument.name}" if argument.role == "state" else argument.name
     kind = "scalar" if argument.shape == () and argument.role != "out" else "argument"
     found = Buffer(name, dtype, math.prod(argument.shape), kind)

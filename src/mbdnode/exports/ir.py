@@ -19,29 +19,27 @@ from typing import Any
 
 import numpy as np
 
+from mbdnode.errors import UserError
+
 # What a scalar may be. "index" is the type of subscripts and counters.
 FLOATS = ("f64", "f32")
-INTEGERS = ("i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "index")
+INTEGERS = ("i64", "i32", "u32", "u8", "index")
 _NUMPY = {
-    "f64": "float64",
-    "f32": "float32",
-    "i64": "int64",
-    "i32": "int32",
-    "i16": "int16",
-    "i8": "int8",
-    "u64": "uint64",
-    "u32": "uint32",
-    "u16": "uint16",
-    "u8": "uint8",
-    "bool": "bool",
-    "index": "int64",
+    **{"f64": "float64", "f32": "float32", "bool": "bool", "index": "int64"},
+    **{"i64": "int64", "i32": "int32", "u32": "uint32", "u8": "uint8"},
 }
 _NAMES = {name: short for short, name in _NUMPY.items() if short != "index"}
 
 
-def dtype_of(numpy_dtype: Any) -> str | None:
-    """The short name of a NumPy type; None for one that has none here."""
-    return _NAMES.get(np.dtype(numpy_dtype).name)
+def dtype_of(numpy_dtype: Any) -> str:
+    """The short name of a NumPy type; `UserError` for one that no language here has."""
+    name = np.dtype(numpy_dtype).name
+    if name not in _NAMES:
+        raise UserError(
+            f"The model computes in {name}, which the export does not know. Use real numbers, "
+            "integers or truth values."
+        )
+    return _NAMES[name]
 
 
 def numpy_type(dtype: str) -> np.dtype:
@@ -256,3 +254,18 @@ def regions_of(statement: Any) -> list[Region]:
     if isinstance(statement, Loop):
         return [statement.region]
     return statement.regions if isinstance(statement, Branch) else []
+
+
+def statements_of(region: Region) -> Iterator[Any]:
+    """All statements of a region and of those within it, in order."""
+    for statement in region.statements:
+        yield statement
+        for inner in regions_of(statement):
+            yield from statements_of(inner)
+
+
+def arrays_of(statement: Any) -> list[Buffer]:
+    """The arrays that are handed to a call."""
+    if not isinstance(statement, Call):
+        return []
+    return [each[0] for each in statement.arguments if isinstance(each, tuple)]

@@ -27,7 +27,7 @@ from mbdnode.exports.ir import (
     dtype_of,
     numpy_type,
 )
-from mbdnode.exports.values import Elements, Lazy, Value, View, indices_of, row_major
+from mbdnode.exports.values import Elements, Lazy, Value, View, row_major
 
 # Arrays up to this size are scalars if all that they are made of are.
 MOST_ELEMENTS = 512
@@ -85,12 +85,7 @@ class Tables:
 
 
 class Lowering:
-    """The state of lowering one function.
-
-    **Arguments:**
-
-    - `tables`: the program's constants.
-    """
+    """The state of lowering one function, beside the program's constants."""
 
     def __init__(self, tables: Tables):
         self.tables = tables
@@ -150,11 +145,6 @@ class Lowering:
         """A value that is known."""
         array = np.asarray(array)
         dtype = dtype_of(array.dtype)
-        if dtype is None:
-            raise UserError(
-                f"The model has a constant of type {array.dtype}, which no language of the export "
-                "has. Use real numbers, integers or truth values."
-            )
         if array.size > ALWAYS_UNROLLED and np.all(array == array.flat[0]):
             splat = self.make.const(array.flat[0], dtype)
             if array.size > MOST_ELEMENTS:
@@ -168,7 +158,7 @@ class Lowering:
 
     def filled(self, shape: Sequence[Any], dtype: str, element: Callable[[tuple], Expr]):
         """`Elements` from a function of the indices."""
-        return self.listed(shape, dtype, map(element, indices_of(shape)))
+        return self.listed(shape, dtype, map(element, np.ndindex(*shape)))
 
     def listed(self, shape: Sequence[Any], dtype: str, expressions: Iterable[Expr]) -> Elements:
         """`Elements` from expressions in the order of the indices, the last running fastest."""
@@ -194,9 +184,7 @@ class Lowering:
                 return found
             value = self.view(value)
         assert isinstance(value, View)
-        at = value.offset
-        for i, stride in zip(index, value.strides, strict=True):
-            at = self.make.iadd(at, self.make.imul(i, stride))
+        at = self.make.place(index, value.strides, value.offset)
         return self.make.load(value.ref, at)
 
     def elements(self, value: Value) -> Elements:
@@ -253,16 +241,13 @@ class Lowering:
         make, strides = self.make, row_major(value.shape)
         if isinstance(value, Elements) or value.size <= ALWAYS_UNROLLED:
             usual = self._fill_usual(ref, offset, value)
-            for at, index in enumerate(indices_of(value.shape)):
+            for at, index in enumerate(np.ndindex(*value.shape)):
                 expr = self.element(value, index)
                 if expr is not usual:
                     self.store(ref, make.iadd(offset, at), expr)
             return
         with self.loops(value.shape) as index:
-            at = offset
-            for i, stride in zip(index, strides, strict=True):
-                at = make.iadd(at, make.imul(i, stride))
-            self.store(ref, at, self.element(value, index))
+            self.store(ref, make.place(index, strides, offset), self.element(value, index))
 
     def _fill_usual(self, ref: Ref, offset: Index, value: Value) -> Expr | None:
         """Write the most frequent of many known elements everywhere, and return it."""

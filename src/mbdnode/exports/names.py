@@ -30,12 +30,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 def check_identifier(name: str) -> None:
-    """Raise `UserError` unless a program may have this name.
-
-    **Arguments:**
-
-    - `name`: prefix of everything in the printed code.
-    """
+    """Raise `UserError` unless the code of a program can begin its names with this one."""
     if not _IDENTIFIER.fullmatch(name) or name in KEYWORDS or len(name) > 63:
         raise UserError(
             f"{name!r} cannot be the name of an exported model: it starts names in C, so it has "
@@ -45,16 +40,7 @@ def check_identifier(name: str) -> None:
 
 
 def identifiers(names: Iterable[str]) -> list[str]:
-    """An identifier for each name, all different.
-
-    **Arguments:**
-
-    - `names`: any text.
-
-    **Returns:**
-
-    The names themselves where they can be.
-    """
+    """An identifier for each name, all different; the names themselves where they can be."""
     taken: set[str] = set()
     found = []
     for name in names:

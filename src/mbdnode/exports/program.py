@@ -2,7 +2,7 @@
 
 import contextlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,15 +31,6 @@ from mbdnode.simulation import AbstractEnsemble
 from mbdnode.trajectory import State
 
 PRECISIONS = ("float64", "float32")
-
-
-@dataclass(frozen=True)
-class Field:
-    """A field of the state: its name, shape and NumPy type."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
 
 
 @dataclass(frozen=True)
@@ -96,7 +87,7 @@ class Program:
     dt_s: float
     precision: str
     tables: QuantityTables
-    state: tuple[Field, ...]
+    state: tuple[Argument, ...]
     entries: Mapping[str, Entry]
     reference: State
     plant: Plant
@@ -141,7 +132,7 @@ def trace_program(
     dt_s: float = 0.01,
     parameters: Any = None,
     precision: str = "float64",
-    entries: Sequence[str] = ENTRIES,
+    entries: Collection[str] = ENTRIES,
 ) -> Program:
     """Trace the functions of a model.
 
@@ -277,8 +268,8 @@ def _tables(model: Any, plant: Plant, reference: State, parameters: Any) -> Quan
 
 
 def _trace(
-    plant: Plant, tables: QuantityTables, precision: str, wanted: Sequence[str]
-) -> tuple[tuple[Field, ...], dict[str, Entry]]:
+    plant: Plant, tables: QuantityTables, precision: str, wanted: Collection[str]
+) -> tuple[tuple[Argument, ...], dict[str, Entry]]:
     """The state's fields, and the entries."""
     count = {letter: len(group) for _, letter, group in tables.groups()}
     number = lambda *shape: jax.ShapeDtypeStruct(shape, precision)  # noqa: E731
@@ -298,24 +289,24 @@ def _trace(
 
     def init(*arrays: Any) -> list[Any]:
         made = plant.init(*arrays)
-        # Which fields there are is known once it was traced.
-        order[:] = sorted(made, key=_ORDER.index)
-        return [made[name] for name in order]
+        order[:] = made  # which fields there are is known once it was traced
+        return [*made.values()]
 
-    began = traced(init, *(given[k] for k in _SIGNATURES["init"][1]))
+    began = traced(init, *(given[k] for k in ENTRIES["init"].takes))
     state = tuple(
-        Field(name, x.shape, x.dtype.name) for name, x in zip(order, began.out_avals, strict=True)
+        Argument(name, x.shape, x.dtype.name, "state")
+        for name, x in zip(order, began.out_avals, strict=True)
     )
     found = {}
     for name in wanted:
-        takes, own, gives = _SIGNATURES[name]
-        reads = [Argument(f.name, f.shape, f.dtype, "state") for f in state] if takes else []
-        arguments = reads + [Argument(k, given[k].shape, given[k].dtype.name, "in") for k in own]
+        takes, own, gives, _ = ENTRIES[name]
+        arguments = [*state] if takes else []
+        arguments += [Argument(k, given[k].shape, given[k].dtype.name, "in") for k in own]
         function = _flat(getattr(plant, name), order, takes, gives)
         avals = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arguments]
         closed = began if name == "init" else traced(function, *avals)
         if gives is None:
-            results = [Argument(f.name, f.shape, f.dtype, "state") for f in state]
+            results = [*state]
         else:
             results = [
                 Argument(k, x.shape, x.dtype.name, "out")
@@ -323,39 +314,6 @@ def _trace(
             ]
         found[name] = Entry(name, tuple(arguments), tuple(results), function, closed)
     return state, found
-
-
-# Whether an entry reads the state, what else it takes, and the arrays that it gives; None for one
-# that gives a state.
-_SIGNATURES: dict[str, tuple[bool, tuple[str, ...], tuple[str, ...] | None]] = {
-    "init": (False, ("t", "q", "v", "known", "p"), None),
-    "project": (True, ("t", "p"), None),
-    "rates": (True, ("t", "u", "p"), ("dq", "dv")),
-    "rates_derivative": (True, ("t", "u", "p", "q_seed", "v_seed", "u_seed"), ("dq", "dv")),
-    "step": (True, ("t", "dt", "u", "p"), None),
-    "outputs": (True, ("t", "u", "p"), ("y",)),
-    "linearize": (True, ("t", "u", "p"), ("A", "B")),
-}
-
-
-# The fields of a state, as they stand in it.
-_ORDER = (
-    "q",
-    "v",
-    "member_q",
-    "member_v",
-    "scale",
-    "position_dependent",
-    "position_independent",
-    "position_rows",
-    "velocity_dependent",
-    "velocity_independent",
-    "velocity_rows",
-    "determinant",
-    "trend",
-    "code",
-    "coordinate",
-)
 
 
 def _flat(

@@ -6,25 +6,22 @@ from mbdnode.exports.ir import (
     Branch,
     BreakIf,
     Buffer,
-    Call,
     Expr,
     Function,
     Hold,
     Loop,
     Region,
     Store,
+    arrays_of,
     reached,
+    regions_of,
     roots_of,
+    statements_of,
 )
 
 
 def prune(function: Function) -> None:
-    """Keep what the function's results depend on, and nothing else.
-
-    **Arguments:**
-
-    - `function`: changed in place.
-    """
+    """Keep what the function's results depend on, and nothing else."""
     live: set[int] = {id(b) for b in function.arguments if b.written}
     seen: set[Expr] = set()
 
@@ -45,9 +42,8 @@ def _mark(region: Region, live: set[int], read: Any) -> bool:
     found = False
     for statement in reversed(region.statements):
         if isinstance(statement, (Loop, Branch)):
-            inner = [statement.region] if isinstance(statement, Loop) else statement.regions
-            used = [_mark(each, live, read) for each in inner]
-            alive = any(used)
+            inner = regions_of(statement)
+            alive = any([_mark(each, live, read) for each in inner])
             if alive:
                 _mark_breaks(inner, read)
         else:
@@ -56,8 +52,7 @@ def _mark(region: Region, live: set[int], read: Any) -> bool:
             found = True
             for root in roots_of(statement):
                 read(root)
-            if isinstance(statement, Call):
-                live.update(id(a[0]) for a in statement.arguments if isinstance(a, tuple))
+            live.update(map(id, arrays_of(statement)))
     return found
 
 
@@ -71,9 +66,7 @@ def _mark_breaks(regions: list[Region], read: Any) -> None:
 def _writes(statement: Any, live: set[int]) -> bool:
     if isinstance(statement, Store):
         return id(statement.buffer) in live
-    if isinstance(statement, Call):
-        return any(id(a[0]) in live for a in statement.arguments if isinstance(a, tuple))
-    return False
+    return any(id(buffer) in live for buffer in arrays_of(statement))
 
 
 def _sweep(region: Region, live: set[int]) -> bool:
@@ -81,8 +74,7 @@ def _sweep(region: Region, live: set[int]) -> bool:
     kept, found = [], False
     for statement in region.statements:
         if isinstance(statement, (Loop, Branch)):
-            inner = [statement.region] if isinstance(statement, Loop) else statement.regions
-            alive = any([_sweep(each, live) for each in inner])
+            alive = any([_sweep(each, live) for each in regions_of(statement)])
         elif isinstance(statement, (BreakIf, Hold)):
             kept.append(statement)
             continue
@@ -107,27 +99,15 @@ def _trim_holds(region: Region, kept: list[Any]) -> None:
 
 def tables_of(function: Function) -> list[Buffer]:
     """The tables that a function reads, in the order of use."""
-    found: dict[int, Buffer] = {}
+    found: list[Buffer] = []
     seen: set[Expr] = set()
 
-    def read(root: Expr) -> None:
-        for node in reached(root, seen):
-            if node.op == "load" and node.data.buffer.kind == "table":
-                found.setdefault(id(node.data.buffer), node.data.buffer)
+    def read(roots: list[Expr]) -> None:
+        for root in roots:
+            found.extend(node.data.buffer for node in reached(root, seen) if node.op == "load")
 
-    def walk(region: Region) -> None:
-        for statement in region.statements:
-            for root in roots_of(statement):
-                read(root)
-            if isinstance(statement, Call):
-                for each in statement.arguments:
-                    if isinstance(each, tuple) and each[0].kind == "table":
-                        found.setdefault(id(each[0]), each[0])
-            inner = [statement.region] if isinstance(statement, Loop) else []
-            for each in statement.regions if isinstance(statement, Branch) else inner:
-                walk(each)
-
-    walk(function.region)
-    if function.result is not None:
-        read(function.result)
-    return list(found.values())
+    for statement in statements_of(function.region):
+        read(roots_of(statement))
+        found.extend(arrays_of(statement))
+    read([] if function.result is None else [function.result])
+    return [buffer for buffer in dict.fromkeys(found) if buffer.kind == "table"]

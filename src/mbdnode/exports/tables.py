@@ -59,6 +59,17 @@ class QuantityTables:
             ("output", "y", self.outputs),
         )
 
+    def sizes(self) -> dict[str, int]:
+        """How many of each there are, and the size of the minimal state."""
+        found = {f"N{letter.upper()}": len(group) for _, letter, group in self.groups()}
+        del found["NV"]
+        return found | {"NZ": len(self.independent) + len(self.independent_rates)}
+
+    def known(self) -> list[int]:
+        """1 for a coordinate or a velocity that is independent, 0 for another."""
+        splits = self.independent, self.independent_rates
+        return [int(i in split) for split in splits for i in range(len(self.coordinates))]
+
     def renamed(self) -> tuple[Quantity, ...]:
         """The quantities whose names are no identifiers of their own."""
         return tuple(x for _, _, group in self.groups() for x in group if x.renamed)

@@ -101,8 +101,3 @@ def row_major(shape: Sequence[Any]) -> tuple[int, ...]:
         strides.append(size)
         size *= n
     return tuple(reversed(strides))
-
-
-def indices_of(shape: Sequence[Any]) -> Any:
-    """All indices of an array, the last running fastest."""
-    return np.ndindex(*shape)

@@ -31,23 +31,7 @@ def model_description(
     generator: str,
     summary: str,
 ) -> str:
-    """The text of `modelDescription.xml`.
-
-    **Arguments:**
-
-    - `version`: of FMI, 2 or 3.
-    - `name`: of the model, an identifier.
-    - `token`: which the binary asks for.
-    - `variables`: in the order of their references.
-    - `sources`: the C files.
-    - `has_rates`: whether there is Model Exchange.
-    - `dt_s`: the step that is suggested.
-    - `generator`, `summary`: what wrote it, and what it is.
-
-    **Returns:**
-
-    XML.
-    """
+    """The text of `modelDescription.xml`; `token` is what the library asks for."""
     root = Xml.Element(
         "fmiModelDescription",
         {
@@ -84,17 +68,7 @@ def model_description(
 
 
 def build_description(name: str, sources: Sequence[str]) -> str:
-    """The text of FMI 3.0's `sources/buildDescription.xml`.
-
-    **Arguments:**
-
-    - `name`: of the model.
-    - `sources`: the C files.
-
-    **Returns:**
-
-    XML.
-    """
+    """The text of FMI 3.0's `sources/buildDescription.xml`."""
     root = Xml.Element("fmiBuildDescription", {"fmiVersion": "3.0"})
     configuration = Xml.SubElement(root, "BuildConfiguration", {"modelIdentifier": name})
     files = Xml.SubElement(configuration, "SourceFileSet", {"language": "C99"})

@@ -54,18 +54,7 @@ class Variable:
 
 
 def variables_of(tables: Any, motion: Motion, dt_s: float) -> list[Variable]:
-    """All variables, in the order of their references.
-
-    **Arguments:**
-
-    - `tables`: of the program.
-    - `motion`: of the model.
-    - `dt_s`: the longest step of the integrator in Co-Simulation.
-
-    **Returns:**
-
-    A list. States come last where the program chooses them, and are coordinates otherwise.
-    """
+    """All variables in the order of their references; states that the program chooses come last."""
     free, names = _states(tables, motion), _Names()
     first = np.cumsum([2, *map(len, (tables.parameters, tables.inputs, tables.coordinates))])
     at_u, at_q, at_v = map(int, first[1:])
@@ -176,16 +165,7 @@ def variables_of(tables: Any, motion: Motion, dt_s: float) -> list[Variable]:
 
 
 def unit_definitions(variables: Sequence[Variable]) -> dict[str, dict[str, str]]:
-    """The units that are used, each with the exponents of FMI's base units.
-
-    **Arguments:**
-
-    - `variables`: all of them.
-
-    **Returns:**
-
-    By unit, the attributes of its base unit; none for a unit that is not known.
-    """
+    """The units in use, each with the exponents of FMI's base units; none for an unknown one."""
     found = {}
     for unit in sorted({one.unit for one in variables if one.unit}):
         known = find_unit(unit)

@@ -51,16 +51,13 @@ def _number(program: Program) -> str:
     return "double" if program.precision == "float64" else "float"
 
 
-def _sizes(program: Program) -> list[tuple[str, int, str]]:
-    tables = program.tables
-    minimal = len(tables.independent) + len(tables.independent_rates)
-    return [
-        ("NQ", len(tables.coordinates), "coordinates, and as many velocities"),
-        ("NU", len(tables.inputs), "inputs"),
-        ("NP", len(tables.parameters), "parameters"),
-        ("NY", len(tables.outputs), "outputs"),
-        ("NZ", minimal, "the minimal state: independent coordinates, then velocities"),
-    ]
+_SIZES = {
+    "NQ": "coordinates, and as many velocities",
+    "NU": "inputs",
+    "NP": "parameters",
+    "NY": "outputs",
+    "NZ": "the minimal state: independent coordinates, then velocities",
+}
 
 
 def _head(program: Program) -> list[str]:
@@ -84,7 +81,8 @@ def _head(program: Program) -> list[str]:
         "#endif",
         "",
     ]
-    lines += [f"#define {upper}_{key} {n} /* {what} */" for key, n, what in _sizes(program)]
+    sizes = program.tables.sizes()
+    lines += [f"#define {upper}_{key} {sizes[key]} /* {what} */" for key, what in _SIZES.items()]
     lines += [f"#define {upper}_DT {program.dt_s!r} /* the usual step in seconds */", ""]
     for _, letter, group in program.tables.groups():
         for number, each in enumerate(group):
@@ -93,7 +91,6 @@ def _head(program: Program) -> list[str]:
     lines += ["", f"typedef struct {name}_state {{"]
     for field in program.state:
         short = dtype_of(field.dtype)
-        assert short is not None
         size = int(np.prod(field.shape, dtype=int))
         array = f"[{max(size, 1)}]" if field.shape else ""
         what = _FIELDS.get(field.name, "")
@@ -239,9 +236,7 @@ def _constants(program: Program) -> list[str]:
     numbers("default_parameters", [x.start for x in program.tables.parameters])
     numbers("reference_q", [x.start for x in program.tables.coordinates])
     numbers("reference_v", [x.start for x in program.tables.rates])
-    count = len(program.tables.coordinates)
-    known = [int(i in program.tables.independent) for i in range(count)]
-    known += [int(i in program.tables.independent_rates) for i in range(count)]
+    known = program.tables.known()
     lines += _array(f"const unsigned char {name}_independent", list(map(str, known)), "0")
     lines += ["", f"const char *{name}_status_text(int code)", "{", "    switch (code) {"]
     lines += [f"    case {code}: return {_string(text)};" for _, code, text in STATUS_TEXTS]

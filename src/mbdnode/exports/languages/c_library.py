@@ -117,27 +117,14 @@ _UNSIGNED_ONE = {"abs": "return a;", "sign": "return a > 0;"}
 _TYPES = {
     "i64": ("int64_t", "uint64_t", 64),
     "i32": ("int32_t", "uint32_t", 32),
-    "i16": ("int16_t", "uint16_t", 16),
-    "i8": ("int8_t", "uint8_t", 8),
-    "u64": ("uint64_t", "uint64_t", 64),
     "u32": ("uint32_t", "uint32_t", 32),
-    "u16": ("uint16_t", "uint16_t", 16),
     "u8": ("uint8_t", "uint8_t", 8),
     "index": ("int", "unsigned", 32),
 }
 
 
 def helper_source(name: str) -> str:
-    """The C of a function of the library.
-
-    **Arguments:**
-
-    - `name`: such as "lu_f64" or "max_i32".
-
-    **Returns:**
-
-    Its definition.
-    """
+    """The C of a function of the library, by a name such as "lu_f64" or "max_i32"."""
     if name == "permutation":
         return _PERMUTATION
     base, _, short = name.rpartition("_")

@@ -8,18 +8,8 @@ from mbdnode.exports.languages.printing import EQUAL, PRIMARY, UNARY, AbstractPr
 from mbdnode.exports.names import C_KEYWORDS
 
 C_TYPES = {
-    "f64": "double",
-    "f32": "float",
-    "i64": "int64_t",
-    "i32": "int32_t",
-    "i16": "int16_t",
-    "i8": "int8_t",
-    "u64": "uint64_t",
-    "u32": "uint32_t",
-    "u16": "uint16_t",
-    "u8": "uint8_t",
-    "bool": "bool",
-    "index": "int",
+    **{"f64": "double", "f32": "float", "bool": "bool", "index": "int"},
+    **{"i64": "int64_t", "i32": "int32_t", "u32": "uint32_t", "u8": "uint8_t"},
 }
 # Functions of the C library; those of float end in f.
 _MATH = {
@@ -30,7 +20,6 @@ _MATH = {
     **{name: name for name in ("tanh", "asinh", "acosh", "atanh", "erf", "erfc", "floor")},
     **{name: name for name in ("ceil", "rint", "pow")},
 }
-_SUFFIX = {"i64": "INT64_C({})", "u64": "UINT64_C({})"}
 
 
 class CPrinter(AbstractPrinter):
@@ -53,9 +42,9 @@ class CPrinter(AbstractPrinter):
             return "INT64_MIN"
         if dtype == "i32" and number == -(2**31):
             return "INT32_MIN"
-        if dtype in _SUFFIX and abs(number) >= 2**31:
-            return _SUFFIX[dtype].format(number)
-        return f"{number}u" if dtype in ("u32", "u64") else str(number)
+        if dtype == "i64" and abs(number) >= 2**31:
+            return f"INT64_C({number})"
+        return f"{number}u" if dtype == "u32" else str(number)
 
     def variable(self, dtype: str, name: str, value: str) -> str:
         """Constants, as every variable here has one value."""

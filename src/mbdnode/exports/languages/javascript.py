@@ -124,24 +124,13 @@ def _function(printer: JavaScriptPrinter, function: Function, tables: dict[int, 
 
 def _facts(program: Program) -> list[str]:
     tables = program.tables
-    minimal = len(tables.independent) + len(tables.independent_rates)
-    sizes = {
-        "NQ": len(tables.coordinates),
-        "NU": len(tables.inputs),
-        "NP": len(tables.parameters),
-        "NY": len(tables.outputs),
-        "NZ": minimal,
-        "DT": program.dt_s,
-    }
+    sizes = {**tables.sizes(), "DT": program.dt_s}
     lines = [f"const {key} = {value!r};" for key, value in sizes.items()]
     lines.append("const tables = {")
     for what, _, group in tables.groups():
         rows = ",\n".join(f"        {_quantity(x)}" for x in group)
         lines.append(f"    {what}s: [\n{rows}\n    ]," if rows else f"    {what}s: [],")
-    count = len(tables.coordinates)
-    known = [int(i in tables.independent) for i in range(count)]
-    known += [int(i in tables.independent_rates) for i in range(count)]
-    lines += [f"    independent: Uint8Array.from({known}),", "};"]
+    lines += [f"    independent: Uint8Array.from({tables.known()}),", "};"]
     texts = {code: text for _, code, text in STATUS_TEXTS}
     lines.append(f"const texts = {json.dumps(texts)};")
     lines.append('function statusText(code) { return texts[code] || "unknown status"; }')
@@ -177,7 +166,6 @@ def _state(program: Program) -> list[str]:
     copies = []
     for field in program.state:
         dtype = dtype_of(field.dtype)
-        assert dtype is not None
         if field.shape:
             size = int(np.prod(field.shape, dtype=int))
             lines.append(f"        {field.name}: new {ARRAYS[dtype]}({size}),")

@@ -170,16 +170,7 @@ function integer_from(a, least, most) {
 
 
 def helper_source(name: str) -> str:
-    """The JavaScript of a function of the library.
-
-    **Arguments:**
-
-    - `name`: such as "lu", or "lu_f32" in single precision.
-
-    **Returns:**
-
-    Its definition.
-    """
+    """The JavaScript of a function of the library, by a name such as "lu" or "lu_f32"."""
     if name == "permutation":
         return _PERMUTATION
     single = name.endswith("_f32")

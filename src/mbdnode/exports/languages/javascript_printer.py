@@ -21,26 +21,15 @@ from mbdnode.exports.languages.printing import (
 )
 
 ARRAYS = {
-    "f64": "Float64Array",
-    "f32": "Float32Array",
-    "i64": "Float64Array",
-    "u64": "Float64Array",
-    "i32": "Int32Array",
-    "u32": "Uint32Array",
-    "i16": "Int16Array",
-    "u16": "Uint16Array",
-    "i8": "Int8Array",
-    "u8": "Uint8Array",
-    "bool": "Uint8Array",
-    "index": "Int32Array",
+    **{"f64": "Float64Array", "f32": "Float32Array", "bool": "Uint8Array", "index": "Int32Array"},
+    **{"i64": "Float64Array", "i32": "Int32Array", "u32": "Uint32Array", "u8": "Uint8Array"},
 }
 _WORDS = """
 sqrt cbrt exp expm1 log log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh
 floor ceil abs sign max min pow
 """
 _MATH = {name: f"Math.{name}" for name in _WORDS.split()}
-_WIDTH = {"i32": "({}) | 0", "u32": "({}) >>> 0"}
-_NARROW = {"i16": ("<< 16", ">> 16"), "i8": ("<< 24", ">> 24")}
+_WIDTH = {"i32": "({}) | 0", "u32": "({}) >>> 0", "u8": "({}) & 255"}
 # V8 does not optimize functions of more than 60 kB of bytecode: they are interpreted, a hundred
 # times slower. A function of more characters than this is divided, into parts of about so many.
 _LONG_FUNCTION, _LONG_PART = 40_000, 5_000
@@ -190,14 +179,7 @@ class JavaScriptPrinter(AbstractPrinter):
 
     def _kept(self, text: str, binds: int, dtype: str) -> tuple[str, int]:
         """An integer within its type."""
-        if dtype in _WIDTH:
-            return f"({_WIDTH[dtype].format(text)})", PRIMARY
-        if dtype in _NARROW:
-            up, down = _NARROW[dtype]
-            return f"((({text}) {up}) {down})", PRIMARY
-        if dtype in ("u8", "u16"):
-            return f"(({text}) & {255 if dtype == 'u8' else 65535})", PRIMARY
-        return text, binds
+        return (f"({_WIDTH[dtype].format(text)})", PRIMARY) if dtype in _WIDTH else (text, binds)
 
     def cast(self, expr: Expr) -> tuple[str, int]:
         """A number within the range of its type."""
@@ -209,7 +191,7 @@ class JavaScriptPrinter(AbstractPrinter):
             return f"{self.helper('integer_from')}({self.text(value)}, {_range(target)})", PRIMARY
         if target == "f32" and value.dtype != "f32":
             return f"Math.fround({self.text(value)})", PRIMARY
-        if target in FLOATS or target in ("index", "i64", "u64"):
+        if target in FLOATS or target in ("index", "i64"):
             return self._text(value)
         return self._kept(self.text(value), TERNARY, target)
 

@@ -25,12 +25,7 @@ _LONGEST = 8
 
 
 class Placement:
-    """The homes of a function's expressions.
-
-    **Arguments:**
-
-    - `function`: whose.
-    """
+    """The homes of a function's expressions."""
 
     def __init__(self, function: Function):
         self.home: dict[Expr, Region] = {}

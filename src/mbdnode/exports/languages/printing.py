@@ -14,6 +14,8 @@ from mbdnode.exports.ir import (
     Loop,
     Region,
     Store,
+    arrays_of,
+    statements_of,
 )
 from mbdnode.exports.languages.placement import Placement
 
@@ -128,28 +130,10 @@ class AbstractPrinter(abc.ABC):
 
     def _declared_in(self, region: Region) -> list[Buffer]:
         """The buffers of a region, in the order in which its statements name them."""
-        found: dict[int, Buffer] = {}
-
-        def note(buffer: Buffer) -> None:
-            if buffer.region is region:
-                found.setdefault(id(buffer), buffer)
-
-        def walk(inner: Region) -> None:
-            for statement in inner.statements:
-                if isinstance(statement, Store):
-                    note(statement.buffer)
-                elif isinstance(statement, Call):
-                    for each in statement.arguments:
-                        if isinstance(each, tuple):
-                            note(each[0])
-                elif isinstance(statement, Loop):
-                    walk(statement.region)
-                elif isinstance(statement, Branch):
-                    for each in statement.regions:
-                        walk(each)
-
-        walk(region)
-        return list(found.values())
+        named: list[Buffer] = []
+        for statement in statements_of(region):
+            named += [statement.buffer] if isinstance(statement, Store) else arrays_of(statement)
+        return [buffer for buffer in dict.fromkeys(named) if buffer.region is region]
 
     def _declare(self, buffer: Buffer) -> None:
         name = self._unique(buffer.name)

@@ -24,16 +24,7 @@ _OPSET, _IR_VERSION = 18, 8
 
 
 def onnx_model(program: Program) -> onnx.ModelProto:
-    """The graph of a model.
-
-    **Arguments:**
-
-    - `program`: with the entries "step" and "rates".
-
-    **Returns:**
-
-    A model of ONNX, checked. Raises `UserError`, by name, for a primitive that ONNX has not.
-    """
+    """The graph of a model, checked; `UserError`, by name, for a primitive that ONNX has not."""
     graph = Graph()
     given: dict[str, Tensor] = {}
     outputs: list[Tensor] = []

@@ -50,12 +50,7 @@ def rule(*primitives: str) -> Callable[[Rule], Rule]:
 
 
 class Graph:
-    """The nodes of a graph, or of the body of a loop or a branch in it.
-
-    **Arguments:**
-
-    - `parent`: the graph around it; None for the outermost.
-    """
+    """The nodes of a graph, or of the body of a loop or a branch in it."""
 
     def __init__(self, parent: "Graph | None" = None):
         self.nodes: list[onnx.NodeProto] = []

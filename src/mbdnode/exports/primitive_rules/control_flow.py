@@ -88,7 +88,6 @@ def _scan(low: Lowering, eqn: Any, *values: Value) -> list[Value]:
     stacked = []
     for variable in closed.jaxpr.outvars[carry:]:
         dtype = dtype_of(variable.aval.dtype)
-        assert dtype is not None
         size = int(np.prod(variable.aval.shape, dtype=int))
         stacked.append((low.new(dtype, length * size), variable.aval.shape, size))
     make = low.make
@@ -156,7 +155,6 @@ def _cond(low: Lowering, eqn: Any, which: Value, *values: Value) -> list[Value]:
     refs = []
     for aval in outs:
         dtype = dtype_of(aval.dtype)
-        assert dtype is not None
         size = int(np.prod(aval.shape, dtype=int))
         refs.append(low.new(dtype, size, "r", "scalar" if size == 1 else "local"))
     regions = []

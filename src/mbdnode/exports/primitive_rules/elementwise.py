@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from mbdnode.errors import UserError
 from mbdnode.exports.ir import Expr, dtype_of
 from mbdnode.exports.jaxpr_to_ir import Lowering, rule
 from mbdnode.exports.values import Lazy, Value
@@ -19,20 +18,7 @@ def elementwise(
     dtype: str,
     cost: int = 1,
 ) -> Value:
-    """A function of the elements of arrays of one shape, or of scalars beside them.
-
-    **Arguments:**
-
-    - `low`: the lowering.
-    - `function`: of one element of each.
-    - `values`: the arrays.
-    - `dtype`: of the result.
-    - `cost`: in operations.
-
-    **Returns:**
-
-    The array of its values.
-    """
+    """A function of the elements of arrays of one shape, or of scalars beside them."""
     # Axes of length one go with any length.
     shape = np.broadcast_shapes(*(v.shape for v in values))
     size = math.prod(shape)
@@ -52,13 +38,7 @@ def elementwise(
 
 
 def _kind(eqn: Any) -> str:
-    dtype = dtype_of(eqn.outvars[0].aval.dtype)
-    if dtype is None:
-        raise UserError(
-            f"The model computes in {eqn.outvars[0].aval.dtype} ({eqn.primitive.name}), which no "
-            "language of the export has. Use real numbers, integers or truth values."
-        )
-    return dtype
+    return dtype_of(eqn.outvars[0].aval.dtype)
 
 
 # Primitives that are one operation; the others follow.

@@ -137,9 +137,7 @@ def _scatter(low: Lowering, eqn: Any, x: Value, indices: Value, updates: Value) 
 
     def update(at: tuple) -> None:
         index, valid = target(at)
-        flat: Index = 0
-        for i, stride in zip(index, strides, strict=True):
-            flat = make.iadd(flat, make.imul(i, stride))
+        flat = make.place(index, strides)
 
         def put() -> None:
             old = make.load(Ref(ref.buffer, low.region), flat)

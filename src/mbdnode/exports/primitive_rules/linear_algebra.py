@@ -25,7 +25,6 @@ _ROWS_AT_ONCE = 4
 def _dot_general(low: Lowering, eqn: Any, x: Value, y: Value) -> Value:
     (cx, cy), (bx, by) = eqn.params["dimension_numbers"]
     dtype = dtype_of(eqn.outvars[0].aval.dtype)
-    assert dtype is not None
     free_x = [d for d in range(x.ndim) if d not in (*cx, *bx)]
     free_y = [d for d in range(y.ndim) if d not in (*cy, *by)]
     # Batch, free, contracted.
@@ -255,10 +254,7 @@ def _sort(low: Lowering, eqn: Any, *values: Value) -> list[Value]:
     lanes = [n for a, n in enumerate(shape) if a != axis]
 
     def at(lane: tuple, i: Any) -> Any:
-        place = 0
-        for k, stride in zip((*lane[:axis], i, *lane[axis:]), strides, strict=True):
-            place = make.iadd(place, make.imul(k, stride))
-        return place
+        return make.place((*lane[:axis], i, *lane[axis:]), strides)
 
     with low.loops(lanes) as lane, low.loops([length - 1]) as (step,):
         moving = []

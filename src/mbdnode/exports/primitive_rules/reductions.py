@@ -84,10 +84,9 @@ def _by_loops(low: Lowering, shape, lengths, x: Value, whole, combine, first: Ex
             after = combine(before, low.element(x, whole(out, inner)))
             if after is not before:  # A sum of zeros.
                 low.store(total, 0, after)
-        at = 0
-        for i, stride in zip(out, strides, strict=True):
-            at = low.make.iadd(at, low.make.imul(i, stride))
-        low.store(ref, at, low.make.load(Ref(total.buffer, low.region), 0))
+        low.store(
+            ref, low.make.place(out, strides), low.make.load(Ref(total.buffer, low.region), 0)
+        )
     return View(ref, shape)
 
 
@@ -96,7 +95,6 @@ def _arg(low: Lowering, eqn: Any, x: Value) -> Value:
     """The first of the extremes; what is not a number comes before all others."""
     (axis,), make = eqn.params["axes"], low.make
     dtype = dtype_of(eqn.params["index_dtype"])
-    assert dtype is not None
     better = "gt" if eqn.primitive.name == "argmax" else "lt"
     shape = [n for a, n in enumerate(x.shape) if a != axis]
     x = low.settled(x, 8)
@@ -137,8 +135,5 @@ def _arg(low: Lowering, eqn: Any, x: Value) -> Value:
             low.store(at, 0, place)
             kept = make.select(now, new, make.load(Ref(best.buffer, low.region), 0))
             low.store(best, 0, kept)
-        place = 0
-        for k, stride in zip(out, row_major(shape), strict=True):
-            place = make.iadd(place, make.imul(k, stride))
-        low.store(ref, place, make.load(Ref(at.buffer, low.region), 0))
+        low.store(ref, make.place(out, row_major(shape)), make.load(Ref(at.buffer, low.region), 0))
     return View(ref, shape)

@@ -136,9 +136,7 @@ def cut(
 
         return Lazy(shape, x.dtype, element, x.cost)
     view = low.view(x)
-    offset = view.offset
-    for s, stride in zip(start, view.strides, strict=True):
-        offset = make.iadd(offset, make.imul(s, stride))
+    offset = make.place(start, view.strides, view.offset)
     taken = [stride * k for stride, k in zip(view.strides, steps, strict=True)]
     return View(view.ref, shape, taken, offset)
 
@@ -177,9 +175,7 @@ def joined(low: Lowering, values: Sequence[Value], axis: int) -> Value:
                     low.store(ref, at, low.element(value, index))
         else:
             with low.loops(value.shape) as index:
-                at: Index = start * strides[axis]
-                for i, stride in zip(index, strides, strict=True):
-                    at = make.iadd(at, make.imul(i, stride))
+                at = make.place(index, strides, start * strides[axis])
                 low.store(ref, at, low.element(value, index))
         start += value.shape[axis]
     return View(ref, shape)
@@ -194,7 +190,6 @@ def _concatenate(low: Lowering, eqn: Any, *values: Value) -> Value:
 def _iota(low: Lowering, eqn: Any, *_: Value) -> Value:
     shape, axis = eqn.params["shape"], eqn.params["dimension"]
     dtype, make = dtype_of(eqn.params["dtype"]), low.make
-    assert dtype is not None
     if int(np.prod(shape, dtype=int)) <= MOST_ELEMENTS:
         return low.filled(shape, dtype, lambda index: make.const(index[axis], dtype))
     return Lazy(shape, dtype, lambda index: make.cast(make.index(index[axis]), dtype), 0)

@@ -61,8 +61,6 @@ PUBLIC fmi2Component FMI(fmi2Instantiate)(fmi2String name, fmi2Type type, fmi2St
                                           const fmi2CallbackFunctions *functions,
                                           fmi2Boolean visible, fmi2Boolean logging) {
     instance *one;
-    UNUSED(resources);
-    UNUSED(visible);
     if (!functions || (type == fmi2ModelExchange && !MODEL_HAS_RATES)) return NULL;
     one = new_instance(name, guid, type == fmi2CoSimulation, logging);
     if (!one) {
@@ -85,10 +83,6 @@ PUBLIC fmi2Component FMI(fmi2Instantiate)(fmi2String name, fmi2Type type, fmi2St
 STATUS FMI(fmi2SetupExperiment)(fmi2Component c, fmi2Boolean has_tolerance, fmi2Real tolerance,
                                 fmi2Real start, fmi2Boolean has_stop, fmi2Real stop) {
     instance *one = c;
-    UNUSED(has_tolerance);
-    UNUSED(tolerance);
-    UNUSED(has_stop);
-    UNUSED(stop);
     REQUIRE(one, INSTANTIATED);
     one->data.time = start;
     return fmi2OK;
@@ -114,8 +108,6 @@ STATUS FMI(fmi2SetReal)(fmi2Component c, const fmi2ValueReference *vr, size_t n,
 /* There are no variables of other types. */
 #define NO_VARIABLES(name, type)                                                           \
     STATUS FMI(name)(fmi2Component c, const fmi2ValueReference *vr, size_t n, type value) { \
-        UNUSED(vr);                                                                        \
-        UNUSED(value);                                                                     \
         REQUIRE((instance *)c, ANY);                                                       \
         return n ? (fmi2Status)report(c, FAILED, "All variables are Real.") : fmi2OK;      \
     }
@@ -149,25 +141,18 @@ STATUS FMI(fmi2NewDiscreteStates)(fmi2Component c, fmi2EventInfo *info) {
 
 STATUS FMI(fmi2SetRealInputDerivatives)(fmi2Component c, const fmi2ValueReference *vr, size_t n,
                                         const fmi2Integer *order, const fmi2Real *value) {
-    UNUSED(vr);
-    UNUSED(order);
-    UNUSED(value);
     REQUIRE((instance *)c, ANY);
     return n ? (fmi2Status)report(c, FAILED, "Inputs are held over a step.") : fmi2OK;
 }
 
 STATUS FMI(fmi2GetRealOutputDerivatives)(fmi2Component c, const fmi2ValueReference *vr, size_t n,
                                          const fmi2Integer *order, fmi2Real *value) {
-    UNUSED(vr);
-    UNUSED(order);
-    UNUSED(value);
     REQUIRE((instance *)c, ANY);
     return n ? (fmi2Status)report(c, FAILED, "Outputs have no derivatives here.") : fmi2OK;
 }
 
 STATUS FMI(fmi2DoStep)(fmi2Component c, fmi2Real start, fmi2Real length, fmi2Boolean final) {
     double reached;
-    UNUSED(final);
     REQUIRE((instance *)c, STEPPING);
     if (!(length > 0.0)) return (fmi2Status)report(c, FAILED, "A step must be longer than 0.");
     return (fmi2Status)take_steps(c, start, length, &reached);
@@ -195,8 +180,6 @@ STATUS FMI(fmi2GetBooleanStatus)(fmi2Component c, const fmi2StatusKind kind, fmi
 
 #define NO_STATUS(name, type)                                                        \
     STATUS FMI(name)(fmi2Component c, const fmi2StatusKind kind, type *value) { \
-        UNUSED(kind);                                                                \
-        UNUSED(value);                                                               \
         REQUIRE((instance *)c, ANY);                                                 \
         return fmi2Discard;                                                          \
     }

@@ -76,8 +76,6 @@ PUBLIC fmi3Instance FMI(fmi3InstantiateModelExchange)(fmi3String name, fmi3Strin
                                                       fmi3Boolean logging,
                                                       fmi3InstanceEnvironment environment,
                                                       fmi3LogMessageCallback log) {
-    UNUSED(resources);
-    UNUSED(visible);
     return MODEL_HAS_RATES ? create(name, token, 0, logging, environment, log) : NULL;
 }
 
@@ -87,11 +85,6 @@ PUBLIC fmi3Instance FMI(fmi3InstantiateCoSimulation)(
     const fmi3ValueReference *intermediate, size_t intermediates,
     fmi3InstanceEnvironment environment, fmi3LogMessageCallback log,
     fmi3IntermediateUpdateCallback update) {
-    UNUSED(resources);
-    UNUSED(visible);
-    UNUSED(early_return);
-    UNUSED(intermediate);
-    UNUSED(update);
     if (event_mode || intermediates) {
         if (log)
             log(environment, fmi3Error, "logStatusError",
@@ -105,14 +98,6 @@ PUBLIC fmi3Instance FMI(fmi3InstantiateScheduledExecution)(
     fmi3String name, fmi3String token, fmi3String resources, fmi3Boolean visible,
     fmi3Boolean logging, fmi3InstanceEnvironment environment, fmi3LogMessageCallback log,
     fmi3Callback update, fmi3Callback lock, fmi3Callback unlock) {
-    UNUSED(name);
-    UNUSED(token);
-    UNUSED(resources);
-    UNUSED(visible);
-    UNUSED(logging);
-    UNUSED(update);
-    UNUSED(lock);
-    UNUSED(unlock);
     if (log)
         log(environment, fmi3Error, "logStatusError", "Scheduled Execution is not provided.");
     return NULL;
@@ -122,10 +107,6 @@ STATUS FMI(fmi3EnterInitializationMode)(fmi3Instance c, fmi3Boolean has_toleranc
                                         fmi3Float64 tolerance, fmi3Float64 start,
                                         fmi3Boolean has_stop, fmi3Float64 stop) {
     instance *one = c;
-    UNUSED(has_tolerance);
-    UNUSED(tolerance);
-    UNUSED(has_stop);
-    UNUSED(stop);
     REQUIRE(one, INSTANTIATED);
     one->data.phase = INITIALIZATION;
     one->data.time = start;
@@ -190,7 +171,6 @@ STATUS FMI(fmi3GetNumberOfContinuousStates)(fmi3Instance c, size_t *n) {
 STATUS FMI(fmi3DoStep)(fmi3Instance c, fmi3Float64 start, fmi3Float64 length, fmi3Boolean final,
                        fmi3Boolean *event, fmi3Boolean *terminate, fmi3Boolean *early,
                        fmi3Float64 *reached) {
-    UNUSED(final);
     REQUIRE((instance *)c, STEPPING);
     *event = *terminate = *early = false;
     *reached = start;

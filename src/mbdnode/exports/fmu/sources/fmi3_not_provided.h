@@ -8,17 +8,11 @@
 #define NO_VARIABLES(name, type)                                                               \
     STATUS FMI(fmi3Get##name)(fmi3Instance c, const fmi3ValueReference *vr, size_t n, type *value, \
                               size_t values) {                                                 \
-        UNUSED(vr);                                                                            \
-        UNUSED(value);                                                                         \
-        UNUSED(values);                                                                        \
         REQUIRE((instance *)c, ANY);                                                           \
         return n ? (fmi3Status)report(c, FAILED, "All variables are Float64.") : fmi3OK;       \
     }                                                                                          \
     STATUS FMI(fmi3Set##name)(fmi3Instance c, const fmi3ValueReference *vr, size_t n,          \
                               const type *value, size_t values) {                              \
-        UNUSED(vr);                                                                            \
-        UNUSED(value);                                                                         \
-        UNUSED(values);                                                                        \
         REQUIRE((instance *)c, ANY);                                                           \
         return n ? (fmi3Status)report(c, FAILED, "All variables are Float64.") : fmi3OK;       \
     }
@@ -40,10 +34,6 @@ NO_VARIABLES(String, fmi3String)
         REQUIRE((instance *)c, ANY);                                               \
         return (fmi3Status)report(c, FAILED, #name " is not provided by this FMU."); \
     }
-#if defined __GNUC__
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#endif
 NOT_PROVIDED(fmi3GetBinary, const fmi3ValueReference *vr, size_t n, size_t *sizes, fmi3Binary *value,
              size_t values)
 NOT_PROVIDED(fmi3SetBinary, const fmi3ValueReference *vr, size_t n, const size_t *sizes,
@@ -73,9 +63,6 @@ NOT_PROVIDED(fmi3SetShiftFraction, const fmi3ValueReference *vr, size_t n,
 NOT_PROVIDED(fmi3GetOutputDerivatives, const fmi3ValueReference *vr, size_t n,
              const fmi3Int32 *orders, fmi3Float64 *value, size_t values)
 NOT_PROVIDED(fmi3ActivateModelPartition, fmi3ValueReference clock, fmi3Float64 time)
-#if defined __GNUC__
-#pragma GCC diagnostic pop
-#endif
 
 #define NOT_PROVIDED_ALONE(name)                                                   \
     STATUS FMI(name)(fmi3Instance c) {                                             \
