@@ -176,6 +176,8 @@ def indexing() -> list[Call]:
             Call(f"add {mode}", lambda a, i, b, m=mode: a.at[i].add(b, mode=m), (x, rows, new)),
             Call(f"multiply {mode}", lambda a, i, b, m=mode: a.at[i].multiply(b, mode=m),
                  (x, rows, new)),
+            Call(f"subtract {mode}", lambda a, i, b, m=mode: a.at[i].subtract(b, mode=m),
+                 (x, rows, new)),
             Call(f"min {mode}", lambda a, i, b, m=mode: a.at[i].min(b, mode=m), (x, rows, new)),
             Call(f"max {mode}", lambda a, i, b, m=mode: a.at[i].max(b, mode=m), (x, rows, new)),
             Call(f"one {mode}", lambda a, i, m=mode: a.at[i[1]].set(2.0, mode=m), (x, rows)),

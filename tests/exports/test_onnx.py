@@ -92,6 +92,10 @@ CASES = {
         lambda x: (x[jnp.array([0, 9])], x.at[jnp.array([1, 9])].set(5.0)),
         ((4,),),
     ),
+    "updates": (
+        lambda x: (x.at[1:3].multiply(2.0), x.at[jnp.array([0, 2])].max(0.1)),
+        ((4, 2),),
+    ),
     "slices": (
         lambda x: (
             jax.lax.dynamic_slice(x, (jnp.argmax(x[:, 0]), 1), (2, 2)),

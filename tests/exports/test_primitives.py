@@ -97,10 +97,7 @@ def test_every_rule_is_among_the_calls(calls):
 
     for call in calls:
         walk(traced(call.function, *call.arguments).jaxpr)
-    # Names that JAX had or will have for the same.
-    same = {"scatter_add", "scatter_mul", "scatter_min", "scatter_max", "scatter_sub"}
-    same |= {"scatter-sub"}
-    assert set(RULES) - used - same == set()
+    assert set(RULES) - used == set()
 
 
 def test_an_unknown_primitive_is_refused_by_name():

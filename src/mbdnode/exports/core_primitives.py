@@ -402,7 +402,6 @@ def _filling(dtype: Any, given: Any) -> Any:
 
 
 @_rewrite("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max")
-@_rewrite("scatter_add", "scatter_sub", "scatter_mul", "scatter_min", "scatter_max")
 def _scatter(eqn: Any, x: Any, indices: Any, updates: Any) -> Any:
     """Places are within the array, or what is outside is dropped."""
     numbers = eqn.params["dimension_numbers"]

@@ -159,7 +159,7 @@ def _gather(graph: Graph, eqn: Any, x: Tensor, indices: Tensor) -> Tensor:
 
 _COMBINE = {
     "scatter": "none",
-    **{"scatter_add": "add", "scatter-add": "add", "scatter_mul": "mul", "scatter-mul": "mul"},
+    **{"scatter-add": "add", "scatter-mul": "mul", "scatter-min": "min", "scatter-max": "max"},
 }
 
 

@@ -69,16 +69,8 @@ def _gather(low: Lowering, eqn: Any, x: Value, indices: Value) -> Value:
 
 _COMBINE = {
     "scatter": None,
-    "scatter-add": "add",
-    "scatter_add": "add",
-    "scatter_mul": "mul",
-    "scatter-mul": "mul",
-    "scatter_min": "min",
-    "scatter-min": "min",
-    "scatter_max": "max",
-    "scatter-max": "max",
-    "scatter-sub": "sub",
-    "scatter_sub": "sub",
+    **{"scatter-add": "add", "scatter-sub": "sub", "scatter-mul": "mul"},
+    **{"scatter-min": "min", "scatter-max": "max"},
 }
 
 

@@ -1,6 +1,7 @@
 """Rules of products of matrices, of factorizations and of sorting.
 
-Factorizations are calls of a function of the language's library (`library.c`, `library.js`).
+Factorizations are calls of a function of the language's library, `c_library` or
+`javascript_library`.
 """
 
 import math
