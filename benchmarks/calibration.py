@@ -22,7 +22,7 @@ import equinox as eqx
 import numpy as np
 
 import mbdnode as mbd
-from mbdnode.cluster import remote_workers, spread
+from mbdnode.parallel import workers
 
 # Half the width of a 90 % band, in standard deviations.
 NINE_TENTHS = 1.645
@@ -165,13 +165,10 @@ def main() -> None:
     parser.add_argument("--cluster", help="the address of a Dask scheduler")
     asked = parser.parse_args()
     print(f"{asked.experiments} experiments each")
-    with remote_workers(asked.cluster) if asked.cluster else nullcontext() as client:
+    with workers(asked.cluster) if asked.cluster else nullcontext() as crew:
         for name in asked.systems:
             all_of_it = [(name, seed) for seed in range(asked.experiments)]
-            if client is None:
-                outcomes = [experiment(which) for which in all_of_it]
-            else:
-                outcomes = spread(client, experiment, all_of_it)
+            outcomes = [*(map if crew is None else crew.map)(experiment, all_of_it)]
             print(told(name, outcomes), flush=True)
 
 

@@ -35,8 +35,8 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 import mbdnode as mbd
-from mbdnode.cluster import remote_workers
 from mbdnode.models import AbstractModel
+from mbdnode.parallel import remote_workers
 
 CART = mbd.mechanisms.CartPole()
 ROWS, DT_S, NOISE = 5_000, 0.01, 0.01

@@ -13,9 +13,10 @@ import pytest
 from motions import acceleration, as_trajectory, stepped, with_noise
 
 import mbdnode as mbd
-from mbdnode import cluster
-from mbdnode.data.logs import Columns, shards
-from mbdnode.factors import merge, merge_all, triangle
+from mbdnode import parallel
+from mbdnode.data.logs import Columns
+from mbdnode.data.logs import stream as stream_module
+from mbdnode.factors import merge_all, triangle
 from mbdnode.identification import law_candidates, law_forms, law_search
 from mbdnode.identification.parameters import search as parameter_search
 from mbdnode.identification.regression import least_squares
@@ -68,7 +69,7 @@ def files(tmp_path_factory):
 @pytest.fixture(scope="module")
 def one_shard_a_file():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shards, "BYTES", 1)
+        patch.setattr(stream_module, "BYTES", 1)
         yield
 
 
@@ -82,11 +83,11 @@ def scheduler(dask_processes):
 
 def with_workers(processes, count):
     """Its address, with at least so many workers."""
-    with cluster.remote_workers(processes.address) as client:
+    with parallel.remote_workers(processes.address) as client:
         there = len(client.nthreads())
     for _ in range(count - there):
         processes.add_worker()
-    with cluster.remote_workers(processes.address) as client:
+    with parallel.remote_workers(processes.address) as client:
         client.wait_for_workers(count, timeout=60)
     return processes.address
 
@@ -148,7 +149,7 @@ def test_worker_killed_over_a_shard_changes_no_bit(here, scheduler, tmp_path, mo
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 8])
-def test_merged_factors_are_the_factor_of_all_rows_in_the_order_of_their_numbers(count):
+def test_merged_factors_are_the_factor_of_all_rows(count):
     rng = np.random.default_rng(count)
     blocks = [rng.normal(size=(12, 4)) for _ in range(count)]
     parts = [(triangle(block), np.array(float(k))) for k, block in enumerate(blocks)]
@@ -157,10 +158,6 @@ def test_merged_factors_are_the_factor_of_all_rows_in_the_order_of_their_numbers
     # R.T R is A.T A, whatever the signs of the rows; to a few units in the last place.
     np.testing.assert_allclose(found.T @ found, whole.T @ whole, rtol=0, atol=1e-13 * 12 * count)
     assert total == sum(range(count))
-    names = merge_all("12345678"[:count], lambda one, other: f"({one}{other})")
-    assert names == {1: "1", 2: "(12)", 5: "(((12)(34))5)", 8: "(((12)(34))((56)(78)))"}[count]
-    if count == 2:
-        np.testing.assert_array_equal(merge(*parts)[0], found)
 
 
 def unlike_any_form(theta, rate):
@@ -202,25 +199,30 @@ def told(found):
     return bits(found), found.candidates, found.status
 
 
-def names_taken(monkeypatch):
-    """Of the results that come from workers."""
-    taken, result = [], cluster.CallsAhead.result
+def functions_taken(monkeypatch):
+    """What workers were called for, where their results are taken."""
+    taken, submit, result = [], parallel.Workers.submit, parallel.Workers.result
 
-    def noted(calls, name):
-        taken.append(name)
-        return result(calls, name)
+    def noted(workers, function, *args):
+        future = submit(workers, function, *args)
+        future.function = getattr(function, "__name__", "")
+        return future
 
-    monkeypatch.setattr(cluster.CallsAhead, "result", noted)
+    def taken_from(workers, future):
+        taken.append(future.function)
+        return result(workers, future)
+
+    monkeypatch.setattr(parallel.Workers, "submit", noted)
+    monkeypatch.setattr(parallel.Workers, "result", taken_from)
     return taken
 
 
 def test_candidates_of_a_search_are_shared_by_workers(searched, scheduler, tmp_path, monkeypatch):
-    taken = names_taken(monkeypatch)
+    taken = functions_taken(monkeypatch)
     kept = SearchCheckpoint(tmp_path)
     found = search(*NOISY, cluster=with_workers(scheduler, 2), kept=kept)
     assert told(found) == told(searched)
-    assert {"proposals of form 0", "candidate-2", "error of 2"} <= set(taken)
-    assert any(name.startswith("selected-") for name in taken)
+    assert {"proposals_of", "_fit_and_score", "_selected_numbers"} <= set(taken)
     # What workers computed is kept like the rest.
     assert told(search(*NOISY, kept=SearchCheckpoint(tmp_path))) == told(searched)
 
@@ -231,10 +233,10 @@ def searched_driven():
 
 
 def test_one_worker_beside_this_process_finds_the_same(searched_driven, scheduler, monkeypatch):
-    taken = names_taken(monkeypatch)
+    taken = functions_taken(monkeypatch)
     found = search(*DRIVEN, cluster=with_workers(scheduler, 1))
     assert told(found) == told(searched_driven)
-    assert {"unexplained by cubic inputs", "candidate-1", "error of 1"} <= set(taken)
+    assert {"_unexplained_by", "_fit_and_score"} <= set(taken)
 
 
 def test_worker_killed_over_a_candidate_changes_no_bit(
@@ -243,15 +245,15 @@ def test_worker_killed_over_a_candidate_changes_no_bit(
     died = tmp_path / "died"
 
     def deadly(*given):
-        from mbdnode.identification.law_candidates import candidate_error
+        from mbdnode.identification.law_candidates import _fit_and_score
 
         if not died.exists():
             died.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return candidate_error(*given)
+        return _fit_and_score(*given)
 
     address = with_workers(scheduler, 2)
-    monkeypatch.setattr(law_candidates, "candidate_error", deadly)
+    monkeypatch.setattr(law_candidates, "_fit_and_score", deadly)
     assert told(search(*DRIVEN, cluster=address)) == told(searched_driven)
     assert died.exists()
 
@@ -265,7 +267,7 @@ def test_search_says_that_the_scheduler_is_gone(dask_processes, monkeypatch):
             law_candidates.try_ahead(*given)
 
         monkeypatch.setattr(law_search, "try_ahead", try_late)
-        with pytest.raises(cluster.ClusterLost, match="The Dask scheduler"):
+        with pytest.raises(parallel.ClusterLost, match="The Dask scheduler"):
             search("mechanical", 0.0, 0.0, cluster=processes.address)
 
 
@@ -296,13 +298,14 @@ def told_of_parameters(found):
 def test_unknown_parameters_are_shared_by_workers(
     found_parameters, scheduler, tmp_path, monkeypatch
 ):
-    taken = names_taken(monkeypatch)
+    taken = functions_taken(monkeypatch)
     kept = SearchCheckpoint(tmp_path)
     found = parameters(cluster=with_workers(scheduler, 2), kept=kept)
     assert told_of_parameters(found) == told_of_parameters(found_parameters)
     # Fits with other inputs between samples, to pieces that are cut otherwise, and to resampled
     # runs.
-    assert {name.split("-")[0] for name in taken} == {"fits", "held", "bootstrap"}
+    assert {"fit_arrays", "cross_validate"} <= set(taken)
+    assert len(set(taken)) == 3
     # What workers computed is kept like the rest.
     again = parameters(kept=SearchCheckpoint(tmp_path))
     assert told_of_parameters(again) == told_of_parameters(found_parameters)
@@ -354,31 +357,14 @@ def test_fit_of_unknown_parameters_reads_logs_here_and_has_the_bits_of_one_proce
 def test_worker_without_the_files_is_named_with_the_way_out(files, there, why):
     client = SimpleNamespace(run=lambda _, names: {"tcp://a": dict.fromkeys(names, there)})
     with pytest.raises(mbd.UserError, match=rf"worker tcp://a {why} .*0\.parquet.* share"):
-        cluster.check_files(client, files)
+        parallel.check_files(client, files, "Put them in a folder that all machines share.")
 
 
 def test_worker_without_the_package_is_named(monkeypatch):
-    answers = {"tcp://a": cluster.__version__, "tcp://b": ImportError("No module 'mbdnode'")}
+    answers = {"tcp://a": parallel.__version__, "tcp://b": ImportError("No module 'mbdnode'")}
     client = SimpleNamespace(wait_for_workers=lambda *_, **__: None, run=lambda *_, **__: answers)
     with pytest.raises(mbd.UserError, match=r"worker tcp://b .* cannot load mbdnode .*Install"):
-        cluster._check_workers(client, "tcp://s")
-
-
-def test_scheduler_that_greets_in_an_unusual_way_is_asked_again(scheduler, monkeypatch):
-    import distributed
-
-    usual, refused = distributed.Client._ensure_connected, []
-
-    async def unusual(client, timeout=None):
-        if not refused:
-            refused.append(client)
-            raise AssertionError
-        await usual(client, timeout)
-
-    monkeypatch.setattr(distributed.Client, "_ensure_connected", unusual)
-    with cluster.remote_workers(scheduler.address) as client:
-        assert client.nthreads()
-    assert refused[0].status == "closed"
+        parallel._check_workers(client, "tcp://s")
 
 
 @pytest.mark.parametrize("address", ["nonsense", "", "foo://a:1", "tcp://127.0.0.1:99999"])
@@ -387,7 +373,7 @@ def test_what_is_no_address_makes_no_client(address, monkeypatch):
 
     # One that was made and could not connect is waited for at the end of the process.
     monkeypatch.setattr(distributed, "Client", lambda *_, **__: pytest.fail("made a client"))
-    with pytest.raises(mbd.UserError, match="is no address"), cluster.remote_workers(address):
+    with pytest.raises(mbd.UserError, match="is no address"), parallel.remote_workers(address):
         pass
 
 
@@ -401,7 +387,7 @@ def test_what_is_no_address_makes_no_client(address, monkeypatch):
 )
 def test_local_workers_keep_the_users_flags(given, flags, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", given)
-    assert cluster._one_thread()["XLA_FLAGS"] == flags
+    assert parallel._one_thread()["XLA_FLAGS"] == flags
 
 
 def test_a_single_network_is_refused_before_anything_is_read(files):

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from mbdnode import cluster
-from mbdnode.cluster import ClusterLost, local_workers, remote_workers
+from mbdnode import parallel
+from mbdnode.parallel import ClusterLost, local_workers, remote_workers
 from mbdnode.reproduction.dispatch import run_here, run_on
 
 # Long enough to be killed in the middle of it, and never waited for to the end.
@@ -102,7 +102,7 @@ def test_lost_scheduler_ends_the_campaign(dask_processes, tiny_run, tmp_path):
 
 
 def test_scheduler_without_workers_is_refused(dask_processes, monkeypatch):
-    monkeypatch.setattr(cluster, "_FIRST_WORKER_S", 0.2)
+    monkeypatch.setattr(parallel, "_FIRST_WORKER_S", 0.2)
     with (
         dask_processes() as processes,
         pytest.raises(ValueError, match=r"no workers.*dask worker tcp://"),
@@ -121,7 +121,7 @@ def test_scheduler_without_workers_is_refused(dask_processes, monkeypatch):
     ],
 )
 def test_address_without_a_scheduler_is_refused(monkeypatch, address, said):
-    monkeypatch.setattr(cluster, "_CONNECT_S", 0.5)
+    monkeypatch.setattr(parallel, "_CONNECT_S", 0.5)
     with pytest.raises(ValueError, match=said), remote_workers(address):
         pass
 

@@ -141,7 +141,7 @@ def _split(text: str) -> list[str]:
 def _run_plan(
     plan: "Plan", left: "list[PlannedRun]", out: Path, place: "Workplace"
 ) -> "dict[str, Row]":
-    from mbdnode.cluster import ClusterLost
+    from mbdnode.parallel import ClusterLost
     from mbdnode.reproduction.reproduce import command_line, run_plan
 
     again = command_line(plan.request, place, out, resume=True)

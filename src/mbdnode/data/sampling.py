@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError, check_memory
-from mbdnode.factors import Factor, MergeTree
+from mbdnode.factors import Factor, merge_all
 from mbdnode.integrators import get_integrator
 from mbdnode.multibody import (
     AbstractMechanism,
@@ -42,6 +42,9 @@ from mbdnode.multibody import (
 from mbdnode.naming import unknown_name
 from mbdnode.simulation.held_inputs import rollout_held
 from mbdnode.trajectory import Dataset, Samples, State
+
+# Makes the factor of data; of a batch of windows, of the first so many.
+MakeFactor = Callable[[Dataset, int | None], Factor]
 
 # More at once would only take memory: a thousand keep every core busy.
 BLOCK = 1_024
@@ -280,7 +283,7 @@ class AbstractStream(abc.ABC):
 
     def factors(
         self,
-        make: Callable[[Dataset, int | None], Factor],
+        make: MakeFactor,
         *,
         most_rows: int | None = None,
         report: Callable[[int, int], None] | None = None,
@@ -289,7 +292,7 @@ class AbstractStream(abc.ABC):
 
         **Arguments:**
 
-        - `make`: gives the factor of data; of a batch of windows, of the first so many.
+        - `make`: gives the factor of a chunk.
         - `most_rows`: that a batch should have, where the stream can choose.
         - `report`: called with how many parts of the data are done, of how many.
 
@@ -297,13 +300,16 @@ class AbstractStream(abc.ABC):
 
         The factor.
         """
-        assert self.count is not None
-        tree = MergeTree()
-        for number in range(self.count):
-            tree.add(make(self.chunk(number), None))
-            if report is not None:
-                report(number + 1, self.count)
-        return tree.result()
+        count = self.count
+        assert count is not None
+
+        def each() -> Iterator[Factor]:
+            for number in range(count):
+                yield make(self.chunk(number), None)
+                if report is not None:
+                    report(number + 1, count)
+
+        return merge_all(each())
 
 
 class StepStream(AbstractStream):

@@ -26,9 +26,9 @@ from mbdnode.models import LAW, AbstractModel, check_capable
 from mbdnode.models.function_library import Library
 from mbdnode.models.law_equations import Equations, equations_of
 from mbdnode.naming import unknown_name
+from mbdnode.parallel import usable_cores, workers
 from mbdnode.recipes import IdentificationConfig, TrainingConfig, identification_config
 from mbdnode.simulation import INTERPOLATIONS, Interpolation
-from mbdnode.threads import ThreadedCalls, usable_cores
 from mbdnode.training.checkpoint import Checkpoint
 from mbdnode.training.fit import Fit, Report, fit
 from mbdnode.training.prepare import as_dataset, check_names
@@ -232,9 +232,9 @@ def identify(
         cluster = data.cluster
     with contextlib.ExitStack() as stack:
         kept = stack.enter_context(searching(kept, cluster))
-        if not kept.workers and stream is not None and usable_cores() > 1:
-            # Who has large logs gives this process the machine; small ones are fitted side by side.
-            kept = kept.on(stack.enter_context(ThreadedCalls()))
+        if not kept.speculative and stream is not None and usable_cores() > 1:
+            # Large logs use all cores; small ones are fitted side by side.
+            kept = kept.on(stack.enter_context(workers()))
         compilation = stack.enter_context(counted_compilation())
         # The matrices are small, and threads that wait for each other made this ten times slower.
         stack.enter_context(threadpool_limits(1, "blas"))

@@ -7,7 +7,7 @@
 4. Random tanh features beside it, for what that form cannot say.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -64,10 +64,16 @@ def try_ahead(
     - `problem`: what is to be learned; nothing is done if its checkpoint has no workers.
     """
     kept = problem.kept
-    for number, one in enumerate(candidates[: kept.workers], place):
-        model = kept.ahead(f"candidate-{number}", one.fit, rows)
-        if model is not None:
-            kept.ahead(f"error of {number}", candidate_error, problem, model, split)
+    for number, one in enumerate(candidates[: kept.speculative], place):
+        names = f"candidate-{number}", f"error of {number}"
+        kept.ahead(names, _fit_and_score, problem, one.fit, rows, split)
+
+
+def _fit_and_score(
+    problem: Problem, fit: Callable[[Rows], Any], rows: Rows, split: ValidationSplit
+) -> tuple[Any, float]:
+    model = fit(rows)
+    return model, candidate_error(problem, model, split)
 
 
 def candidate_error(problem: Problem, model: Any, split: ValidationSplit) -> float:

@@ -249,7 +249,7 @@ def choose_law(
             # The next family may still have what this one lacks.
             if found or (noise.matters and selection.stalled(problem, begun)):
                 break
-        kept.drop_ahead()
+        kept.cancel_ahead()
         if noise.matters:
             count = _REFINED if refined and not found else _FEW_REFINED
             best = selection.best(problem, count, begun)
@@ -265,7 +265,7 @@ def choose_law(
                     len(selected) > 1 and min(a.error for a in selected) < enough
                 ):
                     break
-            kept.drop_ahead()
+            kept.cancel_ahead()
             found = any(attempt.error < enough for attempt in attempts[begun:])
             if not found and any(np.isfinite(one.criterion) for one in attempts[begun:]):
                 likeliest = min(attempts[begun:], key=lambda one: one.criterion)

@@ -189,7 +189,7 @@ class LawSelection:
 
     def refine_ahead(self, problem: Problem, attempts: Sequence[Attempt], rows: Rows) -> None:
         """Have every worker refine one of the next attempts, while the first is looked at."""
-        for one in attempts[: problem.kept.workers]:
+        for one in attempts[: problem.kept.speculative]:
             place, candidate = self.attempts.index(one), one.candidate
             if candidate.select is not None:
                 given = _selected_numbers, candidate.select, one.model, rows

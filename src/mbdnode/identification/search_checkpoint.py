@@ -9,7 +9,7 @@ see to it that both are the same (`mbdnode.workflow.resume_fit` does).
 
 The same parts may be computed before they are asked for (`ahead`), by the workers of a cluster or
 by threads of this process, which are given only what will be asked for. They are asked for in the
-order of one process, and what is not asked for is dropped, so where a part was computed changes
+order of one process, and what is not asked for is cancelled, so where a part was computed changes
 neither the result nor what is kept.
 
 Numbers and words go to a journal, a line for each, whose last line may be torn; models and arrays
@@ -18,17 +18,17 @@ to files of their own, which are whole or not there.
 
 import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from mbdnode.cluster import CallsAhead, calls_ahead
 from mbdnode.errors import UserError
 from mbdnode.models.files import load, read_arrays, save, write_arrays
-from mbdnode.threads import ThreadedCalls
+from mbdnode.parallel import Workers, workers
 from mbdnode.training.checkpoint import Checkpoint
 
 T = TypeVar("T")
@@ -47,51 +47,59 @@ class SearchCheckpoint:
 
     def __init__(self, folder: Path | None = None):
         self.folder = folder
-        self._calls: CallsAhead | ThreadedCalls | None = None
+        self._workers: Workers | None = None
+        # By name, also those of the parts of the search: the call that computes it, and its place
+        # in what that call returns.
+        self._ahead: dict[str, tuple[Future[Any], int | None]] = {}
         self._part = ""
         self._values: dict[str, Any] = {} if folder is None else _read_journal(folder / _JOURNAL)
 
     def inside(self, name: str) -> "SearchCheckpoint":
         """The results of a part of the search, which has names of its own and the same workers."""
         part = SearchCheckpoint(None if self.folder is None else self.folder / name)
-        part._calls, part._part = self._calls, f"{self._part}{name}/"
+        part._workers, part._ahead = self._workers, self._ahead
+        part._part = f"{self._part}{name}/"
         return part
 
-    def on(self, calls: CallsAhead | ThreadedCalls) -> "SearchCheckpoint":
-        """The same results, some of which workers or threads compute ahead."""
+    def on(self, workers: Workers) -> "SearchCheckpoint":
+        """The same results, some of which workers compute ahead."""
         part = copy.copy(self)
-        part._calls = calls
+        part._workers, part._ahead = workers, {}
         return part
 
     @property
-    def workers(self) -> int:
-        """How many there were to begin with; none in one process, whatever its threads."""
-        return 0 if self._calls is None else self._calls.workers
+    def speculative(self) -> int:
+        """How many workers may compute what is perhaps never asked for: those of a cluster."""
+        workers = self._workers
+        return 0 if workers is None or workers.client is None else workers.count
 
     def share(self, *values: Any) -> None:
-        """As `CallsAhead.share`, for `ahead`."""
-        if self._calls is not None:
-            self._calls.share(*values)
+        """As `Workers.share`, for `ahead`."""
+        if self._workers is not None:
+            self._workers.share(*values)
 
-    def ahead(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+    def ahead(self, names: str | Sequence[str], function: Callable[..., Any], *args: Any) -> None:
         """Have a worker compute a result that may be asked for later.
 
-        What stands for the result among the arguments of another call; None where there are no
-        workers, or it is kept already.
+        A function of several names returns one result for each. Nothing is done where there are no
+        workers, the first result is kept, or its call was made.
         """
-        if self._calls is None or not self.is_open(name):
-            return None
-        return self._calls.begin(self._part + name, function, *args)
+        every = [names] if isinstance(names, str) else names
+        own = [self._part + name for name in every]
+        if self._workers is None or own[0] in self._ahead or self._is_kept(every[0]):
+            return
+        future = self._workers.submit(function, *args)
+        for place, name in enumerate(own):
+            self._ahead[name] = future, None if isinstance(names, str) else place
 
-    def is_open(self, name: str) -> bool:
-        """Whether there are workers, and a result is not kept that they could compute."""
-        kept = name in self._values or (self.folder is not None and self._path(name).is_file())
-        return self._calls is not None and not kept
+    def _is_kept(self, name: str) -> bool:
+        return name in self._values or (self.folder is not None and self._path(name).is_file())
 
-    def drop_ahead(self) -> None:
-        """What was begun and is not asked for any more, so that names are free again."""
-        if self._calls is not None:
-            self._calls.drop()
+    def cancel_ahead(self) -> None:
+        """What was submitted and is not asked for any more, so that names are free again."""
+        for future, _ in self._ahead.values():
+            future.cancel()
+        self._ahead.clear()
 
     def checkpoint(self, name: str) -> Checkpoint | None:
         """Where the training of a network keeps its state, to go on from there."""
@@ -124,9 +132,11 @@ class SearchCheckpoint:
         return self._file(name, compute, write, lambda path: read_arrays(path)[0])
 
     def _computed(self, name: str, compute: Callable[[], T]) -> T:
-        if self._calls is not None and self._part + name in self._calls:
-            return self._calls.result(self._part + name)
-        return compute()
+        if self._workers is None or self._part + name not in self._ahead:
+            return compute()
+        future, place = self._ahead[self._part + name]
+        found = self._workers.result(future)
+        return found if place is None else found[place]
 
     def _path(self, name: str) -> Path:
         assert self.folder is not None
@@ -190,5 +200,8 @@ def searching(kept: SearchCheckpoint, cluster: str | None) -> Iterator[SearchChe
 
     - `cluster`: the address of a Dask scheduler; None for the workers that it has, or none.
     """
-    with calls_ahead(cluster) as calls:
-        yield kept if calls is None else kept.on(calls)
+    if cluster is None:
+        yield kept
+        return
+    with workers(cluster) as crew:
+        yield kept.on(crew)

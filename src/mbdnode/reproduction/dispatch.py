@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mbdnode.cluster import NEW_WORKER_S, ClusterLost
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data.files import read_json, replace_file
 from mbdnode.data.folders import METRICS, open_folder, replace_folder
 from mbdnode.errors import UserError
+from mbdnode.parallel import ClusterLost, look_after
 from mbdnode.reproduction.config import RunConfig, integrator_of
 from mbdnode.reproduction.folder import CHECKPOINT, ERROR, FIRST_FILES, KIND, run_in_folder
 from mbdnode.reproduction.plan import PlannedRun
@@ -187,7 +187,7 @@ def run_on(
                 run = pending.pop(future)
                 where = places.get(run.name, "")
                 rows[run.name] = _take(run, future, folder / run.name, watch, where)
-            last_crew = _look_after_workers(client, last_crew)
+            last_crew = look_after(client, last_crew)
     finally:
         if client.status == "running":
             for future in pending:
@@ -214,22 +214,6 @@ def _take(
     place_folder(folder, files)
     watch(RunEvent(run.name, "finished", where))
     return json.loads(files[METRICS])
-
-
-def _look_after_workers(client: "Client", last_crew: float) -> float:
-    """When there was a worker last; give up when none comes back."""
-    try:
-        # Not `scheduler_info`, whose answer names no workers now and then.
-        crew: Any = client.nthreads()
-    except (OSError, TimeoutError) as error:
-        raise ClusterLost(f"The Dask scheduler does not answer any more: {error}") from error
-    now = time.monotonic()
-    if not crew and now - last_crew > NEW_WORKER_S:
-        raise ClusterLost(
-            f"The Dask scheduler has had no worker for {NEW_WORKER_S:.0f} s. Start some with "
-            "`dask worker ADDRESS --nthreads 1`."
-        )
-    return now if crew else last_crew
 
 
 def _longest_first(runs: Iterable[PlannedRun]) -> list[PlannedRun]:

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbdnode.cluster import local_workers, remote_workers
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data.files import read_json, write_json
 from mbdnode.data.folders import CONFIG, check_folder, open_folder
 from mbdnode.errors import UserError
 from mbdnode.formatting import as_printed
+from mbdnode.parallel import local_workers, remote_workers
 from mbdnode.recipes import PAPER, RECIPES
 from mbdnode.reproduction.cases import PAPER_CASES
 from mbdnode.reproduction.chapters import Reproduction, gather

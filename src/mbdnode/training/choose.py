@@ -10,6 +10,7 @@ chaotic motion it was at times better by luck, and then nothing was refined.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,12 +20,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbdnode.cluster import CallsAhead
 from mbdnode.config import to_dict
 from mbdnode.errors import UserError
 from mbdnode.formatting import percent
 from mbdnode.models.base import has_nonholonomic
 from mbdnode.models.objective import mean_and_spread
+from mbdnode.parallel import Workers
 from mbdnode.recipes import TrainingConfig
 from mbdnode.training.checkpoint import (
     Checkpoint,
@@ -130,7 +131,7 @@ def choose(
     seed: int,
     report: Callable[[dict[str, Any], int], None],
     checkpoint: Checkpoint | None = None,
-    calls: CallsAhead | None = None,
+    workers: Workers | None = None,
 ) -> Choice | None:
     """Train every candidate on a part of the data, and compare them on the rest.
 
@@ -141,19 +142,20 @@ def choose(
     start = time.perf_counter()
     with counted_compilation() as compilation, noted_interrupts() as interrupt:
         known = lambda number: _known(models[number], data, training, held, config, seed)  # noqa: E731
-        if calls is not None:
-            calls.share(training, held)
+        ahead: dict[int, Future[Any]] = {}
+        if workers is not None:
+            workers.share(training, held)
             for number in range(1, len(models)):
                 count, identity = known(number)
                 if read_errors(checkpoint, number, identity) is None:
                     given = models[number], training, held, count, config, seed
-                    calls.begin(f"network-{number}", train_and_predict, *given)
+                    ahead[number] = workers.submit(train_and_predict, *given)
         for number, model in enumerate(models):
             count, identity = known(number)
             errors = read_errors(checkpoint, number, identity)
             if errors is None:
-                if calls is not None and f"network-{number}" in calls:
-                    errors = calls.result(f"network-{number}")
+                if workers is not None and number in ahead:
+                    errors = workers.result(ahead[number])
                     errors = None if interrupt.requested else errors
                 else:
                     part = training, held, count
@@ -167,8 +169,8 @@ def choose(
             found.append(errors)
             if np.min(errors) <= _GOOD:
                 break
-        if calls is not None:
-            calls.drop()
+        for future in ahead.values():
+            future.cancel()
     best = int(np.argmin([np.min(errors) for errors in found]))
     errors = found[best]
     good = int(np.flatnonzero(errors <= _SAME * np.min(errors))[-1]) + 1

@@ -3,6 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -11,12 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.cluster import calls_ahead
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data import AbstractStream
 from mbdnode.errors import UserError
 from mbdnode.models import AbstractModel, Ensemble
 from mbdnode.models.paper_settings import configured
+from mbdnode.parallel import workers
 from mbdnode.recipes import TrainingConfig
 from mbdnode.training.checkpoint import (
     Checkpoint,
@@ -164,8 +165,9 @@ def fit(
     if config.validation:
         choice = None if checkpoint is None else _noted_choice(checkpoint)
         chosen = _Comparison(config, len(candidates), report)
-        with calls_ahead(None if choice else cluster) as calls:
-            given = candidates, smooth(first), config, seed, chosen, checkpoint, calls
+        place = cluster if choice is None else None
+        with nullcontext() if place is None else workers(place) as crew:
+            given = candidates, smooth(first), config, seed, chosen, checkpoint, crew
             choice = choice or choose(*given)
         if choice is None:
             return Fit(candidates[0], [], _NOT_CHOSEN, "interrupted", 0, 0.0, 0.0, config=config)

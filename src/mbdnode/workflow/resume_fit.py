@@ -19,13 +19,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mbdnode.cluster import ClusterLost
 from mbdnode.config import to_dict
 from mbdnode.data.files import MARKER, read_json, write_json
 from mbdnode.data.folders import IDENTITY, UNFINISHED, check_begun, check_folder, open_folder
 from mbdnode.errors import UserError
 from mbdnode.identification.search_checkpoint import SearchCheckpoint
 from mbdnode.mechanisms.planar import AbstractPlanar
+from mbdnode.parallel import ClusterLost
 from mbdnode.training.checkpoint import digest
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Prepared

@@ -7,8 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from mbdnode import threads
-from mbdnode.data.logs import LogStream, open_logs, read, shards
+from mbdnode import parallel
+from mbdnode.data.logs import LogStream, open_logs, read
+from mbdnode.data.logs import stream as stream_module
 
 ROLES = {"time": "t", "coordinates": ["x"], "rates": ["v"], "inputs": ["F"], "run": "run"}
 
@@ -16,7 +17,7 @@ ROLES = {"time": "t", "coordinates": ["x"], "rates": ["v"], "inputs": ["F"], "ru
 @pytest.fixture
 def log(tmp_path, monkeypatch):
     """Three runs of 95, 40 and 3 rows, read 50 rows at a time."""
-    monkeypatch.setattr(shards, "PART", 50)
+    monkeypatch.setattr(stream_module, "PART", 50)
     lengths = (95, 40, 3)
     t = np.concatenate([np.arange(n) * 0.1 for n in lengths])
     run, mass = (np.repeat(x, lengths) for x in ([1, 2, 3], [1.0, 2.0, 3.0]))
@@ -61,8 +62,8 @@ def test_chunks_begin_again_after_the_last(log):
 def test_windows_factors_and_summary_are_the_same_to_the_bit_with_any_number_of_threads(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(shards, "ROWS", 300)
-    monkeypatch.setattr(shards, "PART", 300)
+    monkeypatch.setattr(stream_module, "ROWS", 300)
+    monkeypatch.setattr(stream_module, "PART", 300)
     random, count = np.random.default_rng(0), 3_000
     t, run = 0.1 * (np.arange(count) % 100), np.arange(count) // 100
     x = np.sin(t + run) + 0.01 * random.normal(size=count)
@@ -77,7 +78,7 @@ def test_windows_factors_and_summary_are_the_same_to_the_bit_with_any_number_of_
 
     found = []
     for number in (1, 2, 4):
-        monkeypatch.setattr(threads, "_usual_threads", lambda n=number: n)
+        monkeypatch.setattr(parallel, "usable_cores", lambda n=number: n)
         stream = LogStream(tmp_path / "log.parquet", **ROLES, window=9, chunk_rows=100)
         rows = [np.asarray(stream.chunk(i).trajectories[0].q).tobytes() for i in range(3)]
         (triangle,) = stream.factors(made)
@@ -162,7 +163,7 @@ def test_parts_of_a_parquet_file_begin_with_runs_and_hold_every_row_once(in_row_
 
 def test_windows_do_not_depend_on_the_parts_that_are_read(in_row_groups, monkeypatch):
     whole = LogStream(in_row_groups, **ROLES, window=9, chunk_rows=100)
-    monkeypatch.setattr(shards, "ROWS", 60)
+    monkeypatch.setattr(stream_module, "ROWS", 60)
     parts = LogStream(in_row_groups, **ROLES, window=9, chunk_rows=100)
     assert parts.places == whole.places
     assert parts.runs == whole.runs
@@ -175,7 +176,7 @@ def test_windows_do_not_depend_on_the_parts_that_are_read(in_row_groups, monkeyp
 
 
 def test_factor_of_all_windows_counts_each_once(in_row_groups, monkeypatch):
-    monkeypatch.setattr(shards, "ROWS", 60)
+    monkeypatch.setattr(stream_module, "ROWS", 60)
     stream = LogStream(in_row_groups, **ROLES, window=9, chunk_rows=100)
 
     def make(data, count):

@@ -1,20 +1,18 @@
 """Logs larger than memory: read once in shards, cleaned, and kept on disk as equal windows.
 
-Training asks for chunks of one shape in any order and many times over, and a text file can be read
-in one order only. So the windows go to temporary files, where each has its place; memory holds one
-part of a log, or one chunk. Each window knows its run and its rows, so that some can be held out.
+A shard is what is read by itself: row groups of a Parquet file, from the first row of a run on; a
+whole file of another format; several small files together. That depends on the files alone. Its
+windows go to a file of one shape, `(windows, steps + 1, columns)`, in a temporary folder, from
+which every process maps what it needs. Memory holds one part of a log, or one chunk.
 
-On a cluster the shards are read by its workers, and the windows stay with them. What comes from
-there is an index of a few numbers a window, the windows that are asked for by number, and the
-factors that are made of all of them (`factors`).
+Shards are read, and factors are made of their windows, by the workers of `mbdnode.parallel`. Those
+of a cluster need the logs and the folder of the windows under the same paths as this process.
 """
 
-import contextlib
 import copy
 import hashlib
 import json
 import os
-import secrets
 import shutil
 import tempfile
 import weakref
@@ -27,21 +25,23 @@ from typing import Any
 
 import numpy as np
 
-from mbdnode.cluster import check_files, remote_workers, spread, spread_and_merge
 from mbdnode.data.files import Paths
-from mbdnode.data.logs import shards
 from mbdnode.data.logs.columns import as_columns
+from mbdnode.data.logs.formats import open_logs
 from mbdnode.data.logs.log import Piece
 from mbdnode.data.logs.reading import Reader, ReadRequest, check_any, make_request
 from mbdnode.data.logs.reading_summary import Note, Summary
-from mbdnode.data.logs.shards import MakeFactor, Selection, Shard, ShardIndex
-from mbdnode.data.sampling import AbstractStream
+from mbdnode.data.logs.resolved_columns import find_column
+from mbdnode.data.logs.runs import Names, make_trajectory
+from mbdnode.data.sampling import AbstractStream, MakeFactor
 from mbdnode.errors import UserError
-from mbdnode.factors import Factor, merge, merge_all
+from mbdnode.factors import Factor, merge_all
 from mbdnode.formatting import plural
-from mbdnode.threads import threaded_map
-from mbdnode.trajectory import Dataset
+from mbdnode.parallel import Workers, check_files, workers
+from mbdnode.trajectory import Dataset, rows_identity
 
+# Rows of a log that are cleaned at a time; rows of a shard, at least; and bytes of small files.
+PART, ROWS, BYTES = 400_000, 200_000, 8_000_000
 # Steps of a window, at most and at least, where the runs decide; and how many of a hundred runs may
 # be too short for it.
 _WINDOW, _SHORTEST, _TOO_SHORT = 500, 10, 10
@@ -64,6 +64,43 @@ class WindowPlace:
     first: int
 
 
+@dataclass(frozen=True)
+class _Shard:
+    """What is read together, and the file of its windows."""
+
+    pieces: tuple[Piece, ...]
+    file: Path
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """A stretch without gaps of a run: how many rows, a digest of them, and its windows' starts."""
+
+    run: str
+    rows: int
+    identity: str
+    starts: np.ndarray
+    parameters: dict[str, float]
+
+
+@dataclass(frozen=True)
+class _ShardIndex:
+    """What is known of a shard without its rows; `names` is None if it has none."""
+
+    names: Names | None
+    segments: tuple[_Segment, ...]
+    summary: Summary
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Some windows of a file, by number, with the parameters of each."""
+
+    file: Path
+    numbers: np.ndarray
+    parameters: dict[str, np.ndarray]
+
+
 class LogStream(AbstractStream):
     """The windows of logs of any size, in chunks of one shape.
 
@@ -78,7 +115,7 @@ class LogStream(AbstractStream):
         500, or as many as nine of ten runs at the beginning of the logs have.
     - `chunk_rows`: about how many rows make a chunk.
     - `cache`: the directory for the temporary files, which are as large as the numbers in the logs;
-        the system's own if not given. Workers have their own.
+        the system's own if not given. Workers of a cluster must find it under the same path.
     - `report`: called with the rows read so far, and those in all files where they say so.
     - `cluster`: the address of a Dask scheduler whose workers read the logs, in place of this
         process. They must find them under the same paths.
@@ -105,56 +142,67 @@ class LogStream(AbstractStream):
                 "one step, and a chunk at least one window."
             )
         request = make_request(paths, columns, fewest_rows=window + 1)
-        bare = replace(request, files=(), input_files=())
         self.window, self._chunk_rows = window, chunk_rows
-        self._remote = shards.RemoteStore(secrets.token_hex(8), bare, window)
         self._cluster, self._keeper = cluster, None
         self._change: Callable[[Dataset], Dataset] | None = None
-        home = Path(tempfile.mkdtemp(prefix="mbdnode-", dir=cache))
-        self._remove = weakref.finalize(self, shutil.rmtree, home, True)
-        self._local = shards.WindowStore(home, bare, window)
+        self._folder = Path(tempfile.mkdtemp(prefix="mbdnode-", dir=cache)).absolute()
+        self._remove = weakref.finalize(self, shutil.rmtree, self._folder, True)
         # Of each run by name, the rows of its segments, and what tells them from others.
         self.runs: dict[str, list[int]] = {}
         self.identities: dict[str, list[str]] = {}
         try:
-            indices = self._read(request, report)
+            with workers(cluster) as crew:
+                indices = self._read(request, crew, report)
+            self._index(indices, request.fewest_rows)
         except BaseException:
             self.close()
             raise
-        self._index(indices, request.fewest_rows)
         self._take(range(len(self.places)))
 
     def _read(
-        self, request: ReadRequest, report: Callable[[int, int | None], None] | None
-    ) -> list[ShardIndex]:
+        self,
+        request: ReadRequest,
+        crew: Workers,
+        report: Callable[[int, int | None], None] | None,
+    ) -> list[_ShardIndex]:
         """Plan the shards, and read them all."""
-        pieces, plan = request.pieces(), partial(shards.pieces_of, request=self._remote.request)
-        if self._cluster is None:
-            found = [plan(piece) for piece in pieces]
-        else:
-            with remote_workers(self._cluster) as client:
-                pieces = [_absolute(piece) for piece in pieces]
-                files = [path for one in pieces for path in (one.path, one.input_path) if path]
-                check_files(client, list(dict.fromkeys(files)))
-                found = spread(client, plan, pieces)
+        pieces = request.pieces()
+        request = replace(request, files=(), input_files=())
+        if crew.client is not None:
+            pieces = [_absolute(piece) for piece in pieces]
+            files = [path for one in pieces for path in (one.path, one.input_path) if path]
+            way_out = (
+                "Files are read where the workers are: put them in a folder that all machines "
+                "share, under the same path, or copy them to that path on each."
+            )
+            check_files(crew.client, list(dict.fromkeys(files)), way_out)
+            self._check_folder(crew)
+        found = crew.map(partial(_parts_of, request=request), pieces)
         parts = [part for parts in found for part in parts]
-        self._shards = shards.make_shards(parts)
+        shards = _make_shards(parts, self._folder)
         sizes = [part.rows for part in parts]
         total = None if None in sizes else sum(size for size in sizes if size is not None)
-        if self._cluster is not None:
-            done = lambda number, of: report and report((total or of) * number // of, total)  # noqa: E731
-            with remote_workers(self._cluster) as client:
-                read = partial(shards.read_there, self._remote)
-                return spread(client, read, self._shards, report=done)
         indices, rows = [], 0
-        for index in threaded_map(self._local.read, self._shards):
+        for index in crew.map(partial(_write_windows, request, self.window), shards):
             indices.append(index)
-            rows += sum(run.account.read for run in index.runs)
+            rows += index.summary.account.read
             if report is not None:
                 report(rows, total)
+        self._files = [shard.file for shard in shards]
         return indices
 
-    def _index(self, indices: Sequence[ShardIndex], fewest_rows: int) -> None:
+    def _check_folder(self, crew: Workers) -> None:
+        """Raise `UserError` unless all workers of a cluster find the windows."""
+        assert crew.client is not None
+        marker = self._folder / "marker"
+        marker.write_bytes(b"mbdnode")
+        way_out = (
+            "Windows of logs go to a folder that all machines share: name one in cache=..., or in "
+            "the environment variable TMPDIR."
+        )
+        check_files(crew.client, [marker], way_out)
+
+    def _index(self, indices: Sequence[_ShardIndex], fewest_rows: int) -> None:
         """Where every window is, and what became of every row."""
         places: list[WindowPlace] = []
         self._mu: list[dict[str, float]] = []
@@ -162,7 +210,7 @@ class LogStream(AbstractStream):
         seen: set[str] = set()
         last = ""
         for index in indices:
-            for place in dict.fromkeys(run.place for run in index.runs):
+            for place in dict.fromkeys(run.place for run in index.summary.runs):
                 if place in seen and place != last:
                     raise UserError(
                         f"The rows of {place} go on after those of another run. Sort the rows by "
@@ -177,27 +225,23 @@ class LogStream(AbstractStream):
                 own.append(segment.rows)
                 self.identities.setdefault(segment.run, []).append(segment.identity)
                 self._mu += [segment.parameters] * len(segment.starts)
-        runs = tuple(run for index in indices for run in index.runs)
+        runs = tuple(run for index in indices for run in index.summary.runs)
         check_any(runs, fewest_rows)
         self.places = tuple(places)
-        self._first = np.cumsum([0, *(index.windows for index in indices)])
-        self._workers = [index.worker for index in indices]
-        notes = tuple(note for index in indices for note in index.notes)
+        counts = (sum(len(one.starts) for one in index.segments) for index in indices)
+        self._first = np.cumsum([0, *counts])
         named = next(index for index in indices if index.segments)
         assert named.names is not None
         self._names = named.names
-        self.summary = Summary(runs, notes, named.angles, named.units)
+        notes = tuple(note for index in indices for note in index.summary.notes)
+        self.summary = replace(named.summary, runs=runs, notes=notes)
 
     def close(self) -> None:
-        """Remove the windows, here and on the workers. The stream is of no use then."""
+        """Remove the windows. The stream is of no use then."""
         self._remove()
-        if self._cluster is None:
-            return
-        with contextlib.suppress(UserError, OSError), remote_workers(self._cluster) as client:
-            client.run(shards.forget, self._remote.key)
 
     def on(self, cluster: str | None) -> "LogStream":
-        """The same stream for the workers of a cluster, which read the files again.
+        """The same stream, whose windows are looked at by the workers of a cluster.
 
         **Arguments:**
 
@@ -209,21 +253,15 @@ class LogStream(AbstractStream):
         """
         if cluster is None or cluster == self._cluster:
             return self
+        with workers(cluster) as crew:
+            self._check_folder(crew)
         part = copy.copy(self)
         part._keeper, part._cluster = self, cluster
-        part._workers = [None] * len(self._shards)
-        part._shards = [
-            replace(shard, pieces=tuple(map(_absolute, shard.pieces))) for shard in self._shards
-        ]
-        with remote_workers(cluster) as client:
-            pieces = [piece for shard in part._shards for piece in shard.pieces]
-            files = [path for one in pieces for path in (one.path, one.input_path) if path]
-            check_files(client, list(dict.fromkeys(files)))
         return part
 
     @property
     def cluster(self) -> str | None:
-        """The address of the Dask scheduler whose workers have the windows; None for this one."""
+        """The address of the Dask scheduler whose workers look at the windows; None for none."""
         return self._cluster
 
     @property
@@ -260,7 +298,7 @@ class LogStream(AbstractStream):
         return part
 
     def changed(self, change: Callable[[Dataset], Dataset]) -> "LogStream":
-        """A stream whose windows go through a function, where they are.
+        """A stream whose windows go through a function.
 
         **Arguments:**
 
@@ -281,7 +319,7 @@ class LogStream(AbstractStream):
         return Note(
             "windows",
             f"{total:,} of {self.window} steps in {parts} of {self._size:,}"
-            f"{again}; runs of more than {shards.PART:,} rows were read in parts",
+            f"{again}; runs of more than {PART:,} rows were read in parts",
         )
 
     def chunk(self, number: int) -> Dataset:
@@ -298,7 +336,7 @@ class LogStream(AbstractStream):
         assert self.count is not None
         own = np.sort(self._order[number % self.count :: self.count])
         wanted = np.resize(self._taken[own], self._size)
-        found = shards.batch_of(self._tables(wanted), self._parameters(wanted), self._names)
+        found = _batch_of(self._tables(wanted), self._parameters(wanted), self._names)
         return found if self._change is None else self._change(found)
 
     def stretch(self, windows: Sequence[int]) -> Dataset:
@@ -319,7 +357,7 @@ class LogStream(AbstractStream):
             # Neighbors share a row, and the last window of a segment may share many.
             parts.append(table[max(0, end + 1 - first) if parts else 0 :])
             end = first + self.window
-        return shards.batch_of(np.concatenate(parts), self._mu[windows[0]], self._names)
+        return _batch_of(np.concatenate(parts), self._mu[windows[0]], self._names)
 
     def factors(
         self,
@@ -328,7 +366,7 @@ class LogStream(AbstractStream):
         most_rows: int | None = None,
         report: Callable[[int, int], None] | None = None,
     ) -> Factor:
-        """One factor of all windows, made where they are and merged in the order of the shards.
+        """One factor of all windows, merged in the order of the shards.
 
         **Arguments:**
 
@@ -340,50 +378,41 @@ class LogStream(AbstractStream):
         """
         if self._change is not None:
             make = partial(_made_of_changed, self._change, make)
-        steps = self.window + 1
-        chosen = [(shard, own) for shard, own in self._by_shard(self._taken) if len(own)]
-        most = max(len(own) for _, own in chosen)
-        block = int(np.clip(min(most_rows or np.inf, self._chunk_rows) // steps, 1, most))
+        every = self._by_file(self._taken)
+        most = max(len(some.numbers) for some in every)
+        block = min(most_rows or self._chunk_rows, self._chunk_rows) // (self.window + 1)
+        block = int(np.clip(block, 1, most))
         block = -(-most // -(-most // block))  # Evenly, so that little is filled up.
-        some = [
-            Selection(shard, own - self._first[shard.number], self._parameters(own))
-            for shard, own in chosen
-        ]
-        if self._cluster is not None:
-            given = self._remote, self._names, make, block
-            where = [self._workers[one.shard.number] for one in some]
-            with remote_workers(self._cluster) as client:
-                function = partial(shards.factor_there, *given)
-                return spread_and_merge(client, function, some, merge, where=where, report=report)
+        function = partial(_factor_of, self.window, self._names, make, block)
 
-        def each() -> Iterator[Factor]:
-            function = partial(shards.factor_of, self._local, self._names, make, block)
-            for number, factor in enumerate(threaded_map(function, some)):
+        def told(found: Iterator[Factor]) -> Iterator[Factor]:
+            for number, factor in enumerate(found, start=1):
                 yield factor
                 if report is not None:
-                    report(number + 1, len(some))
+                    report(number, len(every))
 
-        return merge_all(each())
+        with workers(self._cluster) as crew:
+            return merge_all(told(crew.map(function, every)))
 
-    def _by_shard(self, windows: np.ndarray) -> list[tuple[Shard, np.ndarray]]:
-        """Windows in order, by the shard that has them."""
+    def _by_file(self, windows: np.ndarray) -> list[_Windows]:
+        """Windows in order, by the file that has them."""
         where = np.searchsorted(self._first, windows, side="right") - 1
-        return [(shard, windows[where == shard.number]) for shard in self._shards]
+        found = []
+        for number in np.unique(where):
+            own = windows[where == number]
+            numbers, values = own - self._first[number], self._parameters(own)
+            found.append(_Windows(self._files[number], numbers, values))
+        return found
 
     def _parameters(self, windows: np.ndarray) -> dict[str, np.ndarray]:
         return {name: np.array([self._mu[i][name] for i in windows]) for name in self._mu[0]}
 
     def _tables(self, windows: np.ndarray) -> np.ndarray:
         distinct, back = np.unique(windows, return_inverse=True)
-        asked = [(s, own - self._first[s.number]) for s, own in self._by_shard(distinct)]
-        asked = [(shard, own) for shard, own in asked if len(own)]
-        if self._cluster is None:
-            found = [self._local.tables(shard)[own] for shard, own in asked]
-        else:
-            where = [self._workers[shard.number] for shard, _ in asked]
-            with remote_workers(self._cluster) as client:
-                function = partial(shards.tables_there, self._remote)
-                found = spread(client, function, asked, where=where)
+        found = [
+            _map_windows(some.file, self.window, self._names)[some.numbers]
+            for some in self._by_file(distinct)
+        ]
         return np.concatenate(found)[back]
 
 
@@ -396,9 +425,9 @@ def _made_of_changed(
 def _usual_length(request: ReadRequest, most: int) -> int:
     """Steps that most of the first runs have; no more than `most`."""
     bare = replace(request, files=(), input_files=())
-    pieces = [p for piece in request.pieces()[:_FIRST_FILES] for p in shards.pieces_of(piece, bare)]
-    first = shards.make_shards(pieces)[0]
-    segments = islice(Reader(bare, shards.PART, first.pieces).segments(), _FIRST_RUNS)
+    pieces = [part for piece in request.pieces()[:_FIRST_FILES] for part in _parts_of(piece, bare)]
+    first = _make_shards(pieces, Path())[0]
+    segments = islice(Reader(bare, PART, first.pieces).segments(), _FIRST_RUNS)
     steps = [len(segment.t) - 1 for segment, _ in segments]
     usual = int(np.percentile(steps, _TOO_SHORT, method="higher")) if steps else most
     return min(most, max(usual, _SHORTEST))
@@ -410,3 +439,81 @@ def _absolute(piece: Piece) -> Piece:
     return replace(
         piece, path=piece.path.absolute(), input_path=None if other is None else other.absolute()
     )
+
+
+def _parts_of(piece: Piece, request: ReadRequest) -> list[Piece]:
+    """A file in parts that can be read by themselves."""
+    found, columns = [], request.columns
+    for number, log in enumerate(open_logs(piece.path)):
+        column = find_column(log, columns.run, columns) if columns.run else None
+        # Of inputs that have their own times, the whole signal is needed for every part.
+        spans = (
+            [None]
+            if columns.inputs_apart
+            else log.spans(ROWS, PART, None if column is None else column.index)
+        )
+        for part, span in enumerate(spans):
+            rows = log.size if span is None else span[1] - span[0]
+            found.append(replace(piece, log=number, span=span, part=part, rows=rows))
+    return found
+
+
+def _make_shards(pieces: Sequence[Piece], folder: Path) -> list[_Shard]:
+    """Pieces as shards: each its own, but small files together."""
+    groups: list[list[Piece]] = []
+    size = 0.0
+    for piece in pieces:
+        span = piece.span
+        own = piece.path.stat().st_size if span is None else BYTES * (span[1] - span[0]) / ROWS
+        if not groups or size + own > BYTES:
+            groups.append([])
+            size = 0.0
+        groups[-1].append(piece)
+        size += own
+    return [_Shard(tuple(group), folder / f"{i}.windows") for i, group in enumerate(groups)]
+
+
+def _write_windows(request: ReadRequest, window: int, shard: _Shard) -> _ShardIndex:
+    """Read a shard and write its windows; what a segment leaves over is in one more."""
+    reader = Reader(request, PART, shard.pieces)
+    segments: list[_Segment] = []
+    # Renamed when it is whole: what a worker that died has written is not taken for it.
+    with tempfile.NamedTemporaryFile(dir=shard.file.parent, delete=False) as file:
+        for segment, values in reader.segments():
+            table = np.column_stack([segment.t, segment.q, segment.v, segment.u])
+            last = len(table) - 1
+            starts = np.minimum(np.arange(0, last, window), last - window)
+            for start in starts:
+                file.write(table[start : start + window + 1].data)
+            identity = rows_identity(segment.t, segment.q, segment.u)
+            segments.append(_Segment(reader.runs[-1].place, len(table), identity, starts, values))
+    Path(file.name).replace(shard.file)
+    return _ShardIndex(reader.names, tuple(segments), reader.summary())
+
+
+def _map_windows(file: Path, window: int, names: Names) -> np.ndarray:
+    """All windows of a file, not yet in memory."""
+    columns = 1 + 2 * len(names.coordinates) + len(names.inputs)
+    return np.memmap(file, mode="r").view(float).reshape(-1, window + 1, columns)
+
+
+def _batch_of(table: np.ndarray, parameters: dict[str, Any], names: Names) -> Dataset:
+    """Windows side by side, as one batch of trajectories."""
+    nq = len(names.coordinates)
+    t, q, v, u = np.split(table, [1, 1 + nq, 1 + 2 * nq], axis=-1)
+    run = make_trajectory(t[..., 0], q, v, u, names)
+    return Dataset(run, parameters, recorded=names.recorded)
+
+
+def _factor_of(window: int, names: Names, make: MakeFactor, block: int, some: _Windows) -> Factor:
+    """The factor of windows, so many at a time; the last ones are filled up to one shape."""
+    tables = _map_windows(some.file, window, names)
+
+    def factors() -> Iterator[Factor]:
+        for first in range(0, len(some.numbers), block):
+            places = np.arange(first, min(first + block, len(some.numbers)))
+            filled = np.concatenate([places, np.full(block - len(places), places[-1])])
+            values = {name: own[filled] for name, own in some.parameters.items()}
+            yield make(_batch_of(tables[some.numbers[filled]], values, names), len(places))
+
+    return merge_all(factors())

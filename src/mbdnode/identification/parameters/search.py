@@ -229,7 +229,7 @@ class ParameterSearch:
             if report is not None:
                 report(len(found))
         if len(asked) > 1:
-            self._kept.drop_ahead()
+            self._kept.cancel_ahead()
         return found
 
     def run(self) -> Fitted:

@@ -2,7 +2,7 @@
 
 Along the data the equations of a form are linear in their coefficients. Of data without noise,
 `null_vector` finds which few terms make a law; in noise `noisy_laws` does, over windows of several
-lengths, each of which can be looked at by another worker.
+lengths.
 """
 
 import threading
@@ -90,49 +90,27 @@ def proposed_ahead(
     known: KnownEquations,
 ) -> Iterator[list[tuple[int, Form]]]:
     """Groups of forms, whose laws workers look for ahead, of more where there are few."""
-    workers, waiting = problem.kept.workers, []
-    if workers:
-        problem.kept.share(known)
+    waiting = []
+    problem.kept.share(known)
     for group in groups:
         waiting.append(group)
         for number, form in group:
-            _propose_ahead(problem, number, form, rows, known)
-        if sum(map(len, waiting)) >= workers:
+            given = problem, form, rows, known
+            problem.kept.ahead(PROPOSALS.format(number), proposals_of, *given)
+        if sum(map(len, waiting)) >= problem.kept.speculative:
             yield waiting.pop(0)
     yield from waiting
 
 
-def _propose_ahead(
-    problem: Problem, number: int, form: Form, rows: Rows, known: KnownEquations
-) -> None:
-    """Have workers look for the laws of a form; in noise, over windows of each length apart."""
-    name, given = PROPOSALS.format(number), (problem, form, rows, known)
-    if not problem.kept.is_open(name):
-        return
-    paths = [
-        problem.kept.ahead(f"{name} over {times} at {width}", _path, *given, width, times)
-        for width, times in (_paths_of(form) if problem.noise.matters else ())
-    ]
-    problem.kept.ahead(name, proposals_of, *given, *paths)
-
-
-def proposals_of(
-    problem: Problem,
-    form: Form,
-    rows: Rows,
-    known: KnownEquations,
-    *paths: Sequence[WeightedLaw],
-) -> list[Proposal]:
+def proposals_of(problem: Problem, form: Form, rows: Rows, known: KnownEquations) -> list[Proposal]:
     """The most promising supports of one form, and what they leave, simple ones first.
 
     **Arguments:**
 
     - `known`: the equations of richer forms, of which this one may be a part.
-    - `paths`: laws over windows of each length, if they were found elsewhere.
     """
     given = problem, form, rows, known
-    noisy = problem.noise.matters
-    every = _proposals_in_noise(*given, paths) if noisy else _proposals_of_steps(*given)
+    every = (_proposals_in_noise if problem.noise.matters else _proposals_of_steps)(*given)
     seen, kept = set(), []
     for _, left, width, support, values, length, criterion in sorted(
         every, key=lambda proposal: proposal[0]
@@ -162,25 +140,16 @@ def _proposals_of_steps(
 
 
 def _proposals_in_noise(
-    problem: Problem,
-    form: Form,
-    rows: Rows,
-    known: KnownEquations,
-    paths: Sequence[Sequence[WeightedLaw]],
+    problem: Problem, form: Form, rows: Rows, known: KnownEquations
 ) -> Iterator[Scored]:
-    """Supports by the Bayesian information criterion, which compares those of one length.
-
-    `paths` are those of all `_paths_of` the form, if they were found elsewhere.
-    """
+    """Supports by the Bayesian information criterion, which compares those of one length."""
     found, given = [], (problem, form, rows, known)
-    every = dict(zip(_paths_of(form), paths, strict=True)) if paths else {}
     for width in _widths(form):
         laws: dict[int, tuple[WeightedEquations, Sequence[WeightedLaw]]] = {}
         for times in _lengths(form):
             weighted = _equations(*given, width, times)
             if weighted is not None:
-                path = every[width, times] if paths else _path(*given, width, times)
-                laws[times] = weighted[0], path
+                laws[times] = weighted[0], _path(*given, width, times)
         for times, (weighted, path) in laws.items():
             others = [
                 law
@@ -201,11 +170,6 @@ def _widths(form: Form) -> tuple[float, ...]:
 
 def _lengths(form: Form) -> tuple[int, ...]:
     return (WINDOW_LENGTH,) if form.blank.settings.joint_laws else WINDOW_LENGTHS
-
-
-def _paths_of(form: Form) -> list[tuple[float, int]]:
-    """Widths of friction and lengths of windows, for each of which laws are looked for."""
-    return [(width, times) for width in _widths(form) for times in _lengths(form)]
 
 
 def _equations(

@@ -13,7 +13,7 @@ time in which the accelerations change.
 Data may come in chunks, which need not fit in memory together, nor be on this machine: of each only
 the triangular factor is kept, and a round is one pass over them. A chunk of a hundred thousand rows
 is a few megabytes, but its values of two thousand functions are two gigabytes, so large chunks are
-taken in parts. Factors are merged in the order of `mbdnode.factors`.
+taken in parts. Factors are merged in their order.
 """
 
 from collections.abc import Callable, Iterator
