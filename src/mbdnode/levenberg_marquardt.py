@@ -11,7 +11,7 @@ iteration lowers the cost by less than a given part.
 `minimize` is for few unknowns: the loop and the linear algebra are NumPy's, around a residual and
 a Jacobian that the caller has compiled, or a step of its own where the problem has structure.
 `minimize_each` solves many small problems through the same two functions, each with a damping of
-its own.
+its own. `descend` is the one loop of both: it asks for the residual at one point after another.
 
 `iterate` is one iteration that can be traced, for the many weights of networks. There `D` is a
 multiple of the unit matrix, and the step has two forms,
@@ -32,7 +32,8 @@ times as long, and shooting over segments takes it more than ten times as long, 
 told that each initial state belongs to one segment alone (`python -m benchmarks.least_squares`).
 """
 
-from collections.abc import Callable, Generator
+import functools
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -155,66 +156,43 @@ def descend(
     return Minimum(x, cost, used)
 
 
-# A model that does not follow the data misses it by more than can be squared.
-@np.errstate(over="ignore", invalid="ignore")
 def minimize_each(
-    residual: Callable[[Any], Any],
-    jacobian: Callable[[Any], Any],
-    start: Any,
-    *,
-    step: Callable[[Any, np.ndarray, float], Any] = damped_step,
-    damping: float = 1e-3,
-    iterations: int = 30,
-    tolerance: float = 1e-4,
+    residual: Callable[[Any], Any], jacobian: Callable[[Any], Any], start: Any, **settings: Any
 ) -> Minimum:
     """Many problems of one shape at once, each with a cost, a damping and an end of its own.
 
-    **Arguments:** those of `minimize`, all with one leading axis, over the problems.
+    **Arguments:**
+
+    - `residual`, `jacobian`, `start`: as for `minimize`, all with one leading axis, over the
+        problems.
+    - `settings`: the other arguments of `minimize`.
 
     **Returns:**
 
     The `Minimum` of each.
     """
-    x = jax.tree.map(np.array, start)
-    now = np.asarray(residual(x))
-    cost = _cost(now)
-    count = len(cost)
-    dampings, used, moving = np.full(count, damping), np.zeros(count, int), np.isfinite(cost)
-    for _ in range(iterations):
-        slopes = jax.tree.map(np.asarray, jacobian(x))
-        for part in jax.tree.leaves(slopes):
-            moving = moving & np.all(np.isfinite(part.reshape(count, -1)), axis=1)
-        if not moving.any():
-            break
-        used += moving
-        before, trying = cost.copy(), moving
-        for _ in range(_TRIALS):
-            changes = jax.tree.map(np.zeros_like, x)
-            for i in np.flatnonzero(trying):
-                own = jax.tree.map(lambda a, i=i: a[i], slopes)
-                change = step(own, now[i], float(dampings[i]))
-                jax.tree.map(lambda a, d, i=i: a.__setitem__(i, d), changes, change)
-            trial = jax.tree.map(np.add, x, changes)
-            found = np.asarray(residual(trial))
-            reached = _cost(found)
-            lower = trying & np.isfinite(reached) & (reached < cost)
-            x, now = (_where(lower, a, b) for a, b in ((trial, x), (found, now)))
-            cost = np.where(lower, reached, cost)
-            dampings = np.where(trying, dampings * np.where(lower, _ACCEPTED, _REJECTED), dampings)
-            trying = trying & ~lower
-            if not trying.any():
-                break
-        moving = moving & (before - cost >= tolerance * before) & (cost > 0)
-    return Minimum(x, cost, used)
+    count = len(jax.tree.leaves(start)[0])
+    searches = [descend(_own(start, i), **settings) for i in range(count)]
+    points, found = [next(search) for search in searches], {}
+    with np.errstate(over="ignore", invalid="ignore"):
+        while len(found) < count:
+            x = _stacked(points)
+            now = np.asarray(residual(x))
+            slopes = functools.cache(lambda x=x: jax.tree.map(np.asarray, jacobian(x)))
+            for i in [i for i in range(count) if i not in found]:
+                try:
+                    points[i] = searches[i].send((now[i], lambda i=i, s=slopes: _own(s(), i)))
+                except StopIteration as end:
+                    found[i] = end.value
+    return _stacked([found[i] for i in range(count)])
 
 
-def _cost(residual: np.ndarray) -> np.ndarray:
-    return np.sum(residual.reshape(len(residual), -1) ** 2, axis=1)
+def _own(tree: Any, place: int) -> Any:
+    return jax.tree.map(lambda x: x[place], tree)
 
 
-def _where(which: np.ndarray, yes: Any, no: Any) -> Any:
-    wide = lambda a: which.reshape(-1, *[1] * (np.ndim(a) - 1))  # noqa: E731
-    return jax.tree.map(lambda a, b: np.where(wide(a), a, b), yes, no)
+def _stacked(trees: Sequence[Any]) -> Any:
+    return jax.tree.map(lambda *x: np.stack(x), *trees)
 
 
 # Of `iterate`, whose trials are cheap beside its Jacobian.
