@@ -147,7 +147,7 @@ def test_row_where_the_constraints_cannot_be_closed_is_named():
     run = as_trajectory(pendulum, T, swung(1.5), np.zeros((41, 0)))
     log = recorded(run, ["x"])
     beyond = log.q.at[20].set(9.0)
-    with pytest.raises(ValueError, match="Row 20"):
+    with pytest.raises(ValueError, match="Row 20 of 41"):
         complete_runs(pendulum, Dataset(eqx.tree_at(lambda r: r.q, log, beyond)))
 
 

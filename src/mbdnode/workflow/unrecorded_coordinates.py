@@ -32,7 +32,7 @@ from mbdnode.multibody import (
 )
 from mbdnode.naming import unknown_name
 from mbdnode.simulation.rollout import make_row
-from mbdnode.status import completed
+from mbdnode.status import Status
 from mbdnode.trajectory import Dataset, State, Trajectory
 
 # Rows of an orthonormal basis are regular above this.
@@ -159,31 +159,28 @@ def _sufficient(
     return sorted(good, key=lambda chosen: (set(chosen) != usual, -quality[chosen]))
 
 
-def _inputs(system: AbstractSystem, run: Trajectory) -> jnp.ndarray:
-    columns = [
-        np.asarray(run[name]) if name in run.inputs else np.zeros(len(run))
-        for name in system.input_names
-    ]
-    return jnp.asarray(np.stack(columns, axis=1) if columns else np.zeros((len(run), 0)))
-
-
 def _reordered(system: AbstractSystem, run: Trajectory) -> Trajectory:
     """The same numbers under the system's names, in its order."""
     places = [run.coordinates.index(name) for name in system.coordinate_names]
-    q, v = (jnp.asarray(np.asarray(x)[:, places]) for x in (run.q, run.v))
+    q, v = (np.asarray(x)[..., places] for x in (run.q, run.v))
     return _trajectory(system, run, q, v, run.position_residual, run.velocity_residual)
 
 
 def _trajectory(system: AbstractSystem, run: Trajectory, q, v, position, velocity) -> Trajectory:
+    t, u, told = np.asarray(run.t), np.asarray(run.u), run.status
     names = system.coordinate_names
+    inputs = np.zeros((*t.shape, len(system.input_names)))
+    for place, name in enumerate(system.input_names):
+        if name in run.inputs:
+            inputs[..., place] = u[..., run.inputs.index(name)]
     return Trajectory(
-        t=run.t,
-        q=q,
-        v=v,
-        u=_inputs(system, run),
-        position_residual=position,
-        velocity_residual=velocity,
-        status=completed(run.t[-1], jnp.array(len(run) - 1), names),
+        t=jnp.asarray(t),
+        q=jnp.asarray(q),
+        v=jnp.asarray(v),
+        u=jnp.asarray(inputs),
+        position_residual=jnp.asarray(position),
+        velocity_residual=jnp.asarray(velocity),
+        status=Status(told.code, told.step, told.t, told.coordinate, names),
         coordinates=names,
         rates=system.rate_names,
         inputs=system.input_names,
@@ -219,44 +216,70 @@ def _completed(
     parameters: Mapping[str, float],
     longest: int,
 ) -> Trajectory:
-    mu = resolve_parameters(system, parameters)
     # What was recorded beside the chosen says in which of several ways it is assembled.
     recorded = {name: float(run[name][0]) for name in run.coordinates}
     known = {name: recorded[name] for name in chosen}
     start = consistent_state(
         system, known, guess=recorded, t=float(run.t[0]), parameters=parameters
     )
-    partition = choose_partition(system, run.t[0], start.q, mu, chosen)
-    places = [run.coordinates.index(system.coordinate_names[i]) for i in _indices(partition)]
     # One length for all runs, so that one program serves them; the last row is repeated.
     rows = np.minimum(np.arange(longest), len(run) - 1)
-    t = jnp.asarray(np.asarray(run.t)[rows])
-    z, s = (jnp.asarray(np.asarray(x)[rows][:, places]) for x in (run.q, run.v))
-    found, solved = _close(system, partition, start.q, t, z, s, mu)
-    good = np.asarray(solved)[: len(run)]
-    if not np.all(good):
-        row = int(np.argmin(good))
-        at = ", ".join(f"{name} = {float(run[name][row]):g}" for name in chosen)
+    t, q, v = (np.asarray(x)[rows][None] for x in (run.t, run.q, run.v))
+    first = np.asarray(start.q)[None]
+    found = _closed(system, run.coordinates, chosen, t, q, v, first, parameters)
+    q, v, position, velocity = (np.asarray(x)[0, : len(run)] for x in found)
+    return _trajectory(system, run, q, v, position, velocity)
+
+
+def _closed(
+    system: AbstractSystem,
+    recorded: tuple[str, ...],
+    chosen: tuple[str, ...],
+    t: np.ndarray,
+    q: np.ndarray,
+    v: np.ndarray,
+    start: np.ndarray,
+    parameters: Mapping[str, Any],
+) -> tuple[Any, Any, Any, Any]:
+    """All coordinates and rates of runs of one length, and what the constraints are missed by.
+
+    **Arguments:**
+
+    - `recorded`: the coordinates of `q` and `v`.
+    - `chosen`: those of them from which the others follow.
+    - `start`: all coordinates of a state near the first row of each run.
+    """
+    count = len(t)
+    own = {name: np.broadcast_to(np.asarray(x, float), count) for name, x in parameters.items()}
+    mu = resolve_parameters(system, {name: float(x[0]) for name, x in own.items()})
+    every = jax.tree.map(lambda x: np.broadcast_to(np.asarray(x), (count, *np.shape(x))), mu)
+    every = {name: jnp.asarray(own.get(name, x)) for name, x in dict(every).items()}
+    home = jnp.asarray(start[0])
+    partition = choose_partition(system, jnp.asarray(t[0, 0]), home, mu, chosen)
+    independent = [system.coordinate_names[int(i)] for i in partition.position.independent]
+    places = [recorded.index(name) for name in independent]
+    rows = tuple(jnp.asarray(x) for x in (t, q[..., places], v[..., places]))
+    found, solved = _close(system, partition, jnp.asarray(start), rows, every)
+    if not np.all(solved):
+        run, row = (int(i) for i in np.argwhere(~np.asarray(solved))[0])
+        at = ", ".join(f"{name} = {q[run, row, recorded.index(name)]:g}" for name in chosen)
         raise UserError(
-            f"Row {row} (t = {float(run.t[row]):g} s) has {at}, where the constraints cannot be "
-            "closed from the row before. Check units and zero points, or record more coordinates."
+            f"Row {row} of {t.shape[1]} (t = {t[run, row]:g} s) has {at}, where the constraints "
+            "cannot be closed from the row before. Check units and zero points, or record more "
+            "coordinates."
         )
-    found = jax.tree.map(lambda x: x[: len(run)], found)
-    return _trajectory(
-        system, run, found.q, found.v, found.position_residual, found.velocity_residual
-    )
-
-
-def _indices(partition: Partition) -> list[int]:
-    return [int(i) for i in np.asarray(partition.position.independent)]
+    return found.q, found.v, found.position_residual, found.velocity_residual
 
 
 @eqx.filter_jit
-def _close(system: AbstractSystem, partition: Partition, q, t, z, s, mu: Params):
-    return _closed_rows(system, partition, q, t, z, s, mu)
+def _close(system: AbstractSystem, partition: Partition, q, rows, mu: dict[str, Any]):
+    def one(q, rows, mu):
+        return _closed_rows(system, partition, q, rows, mu)
+
+    return jax.vmap(one)(q, rows, mu)
 
 
-def _closed_rows(system: AbstractSystem, partition: Partition, q, t, z, s, mu: Params):
+def _closed_rows(system: AbstractSystem, partition: Partition, q, rows, mu: Params):
     """Every row's whole state, each from the one before."""
 
     def onward(carry, row):
@@ -268,8 +291,8 @@ def _closed_rows(system: AbstractSystem, partition: Partition, q, t, z, s, mu: P
         state = jax.tree.map(lambda a, b: jnp.where(good, a, b), State(q, v), last)
         return (state, time), (make_row(system, time, state, mu), good)
 
-    first = (State(q, jnp.zeros_like(q)), t[0])
-    return jax.lax.scan(onward, first, (t, z, s))[1]
+    first = (State(q, jnp.zeros_like(q)), rows[0][0])
+    return jax.lax.scan(onward, first, rows)[1]
 
 
 @dataclass(frozen=True)
@@ -299,65 +322,17 @@ class Completion:
 
         Raises `UserError` where the constraints cannot be closed.
         """
-        run: Trajectory = jax.tree.map(np.asarray, data.trajectories[0])
-        values, batch = data.parameters[0], run.t.shape
-        inputs = [
-            run.u[..., run.inputs.index(name)] if name in run.inputs else np.zeros(batch)
-            for name in self.system.input_names
-        ]
-        u = np.stack(inputs, axis=-1) if inputs else np.zeros((*batch, 0))
+        run, values = data.trajectories[0], data.parameters[0]
         if self.states is None:
-            places = [run.coordinates.index(name) for name in self.system.coordinate_names]
-            q, v = run.q[..., places], run.v[..., places]
-        else:
-            q, v = self._closed(run, values)
-        found = Trajectory(
-            t=jnp.asarray(run.t),
-            q=jnp.asarray(q),
-            v=jnp.asarray(v),
-            u=jnp.asarray(u),
-            position_residual=jnp.asarray(run.position_residual),
-            velocity_residual=jnp.asarray(run.velocity_residual),
-            status=run.status,
-            coordinates=self.system.coordinate_names,
-            rates=self.system.rate_names,
-            inputs=self.system.input_names,
-        )
-        return Dataset(found, values, data.summary, self.kept)
-
-    def _closed(self, run: Trajectory, values: Mapping) -> tuple[np.ndarray, np.ndarray]:
-        assert self.states is not None
-        count = run.t.shape[0]
-        own = {name: np.broadcast_to(np.asarray(x, float), (count,)) for name, x in values.items()}
-        first = {name: float(x[0]) for name, x in own.items()}
-        mu = resolve_parameters(self.system, first)
-        every = jax.tree.map(lambda x: np.broadcast_to(np.asarray(x), (count, *np.shape(x))), mu)
-        every = {name: jnp.asarray(own.get(name, x)) for name, x in dict(every).items()}
+            return Dataset(_reordered(self.system, run), values, data.summary, self.kept)
+        t, q, v = (np.asarray(x) for x in (run.t, run.q, run.v))
         columns = [self.system.coordinate_names.index(name) for name in self.recorded]
         known = self.states[:, columns]
         scale = np.where(np.ptp(known, axis=0) > 0, np.ptp(known, axis=0), 1.0)
-        tree = scipy.spatial.KDTree(known / scale)
-        start = self.states[tree.query(run.q[:, 0] / scale)[1]]
-        partition = choose_partition(
-            self.system, jnp.asarray(run.t[0, 0]), jnp.asarray(start[0]), mu, self.chosen
-        )
-        names = [self.system.coordinate_names[i] for i in _indices(partition)]
-        places = [run.coordinates.index(name) for name in names]
-        t, z, s = (jnp.asarray(x) for x in (run.t, run.q[..., places], run.v[..., places]))
-        found, solved = _close_all(self.system, partition, jnp.asarray(start), t, z, s, every)
-        good = np.asarray(solved)
-        if not np.all(good):
-            window, row = (int(i) for i in np.argwhere(~good)[0])
-            at = ", ".join(
-                f"{name} = {run.q[window, row, run.coordinates.index(name)]:g}"
-                for name in self.chosen
-            )
-            raise UserError(
-                f"A row at t = {run.t[window, row]:g} s has {at}, where the constraints cannot be "
-                f"closed from the row before; it is one of {int(np.sum(~good)):,} in a batch of "
-                f"{good.size:,}. Check units and zero points, or record more coordinates."
-            )
-        return np.asarray(found.q), np.asarray(found.v)
+        start = self.states[scipy.spatial.KDTree(known / scale).query(q[:, 0] / scale)[1]]
+        found = _closed(self.system, self.recorded, self.chosen, t, q, v, start, values)
+        whole = _trajectory(self.system, run, *found)
+        return Dataset(whole, values, data.summary, self.kept)
 
 
 def completion_of(system: AbstractSystem, sample: Dataset, whole: Dataset) -> Completion | None:
@@ -385,11 +360,3 @@ def completion_of(system: AbstractSystem, sample: Dataset, whole: Dataset) -> Co
         some = np.linspace(0, len(rows) - 1, min(len(rows), _MOST_STATES)).astype(int)
         states = rows[some]
     return Completion(system, first.coordinates, chosen, kept, states)
-
-
-@eqx.filter_jit
-def _close_all(system: AbstractSystem, partition: Partition, q, t, z, s, mu: dict[str, Any]):
-    def one(q, t, z, s, mu):
-        return _closed_rows(system, partition, q, t, z, s, mu)
-
-    return jax.vmap(one)(q, t, z, s, mu)
