@@ -37,7 +37,7 @@ from mbdnode.reproduction.config import configure
 from mbdnode.reproduction.run import simulate_truth
 from mbdnode.training import fit
 from mbdnode.trajectory import Dataset
-from mbdnode.workflow.hybrid import correct
+from mbdnode.workflow.hybrid import BETTER, try_hybrid
 
 # Of each recipe, the last of which finds the law that is corrected.
 RECIPES, HYBRID, KNOWN = ("paper", "fast", "best"), "hybrid", "mechanism + network"
@@ -111,7 +111,9 @@ def corrected(case: Case, law: Any, seed: int) -> tuple[float, Any]:
     truth = simulate_truth(case)
     data = Dataset(truth.rows(0, case.train_steps), case.parameters)
     training = dataclasses.replace(training_config("adam-lm"), integrator=integrator)
-    trained = correct(law, data, training, seed=seed) or law
+    trial = try_hybrid(law, data, training, seed=seed)
+    better = trial.hybrid_nrmse * BETTER < trial.law_nrmse
+    trained = trial.finish() if better else law
     found = predict(trained.model, truth, integrator, case.parameters)
     return evaluate(truth, found).mse, trained
 

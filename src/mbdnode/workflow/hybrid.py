@@ -58,32 +58,6 @@ class HybridTrial:
     finish: Callable[[], Fit]
 
 
-def correct(
-    found: Identified,
-    data: Dataset,
-    training: TrainingConfig,
-    *,
-    width: int = 32,
-    parameters: tuple[str, ...] = (),
-    seed: int = 0,
-    report: Callable | None = None,
-) -> Fit | None:
-    """The law with a network for what it misses.
-
-    **Arguments:** those of `try_hybrid`.
-
-    **Returns:**
-
-    The hybrid; None where the law explains the data, the runs are too short to tell, or the hybrid
-    does not predict the validation split better by a tenth at least.
-    """
-    if found.diagnostics["explained"] or not are_long(data):
-        return None
-    options = {"width": width, "parameters": parameters, "seed": seed, "report": report}
-    trial = try_hybrid(found, data, training, **options)
-    return trial.finish() if trial.hybrid_nrmse * BETTER < trial.law_nrmse else None
-
-
 def are_long(data: Dataset) -> bool:
     """Whether a part of every run can be held back to choose by."""
     return min(len(run) - 1 for run in data.trajectories) >= _SHORTEST
