@@ -198,5 +198,5 @@ def test_windows_that_cannot_be_closed_are_refused_with_their_time(turning):
     (run,) = sample.trajectories
     far = eqx.tree_at(lambda r: r.q, run, run.q + 10.0)
     batch = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[None]), far)
-    with pytest.raises(mbd.UserError, match=r"t = 0 s has x3 = .*cannot be closed"):
+    with pytest.raises(mbd.UserError, match=r"t = 0 s\) has x3 = .*cannot be closed"):
         change(Dataset(batch, whole.parameters[0]))
