@@ -114,27 +114,17 @@ def predict_runs(
     A `HeldOut` for each run. Where the first state is noisy or its rates were estimated, the state
     after the first tenth of the run is estimated from it, and the prediction begins there.
     """
-    from mbdnode.identification import estimate_states  # Slow to load for who only evaluates.
-
     if begins is None:
         begins = [rows_before(model, run, recorded) for _, run, _ in runs]
-    late = [i for i, first in enumerate(begins) if first]
-    states = (
-        estimate_states(
-            model,
-            [runs[i][1].rows(0, begins[i]) for i in late],
-            integrator=integrator,
-            parameters=[runs[i][2] for i in late],
-            recorded=without_names(runs[0][1], recorded, biased),
-        )
-        if late
-        else []
-    )
-    found = dict(zip(late, states, strict=True))
+    places = [
+        (run, first, first, parameters)
+        for (_, run, parameters), first in zip(runs, begins, strict=True)
+    ]
+    states = initial_states(model, places, recorded, integrator, biased)
     result = []
-    for i, (name, run, parameters) in enumerate(runs):
-        truth = run.rows(begins[i], len(run) - 1) if begins[i] else run
-        begun = begin_at(truth, found[i]) if i in found else truth
+    for (name, run, parameters), first, state in zip(runs, begins, states, strict=True):
+        truth = run.rows(first, len(run) - 1) if first else run
+        begun = truth if state is None else begin_at(truth, state)
         prediction = predict(model, begun, integrator, parameters, check_step=check_step)
         told = run.columns[1:] if recorded is None else (*recorded, *run.inputs)
         outside = domain.outside(prediction)
@@ -142,7 +132,35 @@ def predict_runs(
     return tuple(result)
 
 
-def without_names(
+def initial_states(
+    model: Any,
+    places: Sequence[tuple[Trajectory, int, int, Mapping[str, float]]],
+    recorded: Sequence[str] | None,
+    integrator: str,
+    biased: Sequence[str],
+) -> list[State | None]:
+    """Where predictions begin, estimated from the rows before; None if there are none.
+
+    `places` has a run, a row of it, how many rows before it are looked at, and the parameters.
+    """
+    from mbdnode.identification import estimate_states  # Slow to load for who only evaluates.
+
+    found: list[State | None] = [None] * len(places)
+    late = [i for i, (_, _, before, _) in enumerate(places) if before]
+    if late:
+        states = estimate_states(
+            model,
+            [run.rows(row - before, row) for run, row, before, _ in places if before],
+            integrator=integrator,
+            parameters=[places[i][3] for i in late],
+            recorded=_without_names(places[0][0], recorded, biased),
+        )
+        for i, state in zip(late, states, strict=True):
+            found[i] = state
+    return found
+
+
+def _without_names(
     run: Trajectory, recorded: Sequence[str] | None, names: Sequence[str]
 ) -> tuple[str, ...] | None:
     """The recorded columns but for some; None for all of them."""

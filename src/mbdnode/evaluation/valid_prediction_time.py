@@ -19,7 +19,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.evaluation.scores import begin_at, predict, rows_before, table_of, without_names
+from mbdnode.evaluation.scores import begin_at, initial_states, predict, rows_before, table_of
 from mbdnode.formatting import percent
 from mbdnode.models import FittedMechanism
 from mbdnode.multibody import AbstractSystem
@@ -153,8 +153,7 @@ def measure_horizon(
     ]
     if not begins:
         return None
-    told = without_names(begins[0][0], recorded, biased)
-    states = _initial_states(model, begins, told, integrator)
+    states = initial_states(model, begins, recorded, integrator, biased)
     longest = max(len(run) - row for run, row, _, _ in begins)
     names, units = list(scales), np.array(list(scales.values()))
     times, errors, still = [], [], []
@@ -176,26 +175,6 @@ def _initial_rows(run: Trajectory, before: int, total: int) -> list[int]:
         return []
     count = max(1, round(_PREDICTIONS * len(run) / total))
     return np.unique(np.linspace(before, last, count).astype(int)).tolist()
-
-
-def _initial_states(model: Any, begins: Sequence, recorded: Any, integrator: str) -> list:
-    """As estimated from the rows before; None where what was measured will do."""
-    from mbdnode.identification import estimate_states  # Slow to load for who only evaluates.
-
-    late = [i for i, (_, _, before, _) in enumerate(begins) if before]
-    found: list[Any] = [None] * len(begins)
-    if late:
-        stretches = [begins[i][0].rows(begins[i][1] - begins[i][2], begins[i][1]) for i in late]
-        states = estimate_states(
-            model,
-            stretches,
-            integrator=integrator,
-            parameters=[begins[i][3] for i in late],
-            recorded=recorded,
-        )
-        for i, state in zip(late, states, strict=True):
-            found[i] = state
-    return found
 
 
 def _filled_up(run: Trajectory, count: int) -> Trajectory:
