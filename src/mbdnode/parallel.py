@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # More threads wait for Python's own lock, and hold memory.
 _MOST_THREADS = 4
-_CONNECT_S, _FIRST_WORKER_S = 5.0, 10.0
+_CONNECT_S, _FIRST_WORKER_S = 10.0, 10.0
 # How often workers are looked after, and how long a new one is waited for after the last has left.
 _LOOK_S, _NEW_WORKER_S = 1.0, 60.0
 # Threads of one Dask worker would change each other's number of BLAS threads.
