@@ -55,12 +55,14 @@ class Variable:
 
 def variables_of(tables: Any, motion: Motion, dt_s: float) -> list[Variable]:
     """All variables in the order of their references; states that the program chooses come last."""
-    free, names = _states(tables, motion), _Names()
+    free, names, found = _states(tables, motion), _Names(), list[Variable]()
+
+    def add(name: str, causality: str, **facts: Any) -> None:
+        found.append(Variable(names.free(name), len(found), causality, **facts))
+
     first = np.cumsum([2, *map(len, (tables.parameters, tables.inputs, tables.coordinates))])
     at_u, at_q, at_v = map(int, first[1:])
-    at_y = at_v + len(tables.rates)
-    at_dx = at_y + len(tables.outputs)
-    at_x = at_dx + len(free)
+    at_x = at_v + len(tables.rates) + len(tables.outputs) + len(free)
     references = [
         at_x + i if motion.exchanges else (at_q if i < motion.positions else at_v) + index
         for i, index in enumerate(free)
@@ -70,97 +72,59 @@ def variables_of(tables: Any, motion: Motion, dt_s: float) -> list[Variable]:
     inputs = tuple(at_u + i for i in range(len(tables.inputs)))
     scale = np.asarray(motion.partition.scale)
 
-    found = [
-        Variable("time", 0, "independent", unit="s", description="time"),
-        Variable(
-            names.free("integrator_step"),
-            1,
-            *("parameter", "fixed", "exact"),
-            start=dt_s,
-            unit="s",
-            low=0.0,
-            description="the longest step of the integrator in Co-Simulation",
-        ),
-    ]
-    for i, one in enumerate(tables.parameters):
-        found.append(
-            Variable(
-                names.free(one.name),
-                2 + i,
-                *("parameter", "fixed", "exact"),
+    found.append(Variable("time", 0, "independent", unit="s", description="time"))
+    exact = {"variability": "fixed", "initial": "exact"}
+    what = "the longest step of the integrator in Co-Simulation"
+    step = {"start": dt_s, "unit": "s", "low": 0.0, "description": what}
+    add("integrator_step", "parameter", **exact, **step)
+    for one in tables.parameters:
+        limits = {"low": _finite(one.low), "high": _finite(one.high)}
+        add(one.name, "parameter", **exact, start=one.start, unit=one.unit, **limits)
+    for one in tables.inputs:
+        add(one.name, "input", start=0.0, unit=one.unit)
+    held = free[: motion.positions], free[motion.positions :]
+    known = positions, states
+    for level, table in enumerate((tables.coordinates, tables.rates)):
+        for i, one in enumerate(table):
+            is_held = i in held[level]
+            own = is_held and motion.has_rates and not motion.exchanges
+            add(
+                one.name,
+                "output",
+                initial="exact" if is_held else "approx",
                 start=one.start,
                 unit=one.unit,
-                low=_finite(one.low),
-                high=_finite(one.high),
+                nominal=float(scale[i]),
+                depends_on=(len(found),) if own else known[level],
+                description="independent" if is_held else "follows from the constraints",
             )
-        )
-    for i, one in enumerate(tables.inputs):
-        found.append(Variable(names.free(one.name), at_u + i, "input", start=0.0, unit=one.unit))
-    held = set(free[: motion.positions]), set(free[motion.positions :])
-    for level, (at, table, known) in enumerate(
-        ((at_q, tables.coordinates, positions), (at_v, tables.rates, states))
-    ):
-        for i, one in enumerate(table):
-            exact = i in held[level]
-            own = exact and motion.has_rates and not motion.exchanges
-            found.append(
-                Variable(
-                    names.free(one.name),
-                    at + i,
-                    "output",
-                    initial="exact" if exact else "approx",
-                    start=one.start,
-                    unit=one.unit,
-                    nominal=float(scale[i]),
-                    depends_on=(at + i,) if own else known,
-                    description="independent" if exact else "follows from the constraints",
-                )
-            )
-    for i, one in enumerate(tables.outputs):
-        found.append(
-            Variable(
-                names.free(one.name),
-                at_y + i,
-                "output",
-                initial="calculated",
-                unit=one.unit,
-                depends_on=states,
-            )
-        )
+    for one in tables.outputs:
+        add(one.name, "output", initial="calculated", unit=one.unit, depends_on=states)
     if not motion.has_rates:
         return found
-    by_reference = {one.reference: one for one in found}
     labels = [
-        f"independent[{i + 1}]" if motion.exchanges else by_reference[r].name
+        f"independent[{i + 1}]" if motion.exchanges else found[r].name
         for i, r in enumerate(references)
     ]
-    for i, (label, reference) in enumerate(zip(labels, references, strict=True)):
-        unit = "" if motion.exchanges else _per_second(by_reference[reference].unit)
-        found.append(
-            Variable(
-                names.free(f"der({label})"),
-                at_dx + i,
-                "local",
-                initial="calculated",
-                unit=unit,
-                derivative_of=reference,
-                depends_on=(*references, *inputs),
-            )
+    for label, reference in zip(labels, references, strict=True):
+        add(
+            f"der({label})",
+            "local",
+            initial="calculated",
+            unit="" if motion.exchanges else _per_second(found[reference].unit),
+            derivative_of=reference,
+            depends_on=(*references, *inputs),
         )
-    if motion.exchanges:
-        for i, (label, reference) in enumerate(zip(labels, references, strict=True)):
-            table = tables.coordinates if i < motion.positions else tables.rates
-            found.append(
-                Variable(
-                    names.free(label),
-                    reference,
-                    "local",
-                    initial="calculated",
-                    nominal=float(scale[free[i]]),
-                    description=f"{table[free[i]].name} at the start values, and another "
-                    "where that becomes ill-conditioned",
-                )
-            )
+    for i, label in enumerate(labels if motion.exchanges else ()):
+        table = tables.coordinates if i < motion.positions else tables.rates
+        add(
+            label,
+            "local",
+            initial="calculated",
+            nominal=float(scale[free[i]]),
+            description=f"{table[free[i]].name} at the start values, and another where that "
+            "becomes ill-conditioned",
+        )
     return found
 
 
