@@ -45,10 +45,7 @@ _ANGLES = re.compile(
 def clean(run: Run, columns: Columns) -> None:
     """Cut a run where it cannot be followed; it is left with the rows that are kept, in order.
 
-    **Arguments:**
-
-    - `run`: gets its spans, its median step, and the account of its rows so far.
-    - `columns`: say what to do at gaps, and what is one.
+    It gets its spans, its median step, and the account of its rows so far.
     """
     gaps = columns.gaps
     run.account = Account(read=len(run.t) + run.truncated, truncated=run.truncated)
@@ -205,13 +202,7 @@ def sounds_like_angle(name: str) -> bool:
 
 
 def is_wrapped(values: np.ndarray, turn: float = TURN) -> bool:
-    """Whether a column stays within one turn and jumps across most of it.
-
-    **Arguments:**
-
-    - `values`: in order of time.
-    - `turn`: how much a whole turn is.
-    """
+    """Whether a column stays within one turn and jumps across most of it."""
     if len(values) < 3 or np.ptp(values) > turn * (1 + 1e-6):
         return False
     return bool(np.any(np.abs(np.diff(values)) > _JUMP * turn))
@@ -220,17 +211,9 @@ def is_wrapped(values: np.ndarray, turn: float = TURN) -> bool:
 def unwrap(
     t: np.ndarray, values: np.ndarray, rate: np.ndarray | None, turn: float = TURN
 ) -> tuple[np.ndarray, int]:
-    """Make a wrapped angle continuous.
+    """A wrapped angle of one segment made continuous, and at how many places a turn was added.
 
-    **Arguments:**
-
-    - `t`, `values`: of one segment without gaps.
-    - `rate`: as measured, in the same unit a second; None if it was not.
-    - `turn`: how much a whole turn is.
-
-    **Returns:**
-
-    The angle, and at how many places a turn was added or taken.
+    `rate` is as measured, in the same unit a second; None if it was not.
     """
     steps = np.diff(values)
     expected = 0.0 if rate is None else (rate[1:] + rate[:-1]) / 2 * np.diff(t)
@@ -269,19 +252,9 @@ def correct(
     keep: bool = False,
     clear: bool = False,
 ) -> Corrected:
-    """Unwrap a column of one segment, and replace its outliers.
+    """Unwrap a column of one segment if it `wraps`, and replace its outliers.
 
-    **Arguments:**
-
-    - `t`, `values`: of the segment.
-    - `rate`: as measured; None if it was not.
-    - `wraps`: whether it may be wrapped to one turn.
-    - `keep`: whether outliers are to be left as they are.
-    - `clear`: whether it is known to have none.
-
-    **Returns:**
-
-    `Corrected`.
+    They stay if they are to `keep`; `clear` says that there are none.
     """
     jumps = wraps and bool(np.any(np.abs(np.diff(values)) > _JUMP * TURN))
     rows, expected, are_rare = np.zeros(0, int), np.zeros(0), True

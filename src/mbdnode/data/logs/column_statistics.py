@@ -107,16 +107,7 @@ class LogSummary:
 
 
 def summarize(log: AbstractLog) -> LogSummary:
-    """Look at a log.
-
-    **Arguments:**
-
-    - `log`: as `open_logs` gives it.
-
-    **Returns:**
-
-    What is in it; of a long one, in its first million rows.
-    """
+    """What is in a log; of a long one, in its first million rows."""
     sample = take_sample(log, _MOST_ROWS)
     guess = guess_from(log, sample)
     names = column_labels(log)
@@ -162,17 +153,7 @@ class Trial:
 
 
 def try_reading(files: Sequence[Path], columns: Columns) -> Trial:
-    """Whether logs can be read with these roles, by reading them.
-
-    **Arguments:**
-
-    - `files`: of the logs.
-    - `columns`: what their columns are.
-
-    **Returns:**
-
-    A `Trial`, as far as one can tell from the first hundred megabytes.
-    """
+    """Whether logs can be read so, as far as one can tell from the first hundred megabytes."""
     try:
         reader = Reader(make_request(list(files), columns), _PART)
         rows = 0

@@ -165,17 +165,7 @@ class LogFormat:
     starts_so: Callable[[bytes], bool] | None = None
 
     def fits(self, start: bytes, suffix: str) -> bool:
-        """Whether a file is of this format.
-
-        **Arguments:**
-
-        - `start`: its first bytes.
-        - `suffix`: of its name, in small letters.
-
-        **Returns:**
-
-        What the bytes say; what the suffix says if they cannot.
-        """
+        """Whether a file is of this format: by its first bytes, else by its suffix."""
         return suffix in self.suffixes if self.starts_so is None else self.starts_so(start)
 
 
@@ -208,16 +198,9 @@ def column_labels(log: AbstractLog) -> list[str]:
 
 
 def seconds_since(stamps: pa.Array, origin: int | None) -> tuple[np.ndarray, int | None]:
-    """Time stamps as seconds since the first one, exactly: as float64 they would lose digits.
+    """Time stamps as seconds since the first one, and that one in nanoseconds.
 
-    **Arguments:**
-
-    - `stamps`: of an Arrow timestamp type.
-    - `origin`: the first one in nanoseconds; None to take it from here.
-
-    **Returns:**
-
-    The seconds, not a number where missing, and the origin.
+    Exactly: as float64 the stamps would lose digits. Missing ones are not numbers.
     """
     import pyarrow.compute as pc  # Slow to load, and few logs have such stamps.
 
@@ -262,14 +245,7 @@ class Sample:
 def take_sample(log: AbstractLog, rows: int = ROWS) -> Sample:
     """Read the first rows.
 
-    **Arguments:**
-
-    - `log`: the log.
-    - `rows`: how many at most.
-
-    **Returns:**
-
-    A `Sample`. A column that cannot be read is named in it, and the others are there all the same;
+    A column that cannot be read is named in the sample, and the others are there all the same;
     raises `UserError` if none can be read.
     """
     numbers = [i for i in range(len(log.headings)) if not log.is_text(i)]

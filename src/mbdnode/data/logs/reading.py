@@ -123,15 +123,7 @@ class ReadRequest:
 def make_request(paths: Paths, columns: Columns, fewest_rows: int = 2) -> ReadRequest:
     """Find the files of states and inputs.
 
-    **Arguments:**
-
-    - `paths`: as for `read`.
-    - `columns`: what their columns are.
-    - `fewest_rows`: of a segment that is kept.
-
-    **Returns:**
-
-    A `ReadRequest`. Raises `UserError` that shows a guess if time or coordinates are not named.
+    Raises `UserError` that shows a guess if time or coordinates are not named.
     """
     files = find_files(paths)
     if columns.time is None or not columns.coordinates:

@@ -88,17 +88,10 @@ class ResolvedColumns:
 def resolve_columns(
     log: AbstractLog, columns: Columns, with_inputs: bool = True
 ) -> ResolvedColumns:
-    """Find every role's column.
+    """Find every role's column, those of inputs only if they have the states' times.
 
-    **Arguments:**
-
-    - `log`: where to look; gets notes of what is converted.
-    - `columns`: what to look for.
-    - `with_inputs`: whether the inputs have the states' times.
-
-    **Returns:**
-
-    The layout. Raises `UserError` for a column that is not there or holds words.
+    The log gets notes of what is converted. Raises `UserError` for a column that is not there or
+    holds words.
     """
 
     def find(wanted: str, role: str, name: str = "") -> ResolvedColumn:
@@ -197,17 +190,9 @@ def _say_units(log: AbstractLog, used: list[ResolvedColumn]) -> None:
 
 
 def find_column(log: AbstractLog, wanted: str, columns: Columns) -> ResolvedColumn | None:
-    """The column that a role names.
+    """The column with a heading, whole or without the unit, or `column2` for the second; or None.
 
-    **Arguments:**
-
-    - `log`: where to look.
-    - `wanted`: its whole heading, its name without the unit, or `column2` for the second.
-    - `columns`: whose units go before those of the headings.
-
-    **Returns:**
-
-    The column; None if there is none. Raises `UserError` if there are several.
+    Units of `columns` go before that of the heading. Raises `UserError` if several are called so.
     """
     index = _index(log, wanted)
     if index is None:

@@ -99,7 +99,7 @@ def guess_roles(log: AbstractLog) -> Guess:
 
     **Arguments:**
 
-    - `log`: the log.
+    - `log`: as `open_logs` gives it.
 
     **Returns:**
 

@@ -101,16 +101,9 @@ class Names:
 
 
 def names_of(layout: ResolvedColumns, input_columns: Sequence[ResolvedColumn]) -> Names:
-    """What a trajectory's columns are called.
+    """What a trajectory's columns are called; `input_columns` may be those of another log.
 
-    **Arguments:**
-
-    - `layout`: of the log.
-    - `input_columns`: those of the layout, or of inputs with their own times.
-
-    **Returns:**
-
-    `Names`. Raises `UserError` if two columns would have one name.
+    Raises `UserError` if two columns would have one name.
     """
     coordinates = [column.name for column in layout.coordinates]
     inputs, rates = [column.name for column in input_columns], []

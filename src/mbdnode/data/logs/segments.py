@@ -36,17 +36,9 @@ _FULL_TURN_DEG = 360.0
 
 
 def input_signal(log: AbstractLog, columns: Columns, time: str) -> dict[str | None, InputSignal]:
-    """The inputs of a log with their own times, by run.
+    """The inputs of a log with their own times, by run, or under None if there is one run only.
 
-    **Arguments:**
-
-    - `log`: which holds them.
-    - `columns`: names them, and the column that tells runs apart, if the log has it.
-    - `time`: the column of their times.
-
-    **Returns:**
-
-    A signal for each run; under None if there is one only. Rows without a value are left out.
+    Rows without a value are left out.
     """
     own = replace(columns, time=time, coordinates=(), rates=(), parameters=(), angles=None)
     signals: dict[str | None, InputSignal] = {}
@@ -73,18 +65,9 @@ def input_signal(log: AbstractLog, columns: Columns, time: str) -> dict[str | No
 
 
 def at_times(signal: InputSignal, t: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
-    """The inputs at the states' times.
+    """The inputs at the states' times, and whether the signal covers each of these.
 
-    **Arguments:**
-
-    - `signal`: the inputs.
-    - `t`: the states' times.
-    - `how`: "held" for the last value at or before a time, "linear" for one between neighbors.
-
-    **Returns:**
-
-    The values, and whether the signal covers each time. It covers one step after its last sample
-    if it is held, and none if not.
+    It covers one median step after its last sample if it is held, and none if not.
     """
     usual = float(np.median(np.diff(signal.t))) if len(signal.t) > 1 else 0.0
     end = signal.t[-1] + (usual if how == "held" else 0.0)
@@ -128,17 +111,9 @@ def together(runs: Iterator[Run]) -> Iterator[list[Run]]:
 def finish(
     runs: Sequence[Run], layout: ResolvedColumns, fewest_rows: int
 ) -> list[tuple[list[Segment], RunSummary]]:
-    """Clean runs and complete them; many at a time, since some of it is quicker for all of them.
+    """The segments of runs of one log, cleaned and completed, and what became of their rows.
 
-    **Arguments:**
-
-    - `runs`: of one log.
-    - `layout`: what their columns are.
-    - `fewest_rows`: of a segment that is kept.
-
-    **Returns:**
-
-    Of each run the segments, none of them too short, and what became of the rows.
+    Many runs at a time, since some of it is quicker for all of them.
     """
     estimated = any(rate is None for rate in layout.rates)
     fewest = max(fewest_rows, FEWEST_ROWS if estimated else 2)
@@ -251,13 +226,7 @@ def _segment(
 
 
 def is_angle(number: int, layout: ResolvedColumns) -> bool:
-    """Whether a coordinate is an angle: as the user says; else by the unit; else by the names.
-
-    **Arguments:**
-
-    - `number`: of the coordinate.
-    - `layout`: what the columns are.
-    """
+    """Whether a coordinate is an angle: as the user says; else by the unit; else by the names."""
     name, found = layout.coordinate_names[number], layout.coordinates[number]
     if layout.columns.angles is not None:
         return name in layout.columns.angles
@@ -332,14 +301,7 @@ def _say_rates(run: Run, layout: ResolvedColumns, rates: list[list[Rate | None]]
 
 
 def check_columns(run: Run, layout: ResolvedColumns, segments: Sequence[Segment]) -> None:
-    """Note what a user should look at.
-
-    **Arguments:**
-
-    - `run`: gets the notes.
-    - `layout`: what its columns are.
-    - `segments`: of the run.
-    """
+    """Note what a user should look at."""
     q = np.concatenate([segment.q for segment in segments])
     longest = max(segments, key=lambda segment: len(segment.t))
     rows = slice(_MOST_ROWS)

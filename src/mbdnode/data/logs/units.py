@@ -192,16 +192,9 @@ def find_unit(text: str) -> Unit | None:
 
 
 def why_unclear(text: str) -> str:
-    """Why something that looks like a unit is none that can be used.
+    """What to write instead of what looks like a unit and is none, such as "Nm or nm" for `NM`.
 
-    **Arguments:**
-
-    - `text`: as it is written.
-
-    **Returns:**
-
-    What to write instead, such as "Nm or nm" for `NM`; empty for a unit that is known, and for what
-    does not look like one.
+    Empty for a unit that is known, and for what does not look like one.
     """
     plain = _plain(text)
     if find_unit(text) is not None or len(plain) > _LONGEST:
@@ -264,16 +257,10 @@ def looks_like_unit(text: str) -> bool:
 
 
 def read_heading(raw: str) -> Heading:
-    """Take a heading apart.
+    """Name and unit of a heading such as `theta [deg]`.
 
-    **Arguments:**
-
-    - `raw`: such as `theta [deg]`.
-
-    **Returns:**
-
-    Name and unit. What stands in square brackets is a unit, known or not; elsewhere only one that
-    is known, or would be if its capitals were right.
+    What stands in square brackets is a unit, known or not; elsewhere only one that is known, or
+    would be if its capitals were right.
     """
     # What moves the cursor of a terminal has no place in a name.
     raw = "".join(mark for mark in raw if mark.isprintable() or mark == "\t").strip()
