@@ -10,19 +10,18 @@ import pytest
 
 from mbdnode import waiting_notice
 from mbdnode.cli import output
+from mbdnode.progress_text import TrainingRows
 from mbdnode.reproduction.dispatch import RunEvent
 
 
 @pytest.fixture
-def told(monkeypatch, capsys):
-    """Reports a row and gives the lines that were told of it, by a clock of our own."""
-    seconds = itertools.count(0.0, 10.0)
-    monkeypatch.setattr(output.time, "perf_counter", lambda: next(seconds))
-    report = output._training_lines()
+def told():
+    """Reports a row and gives what is told of it, by a clock of our own."""
+    seconds, rows = itertools.count(0.0, 10.0), TrainingRows()
 
     def row(epoch, total, rate=1e-3, **more):
-        report({"epoch": epoch, "loss": 0.5, "learning_rate": rate, **more}, total)
-        return capsys.readouterr().err.splitlines()
+        given = {"epoch": epoch, "loss": 0.5, "learning_rate": rate, **more}
+        return [text for text in rows.hear(given, total, next(seconds)) if text]
 
     return row
 
@@ -100,34 +99,41 @@ def made_terminal(monkeypatch):
 
 def test_search_in_a_terminal_promises_no_number_of_candidates(monkeypatch):
     terminal = made_terminal(monkeypatch)
-    with output.training_progress() as report:
-        time.sleep(0.2)
+    with waiting_notice.progress(), output.training_progress() as report:
         report({"stage": "candidate", "epoch": 1, "loss": 6e-8, "learning_rate": 0.0}, 30)
-        time.sleep(0.2)
+        time.sleep(0.5)
     shown = terminal.shown()
     assert "candidate 2, at most 28 more, min validation NRMSE 6.0e-08" in shown
     assert "/30" not in shown
     assert "nan" not in shown
 
 
-def test_epochs_in_a_terminal_are_told_as_in_lines(monkeypatch):
-    terminal = made_terminal(monkeypatch)
-    with output.training_progress() as report:
-        report({"epoch": 2, "loss": 0.5, "learning_rate": 1e-3}, 400)
-        time.sleep(0.2)
+def test_epochs_are_told_alike_in_a_terminal_and_in_lines(monkeypatch):
+    row = {"epoch": 2, "loss": 0.5, "learning_rate": 1e-3}
+    terminal, lines = made_terminal(monkeypatch), []
+    for to in (None, lines.append):
+        with waiting_notice.progress(to), output.training_progress() as report:
+            report(row, 400)
+            time.sleep(0.5 if to is None else waiting_notice.QUIET_S + 0.5)
     assert "epoch 3 of 400, loss 5.000e-01, rate 1.00e-03" in terminal.shown()
+    assert lines == ["epoch 3 of 400, loss 5.000e-01, rate 1.00e-03"]
 
 
-@pytest.mark.parametrize(
-    "progress", [output.training_progress, lambda: output.counting("controlling")]
-)
-def test_bar_that_does_not_move_says_what_goes_on(monkeypatch, progress):
+def test_what_is_tried_is_a_line_of_its_own_that_stays(monkeypatch, capsys):
+    row = {"epoch": 2, "loss": 0.5, "learning_rate": 1e-3, "model": "law", "why": "few data"}
+    with output.training_progress() as report:
+        report(row, 400)
+    assert capsys.readouterr().err == "trying a law: few data\n"
+
+
+def test_count_that_does_not_move_says_what_goes_on(monkeypatch):
     terminal = made_terminal(monkeypatch)
-    monkeypatch.setattr(output, "QUIET_S", 0.1)
+    monkeypatch.setattr(waiting_notice, "QUIET_S", 0.1)
     monkeypatch.setattr(waiting_notice.NOTICE, "activity", lambda now: "compiling ...")
-    with progress():
-        time.sleep(0.5)
-    assert "compiling ..." in terminal.shown()
+    with waiting_notice.progress(), output.counting("controlling") as report:
+        report(3, 100)
+        time.sleep(0.8)
+    assert "controlling, step 3 of 100; compiling ..." in terminal.shown()
 
 
 def test_finished_search_has_as_many_candidates_as_were_tried():

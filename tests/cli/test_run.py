@@ -3,12 +3,12 @@
 import json
 import signal
 import sys
+from contextlib import nullcontext
 from unittest import mock
 
 import pytest
 
 from mbdnode import naming
-from mbdnode.cli import output as progress
 from mbdnode.models import KINDS, MODELS, load
 
 SMALL = ["--set", "width=8", "epochs=2"]
@@ -144,7 +144,8 @@ def test_interrupted_training_exits_with_130_and_can_go_on(folder, run, tmp_path
     def must_not_run(*arguments, **options):
         raise AssertionError("went on after Ctrl-C")
 
-    monkeypatch.setattr(progress, "_training_lines", lambda: press_ctrl_c)
+    command = sys.modules["mbdnode.cli.run"]
+    monkeypatch.setattr(command, "training_progress", lambda: nullcontext(press_ctrl_c))
     monkeypatch.setattr(experiment, "predict", must_not_run)
     out = tmp_path / "a b"
     result = run("run", "single-mass-spring-damper", *SMALL, "--out", out)

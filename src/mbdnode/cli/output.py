@@ -1,7 +1,7 @@
 """Tables and progress on a terminal.
 
-Progress of a training, of a loop, or of the many runs of a reproduction: a bar or a table that
-changes in a terminal, a line now and then elsewhere.
+Progress of a training or of a loop is counted for `mbdnode.waiting_notice` to say. The many runs of
+a reproduction are a table that changes in a terminal, and lines elsewhere.
 """
 
 import os
@@ -19,13 +19,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from mbdnode.progress_text import TrainingRows, counted
-from mbdnode.waiting_notice import QUIET_S, current_activity, drawing, say, summarized
+from mbdnode.waiting_notice import NOTICE, current_activity, drawing, say, summarized
 
 if TYPE_CHECKING:
     from mbdnode.reproduction.dispatch import RunEvent
 
-# Where there is no terminal: seconds between two lines of one training, and of one run of many.
-_QUIET_S, _RUN_QUIET_S = 5.0, 15.0
+# Where there is no terminal: seconds between two lines of one run of many.
+_RUN_QUIET_S = 15.0
 _REFRESH_S = 0.25
 
 
@@ -66,72 +66,16 @@ def new_table(console: Console, *headings: str, numbers: tuple[str, ...], foldin
 @contextmanager
 def training_progress() -> Iterator[Callable[[dict[str, Any], int], None]]:
     """A function for `fit` to call after every epoch, candidate or chunk."""
-    if not sys.stderr.isatty():
-        yield _training_lines()
-        return
     rows = TrainingRows()
-    with _moving_bar("") as (bar, task):
+    with NOTICE.counting() as count:
 
         def report(row: dict[str, Any], total: int) -> None:
             told, text = rows.hear(row, total, time.perf_counter())
             if told:
-                bar.console.print(escape(told))
-            # Nobody knows with which candidate a search ends.
-            known = None if row.get("stage") == "candidate" else total
-            done = int(row["epoch"]) + 1
-            bar.update(task, completed=done, total=known, description=escape(text))
+                say(told)
+            count(text)
 
         yield report
-
-
-def _training_lines() -> Callable[[dict[str, Any], int], None]:
-    last, rows = time.perf_counter(), TrainingRows()
-
-    def report(row: dict[str, Any], total: int) -> None:
-        nonlocal last
-        now = time.perf_counter()
-        told, text = rows.hear(row, total, now)
-        if told:
-            say(told)
-        if now - last < _QUIET_S and int(row["epoch"]) + 1 < total:
-            return
-        last = now
-        say(text)
-
-    return report
-
-
-@contextmanager
-def _moving_bar(what: str, *, count: bool = False) -> Iterator[tuple[Any, Any]]:
-    """A bar in the terminal, which says what goes on where it has not moved for two seconds.
-
-    **Arguments:**
-
-    - `what`: stands before it.
-    - `count`: whether the number of steps stands after it.
-
-    **Returns:**
-
-    A context with Rich's `Progress` and the task to update.
-    """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
-    from rich.text import Text
-
-    class WaitingColumn(ProgressColumn):
-        """What takes so long."""
-
-        def render(self, task: Any) -> Text:
-            seen = (task.completed, task.description)
-            if seen != self.seen:
-                self.seen, self.since = seen, time.monotonic()
-            return Text(current_activity() if time.monotonic() - self.since > QUIET_S else "")
-
-        seen, since = None, 0.0
-
-    counted = (MofNCompleteColumn(),) if count else ()
-    columns = (TextColumn("{task.description}"), BarColumn(), *counted, WaitingColumn())
-    with drawing(), Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        yield bar, bar.add_task(what, total=None)
 
 
 @contextmanager
@@ -143,21 +87,13 @@ def counting(what: str, unit: str = "step") -> Iterator[Callable[[int, int | Non
     - `what`: is being done.
     - `unit`: what is counted.
     """
-    last = time.perf_counter()
+    with NOTICE.counting() as count:
 
-    def lines(done: int, total: int | None) -> None:
-        nonlocal last
-        now = time.perf_counter()
-        if now - last > _QUIET_S:
-            last = now
+        def report(done: int, total: int | None) -> None:
             of_all = "" if total is None else f" of {total:,}"
-            say(f"{what}, {unit} {done:,}{of_all}")
+            count(f"{what}, {unit} {done:,}{of_all}")
 
-    if not sys.stderr.isatty():
-        yield lines
-        return
-    with _moving_bar(what, count=True) as (bar, task):
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield report
 
 
 @dataclass
