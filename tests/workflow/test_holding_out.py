@@ -17,7 +17,7 @@ from mbdnode.data.logs import stream as stream_module
 from mbdnode.evaluation import HeldOut
 from mbdnode.formatting import percent
 from mbdnode.trajectory import Trajectory
-from mbdnode.workflow import large_logs as large
+from mbdnode.workflow import read_logs as large
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import Fitted, fit_and_score, read_and_check
 from mbdnode.workflow.folder import make_report_data

@@ -14,7 +14,7 @@ from mbdnode.data.logs import Columns
 from mbdnode.data.logs import stream as stream_module
 from mbdnode.data.logs.runs import Names, make_trajectory
 from mbdnode.trajectory import Dataset
-from mbdnode.workflow import large_logs
+from mbdnode.workflow import read_logs
 from mbdnode.workflow.config import FitConfig
 from mbdnode.workflow.fit import read_and_check
 from mbdnode.workflow.unrecorded_coordinates import complete_runs, completion_of
@@ -154,9 +154,9 @@ def test_row_where_the_constraints_cannot_be_closed_is_named():
 @pytest.fixture
 def large_log(turning, tmp_path, monkeypatch):
     """The crank's angle and torque alone, in a log that is read in windows of ten steps."""
-    monkeypatch.setattr(large_logs, "_LARGE_BYTES", 1000)
+    monkeypatch.setattr(read_logs, "_LARGE_BYTES", 1000)
     monkeypatch.setattr(stream_module, "_WINDOW", 10)
-    monkeypatch.setattr(large_logs, "_CHUNK_ROWS", 22)
+    monkeypatch.setattr(read_logs, "_CHUNK_ROWS", 22)
     columns = {"t": turning.t, "omega": turning["theta1_dot"], "angle": turning["theta1"]}
     table = np.column_stack([*columns.values(), turning["T"]])
     path = tmp_path / "crank.csv"

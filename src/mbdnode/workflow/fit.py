@@ -5,12 +5,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mbdnode.data.logs import LogStream, find_files, read
+from mbdnode.data.logs import LogStream, find_files
 from mbdnode.data.rows import CLEAN
 from mbdnode.errors import UserError
 from mbdnode.evaluation import (
@@ -18,12 +17,10 @@ from mbdnode.evaluation import (
     Holdout,
     Horizon,
     Scores,
-    hold_out_runs,
     measure_horizon,
     predict_runs,
     score,
     separate_files,
-    split,
 )
 from mbdnode.formatting import percent
 from mbdnode.identification import Identified, learn
@@ -46,13 +43,12 @@ from mbdnode.workflow.config import (
     AUTO,
     PARAMETERS,
     FitConfig,
-    columns_of,
     make_model,
     unknown_parameters,
 )
 from mbdnode.workflow.hybrid import is_hybrid
-from mbdnode.workflow.large_logs import are_large, open_stream
 from mbdnode.workflow.model_choice import HYBRID, Choice, TriedModel, choose_model
+from mbdnode.workflow.read_logs import read_logs
 from mbdnode.workflow.systems import find_system, recorded_system
 from mbdnode.workflow.unrecorded_coordinates import complete_runs, completion_of
 
@@ -397,25 +393,24 @@ def read_and_check(
         _check_cluster(config, cluster)
     sought = system is not None and unknown_parameters(config, system)
     finds_law = RECIPES[config.recipe].finds_law and not sought
-    if are_large(files) or (cluster is not None and finds_law):
-        return _prepare_stream(config, files, held_files, system, report, cluster)
-    data = read(files, columns_of(config, files))
-    notes = str(data.summary).splitlines()
-    if held_files:
-        held = read(held_files, columns_of(config, held_files))
-        parts = hold_out_runs(data, held)
-        more = ["held out:", *str(held.summary).splitlines()]
-    else:
-        parts, more = split(data, config.holdout, config.seed), []
+    in_parts = cluster is not None and finds_law
+    logs = read_logs(config, files, held_files, in_parts=in_parts, report=report, cluster=cluster)
+    parts, summary, stream = logs.parts, logs.summary, logs.stream
     if system is None:
-        system = recorded_system(parts.training, _angles_of(config, data.summary))
+        system = recorded_system(parts.training, _angles_of(config, summary), summary.units)
     unknown = _unknown_of(config, system, parts.training)
-    parts, done = _completed(system, parts)
-    notes += [*(f"  {line}" for line in done), *more, *parts.notes]
-    subject, training = make_model(config, system, _varied(parts.training))
-    rows = sum(len(run) for run in parts.training.trajectories)
-    given = config, system, parts, tuple(notes), subject, training, rows
-    return Prepared(*given, unknown=unknown, cluster=cluster)
+    whole, done = _completed(system, parts)
+    change = None if stream is None else completion_of(system, parts.training, whole.training)
+    if stream is not None and change is not None:
+        stream = stream.changed(change)
+    notes = [*str(summary).splitlines(), *(f"  {line}" for line in done), *parts.notes]
+    subject, training = make_model(config, system, _varied(whole.training))
+    return Prepared(
+        *(config, system, whole, tuple(notes), subject, training, logs.rows),
+        stream=stream,
+        unknown=unknown,
+        cluster=cluster,
+    )
 
 
 def _check_cluster(config: FitConfig, cluster: str) -> None:
@@ -461,38 +456,6 @@ def _completed(system: AbstractSystem, parts: Holdout) -> tuple[Holdout, list[st
     named = zip(parts.held_out, whole.trajectories[count:], strict=True)
     held_out = tuple((name, run, own) for (name, _, own), run in named)
     return replace(parts, training=learned, held_out=held_out), notes
-
-
-def _prepare_stream(
-    config: FitConfig,
-    files: Sequence[Path],
-    held_files: Sequence[Path],
-    system: AbstractSystem | None,
-    report: Any,
-    cluster: str | None,
-) -> Prepared:
-    """The same for logs that are read in parts."""
-    both = [columns_of(config, part) for part in (files, held_files)]
-    large = open_stream(files, held_files, config.holdout, config.seed, both, report, cluster)
-    if system is None:
-        system = recorded_system(
-            large.sample, _angles_of(config, large.summary), getattr(large.summary, "units", None)
-        )
-    sample, more = complete_runs(system, large.sample)
-    change = completion_of(system, large.sample, sample)
-    training_stream = large.training if change is None else large.training.changed(change)
-    unknown = _unknown_of(config, system, large.sample)
-    subject, training = make_model(config, system, _varied(large.sample))
-    notes = [*str(large.summary).splitlines(), *(f"  {line}" for line in more)]
-    parts = Holdout(sample, large.held_out)
-    if large.held_out:
-        parts = _completed(system, replace(parts, training=large.sample))[0]
-    return Prepared(
-        *(config, system, parts, tuple(notes), subject, training, large.rows),
-        stream=training_stream,
-        unknown=unknown,
-        cluster=cluster,
-    )
 
 
 def _varied(data: Dataset) -> tuple[str, ...]:

@@ -1,12 +1,12 @@
-"""Logs that are too large to hold: windows of them, and what of them is held out.
+"""Logs as a fit takes them: what is learned from, and what is held out.
 
-Windows next to each other share a row, so it is never windows that are held out but whole runs, or
-the end of a single run, a window after the last row that is trained on. No estimated rate reaches
-across it.
+Logs that are too large to hold are read as windows. Windows next to each other share a row, so it
+is never windows that are held out but whole runs, or the end of a single run, a window after the
+last row that is trained on. No estimated velocity reaches across it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,17 @@ import numpy as np
 
 from mbdnode.data.logs import Columns, LogStream, Summary, read
 from mbdnode.errors import UserError
-from mbdnode.evaluation.held_out_runs import NamedRun, Span, run_names, split_runs
+from mbdnode.evaluation.held_out_runs import (
+    Holdout,
+    NamedRun,
+    Span,
+    hold_out_runs,
+    run_names,
+    split,
+    split_runs,
+)
 from mbdnode.trajectory import Dataset, rows_identity
+from mbdnode.workflow.config import FitConfig, columns_of
 
 # A million rows of a few columns, more or less: beyond it, training would hold several of them.
 _LARGE_BYTES = 100_000_000
@@ -25,64 +34,87 @@ _CHUNK_ROWS = 50_000
 # Held-out stretches that are predicted, and how many windows long they are at most.
 _SHOWN, _LONGEST = 6, 20
 
+Report = Callable[[int, int | None], None]
+
 
 @dataclass(frozen=True)
-class Large:
-    """A stream to train on, and what is to be looked at of it.
+class LogData:
+    """What was read.
 
     **Arguments:**
 
-    - `training`: windows of the runs that are not held out.
-    - `sample`: the runs of its first chunk.
-    - `held_out`: stretches of what is held out, by name, with their parameters.
+    - `parts`: what is learned from and what is held out. Of logs that are too large to hold, the
+        windows of the first chunk as runs, and stretches of what is held out.
     - `rows`: how many are trained on.
-    - `summary`: what was read.
-    - `inputs`: the recorded ones.
+    - `summary`: of the logs to learn from.
+    - `stream`: all windows to learn from, of logs that are too large to hold.
     """
 
-    training: LogStream
-    sample: Dataset
-    held_out: tuple[NamedRun, ...]
+    parts: Holdout
     rows: int
     summary: Summary
-    inputs: tuple[str, ...]
+    stream: LogStream | None = None
 
 
-def are_large(files: Sequence[Path]) -> bool:
-    """Whether files are to be read in parts."""
-    return sum(path.stat().st_size for path in files) > _LARGE_BYTES
-
-
-def open_stream(
+def read_logs(
+    config: FitConfig,
     files: Sequence[Path],
     held_out: Sequence[Path],
-    fraction: float,
-    seed: int,
-    columns: Sequence[Columns],
-    report: Callable[[int, int | None], None] | None,
+    *,
+    in_parts: bool = False,
+    report: Report | None = None,
     cluster: str | None = None,
-) -> Large:
-    """Read logs in parts.
+) -> LogData:
+    """Read logs, and hold out what a fit is judged by.
 
     **Arguments:**
 
+    - `config`: of the fit: the columns, and the part that is held out.
     - `files`: to learn from.
-    - `held_out`: to judge by, if any.
-    - `fraction`, `seed`: of what is held out of `files` otherwise.
-    - `columns`: those of `files` and of `held_out`.
-    - `report`: called with the rows read, and those in all files.
-    - `cluster`: the address of a Dask scheduler whose workers read `files`; None to read them here.
+    - `held_out`: to judge by; a part of `files` if there are none.
+    - `in_parts`: whether to read `files` in parts however small they are.
+    - `report`: called with the rows read in parts, and those in all files.
+    - `cluster`: the address of a Dask scheduler whose workers read files in parts; None to read
+        them here.
 
     **Returns:**
 
-    A `Large`.
+    A `LogData`.
     """
-    stream = _stream(files, columns[0], report, cluster)
-    runs = _of_files(held_out, columns[1]) if held_out else ()
+    columns = columns_of(config, files)
+    if in_parts or _are_large(files):
+        return _read_in_parts(config, files, held_out, columns, report, cluster)
+    data = read(files, columns)
+    if held_out:
+        held = read(held_out, columns_of(config, held_out))
+        parts = hold_out_runs(data, held)
+        told = "held out:", *str(held.summary).splitlines()
+        parts = replace(parts, notes=(*told, *parts.notes))
+    else:
+        parts = split(data, config.holdout, config.seed)
+    assert data.summary is not None
+    return LogData(parts, sum(len(run) for run in parts.training.trajectories), data.summary)
+
+
+def _are_large(files: Sequence[Path]) -> bool:
+    return sum(path.stat().st_size for path in files) > _LARGE_BYTES
+
+
+def _read_in_parts(
+    config: FitConfig,
+    files: Sequence[Path],
+    held_out: Sequence[Path],
+    columns: Columns,
+    report: Report | None,
+    cluster: str | None,
+) -> LogData:
+    stream = _stream(files, columns, report, cluster)
+    runs = _of_files(held_out, columns_of(config, held_out)) if held_out else ()
+    fraction = 0.0 if held_out else config.holdout
     spans = split_runs(
         list(stream.runs.values()),
-        0.0 if held_out else fraction,
-        seed,
+        fraction,
+        config.seed,
         gap=stream.window,
         identities=[tuple(segments) for segments in stream.identities.values()],
     )
@@ -91,31 +123,24 @@ def open_stream(
     segments = list(stream.identities.values())
     spans = [span for span in spans if segments[span.run][span.segment] not in known]
     learned, judged = (_windows_in(stream, spans, held) for held in (False, True))
-    if not learned or (fraction > 0 and not held_out and not judged):
+    if not learned or (fraction > 0 and not judged):
         raise UserError(
             f"Logs of this size are read in windows of {stream.window} steps, and one part of them "
             "has not one such window. Log longer runs, hold out another part, or name files with "
             "--holdout."
         )
     training = stream.only(learned)
-    sample = _singles(training.chunk(0))
-    return Large(
-        training,
-        sample,
-        runs if held_out else _stretches(stream, judged),
-        len(learned) * (stream.window + 1),
-        training.summary,
-        sample.trajectories[0].inputs,
-    )
+    parts = Holdout(_singles(training.chunk(0)), runs or _stretches(stream, judged))
+    return LogData(parts, len(learned) * (stream.window + 1), training.summary, training)
 
 
 def _stream(
     files: Sequence[Path],
     columns: Columns,
-    report: Any = None,
+    report: Report | None = None,
     cluster: str | None = None,
 ) -> LogStream:
-    given = {"report": report, "cluster": cluster, **columns.given()}
+    given: dict[str, Any] = {"report": report, "cluster": cluster, **columns.given()}
     return LogStream(list(files), chunk_rows=_CHUNK_ROWS, **given)
 
 
@@ -132,7 +157,7 @@ def _windows_in(stream: LogStream, spans: Sequence[Span], held_out: bool) -> lis
 
 def _of_files(files: Sequence[Path], columns: Columns) -> tuple[NamedRun, ...]:
     """What files hold; of large ones, stretches."""
-    if are_large(files):
+    if _are_large(files):
         stream = _stream(files, columns)
         return _stretches(stream, list(range(len(stream.places))))
     data = read(list(files), columns)
