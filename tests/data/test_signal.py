@@ -171,6 +171,16 @@ def test_rate_is_nearly_as_good_as_the_best_filter_that_knows_the_truth(level):
 
 
 @pytest.mark.parametrize("level", LEVELS)
+def test_rate_at_random_times_is_nearly_as_good_as_at_even_ones(level):
+    errors = []
+    for t in (times(True), np.sort(np.random.default_rng(5).uniform(0, 10, 1001))):
+        x, v = motion(t)
+        found = estimate_rate(t, noisy(x, level * np.std(x))).values
+        errors.append(np.sqrt(np.mean((found - v) ** 2)))
+    assert errors[1] < 1.5 * errors[0]
+
+
+@pytest.mark.parametrize("level", LEVELS)
 def test_rate_from_uneven_times_has_the_error_that_it_states(level):
     t = times(False)
     x, v = motion(t)

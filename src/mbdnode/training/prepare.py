@@ -153,8 +153,7 @@ def _window(t: np.ndarray, values: np.ndarray, level: float, spread: float) -> W
     """For a column whose noise is worth it, and where a polynomial does better than the data."""
     if not level > CLEAN * spread:
         return None
-    window = choose_window(t, values, level, order=0)
-    return window if window is not None and window.risk < level**2 else None
+    return choose_window(t, values, level)
 
 
 def _smoothed(run: Trajectory, windows: StateWindows) -> Trajectory:
@@ -166,20 +165,9 @@ def _smoothed(run: Trajectory, windows: StateWindows) -> Trajectory:
         flat = table.reshape(-1, rows, table.shape[-1])
         for place, times in enumerate(t.reshape(-1, rows)):
             for column, window in enumerate(own):
-                fitting = _narrowed(window, rows)
-                if fitting is not None:
-                    noisy = flat[place, :, column]
-                    flat[place, :, column] = local_values(times, noisy, fitting, order=0)
+                flat[place, :, column] = local_values(times, flat[place, :, column], window)
         found.append(jnp.asarray(table))
     return eqx.tree_at(lambda r: (r.q, r.v), run, tuple(found))
-
-
-def _narrowed(window: Window | None, rows: int) -> Window | None:
-    """The window within a run of so many rows; None where the polynomial would pass through all."""
-    if window is None:
-        return None
-    half = min(window.half_width, (rows - 1) // 2)
-    return Window(window.degree, half, window.risk) if 2 * half > window.degree else None
 
 
 class Windows(eqx.Module):

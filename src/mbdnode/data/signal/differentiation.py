@@ -13,8 +13,7 @@ up to the bias of the finer one. The higher degree alone would not do: over many
 polynomial sees any slope, and they agree. The degree and width with the smallest sum are taken for
 all of a run, and none is too wide for the period of a line that it leaves in the spectrum.
 
-SciPy's `make_smoothing_spline` (generalized cross-validation) was measured worse in 42 of 45 cases,
-with five times the error in the median and seven times as slow; see `benchmarks/signals.py`.
+A Rauch-Tung-Striebel smoother and SciPy's smoothing spline do worse (`docs/results/signals.md`).
 """
 
 import functools
@@ -37,6 +36,8 @@ from mbdnode.errors import UserError
 FEWEST_ROWS = 5
 _DEGREES = (2, 4, 6, 8)
 _GROWTH, _WIDEST = 1.3, 400
+# Windows of uneven times are compared where their noise is at most so many times the usual.
+_USUAL = 10.0
 # Rows at which windows are compared.
 _JUDGED = 600
 # A degree is done with once its squared error is this many times its smallest.
@@ -124,21 +125,21 @@ def rate_errors(t: np.ndarray, positions: np.ndarray, rates: np.ndarray) -> tupl
     return float(np.mean((rates - found.values) ** 2)), float(np.mean(found.error**2))
 
 
-def choose_window(t: np.ndarray, values: np.ndarray, sigma: float, *, order: int) -> Window | None:
-    """The window with the smallest expected error.
+def choose_window(t: np.ndarray, values: np.ndarray, sigma: float) -> Window | None:
+    """The window whose polynomials have the smallest expected error.
 
     **Arguments:**
 
     - `t`: times, increasing, even or not.
     - `values`: at those times.
     - `sigma`: the level of the noise.
-    - `order`: 0 for smoothed values, 1 for rates.
 
     **Returns:**
 
-    The `Window`; None for fewer than five rows.
+    The `Window`; None for fewer than five rows, and where none does better than the values.
     """
-    return _Trials(t, values, sigma, order).choose()
+    window = _Trials(t, values, sigma, 0).choose()
+    return window if window is not None and window.risk < sigma**2 else None
 
 
 class _Trials:
@@ -230,13 +231,16 @@ class _Trials:
             away = around[middles - half] - self.values[middles][:, None]
             if self.even:
                 even = even_weights(degree, 2 * half + 1, self.order)
-                weights = even[None] / self.step_s**self.order
-                at[inside] = away @ weights[0]
+                weights = even / self.step_s**self.order
+                at[inside], gain = away @ weights, float(np.sum(weights**2))
             else:
                 rows = middles[:, None] + np.arange(-half, half + 1)[None, :]
                 weights = uneven_weights(self.t, rows, middles, degree, self.order)
-                at[inside] = np.einsum("nk,nk->n", weights, away)
-            gain = float(np.sum(weights**2)) / len(weights)
+                gains = np.sum(weights**2, axis=1)
+                # A window in which times nearly coincide says nothing of the others.
+                usual = gains <= _USUAL * np.median(gains)
+                at[inside] = np.where(usual, np.einsum("nk,nk->n", weights, away), np.nan)
+                gain = float(np.mean(gains[usual]))
             self.found[degree, half] = at, gain
         return self.found[degree, half]
 
@@ -259,7 +263,7 @@ class _Trials:
         last, half = len(halves) - 1, halves[-1]
         finer = _finer(degree, half)
         squares, expected = self._gap((degree, half), finer)
-        bias = max(0.0, float(np.mean(squares[self._inside(max(half, finer[1]))])) - expected)
+        bias = max(0.0, float(_mean(squares[self._inside(max(half, finer[1]))])) - expected)
         if not last:
             return bias
         # Where this window has an estimate, narrower ones have too.
@@ -268,7 +272,7 @@ class _Trials:
         alike = _alike_others(degree, tuple(halves), self.order)
         gain, own = gains[last], gains[:last]
         expected = self.sigma**2 * (gain + own - 2 * alike * np.sqrt(gain * own))
-        excess = np.mean((here - others) ** 2, axis=1) - expected
+        excess = _mean((here - others) ** 2) - expected
         # `_independent` and `_far`, of all of them at once.
         independent = (self.count - 2 * half) / (np.array(halves[:-1]) + 1)
         independent = np.minimum(np.maximum(independent, 1), others.shape[1])
@@ -339,6 +343,13 @@ def _every_window(values: np.ndarray, width: int) -> np.ndarray:
     """All windows of a contiguous column; `sliding_window_view` takes longer than a short run."""
     shape, stride = (len(values) - width + 1, width), values.strides[0]
     return np.lib.stride_tricks.as_strided(values, shape, (stride, stride), writeable=False)
+
+
+def _mean(squares: np.ndarray) -> np.ndarray | np.floating:
+    """Of those along the last axis that are known."""
+    known = np.isfinite(squares)
+    count = np.maximum(np.count_nonzero(known, axis=-1), 1)
+    return np.sum(np.where(known, squares, 0.0), axis=-1) / count
 
 
 def _far(independent: float) -> float:

@@ -32,21 +32,24 @@ class Window:
     risk: float
 
 
-def local_values(t: np.ndarray, values: np.ndarray, window: Window, *, order: int) -> np.ndarray:
+def local_values(t: np.ndarray, values: np.ndarray, window: Window | None) -> np.ndarray:
     """Of the polynomials at every row; near an end the window stays inside, and is one-sided.
 
     **Arguments:**
 
     - `t`: times, increasing, even or not.
     - `values`: at those times.
-    - `window`: no wider than there are rows.
-    - `order`: 0 for smoothed values, 1 for rates.
+    - `window`: narrower in a run with fewer rows.
 
     **Returns:**
 
-    One number for each row.
+    One smoothed value for each row; the values where there is no window, and where the polynomial
+    would pass through all of them.
     """
-    return fit_locally(t, values, window.degree, 2 * window.half_width + 1, order)[0]
+    half = 0 if window is None else min(window.half_width, (len(t) - 1) // 2)
+    if window is None or 2 * half <= window.degree:
+        return values
+    return fit_locally(t, values, window.degree, 2 * half + 1, 0)[0]
 
 
 def differentiate(t: np.ndarray, values: np.ndarray, stencil: int = 7) -> np.ndarray:
