@@ -95,31 +95,13 @@ def rows_of(
     for run, values in zip(data.trajectories, data.parameters, strict=True):
         mu = {p.name: np.asarray(values.get(p.name, p.default)) for p in system.parameters}
         if run.t.ndim == 2 and (not accelerations or _are_means(run)):
-            segments.append(_steps_of_a_batch(index, run, mu, interpolation))
+            segments.append(_steps(index, run, mu, False, interpolation))
         else:
             for one, own in single_trajectories(Dataset(run, values)):
                 own = {k: own.get(k, x) for k, x in mu.items()}
-                segments.append(_run_of_steps(index, one, own, accelerations, interpolation))
+                segments.append(_steps(index, one, own, accelerations, interpolation))
     # By device_put: asarray would compile a program for every shape.
     return Rows(*jax.tree.map(lambda *x: jax.device_put(np.concatenate(x)), *segments))
-
-
-def _run_of_steps(
-    index: np.ndarray, run: Trajectory, mu: dict, accelerations: bool, interpolation: str
-) -> tuple:
-    t, q, v, u = (np.asarray(x) for x in (run.t, run.q, run.v, run.u))
-    z, s = q[:, index], v[:, index]
-    dt = np.diff(t)
-    a = np.diff(s, axis=0) / dt[:, None]
-    doubt = np.zeros_like(a)
-    # Where inputs change from step to step, a difference across steps would mix them.
-    if accelerations and len(t) > 2 and not np.any(np.ptp(u, axis=0) > 0):
-        a = differentiate(t, s)[:-1]
-        doubt = np.abs(a - differentiate(t, s, 5)[:-1])
-    held = {name: np.full(len(dt), float(value)) for name, value in mu.items()}
-    ends = z[1:], s[1:], t[:-1], dt, held, np.ones_like(dt)
-    slopes = input_polynomials(t, u, interpolation)[:, 1:]
-    return (z[:-1], s[:-1], u[:-1], a, doubt, *ends, slopes)
 
 
 def _are_means(batch: Trajectory) -> bool:
@@ -128,22 +110,31 @@ def _are_means(batch: Trajectory) -> bool:
     return batch.t.shape[1] == 2 or bool(np.all(changes))
 
 
-def _steps_of_a_batch(index: np.ndarray, run: Trajectory, mu: dict, interpolation: str) -> tuple:
-    """Of a batch of runs of one length, all at once: there may be many."""
+def _steps(
+    index: np.ndarray, run: Trajectory, mu: dict, accelerations: bool, interpolation: str
+) -> tuple:
+    """Of a run, or of a batch of runs of one length, all at once: there may be many."""
     t, q, v, u = (np.asarray(x) for x in (run.t, run.q, run.v, run.u))
+    slopes = input_polynomials(t, u, interpolation)[..., 1:, :]
+    if t.ndim == 1:
+        t, q, v, u, slopes = (x[None] for x in (t, q, v, u, slopes))
     z, s = q[..., index], v[..., index]
     # Written out: of a system without inputs, NumPy cannot tell how many rows of nothing there are.
     joined = lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])  # noqa: E731
     dt = np.diff(t, axis=1)
     a = joined(np.diff(s, axis=1) / dt[..., None])
+    doubt = np.zeros_like(a)
+    # Where inputs change from step to step, a difference across steps would mix them.
+    if accelerations and t.shape[1] > 2 and not np.any(np.ptp(u[0], axis=0) > 0):
+        a = differentiate(t[0], s[0])[:-1]
+        doubt = np.abs(a - differentiate(t[0], s[0], 5)[:-1])
     held = {
         name: np.repeat(np.broadcast_to(value, t.shape[:1]).astype(float), dt.shape[1])
         for name, value in mu.items()
     }
     begins = (joined(x[:, :-1]) for x in (z, s, u))
     ends = joined(z[:, 1:]), joined(s[:, 1:]), joined(t[:, :-1]), joined(dt), held
-    slopes = joined(input_polynomials(t, u, interpolation)[:, :, 1:])
-    return (*begins, a, np.zeros_like(a), *ends, np.ones(dt.size), slopes)
+    return (*begins, a, doubt, *ends, np.ones(dt.size), joined(slopes))
 
 
 def by_steps(rows: Rows) -> bool:
