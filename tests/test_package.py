@@ -38,12 +38,13 @@ def test_wheel_holds_every_file_of_the_package_and_nothing_else(hatchling, tmp_p
     assert held == files("src/mbdnode")
     assert {Path(name).suffix for name in held} >= {
         ".py",
+        ".pyi",
         ".c",
         ".h",
         ".js",
         ".css",
         ".j2",
-        ".json",
+        ".svg",
     }
 
 

@@ -35,5 +35,6 @@ def test_walk_follows_the_imports(walk):
         above[depth:] = [path]
 
 
-def test_all_three_walks_are_drawn():
-    assert [walk.split()[0] for walk in WALKS] == ["cli/fit.py", "cli/run.py", "cli/simulate.py"]
+def test_all_four_walks_are_drawn():
+    drawn = [walk.split()[0] for walk in WALKS]
+    assert drawn == ["cli/fit.py", "cli/run.py", "cli/reproduce.py", "cli/simulate.py"]
