@@ -251,11 +251,9 @@ def _lines(found: NamedModel, run: "Trajectory", mu: Mapping[str, float]) -> lis
 
 def _draw(found: NamedModel, run: "Trajectory", mu: Mapping[str, float], path: Path) -> None:
     """A figure over time, or an animation of what has a drawing."""
-    from matplotlib import pyplot
-
     from mbdnode import plot
     from mbdnode.report import save_figure
-    from mbdnode.report.style import styled
+    from mbdnode.report.style import new_figure, styled
 
     system = getattr(found.model, "body", found.model)
     if path.suffix.lower() == FILM:
@@ -264,7 +262,8 @@ def _draw(found: NamedModel, run: "Trajectory", mu: Mapping[str, float], path: P
         save_animation(system, run, path, mu, found.label)
     else:
         with styled():
-            figure, axes = pyplot.subplots(layout="constrained")
+            figure = new_figure(6.4, 4.8)
+            axes = figure.add_subplot()
             plot.motion(system, run, ax=axes)
             if len(axes.lines) > 1:
                 axes.legend()
