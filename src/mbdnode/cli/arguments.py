@@ -9,8 +9,9 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 import typer.models
 
 from mbdnode.errors import UserError
@@ -18,6 +19,15 @@ from mbdnode.naming import unknown_name
 
 if TYPE_CHECKING:
     from mbdnode.data.logs.columns import Columns
+
+# Options that several commands have, in the same words.
+ParametersOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Parameters of the system.", metavar="NAME=VALUE ..."),
+]
+MechanismOption = Annotated[
+    str, typer.Option(help="The mechanism of a fit, if it is in Python.", metavar="module:name")
+]
 
 # Options that take name=value, once each or several after one another.
 ASSIGNING = ("--initial", "--role", "--set", "--unknown")

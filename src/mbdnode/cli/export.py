@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mbdnode.cli.arguments import parse_assignments
+from mbdnode.cli.arguments import MechanismOption, parse_assignments
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.models import CASE, PYTHON, check_model, find_model
 from mbdnode.cli.option_checks import check_step
@@ -59,10 +59,7 @@ def export(
     precision: Annotated[
         str, typer.Option(help="Of all numbers.", metavar="float64|float32")
     ] = "float64",
-    mechanism: Annotated[
-        str,
-        typer.Option(help="The mechanism of a fit, if it is in Python.", metavar="module:name"),
-    ] = "",
+    mechanism: MechanismOption = "",
 ) -> None:
     """Write a mechanism or a learned model as code that runs without Python.
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mbdnode.cli.arguments import parse_assignments
+from mbdnode.cli.arguments import ParametersOption, parse_assignments
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.output import new_console, new_table
 from mbdnode.data.files import check_apart, must_be_file
@@ -27,10 +27,7 @@ def mechanism(
             metavar="NAME=VALUE ...",
         ),
     ] = None,
-    parameters: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Parameters of the mechanism.", metavar="NAME=VALUE ..."),
-    ] = None,
+    parameters: ParametersOption = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Folder for the drawing.", metavar="DIR"),

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mbdnode.cli.arguments import parse_assignments
+from mbdnode.cli.arguments import MechanismOption, ParametersOption, parse_assignments
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.models import CASE, FIT, MECHANISM, PYTHON, check_model
 from mbdnode.cli.option_checks import check_step
@@ -30,19 +30,13 @@ def play(
             metavar="NAME=VALUE ...",
         ),
     ] = None,
-    parameters: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Parameters of the mechanism.", metavar="NAME=VALUE ..."),
-    ] = None,
+    parameters: ParametersOption = None,
     dt: Annotated[float | None, typer.Option(help="Time step in seconds.", metavar="S")] = None,
     integrator: Annotated[
         str | None,
         typer.Option(help="Integrator of fixed steps, such as rk4.", metavar="NAME"),
     ] = None,
-    mechanism: Annotated[
-        str,
-        typer.Option(help="The mechanism of a fit, if it is in Python.", metavar="module:name"),
-    ] = "",
+    mechanism: MechanismOption = "",
 ) -> None:
     """Write a page with the model's own code in JavaScript: drag it, throw it, drive it.
 

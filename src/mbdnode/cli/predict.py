@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mbdnode.cli.arguments import parse_assignments, with_roles
+from mbdnode.cli.arguments import MechanismOption, ParametersOption, parse_assignments, with_roles
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.data.files import check_apart, check_destination, must_be_file
 from mbdnode.data.folders import find_result
@@ -26,10 +26,7 @@ def predict(
             help="The file of the log's inputs, if those have their own files.", metavar="FILE"
         ),
     ] = None,
-    parameters: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Parameters of the system.", metavar="NAME=VALUE ..."),
-    ] = None,
+    parameters: ParametersOption = None,
     columns: Annotated[
         Path | None,
         typer.Option(
@@ -40,10 +37,7 @@ def predict(
         list[str] | None,
         typer.Option("--role", help="The same on the command line.", metavar="ROLE=COLUMN ..."),
     ] = None,
-    mechanism: Annotated[
-        str,
-        typer.Option(help="The mechanism of a fit, if it is in Python.", metavar="module:name"),
-    ] = "",
+    mechanism: MechanismOption = "",
 ) -> None:
     """Predict the motion of a log with a fitted model, and compare the two.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mbdnode.cli.arguments import parse_assignments, with_roles
+from mbdnode.cli.arguments import MechanismOption, ParametersOption, parse_assignments, with_roles
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.models import CASE, FIT, PYTHON, NamedModel, check_model, find_model
 from mbdnode.cli.option_checks import check_count, check_seed, check_step
@@ -66,10 +66,7 @@ def simulate(
             metavar="NAME",
         ),
     ] = None,
-    parameters: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Parameters of the system.", metavar="NAME=VALUE ..."),
-    ] = None,
+    parameters: ParametersOption = None,
     seed: Annotated[
         int | None,
         typer.Option(help="Seed of the case's random inputs, 0 by default.", metavar="N"),
@@ -89,10 +86,7 @@ def simulate(
         list[str] | None,
         typer.Option("--role", help="The same on the command line.", metavar="ROLE=COLUMN ..."),
     ] = None,
-    mechanism: Annotated[
-        str,
-        typer.Option(help="The mechanism of a fit, if it is in Python.", metavar="module:name"),
-    ] = "",
+    mechanism: MechanismOption = "",
 ) -> None:
     """Simulate a case, a mechanism or a learned model, and write its trajectory.
 
