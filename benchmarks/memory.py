@@ -11,7 +11,7 @@ from rich.table import Table
 
 import mbdnode as mbd
 from mbdnode.reproduction.cases import get_case
-from mbdnode.training.loss import StepObjective
+from mbdnode.training.algorithms import StepObjective
 
 CASE = get_case("single-mass-spring-damper")
 STEPS = (100, 200, 400, 800, 1600)

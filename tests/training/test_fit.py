@@ -18,8 +18,7 @@ from mbdnode.models import MBDNODE
 from mbdnode.models.network import ACTIVATIONS
 from mbdnode.multibody import consistent_state
 from mbdnode.training import TrainingConfig, fit
-from mbdnode.training.loss import cut
-from mbdnode.training.prepare import with_scaling
+from mbdnode.training.prepare import cut, with_scaling
 from mbdnode.trajectory import Dataset
 
 # One configuration for all that do not ask for another, so that it is compiled once.

@@ -11,7 +11,7 @@ from mbdnode.integrators import INTEGRATORS, Adaptive
 from mbdnode.mechanisms import SinglePendulum, SliderCrank
 from mbdnode.models import MBDNODE
 from mbdnode.training import TrainingConfig
-from mbdnode.training.loss import StepObjective
+from mbdnode.training.algorithms import StepObjective
 from mbdnode.trajectory import Dataset
 
 # Fourth-order differences over 1e-3 of weights of size one leave 1e-12 of the fifth derivative and

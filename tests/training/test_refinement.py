@@ -13,7 +13,7 @@ from scipy.optimize import least_squares
 from mbdnode.mechanisms import CartPole, SingleMassSpringDamper, SinglePendulum, SliderCrank
 from mbdnode.models import FCNN, MBDNODE, load, save
 from mbdnode.training import Checkpoint, TrainingConfig, check_training, fit, refine
-from mbdnode.training.loss import StepObjective
+from mbdnode.training.algorithms import StepObjective
 from mbdnode.training.train import Task, batches, begin, run_epoch
 from mbdnode.trajectory import Dataset
 

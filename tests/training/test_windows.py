@@ -7,7 +7,7 @@ import pytest
 
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.training import TrainingConfig
-from mbdnode.training.loss import cut
+from mbdnode.training.prepare import cut
 from mbdnode.training.train import batches
 from mbdnode.trajectory import Dataset
 

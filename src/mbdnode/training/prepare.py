@@ -13,6 +13,7 @@ Scales and starts come from the training data alone, by NumPy but for what the n
 of small programs, each compiled for a sum or a quotient, would take longer than an epoch.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ from mbdnode.data import AbstractStream
 from mbdnode.data.rows import CLEAN, estimate_noise, rows_of, single_trajectories
 from mbdnode.data.signal import Window, choose_window, is_spectral, local_values, spectral_rate
 from mbdnode.errors import UserError
+from mbdnode.integrators import AbstractIntegrator, get_integrator
 from mbdnode.levenberg_marquardt import Iterate, iterate
 from mbdnode.models import AbstractModel, Scales
 from mbdnode.models.mbdnode import AbstractMBDNODE
@@ -40,6 +42,7 @@ from mbdnode.multibody import (
 )
 from mbdnode.naming import unknown_name
 from mbdnode.numerics import check_precision
+from mbdnode.recipes import TrainingConfig
 from mbdnode.trajectory import Dataset, Trajectory
 
 # Positions and velocities of a run; each has as many columns as there are coordinates.
@@ -168,6 +171,36 @@ def _smoothed(run: Trajectory, windows: StateWindows) -> Trajectory:
                 flat[place, :, column] = local_values(times, flat[place, :, column], window)
         found.append(jnp.asarray(table))
     return eqx.tree_at(lambda r: (r.q, r.v), run, tuple(found))
+
+
+def suitable_integrator(model: Any, config: TrainingConfig) -> AbstractIntegrator:
+    """That of the configuration. Raises `UserError` for one that does not suit the model."""
+    integrator = get_integrator(config.integrator)
+    if integrator.needs_separable and not model.separable:
+        raise UserError(
+            f"The integrator {config.integrator!r} needs accelerations that depend on "
+            "positions alone; make the model with use_velocity=False, or use 'rk4'."
+        )
+    return integrator
+
+
+def sizes(weights: Mapping[str, float], names: Sequence[str]) -> np.ndarray:
+    """The units of squared errors that these weights make."""
+    for name, weight in weights.items():
+        if name not in names:
+            raise unknown_name("coordinate or velocity", name, names)
+        if not (np.isfinite(weight) and weight >= 0):
+            raise UserError(f"The weight of {name!r} is {weight}; it must be 0 or more.")
+    return np.array([1 / max(weights.get(name, 1.0), 1e-300) ** 0.5 for name in names])
+
+
+def check_unrefined(config: TrainingConfig) -> None:
+    """Raise `UserError` for a refinement beside a loss of one's own."""
+    if config.refinement:
+        raise UserError(
+            f"refinement is {config.refinement}, which makes squares small, and loss is "
+            "one of your own. Leave one of them out."
+        )
 
 
 class Windows(eqx.Module):
