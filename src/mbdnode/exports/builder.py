@@ -88,16 +88,13 @@ OPERATIONS: dict[str, Callable] = {
     "ge": np.greater_equal,
     "and": np.bitwise_and,
     "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
     "not": np.invert,
-    "shl": np.left_shift,
-    "shr": np.right_shift,
 }
 _TO_BOOL = {"eq", "ne", "lt", "le", "gt", "ge", "is_finite"}
 # Of a number and itself, which is no NaN.
 _OF_SAME = {"eq": True, "ne": False, "lt": False, "le": True, "gt": False, "ge": True}
 _ZEROS = {"neg", "mul", "div"}
-_COMMUTE = {"add", "mul", "max", "min", "and", "or", "xor", "eq", "ne"}
+_COMMUTE = {"add", "mul", "max", "min", "and", "or", "eq", "ne"}
 
 
 class Builder:

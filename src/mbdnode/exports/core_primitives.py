@@ -2,7 +2,8 @@
 
 JAX has several primitives for one thing. Here calls of other jaxprs are written out, and what is a
 composition of others becomes that composition, so that languages and ONNX need rules for the core
-alone. Numbers are those of JAX up to round-off.
+alone; factorizations and sorting become loops (`array_algorithms`). Numbers are those of JAX up to
+round-off.
 """
 
 import functools
@@ -19,6 +20,7 @@ from jax.interpreters import partial_eval
 from jax.lax import GatherScatterMode
 
 from mbdnode.errors import UserError
+from mbdnode.exports import array_algorithms
 
 _REWRITES: dict[str, Callable[..., Any]] = {}
 
@@ -86,9 +88,7 @@ def _rewrite(*names: str) -> Callable[[Callable], Callable]:
 # Calls, loops and branches
 
 
-@_rewrite("jit", "pjit", "closed_call", "core_call", "checkpoint", "remat2")
-@_rewrite("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin")
-@_rewrite("custom_vmap_call")
+@_rewrite("jit", "checkpoint", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call")
 def _call(eqn: Any, *values: Any) -> list[Any]:
     names = ("jaxpr", "call_jaxpr", "fun_jaxpr", "call")
     return _run(next(eqn.params[n] for n in names if eqn.params.get(n) is not None), *values)
@@ -142,13 +142,8 @@ def _unchanged_but(eqn: Any, values: Sequence[Any], **params: Any) -> Any:
 # Element by element
 
 
-@_rewrite("copy", "copy_p", "stop_gradient", "optimization_barrier", "nonbatchable")
-@_rewrite("reduce_precision")
+@_rewrite("copy", "stop_gradient", "optimization_barrier")
 def _same(eqn: Any, *values: Any) -> Any:
-    if eqn.primitive.name == "reduce_precision":
-        bits = eqn.params["exponent_bits"], eqn.params["mantissa_bits"]
-        if bits not in ((11, 52), (8, 23)):
-            raise UserError(f"The model rounds to {bits} bits, which the export does not do.")
     return values
 
 
@@ -245,7 +240,7 @@ def _bitcast(eqn: Any, x: Any) -> Any:
 def _shift(eqn: Any, x: Any, by: Any) -> Any:
     """-1 for a number with a sign, that of a zero too, and 0 for others."""
     if not isinstance(x, _Bits):
-        return _unchanged(eqn, x, by)
+        raise UserError("The model shifts the bits of integers, which the export does not do.")
     number, kind, zero = x.x, eqn.outvars[0].aval.dtype, _like(x.x, 0)
     if not isinstance(by, np.ndarray) or by.item() != 8 * kind.itemsize - 1:
         raise UserError("The model shifts the bits of a float, which the export cannot look at.")
@@ -434,8 +429,70 @@ def _cumulative(eqn: Any, x: Any) -> Any:
     return lax.transpose(rows, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
 
 
-@_rewrite("unvmap_any", "unvmap_all")
-def _whole(eqn: Any, x: Any) -> Any:
-    """Equinox's: of all elements, over batches too."""
-    every = lax.reduce_or if eqn.primitive.name == "unvmap_any" else lax.reduce_and
-    return every(x, list(range(x.ndim)))
+@_rewrite("argmax", "argmin")
+def _place_of_extreme(eqn: Any, x: Any) -> Any:
+    axis, best = int(eqn.params["axes"][0]), jnp.max if eqn.primitive.name == "argmax" else jnp.min
+    return _composed(eqn, lambda x: array_algorithms.place_of_extreme(x, axis, best), x)
+
+
+@_rewrite("sort")
+def _sort(eqn: Any, *values: Any) -> Any:
+    axis, keys = eqn.params["dimension"], eqn.params["num_keys"]
+    one = lambda *columns: array_algorithms.sorted_together(columns, keys)  # noqa: E731
+    rows = _of_stack(one, values[0].ndim - 1)
+
+    def along(*values):
+        found = rows(*(jnp.moveaxis(x, axis, -1) for x in values))
+        return [jnp.moveaxis(x, -1, axis) for x in found]
+
+    return _composed(eqn, along, *values)
+
+
+# Linear systems
+
+
+@_rewrite("lu")
+def _lu(eqn: Any, x: Any) -> Any:
+    return _composed(eqn, _of_stack(array_algorithms.lu_factors, x.ndim - 2), x)
+
+
+@_rewrite("lu_pivots_to_permutation")
+def _order_of_rows(eqn: Any, pivots: Any) -> Any:
+    count = eqn.params["permutation_size"]
+    one = lambda x: array_algorithms.order_of_rows(x, count)  # noqa: E731
+    return _composed(eqn, _of_stack(one, pivots.ndim - 1), pivots)
+
+
+@_rewrite("triangular_solve")
+def _triangular_solve(eqn: Any, a: Any, b: Any) -> Any:
+    """`op(A) X = B`, or `X op(A) = B` as `op(A)^T X^T = B^T`."""
+    p = eqn.params
+    turns_a = bool(p["transpose_a"]) == p["left_side"]
+
+    def one(a, b):
+        a, b = a.T if turns_a else a, b if p["left_side"] else b.T
+        lower = p["lower"] != turns_a
+        x = array_algorithms.triangular_solution(a, b, lower, p["unit_diagonal"])
+        return x if p["left_side"] else x.T
+
+    return _composed(eqn, _of_stack(one, a.ndim - 2), a, b)
+
+
+@_rewrite("cholesky")
+def _cholesky(eqn: Any, x: Any) -> Any:
+    return _composed(eqn, _of_stack(array_algorithms.cholesky_factor, x.ndim - 2), x)
+
+
+def _of_stack(function: Callable, axes: int) -> Callable:
+    """The same of arrays with so many axes more, which come first."""
+    for _ in range(axes):
+        function = jax.vmap(function)
+    return function
+
+
+def _composed(eqn: Any, function: Callable, *values: Any) -> list[Any]:
+    """The results of a function in JAX, in core primitives and of the equation's types."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        made = _run(jax.make_jaxpr(function)(*values), *values)
+    kinds = [v.aval.dtype for v in eqn.outvars]
+    return [lax.convert_element_type(x, kind) for x, kind in zip(made, kinds, strict=True)]

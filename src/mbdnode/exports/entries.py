@@ -195,8 +195,8 @@ class Plant:
     def init(self, t, q, v, known, p) -> Fields:
         """A consistent state from what is known."""
         mu, system, count = self.mu(p), self.system, q.shape[0]
-        q, placed = assembled(system, t, q, known[:count] != 0, mu)
-        v, moves = moving(system, t, q, v, known[count:] != 0, mu)
+        q, placed = assembled(system, t, q, known[:count], mu)
+        v, moves = moving(system, t, q, v, known[count:], mu)
         if self.is_constrained:
             partition = chosen_partition(system, self.partition, t, q, mu)
         else:

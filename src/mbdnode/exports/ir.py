@@ -6,7 +6,7 @@ list of statements: a function's body, a loop's, a branch's. Arrays have a fixed
 written where they are made; only what a loop hands on is written again.
 
     region   := statement*
-    statement:= store | loop | break if | branch | call | hold
+    statement:= store | loop | break if | branch | hold
     expr     := const | index | load array[expr] | op(expr, ...)
 
 Where an expression is computed is decided last, when all of its uses are known (`placement`):
@@ -23,10 +23,10 @@ from mbdnode.errors import UserError
 
 # What a scalar may be. "index" is the type of subscripts and counters.
 FLOATS = ("f64", "f32")
-INTEGERS = ("i64", "i32", "u32", "u8", "index")
+INTEGERS = ("i64", "i32", "index")
 _NUMPY = {
-    **{"f64": "float64", "f32": "float32", "bool": "bool", "index": "int64"},
-    **{"i64": "int64", "i32": "int32", "u32": "uint32", "u8": "uint8"},
+    **{"f64": "float64", "f32": "float32", "bool": "bool"},
+    **{"i64": "int64", "i32": "int32", "index": "int64"},
 }
 _NAMES = {name: short for short, name in _NUMPY.items() if short != "index"}
 
@@ -37,7 +37,7 @@ def dtype_of(numpy_dtype: Any) -> str:
     if name not in _NAMES:
         raise UserError(
             f"The model computes in {name}, which the export does not know. Use real numbers, "
-            "integers or truth values."
+            "integers of 32 or 64 bits, or truth values."
         )
     return _NAMES[name]
 
@@ -186,17 +186,6 @@ class Branch:
 
 
 @dataclass(eq=False)
-class Call:
-    """A function of the library of the language.
-
-    Arguments are expressions, or `(buffer, offset)` for arrays.
-    """
-
-    function: str
-    arguments: list[Any]
-
-
-@dataclass(eq=False)
 class Hold:
     """Expressions that are computed here, before what follows changes what they are made of."""
 
@@ -233,8 +222,6 @@ def roots_of(statement: Any) -> list[Expr]:
         return [statement.index]
     if isinstance(statement, Hold):
         return list(statement.values)
-    if isinstance(statement, Call):
-        return [a[1] if isinstance(a, tuple) else a for a in statement.arguments]
     return []
 
 
@@ -262,10 +249,3 @@ def statements_of(region: Region) -> Iterator[Any]:
         yield statement
         for inner in regions_of(statement):
             yield from statements_of(inner)
-
-
-def arrays_of(statement: Any) -> list[Buffer]:
-    """The arrays that are handed to a call."""
-    if not isinstance(statement, Call):
-        return []
-    return [each[0] for each in statement.arguments if isinstance(each, tuple)]

@@ -278,7 +278,7 @@ def _trace(
         "dt": number(),
         "q": number(count["q"]),
         "v": number(count["q"]),
-        "known": jax.ShapeDtypeStruct((2 * count["q"],), "uint8"),
+        "known": jax.ShapeDtypeStruct((2 * count["q"],), bool),
         "u": number(count["u"]),
         "p": number(count["p"]),
         "q_seed": number(count["q"]),

@@ -12,7 +12,6 @@ from mbdnode.exports.ir import (
     Loop,
     Region,
     Store,
-    arrays_of,
     reached,
     regions_of,
     roots_of,
@@ -47,12 +46,11 @@ def _mark(region: Region, live: set[int], read: Any) -> bool:
             if alive:
                 _mark_breaks(inner, read)
         else:
-            alive = _writes(statement, live)
+            alive = isinstance(statement, Store) and id(statement.buffer) in live
         if alive:
             found = True
             for root in roots_of(statement):
                 read(root)
-            live.update(map(id, arrays_of(statement)))
     return found
 
 
@@ -61,12 +59,6 @@ def _mark_breaks(regions: list[Region], read: Any) -> None:
         for statement in region.statements:
             if isinstance(statement, BreakIf):
                 read(statement.condition)
-
-
-def _writes(statement: Any, live: set[int]) -> bool:
-    if isinstance(statement, Store):
-        return id(statement.buffer) in live
-    return any(id(buffer) in live for buffer in arrays_of(statement))
 
 
 def _sweep(region: Region, live: set[int]) -> bool:
@@ -79,7 +71,7 @@ def _sweep(region: Region, live: set[int]) -> bool:
             kept.append(statement)
             continue
         else:
-            alive = _writes(statement, live)
+            alive = id(statement.buffer) in live
         if alive:
             found = True
             kept.append(statement)
@@ -108,6 +100,5 @@ def tables_of(function: Function) -> list[Buffer]:
 
     for statement in statements_of(function.region):
         read(roots_of(statement))
-        found.extend(arrays_of(statement))
     read([] if function.result is None else [function.result])
     return [buffer for buffer in dict.fromkeys(found) if buffer.kind == "table"]

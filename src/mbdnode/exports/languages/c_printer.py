@@ -8,8 +8,8 @@ from mbdnode.exports.languages.printing import EQUAL, PRIMARY, UNARY, AbstractPr
 from mbdnode.exports.names import C_KEYWORDS
 
 C_TYPES = {
-    **{"f64": "double", "f32": "float", "bool": "bool", "index": "int"},
-    **{"i64": "int64_t", "i32": "int32_t", "u32": "uint32_t", "u8": "uint8_t"},
+    **{"f64": "double", "f32": "float", "bool": "bool"},
+    **{"i64": "int64_t", "i32": "int32_t", "index": "int"},
 }
 # Functions of the C library; those of float end in f.
 _MATH = {
@@ -44,7 +44,7 @@ class CPrinter(AbstractPrinter):
             return "INT32_MIN"
         if dtype == "i64" and abs(number) >= 2**31:
             return f"INT64_C({number})"
-        return f"{number}u" if dtype == "u32" else str(number)
+        return str(number)
 
     def variable(self, dtype: str, name: str, value: str) -> str:
         """Constants, as every variable here has one value."""
@@ -54,12 +54,6 @@ class CPrinter(AbstractPrinter):
         """An array, or a variable that changes."""
         kind = C_TYPES[buffer.dtype]
         return f"{kind} {name};" if buffer.kind == "scalar" else f"{kind} {name}[{buffer.size}];"
-
-    def address(self, buffer: Buffer, name: str, offset: str) -> str:
-        """A pointer."""
-        if buffer.kind == "scalar":
-            return f"&{name}"
-        return name if offset == "0" else f"{name} + {offset}"
 
     def loop(self, index: str, count: int) -> str:
         """Counting up from zero."""
@@ -76,11 +70,9 @@ class CPrinter(AbstractPrinter):
     def arithmetic(self, expr: Expr) -> tuple[str, int]:
         """Operators and functions of `math.h`, or of the library."""
         op, dtype = expr.op, expr.args[0].dtype
-        if op in ("add", "sub", "mul", "div") and dtype in FLOATS:
+        if op in ("add", "sub", "mul") or (op == "div" and dtype in FLOATS):
             return self.binary(expr)
-        if op in ("add", "sub", "mul") and dtype == "index":
-            return self.binary(expr)
-        if op == "neg" and dtype in FLOATS:
+        if op == "neg":
             return f"-{self.text(expr.args[0], PRIMARY)}", UNARY
         if op == "is_finite":
             return f"isfinite({self.text(expr.args[0])}) != 0", EQUAL

@@ -77,21 +77,9 @@ def _printed(lowered: Lowered) -> tuple[list[str], list[str]]:
     printed = [
         line for each in lowered.functions for line in ["", *_function(printer, each, tables)]
     ]
-    lines = [*_tables(lowered), *printer.scratch, *_library(printer), *printed]
+    library = "".join(dict.fromkeys(map(helper_source, printer.helpers)))
+    lines = [*_tables(lowered), *printer.scratch, *library.splitlines(), *printed]
     return lines, [function.name for function in lowered.functions]
-
-
-def _library(printer: JavaScriptPrinter) -> list[str]:
-    """The functions of the library that were used, each once: two may bring the same others."""
-    seen: set[str] = set()
-    lines: list[str] = []
-    for helper in printer.helpers:
-        for block in helper_source(helper).strip("\n").split("\nfunction "):
-            text = block if block.startswith(("function ", "//", "const")) else f"function {block}"
-            if text not in seen:
-                seen.add(text)
-                lines += ["", *text.split("\n")]
-    return lines
 
 
 def _function(printer: JavaScriptPrinter, function: Function, tables: dict[int, str]) -> list[str]:

@@ -1,35 +1,33 @@
 """Prints functions as JavaScript.
 
-Numbers of 64 bits are JavaScript's own. Integers are such numbers too, rounded to 32 bits where
-the model computes in 32; those of 64 bits are exact up to 2^53, far above any index. Arrays are
-typed arrays that are made once, outside of the functions.
+Numbers of 64 bits are JavaScript's own. Integers are such numbers too, exact up to 2^53, far above
+any index. Arrays are typed arrays that are made once, outside of the functions.
 """
 
 import math
 from typing import Any
 
-from mbdnode.errors import UserError
 from mbdnode.exports.ir import FLOATS, Branch, Buffer, Expr, Function, Loop
 from mbdnode.exports.languages.printing import (
     EQUAL,
     OR,
     PRIMARY,
     PRODUCT,
+    SUM,
     TERNARY,
     UNARY,
     AbstractPrinter,
 )
 
 ARRAYS = {
-    **{"f64": "Float64Array", "f32": "Float32Array", "bool": "Uint8Array", "index": "Int32Array"},
-    **{"i64": "Float64Array", "i32": "Int32Array", "u32": "Uint32Array", "u8": "Uint8Array"},
+    **{"f64": "Float64Array", "f32": "Float32Array", "bool": "Uint8Array"},
+    **{"i64": "Float64Array", "i32": "Int32Array", "index": "Int32Array"},
 }
 _WORDS = """
 sqrt cbrt exp expm1 log log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh
 floor ceil abs sign max min pow
 """
 _MATH = {name: f"Math.{name}" for name in _WORDS.split()}
-_WIDTH = {"i32": "({}) | 0", "u32": "({}) >>> 0", "u8": "({}) & 255"}
 # V8 does not optimize functions of more than 60 kB of bytecode: they are interpreted, a hundred
 # times slower. A function of more characters than this is divided, into parts of about so many.
 _LONG_FUNCTION, _LONG_PART = 40_000, 5_000
@@ -119,10 +117,6 @@ class JavaScriptPrinter(AbstractPrinter):
             return f"{text} !== 0", EQUAL
         return text, PRIMARY
 
-    def address(self, buffer: Buffer, name: str, offset: str) -> str:
-        """An array and where it begins."""
-        return f"{name}, {offset}"
-
     def loop(self, index: str, count: int) -> str:
         """Counting up from zero."""
         return f"for (let {index} = 0; {index} < {count}; ++{index}) {{"
@@ -133,13 +127,6 @@ class JavaScriptPrinter(AbstractPrinter):
             return f"{self.text(value, OR)} ? 1 : 0"
         return self.text(value)
 
-    def called(self, call) -> str:
-        """A function of the library; JavaScript needs no types in its name."""
-        name, _, short = call.function.rpartition("_")
-        if short in FLOATS:
-            return self.helper(name if short == "f64" else f"{name}_f32")
-        return self.helper(call.function)
-
     def arithmetic(self, expr: Expr) -> tuple[str, int]:
         """Operators and functions of `Math`, or of the library."""
         op = expr.op
@@ -149,37 +136,22 @@ class JavaScriptPrinter(AbstractPrinter):
         return text, binds
 
     def _number(self, expr: Expr) -> tuple[str, int]:
-        op, dtype = expr.op, expr.args[0].dtype
-        plain = dtype in FLOATS or dtype == "index"
-        if op in ("add", "sub", "mul") or (op == "div" and dtype in FLOATS):
-            if op == "mul" and dtype in ("i32", "u32"):
-                text, binds = self.function("Math.imul", expr)
-            else:
-                text, binds = self.binary(expr)
-            return (text, binds) if plain else self._kept(text, binds, dtype)
+        op, is_float = expr.op, expr.args[0].dtype in FLOATS
+        if op in ("add", "sub", "mul") or (op == "div" and is_float):
+            return self.binary(expr)
         if op == "neg":
-            text, binds = f"-{self.text(expr.args[0], PRIMARY)}", UNARY
             # Zero has no sign among integers.
-            return (text, binds) if plain else self._kept(f"0 {text[0]} {text[1:]}", UNARY, dtype)
-        if op == "rem" and dtype in FLOATS:
+            operand = self.text(expr.args[0], PRIMARY)
+            return (f"-{operand}", UNARY) if is_float else (f"0 - {operand}", SUM)
+        if op == "rem" and is_float:
             left, right = expr.args
             return f"{self.text(left, PRODUCT)} % {self.text(right, PRODUCT + 1)}", PRODUCT
         if op == "is_finite":
             return self.function("Number.isFinite", expr)
         if op in _MATH:
             return self.function(_MATH[op], expr)
-        if op in ("and", "or", "xor", "not", "shl", "shr") and dtype == "i64":
-            raise UserError(
-                f"The model computes with the bits of 64-bit integers ({op}), which JavaScript "
-                "does not do on plain numbers. Export it to C, or in precision 'float32'."
-            )
-        if op in ("div", "rem"):
-            return self.function(self.helper(f"integer_{op}"), expr)
-        return self.function(self.helper(op), expr)
-
-    def _kept(self, text: str, binds: int, dtype: str) -> tuple[str, int]:
-        """An integer within its type."""
-        return (f"({_WIDTH[dtype].format(text)})", PRIMARY) if dtype in _WIDTH else (text, binds)
+        name = f"integer_{op}" if op in ("div", "rem") else op
+        return self.function(self.helper(name), expr)
 
     def cast(self, expr: Expr) -> tuple[str, int]:
         """A number within the range of its type."""
@@ -187,19 +159,9 @@ class JavaScriptPrinter(AbstractPrinter):
         if value.dtype == "bool":
             return f"{self.text(value, OR)} ? 1 : 0", TERNARY
         if value.dtype in FLOATS and target not in FLOATS:
-            target = "i32" if target == "index" else target
-            return f"{self.helper('integer_from')}({self.text(value)}, {_range(target)})", PRIMARY
+            # Above 2^53 a number is no longer the integer that it stands for.
+            most = 2**53 - 1 if target == "i64" else 2**31 - 1
+            return f"{self.helper('integer_from')}({self.text(value)}, {most})", PRIMARY
         if target == "f32" and value.dtype != "f32":
             return f"Math.fround({self.text(value)})", PRIMARY
-        if target in FLOATS or target in ("index", "i64"):
-            return self._text(value)
-        return self._kept(self.text(value), TERNARY, target)
-
-
-def _range(dtype: str) -> str:
-    bits = int(dtype[1:])
-    if dtype.startswith("u"):
-        return f"0, {2 ** min(bits, 53) - 1}"
-    # Above 2^53 a number is no longer the integer that it stands for.
-    top = 2 ** min(bits - 1, 53)
-    return f"{-top}, {top - 1}"
+        return self._text(value)

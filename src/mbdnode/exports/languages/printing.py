@@ -7,14 +7,12 @@ from mbdnode.exports.ir import (
     Branch,
     BreakIf,
     Buffer,
-    Call,
     Expr,
     Function,
     Hold,
     Loop,
     Region,
     Store,
-    arrays_of,
     statements_of,
 )
 from mbdnode.exports.languages.placement import Placement
@@ -32,7 +30,7 @@ _BINARY = {
     "ge": (">=", COMPARE),
 }
 # Of truth values; `min` and `max` of them are `and` and `or`.
-_LOGICAL = {"and": AND, "min": AND, "mul": AND, "or": OR, "max": OR, "add": OR, "xor": EQUAL}
+_LOGICAL = {"and": AND, "min": AND, "mul": AND, "or": OR, "max": OR, "add": OR}
 _LETTERS = {"f64": "x", "f32": "x", "bool": "is"}
 
 
@@ -69,10 +67,6 @@ class AbstractPrinter(abc.ABC):
     @abc.abstractmethod
     def declare(self, buffer: Buffer, name: str) -> str | None:
         """The declaration of an array or of a variable that changes."""
-
-    @abc.abstractmethod
-    def address(self, buffer: Buffer, name: str, offset: str) -> str:
-        """An array from an offset on, as an argument of a call."""
 
     @abc.abstractmethod
     def loop(self, index: str, count: int) -> str:
@@ -130,9 +124,7 @@ class AbstractPrinter(abc.ABC):
 
     def _declared_in(self, region: Region) -> list[Buffer]:
         """The buffers of a region, in the order in which its statements name them."""
-        named: list[Buffer] = []
-        for statement in statements_of(region):
-            named += [statement.buffer] if isinstance(statement, Store) else arrays_of(statement)
+        named = [one.buffer for one in statements_of(region) if isinstance(one, Store)]
         return [buffer for buffer in dict.fromkeys(named) if buffer.region is region]
 
     def _declare(self, buffer: Buffer) -> None:
@@ -165,24 +157,8 @@ class AbstractPrinter(abc.ABC):
             self.say(f"if ({self.text(statement.condition)}) break;")
         elif isinstance(statement, Branch):
             self._branch(statement)
-        elif isinstance(statement, Call):
-            self.say(f"{self.called(statement)}({', '.join(self._arguments(statement))});")
         else:
             assert isinstance(statement, Hold)
-
-    def called(self, call: Call) -> str:
-        """The name of a function of the library, noted as used."""
-        return self.helper(call.function)
-
-    def _arguments(self, call: Call) -> list[str]:
-        texts = []
-        for each in call.arguments:
-            if isinstance(each, tuple):
-                buffer, offset = each
-                texts.append(self.address(buffer, self._buffers[id(buffer)], self.text(offset)))
-            else:
-                texts.append(self.text(each))
-        return texts
 
     def _inner(self, region: Region) -> None:
         self._indent += 1
@@ -288,16 +264,13 @@ class AbstractPrinter(abc.ABC):
         if expr.op == "not":
             return f"!{self.text(expr.args[0], UNARY)}", UNARY
         binds = _LOGICAL[expr.op]
-        sign = {AND: "&&", OR: "||", EQUAL: self.unequal}[binds]
+        sign = "&&" if binds == AND else "||"
         return f" {sign} ".join(self._inside(a, binds) for a in expr.args), binds
 
     def _inside(self, expr: Expr, binds: int) -> str:
         """An operand of `&&` or `||`; compilers ask for parentheses where both are mixed."""
         text, own = self._text(expr)
-        if own == binds and binds != EQUAL:
-            return text
-        least = SUM if binds == EQUAL else EQUAL
-        return text if own >= least else f"({text})"
+        return text if own == binds or own >= EQUAL else f"({text})"
 
     def binary(self, expr: Expr) -> tuple[str, int]:
         """An operation with a sign between its operands."""

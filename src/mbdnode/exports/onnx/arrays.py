@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from jax.lax import GatherScatterMode
 
-from mbdnode.errors import UserError
 from mbdnode.exports.onnx.graph import Graph, Tensor, rule
 from mbdnode.exports.values import row_major
 
@@ -59,32 +58,6 @@ def _reduce(graph: Graph, eqn: Any, x: Tensor) -> Tensor:
     given = graph.cast(x, np.int32) if x.dtype == bool else x
     op = _REDUCTIONS[eqn.primitive.name]
     return graph.cast(graph.node(op, [given, axes], shape, given.dtype, keepdims=0), kind)
-
-
-@rule("argmax", "argmin")
-def _argmax(graph: Graph, eqn: Any, x: Tensor) -> Tensor:
-    (axis,) = eqn.params["axes"]
-    x = graph.cast(x, np.int32) if x.dtype == bool else x
-    op = "ArgMax" if eqn.primitive.name == "argmax" else "ArgMin"
-    found = graph.node(op, [x], eqn.outvars[0].aval.shape, np.int64, axis=int(axis), keepdims=0)
-    return graph.cast(found, eqn.params["index_dtype"])
-
-
-@rule("sort")
-def _sort(graph: Graph, eqn: Any, *values: Tensor) -> list[Tensor]:
-    """By the first array; of equals the first comes first, as ONNX promises, too."""
-    if eqn.params["num_keys"] != 1:
-        raise UserError("The model sorts by several keys ('sort'), which ONNX cannot. Export C.")
-    axis, first = int(eqn.params["dimension"]), values[0]
-    key = graph.cast(first, np.int32) if first.dtype == bool else first
-    index = Tensor(graph.name(), first.shape, np.dtype(np.int64))
-    ordered = graph.node("TopK", [key, graph.const([first.shape[axis]], np.int64)], first.shape,
-                         key.dtype, axis=axis, largest=0, sorted=1)  # fmt: skip
-    graph.nodes[-1].output.append(index.name)
-    others = [
-        graph.node("GatherElements", [x, index], x.shape, x.dtype, axis=axis) for x in values[1:]
-    ]
-    return [graph.cast(ordered, first.dtype), *others]
 
 
 @rule("dot_general")

@@ -14,11 +14,11 @@ _SAME = {
     **{"sign": "Sign", "max": "Max", "min": "Min", "sqrt": "Sqrt", "exp": "Exp", "log": "Log"},
     **{"sin": "Sin", "cos": "Cos", "tanh": "Tanh", "floor": "Floor", "ceil": "Ceil"},
     **{"pow": "Pow", "round": "Round"},  # halves to even
+    **{"and": "And", "or": "Or", "not": "Not"},
 }
 _TRUTH = {
     **{"eq": "Equal", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual"}
 }
-_LOGIC = {"and": ("And", "BitwiseAnd"), "or": ("Or", "BitwiseOr"), "xor": ("Xor", "BitwiseXor")}
 
 
 @rule(*_SAME)
@@ -34,17 +34,6 @@ def _truth(graph: Graph, eqn: Any, *values: Tensor) -> Tensor:
 @rule("ne")
 def _ne(graph: Graph, eqn: Any, *values: Tensor) -> Tensor:
     return graph.truth("Not", graph.truth("Equal", *values))
-
-
-@rule(*_LOGIC)
-def _logic(graph: Graph, eqn: Any, *values: Tensor) -> Tensor:
-    logical, bitwise = _LOGIC[eqn.primitive.name]
-    return graph.like(logical if values[0].dtype == bool else bitwise, *values)
-
-
-@rule("not")
-def _not(graph: Graph, eqn: Any, x: Tensor) -> Tensor:
-    return graph.like("Not" if x.dtype == bool else "BitwiseNot", x)
 
 
 @rule("tan")

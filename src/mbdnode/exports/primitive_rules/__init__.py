@@ -4,7 +4,7 @@ from mbdnode.exports.primitive_rules import (
     control_flow,
     elementwise,
     indexing,
-    linear_algebra,
+    products,
     reductions,
     shapes,
 )
@@ -13,7 +13,7 @@ __all__ = [
     "control_flow",
     "elementwise",
     "indexing",
-    "linear_algebra",
+    "products",
     "reductions",
     "shapes",
 ]

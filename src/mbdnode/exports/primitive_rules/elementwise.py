@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mbdnode.exports.ir import Expr, dtype_of
-from mbdnode.exports.jaxpr_to_ir import Lowering, rule
+from mbdnode.exports.jaxpr_to_ir import Lowering, refused, rule
 from mbdnode.exports.values import Lazy, Value
 
 
@@ -48,9 +48,7 @@ _SAME = {
     **{name: name for name in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh")},
     **{name: name for name in ("cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc")},
     **{name: name for name in ("floor", "ceil", "is_finite")},
-    **{name: name for name in ("eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not")},
-    "shift_left": "shl",
-    "shift_right_arithmetic": "shr",
+    **{name: name for name in ("eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not")},
     "round": "rint",
 }
 _COSTLY = {"exp", "log", "sin", "cos", "tan", "tanh", "pow", "erf", "sqrt", "div"}
@@ -59,6 +57,8 @@ _COSTLY = {"exp", "log", "sin", "cos", "tan", "tanh", "pow", "erf", "sqrt", "div
 @rule(*_SAME)
 def _operation(low: Lowering, eqn: Any, *values: Value) -> Value:
     name = _SAME[eqn.primitive.name]
+    if name in ("and", "or", "not") and values[0].dtype != "bool":
+        raise refused(eqn, "of integers")
     cost = 4 if name in _COSTLY else 1
     return elementwise(low, lambda *x: low.make.op(name, *x), values, _kind(eqn), cost)
 

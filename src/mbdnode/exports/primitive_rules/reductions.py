@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mbdnode.exports.ir import FLOATS, Expr, Ref, dtype_of, numpy_type
+from mbdnode.exports.ir import FLOATS, Expr, Ref, numpy_type
 from mbdnode.exports.jaxpr_to_ir import MOST_UNROLLED, Lowering, rule
 from mbdnode.exports.values import Elements, Value, View, row_major
 
@@ -16,20 +16,15 @@ _OPERATION = {
     "reduce_min": "min",
     "reduce_and": "and",
     "reduce_or": "or",
-    "reduce_xor": "xor",
 }
 
 
 def _start(name: str, dtype: str) -> Any:
     """The value of no elements."""
-    if name in ("add", "or", "xor"):
+    if name in ("add", "or"):
         return 0
-    if name == "mul":
+    if name in ("mul", "and"):
         return 1
-    if name == "and":
-        return True if dtype == "bool" else -1
-    if dtype == "bool":
-        return name == "min"
     if dtype in FLOATS:
         return -np.inf if name == "max" else np.inf
     limits = np.iinfo(numpy_type(dtype))
@@ -87,53 +82,4 @@ def _by_loops(low: Lowering, shape, lengths, x: Value, whole, combine, first: Ex
         low.store(
             ref, low.make.place(out, strides), low.make.load(Ref(total.buffer, low.region), 0)
         )
-    return View(ref, shape)
-
-
-@rule("argmax", "argmin")
-def _arg(low: Lowering, eqn: Any, x: Value) -> Value:
-    """The first of the extremes; what is not a number comes before all others."""
-    (axis,), make = eqn.params["axes"], low.make
-    dtype = dtype_of(eqn.params["index_dtype"])
-    better = "gt" if eqn.primitive.name == "argmax" else "lt"
-    shape = [n for a, n in enumerate(x.shape) if a != axis]
-    x = low.settled(x, 8)
-
-    def wins(new: Expr, old: Expr) -> Expr:
-        if x.dtype == "bool":  # Where the old one is known, a comparison would not be left out.
-            more, less = (new, old) if better == "gt" else (old, new)
-            return make.op("and", more, make.op("not", less))
-        found = make.op(better, new, old)
-        if x.dtype in FLOATS:
-            odd = make.op("and", make.op("ne", new, new), make.op("eq", old, old))
-            found = make.op("or", found, odd)
-        return found
-
-    if isinstance(x, Elements) or x.size <= MOST_UNROLLED:
-
-        def element(out: tuple) -> Expr:
-            best, at = low.element(x, (*out[:axis], 0, *out[axis:])), make.const(0, dtype)
-            for i in range(1, x.shape[axis]):
-                new = low.element(x, (*out[:axis], i, *out[axis:]))
-                better_here = wins(new, best)
-                best = make.select(better_here, new, best)
-                at = make.select(better_here, make.const(i, dtype), at)
-            return at
-
-        return low.filled(shape, dtype, element)
-    ref = low.new(dtype, int(np.prod(shape, dtype=int)))
-    with low.loops(shape) as out:
-        best, at = low.new(x.dtype, 1, "best", "scalar"), low.new(dtype, 1, "at", "scalar")
-        low.store(best, 0, low.element(x, (*out[:axis], 0, *out[axis:])))
-        low.store(at, 0, make.const(0, dtype))
-        with low.loops([x.shape[axis]]) as (i,):
-            new = low.element(x, (*out[:axis], i, *out[axis:]))
-            now = wins(new, make.load(Ref(best.buffer, low.region), 0))
-            place = make.select(
-                now, make.cast(make.index(i), dtype), make.load(Ref(at.buffer, low.region), 0)
-            )
-            low.store(at, 0, place)
-            kept = make.select(now, new, make.load(Ref(best.buffer, low.region), 0))
-            low.store(best, 0, kept)
-        low.store(ref, make.place(out, row_major(shape)), make.load(Ref(at.buffer, low.region), 0))
     return View(ref, shape)
