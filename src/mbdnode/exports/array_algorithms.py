@@ -25,21 +25,32 @@ def lu_factors(a: Any) -> tuple[Any, Any, Any]:
         a, order = carry
         pivot = jnp.argmax(jnp.where(row >= k, jnp.abs(a[:, k]), -1))
         swap = _exchanged(rows, k, pivot)
-        a, order = a[swap], order[swap]
-        size = a[k, k]
-        factors = jnp.where(row > k, a[:, k] / jnp.where(size == 0, 1, size), 0)[:, None]
-        rest = jnp.where(column > k, a - factors * a[k], a)
-        return (jnp.where((row > k)[:, None] & (column == k), factors, rest), order), pivot
+        a, order = _at(a, swap), _at(order, swap)
+        top = jnp.where(column > k, _at(a, k), 0)
+        size = _at(_at(a, k), k)
+        size = jnp.where(size == 0, 1, size)
+
+        def reduce(_, own):
+            i, line = own
+            factor = jnp.where(i > k, _at(line, k) / size, 0)
+            return None, jnp.where((column == k) & (i > k), factor, line - factor * top)
+
+        return (lax.scan(reduce, None, (row, a))[1], order), pivot
 
     (a, order), pivots = lax.scan(eliminate, (a, jnp.arange(rows)), jnp.arange(min(rows, columns)))
     return a, pivots, order
+
+
+def _at(x: Any, index: Any) -> Any:
+    """The rows at places that exist."""
+    return x.at[index].get(mode="promise_in_bounds")
 
 
 def order_of_rows(pivots: Any, count: int) -> Any:
     """The order of so many rows after a series of exchanges."""
 
     def turn(order, exchange):
-        return order[_exchanged(count, *exchange)], None
+        return _at(order, _exchanged(count, *exchange)), None
 
     return lax.scan(turn, jnp.arange(count), (jnp.arange(len(pivots)), pivots))[0]
 
@@ -52,15 +63,14 @@ def _exchanged(count: int, i: Any, j: Any) -> Any:
 
 def triangular_solution(a: Any, b: Any, lower: bool, unit_diagonal: bool) -> Any:
     """`X` of `A X = B`, of which one triangle of `A` is read, row by row."""
-    count = a.shape[0]
-    triangle = np.tri(count, k=-1, dtype=bool)
-    others = jnp.where(triangle if lower else triangle.T, a, 0)
-    pivots = jnp.ones(count, a.dtype) if unit_diagonal else jnp.diag(a)
+    rows = np.arange(a.shape[0])
 
     def solve(x, i):
-        return x.at[i].set((b[i] - others[i] @ x) / pivots[i]), None
+        known = jnp.where(rows < i if lower else rows > i, _at(a, i), 0)
+        right = _at(b, i) - known @ x
+        own = right if unit_diagonal else right / _at(_at(a, i), i)
+        return jnp.where((rows == i)[:, None], own, x), None
 
-    rows = np.arange(count)
     return lax.scan(solve, jnp.zeros_like(b), rows if lower else rows[::-1])[0]
 
 

@@ -88,8 +88,11 @@ def moving(system: AbstractSystem, t, q, v, known, mu: Params):
     if right.shape[0] == 0:
         return v, jnp.array(True)
     free = jnp.where(known, 0.0, 1.0).astype(q.dtype)
-    for _ in range(3):
-        v = v + free * _least_norm(jacobian * free[None, :], right - jacobian @ v, 0.0)
+
+    def improve(_, v):
+        return v + free * _least_norm(jacobian * free[None, :], right - jacobian @ v, 0.0)
+
+    v = jax.lax.fori_loop(0, 3, improve, v)
     scale, size = sizes(system, t, q, mu)
     fastest = jnp.maximum(1.0, jnp.max(jnp.abs(v) / scale))
     eps = float(jnp.finfo(q.dtype).eps)

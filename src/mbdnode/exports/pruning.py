@@ -1,15 +1,14 @@
-"""Removes statements whose results nobody reads."""
+"""Removes arrays that nobody reads: those of values that were simplified away."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from mbdnode.exports.ir import (
-    Branch,
     BreakIf,
     Buffer,
     Expr,
     Function,
     Hold,
-    Loop,
     Region,
     Store,
     reached,
@@ -20,85 +19,45 @@ from mbdnode.exports.ir import (
 
 
 def prune(function: Function) -> None:
-    """Keep what the function's results depend on, and nothing else."""
-    live: set[int] = {id(b) for b in function.arguments if b.written}
-    seen: set[Expr] = set()
-
-    def read(root: Expr) -> None:
-        live.update(id(node.data.buffer) for node in reached(root, seen) if node.op == "load")
-
-    if function.result is not None:
-        read(function.result)
-    before = -1
-    while before != len(live):
-        before = len(live)
-        _mark(function.region, live, read)
-    _sweep(function.region, live)
+    """Drop what writes to arrays that no expression reads, until there is nothing of the kind."""
+    results = {id(b) for b in function.arguments if b.written}
+    while _drop(function.region, results | {id(b) for b in _read_by(function)}):
+        pass
 
 
-def _mark(region: Region, live: set[int], read: Any) -> bool:
-    """Read what live statements read, the last first; whether there are any."""
-    found = False
-    for statement in reversed(region.statements):
-        if isinstance(statement, (Loop, Branch)):
-            inner = regions_of(statement)
-            alive = any([_mark(each, live, read) for each in inner])
-            if alive:
-                _mark_breaks(inner, read)
-        else:
-            alive = isinstance(statement, Store) and id(statement.buffer) in live
-        if alive:
-            found = True
-            for root in roots_of(statement):
-                read(root)
-    return found
-
-
-def _mark_breaks(regions: list[Region], read: Any) -> None:
-    for region in regions:
-        for statement in region.statements:
-            if isinstance(statement, BreakIf):
-                read(statement.condition)
-
-
-def _sweep(region: Region, live: set[int]) -> bool:
-    """Drop dead statements; whether any are left that write."""
-    kept, found = [], False
-    for statement in region.statements:
-        if isinstance(statement, (Loop, Branch)):
-            alive = any([_sweep(each, live) for each in regions_of(statement)])
-        elif isinstance(statement, (BreakIf, Hold)):
-            kept.append(statement)
-            continue
-        else:
-            alive = id(statement.buffer) in live
-        if alive:
-            found = True
-            kept.append(statement)
-    region.statements[:] = kept
-    _trim_holds(region, kept)
-    return found
-
-
-def _trim_holds(region: Region, kept: list[Any]) -> None:
-    """A value is held only for a store that follows."""
-    for place, statement in enumerate(kept):
-        if isinstance(statement, Hold):
+def _drop(region: Region, read: set[int]) -> bool:
+    """Drop it from a region; whether there was any."""
+    changed = any([_drop(inner, read) for each in region.statements for inner in regions_of(each)])
+    kept = [each for each in region.statements if _has_effect(each, read)]
+    for place, each in enumerate(kept):
+        if isinstance(each, Hold):
             stored = {id(s.value) for s in kept[place + 1 :] if isinstance(s, Store)}
-            statement.values = [v for v in statement.values if id(v) in stored]
-    region.statements[:] = [s for s in kept if not isinstance(s, Hold) or s.values]
+            each.values = [value for value in each.values if id(value) in stored]
+    kept = [each for each in kept if not isinstance(each, Hold) or each.values]
+    changed = changed or len(kept) < len(region.statements)
+    region.statements[:] = kept
+    return changed
+
+
+def _has_effect(statement: Any, read: set[int]) -> bool:
+    if isinstance(statement, Store):
+        return id(statement.buffer) in read
+    inner = [each for region in regions_of(statement) for each in region.statements]
+    ends = isinstance(statement, (BreakIf, Hold))
+    return ends or any(not isinstance(each, (BreakIf, Hold)) for each in inner)
+
+
+def _read_by(function: Function) -> Iterator[Buffer]:
+    """The arrays that a function reads, in the order of use; what is held is stored later."""
+    statements = [s for s in statements_of(function.region) if not isinstance(s, Hold)]
+    roots = [root for each in statements for root in roots_of(each)]
+    seen: set[Expr] = set()
+    for root in [*roots, *([] if function.result is None else [function.result])]:
+        for node in reached(root, seen):
+            if node.op == "load":
+                yield node.data.buffer
 
 
 def tables_of(function: Function) -> list[Buffer]:
     """The tables that a function reads, in the order of use."""
-    found: list[Buffer] = []
-    seen: set[Expr] = set()
-
-    def read(roots: list[Expr]) -> None:
-        for root in roots:
-            found.extend(node.data.buffer for node in reached(root, seen) if node.op == "load")
-
-    for statement in statements_of(function.region):
-        read(roots_of(statement))
-    read([] if function.result is None else [function.result])
-    return [buffer for buffer in dict.fromkeys(found) if buffer.kind == "table"]
+    return [buffer for buffer in dict.fromkeys(_read_by(function)) if buffer.kind == "table"]
