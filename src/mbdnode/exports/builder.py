@@ -212,38 +212,20 @@ class Builder:
             offset = self.iadd(offset, self.imul(i, stride))
         return offset
 
-    def is_nonnegative(self, a: Expr) -> bool:
-        """Whether an integer is known not to be below zero."""
-        if a.op == "const":
-            return bool(a.value >= 0)
-        if a.op == "index":
-            return True
-        if a.op == "load":
-            return a.data.buffer.nonnegative
-        if a.op == "select":
-            return self.is_nonnegative(a.args[1]) and self.is_nonnegative(a.args[2])
-        if a.op == "cast":
-            return a.args[0].dtype == "bool" or (
-                a.args[0].dtype in INTEGERS and self.is_nonnegative(a.args[0])
-            )
-        return a.op in ("add", "mul", "min") and all(self.is_nonnegative(x) for x in a.args)
-
     def _simplified(self, name: str, args: tuple) -> Expr | None:
         """A simpler expression of the same value, if there is one."""
         rule = _RULES.get(name)
         return None if rule is None else rule(self, *args)
 
 
-def clip_to(number: Any, dtype: str) -> Any:
+def clip_to(number: Any, dtype: str) -> int:
     """A float within the range of an integer type; zero for what is not a number."""
     limits = np.iinfo(numpy_type(dtype))
     if np.isnan(number):
         return 0
-    return (
-        int(min(max(float(np.trunc(number)), float(limits.min)), float(limits.max)))
-        if (abs(number) < 2.0**62)
-        else (limits.max if number > 0 else limits.min)
-    )
+    if abs(number) >= 2.0**62:
+        return limits.max if number > 0 else limits.min
+    return min(max(int(number), limits.min), limits.max)
 
 
 def _is(a: Expr, value: Any) -> bool:
@@ -303,8 +285,6 @@ def _neg(make: Builder, a: Expr) -> Expr | None:
 
 
 def _max(make: Builder, a: Expr, b: Expr) -> Expr | None:
-    if a.dtype in INTEGERS and _is(b, 0) and make.is_nonnegative(a):
-        return a
     return a if a is b or _is(b, -np.inf) else None
 
 
@@ -313,31 +293,15 @@ def _min(make: Builder, a: Expr, b: Expr) -> Expr | None:
 
 
 def _and(make: Builder, a: Expr, b: Expr) -> Expr | None:
-    if a is b:
-        return a
-    if b.is_const and b.dtype == "bool":
+    if b.is_const:
         return a if b.value else b
-    return None
+    return a if a is b else None
 
 
 def _or(make: Builder, a: Expr, b: Expr) -> Expr | None:
-    if a is b:
-        return a
-    if b.is_const and b.dtype == "bool":
+    if b.is_const:
         return b if b.value else a
-    return None
-
-
-def _lt(make: Builder, a: Expr, b: Expr) -> Expr | None:
-    if a.dtype in INTEGERS and _is(b, 0) and make.is_nonnegative(a):
-        return make.const(False, "bool")
-    return None
-
-
-def _ge(make: Builder, a: Expr, b: Expr) -> Expr | None:
-    if a.dtype in INTEGERS and _is(b, 0) and make.is_nonnegative(a):
-        return make.const(True, "bool")
-    return None
+    return a if a is b else None
 
 
 def _not(make: Builder, a: Expr) -> Expr | None:
@@ -362,8 +326,6 @@ _RULES: dict[str, Callable] = {
     "neg": _neg,
     "max": _max,
     "min": _min,
-    "lt": _lt,
-    "ge": _ge,
     "and": _and,
     "or": _or,
     "not": _not,

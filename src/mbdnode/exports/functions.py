@@ -115,7 +115,4 @@ def _argument_buffer(argument: Argument) -> Buffer:
     dtype = dtype_of(argument.dtype)
     name = f"state.{argument.name}" if argument.role == "state" else argument.name
     kind = "scalar" if argument.shape == () and argument.role != "out" else "argument"
-    found = Buffer(name, dtype, math.prod(argument.shape), kind)
-    # Indices of coordinates and of constraints.
-    found.nonnegative = name.endswith(("dependent", "_rows"))
-    return found
+    return Buffer(name, dtype, math.prod(argument.shape), kind)

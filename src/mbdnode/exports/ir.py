@@ -99,7 +99,6 @@ class Buffer:
     - `region`: where it is declared; None for arguments and tables.
     - `data`: the values of a table.
     - `written`: whether it is an argument that the function writes.
-    - `nonnegative`: whether no element is below zero.
     """
 
     name: str
@@ -109,7 +108,6 @@ class Buffer:
     region: Region | None = None
     data: np.ndarray | None = None
     written: bool = False
-    nonnegative: bool = False
 
 
 @dataclass(eq=False)

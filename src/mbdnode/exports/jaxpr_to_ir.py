@@ -16,7 +16,6 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from mbdnode.errors import UserError
 from mbdnode.exports.builder import Builder, Index
 from mbdnode.exports.ir import (
-    INTEGERS,
     Buffer,
     Expr,
     Hold,
@@ -31,8 +30,6 @@ from mbdnode.exports.values import Elements, Lazy, Value, View, row_major
 
 # Arrays up to this size are scalars if all that they are made of are.
 MOST_ELEMENTS = 512
-# And up to this size if most of them are known.
-MOST_KNOWN = 8192
 # An array in memory up to this size becomes scalars beside others that are.
 MOST_UNROLLED = 16
 # And by itself up to this size.
@@ -78,7 +75,6 @@ class Tables:
         key = (dtype, flat.tobytes())
         if key not in self._known:
             buffer = Buffer(f"table{len(self.buffers)}", dtype, flat.size, "table", None, flat)
-            buffer.nonnegative = dtype in INTEGERS and bool(np.all(flat >= 0))
             self.buffers.append(buffer)
             self._known[key] = buffer
         return self._known[key]
@@ -128,15 +124,11 @@ class Lowering:
             self.region = outer
 
     def new(self, dtype: str, size: int, name: str = "b", kind: str = "local") -> Ref:
-        """An array of the present region; `store` keeps account of what is below zero."""
-        buffer = Buffer(name, dtype, max(size, 1), kind, self.region)
-        buffer.nonnegative = dtype in INTEGERS and kind == "local" and name != "c"
-        return Ref(buffer, self.region)
+        """An array of the present region."""
+        return Ref(Buffer(name, dtype, max(size, 1), kind, self.region), self.region)
 
     def store(self, ref: Ref, index: Index, value: Expr) -> None:
         """`ref[index] = value`."""
-        buffer = ref.buffer
-        buffer.nonnegative = buffer.nonnegative and self.make.is_nonnegative(value)
         self.emit(Store(ref.buffer, self.make.index(index), value))
 
     # Values
@@ -253,7 +245,7 @@ class Lowering:
         """Write the most frequent of many known elements everywhere, and return it."""
         if not isinstance(value, Elements) or value.size < 2 * MOST_UNROLLED:
             return None
-        usual = usual_of([value])
+        usual = _usual_of(value)
         if usual is not None:
             with self.loops([value.size]) as (i,):
                 self.store(ref, self.make.iadd(offset, i), usual)
@@ -288,11 +280,11 @@ class Lowering:
         if not any(isinstance(v, Elements) for v in wide):
             return False
         if size > 2 * MOST_ELEMENTS:
-            return size <= MOST_KNOWN and all(is_mostly_known(v) for v in wide)
+            return False
         # Beside known zeros it pays to write out an array in memory, too.
         others = [v for v in wide if not isinstance(v, Elements)]
         few = all(v.size <= 4 * MOST_UNROLLED for v in others)
-        if few and any(is_mostly_known(v) and not _is_varied(v) for v in wide):
+        if few and any(_is_mostly_known(v) and not _is_varied(v) for v in wide):
             return True
         if size > MOST_ELEMENTS:
             return False
@@ -342,14 +334,14 @@ class Lowering:
         return list(made) if isinstance(made, (list, tuple)) else [made]
 
 
-def usual_of(values: Sequence[Elements]) -> Expr | None:
+def _usual_of(value: Elements) -> Expr | None:
     """The constant that at least half of the elements are, if there is one."""
-    counts = Counter(e for v in values for e in v.array.flat if e.is_const)
+    counts = Counter(e for e in value.array.flat if e.is_const)
     usual, count = counts.most_common(1)[0] if counts else (None, 0)
-    return usual if 2 * count >= sum(v.size for v in values) else None
+    return usual if 2 * count >= value.size else None
 
 
-def is_mostly_known(value: Value) -> bool:
+def _is_mostly_known(value: Value) -> bool:
     """Whether at least three quarters of the elements are constants."""
     if not isinstance(value, Elements):
         return isinstance(value, View) and value.is_known
@@ -358,7 +350,7 @@ def is_mostly_known(value: Value) -> bool:
 
 def _is_varied(value: Value) -> bool:
     """Whether no constant is half of the elements, as in a list of indices."""
-    return isinstance(value, Elements) and usual_of([value]) is None
+    return isinstance(value, Elements) and _usual_of(value) is None
 
 
 def _plain(index: Index) -> int | None:

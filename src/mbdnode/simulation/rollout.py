@@ -445,20 +445,26 @@ def _diagnose(
 
 def _exchanged(system, carry: Carry, good, steepness, t, mu: Params) -> Carry:
     """The carry with other independent coordinates where the present choice has become poor."""
-    partition, q = carry.partition, carry.state.q
-    velocity = exchange(partition.velocity, steepness, partition.scale)
-    if partition.position.rows.shape == partition.velocity.rows.shape:
-        position = velocity
-    else:
-        jacobian = position_jacobian(system, t, q, mu)
-        drift = position_time_derivative(system, t, q, mu)
-        steep = tangent_from(jacobian, -drift, partition.position).steepness
-        position = exchange(partition.position, steep, partition.scale)
-        position = select(carry.monitor.passing, partition.position, position)
-    fresh = Partition(position, velocity, partition.scale, partition.redundant)
+    partition = carry.partition
+    fresh = exchanged_partition(system, partition, t, carry.state.q, steepness, mu)
+    if fresh.position is not fresh.velocity:
+        position = select(carry.monitor.passing, partition.position, fresh.position)
+        fresh = Partition(position, fresh.velocity, fresh.scale, fresh.redundant)
     fresh = select(good, fresh, partition)
     monitor = carry.monitor.exchanged(partition, fresh, steepness)
     return eqx.tree_at(lambda c: (c.partition, c.monitor), carry, (fresh, monitor))
+
+
+def exchanged_partition(system, partition: Partition, t, q, steepness, mu: Params) -> Partition:
+    """Other independent coordinates where the present ones are poor, by the tangent's steepness."""
+    velocity = exchange(partition.velocity, steepness, partition.scale)
+    if partition.position.rows.shape == partition.velocity.rows.shape:
+        return Partition(velocity, velocity, partition.scale, partition.redundant)
+    drift = position_time_derivative(system, t, q, mu)
+    jacobian = position_jacobian(system, t, q, mu)
+    steep = tangent_from(jacobian, -drift, partition.position).steepness
+    position = exchange(partition.position, steep, partition.scale)
+    return Partition(position, velocity, partition.scale, partition.redundant)
 
 
 def _is_well_posed(partition: Partition, steepness: Float[Array, "nr ni"]) -> Bool[Array, ""]:

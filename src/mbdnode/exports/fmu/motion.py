@@ -5,8 +5,8 @@ constraints, and looks at outputs wherever it likes. So `x` is the minimal state
 coordinates and velocities, and everything else is completed from it by the constraints at every
 evaluation: there is nothing that could drift, and outputs keep the constraints to round-off.
 
-    evaluate             t, x, u, p, guess, order, scale  ->  (q, v, x', y), closed
-    evaluate_derivative  the same and a direction (x, u, p)  ->  the derivative of (q, v, x', y)
+    evaluate             t, x, u, p, guess, order, scale  ->  (q, v, y, x'), closed
+    evaluate_derivative  the same and a direction (x, u, p)  ->  the derivative of (q, v, y, x')
     exchange             t, q, p, order, scale  ->  order, exchanged
 
 `order` lists the dependent coordinates, then the independent ones; then the velocities in the same
@@ -24,14 +24,8 @@ import numpy as np
 
 from mbdnode.exports.entries import Plant
 from mbdnode.exports.functions import PlainFunction
-from mbdnode.multibody import (
-    Partition,
-    exchange,
-    position_jacobian,
-    position_time_derivative,
-    tangent_at,
-    tangent_from,
-)
+from mbdnode.multibody import Partition, tangent_at
+from mbdnode.simulation.rollout import exchanged_partition
 
 
 @dataclass(frozen=True)
@@ -75,16 +69,24 @@ def motion_of(plant: Plant, p: np.ndarray) -> Motion:
     exchanges = plant.is_constrained and plant.repartition and system.independent is None
     nq, nu = len(system.coordinates), len(system.inputs)
     sized = partition.position.independent.shape[0], partition.velocity.independent.shape[0]
-    split_by = _Splitter(partition, exchanges, nq)
+
+    def split_by(order, scale):
+        if not exchanges:
+            return partition
+        halves, index = [], order.astype(int)
+        for old, own in ((partition.position, index[:nq]), (partition.velocity, index[nq:])):
+            count = old.dependent.shape[0]
+            halves.append(old.replaced(old.rows, own[:count], own[count:]))
+        return Partition(halves[0], halves[1], scale, partition.redundant)
 
     def everything(t, x, u, p, guess, order, scale):
         mu, now = plant.mu(p), split_by(order, scale)
         found = plant.minimal_motion(now, t[0], x, guess, u, mu)
         y = plant.quantities(t[0], found.q, found.v, mu)
-        return jnp.concatenate([found.q, found.v, found.rates, y]), found.closed
+        return jnp.concatenate([found.q, found.v, y, found.rates]), found.closed
 
     def evaluate(t, x, u, p, guess, order, scale):
-        """The whole state, the rates of x and the outputs; whether the constraints are closed."""
+        """The whole state, the outputs and the rates of x; whether the constraints are closed."""
         values, closed = everything(t, x, u, p, guess, order, scale)
         closed = closed & jnp.all(jnp.isfinite(values))
         return values, closed.astype(float)[None]
@@ -96,7 +98,9 @@ def motion_of(plant: Plant, p: np.ndarray) -> Motion:
 
     def exchange_order(t, q, p, order, scale):
         """Independent coordinates after one exchange, if one is due; whether it was."""
-        fresh = _exchanged(system, split_by(order, scale), t[0], q, plant.mu(p))
+        before, mu = split_by(order, scale), plant.mu(p)
+        steepness = tangent_at(system, before.velocity, t[0], q, mu).steepness
+        fresh = exchanged_partition(system, before, t[0], q, steepness, mu)
         halves = (fresh.position, fresh.velocity)
         now = [jnp.concatenate([half.dependent, half.independent]) for half in halves]
         found = jnp.concatenate(now).astype(float)
@@ -111,42 +115,6 @@ def motion_of(plant: Plant, p: np.ndarray) -> Motion:
     if exchanges:
         functions["exchange"] = (exchange_order, [t, q, p, order, scale])
     return Motion(partition, exchanges, not _has_dry_friction(plant, p), functions)
-
-
-@dataclass(frozen=True)
-class _Splitter:
-    """The partition of an order; the fixed one where nothing is exchanged."""
-
-    partition: Partition
-    exchanges: bool
-    size: int
-
-    def __call__(self, order, scale) -> Partition:
-        if not self.exchanges:
-            return self.partition
-        known = self.partition
-        index = order.astype(int)
-        halves = []
-        for old, part in (
-            (known.position, index[: self.size]),
-            (known.velocity, index[self.size :]),
-        ):
-            count = old.dependent.shape[0]
-            halves.append(old.replaced(old.rows, part[:count], part[count:]))
-        return Partition(halves[0], halves[1], scale, known.redundant)
-
-
-def _exchanged(system, partition: Partition, t, q, mu) -> Partition:
-    """Other independent coordinates where the present ones are poor, by the rule of `simulate`."""
-    steepness = tangent_at(system, partition.velocity, t, q, mu).steepness
-    velocity = exchange(partition.velocity, steepness, partition.scale)
-    if partition.position.rows.shape == partition.velocity.rows.shape:
-        return Partition(velocity, velocity, partition.scale, partition.redundant)
-    drift = position_time_derivative(system, t, q, mu)
-    jacobian = position_jacobian(system, t, q, mu)
-    steepness = tangent_from(jacobian, -drift, partition.position).steepness
-    position = exchange(partition.position, steepness, partition.scale)
-    return Partition(position, velocity, partition.scale, partition.redundant)
 
 
 def _has_dry_friction(plant: Plant, p: np.ndarray) -> bool:

@@ -7,6 +7,7 @@ from onnx import helper
 
 from mbdnode.exports.onnx.graph import Graph, Tensor, rule
 
+
 @rule("while")
 def _while(graph: Graph, eqn: Any, *values: Tensor) -> list[Tensor]:
     p = eqn.params

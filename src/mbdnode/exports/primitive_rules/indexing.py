@@ -124,8 +124,6 @@ def _scatter(low: Lowering, eqn: Any, x: Value, indices: Value, updates: Value) 
         return Elements(array, x.dtype)
     ref, strides = low.new(x.dtype, x.size), row_major(x.shape)
     low.write(ref, 0, x)
-    if name is not None:
-        ref.buffer.nonnegative = False
 
     def update(at: tuple) -> None:
         index, valid = target(at)

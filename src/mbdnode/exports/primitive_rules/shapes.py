@@ -10,12 +10,9 @@ from mbdnode.exports.ir import Expr, dtype_of
 from mbdnode.exports.jaxpr_to_ir import (
     ALWAYS_UNROLLED,
     MOST_ELEMENTS,
-    MOST_KNOWN,
     Lowering,
-    is_mostly_known,
     refused,
     rule,
-    usual_of,
 )
 from mbdnode.exports.values import Elements, Lazy, Value, View, row_major
 
@@ -30,9 +27,7 @@ def broadcast(low: Lowering, x: Value, shape: Sequence[Any], axes: Sequence[Any]
     size = int(np.prod(shape, dtype=int))
     if size == 0:
         return low.filled(shape, x.dtype, lambda _: low.make.const(0, x.dtype))
-    small = isinstance(x, Elements) and size <= MOST_ELEMENTS
-    small = small or (isinstance(x, Elements) and size <= MOST_KNOWN and is_mostly_known(x))
-    if small or size <= ALWAYS_UNROLLED:
+    if (isinstance(x, Elements) and size <= MOST_ELEMENTS) or size <= ALWAYS_UNROLLED:
         array = low.elements(x).array
         placed = array.reshape([
             x.shape[axes.index(d)] if d in axes else 1 for d in range(len(shape))
@@ -152,18 +147,13 @@ def joined(low: Lowering, values: Sequence[Value], axis: int) -> Value:
     shape = list(values[0].shape)
     shape[axis] = sum(v.shape[axis] for v in values)
     size = int(np.prod(shape, dtype=int))
-    known = size <= MOST_KNOWN and all(is_mostly_known(v) for v in values if v.size)
     small = size <= MOST_ELEMENTS and all(isinstance(v, Elements) or v.size <= 4 for v in values)
-    if known or small or low.unrolls(values, size):
+    if small or low.unrolls(values, size):
         arrays = [low.elements(v).array for v in values]
         return Elements(np.concatenate(arrays, axis=axis), values[0].dtype)
     ref = low.new(values[0].dtype, size)
     strides, start = row_major(shape), 0
     make = low.make
-    scalars = [v for v in values if isinstance(v, Elements)]
-    usual = usual_of(scalars) if sum(v.size for v in scalars) >= 32 else None
-    if usual is not None:
-        low.write(ref, 0, Lazy((size,), ref.buffer.dtype, lambda _: usual, 0))
     for value in values:
         if value.size == 0:
             continue
@@ -171,8 +161,7 @@ def joined(low: Lowering, values: Sequence[Value], axis: int) -> Value:
         if unrolled:
             for index in np.ndindex(*value.shape):
                 at = start * strides[axis] + sum(i * s for i, s in zip(index, strides, strict=True))
-                if low.element(value, index) is not usual:
-                    low.store(ref, at, low.element(value, index))
+                low.store(ref, at, low.element(value, index))
         else:
             with low.loops(value.shape) as index:
                 at = make.place(index, strides, start * strides[axis])

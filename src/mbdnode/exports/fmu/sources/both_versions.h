@@ -173,8 +173,8 @@ STATUS FMI(OWN(CompletedIntegratorStep))(void *c, OWN(Boolean) final,
 STATUS FMI(OWN(SetTime))(void *c, double time) {
     instance *one = c;
     REQUIRE(one, EVENT | CONTINUOUS);
-    if (time != one->data.time) changed(&one->data);
-    one->data.time = time;
+    if (time != one->data.given[VR_TIME]) changed(&one->data);
+    one->data.given[VR_TIME] = time;
     return OWN(OK);
 }
 

@@ -84,7 +84,7 @@ STATUS FMI(fmi2SetupExperiment)(fmi2Component c, fmi2Boolean has_tolerance, fmi2
                                 fmi2Real start, fmi2Boolean has_stop, fmi2Real stop) {
     instance *one = c;
     REQUIRE(one, INSTANTIATED);
-    one->data.time = start;
+    one->data.given[VR_TIME] = start;
     return fmi2OK;
 }
 
@@ -167,7 +167,7 @@ STATUS FMI(fmi2GetRealStatus)(fmi2Component c, const fmi2StatusKind kind, fmi2Re
     instance *one = c;
     REQUIRE(one, ANY);
     if (kind != fmi2LastSuccessfulTime) return fmi2Discard;
-    *value = one->data.time;
+    *value = one->data.given[VR_TIME];
     return fmi2OK;
 }
 

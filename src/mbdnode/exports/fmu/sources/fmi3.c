@@ -109,7 +109,7 @@ STATUS FMI(fmi3EnterInitializationMode)(fmi3Instance c, fmi3Boolean has_toleranc
     instance *one = c;
     REQUIRE(one, INSTANTIATED);
     one->data.phase = INITIALIZATION;
-    one->data.time = start;
+    one->data.given[VR_TIME] = start;
     changed(&one->data);
     return fmi3OK;
 }

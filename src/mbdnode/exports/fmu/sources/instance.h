@@ -46,8 +46,8 @@ enum {
     VR_END = VR_X + MODEL_NX
 };
 
-/* What `evaluate` and `evaluate_derivative` write: q, v, x', y, one after the other. */
-enum { AT_V = MODEL_NQ, AT_DX = 2 * MODEL_NQ, AT_Y = AT_DX + MODEL_NX, COUNT_ALL = AT_Y + MODEL_NY };
+/* What `evaluate` and `evaluate_derivative` write, in the order of the references: q, v, y, x'. */
+enum { AT_V = VR_V - VR_Q, AT_Y = VR_Y - VR_Q, AT_DX = VR_DX - VR_Q, COUNT_ALL = VR_X - VR_Q };
 
 /* A configuration near by, from which the constraints are closed. */
 typedef struct {
@@ -57,8 +57,8 @@ typedef struct {
 /* All that changes: plain data, so that saving an instance is copying it. */
 typedef struct {
     int phase, steps_itself, placed, evaluated, exchange_due;
-    double time, step, u[SIZED(MODEL_NU)], p[SIZED(MODEL_NP)];
-    double start_q[SIZED(MODEL_NQ)], start_v[SIZED(MODEL_NQ)];
+    double given[VR_Q + 1]; /* time, step, parameters, inputs, by their references */
+    double start[SIZED(2 * MODEL_NQ)]; /* q, v */
     double x[SIZED(MODEL_NX)];
     double order[SIZED(2 * MODEL_NQ)], order_due[SIZED(2 * MODEL_NQ)], scale[SIZED(MODEL_NQ)];
     place accepted, latest;
@@ -106,10 +106,10 @@ static void set_defaults(model_data *d) {
     memset(d, 0, sizeof *d);
     d->phase = INSTANTIATED;
     d->steps_itself = itself;
-    d->step = MODEL_DT;
-    memcpy(d->p, MODEL(default_parameters), MODEL_NP * sizeof(double));
-    memcpy(d->start_q, MODEL(reference_q), MODEL_NQ * sizeof(double));
-    memcpy(d->start_v, MODEL(reference_v), MODEL_NQ * sizeof(double));
+    d->given[VR_STEP] = MODEL_DT;
+    memcpy(d->given + VR_P, MODEL(default_parameters), MODEL_NP * sizeof(double));
+    memcpy(d->start, MODEL(reference_q), MODEL_NQ * sizeof(double));
+    memcpy(d->start + AT_V, MODEL(reference_v), MODEL_NQ * sizeof(double));
     memcpy(d->order, model_order, sizeof model_order);
     memcpy(d->scale, model_nominals, sizeof model_nominals);
 }
@@ -133,6 +133,13 @@ static void own_order(const MODEL(state) *own, double order[SIZED(2 * MODEL_NQ)]
 }
 #endif
 
+/* Constraints are closed here: a place from which they can be closed near by. */
+static void remember(model_data *d) {
+    d->latest.t = d->given[VR_TIME];
+    memcpy(d->latest.q, d->all, MODEL_NQ * sizeof(double));
+    memcpy(d->latest.v, d->all + AT_V, MODEL_NQ * sizeof(double));
+}
+
 /* Take over the model's own state: after its initialization and its steps. */
 static void take_own(model_data *d) {
     size_t i;
@@ -145,9 +152,7 @@ static void take_own(model_data *d) {
     memcpy(d->scale, d->own.scale, MODEL_NQ * sizeof(double));
 #endif
     for (i = 0; i < MODEL_NX; i++) d->x[i] = state_value(d, i);
-    d->latest.t = d->time;
-    memcpy(d->latest.q, d->own.q, MODEL_NQ * sizeof(double));
-    memcpy(d->latest.v, d->own.v, MODEL_NQ * sizeof(double));
+    remember(d);
     d->accepted = d->latest;
     d->placed = 1;
     d->evaluated = 0;
@@ -156,7 +161,8 @@ static void take_own(model_data *d) {
 /* Complete the start values: the independent ones are held, the others are guesses. */
 static int initialize(instance *one) {
     model_data *d = &one->data;
-    int code = MODEL(init)(&d->own, d->time, d->start_q, d->start_v, MODEL(independent), d->p);
+    int code = MODEL(init)(&d->own, d->given[VR_TIME], d->start, d->start + AT_V,
+                           MODEL(independent), d->given + VR_P);
     if (code > 0) return report(one, FAILED, MODEL(status_text)(code));
     take_own(d);
     return DONE;
@@ -165,8 +171,10 @@ static int initialize(instance *one) {
 static int evaluate_from(model_data *d, const place *near, double all[SIZED(COUNT_ALL)]) {
     double guess[SIZED(MODEL_NQ)], good[1];
     size_t i;
-    for (i = 0; i < MODEL_NQ; i++) guess[i] = near->q[i] + (d->time - near->t) * near->v[i];
-    MODEL_MOTION(evaluate)(&d->time, d->x, d->u, d->p, guess, d->order, d->scale, all, good);
+    for (i = 0; i < MODEL_NQ; i++)
+        guess[i] = near->q[i] + (d->given[VR_TIME] - near->t) * near->v[i];
+    MODEL_MOTION(evaluate)(d->given, d->x, d->given + VR_U, d->given + VR_P, guess, d->order,
+                           d->scale, all, good);
     return good[0] > 0;
 }
 
@@ -180,12 +188,10 @@ static int evaluate(instance *one) {
         return report(one, DISCARDED,
                       "The constraints cannot be closed at these values of the states.");
     if (d->placed) /* what the model's own step has closed stays as it is */
-        memcpy(d->all + AT_DX, all + AT_DX, (COUNT_ALL - AT_DX) * sizeof(double));
+        memcpy(d->all + AT_Y, all + AT_Y, (COUNT_ALL - AT_Y) * sizeof(double));
     else
         memcpy(d->all, all, COUNT_ALL * sizeof(double));
-    d->latest.t = d->time;
-    memcpy(d->latest.q, d->all, MODEL_NQ * sizeof(double));
-    memcpy(d->latest.v, d->all + AT_V, MODEL_NQ * sizeof(double));
+    remember(d);
     d->placed = d->evaluated = 1;
     return DONE;
 }
@@ -196,30 +202,15 @@ static int get_value(instance *one, unsigned reference, double *value) {
     if (reference >= VR_END) return report(one, FAILED, "There is no variable of this reference.");
     if (d->phase == INSTANTIATED && reference >= VR_Q) {
         /* Nothing is computed yet: start values, and zero for what has none. */
-        *value = reference < VR_V   ? d->start_q[reference - VR_Q]
-                 : reference < VR_Y ? d->start_v[reference - VR_V]
-                                    : 0.0;
+        *value = reference < VR_Y ? d->start[reference - VR_Q] : 0.0;
         return DONE;
     }
     if (reference >= VR_Q && reference < VR_X && !(d->placed && reference < VR_Y)) code = evaluate(one);
     if (reference >= VR_X && d->phase == INITIALIZATION) code = evaluate(one);
     if (code) return code;
-    if (reference == VR_TIME)
-        *value = d->time;
-    else if (reference == VR_STEP)
-        *value = d->step;
-    else if (reference < VR_U)
-        *value = d->p[reference - VR_P];
-    else if (reference < VR_Q)
-        *value = d->u[reference - VR_U];
-    else if (reference < VR_Y)
-        *value = d->all[reference - VR_Q];
-    else if (reference < VR_DX)
-        *value = d->all[AT_Y + reference - VR_Y];
-    else if (reference < VR_X)
-        *value = d->all[AT_DX + reference - VR_DX];
-    else
-        *value = d->x[reference - VR_X];
+    *value = reference < VR_Q   ? d->given[reference]
+             : reference < VR_X ? d->all[reference - VR_Q]
+                                : d->x[reference - VR_X];
     return DONE;
 }
 
@@ -228,7 +219,7 @@ static int set_value(instance *one, unsigned reference, double value) {
     int starting = d->phase == INSTANTIATED || d->phase == INITIALIZATION;
     if (!(value - value == 0.0)) return report(one, FAILED, "A value is not a finite number.");
     if (reference >= VR_U && reference < VR_Q) {
-        d->u[reference - VR_U] = value;
+        d->given[reference] = value;
         d->evaluated = 0;
         return DONE;
     }
@@ -242,17 +233,11 @@ static int set_value(instance *one, unsigned reference, double value) {
         changed(d);
         return DONE;
     }
-    if (reference == VR_STEP) {
-        if (!(value > 0.0)) return report(one, FAILED, "The step of the integrator must be above 0.");
-        d->step = value;
-    } else if (reference >= VR_P && reference < VR_U)
-        d->p[reference - VR_P] = value;
-    else if (reference >= VR_Q && reference < VR_V)
-        d->start_q[reference - VR_Q] = value;
-    else if (reference >= VR_V && reference < VR_Y)
-        d->start_v[reference - VR_V] = value;
-    else
+    if (reference == VR_TIME || reference >= VR_Y)
         return report(one, FAILED, "Time, outputs and derivatives cannot be set.");
+    if (reference == VR_STEP && !(value > 0.0))
+        return report(one, FAILED, "The step of the integrator must be above 0.");
+    *(reference < VR_Q ? d->given + reference : d->start + (reference - VR_Q)) = value;
     changed(d);
     return DONE;
 }
@@ -262,17 +247,15 @@ static int differentiate(instance *one, const unsigned *unknown, size_t unknowns
                          const unsigned *known, size_t knowns, const double *seed,
                          double *sensitivity) {
     model_data *d = &one->data;
-    double sx[SIZED(MODEL_NX)] = {0}, su[SIZED(MODEL_NU)] = {0}, sp[SIZED(MODEL_NP)] = {0};
+    double sx[SIZED(MODEL_NX)] = {0}, given[VR_Q + 1] = {0};
     double all[SIZED(COUNT_ALL)];
     size_t k;
     int code = evaluate(one);
     if (code) return code;
     for (k = 0; k < knowns; k++) {
         unsigned r = known[k];
-        if (r >= VR_P && r < VR_U)
-            sp[r - VR_P] = seed[k];
-        else if (r >= VR_U && r < VR_Q)
-            su[r - VR_U] = seed[k];
+        if (r >= VR_P && r < VR_Q)
+            given[r] = seed[k];
         else {
             size_t i = state_number(d, r);
             if (i == MODEL_NX)
@@ -282,19 +265,13 @@ static int differentiate(instance *one, const unsigned *unknown, size_t unknowns
         }
     }
     MODEL_MOTION(evaluate_derivative)
-    (&d->time, d->x, d->u, d->p, d->latest.q, d->order, d->scale, sx, su, sp, all);
+    (d->given, d->x, d->given + VR_U, d->given + VR_P, d->latest.q, d->order, d->scale, sx,
+     given + VR_U, given + VR_P, all);
     for (k = 0; k < unknowns; k++) {
         unsigned r = unknown[k];
-        if (r >= VR_Q && r < VR_Y)
-            sensitivity[k] = all[r - VR_Q];
-        else if (r >= VR_Y && r < VR_DX)
-            sensitivity[k] = all[AT_Y + r - VR_Y];
-        else if (r >= VR_DX && r < VR_X)
-            sensitivity[k] = all[AT_DX + r - VR_DX];
-        else if (r >= VR_X && r < VR_END)
-            sensitivity[k] = sx[r - VR_X];
-        else
+        if (r < VR_Q || r >= VR_END)
             return report(one, FAILED, "Derivatives are of outputs and of derivatives of states.");
+        sensitivity[k] = r < VR_X ? all[r - VR_Q] : sx[r - VR_X];
     }
     return DONE;
 }
@@ -310,7 +287,8 @@ static int accept_step(instance *one, int *needs_event) {
 #if MODEL_EXCHANGES
     {
         double moved[1];
-        MODEL_MOTION(exchange)(&d->time, d->latest.q, d->p, d->order, d->scale, d->order_due, moved);
+        MODEL_MOTION(exchange)(d->given, d->latest.q, d->given + VR_P, d->order, d->scale,
+                               d->order_due, moved);
         *needs_event = d->exchange_due = moved[0] > 0;
     }
 #endif
@@ -331,23 +309,24 @@ static int update_states(instance *one) {
 /* As many of the model's own steps as the communication step needs; the time that was reached. */
 static int take_steps(instance *one, double start, double length, double *reached) {
     model_data *d = &one->data;
-    double count = ceil(length / d->step - 1e-6), number;
+    double count = ceil(length / d->given[VR_STEP] - 1e-6), number;
     double dt;
     int doubt = 0;
     count = count < 1.0 ? 1.0 : count;
     dt = length / count;
     *reached = start;
     for (number = 0.0; number < count; number += 1.0) {
-        int code = MODEL(step)(&d->own, start + number * dt, dt, d->u, d->p);
+        int code = MODEL(step)(&d->own, start + number * dt, dt, d->given + VR_U,
+                               d->given + VR_P);
         doubt = code < 0 ? code : doubt; /* taken, near a singular configuration */
         if (code > 0) {
-            d->time = *reached;
+            d->given[VR_TIME] = *reached;
             take_own(d);
             return report(one, DISCARDED, MODEL(status_text)(code));
         }
         *reached = number + 1.0 < count ? start + (number + 1.0) * dt : start + length;
     }
-    d->time = *reached;
+    d->given[VR_TIME] = *reached;
     take_own(d);
     return doubt ? report(one, WARNED, MODEL(status_text)(doubt)) : DONE;
 }
