@@ -48,30 +48,14 @@ _MOST_NAMED = 3
 
 
 def folder_name(*parts: object) -> str:
-    """A name that every file system takes, such as "cart-pole-swing-up-0".
-
-    **Arguments:**
-
-    - `parts`: names and numbers; what some systems do not allow, such as ":", becomes "-".
-
-    **Returns:**
-
-    The parts with "-" between them.
-    """
+    """Names and numbers as one name that every file system takes: "cart-pole-swing-up-0"."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(map(str, parts)))
 
 
 def check_folder(path: Path, kind: str) -> Path:
-    """Raise `UserError` unless a result may be written there; nothing is changed.
+    """Raise `UserError` unless a command such as "fit", the `kind`, may write its result there.
 
-    **Arguments:**
-
-    - `path`: the folder: new, empty, or with a result of the same kind.
-    - `kind`: the command that wants to write, such as "fit".
-
-    **Returns:**
-
-    The folder with links followed.
+    The folder is new, empty, or has a result of the same kind. It is returned with links followed.
     """
     check_path(path)
     path = path.resolve()
@@ -121,18 +105,7 @@ def _read_kind(path: Path, kind: str) -> dict[str, Any] | None:
 
 
 def find_result(path: Path, kind: str, files: Iterable[str]) -> Path:
-    """Raise `UserError` unless a folder holds a finished result.
-
-    **Arguments:**
-
-    - `path`: the folder.
-    - `kind`: of result, as for `check_folder`.
-    - `files`: that it must have.
-
-    **Returns:**
-
-    The path.
-    """
+    """Raise `UserError` unless a folder holds a finished result, with these files."""
     check_path(path)
     _recover(path)
     if not path.is_dir():
@@ -149,16 +122,9 @@ def find_result(path: Path, kind: str, files: Iterable[str]) -> Path:
 
 
 def check_begun(path: Path, kind: str) -> Path:
-    """Raise `UserError` unless something was begun in a folder and not finished.
+    """The file that says what a command began with in a folder, and did not finish.
 
-    **Arguments:**
-
-    - `path`: the folder.
-    - `kind`: the command that began it, such as "fit".
-
-    **Returns:**
-
-    The file that says what it was begun with.
+    Raises `UserError` if there is none.
     """
     place = check_folder(path, kind) / UNFINISHED / IDENTITY
     if not place.is_file():
@@ -174,17 +140,10 @@ def open_folder(
     files: Iterable[str],
     begin: Callable[[Path], Any] = lambda folder: None,
 ) -> Path:
-    """Make a folder that is filled file by file, or go on with one.
+    """Make a folder that is filled file by file, or go on with one; links are followed.
 
-    **Arguments:**
-
-    - `path`, `kind`: as for `check_folder`.
-    - `files`: names, or patterns such as "probe-*.csv", of what will be in it.
-    - `begin`: writes the first files to the folder that it is given.
-
-    **Returns:**
-
-    The folder with links followed.
+    `files` are names, or patterns such as "probe-*.csv", of what will be in it; `begin` writes the
+    first ones.
     """
     path = check_folder(path, kind)
     found = read_marker(path)
@@ -199,14 +158,7 @@ def open_folder(
 def replace_folder(
     path: Path, kind: str, fill: Callable[[Path], Any], files: Iterable[str] = ()
 ) -> None:
-    """Write a whole result, or leave what was there.
-
-    **Arguments:**
-
-    - `path`, `kind`: as for `check_folder`.
-    - `fill`: writes all files to the empty folder that it is given.
-    - `files`: names of what will be added.
-    """
+    """Write a whole result by `fill`, or leave what was there; `files` will be added later."""
     path = check_folder(path, kind)
     new = [folder for folder in path.parents if not folder.exists()]
     try:
