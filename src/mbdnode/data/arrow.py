@@ -1,7 +1,23 @@
-"""What NumPy has no type for in columns of Arrow: words, and stamps of time."""
+"""Columns between NumPy and Arrow.
+
+By DLPack and buffers: `to_numpy` and `pa.array` load pandas where it is installed, which takes as
+long as reading a small log a hundred times.
+"""
 
 import numpy as np
 import pyarrow as pa
+
+
+def to_floats(column: pa.Array) -> np.ndarray:
+    """The numbers of a float64 column, to be read only; not a number where one is missing."""
+    return np.from_dlpack(column.fill_null(float("nan")) if column.null_count else column)
+
+
+def to_column(values: np.ndarray) -> pa.Array:
+    """A column of numbers, which must not be changed afterwards."""
+    values = np.ascontiguousarray(values)
+    kind = pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
 def to_words(column: pa.Array) -> np.ndarray:
@@ -10,7 +26,7 @@ def to_words(column: pa.Array) -> np.ndarray:
     words = coded.dictionary.cast(pa.string()).to_pylist()
     # What is missing is the last of them.
     known = np.array([*words, None], dtype=object)
-    return known[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    return known[np.from_dlpack(coded.indices.fill_null(-1))]
 
 
 def seconds_since(stamps: pa.Array, origin: int | None) -> tuple[np.ndarray, int | None]:

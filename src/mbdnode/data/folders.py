@@ -17,7 +17,6 @@ import glob
 import io
 import os
 import re
-import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterable
@@ -185,10 +184,16 @@ def replace_folder(
                     folder.rmdir()
 
 
+def _aside(path: Path) -> Path:
+    """Where an old result is while a new one takes its place."""
+    return path.with_name(f".{path.name}.old")
+
+
 def _put(part: Path, path: Path) -> None:
     """Rename the new folder in; the old one goes aside before."""
-    old = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
-    was_there = path.exists()
+    old, was_there = _aside(path), path.exists()
+    if old.exists():  # A process was killed while it removed that.
+        shutil.rmtree(old)
     if was_there:
         os.rename(path, old)
     try:
@@ -203,18 +208,12 @@ def _put(part: Path, path: Path) -> None:
 
 def _recover(path: Path) -> None:
     """Take an old result back where none took its place."""
-    for old in () if path.exists() else _remains(path, "old"):
-        if (old / MARKER).is_file():
-            os.rename(old, path)
-            return
-
-
-def _remains(path: Path, suffix: str) -> list[Path]:
-    return sorted(path.parent.glob(f".{glob.escape(path.name)}.*.{suffix}"))
+    if not path.exists() and (_aside(path) / MARKER).is_file():
+        os.rename(_aside(path), path)
 
 
 def _remove_stale(path: Path) -> None:
-    for left in (*_remains(path, "part"), *_remains(path, "old")):
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > _STALE_S:
                 shutil.rmtree(left, ignore_errors=True)

@@ -14,7 +14,7 @@ what else was recorded in it.
 
 import itertools
 import re
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
@@ -207,25 +207,6 @@ def unwrap(
     return lifted, int(np.count_nonzero(turns))
 
 
-@dataclass(frozen=True)
-class Corrected:
-    """A column of a segment that can be learned from.
-
-    **Arguments:**
-
-    - `values`: continuous, with outliers replaced if they are rare and not to be kept.
-    - `turns`: at how many places a turn was added or taken.
-    - `rows`, `expected`: the outliers, and what their neighbors say, on the turn of the reading.
-    - `are_rare`: whether they are few enough to be errors.
-    """
-
-    values: np.ndarray
-    turns: int
-    rows: np.ndarray
-    expected: np.ndarray
-    are_rare: bool
-
-
 def correct(
     t: np.ndarray,
     values: np.ndarray,
@@ -233,29 +214,38 @@ def correct(
     *,
     wraps: bool = False,
     keep: bool = False,
-) -> Corrected:
-    """Unwrap a column of one segment if it `wraps`; replace its outliers, or `keep` them."""
-    early = Outliers(np.zeros(0, int), np.zeros(0))
-    wraps = wraps and bool(np.any(np.abs(np.diff(values)) > _JUMP * TURN))
-    if wraps:
+) -> tuple[np.ndarray, int, Outliers]:
+    """A column of one segment that can be learned from.
+
+    It is unwrapped if it `wraps`, with the help of its rate, and outliers that are rare take the
+    expected values, unless they are to be kept.
+
+    **Returns:**
+
+    The values; at how many places a turn was added or taken; and the outliers, with what is
+    expected on the turn where they were read.
+    """
+    result, moved, turns = values.copy(), np.zeros(len(t)), 0
+    if not wraps or not np.any(np.abs(np.diff(values)) > _JUMP * TURN):
+        found = find_outliers(t, values)
+    else:
         # Outliers would hide that an angle is wrapped, or look as if it were.
         early = _outliers_of_wrapped(t, values)
-    rest = np.delete(np.arange(len(t)), early.rows)
-    moved, turns = np.zeros(len(t)), 0
-    if wraps and is_wrapped(values[rest]):
-        lifted, turns = unwrap(t[rest], values[rest], None if rate is None else rate[rest])
-        moved[rest] = lifted - values[rest]
-        before = np.maximum(np.searchsorted(rest, early.rows) - 1, 0)
-        moved[early.rows] = moved[rest[before]]
-    result = values + moved if turns else values.copy()
-    late = find_outliers(t[rest], result[rest])
-    rows = np.append(early.rows, rest[late.rows])
-    expected = np.append(early.expected + moved[early.rows], late.expected)
-    are_rare = early.are_rare and late.are_rare
-    if are_rare and not keep:
-        result[rows] = expected
-    order = np.argsort(rows)
-    return Corrected(result, turns, rows[order], (expected - moved[rows])[order], are_rare)
+        rest = np.delete(np.arange(len(t)), early.rows)
+        if is_wrapped(values[rest]):
+            lifted, turns = unwrap(t[rest], values[rest], None if rate is None else rate[rest])
+            moved[rest] = lifted - values[rest]
+            before = np.maximum(np.searchsorted(rest, early.rows) - 1, 0)
+            moved[early.rows] = moved[rest[before]]
+            result = values + moved
+        late = find_outliers(t[rest], result[rest])
+        rows = np.append(early.rows, rest[late.rows])
+        expected = np.append(early.expected + moved[early.rows], late.expected)
+        order = np.argsort(rows)
+        found = Outliers(rows[order], expected[order], early.are_rare and late.are_rare)
+    if found.are_rare and not keep:
+        result[found.rows] = found.expected
+    return result, turns, replace(found, expected=found.expected - moved[found.rows])
 
 
 def _outliers_of_wrapped(t: np.ndarray, values: np.ndarray) -> Outliers:

@@ -127,6 +127,10 @@ class AbstractLog(abc.ABC):
         """How a user finds a row, counted from 0 here and from 1 there."""
         return f"row {row + 1:,}"
 
+    def label(self, column: int) -> str:
+        """What a column is called: its heading, or its place if it has none."""
+        return self.headings[column].raw or column_name(column)
+
     def is_text(self, column: int) -> bool:
         """Whether a column holds words, as far as one can tell without reading all of it."""
         return False
@@ -226,7 +230,7 @@ def take_sample(log: AbstractLog, rows: int = _SAMPLE_ROWS) -> Sample:
     sample = Sample()
     for i, length in lengths.items():
         if length != most:
-            sample.troubles[_called(log, i)] = f"it has {length:,} rows and the others {most:,}"
+            sample.troubles[log.label(i)] = f"it has {length:,} rows and the others {most:,}"
     try:
         _take(log, numbers, rows, sample)
     except UserError:
@@ -235,16 +239,12 @@ def take_sample(log: AbstractLog, rows: int = _SAMPLE_ROWS) -> Sample:
             try:
                 _take(log, [i], rows, sample)
             except UserError as error:
-                sample.troubles[_called(log, i)] = str(error)
+                sample.troubles[log.label(i)] = str(error)
         if not sample.columns:
             raise
     if not sample.rows:
         raise UserError(f"'{log.name}' has no rows of numbers. Leave it out.")
     return sample
-
-
-def _called(log: AbstractLog, column: int) -> str:
-    return log.headings[column].raw or column_name(column)
 
 
 def _take(log: AbstractLog, numbers: list[int], rows: int, sample: Sample) -> None:
@@ -262,5 +262,5 @@ def _take(log: AbstractLog, numbers: list[int], rows: int, sample: Sample) -> No
         huge = np.abs(values) > HUGE
         if np.any(huge):
             size = np.max(np.abs(values))
-            log.warn(f"{_called(log, i)!r} has a value of size {size:.3g}, left out here")
+            log.warn(f"{log.label(i)!r} has a value of size {size:.3g}, left out here")
         sample.columns[i] = np.where(huge, np.nan, values)

@@ -221,7 +221,7 @@ def _missing_column(log: AbstractLog, wanted: str, role: str) -> UserError:
         return UserError(
             f"{wanted!r} of '{log.name}' cannot be used for {role}: it is {log.left_out[wanted]}."
         )
-    known = [h.raw or column_name(i) for i, h in enumerate(log.headings)] + list(log.constants)
+    known = [*map(log.label, range(len(log.headings))), *log.constants]
     known = [*known[:_LISTED], "..."] if len(known) > _LISTED else known
     reason = unknown_name(f"column in '{log.name}' for {role}:", wanted[:60], known)
     reason = UserError(f"{reason} Name one of these, or leave the file out where others have it.")

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mbdnode.data.logs.cleaning import Corrected, clean, correct, sounds_like_angle
+from mbdnode.data.logs.cleaning import clean, correct, sounds_like_angle
 from mbdnode.data.logs.columns import Columns, spelled
 from mbdnode.data.logs.log import AbstractLog
 from mbdnode.data.logs.reading_summary import Account, RunSummary
 from mbdnode.data.logs.resolved_columns import ResolvedColumn, ResolvedColumns, resolve_columns
 from mbdnode.data.logs.runs import Run, runs_in_log
-from mbdnode.data.signal import FEWEST_ROWS, estimate_rate
+from mbdnode.data.signal import FEWEST_ROWS, Outliers, estimate_rate
 from mbdnode.errors import UserError
 from mbdnode.formatting import plural
 
@@ -151,10 +151,11 @@ def _correct(run: Run, place: int, rate: int | None = None) -> None:
     listed: dict[bool, list[str]] = {True: [], False: []}
     for span in run.spans:
         given = None if rate is None else run.table[span, rate]
-        made = correct(run.t[span], run.table[span, place], given, wraps=wraps, keep=keep)
-        listed[made.are_rare] += _named_outliers(run, of, run.table[span, place], span.start, made)
-        run.table[span, place] = made.values
-        turns += made.turns
+        values = run.table[span, place]
+        corrected, more, outliers = correct(run.t[span], values, given, wraps=wraps, keep=keep)
+        listed[outliers.are_rare] += _named_outliers(run, of, values, span.start, outliers)
+        run.table[span, place] = corrected
+        turns += more
     if turns:
         name = run.layout.coordinate_names[place]
         run.note(
@@ -176,14 +177,14 @@ def is_angle(number: int, layout: ResolvedColumns) -> bool:
 
 
 def _named_outliers(
-    run: Run, of: ResolvedColumn, values: np.ndarray, start: int, made: Corrected
+    run: Run, of: ResolvedColumn, values: np.ndarray, start: int, outliers: Outliers
 ) -> list[str]:
     """As they are in the file, by line and value."""
     unit = f" {of.unit.symbol}" if of.unit is not None else ""
     return [
         f"{values[row] / of.factor:.6g}{unit} at {run.where(start + row)} (neighbors say "
         f"{expected / of.factor:.6g})"
-        for row, expected in zip(made.rows, made.expected, strict=True)
+        for row, expected in zip(outliers.rows, outliers.expected, strict=True)
     ]
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from mbdnode.data.arrow import to_column
 from mbdnode.data.files import check_destination, replace_file
 from mbdnode.data.logs.cleaning import GAP, is_wrapped, sounds_like_angle
 from mbdnode.data.logs.formats import open_logs
@@ -147,13 +148,15 @@ def write(trajectory: "Trajectory", path: str | os.PathLike[str]) -> None:
     if trajectory.outside is not None:
         columns[OUTSIDE] = np.asarray(trajectory.kept.outside).astype(np.int8)
 
+    written = pa.table({name: to_column(values) for name, values in columns.items()})
+
     def fill(file: IO[bytes]) -> None:
         if Path(path).suffix.lower() == ".parquet":
             from pyarrow import parquet  # Slow to load, and most files are text.
 
-            parquet.write_table(pa.table(columns), file)
+            parquet.write_table(written, file)
         else:
             options = pyarrow.csv.WriteOptions(quoting_header="none", quoting_style="none")
-            pyarrow.csv.write_csv(pa.table(columns), file, options)
+            pyarrow.csv.write_csv(written, file, options)
 
     replace_file(destination, fill)

@@ -16,7 +16,8 @@ row, so the last two limits, which need no estimate of the noise, are looked at 
 """
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -53,8 +54,8 @@ class Outliers:
     - `are_rare`: whether they are few enough to be errors: at most one in a hundred samples.
     """
 
-    rows: np.ndarray
-    expected: np.ndarray
+    rows: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
+    expected: np.ndarray = field(default_factory=lambda: np.zeros(0))
     are_rare: bool = True
 
 
@@ -63,17 +64,16 @@ def find_outliers(t: np.ndarray, values: np.ndarray) -> Outliers:
 
     None for fewer than 24 rows, nor for a column whose noise cannot be told.
     """
-    none = Outliers(np.zeros(0, int), np.zeros(0))
     if len(t) < _FEWEST_ROWS or np.ptp(values) == 0:
-        return none
+        return Outliers()
     away = np.abs(_from_neighbors(t, values))
     usual = _usual(away)
     least = np.maximum(_AROUND * usual, _OF_MOTION * _motion(values))
     if is_even(t) and _has_none(values, least):
-        return none
+        return Outliers()
     noise, step = noise_level(t, values), _step(values)
     if not np.isfinite(noise):
-        return none
+        return Outliers()
     floor = max(noise, step / _NOISE * _STEPS, _tiny(values))
     suspects = np.flatnonzero(away > np.maximum(_SUSPECT * floor, usual))
     taken = _at_ends(t, values, floor)
@@ -164,21 +164,24 @@ def _from_neighbors(t: np.ndarray, values: np.ndarray) -> np.ndarray:
 
     Those at the ends are as far as the next that has such neighbors.
     """
-    near = [t[k : len(t) - 4 + k] - t[2:-2] for k in (0, 1, 3, 4)]
-    said = np.zeros(len(t) - 4)
-    for i, k in enumerate((0, 1, 3, 4)):
-        others = [near[j] for j in range(4) if j != i]
-        weight = np.prod([other / (other - near[i]) for other in others], axis=0)
-        said += weight * values[k : len(t) - 4 + k]
-    return np.pad(values[2:-2] - said, 2, mode="edge")
+    around = [slice(k, len(t) - 4 + k) for k in (0, 1, 3, 4)]
+    weights: list[Any] = [-1 / 6, 2 / 3, 2 / 3, -1 / 6]
+    if not is_even(t):
+        near = [t[one] - t[2:-2] for one in around]
+        for i, own in enumerate(near):
+            others = near[:i] + near[i + 1 :]
+            weights[i] = np.prod([other / (other - own) for other in others], axis=0)
+    said = sum(weight * values[one] for weight, one in zip(weights, around, strict=True))
+    inner = values[2:-2] - said
+    return np.concatenate([inner[:1], inner[:1], inner, inner[-1:], inner[-1:]])
 
 
 def _usual(away: np.ndarray) -> np.ndarray:
     """The median size around a row: the largest of its block's and of the two beside it."""
-    count = -(-len(away) // _BLOCK)
-    padded = np.pad(away, (0, count * _BLOCK - len(away)), mode="reflect")
-    size = np.pad(np.median(padded.reshape(count, _BLOCK), axis=1), 1, mode="edge")
-    size = np.max([size[:-2], size[1:-1], size[2:]], axis=0)
+    rest = -len(away) % _BLOCK
+    padded = np.concatenate([away, away[-1 - rest : -1][::-1]])
+    size = np.median(padded.reshape(-1, _BLOCK), axis=1)
+    size = np.maximum(size, np.maximum(np.append(size[1:], 0.0), np.append(0.0, size[:-1])))
     return np.repeat(size, _BLOCK)[: len(away)]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mbdnode.data.arrow import seconds_since, to_words
+from mbdnode.data.arrow import seconds_since, to_floats, to_words
 from mbdnode.data.logs.formats.packed_values import Packing, read_packing, stated_unit
 from mbdnode.data.logs.log import BLOCK_ROWS, AbstractLog, Block, LogFormat, check_expansion
 from mbdnode.data.logs.units import read_heading
@@ -171,7 +171,7 @@ class ParquetLog(AbstractLog):
             column = column.cast(kind.value_type)
         try:
             # Beyond 2^53 an integer loses its last digits as a float64, and it may.
-            values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+            values = to_floats(column.cast(pa.float64(), safe=False))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise UserError(self._refusal(column, name, first)) from None
         return values / 1e9 if is_duration else self._packings[number].unpack(values), origin

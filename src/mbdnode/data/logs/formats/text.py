@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from mbdnode.data.arrow import seconds_since, to_words
+from mbdnode.data.arrow import seconds_since, to_floats, to_words
 from mbdnode.data.logs.formats.text_dialect import (
     COMMENT,
     MISSING,
@@ -83,13 +83,12 @@ class DelimitedLog(AbstractLog):
                 column = table.column(column_name(i)).combine_chunks()
                 if i in self._stamped:
                     if i not in origins:
-                        name = self.headings[i].raw or column_name(i)
-                        text = f"{name!r} from time stamps to seconds since the first"
+                        text = f"{self.label(i)!r} from time stamps to seconds since the first"
                         self.note("converted", text)
                     seconds, origins[i] = seconds_since(column, origins.get(i))
                     columns.append(seconds)
                 else:
-                    columns.append(column.to_numpy(zero_copy_only=False))
+                    columns.append(to_floats(column))
             words = [to_words(table.column(column_name(i)).combine_chunks()) for i in labels]
             yield Block(first, tuple(columns), tuple(words), truncated)
             first += table.num_rows
@@ -205,9 +204,8 @@ class DelimitedLog(AbstractLog):
                 )
             for i in numbers:
                 if wrong := fields[i] not in MISSING and self._fault(i, fields[i]):
-                    name = self.headings[i].raw or column_name(i)
                     raise UserError(
-                        f"Column {name!r} has {fields[i]!r}, which {wrong}, at "
+                        f"Column {self.label(i)!r} has {fields[i]!r}, which {wrong}, at "
                         f"{self.place(first + count)} of '{self.path}'. "
                         "Fix it, or leave the field empty where there is no value."
                     )

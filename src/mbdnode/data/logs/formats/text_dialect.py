@@ -21,8 +21,6 @@ COMMENT = re.compile(r"[ \t]*[#%](?!N/A)")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|[+-]?(nan|inf|infinity)$", re.I)
 STAMP = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.]\d+)?)?)?(?P<zone>Z|[+-]\d\d:?\d\d)?$")
 MISSING = ("", "NA", "N/A", "n/a", "na", "null", "NULL", "None", "none", "-", "--", "#N/A")
-# The score of a delimiter that no other can exceed: every line alike, headings too, all numbers.
-_PERFECT = (1.5, 2)
 _WORD = re.compile(r"[^\W\d]\S*$")
 _NAMES_OF_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", " ": "spaces", "|": "bar"}
 
@@ -207,8 +205,6 @@ def _delimiter(body: list[str]) -> tuple[str, str]:
             # Of equals, the one that finds columns at all.
             if (score, min(usual, 2)) > best and (usual > 1 or good):
                 best, found = (score, min(usual, 2)), (delimiter, decimal)
-        if best == _PERFECT:
-            break
     return found
 
 
