@@ -44,27 +44,16 @@ class ClusterLost(UserError, OSError):
 
 
 class Workers:
-    """Calls on the workers of an executor.
-
-    **Arguments:**
-
-    - `executor`: that makes the calls.
-    - `count`: how many it makes at a time.
-    - `client`: of the Dask scheduler that the executor belongs to; None for threads.
-    """
+    """Calls on an executor that makes `count` at a time; `client` is that of a Dask scheduler."""
 
     def __init__(self, executor: Executor, count: int, client: "Client | None" = None):
-        self.count, self.client = count, client
-        self._executor = executor
+        self.count, self.client, self._executor = count, client, executor
         self._shared: list[tuple[Any, Any]] = []
 
     def share(self, *values: Any) -> None:
         """Send large values once to each worker that needs them, in place of with every call.
 
-        **Arguments:**
-
-        - `values`: recognized by identity among the arguments of `submit`. All calls on a worker
-            are given the same copy.
+        They are recognized by identity among the arguments of `submit`.
         """
         if self.client is None:
             return
@@ -75,17 +64,9 @@ class Workers:
             self._shared += [(x, self.client.submit(_same, x, pure=False)) for x in values]
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Have a worker call a function.
+        """Have a worker call a function; the future is for `result`.
 
-        **Arguments:**
-
-        - `function`: without side effects that anybody relies on: where a worker dies, it is called
-            again elsewhere.
-        - `args`: its arguments.
-
-        **Returns:**
-
-        A future, for `result`.
+        Nobody may rely on side effects: where a worker dies, it is called again elsewhere.
         """
         if self.client is None:
             # With settings such as `numpy.errstate` as they are where this is called.
@@ -116,17 +97,7 @@ class Workers:
     def map(
         self, function: Callable[[Any], Any], items: Iterable[Any]
     ) -> Generator[Any, None, None]:
-        """Call a function for every item.
-
-        **Arguments:**
-
-        - `function`, `items`: as for `submit`.
-
-        **Returns:**
-
-        An iterator over the results, in the order of the items. It holds a few results for each
-        worker at most.
-        """
+        """Results for every item, in their order; a few for each worker are made ahead at most."""
         # Machines of a cluster differ in speed: none waits for the slowest before it goes on.
         ahead = self.count if self.client is None else 4 * self.count
         waiting: deque[Future[Any]] = deque()
@@ -151,12 +122,9 @@ def usable_cores() -> int:
 
 @contextmanager
 def workers(cluster: str | None = None, *, threads: int | None = None) -> Iterator[Workers]:
-    """The workers of a cluster, or threads of this process.
+    """The workers of the Dask scheduler at an address, or threads of this process.
 
-    **Arguments:**
-
-    - `cluster`: the address of a Dask scheduler; None for threads.
-    - `threads`: how many; as many as there are cores if not given, up to four.
+    There are as many threads as cores if not told otherwise, up to four.
     """
     if cluster is not None:
         with remote_workers(cluster) as client:
@@ -204,12 +172,7 @@ def local_workers(jobs: int) -> Iterator["Client"]:
 
 @contextmanager
 def remote_workers(address: str) -> Iterator["Client"]:
-    """A client of the Dask scheduler at an address, whose workers have this package.
-
-    **Arguments:**
-
-    - `address`: such as "tcp://127.0.0.1:8786".
-    """
+    """A client of the Dask scheduler at an address, whose workers have this package."""
     from distributed import Client
 
     _check_address(address)
@@ -229,13 +192,9 @@ def remote_workers(address: str) -> Iterator["Client"]:
 
 
 def check_files(client: "Client", files: Sequence[Path], way_out: str) -> None:
-    """Raise `UserError` unless every worker finds the same files as this process.
+    """Raise `UserError` unless every worker finds the same files, by their absolute paths, as here.
 
-    **Arguments:**
-
-    - `client`: of the workers.
-    - `files`: absolute paths.
-    - `way_out`: what to do otherwise, as a sentence.
+    `way_out` is what to do otherwise, as a sentence.
     """
     own = _sizes([str(path) for path in files])
     found: Any = client.run(_sizes, list(own))
@@ -247,14 +206,9 @@ def check_files(client: "Client", files: Sequence[Path], way_out: str) -> None:
 
 
 def look_after(client: "Client", last_seen: float) -> float:
-    """When the scheduler had a worker last, by `time.monotonic`.
+    """When the scheduler had a worker last, by `time.monotonic`; at first the time when it began.
 
     Raises `ClusterLost` if it does not answer, or if no worker comes back for a minute.
-
-    **Arguments:**
-
-    - `client`: of the scheduler.
-    - `last_seen`: what the last call returned.
     """
     try:
         # Not `scheduler_info`, whose answer names no workers now and then.

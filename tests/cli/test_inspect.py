@@ -6,7 +6,7 @@ import pytest
 
 from mbdnode.cli.arguments import repeat_options, with_roles
 from mbdnode.data.logs import as_columns
-from mbdnode.data.logs.reading import Reader, make_request
+from mbdnode.data.logs.reading import Reader, find_pieces
 
 
 @pytest.fixture
@@ -145,8 +145,9 @@ def check_command(command):
     if columns is not None and not columns.exists():
         assert "columns.toml" in str(columns)  # The user is told to write it.
         return
-    reader = Reader(make_request(logs, with_roles(as_columns(columns), given["--role"])))
-    assert sum(len(segment.t) for segment, _ in reader.segments()) > 20
+    roles = with_roles(as_columns(columns), given["--role"])
+    reader = Reader(find_pieces(logs, roles), roles)
+    assert sum(len(table) for table, _ in reader.segments()) > 20
     assert not Path(given["--out"][0]).exists()
 
 
@@ -188,10 +189,10 @@ def test_a_log_whose_time_runs_backwards_is_turned_round_by_inspect_as_by_read(r
     assert "t [s] runs backwards all through: the rows are turned round" in out
     assert "median step 0.02 s" in out
     assert "mbdnode fit" in out
-    reader = Reader(make_request(path, as_columns(file)))
+    reader = Reader(find_pieces(path, as_columns(file)), as_columns(file))
     (segment,) = [segment for segment, _ in reader.segments()]
-    assert np.max(np.abs(segment.q[:, 0] - np.sin(segment.t))) < 1e-8
-    assert segment.t[0] == 0.0
+    assert np.max(np.abs(segment[:, 1] - np.sin(segment[:, 0]))) < 1e-8
+    assert segment[0, 0] == 0.0
 
 
 def test_a_column_with_words_among_its_numbers_is_not_advised(run, tmp_path):

@@ -30,7 +30,7 @@ def recorded(run, coordinates, inputs=()):
     u = np.stack([np.asarray(run[name]) for name in inputs], axis=1) if inputs else q[:, :0]
     rates = tuple(f"{name}_dot" for name in coordinates)
     names = Names(tuple(coordinates), rates, tuple(inputs))
-    return make_trajectory(np.asarray(run.t), q, v, u, names)
+    return make_trajectory(np.column_stack([np.asarray(run.t), q, v, u]), names)
 
 
 def cranked(angle, rate, torque):

@@ -55,14 +55,7 @@ def _remove(part: Path) -> None:
 
 
 def replace_file(destination: Path, fill: Callable[[IO[bytes]], Any]) -> None:
-    """Write a file, or leave what was there.
-
-    **Arguments:**
-
-    - `destination`: where; an existing file keeps its permissions. What is no regular file, such as
-        a device, is refused.
-    - `fill`: writes the content to the binary file that it is given.
-    """
+    """Write a file by `fill`, or leave what was there; an existing file keeps its permissions."""
     destination = _followed(destination)
     try:
         with temporary_beside(destination) as part:
@@ -132,15 +125,9 @@ def read_marker(path: Path) -> dict[str, Any] | None:
 
 
 def find_files(paths: Any) -> list[Path]:
-    """The files that are meant, patterns written out, in the order of their names.
+    """The files of a path or a pattern such as `runs/*.csv`, or of several, by name.
 
-    **Arguments:**
-
-    - `paths`: a path or a pattern such as `runs/*.csv`, or several.
-
-    **Returns:**
-
-    At least one path. Raises `UserError` for a pattern that nothing matches.
+    Raises `UserError` for a pattern that nothing matches.
     """
     if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable):
         paths = [paths]
@@ -181,10 +168,8 @@ def must_be_file(path: str | os.PathLike[str]) -> Path:
 def check_path(path: Path) -> None:
     """Raise `UserError` for what can be the path of no file.
 
-    **Arguments:**
-
-    - `path`: of a file that is there or not. A name that is too long for the file system, links
-        that lead in a circle, and a directory that nobody may look into are refused.
+    Such are names that are too long, links that lead in a circle, and what lies in a directory that
+    nobody may look into.
     """
     try:
         path.stat()
@@ -217,10 +202,6 @@ def check_writable(path: Path) -> None:
     """Raise `UserError` unless a file or folder can be made there, by making one that goes at once.
 
     Some file systems, such as /proc, let nobody write, whatever the permissions say.
-
-    **Arguments:**
-
-    - `path`: whose directory is there.
     """
     if not path.parent.is_dir():
         raise UserError(f"'{path.parent}' is not a directory. Create it, or choose another.")
@@ -235,16 +216,7 @@ def check_writable(path: Path) -> None:
 
 
 def check_new_file(path: str | os.PathLike[str]) -> Path:
-    """Raise `UserError` unless a file can be made there, in place of none; also of a broken link.
-
-    **Arguments:**
-
-    - `path`: of the file.
-
-    **Returns:**
-
-    The path.
-    """
+    """Raise `UserError` unless a file can be made where there is none, nor a broken link."""
     path = Path(path)
     if os.path.lexists(path):
         raise UserError(f"'{path}' exists already. Name another file, or remove it.")
@@ -253,7 +225,7 @@ def check_new_file(path: str | os.PathLike[str]) -> Path:
 
 
 def check_destination(path: str | os.PathLike[str], suffixes: tuple[str, ...] = SUFFIXES) -> Path:
-    """Raise `UserError` unless `path` could be written to, so that nothing is computed in vain.
+    """Raise `UserError` unless a file could be written there, so that nothing is computed in vain.
 
     **Arguments:**
 
@@ -281,12 +253,7 @@ def check_destination(path: str | os.PathLike[str], suffixes: tuple[str, ...] = 
 
 
 def check_apart(out: str | os.PathLike[str], *sources: str | os.PathLike[str] | None) -> None:
-    """Raise `UserError` where a command would write to what it reads.
-
-    **Arguments:**
-
-    - `out`: the file or folder that is to be written.
-    - `sources`: files, folders and patterns that are read; None, or a name without a file, is none.
+    """Raise `UserError` where a command would write to the files, folders or patterns it reads.
 
     Places are compared by what they are on the disk, so that another path or a link is no other
     place.
@@ -319,18 +286,10 @@ def _identities(paths: Iterable[str | Path]) -> dict[tuple[int, int], Path]:
 def separate_files(
     files: Sequence[Path], held_out: Sequence[Path]
 ) -> tuple[list[Path], list[Path]]:
-    """Files to train on and files to judge by, none of them in both.
+    """Files to train on and files to judge by, each file once and none of them in both.
 
-    **Arguments:**
-
-    - `files`: what was named to be learned from; held-out files among them are left out.
-    - `held_out`: what was named to be held out.
-
-    **Returns:**
-
-    The files to train on and those to judge by, each file once. Files are compared by what they are
-    on the disk, so that another path, a pattern or a link makes no other file. Raises `UserError`
-    if nothing is left to learn from.
+    Files are compared by what they are on the disk, so that another path, a pattern or a link makes
+    no other file. Raises `UserError` if nothing is left to learn from.
     """
     judged = _identities(held_out)
     trained = {key: path for key, path in _identities(files).items() if key not in judged}

@@ -17,7 +17,6 @@ import glob
 import io
 import os
 import re
-import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterable
@@ -48,30 +47,14 @@ _MOST_NAMED = 3
 
 
 def folder_name(*parts: object) -> str:
-    """A name that every file system takes, such as "cart-pole-swing-up-0".
-
-    **Arguments:**
-
-    - `parts`: names and numbers; what some systems do not allow, such as ":", becomes "-".
-
-    **Returns:**
-
-    The parts with "-" between them.
-    """
+    """Names and numbers as one name that every file system takes: "cart-pole-swing-up-0"."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(map(str, parts)))
 
 
 def check_folder(path: Path, kind: str) -> Path:
-    """Raise `UserError` unless a result may be written there; nothing is changed.
+    """Raise `UserError` unless a command such as "fit", the `kind`, may write its result there.
 
-    **Arguments:**
-
-    - `path`: the folder: new, empty, or with a result of the same kind.
-    - `kind`: the command that wants to write, such as "fit".
-
-    **Returns:**
-
-    The folder with links followed.
+    The folder is new, empty, or has a result of the same kind. It is returned with links followed.
     """
     check_path(path)
     path = path.resolve()
@@ -121,18 +104,7 @@ def _read_kind(path: Path, kind: str) -> dict[str, Any] | None:
 
 
 def find_result(path: Path, kind: str, files: Iterable[str]) -> Path:
-    """Raise `UserError` unless a folder holds a finished result.
-
-    **Arguments:**
-
-    - `path`: the folder.
-    - `kind`: of result, as for `check_folder`.
-    - `files`: that it must have.
-
-    **Returns:**
-
-    The path.
-    """
+    """Raise `UserError` unless a folder holds a finished result, with these files."""
     check_path(path)
     _recover(path)
     if not path.is_dir():
@@ -149,16 +121,9 @@ def find_result(path: Path, kind: str, files: Iterable[str]) -> Path:
 
 
 def check_begun(path: Path, kind: str) -> Path:
-    """Raise `UserError` unless something was begun in a folder and not finished.
+    """The file that says what a command began with in a folder, and did not finish.
 
-    **Arguments:**
-
-    - `path`: the folder.
-    - `kind`: the command that began it, such as "fit".
-
-    **Returns:**
-
-    The file that says what it was begun with.
+    Raises `UserError` if there is none.
     """
     place = check_folder(path, kind) / UNFINISHED / IDENTITY
     if not place.is_file():
@@ -174,17 +139,10 @@ def open_folder(
     files: Iterable[str],
     begin: Callable[[Path], Any] = lambda folder: None,
 ) -> Path:
-    """Make a folder that is filled file by file, or go on with one.
+    """Make a folder that is filled file by file, or go on with one; links are followed.
 
-    **Arguments:**
-
-    - `path`, `kind`: as for `check_folder`.
-    - `files`: names, or patterns such as "probe-*.csv", of what will be in it.
-    - `begin`: writes the first files to the folder that it is given.
-
-    **Returns:**
-
-    The folder with links followed.
+    `files` are names, or patterns such as "probe-*.csv", of what will be in it; `begin` writes the
+    first ones.
     """
     path = check_folder(path, kind)
     found = read_marker(path)
@@ -199,14 +157,7 @@ def open_folder(
 def replace_folder(
     path: Path, kind: str, fill: Callable[[Path], Any], files: Iterable[str] = ()
 ) -> None:
-    """Write a whole result, or leave what was there.
-
-    **Arguments:**
-
-    - `path`, `kind`: as for `check_folder`.
-    - `fill`: writes all files to the empty folder that it is given.
-    - `files`: names of what will be added.
-    """
+    """Write a whole result by `fill`, or leave what was there; `files` will be added later."""
     path = check_folder(path, kind)
     new = [folder for folder in path.parents if not folder.exists()]
     try:
@@ -233,10 +184,16 @@ def replace_folder(
                     folder.rmdir()
 
 
+def _aside(path: Path) -> Path:
+    """Where an old result is while a new one takes its place."""
+    return path.with_name(f".{path.name}.old")
+
+
 def _put(part: Path, path: Path) -> None:
     """Rename the new folder in; the old one goes aside before."""
-    old = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
-    was_there = path.exists()
+    old, was_there = _aside(path), path.exists()
+    if old.exists():  # A process was killed while it removed that.
+        shutil.rmtree(old)
     if was_there:
         os.rename(path, old)
     try:
@@ -251,18 +208,12 @@ def _put(part: Path, path: Path) -> None:
 
 def _recover(path: Path) -> None:
     """Take an old result back where none took its place."""
-    for old in () if path.exists() else _remains(path, "old"):
-        if (old / MARKER).is_file():
-            os.rename(old, path)
-            return
-
-
-def _remains(path: Path, suffix: str) -> list[Path]:
-    return sorted(path.parent.glob(f".{glob.escape(path.name)}.*.{suffix}"))
+    if not path.exists() and (_aside(path) / MARKER).is_file():
+        os.rename(_aside(path), path)
 
 
 def _remove_stale(path: Path) -> None:
-    for left in (*_remains(path, "part"), *_remains(path, "old")):
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > _STALE_S:
                 shutil.rmtree(left, ignore_errors=True)

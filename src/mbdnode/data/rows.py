@@ -181,18 +181,10 @@ def single_trajectories(data: Dataset) -> list[tuple[Trajectory, dict]]:
 
 
 def recorded_rates(system: AbstractSystem, minimal: tuple[int, ...], data: Dataset) -> np.ndarray:
-    """Which rates of the minimal coordinates were measured.
+    """Of every minimal coordinate, whether its rate was measured.
 
-    **Arguments:**
-
-    - `system`: gives the names.
-    - `minimal`: the coordinates that are learned.
-    - `data`: says what was recorded.
-
-    **Returns:**
-
-    Of every minimal coordinate whether its rate was measured, or follows by the constraints from
-    rates that all were. A rate that was estimated from positions says nothing that they do not.
+    It was too if it follows by the constraints from rates that all were. A rate that was estimated
+    from positions says nothing that they do not.
     """
     told = data.recorded
     if told is None:
@@ -325,16 +317,7 @@ class Noise:
 
 
 def estimate_noise(rows: Rows) -> Noise:
-    """The noise of the data, from the data alone.
-
-    **Arguments:**
-
-    - `rows`: in order of run and time.
-
-    **Returns:**
-
-    The `Noise`; none of it where every run is too short to tell.
-    """
+    """The noise of rows in order of run and time; none where every run is too short to tell."""
     z, s = np.asarray(rows.z), np.asarray(rows.s)
     if all(last - first <= _SHORTEST for first, last in runs_of(rows)):
         return Noise(np.full(z.shape[1], 1e-12), np.full(z.shape[1], 1e-12), 0.0)

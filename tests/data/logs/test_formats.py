@@ -295,6 +295,32 @@ def test_time_stamps_become_seconds(swing, write_csv, tmp_path):
         assert "time stamps" in data.summary.of_kind("converted")[0].text
 
 
+def test_a_time_stamp_that_is_not_there_is_a_missing_value(swing, write_csv):
+    start = np.datetime64("2024-03-30T23:59:58", "us")
+    stamps = (start + np.round(swing["t"] * 1e6).astype(int)).astype(str).tolist()
+    stamps[7] = ""
+    data = read(
+        write_csv({"when": stamps, "theta": swing["theta"]}),
+        time="when",
+        coordinates=["theta"],
+        gaps="split",
+    )
+    assert (data.summary.account.read, data.summary.account.missing) == (400, 1)
+    np.testing.assert_allclose(data.trajectories[0].t, np.delete(swing["t"], 7), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("odd", "part"), [("Z", "with a zone, unlike the first"), ("!", "not a time stamp like")]
+)
+def test_a_time_stamp_unlike_the_others_is_refused_by_its_line(swing, write_csv, odd, part):
+    start = np.datetime64("2024-03-30T23:59:58", "us")
+    stamps = (start + np.round(swing["t"] * 1e6).astype(int)).astype(str).tolist()
+    stamps[300] += odd
+    path = write_csv({"when": stamps, "theta": swing["theta"]})
+    with pytest.raises(ValueError, match=f"{part}.* at line 302 of"):
+        read(path, time="when", coordinates=["theta"])
+
+
 @pytest.mark.parametrize(
     ("content", "part"),
     [

@@ -18,7 +18,7 @@ import scipy.io
 from mbdnode.data.logs import Summary, open_logs, read
 from mbdnode.data.logs.column_statistics import summarize
 from mbdnode.data.logs.columns import Columns
-from mbdnode.data.logs.reading import Reader, make_request
+from mbdnode.data.logs.reading import Reader, find_pieces
 
 ROLES = {"time": "t", "coordinates": ["theta"], "rates": ["omega"], "inputs": ["torque"]}
 # What is read is compared with what was written, and a mutilated number may be an outlier.
@@ -228,13 +228,15 @@ def test_a_mutilated_log_is_refused_with_a_reason_or_read_rightly(tmp_path, name
     try:
         if name in SINGLE:
             data = read(path, **ROLES, gaps=gaps)
-            runs, summary = data.trajectories, data.summary
+            summary = data.summary
+            parts = [(run.t, run.q, run.v, run.u) for run in data.trajectories]
+            tables = [np.column_stack([np.asarray(x) for x in part]) for part in parts]
         else:
             # All that `read` does before it makes arrays of JAX, which takes most of its time.
-            reader = Reader(make_request(path, Columns(**ROLES, gaps=gaps)))
-            runs = [segment for segment, _ in reader.segments()]
+            columns = Columns(**ROLES, gaps=gaps)
+            reader = Reader(find_pieces(path, columns), columns)
+            tables = [table for table, _ in reader.segments()]
             summary = Summary(tuple(reader.runs), tuple(reader.notes))
-        tables = [np.column_stack([np.asarray(x) for x in (r.t, r.q, r.v, r.u)]) for r in runs]
     except ValueError as error:
         message = str(error)
     if name in SINGLE:

@@ -5,7 +5,7 @@ import pytest
 
 from mbdnode.data.logs import read
 from mbdnode.data.logs.columns import Columns
-from mbdnode.data.logs.reading import Reader, make_request
+from mbdnode.data.logs.reading import Reader, find_pieces
 from mbdnode.errors import UserError
 
 ROLES = {"time": "t", "coordinates": ["theta"], "inputs": ["torque"]}
@@ -104,8 +104,9 @@ def test_every_file_is_named(swing, write_csv):
 
 def test_a_log_in_parts_has_the_same_outliers(swing, write_csv):
     path = write_csv(spoiled(swing, "theta", _100=7.5, _300=-4.0))
-    reader = Reader(make_request(path, Columns(**ROLES)), most_rows=150)
-    theta = np.concatenate([segment.q[:, 0] for segment, _ in reader.segments()])
+    columns = Columns(**ROLES)
+    reader = Reader(find_pieces(path, columns), columns, most_rows=150)
+    theta = np.concatenate([table[:, 1] for table, _ in reader.segments()])
     assert np.max(np.abs(theta - swing["theta"])) < NEAR
 
 

@@ -14,7 +14,7 @@ what else was recorded in it.
 
 import itertools
 import re
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from mbdnode.data.logs.columns import Columns
 from mbdnode.data.logs.log import HUGE
 from mbdnode.data.logs.reading_summary import Account
 from mbdnode.data.logs.runs import Run
-from mbdnode.data.signal import find_outliers
+from mbdnode.data.signal import Outliers, find_outliers
 from mbdnode.errors import UserError
 from mbdnode.formatting import plural
 
@@ -47,74 +47,61 @@ def clean(run: Run, columns: Columns) -> None:
 
     It gets its spans, its median step, and the account of its rows so far.
     """
-    gaps = columns.gaps
-    run.account = Account(read=len(run.t) + run.truncated, truncated=run.truncated)
-    run.account += Account(missing=_drop_missing(run, gaps))
+    run.account += Account(missing=_drop_missing(run, columns.gaps))
     run.spans = [slice(0, len(run.t))]
     if len(run.t) < 2:
         return
     _refuse_huge(run)
-    _turn_round(run)
-    edges = _restarts(run, gaps)
+    steps = np.diff(run.t)
+    if np.all(steps <= 0) and np.any(steps < 0):
+        run.take(slice(None, None, -1))
+        run.note("warning", "time runs backwards all through, so the rows were turned round")
+    edges = _restarts(run, columns.gaps)
     run.account += Account(repeated=_merge_repeated(run, edges))
     steps = np.diff(run.t)
     inside = np.ones(len(steps), bool)
     inside[[edge - 1 for edge in edges]] = False
     if inside.any():
         run.step_s = float(np.median(steps[inside]))
-    edges = sorted({*edges, *_gaps(run, steps, inside, gaps, columns.longest_step_s)})
+    edges = sorted({*edges, *_gaps(run, steps, inside, columns)})
     run.spans = [slice(a, b) for a, b in itertools.pairwise([0, *edges, len(run.t)])]
 
 
 def _drop_missing(run: Run, gaps: str) -> int:
-    if np.isfinite(run.t).all() and np.isfinite(run.table).all():
-        return 0
-    whole = np.column_stack([run.t, run.table])
+    whole, labels = np.column_stack([run.t, run.table]), ("time", *run.labels)
     good = np.isfinite(whole)
     bad = np.flatnonzero(~good.all(axis=1))
     if not len(bad):
         return 0
-    column = int(np.argmin(good[bad[0]]))
-    value = whole[bad[0], column]
-    what = "no value" if np.isnan(value) else f"the value {value}"
-    label = ("time", *run.labels)[column]
     if gaps == "refuse":
+        column = int(np.argmin(good[bad[0]]))
+        value = whole[bad[0], column]
+        what = "no value" if np.isnan(value) else f"the value {value}"
         raise UserError(
-            f"Column {label!r} has {what} at {run.where(int(run.rows[bad[0]]))} of {run.place}; "
+            f"Column {labels[column]!r} has {what} at {run.where(bad[0])} of {run.place}; "
             f"{len(bad):,} of {len(good):,} rows have a value that is missing or not finite. Fix "
             'them, or pass gaps="split" to leave those rows out and cut the run where the hole is '
             "long."
         )
-    counts = ", ".join(
-        f"{int(n):,} in {name!r}"
-        for name, n in zip(("time", *run.labels), np.sum(~good, axis=0), strict=True)
-        if n
-    )
+    counts = zip(labels, np.sum(~good, axis=0), strict=True)
+    listed = ", ".join(f"{int(n):,} in {name!r}" for name, n in counts if n)
     run.note(
-        "cut", f"{plural(len(bad), 'row')} with a value that is missing or not finite: {counts}"
+        "cut", f"{plural(len(bad), 'row')} with a value that is missing or not finite: {listed}"
     )
     run.take(np.flatnonzero(good.all(axis=1)))
     return len(bad)
 
 
 def _refuse_huge(run: Run) -> None:
-    if max(np.max(np.abs(part), initial=0.0) for part in (run.t, run.table)) < HUGE:
-        return
     whole = np.abs(np.column_stack([run.t, run.table]))
+    if np.max(whole) < HUGE:
+        return
     row, column = (int(i) for i in np.argwhere(whole >= HUGE)[0])
-    label = ("time", *run.labels)[column]
     raise UserError(
-        f"Column {label!r} has a value of size {whole[row, column]:.3g} at "
-        f"{run.where(int(run.rows[row]))} of {run.place}. No measurement is that large; fix it, "
+        f"Column {('time', *run.labels)[column]!r} has a value of size {whole[row, column]:.3g} at "
+        f"{run.where(row)} of {run.place}. No measurement is that large; fix it, "
         'or leave the field empty and pass gaps="split".'
     )
-
-
-def _turn_round(run: Run) -> None:
-    steps = np.diff(run.t)
-    if np.all(steps <= 0) and np.any(steps < 0):
-        run.take(slice(None, None, -1))
-        run.note("warning", "time runs backwards all through, so the rows were turned round")
 
 
 def _restarts(run: Run, gaps: str) -> list[int]:
@@ -122,17 +109,16 @@ def _restarts(run: Run, gaps: str) -> list[int]:
     if len(back) and gaps == "refuse":
         i = int(back[0])
         raise UserError(
-            f"Time goes back from {run.t[i - 1]:g} s to {run.t[i]:g} s at "
-            f"{run.where(int(run.rows[i]))} of {run.place}"
-            f"{f', and at {len(back) - 1:,} more rows' if len(back) > 1 else ''}. Name the column "
-            'that tells runs apart (run=...), sort the rows, or pass gaps="split" to begin a new '
-            "run there."
+            f"Time goes back from {run.t[i - 1]:g} s to {run.t[i]:g} s at {run.where(i)} of "
+            f"{run.place}{f', and at {len(back) - 1:,} more rows' if len(back) > 1 else ''}. Name "
+            'the column that tells runs apart (run=...), sort the rows, or pass gaps="split" to '
+            "begin a new run there."
         )
     if len(back):
         run.note(
             "cut", f"at {plural(len(back), 'row')} where time goes back; a new run begins there"
         )
-    return [int(i) for i in back]
+    return back.tolist()
 
 
 def _merge_repeated(run: Run, edges: list[int]) -> int:
@@ -167,18 +153,17 @@ def _merge_repeated(run: Run, edges: list[int]) -> int:
     return count
 
 
-def _gaps(run: Run, steps, inside, gaps: str, longest_s: float | None) -> list[int]:
-    usual = run.step_s
+def _gaps(run: Run, steps: np.ndarray, inside: np.ndarray, columns: Columns) -> list[int]:
+    usual, longest_s = run.step_s, columns.longest_step_s
     limit = GAP * usual if longest_s is None else longest_s
     long = np.flatnonzero(inside & (steps > limit)) + 1
-    if len(long) and gaps == "refuse":
+    if len(long) and columns.gaps == "refuse":
         i = int(long[0])
         raise UserError(
-            f"There is a gap of {steps[i - 1]:g} s after t = {run.t[i - 1]:g} s, at "
-            f"{run.where(int(run.rows[i]))} of {run.place}"
-            f"{f', and {len(long) - 1:,} more' if len(long) > 1 else ''}; the median step is "
-            f'{usual:g} s. Pass gaps="split" to cut the run there, or longest_step_s=... to allow '
-            "it."
+            f"There is a gap of {steps[i - 1]:g} s after t = {run.t[i - 1]:g} s, at {run.where(i)} "
+            f"of {run.place}{f', and {len(long) - 1:,} more' if len(long) > 1 else ''}; the median "
+            f'step is {usual:g} s. Pass gaps="split" to cut the run there, or longest_step_s=... '
+            "to allow it."
         )
     if len(long):
         longest = float(np.max(steps[long - 1]))
@@ -193,7 +178,7 @@ def _gaps(run: Run, steps, inside, gaps: str, longest_s: float | None) -> list[i
             f"{plural(int(np.sum(uneven)), 'step')} of more than {_UNEVEN:g} times the median "
             f"({usual:.4g} s) kept as they are, up to {float(np.max(steps[uneven])):.4g} s",
         )
-    return [int(i) for i in long]
+    return long.tolist()
 
 
 def sounds_like_angle(name: str) -> bool:
@@ -222,27 +207,6 @@ def unwrap(
     return lifted, int(np.count_nonzero(turns))
 
 
-@dataclass(frozen=True)
-class Corrected:
-    """A column of a segment that can be learned from.
-
-    **Arguments:**
-
-    - `values`: continuous, with outliers replaced if they are rare and not to be kept.
-    - `turns`: at how many places a turn was added or taken.
-    - `turned`: by how much each value was moved for that; empty if none was.
-    - `rows`, `expected`: the outliers, and what their neighbors say.
-    - `are_rare`: whether they are few enough to be errors.
-    """
-
-    values: np.ndarray
-    turns: int
-    turned: np.ndarray
-    rows: np.ndarray
-    expected: np.ndarray
-    are_rare: bool
-
-
 def correct(
     t: np.ndarray,
     values: np.ndarray,
@@ -250,43 +214,45 @@ def correct(
     *,
     wraps: bool = False,
     keep: bool = False,
-    clear: bool = False,
-) -> Corrected:
-    """Unwrap a column of one segment if it `wraps`, and replace its outliers.
+) -> tuple[np.ndarray, int, Outliers]:
+    """A column of one segment that can be learned from.
 
-    They stay if they are to `keep`; `clear` says that there are none.
+    It is unwrapped if it `wraps`, with the help of its rate, and outliers that are rare take the
+    expected values, unless they are to be kept.
+
+    **Returns:**
+
+    The values; at how many places a turn was added or taken; and the outliers, with what is
+    expected on the turn where they were read.
     """
-    jumps = wraps and bool(np.any(np.abs(np.diff(values)) > _JUMP * TURN))
-    rows, expected, are_rare = np.zeros(0, int), np.zeros(0), True
-    if clear and not jumps:
-        return Corrected(values.copy(), 0, np.zeros(0), rows, expected, are_rare)
-    if jumps:
+    result, moved, turns = values.copy(), np.zeros(len(t)), 0
+    if not wraps or not np.any(np.abs(np.diff(values)) > _JUMP * TURN):
+        found = find_outliers(t, values)
+    else:
         # Outliers would hide that an angle is wrapped, or look as if it were.
-        rows, expected, are_rare = _early(t, values)
-    rest = np.delete(np.arange(len(t)), rows)
-    moved, turns = np.zeros(0), 0
-    if jumps and is_wrapped(values[rest]):
-        lifted, turns = unwrap(t[rest], values[rest], None if rate is None else rate[rest])
-        moved = np.zeros(len(t))
-        moved[rest] = lifted - values[rest]
-        moved[rows] = moved[rest[np.maximum(np.searchsorted(rest, rows) - 1, 0)]]
-        expected = expected + moved[rows]
-    result = values + moved if turns else values.copy()
-    late = find_outliers(t[rest], result[rest])
-    rows, expected = np.append(rows, rest[late.rows]), np.append(expected, late.expected)
-    order = np.argsort(rows)
-    rows, expected, are_rare = rows[order], expected[order], are_rare and late.are_rare
-    if are_rare and not keep:
-        result[rows] = expected
-    return Corrected(result, turns, moved, rows, expected, are_rare)
+        early = _outliers_of_wrapped(t, values)
+        rest = np.delete(np.arange(len(t)), early.rows)
+        if is_wrapped(values[rest]):
+            lifted, turns = unwrap(t[rest], values[rest], None if rate is None else rate[rest])
+            moved[rest] = lifted - values[rest]
+            before = np.maximum(np.searchsorted(rest, early.rows) - 1, 0)
+            moved[early.rows] = moved[rest[before]]
+            result = values + moved
+        late = find_outliers(t[rest], result[rest])
+        rows = np.append(early.rows, rest[late.rows])
+        expected = np.append(early.expected + moved[early.rows], late.expected)
+        order = np.argsort(rows)
+        found = Outliers(rows[order], expected[order], early.are_rare and late.are_rare)
+    if found.are_rare and not keep:
+        result[found.rows] = found.expected
+    return result, turns, replace(found, expected=found.expected - moved[found.rows])
 
 
-def _early(t: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+def _outliers_of_wrapped(t: np.ndarray, values: np.ndarray) -> Outliers:
     """Outliers of an angle that may be wrapped, but for those that may be its own jumps."""
     found = find_outliers(t, values)
     turns = np.abs(values[found.rows] - found.expected) / TURN
     out = found.rows[np.abs(turns - 1) > _WHOLE]
     if np.ptp(np.delete(values, out)) > TURN * (1 + 1e-6):
         out = found.rows
-    at = np.isin(found.rows, out)
-    return out, found.expected[at], found.are_rare
+    return Outliers(out, found.expected[np.isin(found.rows, out)], found.are_rare)

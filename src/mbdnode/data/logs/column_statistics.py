@@ -3,8 +3,9 @@
 `mbdnode inspect` prints them; nothing is read into trajectories.
 """
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from mbdnode.data.logs.cleaning import GAP, TURN, is_wrapped, sounds_like_angle
 from mbdnode.data.logs.columns import Columns
 from mbdnode.data.logs.log import AbstractLog, Sample, column_labels, take_sample
-from mbdnode.data.logs.reading import Reader, check_any, make_request
+from mbdnode.data.logs.reading import Reader, check_any, find_pieces
 from mbdnode.data.logs.reading_summary import Note
 from mbdnode.data.logs.role_guess import Guess, guess_from
 from mbdnode.data.logs.units import find_unit, why_unclear
@@ -38,21 +39,20 @@ class ColumnSummary:
 
     - `name`, `unit`: from its heading.
     - `role`, `reason`: as guessed; "-" if there is none.
-    - `minimum`, `maximum`: of the finite values.
+    - `minimum`, `maximum`, `std`: of the finite values.
     - `noise`: the level, in the file's own unit; not a number if it cannot be told.
-    - `std`: the standard deviation.
     - `remarks`: what is special.
     """
 
     name: str
-    unit: str
-    role: str
-    reason: str
-    minimum: float
-    maximum: float
-    noise: float
-    std: float
-    remarks: tuple[str, ...]
+    unit: str = ""
+    role: str = "-"
+    reason: str = ""
+    minimum: float = math.nan
+    maximum: float = math.nan
+    noise: float = math.nan
+    std: float = math.nan
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,13 +113,14 @@ def summarize(log: AbstractLog) -> LogSummary:
     names = column_labels(log)
     time = names.index(guess.time) if guess.time in names else None
     columns = tuple(_column(log, i, names[i], sample, guess, time) for i in range(len(names)))
-    constants = tuple(
+    columns += tuple(
         ColumnSummary(
-            name, "", "parameter", "a single number", x, x, float("nan"), 0.0, ("constant",)
+            name, "", "parameter", "a single number", x, x, std=0.0, remarks=("constant",)
         )
         for name, x in log.constants.items()
     )
-    notes = [f"{name} is above several columns" for name in _shared_headings(log)]
+    raws = [heading.raw for heading in log.headings if heading.raw]
+    notes = [f"{raw} is above several columns" for raw in raws if raws.count(raw) > 1]
     notes += [f"{name} cannot be read: {why}" for name, why in sample.troubles.items()]
     notes += [note.text for note in log.notes if note.kind in ("warning", "converted")]
     if time is not None and _runs_back(sample.columns[time]):
@@ -130,7 +131,7 @@ def summarize(log: AbstractLog) -> LogSummary:
         described=described,
         rows=sample.rows,
         is_all=sample.is_all,
-        columns=columns + constants,
+        columns=columns,
         sampling=None if time is None else _sampling(log, time, sample),
         guess=guess,
         runs=_runs(log, names, guess, sample),
@@ -155,13 +156,13 @@ class Trial:
 def try_reading(files: Sequence[Path], columns: Columns) -> Trial:
     """Whether logs can be read so, as far as one can tell from the first hundred megabytes."""
     try:
-        reader = Reader(make_request(list(files), columns), _PART)
+        reader = Reader(find_pieces(list(files), columns), columns, most_rows=_PART)
         rows = 0
         for segment, _ in reader.segments():
-            rows += len(segment.t)
-            if 8 * rows * (1 + 2 * segment.q.shape[1] + segment.u.shape[1]) > _MOST_BYTES:
+            rows += len(segment)
+            if rows * segment.shape[1] * segment.itemsize > _MOST_BYTES:
                 break
-        check_any(reader.runs, reader.request.fewest_rows)
+        check_any(reader.runs)
     except UserError as error:
         return Trial(str(error))
     outliers = tuple(note for note in reader.notes if "outlier" in note.text)
@@ -185,11 +186,6 @@ def check_enough_rows(views: Sequence[LogSummary]) -> None:
         raise UserError(too_few(rows, f"'{views[0].name}'" if len(views) == 1 else "these logs"))
 
 
-def _shared_headings(log: AbstractLog) -> list[str]:
-    raws = [heading.raw for heading in log.headings if heading.raw]
-    return [raw for raw in dict.fromkeys(raws) if raws.count(raw) > 1]
-
-
 def _runs_back(t: np.ndarray) -> bool:
     steps = np.diff(t[np.isfinite(t)])
     return bool(np.all(steps <= 0) and np.any(steps < 0))
@@ -208,24 +204,21 @@ def _runs(log: AbstractLog, names: Sequence[str], guess: Guess, sample: Sample) 
 def _column(
     log: AbstractLog, number: int, name: str, sample: Sample, guess: Guess, time: int | None
 ) -> ColumnSummary:
-    heading, none = log.headings[number], float("nan")
+    heading = log.headings[number]
     role, reason = guess.reasons.get(name, ("-", ""))
+    summary = ColumnSummary(name, heading.unit, role, reason)
     if number not in sample.columns:
-        kind = UNREAD[0] if log.is_text(number) else UNREAD[1]
-        return ColumnSummary(name, heading.unit, role, reason, none, none, none, none, kind)
+        return replace(summary, remarks=UNREAD[0] if log.is_text(number) else UNREAD[1])
     values = sample.columns[number]
     finite = values[np.isfinite(values)]
-    remarks = []
-    if len(finite) < len(values):
-        remarks.append(f"{len(values) - len(finite):,} missing")
+    missing = len(values) - len(finite)
+    remarks = [f"{missing:,} missing"] if missing else []
     if not len(finite):
-        return ColumnSummary(
-            name, heading.unit, role, reason, none, none, none, none, tuple(remarks)
-        )
-    if sample.is_constant(number):
+        return replace(summary, remarks=tuple(remarks))
+    is_constant = sample.is_constant(number)
+    if is_constant:
         remarks.append("constant")
-    wrapped = _wrapped(heading.name, heading.unit, role, finite)
-    if wrapped:
+    if wrapped := _wrapped(heading.name, heading.unit, role, finite):
         remarks.append(wrapped)
     unit = find_unit(heading.unit)
     if heading.unit and unit is None:
@@ -234,11 +227,15 @@ def _column(
     elif unit is not None and unit.factor != 1.0:
         remarks.append(f"to {unit.si}")
     # Of an input that jumps, what noise is cannot be told.
-    no_motion = role in ("time", "run", "parameter", "input") or "constant" in remarks
-    noise = none if no_motion else _noise(sample, number, time)
-    ends = float(np.min(finite)), float(np.max(finite))
-    std = float(np.std(finite))
-    return ColumnSummary(name, heading.unit, role, reason, *ends, noise, std, tuple(remarks))
+    no_motion = is_constant or role in ("time", "run", "parameter", "input")
+    return replace(
+        summary,
+        minimum=float(np.min(finite)),
+        maximum=float(np.max(finite)),
+        noise=math.nan if no_motion else _noise(sample, number, time),
+        std=float(np.std(finite)),
+        remarks=tuple(remarks),
+    )
 
 
 def _wrapped(name: str, written: str, role: str, values: np.ndarray) -> str:
@@ -263,10 +260,9 @@ def _noise(sample: Sample, number: int, time: int | None) -> float:
     if _runs_back(t):
         t, values = t[::-1], values[::-1]
     if len(t) < 2:
-        return float("nan")
+        return math.nan
     breaks = np.flatnonzero(np.diff(t) <= 0) + 1
-    segments = np.split(np.arange(len(t)), breaks)
-    longest = max(segments, key=len)
+    longest = max(np.split(np.arange(len(t)), breaks), key=len)
     return noise_level(t[longest], values[longest])
 
 
@@ -277,18 +273,15 @@ def _sampling(log: AbstractLog, time: int, sample: Sample) -> Sampling:
     t = t[::-1] if _runs_back(t) else t
     steps = np.diff(t)
     forward = steps[steps > 0]
-    if not len(forward):
-        none = float("nan")
-        return Sampling(none, none, t[0], t[-1], 0, none, int(np.sum(steps == 0)), 0)
-    step = float(np.median(forward))
+    step = float(np.median(forward)) if len(forward) else math.nan
     usual = forward[forward <= GAP * step]
     return Sampling(
         step_s=step,
-        jitter=float(np.std(usual)) / step,
+        jitter=float(np.std(usual)) / step if len(forward) else math.nan,
         begin_s=float(t[0]),
         end_s=float(t[-1]),
         gaps=int(np.sum(forward > GAP * step)),
-        longest_s=float(np.max(forward)),
+        longest_s=float(np.max(forward)) if len(forward) else math.nan,
         repeated=int(np.sum(steps == 0)),
         back=int(np.sum(steps < 0)),
     )

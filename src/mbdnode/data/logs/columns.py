@@ -21,7 +21,6 @@ from mbdnode.naming import unknown_name
 
 # Roles that several columns have, each with a name.
 NAMED = ("coordinates", "rates", "inputs", "parameters")
-_NUMBERS = (int, float, np.number)
 CHOICES = {
     "interpolation": ("held", "linear"),
     "gaps": ("refuse", "split"),
@@ -88,16 +87,12 @@ class Columns:
         self._check_units()
         self._check_columns()
         for name in self.angles or ():
-            if name not in self.named("coordinates"):
-                raise unknown_name("coordinate in angles", name, self.named("coordinates"))
+            _check_name("coordinate in angles", name, self.named("coordinates"))
 
     def named(self, role: str) -> dict[str, Any]:
         """The columns of a role by name, however they were given.
 
-        **Arguments:**
-
-        - `role`: "coordinates", "rates", "inputs" or "parameters". Rates are called by their
-            coordinates, and those to be estimated are left out.
+        Rates are called by their coordinates, and those to be estimated are left out.
         """
         given = getattr(self, role)
         if not isinstance(given, Mapping):
@@ -123,12 +118,7 @@ class Columns:
         return "".join(f"{name} = {_toml(value)}\n" for name, value in content.items())
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write a file of roles, for the user to correct.
-
-        **Arguments:**
-
-        - `path`: must not exist: what a user wrote there is worth more than a guess.
-        """
+        """Write a new file of roles, for the user to correct."""
         path = check_new_file(path)
         text = self.to_toml().encode("utf-8")
         replace_file(path, lambda file: file.write(text))
@@ -138,12 +128,10 @@ class Columns:
 
     def _check_choices(self) -> None:
         for name, known in CHOICES.items():
-            if getattr(self, name) not in known:
-                raise unknown_name(f"value of {name}", getattr(self, name), known)
+            _check_name(f"value of {name}", getattr(self, name), known)
         longest = self.longest_step_s
         if longest is not None:
-            is_number = isinstance(longest, _NUMBERS) and not isinstance(longest, bool)
-            if not is_number or not longest > 0:
+            if not _is_number(longest) or not longest > 0:
                 raise UserError(f"longest_step_s is {longest!r}; it must be more than 0 seconds.")
             self._set("longest_step_s", float(longest))
         if self.inputs_apart and not self.inputs:
@@ -166,8 +154,7 @@ class Columns:
             )
         if isinstance(self.rates, Mapping):
             for name in self.rates:
-                if name not in names:
-                    raise unknown_name("coordinate in rates", name, names)
+                _check_name("coordinate in rates", name, names)
         elif self.rates and len(self.rates) != len(self.coordinates):
             raise UserError(
                 f"{len(self.rates)} rates for {len(names)} coordinates ({', '.join(names)}). Give "
@@ -185,8 +172,7 @@ class Columns:
                 raise UserError(
                     f"The unit of {column!r} is {unit!r}; give it as text, such as 'deg'."
                 )
-            why = why_unclear(unit)
-            if why:
+            if why := why_unclear(unit):
                 raise UserError(
                     f"Unit {unit!r} of {column!r} is not clear, for capitals count and some mean "
                     f"two things. Write {why}."
@@ -204,16 +190,16 @@ class Columns:
             given = getattr(self, role)
             columns = given.values() if isinstance(given, Mapping) else given
             for column in columns if role in NAMED else [given]:
-                if role == "parameters" and isinstance(column, _NUMBERS):
-                    if isinstance(column, bool):
-                        raise UserError(f"A parameter is {column}; give a column or a number.")
+                if column is None or (role == "parameters" and _is_number(column)):
                     continue
-                if column is not None and not (isinstance(column, str) and column):
+                if role == "parameters" and isinstance(column, bool):
+                    raise UserError(f"A parameter is {column}; give a column or a number.")
+                if not (isinstance(column, str) and column):
                     raise UserError(
                         f"A column is called {column!r}; give its heading as text, or its place as "
                         "'column2'."
                     )
-                if column is None or role in ("run", "input_time"):
+                if role in ("run", "input_time"):
                     continue
                 if column in seen:
                     both = f"in {seen[column]} and {role}"
@@ -244,25 +230,33 @@ def as_columns(*given: Given) -> Columns:
 
 
 def _content(given: Given) -> dict[str, Any]:
-    known = [f.name for f in fields(Columns)]
     if isinstance(given, Columns):
         return given.given()
-    if given is None or isinstance(given, Mapping):
-        for name in given or {}:
-            if name not in known:
-                raise unknown_name("role or setting", name, known)
-        content = {name: value for name, value in (given or {}).items() if value is not None}
-        if "input_files" in content:
-            files = content["input_files"]
-            files = [files] if isinstance(files, (str, os.PathLike)) else files
-            content["input_files"] = [os.fspath(file) for file in files]
-        return content
-    label = f"'{os.fspath(given)}'"
-    content = parse_toml(read_toml(given, "a file of roles"), label, "Correct that line.")
-    try:
-        return as_columns(content).given()
-    except UserError as error:
-        raise UserError(f"In {label}: {error}") from None
+    if isinstance(given, (str, os.PathLike)):
+        label = f"'{os.fspath(given)}'"
+        content = parse_toml(read_toml(given, "a file of roles"), label, "Correct that line.")
+        try:
+            return as_columns(content).given()
+        except UserError as error:
+            raise UserError(f"In {label}: {error}") from None
+    known = [f.name for f in fields(Columns)]
+    for name in given or {}:
+        _check_name("role or setting", name, known)
+    content = {name: value for name, value in (given or {}).items() if value is not None}
+    if "input_files" in content:
+        files = content["input_files"]
+        files = [files] if isinstance(files, (str, os.PathLike)) else files
+        content["input_files"] = [os.fspath(file) for file in files]
+    return content
+
+
+def _check_name(what: str, name: Any, known: Iterable[str]) -> None:
+    if name not in known:
+        raise unknown_name(what, name, list(known))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
 def spelled(name: str, value: Any) -> str:

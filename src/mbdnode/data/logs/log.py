@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from mbdnode.data.logs.reading_summary import Note
 from mbdnode.data.logs.units import Heading
@@ -22,6 +21,10 @@ BLOCK_ROWS = 100_000
 START_BYTES = 1 << 17
 # A file may hold so much, or so many times its own size: columns that hardly change pack well.
 _UNPACKED_BYTES, _PACKED = 1_000_000_000, 100
+# Rows from which roles are guessed.
+_SAMPLE_ROWS = 20_000
+# Squares and products of larger numbers overflow, and no measurement is that large.
+HUGE = 1e100
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,7 @@ class Piece:
     **Arguments:**
 
     - `number`: of the file, among all that are read.
-    - `path`: the file.
-    - `input_path`: the file of its inputs, if they are in one of their own.
+    - `path`, `input_path`: the file, and that of its inputs, if they are in one of their own.
     - `log`: which of the file's logs, by number; None for all.
     - `span`: the first row, and the one after the last; None for all.
     - `part`: the number of the span in its log.
@@ -94,17 +96,10 @@ class AbstractLog(abc.ABC):
         """Some columns, by their number; all of them must have the same length."""
 
     def spans(self, rows: int, most: int, label: int | None) -> list[tuple[int, int] | None]:
-        """Parts that can be read without what is before them; one, of all rows, if it is text.
+        """Parts that can be read without what is before them: first rows and those after the last.
 
-        **Arguments:**
-
-        - `rows`: that a part should have at least.
-        - `most`: a run with no more rows than that is not cut.
-        - `label`: the column that tells runs apart, by number.
-
-        **Returns:**
-
-        First rows and those after the last; None for all rows.
+        A part has so many `rows` at least, and a run with no more than `most` is not cut. `label`
+        is the column that tells runs apart, by number. None is all rows, as those of a text.
         """
         return [None]
 
@@ -124,9 +119,17 @@ class AbstractLog(abc.ABC):
         """How many rows there are, where the file says so."""
         return None
 
+    def length(self, column: int) -> int | None:
+        """Of one column, where columns may differ in it."""
+        return None
+
     def place(self, row: int) -> str:
         """How a user finds a row, counted from 0 here and from 1 there."""
         return f"row {row + 1:,}"
+
+    def label(self, column: int) -> str:
+        """What a column is called: its heading, or its place if it has none."""
+        return self.headings[column].raw or column_name(column)
 
     def is_text(self, column: int) -> bool:
         """Whether a column holds words, as far as one can tell without reading all of it."""
@@ -170,13 +173,7 @@ class LogFormat:
 
 
 def check_expansion(path: Path, declared_bytes: int) -> None:
-    """Raise `UserError` for a small file that says it holds more than anybody could measure.
-
-    **Arguments:**
-
-    - `path`: of a file that may be compressed.
-    - `declared_bytes`: of all its numbers, as the file says before they are read.
-    """
+    """Raise `UserError` for a small file that says it holds more than anybody could measure."""
     size = path.stat().st_size
     if declared_bytes > max(_UNPACKED_BYTES, _PACKED * size):
         raise UserError(
@@ -197,30 +194,9 @@ def column_labels(log: AbstractLog) -> list[str]:
     return [raw if raw and raws.count(raw) == 1 else column_name(i) for i, raw in enumerate(raws)]
 
 
-def seconds_since(stamps: pa.Array, origin: int | None) -> tuple[np.ndarray, int | None]:
-    """Time stamps as seconds since the first one, and that one in nanoseconds.
-
-    Exactly: as float64 the stamps would lose digits. Missing ones are not numbers.
-    """
-    import pyarrow.compute as pc  # Slow to load, and few logs have such stamps.
-
-    whole = pc.cast(pc.cast(stamps, pa.timestamp("ns", stamps.type.tz), safe=False), pa.int64())
-    known = whole.is_valid().to_numpy(zero_copy_only=False)
-    values = pc.fill_null(whole, 0).to_numpy(zero_copy_only=False)
-    if origin is None and known.any():
-        origin = int(values[np.argmax(known)])
-    seconds = (values - (origin or 0)) / 1e9
-    return np.where(known, seconds, np.nan), origin
-
-
-ROWS = 20_000
-# Squares and products of larger numbers overflow, and no measurement is that large.
-HUGE = 1e100
-
-
 @dataclass
 class Sample:
-    """Rows of a log.
+    """The first rows of a log.
 
     **Arguments:**
 
@@ -242,34 +218,30 @@ class Sample:
         return len(values) == 0 or bool(np.ptp(values) == 0)
 
 
-def take_sample(log: AbstractLog, rows: int = ROWS) -> Sample:
+def take_sample(log: AbstractLog, rows: int = _SAMPLE_ROWS) -> Sample:
     """Read the first rows.
 
     A column that cannot be read is named in the sample, and the others are there all the same;
     raises `UserError` if none can be read.
     """
-    numbers = [i for i in range(len(log.headings)) if not log.is_text(i)]
-    lengths = {i: getattr(log, "length", lambda i: None)(i) for i in numbers}
+    lengths = {i: log.length(i) for i in range(len(log.headings)) if not log.is_text(i)}
     most = max(lengths.values(), key=list(lengths.values()).count) if lengths else None
+    numbers = [i for i, length in lengths.items() if length == most]
     sample = Sample()
-    for i in numbers:
-        if lengths[i] != most:
-            name = log.headings[i].raw or column_name(i)
-            sample.troubles[name] = f"it has {lengths[i]:,} rows and the others {most:,}"
-    together = [i for i in numbers if lengths[i] == most]
+    for i, length in lengths.items():
+        if length != most:
+            sample.troubles[log.label(i)] = f"it has {length:,} rows and the others {most:,}"
     try:
-        _take(log, together, rows, sample)
-    except UserError as error:
-        if len(together) < 2:
-            raise
-        sample.columns, first = {}, error
-        for i in together:
+        _take(log, numbers, rows, sample)
+    except UserError:
+        sample.columns = {}
+        for i in numbers:
             try:
                 _take(log, [i], rows, sample)
-            except UserError as own:
-                sample.troubles[log.headings[i].raw or column_name(i)] = str(own)
+            except UserError as error:
+                sample.troubles[log.label(i)] = str(error)
         if not sample.columns:
-            raise first from None
+            raise
     if not sample.rows:
         raise UserError(f"'{log.name}' has no rows of numbers. Leave it out.")
     return sample
@@ -278,7 +250,7 @@ def take_sample(log: AbstractLog, rows: int = ROWS) -> Sample:
 def _take(log: AbstractLog, numbers: list[int], rows: int, sample: Sample) -> None:
     read, count = [], 0
     sample.is_all = True
-    for block in log.blocks(numbers, (), min(rows, 100_000)):
+    for block in log.blocks(numbers, (), min(rows, BLOCK_ROWS)):
         read.append(block.numbers)
         count += len(block.numbers[0])
         if count >= rows:
@@ -289,6 +261,6 @@ def _take(log: AbstractLog, numbers: list[int], rows: int, sample: Sample) -> No
         values = np.concatenate([part[place] for part in read])[:rows] if read else np.zeros(0)
         huge = np.abs(values) > HUGE
         if np.any(huge):
-            name = log.headings[i].raw or column_name(i)
-            log.warn(f"{name!r} has a value of size {np.max(np.abs(values)):.3g}, left out here")
+            size = np.max(np.abs(values))
+            log.warn(f"{log.label(i)!r} has a value of size {size:.3g}, left out here")
         sample.columns[i] = np.where(huge, np.nan, values)

@@ -1,13 +1,13 @@
 """`read`: logs as a dataset, with a summary of what was done to them.
 
-Files and their `Columns` become a `ReadRequest` before any row is read; a `Reader` answers it with
-one segment after another, from files of any size. `read_inputs` is the same for inputs alone.
+Files are found before any row is read; a `Reader` gives one segment of their runs after another,
+from files of any size. `read_inputs` is the same for inputs alone.
 """
 
+import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,30 +17,23 @@ from mbdnode.data.logs.columns import Columns, Given, as_columns
 from mbdnode.data.logs.formats import open_logs
 from mbdnode.data.logs.log import AbstractLog, Piece
 from mbdnode.data.logs.reading_summary import Note, RunSummary, Summary
-from mbdnode.data.logs.resolved_columns import ResolvedColumn, find_column, resolve_columns
+from mbdnode.data.logs.resolved_columns import (
+    ResolvedColumn,
+    ResolvedColumns,
+    find_column,
+    resolve_columns,
+)
 from mbdnode.data.logs.role_guess import guess_roles
-from mbdnode.data.logs.runs import (
-    Names,
-    Run,
-    make_trajectory,
-    names_of,
-    runs_in_log,
-)
-from mbdnode.data.logs.segments import (
-    InputSignal,
-    Segment,
-    at_times,
-    finish,
-    input_signal,
-    is_angle,
-    together,
-)
+from mbdnode.data.logs.runs import Names, make_trajectory, names_of, runs_in_log
+from mbdnode.data.logs.segments import InputSignal, at_times, finish, input_signal, is_angle
 from mbdnode.data.logs.trajectory_files import read_written
 from mbdnode.errors import UserError, check_memory
 
 if TYPE_CHECKING:
     from mbdnode.trajectory import Dataset
 
+# A table of times, coordinates, rates and inputs, and the parameters of its run.
+_Segment = tuple[np.ndarray, dict[str, float]]
 # Of more files, and of a log with more runs, measured rates are compared with derivatives in these,
 # and then in every one whose number is a power of two; of further parts of a log, in their first.
 _FIRST_RUNS = 16
@@ -72,98 +65,68 @@ def read(paths: Paths, columns: Given = None, **given: Any) -> "Dataset":
         written = read_written(find_files(paths))
         if written is not None:
             return written
-    request = make_request(paths, asked)
-    reader = Reader(request)
+    reader = Reader(find_pieces(paths, asked), asked)
     segments = list(reader.segments())
-    check_any(reader.runs, request.fewest_rows)
-    assert reader.names is not None
+    check_any(reader.runs)
     names = reader.names
+    assert names is not None
     return Dataset(
-        [
-            make_trajectory(segment.t, segment.q, segment.v, segment.u, names)
-            for segment, _ in segments
-        ],
+        [make_trajectory(table, names) for table, _ in segments],
         [values for _, values in segments],
         reader.summary(),
         names.recorded,
     )
 
 
-@dataclass(frozen=True)
-class ReadRequest:
-    """Files that were found, and what their columns are.
-
-    **Arguments:**
-
-    - `files`: in order.
-    - `columns`: of each.
-    - `input_files`: of inputs with their own times; empty if there are none.
-    - `fewest_rows`: of a segment that is kept.
-    """
-
-    files: tuple[Path, ...]
-    columns: Columns
-    input_files: tuple[Path, ...] = ()
-    fewest_rows: int = 2
-
-    def pieces(self) -> list[Piece]:
-        """Every file, with that of its inputs: by name, else by order."""
-        others: dict[Path, Path] = {}
-        if len(self.input_files) == 1:
-            others = dict.fromkeys(self.files, self.input_files[0])
-        elif self.input_files:
-            stems = {path.stem: path for path in self.input_files}
-            own = [path.stem for path in self.files]
-            by_name = len(stems) == len(self.input_files) and set(own) == set(stems)
-            found = [stems[stem] for stem in own] if by_name else self.input_files
-            others = dict(zip(self.files, found, strict=True))
-        return [Piece(i, path, others.get(path)) for i, path in enumerate(self.files)]
-
-
-def make_request(paths: Paths, columns: Columns, fewest_rows: int = 2) -> ReadRequest:
-    """Find the files of states and inputs.
+def find_pieces(paths: Paths, columns: Columns) -> list[Piece]:
+    """Every file of states, with that of its inputs: by name, else by order.
 
     Raises `UserError` that shows a guess if time or coordinates are not named.
     """
     files = find_files(paths)
     if columns.time is None or not columns.coordinates:
-        raise UserError(_unnamed(files, paths, "coordinates" if columns.time else "time"))
-    others = find_files(columns.input_files) if columns.input_files else []
-    if len(others) > 1 and len(others) != len(files):
+        guess = guess_roles(open_logs(files[0])[0])
+        shown = os.fspath(paths) if isinstance(paths, (str, os.PathLike)) else str(files[0])
         raise UserError(
-            f"There are {len(others)} files of inputs for {len(files)} of states. Give one for "
+            f"No {'coordinates' if columns.time else 'time'} named for '{shown}', and roles are "
+            f"never guessed silently. If this guess is right, {guess.advice(shown)}"
+        )
+    inputs = find_files(columns.input_files) if columns.input_files else []
+    stems, own = {path.stem: path for path in inputs}, [path.stem for path in files]
+    if len(inputs) == 1:
+        inputs *= len(files)
+    elif len(inputs) not in (0, len(files)):
+        raise UserError(
+            f"There are {len(inputs)} files of inputs for {len(files)} of states. Give one for "
             "each, or one for all."
         )
-    return ReadRequest(tuple(files), columns, tuple(others), fewest_rows)
-
-
-def _unnamed(files: list[Path], paths: Paths, what: str) -> str:
-    guess = guess_roles(open_logs(files[0])[0])
-    shown = os.fspath(paths) if isinstance(paths, (str, os.PathLike)) else str(files[0])
-    return (
-        f"No {what} named for '{shown}', and roles are never guessed silently. If this guess is "
-        f"right, {guess.advice(shown)}"
-    )
+    elif len(stems) == len(inputs) and set(own) == set(stems):
+        inputs = [stems[stem] for stem in own]
+    pairs = itertools.zip_longest(files, inputs)
+    return [Piece(number, path, other) for number, (path, other) in enumerate(pairs)]
 
 
 class Reader:
-    """Reads the runs of a request and keeps what is to be said of them.
+    """Reads runs and keeps what is to be said of them.
 
     **Arguments:**
 
-    - `request`: what to read.
+    - `pieces`: of the files, as `find_pieces` gives them, or parts of those.
+    - `columns`: what their columns are.
+    - `fewest_rows`: of a segment that is kept.
     - `most_rows`: of a run to hold at a time; None for all.
-    - `pieces`: the parts of the files to read; all of them if not given.
     """
 
     def __init__(
         self,
-        request: ReadRequest,
+        pieces: Sequence[Piece],
+        columns: Columns,
+        *,
+        fewest_rows: int = 2,
         most_rows: int | None = None,
-        pieces: Sequence[Piece] | None = None,
     ):
-        self.request, self._most = request, most_rows
-        self.pieces = request.pieces() if pieces is None else pieces
+        self.pieces, self.columns, self.fewest_rows = pieces, columns, fewest_rows
+        self._most = most_rows
         self.runs: list[RunSummary] = []
         self.notes: list[Note] = []
         self.names: Names | None = None
@@ -174,61 +137,59 @@ class Reader:
         """What has been read so far."""
         return Summary(tuple(self.runs), tuple(self.notes), self._angles, self._units)
 
-    def segments(self) -> Iterator[tuple[Segment, dict[str, float]]]:
-        """Every segment, with the parameters of its run."""
+    def segments(self) -> Iterator[_Segment]:
+        """Every segment as a table of times, coordinates, rates and inputs; and its parameters."""
         for piece in self.pieces:
             for number, log in enumerate(open_logs(piece.path)):
                 if piece.log in (None, number):
                     yield from self._segments_of(piece, log)
 
-    def _segments_of(
-        self, piece: Piece, log: AbstractLog
-    ) -> Iterator[tuple[Segment, dict[str, float]]]:
-        apart = self.request.columns.inputs_apart
-        layout = resolve_columns(log, self.request.columns, with_inputs=not apart)
-        signals = self._signals(piece, log) if apart else None
+    def _segments_of(self, piece: Piece, log: AbstractLog) -> Iterator[_Segment]:
+        apart = self.columns.inputs_apart
+        layout = resolve_columns(log, self.columns, with_inputs=not apart)
+        signals = self._signals(piece, log) if apart else {}
+        inputs = next(iter(signals.values())).columns if signals else layout.inputs
         if self.names is None:
-            inputs = layout.inputs if signals is None else next(iter(signals.values())).columns
-            self.names = names_of(layout, inputs)
-            named = enumerate(self.names.coordinates)
-            self._angles = tuple(x for i, x in named if is_angle(i, layout))
-            own = [p for p in layout.parameters.values() if isinstance(p, ResolvedColumn)]
-            used = (*layout.coordinates, *inputs, *own)
-            self._units = tuple((c.name, c.si_unit) for c in used if c.si_unit)
-
-        def completed(place: int, run: Run) -> Run:
-            run.signal = None if signals is None else _signal_for(run.label, signals, run.place)
+            self._describe(layout, inputs)
+        for place, run in enumerate(runs_in_log(layout, self._most, piece.span)):
+            signal = signals.get(run.label, signals.get(None))
+            if apart and signal is None:
+                raise UserError(
+                    f"There are no inputs for {run.place}. Add them, or leave the run out."
+                )
             # What is wrong with a column of a log is so in all of its runs.
             looked = all(_is_looked_at(n) for n in (piece.number, piece.part, place))
-            run.with_rates = looked and (piece.part == 0 or place == 0)
-            return run
-
-        runs = enumerate(runs_in_log(layout, self._most, piece.span))
-        for several in together(completed(place, run) for place, run in runs):
-            found = finish(several, layout, self.request.fewest_rows)
-            for run, (segments, summary) in zip(several, found, strict=True):
-                self.runs.append(summary)
-                for segment in segments:
-                    yield segment, dict(run.parameters)
-                self.notes += run.notes
+            looked = looked and (piece.part == 0 or place == 0)
+            segments, summary = finish(run, signal, self.fewest_rows, looked)
+            self.runs.append(summary)
+            self.notes += run.notes
+            for table in segments:
+                yield table, dict(run.parameters)
         if piece.part:  # What is to be said of the file was said of its beginning.
             log.notes = [note for note in log.notes if note.kind == "warning"]
         self.notes += log.notes
 
+    def _describe(self, layout: ResolvedColumns, inputs: Sequence[ResolvedColumn]) -> None:
+        """What the first log says of names, angles and units, which hold for all."""
+        self.names = names_of(layout, inputs)
+        named = enumerate(self.names.coordinates)
+        self._angles = tuple(x for i, x in named if is_angle(i, layout))
+        own = [p for p in layout.parameters.values() if isinstance(p, ResolvedColumn)]
+        used = (*layout.coordinates, *inputs, *own)
+        self._units = tuple((c.name, c.si_unit) for c in used if c.si_unit)
+
     def _signals(self, piece: Piece, log: AbstractLog) -> dict[str | None, InputSignal]:
         """Of the inputs that go with one log of states."""
-        columns = self.request.columns
-        time = columns.input_time or columns.time or ""
         if piece.input_path is None:
-            return input_signal(log, columns, time)
+            return input_signal(log, self.columns)
         source = open_logs(piece.input_path)[0]
-        signals = input_signal(source, columns, time)
+        signals = input_signal(source, self.columns)
         log.note("inputs", f"from '{piece.input_path}'")
         self.notes += source.notes
         return signals
 
 
-def check_any(runs: Sequence[RunSummary], fewest_rows: int) -> None:
+def check_any(runs: Sequence[RunSummary], fewest_rows: int = 2) -> None:
     """Raise `UserError` if nothing is left of what was read."""
     if any(run.segments for run in runs):
         return
@@ -241,16 +202,6 @@ def check_any(runs: Sequence[RunSummary], fewest_rows: int) -> None:
 
 def _is_looked_at(number: int) -> bool:
     return number < _FIRST_RUNS or number & (number - 1) == 0
-
-
-def _signal_for(
-    label: str | None, signals: dict[str | None, InputSignal], place: str
-) -> InputSignal:
-    if label in signals:
-        return signals[label]
-    if None in signals:
-        return signals[None]
-    raise UserError(f"There are no inputs for {place}. Add them, or leave the run out.")
 
 
 @dataclass(frozen=True)
@@ -302,15 +253,16 @@ def read_inputs(
         return _resampled(files[0], columns, dt_s, steps)
     if dt_s is not None or steps is not None:
         raise UserError(f"'{path}' gives the times, so leave dt_s (--dt) and steps (--steps) out.")
-    request = ReadRequest(tuple(find_files(path)), columns)
-    reader = Reader(request)
+    reader = Reader([Piece(0, files[0].path)], columns)
     segments = list(reader.segments())
-    check_any(reader.runs, request.fewest_rows)
+    check_any(reader.runs)
     if len(segments) != 1:
         raise UserError(f"'{path}' holds {len(segments)} runs or segments of them; give one.")
-    segment, parameters = segments[0]
+    table, parameters = segments[0]
     assert reader.names is not None
-    return InputLog(segment.t, dict(zip(reader.names.inputs, segment.u.T, strict=True)), parameters)
+    return InputLog(
+        table[:, 0], dict(zip(reader.names.inputs, table[:, 1:].T, strict=True)), parameters
+    )
 
 
 def _resampled(
@@ -326,7 +278,7 @@ def _resampled(
         raise UserError(
             f"dt_s (--dt) is {dt_s} and steps (--steps) is {steps}; both must be above zero."
         )
-    signals = input_signal(log, columns, columns.input_time or columns.time or "")
+    signals = input_signal(log, columns)
     if len(signals) != 1:
         raise UserError(f"'{log.name}' holds {len(signals)} runs; give one.")
     (signal,) = signals.values()

@@ -97,7 +97,7 @@ def resolve_columns(
     def find(wanted: str, role: str, name: str = "") -> ResolvedColumn:
         found = find_column(log, wanted, columns)
         if found is None:
-            raise missing_column(log, wanted, role)
+            raise _missing_column(log, wanted, role)
         if role != "run" and log.is_text(found.index):
             way = "Write seconds, or 2024-05-31T12:00:00.25" if role == "time" else "Name another"
             raise UserError(
@@ -110,8 +110,10 @@ def resolve_columns(
 
     # A log of inputs alone need not have what else the roles name.
     inputs_alone = not columns.coordinates
-    if not inputs_alone:
-        _check_stated_units(log, columns)
+    elsewhere = {*columns.named("inputs").values(), columns.input_time}
+    for column in () if inputs_alone else columns.units:
+        if column not in elsewhere and find_column(log, column, columns) is None:
+            raise _missing_column(log, column, "units")
     parameters: dict[str, ResolvedColumn | float] = {}
     for name, column in columns.named("parameters").items():
         if not isinstance(column, str):
@@ -135,58 +137,38 @@ def resolve_columns(
         parameters=parameters,
         run=find(run, "run") if run else None,
     )
-    _check_time_unit(log, layout.time)
-    for column, found in zip(coordinates.values(), layout.coordinates, strict=True):
-        _check_position_unit(log, found, column)
-    used = [
-        layout.time,
-        *layout.table,
-        *(p for p in parameters.values() if isinstance(p, ResolvedColumn)),
-    ]
-    _say_units(log, used)
+    _check_units(layout)
     return layout
 
 
-def _check_time_unit(log: AbstractLog, time: ResolvedColumn) -> None:
+def _check_units(layout: ResolvedColumns) -> None:
+    """Refuse units that cannot be meant; the log gets notes of the others."""
+    log, time = layout.log, layout.time
     if time.unit is not None and time.unit.si not in ("s", "1"):
         raise UserError(
             f"Column {time.label!r} of '{log.name}' is named as the time, but its unit "
             f"{time.unit.symbol!r} is none of time. Name another column, or say its unit with "
             f"{spelled('units', {time.heading.name or time.label: 's'})}."
         )
-
-
-def _check_position_unit(log: AbstractLog, found: ResolvedColumn, column: str) -> None:
-    if found.unit is not None and found.unit.si not in ("m", "rad", "1"):
-        raise UserError(
-            f"Column {found.label!r} of '{log.name}' is named as a coordinate, but its unit "
-            f"{found.unit.symbol!r} is neither one of length nor of angle. Name another column, or "
-            f"say its unit with {spelled('units', {column: 'deg'})}; "
-            "'1' takes the numbers as they are."
-        )
-
-
-def _check_stated_units(log: AbstractLog, columns: Columns) -> None:
-    """Raise `UserError` for a unit of a column that is not there."""
-    elsewhere = [*columns.named("inputs").values(), columns.input_time]
-    for column in columns.units:
-        if column not in elsewhere and find_column(log, column, columns) is None:
-            raise missing_column(log, column, "units")
-
-
-def _say_units(log: AbstractLog, used: list[ResolvedColumn]) -> None:
-    for found in used:
-        written = found.heading.unit
-        if found.unit is None and written:
+    asked = layout.columns.named("coordinates").values()
+    for column, found in zip(asked, layout.coordinates, strict=True):
+        if found.unit is not None and found.unit.si not in ("m", "rad", "1"):
+            raise UserError(
+                f"Column {found.label!r} of '{log.name}' is named as a coordinate, but its unit "
+                f"{found.unit.symbol!r} is neither one of length nor of angle. Name another "
+                f"column, or say its unit with {spelled('units', {column: 'deg'})}; "
+                "'1' takes the numbers as they are."
+            )
+    own = (found for found in layout.parameters.values() if isinstance(found, ResolvedColumn))
+    for found in (time, *layout.table, *own):
+        unit, written = found.unit, found.heading.unit
+        if unit is None and written:
             log.warn(
                 f"unit {written!r} of {found.label!r} is not known; the numbers are as they are"
             )
-        elif found.unit is not None and found.factor != 1.0:
-            unit = found.unit
-            log.note(
-                "converted",
-                f"{found.label!r} from {unit.symbol} to {unit.si}, times {unit.factor:.6g}",
-            )
+        elif unit is not None and unit.factor != 1.0:
+            text = f"{found.label!r} from {unit.symbol} to {unit.si}, times {unit.factor:.6g}"
+            log.note("converted", text)
 
 
 def find_column(log: AbstractLog, wanted: str, columns: Columns) -> ResolvedColumn | None:
@@ -211,21 +193,22 @@ def find_column(log: AbstractLog, wanted: str, columns: Columns) -> ResolvedColu
 
 
 def _index(log: AbstractLog, wanted: str) -> int | None:
-    for key in (
-        lambda h: h.raw,
-        lambda h: h.name,
-        lambda h: h.raw.lower(),
-        lambda h: h.name.lower(),
+    raws, names = ([getattr(h, part) for h in log.headings] for part in ("raw", "name"))
+    lower = wanted.lower()
+    for sought, called in (
+        (wanted, raws),
+        (wanted, names),
+        (lower, [raw.lower() for raw in raws]),
+        (lower, [name.lower() for name in names]),
     ):
-        sought = wanted if key(Heading("A", "A")) == "A" else wanted.lower()
-        matching = [i for i, h in enumerate(log.headings) if key(h) == sought and sought]
+        matching = [i for i, one in enumerate(called) if one == sought and sought]
         if len(matching) > 1:
-            raws = [log.headings[i].raw for i in matching]
-            if len(set(raws)) < len(raws):
-                raws = [column_name(i) for i in matching]
+            others = [raws[i] for i in matching]
+            if len(set(others)) < len(others):
+                others = [column_name(i) for i in matching]
             raise UserError(
                 f"'{log.name}' has {len(matching)} columns called {wanted!r}. Say which is meant: "
-                f"{' or '.join(raws)}."
+                f"{' or '.join(others)}."
             )
         if matching:
             return matching[0]
@@ -233,13 +216,12 @@ def _index(log: AbstractLog, wanted: str) -> int | None:
     return numbered.index(wanted) if wanted in numbered else None
 
 
-def missing_column(log: AbstractLog, wanted: str, role: str) -> UserError:
-    """The error for a role whose column is not there."""
+def _missing_column(log: AbstractLog, wanted: str, role: str) -> UserError:
     if wanted in log.left_out:
         return UserError(
             f"{wanted!r} of '{log.name}' cannot be used for {role}: it is {log.left_out[wanted]}."
         )
-    known = [h.raw or column_name(i) for i, h in enumerate(log.headings)] + list(log.constants)
+    known = [*map(log.label, range(len(log.headings))), *log.constants]
     known = [*known[:_LISTED], "..."] if len(known) > _LISTED else known
     reason = unknown_name(f"column in '{log.name}' for {role}:", wanted[:60], known)
     reason = UserError(f"{reason} Name one of these, or leave the file out where others have it.")

@@ -5,7 +5,7 @@ A guess is shown to the user, who may then write it down; it is never used silen
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,83 +109,49 @@ def guess_roles(log: AbstractLog) -> Guess:
 
 
 def guess_from(log: AbstractLog, sample: Sample) -> Guess:
-    """As `guess_roles`, from rows that were read already."""
-    places = _places(log, sample)
+    """As `guess_roles`, from rows that were read already.
+
+    Role after role, each from the columns that those before it leave.
+    """
     names = column_labels(log)
-
-    def named(columns: Iterable[int]) -> tuple[str, ...]:
-        return tuple(names[i] for i in columns)
-
-    return Guess(
-        time=None if places.time is None else names[places.time],
-        coordinates=named(places.coordinates),
-        rates={names[i]: names[j] for i, j in places.rates.items()},
-        inputs=named(places.inputs),
-        parameters=(*named(places.parameters), *log.constants),
-        run=None if places.run is None else names[places.run],
-        reasons=_reasons(log, places, names),
-    )
-
-
-@dataclass(frozen=True)
-class _Places:
-    """The columns of each role by number; `pairs` are the rates that are seen to be derivatives."""
-
-    time: int | None
-    run: int | None
-    constant: list[int]
-    parameters: list[int]
-    inputs: list[int]
-    coordinates: list[int]
-    rates: dict[int, int]
-    pairs: dict[int, int]
-
-
-def _places(log: AbstractLog, sample: Sample) -> _Places:
-    """Role after role, each from the columns that those before it leave."""
-    free = {i for i in range(len(log.headings)) if i in sample.columns}
+    reasons: dict[int, tuple[str, str]] = {}
+    free = set(sample.columns)
     time = _time(log, sample, free)
+    if time is not None:
+        by_name = bool(_TIME.match(log.headings[time].name))
+        reasons[time] = ("time", "by its name" if by_name else "it increases evenly")
     run = _run(log, sample, free, time)
+    if run is not None:
+        reasons[run] = ("run", "by its name")
     free -= {time, run}
-    still = {i for i in free if sample.is_constant(i)}
-    parameters = {i for i in still if _PARAMETER.search(log.headings[i].name)}
-    inputs = {i for i in free - still if _is_input(log, i)}
-    moving = sorted(free - still - inputs)
+    still = sorted(i for i in free if sample.is_constant(i))
+    parameters = [i for i in still if _PARAMETER.search(log.headings[i].name)]
+    reasons |= {i: ("parameter", "by its name") for i in parameters}
+    inputs = sorted(i for i in free.difference(still) if _is_input(log, i))
+    for i in inputs:
+        by_unit = _si_unit(log, i) in _INPUT_UNITS and not _INPUT.search(log.headings[i].name)
+        reasons[i] = ("input", f"by its {'unit' if by_unit else 'name'}")
+    moving = sorted(free.difference(still, inputs))
     pairs = {} if time is None else _derivatives_among(sample, time, moving)
     pairs = {i: j for i, j in pairs.items() if _si_unit(log, j) not in _POSITION_UNITS}
     coordinates, rates = _coordinates(log, moving, pairs)
-    return _Places(
-        time=time,
-        run=run,
-        constant=sorted(still - parameters),
-        parameters=sorted(parameters),
-        inputs=sorted(inputs),
-        coordinates=coordinates,
-        rates=rates,
-        pairs=pairs,
-    )
-
-
-def _reasons(log: AbstractLog, places: _Places, names: list[str]) -> dict[str, tuple[str, str]]:
-    """For each column, its role and what speaks for it."""
-    reasons: dict[str, tuple[str, str]] = {}
-    if places.time is not None:
-        by_name = bool(_TIME.match(log.headings[places.time].name))
-        reasons[names[places.time]] = ("time", "by its name" if by_name else "it increases evenly")
-    if places.run is not None:
-        reasons[names[places.run]] = ("run", "by its name")
-    reasons |= {names[i]: ("parameter", "by its name") for i in places.parameters}
-    for i in places.inputs:
-        by_unit = _si_unit(log, i) in _INPUT_UNITS and not _INPUT.search(log.headings[i].name)
-        reasons[names[i]] = ("input", f"by its {'unit' if by_unit else 'name'}")
-    for i in places.coordinates:
+    for i in coordinates:
         named = _is_position_by_name(log.headings[i].name)
-        why = "it has a rate" if i in places.rates else f"by its {'name' if named else 'unit'}"
-        reasons[names[i]] = ("coordinate", why)
-    for i, j in places.rates.items():
-        why = "as its derivative" if places.pairs.get(i) == j else "by name"
-        reasons[names[j]] = ("rate", f"of {names[i]}, {why}")
-    return reasons | {names[i]: ("-", "constant") for i in places.constant}
+        why = "it has a rate" if i in rates else f"by its {'name' if named else 'unit'}"
+        reasons[i] = ("coordinate", why)
+    for i, j in rates.items():
+        why = "as its derivative" if pairs.get(i) == j else "by name"
+        reasons[j] = ("rate", f"of {names[i]}, {why}")
+    reasons |= {i: ("-", "constant") for i in still if i not in parameters}
+    return Guess(
+        time=None if time is None else names[time],
+        coordinates=tuple(names[i] for i in coordinates),
+        rates={names[i]: names[j] for i, j in rates.items()},
+        inputs=tuple(names[i] for i in inputs),
+        parameters=(*(names[i] for i in parameters), *log.constants),
+        run=None if run is None else names[run],
+        reasons={names[i]: reason for i, reason in reasons.items()},
+    )
 
 
 def _time(log: AbstractLog, sample: Sample, free: set[int]) -> int | None:
@@ -248,16 +214,8 @@ def _coordinates(
         if i in is_rate or _WANTED.search(names[i]) or not _is_position(log, i, names):
             continue
         coordinates.add(i)
-        partner = next(
-            (
-                j
-                for j in free
-                if j not in taken
-                and _si_unit(log, j) not in _POSITION_UNITS
-                and names_rate(names[i], names[j])
-            ),
-            None,
-        )
+        others = [j for j in free if j not in taken and _si_unit(log, j) not in _POSITION_UNITS]
+        partner = next((j for j in others if names_rate(names[i], names[j])), None)
         if partner is not None:
             rates[i] = partner
             taken |= {i, partner}

@@ -1,7 +1,7 @@
-"""The runs of one log: where the roles' columns are, and the rows of each run, in SI."""
+"""The runs of one log: the rows of each, in SI, and what a trajectory made of them is called."""
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,61 +16,50 @@ from mbdnode.errors import UserError, check_memory
 if TYPE_CHECKING:
     from mbdnode.trajectory import Trajectory
 
-
-@dataclass(frozen=True)
-class InputSignal:
-    """Inputs with their own times.
-
-    **Arguments:**
-
-    - `t`: increasing, in seconds.
-    - `values`: `(n, inputs)` in SI.
-    - `columns`: of the inputs.
-    """
-
-    t: np.ndarray
-    values: np.ndarray
-    columns: tuple[ResolvedColumn, ...]
+# The label of a run, the numbers of its rows in the file, their values, and how many broke off.
+_Rows = tuple[Any, np.ndarray, np.ndarray, int]
 
 
 @dataclass
 class Run:
-    """The rows of one run.
+    """The rows of one run, which `clean` and `finish` change in place.
 
     **Arguments:**
 
-    - `place`: the file and the run, for messages.
+    - `layout`: of its log.
     - `label`: of the run, if the file has several.
-    - `t`: times in seconds.
-    - `table`: the other columns, in SI.
-    - `labels`: the columns' names in the file.
+    - `t`, `table`: times and the columns of `layout.table`, in SI.
     - `rows`: the number of each row in the file.
-    - `where`: how a user finds a row of the file.
     - `parameters`: by name.
-    - `truncated`: rows that break off at the end of the file, and are not here.
-    - `signal`: inputs with times of their own.
-    - `with_rates`: whether measured rates are compared with the derivatives of their coordinates,
-        which takes longer than all the rest.
-    - `notes`: what was done.
-    - `account`, `step_s`, `spans`: of the rows so far, the median step, and the stretches without
-        gaps; from cleaning.
+    - `notes`, `account`: what was done, and what became of the rows so far.
+    - `step_s`, `spans`: the median step, and the stretches without gaps; from cleaning.
     """
 
-    place: str
+    layout: ResolvedColumns
     label: str | None
     t: np.ndarray
     table: np.ndarray
-    labels: tuple[str, ...]
     rows: np.ndarray
-    where: Callable[[int], str]
     parameters: dict[str, float] = field(default_factory=dict)
-    truncated: int = 0
-    signal: InputSignal | None = None
-    with_rates: bool = True
     notes: list[Note] = field(default_factory=list)
     account: Account = field(default_factory=Account)
     step_s: float = float("nan")
     spans: list[slice] = field(default_factory=list)
+
+    @property
+    def place(self) -> str:
+        """The file and the run, for messages."""
+        name = self.layout.log.name
+        return name if self.label is None else f"{name}, run {self.label}"
+
+    @property
+    def labels(self) -> list[str]:
+        """What the columns are called in the file."""
+        return [found.label for found in self.layout.table]
+
+    def where(self, row: int | np.integer) -> str:
+        """How a user finds a row of the run in the file."""
+        return self.layout.log.place(int(self.rows[row]))
 
     def note(self, kind: str, text: str) -> None:
         """Add a note of this place."""
@@ -110,32 +99,32 @@ def names_of(layout: ResolvedColumns, input_columns: Sequence[ResolvedColumn]) -
     for name, found in zip(coordinates, layout.rates, strict=True):
         rate = f"{name}_dot" if found is None else found.name
         rates.append(f"{name}_dot" if rate in (*coordinates, *inputs, *rates) else rate)
-    _check_names(coordinates, inputs)
+    meant = {"t": "the time"} | {f"{name}_dot": f"the rate of {name!r}" for name in coordinates}
+    for role, names in (("coordinate", coordinates), ("input", inputs)):
+        for name in names:
+            if name in meant:
+                raise UserError(
+                    f"There would be two columns called {name!r}: {meant[name]} and the {role}. "
+                    f"Give the {role} another name: {spelled(f'{role}s', {'other_name': name})}."
+                )
+            meant[name] = f"the {role}"
     estimated = [name for name, found in zip(rates, layout.rates, strict=True) if found is None]
     return Names(tuple(coordinates), tuple(rates), tuple(inputs), tuple(estimated))
 
 
-def _check_names(coordinates: list[str], inputs: list[str]) -> None:
-    """Raise `UserError` for two columns of one name, where one is a rate that is named for us."""
-    meant = {"t": "the time"} | {f"{name}_dot": f"the rate of {name!r}" for name in coordinates}
-    for role, names in (("coordinates", coordinates), ("inputs", inputs)):
-        for name in names:
-            if name in meant:
-                word = role.removesuffix("s")
-                raise UserError(
-                    f"There would be two columns called {name!r}: {meant[name]} and the {word}. "
-                    f"Give the {word} another name: {spelled(role, {'other_name': name})}."
-                )
-            meant[name] = f"the {role.removesuffix('s')}"
+def make_trajectory(table: np.ndarray, names: Names) -> "Trajectory":
+    """A measured trajectory of a table `(n, columns)`, or a batch of them.
 
-
-def make_trajectory(t, q, v, u, names: Names) -> "Trajectory":
-    """A measured trajectory, or a batch of them: residuals are not known, and are NaN."""
+    The columns are times, coordinates, rates and inputs. Residuals are not known, and are NaN.
+    """
     import jax.numpy as jnp
 
     from mbdnode.status import Status
     from mbdnode.trajectory import Trajectory
 
+    ends = np.cumsum([1, len(names.coordinates), len(names.rates)])
+    t, q, v, u = np.split(table, ends, axis=-1)
+    t = t[..., 0]
     batch, unknown = t.shape[:-1], np.full(t.shape, np.nan)
     # With NumPy, since JAX would compile each of these for every length of a run.
     status = Status(
@@ -146,12 +135,7 @@ def make_trajectory(t, q, v, u, names: Names) -> "Trajectory":
         names=names.coordinates,
     )
     return Trajectory(
-        t=jnp.asarray(t),
-        q=jnp.asarray(q),
-        v=jnp.asarray(v),
-        u=jnp.asarray(u),
-        position_residual=jnp.asarray(unknown),
-        velocity_residual=jnp.asarray(unknown),
+        *map(jnp.asarray, (t, q, v, u, unknown, unknown)),
         status=status,
         coordinates=names.coordinates,
         rates=names.rates,
@@ -162,7 +146,7 @@ def make_trajectory(t, q, v, u, names: Names) -> "Trajectory":
 def runs_in_log(
     layout: ResolvedColumns, most_rows: int | None = None, span: tuple[int, int] | None = None
 ) -> Iterator[Run]:
-    """The runs of a log.
+    """The runs of a log, not cleaned yet, with rows in the order of the file.
 
     **Arguments:**
 
@@ -170,48 +154,34 @@ def runs_in_log(
     - `most_rows`: to hold at a time, or little more. A longer run comes in parts, and the rows of
         one run must then follow each other. None to hold all.
     - `span`: the rows to read, as the log's `spans` gives them; None for all.
-
-    **Returns:**
-
-    Runs, not cleaned yet, with rows in the order of the file.
     """
-    columns = [layout.time, *layout.table]
+    columns, log = [layout.time, *layout.table], layout.log
     varying = {n: p for n, p in layout.parameters.items() if isinstance(p, ResolvedColumn)}
-    numbers = [found.index for found in (*columns, *varying.values())]
-    labels = [layout.run.index] if layout.run else []
-    factors = np.array([found.factor for found in (*columns, *varying.values())])
-    if most_rows is None and layout.log.size is not None:
+    read = [*columns, *varying.values()]
+    if most_rows is None and log.size is not None:
         # The numbers, their copies in SI, and what is made of them.
         check_memory(
-            32 * layout.log.size * len(numbers),
-            f"'{layout.log.name}' with {layout.log.size:,} rows",
+            32 * log.size * len(read),
+            f"'{log.name}' with {log.size:,} rows",
             "Cut it into several files, or leave out rows.",
         )
     size = [max(most_rows // 4, 1)] if most_rows else []
-    blocks = layout.log.blocks_in(span, numbers, labels, *size)
+    labels = [layout.run.index] if layout.run else []
+    blocks = log.blocks_in(span, [found.index for found in read], labels, *size)
     grouped = _in_parts(blocks, most_rows, layout) if most_rows else _whole(blocks, layout)
     empty = True
-    for label, first_rows, values, truncated in grouped:
+    for label, rows, values, truncated in grouped:
         empty = False
-        values = values * factors
+        values = values * np.array([found.factor for found in read])
         label = None if label is None else _tidy(str(label))
-        place = layout.log.name + ("" if label is None else f", run {label}")
-        run = Run(
-            place=place,
-            label=label,
-            t=values[:, 0],
-            table=values[:, 1 : len(columns)],
-            labels=tuple(found.label for found in columns[1:]),
-            rows=first_rows,
-            where=layout.log.place,
-            truncated=truncated,
-        )
+        run = Run(layout, label, values[:, 0], values[:, 1 : len(columns)], rows)
+        run.account = Account(read=len(rows) + truncated, truncated=truncated)
         run.parameters = {n: p for n, p in layout.parameters.items() if isinstance(p, float)}
         for (name, found), column in zip(varying.items(), values[:, len(columns) :].T, strict=True):
             run.parameters[name] = _constant(run, name, found, column)
         yield run
     if empty:
-        raise UserError(f"'{layout.log.name}' has no rows of numbers. Leave it out.")
+        raise UserError(f"'{log.name}' has no rows of numbers. Leave it out.")
 
 
 def _tidy(label: str) -> str:
@@ -222,26 +192,24 @@ def _tidy(label: str) -> str:
         return label
 
 
-def _joined(blocks: list[Block]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Row numbers, values and run labels of several blocks."""
-    values = np.concatenate([np.column_stack(block.numbers) for block in blocks])
-    rows = np.concatenate([b.first + np.arange(len(b.numbers[0])) for b in blocks])
-    labeled = all(block.labels for block in blocks)
-    words = np.concatenate([b.labels[0] for b in blocks]) if labeled else None
-    return rows, values, words
+def _joined(blocks: list[Block]) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers and values of several blocks."""
+    rows = [block.first + np.arange(len(block.numbers[0])) for block in blocks]
+    return np.concatenate(rows), np.concatenate([np.column_stack(b.numbers) for b in blocks])
 
 
-def _whole(blocks: Iterator[Block], layout: ResolvedColumns):
+def _whole(blocks: Iterator[Block], layout: ResolvedColumns) -> Iterator[_Rows]:
     """Each run with all of its rows, wherever they are."""
     held = list(blocks)
     if not held:
         return
-    rows, values, words = _joined(held)
+    rows, values = _joined(held)
     truncated = sum(block.truncated for block in held)
-    if words is None:
+    if not layout.run:
         if len(rows) or truncated:
             yield None, rows, values, truncated
         return
+    words = np.concatenate([block.labels[0] for block in held])
     numbers = _numbered(words, rows, layout)
     order = np.argsort(numbers, kind="stable")
     bounds = np.flatnonzero(np.diff(numbers[order], prepend=-1, append=len(numbers)))
@@ -250,7 +218,7 @@ def _whole(blocks: Iterator[Block], layout: ResolvedColumns):
         yield words[mine[0]], rows[mine], values[mine], truncated if first == 0 else 0
 
 
-def _in_parts(blocks: Iterator[Block], most_rows: int, layout: ResolvedColumns):
+def _in_parts(blocks: Iterator[Block], most_rows: int, layout: ResolvedColumns) -> Iterator[_Rows]:
     """Runs whose rows follow each other, a long one in parts of at least half the most rows.
 
     Rows are held until there are enough for two such parts, so that no part is a mere rest.
@@ -263,7 +231,7 @@ def _in_parts(blocks: Iterator[Block], most_rows: int, layout: ResolvedColumns):
         truncated += block.truncated
         own = block.labels[0][0] if block.labels and len(block.labels[0]) else label
         if held and own != label:
-            yield label, *_joined(held)[:2], 0
+            yield label, *_joined(held), 0
             held = []
         if own != label and own in seen:
             raise UserError(
@@ -274,12 +242,12 @@ def _in_parts(blocks: Iterator[Block], most_rows: int, layout: ResolvedColumns):
         label = own
         held.append(block)
         if sum(len(b.numbers[0]) for b in held) >= most_rows:
-            rows, values, _ = _joined(held)
+            rows, values = _joined(held)
             half = most_rows // 2
             yield label, rows[:half], values[:half], 0
-            held = [Block(int(rows[half]), tuple(values[half:].T), ())]
+            held = [Block(int(rows[half]), tuple(values[half:].T))]
     if held or truncated:
-        yield label, *_joined(held)[:2], truncated
+        yield label, *_joined(held), truncated
 
 
 def _by_run(blocks: Iterator[Block], layout: ResolvedColumns) -> Iterator[Block]:
@@ -304,14 +272,14 @@ def _changes(words: np.ndarray) -> np.ndarray:
 
 def _numbered(words: np.ndarray, rows: np.ndarray, layout: ResolvedColumns) -> np.ndarray:
     """The number of every row's run, in the order in which they come."""
-    order: dict[str, int] = {}
+    order: dict[str | None, int] = {}
     # The rows of a run mostly follow each other.
     starts = _changes(words)
     codes = [order.setdefault(word, len(order)) for word in words[starts]]
     numbers = np.repeat(np.array(codes, int), np.diff(starts, append=len(words)))
     if None in order:
         assert layout.run is not None
-        row = int(rows[np.argmax(numbers == order[None])])  # pyright: ignore[reportArgumentType]
+        row = int(rows[np.argmax(numbers == order[None])])
         raise UserError(
             f"Column {layout.run.label!r}, which tells runs apart, has no value at "
             f"{layout.log.place(row)} of '{layout.log.name}'. Fill it in."
@@ -329,7 +297,7 @@ def _constant(run: Run, name: str, found: ResolvedColumn, column: np.ndarray) ->
     if len(other):
         raise UserError(
             f"Parameter {name!r} changes from {value:g} to {column[other[0]]:g} at "
-            f"{run.where(int(run.rows[other[0]]))} of {run.place}, but a parameter is constant in "
-            f"a run. Name {found.label!r} as an input, or name the column that tells runs apart."
+            f"{run.where(other[0])} of {run.place}, but a parameter is constant in a run. Name "
+            f"{found.label!r} as an input, or name the column that tells runs apart."
         )
     return value

@@ -11,6 +11,7 @@ of a cluster need the logs and the folder of the windows under the same paths as
 
 import copy
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -19,17 +20,16 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mbdnode.data.files import Paths
-from mbdnode.data.logs.columns import as_columns
+from mbdnode.data.logs.columns import Columns, as_columns
 from mbdnode.data.logs.formats import open_logs
 from mbdnode.data.logs.log import Piece
-from mbdnode.data.logs.reading import Reader, ReadRequest, check_any, make_request
+from mbdnode.data.logs.reading import Reader, check_any, find_pieces
 from mbdnode.data.logs.reading_summary import Note, Summary
 from mbdnode.data.logs.resolved_columns import find_column
 from mbdnode.data.logs.runs import Names, make_trajectory
@@ -40,6 +40,8 @@ from mbdnode.formatting import plural
 from mbdnode.parallel import Workers, check_files, workers
 from mbdnode.trajectory import Dataset, rows_identity
 
+# Gives a batch of as many windows.
+_Change = Callable[[Dataset], Dataset]
 # Rows of a log that are cleaned at a time; rows of a shard, at least; and bytes of small files.
 PART, ROWS, BYTES = 400_000, 200_000, 8_000_000
 # Steps of a window, at most and at least, where the runs decide; and how many of a hundred runs may
@@ -51,25 +53,11 @@ _FIRST_FILES, _FIRST_RUNS = 64, 200
 
 @dataclass(frozen=True)
 class WindowPlace:
-    """Where a window was.
-
-    **Arguments:**
-
-    - `run`, `segment`: of the log, by number; a run that was read in parts is one run.
-    - `first`: its first row, in the segment.
-    """
+    """Where a window was: a run and a segment of it, by number, and the first row in that."""
 
     run: int
     segment: int
     first: int
-
-
-@dataclass(frozen=True)
-class _Shard:
-    """What is read together, and the file of its windows."""
-
-    pieces: tuple[Piece, ...]
-    file: Path
 
 
 @dataclass(frozen=True)
@@ -134,17 +122,17 @@ class LogStream(AbstractStream):
         **roles: Any,
     ):
         columns = as_columns(roles)
+        pieces = find_pieces(paths, columns)
         if window is None:
-            window = _usual_length(make_request(paths, columns), min(_WINDOW, chunk_rows - 1))
+            window = _usual_length(pieces, columns, min(_WINDOW, chunk_rows - 1))
         if window < 1 or chunk_rows <= window:
             raise UserError(
                 f"window is {window} steps and chunk_rows is {chunk_rows}; a window has at least "
                 "one step, and a chunk at least one window."
             )
-        request = make_request(paths, columns, fewest_rows=window + 1)
         self.window, self._chunk_rows = window, chunk_rows
         self._cluster, self._keeper = cluster, None
-        self._change: Callable[[Dataset], Dataset] | None = None
+        self._change: _Change | None = None
         self._folder = Path(tempfile.mkdtemp(prefix="mbdnode-", dir=cache)).absolute()
         self._remove = weakref.finalize(self, shutil.rmtree, self._folder, True)
         # Of each run by name, the rows of its segments, and what tells them from others.
@@ -152,8 +140,9 @@ class LogStream(AbstractStream):
         self.identities: dict[str, list[str]] = {}
         try:
             with workers(cluster) as crew:
-                indices = self._read(request, crew, report)
-            self._index(indices, request.fewest_rows)
+                indices = self._read(pieces, columns, crew, report)
+            check_any([run for index in indices for run in index.summary.runs], window + 1)
+            self._index(indices)
         except BaseException:
             self.close()
             raise
@@ -161,13 +150,12 @@ class LogStream(AbstractStream):
 
     def _read(
         self,
-        request: ReadRequest,
+        pieces: list[Piece],
+        columns: Columns,
         crew: Workers,
         report: Callable[[int, int | None], None] | None,
     ) -> list[_ShardIndex]:
         """Plan the shards, and read them all."""
-        pieces = request.pieces()
-        request = replace(request, files=(), input_files=())
         if crew.client is not None:
             pieces = [_absolute(piece) for piece in pieces]
             files = [path for one in pieces for path in (one.path, one.input_path) if path]
@@ -177,18 +165,19 @@ class LogStream(AbstractStream):
             )
             check_files(crew.client, list(dict.fromkeys(files)), way_out)
             self._check_folder(crew)
-        found = crew.map(partial(_parts_of, request=request), pieces)
+        found = crew.map(partial(_parts_of, columns), pieces)
         parts = [part for parts in found for part in parts]
-        shards = _make_shards(parts, self._folder)
         sizes = [part.rows for part in parts]
         total = None if None in sizes else sum(size for size in sizes if size is not None)
+        shards = _make_shards(parts)
+        self._files = [self._folder / f"{i}.windows" for i in range(len(shards))]
+        write = partial(_write_windows, columns, self.window)
         indices, rows = [], 0
-        for index in crew.map(partial(_write_windows, request, self.window), shards):
+        for index in crew.map(write, zip(shards, self._files, strict=True)):
             indices.append(index)
             rows += index.summary.account.read
             if report is not None:
                 report(rows, total)
-        self._files = [shard.file for shard in shards]
         return indices
 
     def _check_folder(self, crew: Workers) -> None:
@@ -202,32 +191,27 @@ class LogStream(AbstractStream):
         )
         check_files(crew.client, [marker], way_out)
 
-    def _index(self, indices: Sequence[_ShardIndex], fewest_rows: int) -> None:
+    def _index(self, indices: Sequence[_ShardIndex]) -> None:
         """Where every window is, and what became of every row."""
-        places: list[WindowPlace] = []
+        runs = tuple(run for index in indices for run in index.summary.runs)
+        seen: set[str] = set()
+        for place, _ in itertools.groupby(run.place for run in runs):
+            if place in seen:
+                raise UserError(
+                    f"The rows of {place} go on after those of another run. Sort the rows by "
+                    "run, or read the file whole, with read."
+                )
+            seen.add(place)
+        self.places: list[WindowPlace] = []
         self._mu: list[dict[str, float]] = []
         numbers: dict[str, int] = {}
-        seen: set[str] = set()
-        last = ""
-        for index in indices:
-            for place in dict.fromkeys(run.place for run in index.summary.runs):
-                if place in seen and place != last:
-                    raise UserError(
-                        f"The rows of {place} go on after those of another run. Sort the rows by "
-                        "run, or read the file whole, with read."
-                    )
-                seen.add(place)
-                last = place
-            for segment in index.segments:
-                own = self.runs.setdefault(segment.run, [])
-                run = numbers.setdefault(segment.run, len(numbers))
-                places += [WindowPlace(run, len(own), int(start)) for start in segment.starts]
-                own.append(segment.rows)
-                self.identities.setdefault(segment.run, []).append(segment.identity)
-                self._mu += [segment.parameters] * len(segment.starts)
-        runs = tuple(run for index in indices for run in index.summary.runs)
-        check_any(runs, fewest_rows)
-        self.places = tuple(places)
+        for segment in (one for index in indices for one in index.segments):
+            own = self.runs.setdefault(segment.run, [])
+            run = numbers.setdefault(segment.run, len(numbers))
+            self.places += [WindowPlace(run, len(own), int(first)) for first in segment.starts]
+            self._mu += [segment.parameters] * len(segment.starts)
+            own.append(segment.rows)
+            self.identities.setdefault(segment.run, []).append(segment.identity)
         counts = (sum(len(one.starts) for one in index.segments) for index in indices)
         self._first = np.cumsum([0, *counts])
         named = next(index for index in indices if index.segments)
@@ -246,17 +230,13 @@ class LogStream(AbstractStream):
         **Arguments:**
 
         - `cluster`: the address of a Dask scheduler; None for the stream as it is.
-
-        **Returns:**
-
-        A `LogStream`.
         """
         if cluster is None or cluster == self._cluster:
             return self
         with workers(cluster) as crew:
             self._check_folder(crew)
-        part = copy.copy(self)
-        part._keeper, part._cluster = self, cluster
+        part = self._copy()
+        part._cluster = cluster
         return part
 
     @property
@@ -276,80 +256,51 @@ class LogStream(AbstractStream):
         self._size = -(-total // self.count)
         # At random, since what every n-th window shows may be always the same part of a run.
         self._order = np.random.default_rng(0).permutation(total)
+        filled = self.count * self._size - total
+        again = f", of which {filled:,} come twice to fill them up" if filled else ""
+        note = Note(
+            "windows",
+            f"{total:,} of {self.window} steps in {plural(self.count, 'chunk')} of {self._size:,}"
+            f"{again}; runs of more than {PART:,} rows were read in parts",
+        )
         others = [note for note in self.summary.notes if note.kind != "windows"]
-        self.summary = replace(self.summary, notes=(*others, self._described(total)))
+        self.summary = replace(self.summary, notes=(*others, note))
+
+    def _copy(self) -> "LogStream":
+        """Another stream of the same files, which are removed with the one that wrote them."""
+        part = copy.copy(self)
+        part._keeper = self
+        return part
 
     def only(self, windows: Sequence[int]) -> "LogStream":
-        """A stream of some of the windows, from the same files.
-
-        **Arguments:**
-
-        - `windows`: indices into `places`, at least one.
-
-        **Returns:**
-
-        A `LogStream`.
-        """
+        """A stream of some of the windows, at least one, by their indices into `places`."""
         if not len(windows):
             raise UserError("A stream needs at least one window.")
-        part = copy.copy(self)
-        part._keeper = self  # The files are removed with the stream that wrote them.
+        part = self._copy()
         part._take(windows)
         return part
 
-    def changed(self, change: Callable[[Dataset], Dataset]) -> "LogStream":
+    def changed(self, change: _Change) -> "LogStream":
         """A stream whose windows go through a function.
 
         **Arguments:**
 
         - `change`: gives a batch of as many windows; it may be sent to another machine.
-
-        **Returns:**
-
-        A `LogStream`.
         """
-        part = copy.copy(self)
-        part._keeper, part._change = self, change
+        part = self._copy()
+        part._change = change
         return part
 
-    def _described(self, total: int) -> Note:
-        filled = self.count * self._size - total if self.count else 0
-        again = f", of which {filled:,} come twice to fill them up" if filled else ""
-        parts = plural(self.count or 0, "chunk")
-        return Note(
-            "windows",
-            f"{total:,} of {self.window} steps in {parts} of {self._size:,}"
-            f"{again}; runs of more than {PART:,} rows were read in parts",
-        )
-
     def chunk(self, number: int) -> Dataset:
-        """A batch of windows.
-
-        **Arguments:**
-
-        - `number`: from 0; counted on after the last.
-
-        **Returns:**
-
-        A `Dataset` with one batch of trajectories.
-        """
+        """A `Dataset` with one batch of windows, by number from 0, counted on after the last."""
         assert self.count is not None
         own = np.sort(self._order[number % self.count :: self.count])
         wanted = np.resize(self._taken[own], self._size)
-        found = _batch_of(self._tables(wanted), self._parameters(wanted), self._names)
-        return found if self._change is None else self._change(found)
+        parameters = self._parameters(wanted)
+        return _batch_of(self._tables(wanted), parameters, self._names, self._change)
 
     def stretch(self, windows: Sequence[int]) -> Dataset:
-        """Consecutive windows of one segment as the run that they were.
-
-        **Arguments:**
-
-        - `windows`: indices into `places`, in order.
-
-        **Returns:**
-
-        A `Dataset` of one trajectory.
-        """
+        """Consecutive windows of one segment, by their indices, as the one run that they were."""
         tables, parts = self._tables(np.array(windows, int)), []
         end = -1
         for window, table in zip(windows, tables, strict=True):
@@ -366,24 +317,16 @@ class LogStream(AbstractStream):
         most_rows: int | None = None,
         report: Callable[[int, int], None] | None = None,
     ) -> Factor:
-        """One factor of all windows, merged in the order of the shards.
+        """One factor of all windows, merged in the order of the shards, as for `AbstractStream`.
 
-        **Arguments:**
-
-        - `make`, `most_rows`, `report`: as for `AbstractStream`.
-
-        **Returns:**
-
-        The factor: the same to the bit in this process and on any number of workers.
+        It is the same to the bit in this process and on any number of workers.
         """
-        if self._change is not None:
-            make = partial(_made_of_changed, self._change, make)
         every = self._by_file(self._taken)
         most = max(len(some.numbers) for some in every)
         block = min(most_rows or self._chunk_rows, self._chunk_rows) // (self.window + 1)
         block = int(np.clip(block, 1, most))
         block = -(-most // -(-most // block))  # Evenly, so that little is filled up.
-        function = partial(_factor_of, self.window, self._names, make, block)
+        function = partial(_factor_of, self.window, self._names, self._change, make, block)
 
         def told(found: Iterator[Factor]) -> Iterator[Factor]:
             for number, factor in enumerate(found, start=1):
@@ -416,19 +359,11 @@ class LogStream(AbstractStream):
         return np.concatenate(found)[back]
 
 
-def _made_of_changed(
-    change: Callable[[Dataset], Dataset], make: MakeFactor, data: Dataset, count: int | None
-) -> Factor:
-    return make(change(data), count)
-
-
-def _usual_length(request: ReadRequest, most: int) -> int:
+def _usual_length(pieces: Sequence[Piece], columns: Columns, most: int) -> int:
     """Steps that most of the first runs have; no more than `most`."""
-    bare = replace(request, files=(), input_files=())
-    pieces = [part for piece in request.pieces()[:_FIRST_FILES] for part in _parts_of(piece, bare)]
-    first = _make_shards(pieces, Path())[0]
-    segments = islice(Reader(bare, PART, first.pieces).segments(), _FIRST_RUNS)
-    steps = [len(segment.t) - 1 for segment, _ in segments]
+    parts = [part for piece in pieces[:_FIRST_FILES] for part in _parts_of(columns, piece)]
+    reader = Reader(_make_shards(parts)[0], columns, most_rows=PART)
+    steps = [len(table) - 1 for table, _ in itertools.islice(reader.segments(), _FIRST_RUNS)]
     usual = int(np.percentile(steps, _TOO_SHORT, method="higher")) if steps else most
     return min(most, max(usual, _SHORTEST))
 
@@ -441,9 +376,9 @@ def _absolute(piece: Piece) -> Piece:
     )
 
 
-def _parts_of(piece: Piece, request: ReadRequest) -> list[Piece]:
+def _parts_of(columns: Columns, piece: Piece) -> list[Piece]:
     """A file in parts that can be read by themselves."""
-    found, columns = [], request.columns
+    found = []
     for number, log in enumerate(open_logs(piece.path)):
         column = find_column(log, columns.run, columns) if columns.run else None
         # Of inputs that have their own times, the whole signal is needed for every part.
@@ -458,36 +393,39 @@ def _parts_of(piece: Piece, request: ReadRequest) -> list[Piece]:
     return found
 
 
-def _make_shards(pieces: Sequence[Piece], folder: Path) -> list[_Shard]:
-    """Pieces as shards: each its own, but small files together."""
-    groups: list[list[Piece]] = []
+def _make_shards(pieces: Sequence[Piece]) -> list[list[Piece]]:
+    """Pieces that are read together: each by itself, but small files as one."""
+    shards: list[list[Piece]] = []
     size = 0.0
     for piece in pieces:
         span = piece.span
         own = piece.path.stat().st_size if span is None else BYTES * (span[1] - span[0]) / ROWS
-        if not groups or size + own > BYTES:
-            groups.append([])
+        if not shards or size + own > BYTES:
+            shards.append([])
             size = 0.0
-        groups[-1].append(piece)
+        shards[-1].append(piece)
         size += own
-    return [_Shard(tuple(group), folder / f"{i}.windows") for i, group in enumerate(groups)]
+    return shards
 
 
-def _write_windows(request: ReadRequest, window: int, shard: _Shard) -> _ShardIndex:
+def _write_windows(columns: Columns, window: int, shard: tuple[list[Piece], Path]) -> _ShardIndex:
     """Read a shard and write its windows; what a segment leaves over is in one more."""
-    reader = Reader(request, PART, shard.pieces)
+    pieces, destination = shard
+    reader = Reader(pieces, columns, fewest_rows=window + 1, most_rows=PART)
     segments: list[_Segment] = []
     # Renamed when it is whole: what a worker that died has written is not taken for it.
-    with tempfile.NamedTemporaryFile(dir=shard.file.parent, delete=False) as file:
-        for segment, values in reader.segments():
-            table = np.column_stack([segment.t, segment.q, segment.v, segment.u])
+    with tempfile.NamedTemporaryFile(dir=destination.parent, delete=False) as file:
+        for table, values in reader.segments():
             last = len(table) - 1
             starts = np.minimum(np.arange(0, last, window), last - window)
             for start in starts:
                 file.write(table[start : start + window + 1].data)
-            identity = rows_identity(segment.t, segment.q, segment.u)
+            assert reader.names is not None
+            count = len(reader.names.coordinates)
+            t, q, u = table[:, 0], table[:, 1 : 1 + count], table[:, 1 + 2 * count :]
+            identity = rows_identity(t, q, u)
             segments.append(_Segment(reader.runs[-1].place, len(table), identity, starts, values))
-    Path(file.name).replace(shard.file)
+    Path(file.name).replace(destination)
     return _ShardIndex(reader.names, tuple(segments), reader.summary())
 
 
@@ -497,15 +435,22 @@ def _map_windows(file: Path, window: int, names: Names) -> np.ndarray:
     return np.memmap(file, mode="r").view(float).reshape(-1, window + 1, columns)
 
 
-def _batch_of(table: np.ndarray, parameters: dict[str, Any], names: Names) -> Dataset:
+def _batch_of(
+    table: np.ndarray, parameters: dict[str, Any], names: Names, change: _Change | None = None
+) -> Dataset:
     """Windows side by side, as one batch of trajectories."""
-    nq = len(names.coordinates)
-    t, q, v, u = np.split(table, [1, 1 + nq, 1 + 2 * nq], axis=-1)
-    run = make_trajectory(t[..., 0], q, v, u, names)
-    return Dataset(run, parameters, recorded=names.recorded)
+    data = Dataset(make_trajectory(table, names), parameters, recorded=names.recorded)
+    return data if change is None else change(data)
 
 
-def _factor_of(window: int, names: Names, make: MakeFactor, block: int, some: _Windows) -> Factor:
+def _factor_of(
+    window: int,
+    names: Names,
+    change: _Change | None,
+    make: MakeFactor,
+    block: int,
+    some: _Windows,
+) -> Factor:
     """The factor of windows, so many at a time; the last ones are filled up to one shape."""
     tables = _map_windows(some.file, window, names)
 
@@ -514,6 +459,7 @@ def _factor_of(window: int, names: Names, make: MakeFactor, block: int, some: _W
             places = np.arange(first, min(first + block, len(some.numbers)))
             filled = np.concatenate([places, np.full(block - len(places), places[-1])])
             values = {name: own[filled] for name, own in some.parameters.items()}
-            yield make(_batch_of(tables[some.numbers[filled]], values, names), len(places))
+            data = _batch_of(tables[some.numbers[filled]], values, names, change)
+            yield make(data, len(places))
 
     return merge_all(factors())

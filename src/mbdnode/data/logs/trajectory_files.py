@@ -10,16 +10,16 @@ without roles, and what else measurements may need is a warning.
 
 import dataclasses
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
 from mbdnode.data.arrow import to_column
-from mbdnode.data.files import SUFFIXES, check_destination, replace_file
+from mbdnode.data.files import check_destination, replace_file
 from mbdnode.data.logs.cleaning import GAP, is_wrapped, sounds_like_angle
 from mbdnode.data.logs.formats import open_logs
 from mbdnode.data.logs.log import AbstractLog
@@ -34,17 +34,7 @@ _DEVIATION = "_std"
 
 
 def read_written(files: Sequence[Path]) -> "Dataset | None":
-    """Read files that `mbdnode.write` wrote.
-
-    **Arguments:**
-
-    - `files`: one or several.
-
-    **Returns:**
-
-    A `Dataset` with a trajectory for each, bit for bit as it was written; residuals are not in the
-    files and come back as zero. None unless every file is such a one.
-    """
+    """Read files that `mbdnode.write` wrote, bit for bit; None unless every file is such a one."""
     from mbdnode.trajectory import Dataset
 
     runs, summaries, notes = [], [], []
@@ -102,14 +92,14 @@ def _trajectory(table: np.ndarray, names: Names) -> "Trajectory":
 
     from mbdnode.trajectory import State
 
-    ends = np.cumsum([1, len(names.coordinates), len(names.rates), len(names.inputs)])
-    t, q, v, u, rest = np.split(table, ends, axis=1)
-    run = make_trajectory(t[:, 0], q, v, u, names)
+    count = len(names.coordinates)
+    own, rest = np.split(table, [1 + 2 * count + len(names.inputs)], axis=1)
+    run = make_trajectory(own, names)
     # Two deviations for each coordinate, or none; what is over are the marks.
     if rest.shape[1] % 2:
         run = dataclasses.replace(run, outside=rest[:, -1] != 0)
     if rest.shape[1] > 1:
-        both = np.split(rest[:, : 2 * q.shape[1]], 2, axis=1)
+        both = np.split(rest[:, : 2 * count], 2, axis=1)
         run = dataclasses.replace(run, spread=State(*(jnp.asarray(x) for x in both)))
     return run
 
@@ -149,29 +139,24 @@ def write(trajectory: "Trajectory", path: str | os.PathLike[str]) -> None:
     require_trajectory(trajectory, "write")
     destination = check_destination(path)
     table = np.asarray(trajectory.kept.table)
-    columns = pa.table([to_column(x) for x in table.T], names=list(trajectory.columns))
+    columns = dict(zip(trajectory.columns, table.T, strict=True))
     spread = trajectory.kept.spread
     if spread is not None:
         deviations = np.concatenate([np.asarray(spread.q), np.asarray(spread.v)], axis=1)
-        for name, column in zip(trajectory.columns[1:], deviations.T, strict=False):
-            columns = columns.append_column(f"{name}{_DEVIATION}", to_column(column))
+        names = [f"{name}{_DEVIATION}" for name in trajectory.columns[1:]]
+        columns |= dict(zip(names, deviations.T, strict=False))
     if trajectory.outside is not None:
-        marks = np.asarray(trajectory.kept.outside).astype(np.int8)
-        columns = columns.append_column(OUTSIDE, to_column(marks))
-    replace_file(destination, lambda file: _WRITERS[Path(path).suffix.lower()](columns, file))
+        columns[OUTSIDE] = np.asarray(trajectory.kept.outside).astype(np.int8)
 
+    written = pa.table({name: to_column(values) for name, values in columns.items()})
 
-def _write_csv(columns: pa.Table, file) -> None:
-    options = pyarrow.csv.WriteOptions(quoting_header="none", quoting_style="none")
-    pyarrow.csv.write_csv(columns, file, options)
+    def fill(file: IO[bytes]) -> None:
+        if Path(path).suffix.lower() == ".parquet":
+            from pyarrow import parquet  # Slow to load, and most files are text.
 
+            parquet.write_table(written, file)
+        else:
+            options = pyarrow.csv.WriteOptions(quoting_header="none", quoting_style="none")
+            pyarrow.csv.write_csv(written, file, options)
 
-def _write_parquet(columns: pa.Table, file) -> None:
-    import pyarrow.parquet  # Slow to load, and most files are text.
-
-    pyarrow.parquet.write_table(columns, file)
-
-
-_WRITERS: dict[str, Callable[[pa.Table, pa.NativeFile], None]] = dict(
-    zip(SUFFIXES, (_write_csv, _write_parquet), strict=True)
-)
+    replace_file(destination, fill)

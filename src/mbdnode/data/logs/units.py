@@ -124,15 +124,7 @@ _LONGEST = 40
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit that is known.
-
-    **Arguments:**
-
-    - `symbol`: as it is written.
-    - `si`: the SI unit of the same quantity.
-    - `factor`: how many of those it is.
-    - `dimension`: the exponents of meter, kilogram, second, ampere and radian.
-    """
+    """A unit that is known, as it is written: it is `factor` of the SI unit of its dimension."""
 
     symbol: str
     si: str
@@ -147,14 +139,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Heading:
-    """What stands above a column.
-
-    **Arguments:**
-
-    - `raw`: as it is in the file.
-    - `name`: without the unit.
-    - `unit`: as it is written; empty if there is none.
-    """
+    """What stands above a column: as it is in the file, without the unit, and the unit."""
 
     raw: str
     name: str
@@ -162,15 +147,9 @@ class Heading:
 
 
 def find_unit(text: str) -> Unit | None:
-    """The unit that is written so, capitals and small letters told apart.
+    """The unit that is written so, such as `mN`, `deg/s`, `kg m^2` or `ft-lb`; capitals count.
 
-    **Arguments:**
-
-    - `text`: such as `mN`, `deg/s`, `kg m^2` or `ft-lb`.
-
-    **Returns:**
-
-    The unit; None for what is not known, or may mean two things (`why_unclear` says so).
+    None for what is not known, or may mean two things (`why_unclear` says so).
     """
     plain = _plain(text)
     if plain in _UNCLEAR:

@@ -8,7 +8,7 @@ from mbdnode.data.signal.differentiation import (
     rate_errors,
 )
 from mbdnode.data.signal.noise_estimation import noise_level, noise_levels, quantum
-from mbdnode.data.signal.outliers import Outliers, find_outliers, without_outliers
+from mbdnode.data.signal.outliers import Outliers, find_outliers
 from mbdnode.data.signal.polynomials import Window, differentiate, is_even, local_values
 from mbdnode.data.signal.spectral import is_spectral, spectral_rate
 from mbdnode.data.signal.state_smoothing import smooth_states
@@ -31,5 +31,4 @@ __all__ = [
     "rate_errors",
     "smooth_states",
     "spectral_rate",
-    "without_outliers",
 ]

@@ -18,6 +18,7 @@ A Rauch-Tung-Striebel smoother and SciPy's smoothing spline do worse (`docs/resu
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -107,36 +108,20 @@ def estimate_rate(t: np.ndarray, values: np.ndarray, noise: float | None = None)
 
 
 def rate_errors(t: np.ndarray, positions: np.ndarray, rates: np.ndarray) -> tuple[float, float]:
-    """How far measured rates are from the derivatives of their positions.
+    """How far measured rates are from the derivatives of their positions: the mean square.
 
-    Noise that neighboring rows share, as that of rates which were filtered, or found from smoothed
-    positions, looks like motion in the column alone. Beside its positions it does not.
-
-    **Arguments:**
-
-    - `t`: times, increasing, even or not; at least five.
-    - `positions`, `rates`: both as measured at those times.
-
-    **Returns:**
-
-    The mean square of the differences, and of the error that the derivatives themselves may have.
+    Beside it that of the error which the derivatives may have. Noise that neighboring rows share,
+    as that of rates which were filtered, or found from smoothed positions, looks like motion in the
+    column alone. Beside its positions it does not.
     """
     found = estimate_rate(t, positions)
     return float(np.mean((rates - found.values) ** 2)), float(np.mean(found.error**2))
 
 
 def choose_window(t: np.ndarray, values: np.ndarray, sigma: float) -> Window | None:
-    """The window whose polynomials have the smallest expected error.
+    """The window whose polynomials have the smallest expected error under noise of level `sigma`.
 
-    **Arguments:**
-
-    - `t`: times, increasing, even or not.
-    - `values`: at those times.
-    - `sigma`: the level of the noise.
-
-    **Returns:**
-
-    The `Window`; None for fewer than five rows, and where none does better than the values.
+    None for fewer than five rows, and where none does better than the values.
     """
     window = _Trials(t, values, sigma, 0).choose()
     return window if window is not None and window.risk < sigma**2 else None
@@ -163,11 +148,9 @@ class _Trials:
         best = None
         for degree in _DEGREES:
             smallest, halves = np.inf, self._halves(degree, degree * _PERIODS * period / 2)
-            table, gains = np.empty((len(halves), len(self.rows))), np.empty(len(halves))
             for place, half in enumerate(halves):
-                table[place], gains[place] = self._estimates(degree, half)
-                noise = self.sigma**2 * gains[place]
-                bias = self._bias(degree, halves[: place + 1], table, gains)
+                noise = self.sigma**2 * self._estimates(degree, half)[1]
+                bias = self._bias(degree, half, halves[:place])
                 risk = noise + bias
                 if best is None or risk < best.risk:
                     best = Window(degree, half, risk)
@@ -183,15 +166,17 @@ class _Trials:
         stride = self.count / len(self.rows)
         worst = np.zeros(self.count)
         narrower = [(degree, m) for m in self._halves(degree, float(half)) if m < half]
-        for other in [_finer(degree, half), *narrower]:
-            squares, expected = self._gap((degree, half), other)
+        others = [_finer(degree, half), *narrower]
+        for (_, other), squares, expected in zip(
+            others, *self._differences((degree, half), others), strict=True
+        ):
             good = np.flatnonzero(np.isfinite(squares))
             span = min(max(5, int((2 * half + 1) / stride)), len(good))
             excess = _moving_average(squares[good], span) - expected
-            if other[1] < half:
-                far = _far(np.clip(span * stride / (other[1] + 1), 1, span))
+            if other < half:
+                far = _far(np.clip(span * stride / (other + 1), 1, span))
                 mean = float(np.mean(squares[good])) - expected
-                sure = mean > expected * _far(self._independent(half, other[1], len(good)))
+                sure = mean > expected * self._chance(half, other, len(good))
                 excess = np.where(excess > expected * far, excess, mean if sure else 0.0)
             at = np.interp(np.arange(self.count), self.rows[good], excess)
             worst = np.maximum(worst, at)
@@ -227,7 +212,7 @@ class _Trials:
             at = np.full(len(self.rows), np.nan)
             inside = self._inside(half)
             middles = self.rows[inside]
-            around = _every_window(self.values, 2 * half + 1)
+            around = np.lib.stride_tricks.sliding_window_view(self.values, 2 * half + 1)
             away = around[middles - half] - self.values[middles][:, None]
             if self.even:
                 even = even_weights(degree, 2 * half + 1, self.order)
@@ -244,51 +229,37 @@ class _Trials:
             self.found[degree, half] = at, gain
         return self.found[degree, half]
 
-    def _gap(self, one: tuple[int, int], other: tuple[int, int]) -> tuple[np.ndarray, float]:
-        """Squared differences of two windows' estimates, and what noise alone would make them."""
-        here, there = self._estimates(*one)[0], self._estimates(*other)[0]
-        return (here - there) ** 2, self._expected(one, other)
+    def _differences(
+        self, one: tuple[int, int], others: list[tuple[int, int]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Of one window's estimates to those of others, squared; and what noise makes of them."""
+        here, gain = self._estimates(*one)
+        there, gains = zip(*(self._estimates(*other) for other in others), strict=True)
+        alike = np.array([_alike(one, other, self.order) for other in others])
+        expected = gain + np.array(gains) - 2 * alike * np.sqrt(gain * np.array(gains))
+        return (here - np.array(there)) ** 2, self.sigma**2 * expected
 
-    def _expected(self, one: tuple[int, int], other: tuple[int, int]) -> float:
-        """What noise alone would make of the squared differences of two windows' estimates."""
-        gain, finer = self._estimates(*one)[1], self._estimates(*other)[1]
-        alike = _alike(one, other, self.order)
-        return self.sigma**2 * (gain + finer - 2 * alike * np.sqrt(gain * finer))
-
-    def _bias(self, degree: int, halves: list[int], table: np.ndarray, gains: np.ndarray) -> float:
-        """Its square, of the widest of some windows: what finer ones see besides noise.
-
-        The rows of `table` are the estimates of the windows, and `gains` their `|w|^2`.
-        """
-        last, half = len(halves) - 1, halves[-1]
+    def _bias(self, degree: int, half: int, narrower: list[int]) -> float:
+        """Its square: what finer windows see besides noise."""
         finer = _finer(degree, half)
-        squares, expected = self._gap((degree, half), finer)
-        bias = max(0.0, float(_mean(squares[self._inside(max(half, finer[1]))])) - expected)
-        if not last:
-            return bias
-        # Where this window has an estimate, narrower ones have too.
-        good = self._inside(half)
-        others, here = table[:last, good], table[last, good]
-        alike = _alike_others(degree, tuple(halves), self.order)
-        gain, own = gains[last], gains[:last]
-        expected = self.sigma**2 * (gain + own - 2 * alike * np.sqrt(gain * own))
-        excess = _mean((here - others) ** 2) - expected
-        # `_independent` and `_far`, of all of them at once.
-        independent = (self.count - 2 * half) / (np.array(halves[:-1]) + 1)
-        independent = np.minimum(np.maximum(independent, 1), others.shape[1])
-        sure = excess > expected * (_DOUBT + _SIGNIFICANT * np.sqrt(2 / independent))
-        return max(bias, float(np.max(excess, where=sure, initial=0.0)))
+        squares, expected = self._differences(
+            (degree, half), [finer, *((degree, other) for other in narrower)]
+        )
+        known = np.isfinite(squares)
+        counts = np.maximum(np.count_nonzero(known, axis=1), 1)
+        excess = np.sum(np.where(known, squares, 0.0), axis=1) / counts - expected
+        inside = int(np.count_nonzero(self._inside(half)))
+        far = self._chance(half, np.array(narrower, float), inside)
+        sure = np.append(True, excess[1:] > expected[1:] * far)
+        return float(np.max(excess, where=sure, initial=0.0))
 
-    def _inside(self, half: int) -> slice:
-        """The rows, in order, that have so many on either side."""
-        if len(self.rows) == self.count:
-            return slice(half, max(half, self.count - half))
-        first, last = np.searchsorted(self.rows, [half, self.count - half])
-        return slice(int(first), int(last))
+    def _inside(self, half: int) -> np.ndarray:
+        """Which rows have so many on either side."""
+        return (self.rows >= half) & (self.rows < self.count - half)
 
-    def _independent(self, half: int, narrower: int, count: int) -> float:
-        """How many of the differences of two windows say something of their own."""
-        return float(np.clip((self.count - 2 * half) / (narrower + 1), 1, count))
+    def _chance(self, half: int, narrower: Any, count: int) -> Any:
+        """As `_far`, of the mean difference to a narrower window over all of the column."""
+        return _far(np.clip((self.count - 2 * half) / (narrower + 1), 1, count))
 
     def _ripple(self, window: Window) -> float | None:
         """The period, in rows, of the strongest line in the spectrum of what a window leaves.
@@ -333,28 +304,9 @@ def _alike(one: tuple[int, int], other: tuple[int, int], order: int) -> float:
     return float(narrow @ wide[margin : margin + len(narrow)])
 
 
-@functools.lru_cache(maxsize=8192)
-def _alike_others(degree: int, halves: tuple[int, ...], order: int) -> np.ndarray:
-    """That of the last of some windows with each of the others."""
-    return np.array([_alike((degree, halves[-1]), (degree, one), order) for one in halves[:-1]])
-
-
-def _every_window(values: np.ndarray, width: int) -> np.ndarray:
-    """All windows of a contiguous column; `sliding_window_view` takes longer than a short run."""
-    shape, stride = (len(values) - width + 1, width), values.strides[0]
-    return np.lib.stride_tricks.as_strided(values, shape, (stride, stride), writeable=False)
-
-
-def _mean(squares: np.ndarray) -> np.ndarray | np.floating:
-    """Of those along the last axis that are known."""
-    known = np.isfinite(squares)
-    count = np.maximum(np.count_nonzero(known, axis=-1), 1)
-    return np.sum(np.where(known, squares, 0.0), axis=-1) / count
-
-
-def _far(independent: float) -> float:
+def _far(independent: Any) -> Any:
     """From so many squares, how far above its expectation a mean must be to be no accident."""
-    return _DOUBT + _SIGNIFICANT * float(np.sqrt(2 / independent))
+    return _DOUBT + _SIGNIFICANT * np.sqrt(2 / independent)
 
 
 def _finer(degree: int, half: int) -> tuple[int, int]:

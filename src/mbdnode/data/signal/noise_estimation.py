@@ -26,32 +26,19 @@ _COINCIDE = 1e-6
 
 
 def noise_level(t: np.ndarray, values: np.ndarray) -> float:
-    """The standard deviation of the noise in one column of one run.
+    """The standard deviation of the noise in one column of one run, at even times or not.
 
-    **Arguments:**
-
-    - `t`: times, increasing, even or not.
-    - `values`: at those times.
-
-    **Returns:**
-
-    The level; not a number for fewer than a dozen rows. What is sampled fewer than five times in a
+    It is not a number for fewer than a dozen rows. What is sampled fewer than five times in a
     period cannot be told from noise, and the level is then an upper bound.
     """
     return float(noise_levels([(t, values[:, None])])[0])
 
 
 def noise_levels(segments: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """The noise of every column, told from stretches of one or more runs together.
+    """The noise of every column, told from times `(n,)` and values `(n, columns)` of stretches.
 
-    **Arguments:**
-
-    - `segments`: times `(n,)` and values `(n, columns)` of each stretch.
-
-    **Returns:**
-
-    One level for each column; not a number where all stretches are shorter than a dozen rows, or
-    have times that nearly coincide.
+    It is not a number where all stretches are shorter than a dozen rows, or have times that nearly
+    coincide.
     """
     columns = segments[0][1].shape[1]
     segments = [(t[a], x[a]) for t, x in segments if len(t) >= _FEWEST_ROWS for a in _some(len(t))]
@@ -109,16 +96,10 @@ def _typical_size(values: np.ndarray) -> float:
 
 
 def quantum(segments: Sequence[np.ndarray]) -> float:
-    """The step to which a column is rounded, as that of an encoder.
+    """The step to which a column is rounded, as that of an encoder, from its consecutive values.
 
-    **Arguments:**
-
-    - `segments`: consecutive values of the column.
-
-    **Returns:**
-
-    The step of which the changes from row to row are multiples, some of them different ones; zero
-    if there is none. Rounding in a file (a ten-thousandth of the step) does not hide it.
+    The changes from row to row are multiples of it, some of them different ones; zero if there is
+    none. Rounding in a file (a ten-thousandth of the step) does not hide it.
     """
     some = [x[part] for x in segments for part in _some(len(x))]
     changes = np.abs(np.concatenate([np.diff(x) for x in some]))

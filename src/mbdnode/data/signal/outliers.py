@@ -12,13 +12,12 @@ out. It is an outlier if it lies much farther from that cubic than
   an encoder whose counts were smoothed, and does no harm.
 
 Most columns have none. With even times the cubics are weighted sums with the same weights at every
-row, so that columns are first looked through for samples that are farther from them than the last
-two limits, which need no estimate of the noise (`without_outliers`, many columns of one length at a
-time); only if there is one are the others found.
+row, so the last two limits, which need no estimate of the noise, are looked at first.
 """
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -42,8 +41,6 @@ _OF_MOTION, _LAGS = 0.03, (25, 50, 100)
 _MOST_PART = 0.01
 # Of a limit, what the sums with fixed weights are compared with: their times are rounded.
 _MARGIN = 0.9
-# Numbers of columns that are looked through together: what is made of them stays near the core.
-_AT_ONCE = 16_000
 
 
 @dataclass(frozen=True)
@@ -57,37 +54,29 @@ class Outliers:
     - `are_rare`: whether they are few enough to be errors: at most one in a hundred samples.
     """
 
-    rows: np.ndarray
-    expected: np.ndarray
+    rows: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
+    expected: np.ndarray = field(default_factory=lambda: np.zeros(0))
     are_rare: bool = True
 
 
 def find_outliers(t: np.ndarray, values: np.ndarray) -> Outliers:
-    """The outliers of one column of one run.
+    """The outliers of one column of one run, whose times increase, even or not.
 
-    **Arguments:**
-
-    - `t`: times, increasing, even or not.
-    - `values`: at those times.
-
-    **Returns:**
-
-    `Outliers`; none for fewer than 24 rows, nor for a column whose noise cannot be told.
+    None for fewer than 24 rows, nor for a column whose noise cannot be told.
     """
-    none = Outliers(np.zeros(0, int), np.zeros(0))
     if len(t) < _FEWEST_ROWS or np.ptp(values) == 0:
-        return none
-    if is_even(t) and without_outliers(values[None])[0]:
-        return none
-    noise, step = noise_level(t, values), _step(values)
-    if not np.isfinite(noise):
-        return none
+        return Outliers()
     away = np.abs(_from_neighbors(t, values))
     usual = _usual(away)
+    least = np.maximum(_AROUND * usual, _OF_MOTION * _motion(values))
+    if is_even(t) and _has_none(values, least):
+        return Outliers()
+    noise, step = noise_level(t, values), _step(values)
+    if not np.isfinite(noise):
+        return Outliers()
     floor = max(noise, step / _NOISE * _STEPS, _tiny(values))
     suspects = np.flatnonzero(away > np.maximum(_SUSPECT * floor, usual))
     taken = _at_ends(t, values, floor)
-    least = np.maximum(_AROUND * usual, _OF_MOTION * _motion(values))
     for rows, expected in _groups(t, values, suspects, floor, least):
         if not any(row in taken for row in rows):
             taken |= dict(zip(rows, expected, strict=True))
@@ -96,108 +85,46 @@ def find_outliers(t: np.ndarray, values: np.ndarray) -> Outliers:
     return Outliers(rows, np.array([taken[row] for row in rows.tolist()]), are_rare)
 
 
-def without_outliers(values: np.ndarray) -> np.ndarray:
-    """Which columns have no sample beyond those limits that do not need the noise.
-
-    Whether a median is above a limit is told by counting, in a part of the time in which it is
-    found.
-
-    **Arguments:**
-
-    - `values`: `(columns, rows)`, at even times.
-
-    **Returns:**
-
-    Whether a column has no outliers, for each; false for one that must be looked at.
-    """
-    count, rows = values.shape
-    if rows < _FEWEST_ROWS:
-        return np.ones(count, bool)
-    size = max(1, _AT_ONCE // rows)
-    parts = [_without_outliers(values[i : i + size]) for i in range(0, count, size)]
-    return np.concatenate(parts) if parts else np.zeros(0, bool)
-
-
-def _without_outliers(values: np.ndarray) -> np.ndarray:
-    inner = values[:, 1:-1]
-    lowest, highest = np.min(inner, axis=1, keepdims=True), np.max(inner, axis=1, keepdims=True)
-    ends = values[:, [0, -1]]
-    inside = np.maximum(lowest - ends, ends - highest) <= highest - lowest
-    x = values - values[:, :1]
-    said = (4 * (x[:, 1:-3] + x[:, 3:-1]) - (x[:, :-4] + x[:, 4:])) / 6
-    near = np.pad(np.abs(x[:, 2:-2] - said), ((0, 0), (2, 2)), mode="edge")
-    blocks = -(-x.shape[1] // _BLOCK)
-    more = (0, 0), (0, blocks * _BLOCK - x.shape[1])
-    near = np.pad(near, more, mode="reflect").reshape(-1, blocks, _BLOCK)
-    farthest = np.max(np.pad(_farthest(x), more).reshape(near.shape), axis=2) / _MARGIN
-    # As far as samples of a block or of one beside it usually are.
-    usual, needed = np.zeros(farthest.shape, bool), farthest / _AROUND
-    for own, others in (
-        (slice(None), slice(None)),
-        (slice(1, None), slice(-1)),
-        (slice(-1), slice(1, None)),
-    ):
-        usual[:, own] |= _are_median(near[:, others] >= needed[:, own, None])
-    left = np.max(np.where(usual, 0.0, farthest), axis=1)
-    tiny = 100 * np.finfo(float).eps * np.max(np.abs(values), axis=1)
-    clear = left <= _NOISE * tiny
-    some = np.flatnonzero(~clear)
-    for lag in _lags(x.shape[1]) if some.size else ():
-        moved = np.abs(x[some, lag:] - x[some, :-lag])
-        clear[some] |= _are_median(moved >= left[some, None] / _OF_MOTION)
-    return clear & np.all(inside, axis=1)
+def _has_none(values: np.ndarray, least: np.ndarray) -> bool:
+    """Whether no sample, at even times, is beyond the limits that need no noise."""
+    if any(_beyond(values, row) > np.ptp(values[1:-1]) for row in (0, -1)):
+        return False
+    least = _MARGIN * np.maximum(least, _NOISE * _tiny(values))
+    return bool(np.all(_farthest(values - values[0]) <= least))
 
 
 def _farthest(x: np.ndarray) -> np.ndarray:
-    """How far each sample is from its cubics, of all spans; of columns that begin with zero."""
-    inside, first, last = _kernels()
-    width, rows = len(inside), x.shape[1]
-    most = rows - 2 * _SIDE
-    rest = np.concatenate([x, np.repeat(x[:, -1:], _SPAN - 1, axis=1)], axis=1)
-    around = np.stack([rest[:, i : i + most] for i in range(width)])
-    away = np.abs(inside.T @ around.reshape(width, -1)).reshape(_SPAN, *x.shape[:1], most)
-    for span in range(2, _SPAN + 1):
-        away[span - 1, :, most + 1 - span :] = 0.0  # Beyond the end of the column.
-    found = np.zeros(x.shape)
-    found[:, _SIDE:-_SIDE] = np.max(away, axis=0)
-    found[:, _FEWEST_BESIDE] = np.max(np.abs(x[:, :width] @ first), axis=1)
-    behind = np.arange(rows - _FEWEST_BESIDE - 1, rows - _FEWEST_BESIDE - 1 - _SPAN, -1)
-    found[:, behind] = np.maximum(found[:, behind], np.abs(x[:, -width:] @ last))
+    """How far each sample is from its cubics, as the first of groups of every span."""
+    found = np.zeros(len(x))
+    for span, (inside, first, last) in enumerate(_kernels(), start=1):
+        width = len(inside)
+        away = np.abs(np.correlate(x, inside, "valid"))
+        rows = slice(_SIDE, _SIDE + len(away))
+        found[rows] = np.maximum(found[rows], away)
+        ends = (_FEWEST_BESIDE, x[:width] @ first), (-_FEWEST_BESIDE - span, x[-width:] @ last)
+        for row, own in ends:
+            found[row] = max(found[row], abs(own))
     return found
 
 
-def _are_median(above: np.ndarray) -> np.ndarray:
-    """Whether so many of each row are above a limit that their median is."""
-    count = above.shape[-1]
-    return np.count_nonzero(above, axis=-1) >= count - (count - 1) // 2
-
-
 @functools.cache
-def _kernels() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights of the distance of a sample from its cubic, for groups of each span, at even times.
+def _kernels() -> list[list[np.ndarray]]:
+    """For each span, weights of a sample's distance from its cubic: inside, first, and last."""
 
-    **Returns:**
+    def kernel(t: np.ndarray, row: int, span: int) -> np.ndarray:
+        own, weights = np.arange(row, row + span), np.zeros(len(t))
+        others = np.delete(np.arange(len(t)), own)
+        weights[others] = -_weights(t, own[None], others[None])[1][0, 0]
+        weights[row] = 1.0
+        return weights
 
-    Those of a sample with four before it and all that it may need behind it; of the first that is
-    looked at, by the first rows of a column; and of the last ones, by its last rows.
-    """
-    width = 2 * _SIDE + _SPAN
-    t, kernels = np.arange(width, dtype=float), np.zeros((3, width, _SPAN))
-    for span in range(1, _SPAN + 1):
-        end = width - 2 * _SIDE - span
-        for kernel, start, row in zip(
-            kernels,
-            (0, 0, end),
-            (_SIDE, _FEWEST_BESIDE, width - _FEWEST_BESIDE - span),
-            strict=True,
-        ):
-            own = row + np.arange(span)
-            around = start + np.arange(2 * _SIDE + span)
-            others = around[(around < row) | (around >= row + span)]
-            kernel[others, span - 1] = -_weights(t, own[None], others[None])[1][0, 0]
-            kernel[row, span - 1] = 1.0
-    inside, first, last = kernels
-    return inside, first, last
+    spans = range(1, _SPAN + 1)
+    widths = [2 * _SIDE + span for span in spans]
+    return [
+        [kernel(np.arange(float(width)), row, span) for row in rows]
+        for span, width in zip(spans, widths, strict=True)
+        for rows in [(_SIDE, _FEWEST_BESIDE, width - _FEWEST_BESIDE - span)]
+    ]
 
 
 def _tiny(values: np.ndarray) -> float:
@@ -213,17 +140,21 @@ def _step(values: np.ndarray) -> float:
     return max(quantum([values]), usual)
 
 
+def _beyond(values: np.ndarray, row: int) -> float:
+    """How far the first or the last sample is outside of all others."""
+    rest = values[1:-1]
+    return float(max(np.min(rest) - values[row], values[row] - np.max(rest)))
+
+
 def _at_ends(t: np.ndarray, values: np.ndarray, floor: float) -> dict[int, float]:
     """The first and the last sample, where they are out; what is expected there.
 
     They have nothing to come back to, so they must be farther from all others than those are from
     each other.
     """
-    found = {}
-    for row, others in ((0, np.arange(1, 9)), (len(t) - 1, np.arange(len(t) - 9, len(t) - 1))):
-        rest = np.delete(values, [0, len(t) - 1])
-        beyond = max(np.min(rest) - values[row], values[row] - np.max(rest))
-        if beyond > max(np.ptp(rest), _NOISE * floor):
+    found, last = {}, len(t) - 1
+    for row, others in ((0, np.arange(1, 9)), (last, np.arange(last - 8, last))):
+        if _beyond(values, row) > max(np.ptp(values[1:-1]), _NOISE * floor):
             found[row] = _fit(t, values, np.array([[row]]), others[None])[0].item()
     return found
 
@@ -233,21 +164,24 @@ def _from_neighbors(t: np.ndarray, values: np.ndarray) -> np.ndarray:
 
     Those at the ends are as far as the next that has such neighbors.
     """
-    near = [t[k : len(t) - 4 + k] - t[2:-2] for k in (0, 1, 3, 4)]
-    said = np.zeros(len(t) - 4)
-    for i, k in enumerate((0, 1, 3, 4)):
-        others = [near[j] for j in range(4) if j != i]
-        weight = np.prod([other / (other - near[i]) for other in others], axis=0)
-        said += weight * values[k : len(t) - 4 + k]
-    return np.pad(values[2:-2] - said, 2, mode="edge")
+    around = [slice(k, len(t) - 4 + k) for k in (0, 1, 3, 4)]
+    weights: list[Any] = [-1 / 6, 2 / 3, 2 / 3, -1 / 6]
+    if not is_even(t):
+        near = [t[one] - t[2:-2] for one in around]
+        for i, own in enumerate(near):
+            others = near[:i] + near[i + 1 :]
+            weights[i] = np.prod([other / (other - own) for other in others], axis=0)
+    said = sum(weight * values[one] for weight, one in zip(weights, around, strict=True))
+    inner = values[2:-2] - said
+    return np.concatenate([inner[:1], inner[:1], inner, inner[-1:], inner[-1:]])
 
 
 def _usual(away: np.ndarray) -> np.ndarray:
     """The median size around a row: the largest of its block's and of the two beside it."""
-    count = -(-len(away) // _BLOCK)
-    padded = np.pad(away, (0, count * _BLOCK - len(away)), mode="reflect")
-    size = np.pad(np.median(padded.reshape(count, _BLOCK), axis=1), 1, mode="edge")
-    size = np.max([size[:-2], size[1:-1], size[2:]], axis=0)
+    rest = -len(away) % _BLOCK
+    padded = np.concatenate([away, away[-1 - rest : -1][::-1]])
+    size = np.median(padded.reshape(-1, _BLOCK), axis=1)
+    size = np.maximum(size, np.maximum(np.append(size[1:], 0.0), np.append(0.0, size[:-1])))
     return np.repeat(size, _BLOCK)[: len(away)]
 
 

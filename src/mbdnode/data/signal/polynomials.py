@@ -19,13 +19,7 @@ _NARROW = 15
 
 @dataclass(frozen=True)
 class Window:
-    """Over which a polynomial is fitted.
-
-    **Arguments:**
-
-    - `degree`, `half_width`: of the polynomial and its window.
-    - `risk`: the expected squared error in the middle.
-    """
+    """Over which a polynomial is fitted; `risk` is the expected squared error in the middle."""
 
     degree: int
     half_width: int
@@ -33,18 +27,10 @@ class Window:
 
 
 def local_values(t: np.ndarray, values: np.ndarray, window: Window | None) -> np.ndarray:
-    """Of the polynomials at every row; near an end the window stays inside, and is one-sided.
+    """The polynomials' values at every row; near an end the window is one-sided.
 
-    **Arguments:**
-
-    - `t`: times, increasing, even or not.
-    - `values`: at those times.
-    - `window`: narrower in a run with fewer rows.
-
-    **Returns:**
-
-    One smoothed value for each row; the values where there is no window, and where the polynomial
-    would pass through all of them.
+    It is narrower in a run with fewer rows. Values stay as they are where there is no window, and
+    where the polynomial would pass through all of them.
     """
     half = 0 if window is None else min(window.half_width, (len(t) - 1) // 2)
     if window is None or 2 * half <= window.degree:

@@ -20,19 +20,7 @@ FEWEST_SPECTRAL_ROWS = 20
 
 
 def spectral_rate(t: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The derivative of every column of an even run at every time.
-
-    Nothing outside of the given rows is looked at.
-
-    **Arguments:**
-
-    - `t`: `(n,)`, evenly spaced; at least 20.
-    - `values`: `(n, columns)`, smooth.
-
-    **Returns:**
-
-    `(n, columns)`.
-    """
+    """The derivative of every column, `(n, columns)`, of an even run of at least 20 rows."""
     count, step = len(t), mean_step(t)
     end = int(np.ceil(_END * count))
     found = differentiate(t, values)

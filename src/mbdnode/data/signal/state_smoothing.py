@@ -23,18 +23,7 @@ Run = tuple[np.ndarray, np.ndarray, np.ndarray]
 def smooth_states(
     runs: Sequence[Run], position_noise: float, rate_noise: float
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Positions and velocities of one coordinate with most of their noise removed.
-
-    **Arguments:**
-
-    - `runs`: times, positions and velocities of each run, of two rows at least; evenly spaced or
-        not.
-    - `position_noise`, `rate_noise`: their standard deviations.
-
-    **Returns:**
-
-    Positions and velocities of each run.
-    """
+    """Positions and velocities of one coordinate, of each run, with most of their noise removed."""
     rates = _smooth([(t, s) for t, _, s in runs], rate_noise)
     moved = [_integral(t, s) for (t, _, _), s in zip(runs, rates, strict=True)]
     apart = [(t, z - p) for (t, z, _), p in zip(runs, moved, strict=True)]

@@ -10,55 +10,35 @@ struct, index and key errors among others), so all of it is caught and said in o
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mbdnode.data.logs.log import BLOCK_ROWS, AbstractLog, Block
-from mbdnode.data.logs.units import Heading, find_unit, read_heading
+from mbdnode.data.logs.units import find_unit, read_heading
 from mbdnode.errors import UserError
 
 # Of one matrix; what is larger is a picture.
 _MOST_COLUMNS = 1_000
-
 # Kinds of NumPy types of which an array may be a column.
 NUMERIC = "fiub"
-
-Load = Callable[[int, int], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a file of arrays.
-
-    **Arguments:**
-
-    - `name`: of the array, and its number for one column of a matrix.
-    - `length`: in rows.
-    - `load`: the values from one row to another.
-    - `unit`: an attribute of the array; empty if there is none.
-    - `packing`: what its stored values stand for, in words; empty for themselves.
-    """
+    """A column: its values from one row to another, their unit, and what stored ones stand for."""
 
     name: str
     length: int
-    load: Load
+    load: Callable[[int, int], np.ndarray]
     unit: str = ""
     packing: str = ""
 
 
 class ArrayLog(AbstractLog):
-    """The columns of one section.
-
-    **Arguments:**
-
-    - `path`, `section`, `constants`: as for every log.
-    - `columns`: which may differ in length; those that are read together must not.
-    - `described`: the format, in words.
-    - `left_out`: arrays that are no columns, by name, and what they are.
-    """
+    """The columns of one section, which may differ in length; those read together must not."""
 
     def __init__(
         self,
@@ -72,11 +52,8 @@ class ArrayLog(AbstractLog):
     ):
         super().__init__(path, section, constants=constants, left_out=dict(left_out))
         self._columns = tuple(columns)
-        headings = [read_heading(column.name) for column in columns]
-        self.headings = tuple(
-            Heading(h.raw, h.name, c.unit) if c.unit else h
-            for h, c in zip(headings, columns, strict=True)
-        )
+        headings = [(read_heading(column.name), column.unit) for column in columns]
+        self.headings = tuple(replace(h, unit=unit or h.unit) for h, unit in headings)
         self.note("read", described)
         for column in columns:
             if column.packing:
@@ -109,17 +86,12 @@ class ArrayLog(AbstractLog):
         for first in range(0, columns[0].length, rows):
             last = min(first + rows, columns[0].length)
             read = [self._values(column, first, last) for column in columns]
-            words = [
-                np.array([f"{x:.15g}" for x in column], object) for column in read[len(numbers) :]
-            ]
+            words = [np.array([f"{x:.15g}" for x in own], object) for own in read[len(numbers) :]]
             yield Block(first, tuple(read[: len(numbers)]), tuple(words))
 
     def _values(self, column: Column, first: int, last: int) -> np.ndarray:
         try:
             return np.ascontiguousarray(column.load(first, last), dtype=float)
-        except UserError:
-            raise
-        # What the libraries raise for damaged bytes is not documented, and wide.
         except Exception as error:
             raise UserError(
                 f"{column.name!r} of '{self.name}' cannot be read: {error}. Write the file again."
@@ -130,13 +102,9 @@ class ArrayLog(AbstractLog):
 class Gathering:
     """The arrays of a file by section, as they are found."""
 
-    path: Path
-    described: str
-
-    def __post_init__(self):
-        self.columns: dict[str, list[Column]] = {}
-        self.constants: dict[str, dict[str, float]] = {}
-        self.left_out: dict[str, str] = {}
+    columns: dict[str, list[Column]] = field(default_factory=dict)
+    constants: dict[str, dict[str, float]] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
 
     def add(
         self,
@@ -171,8 +139,8 @@ class Gathering:
             value = np.asarray(load(()), float).reshape(-1)[0] * (known.factor if known else 1.0)
             self.constants.setdefault(section, {})[name] = float(value)
         elif len(long) == 1:
-            (axis,), others = long, [0] * (len(shape) - 1)
-            here.append(Column(name, shape[axis], _line(load, axis, others), unit, packing))
+            line = _line(load, long[0], [0] * (len(shape) - 1))
+            here.append(Column(name, shape[long[0]], line, unit, packing))
         elif len(shape) == 2 and min(shape) <= _MOST_COLUMNS:
             axis = 0 if shape[0] >= shape[1] else 1
             for i in range(shape[1 - axis]):
@@ -185,36 +153,58 @@ class Gathering:
         """Note an array that is no column, and what it is."""
         self.left_out[_joined(section, name)] = what
 
-    def logs(self) -> list[AbstractLog]:
-        """One for each run."""
-        found = {name: columns for name, columns in self.columns.items() if columns}
-        inner = [tuple(c.name for c in columns) for name, columns in found.items() if name]
-        if len(inner) != 1 and len(set(inner)) < len(inner):
-            shared = found.pop("", [])
-            found = {name: _with_shared(columns, shared) for name, columns in found.items()}
-        elif len(found) > 1:
-            found = {"": _merged(found)}
-            every = [pair for values in self.constants.values() for pair in values.items()]
-            self.constants = {"": dict(every)}
-        shared = self.constants.get("", {})
-        if not found:
-            held = [f"{name} ({what})" for name, what in self.left_out.items()] + list(shared)
-            raise UserError(
-                f"'{self.path}' ({self.described}) has no columns of numbers; it holds "
-                f"{', '.join(held[:8]) or 'nothing'}. Save each quantity as a vector of numbers."
-            )
-        return [
-            ArrayLog(
-                self.path,
-                section,
-                columns,
-                {**shared, **self.constants.get(section, {})},
-                self.described,
-                self.left_out,
-                number == 0,
-            )
-            for number, (section, columns) in enumerate(found.items())
-        ]
+
+def open_arrays(
+    path: Path, described: str, gather: Callable[[Path, Gathering], None]
+) -> list[AbstractLog]:
+    """The logs of a file of arrays, one for each run.
+
+    **Arguments:**
+
+    - `path`: of the file.
+    - `described`: the format, in words.
+    - `gather`: finds the arrays; whatever it raises is said to be damage, but for a `UserError`.
+    """
+    arrays = Gathering()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            gather(path, arrays)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(
+            f"'{path}' is not a whole {described} file: {error or type(error).__name__}. Write it "
+            "again."
+        ) from error
+    found = {name: columns for name, columns in arrays.columns.items() if columns}
+    constants = arrays.constants
+    shared = constants.get("", {})
+    if not found:
+        held = [*(f"{name} ({what})" for name, what in arrays.left_out.items()), *shared]
+        raise UserError(
+            f"'{path}' ({described}) has no columns of numbers; it holds "
+            f"{', '.join(held[:8]) or 'nothing'}. Save each quantity as a vector of numbers."
+        )
+    inner = [tuple(c.name for c in columns) for name, columns in found.items() if name]
+    if len(inner) != 1 and len(set(inner)) < len(inner):
+        beside = found.pop("", [])
+        found = {name: _with_shared(columns, beside) for name, columns in found.items()}
+    elif len(found) > 1:
+        found = {"": _merged(found)}
+        shared = {name: x for values in constants.values() for name, x in values.items()}
+    return [
+        ArrayLog(
+            path,
+            section,
+            columns,
+            {**shared, **constants.get(section, {})},
+            described,
+            arrays.left_out,
+            number == 0,
+        )
+        for number, (section, columns) in enumerate(found.items())
+    ]
 
 
 def _with_shared(columns: list[Column], shared: list[Column]) -> list[Column]:
@@ -236,7 +226,9 @@ def _joined(section: str, name: str) -> str:
     return f"{section}/{name}" if section else name
 
 
-def _line(load: Callable[[Any], Any], axis: int, others: list[int]) -> Load:
+def _line(
+    load: Callable[[Any], Any], axis: int, others: list[int]
+) -> Callable[[int, int], np.ndarray]:
     """An array along one axis, at one place of each of the others."""
 
     def part(first: int, last: int) -> np.ndarray:
@@ -244,36 +236,6 @@ def _line(load: Callable[[Any], Any], axis: int, others: list[int]) -> Load:
         return np.asarray(load(index)).reshape(-1)
 
     return part
-
-
-def open_arrays(
-    path: Path, described: str, gather: Callable[[Path, Gathering], None]
-) -> list[AbstractLog]:
-    """The logs of a file of arrays.
-
-    **Arguments:**
-
-    - `path`: of the file.
-    - `described`: the format, in words.
-    - `gather`: finds the arrays; whatever it raises is said to be damage, but for a `UserError`.
-
-    **Returns:**
-
-    One log for each run.
-    """
-    found = Gathering(path, described)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            gather(path, found)
-    except UserError:
-        raise
-    except Exception as error:
-        raise UserError(
-            f"'{path}' is not a whole {described} file: {error or type(error).__name__}. Write it "
-            "again."
-        ) from error
-    return found.logs()
 
 
 def _described(kind: np.dtype) -> str:

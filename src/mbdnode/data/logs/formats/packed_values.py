@@ -47,19 +47,12 @@ class Packing:
 
 
 def read_packing(what: str, attributes: Mapping[str, Any]) -> Packing:
-    """The packing that attributes state.
+    """The packing that attributes state: numbers, arrays of them, or text, by name.
 
-    **Arguments:**
-
-    - `what`: the column and its file, for messages.
-    - `attributes`: by name: numbers, arrays of them, or text.
-
-    **Returns:**
-
-    A `Packing`. Raises `UserError` for attributes that are no numbers.
+    `what` is the column and its file. Raises `UserError` for attributes that are no numbers.
     """
 
-    def numbers(name: str, *counts: int) -> list[Any]:
+    def numbers(name: str, how_many: str, count: int | None = None) -> list[Any]:
         if name not in attributes:
             return []
         given = np.ravel(np.asarray(attributes[name]))
@@ -67,26 +60,29 @@ def read_packing(what: str, attributes: Mapping[str, Any]) -> Packing:
             found = [x.item() if given.dtype.kind in "biuf" else float(x) for x in given]
         except (TypeError, ValueError):
             found = []
-        if not found or (counts and len(found) not in counts):
-            how_many = "two numbers" if 2 in counts else "one number" if counts else "a number"
+        if not found or count not in (None, len(found)):
             raise UserError(
                 f"{name} of {what} is {attributes[name]!r}; it must be {how_many}. Write it again, "
                 "or leave it out."
             )
         return found
 
-    factor, offset = (numbers(name, 1) for name in ("scale_factor", "add_offset"))
-    if factor and not (math.isfinite(factor[0]) and factor[0]):
-        raise UserError(f"scale_factor of {what} is {factor[0]}; it must be finite and not zero.")
-    if offset and not math.isfinite(offset[0]):
-        raise UserError(f"add_offset of {what} is {offset[0]}; it must be finite.")
-    low, high = numbers("valid_range", 2) or (-math.inf, math.inf)
+    def one(name: str, default: float) -> float:
+        return float((numbers(name, "one number", 1) or [default])[0])
+
+    factor, offset = one("scale_factor", 1.0), one("add_offset", 0.0)
+    if not (math.isfinite(factor) and factor):
+        raise UserError(f"scale_factor of {what} is {factor}; it must be finite and not zero.")
+    if not math.isfinite(offset):
+        raise UserError(f"add_offset of {what} is {offset}; it must be finite.")
+    low, high = numbers("valid_range", "two numbers", 2) or (-math.inf, math.inf)
+    missing = (numbers(name, "a number") for name in ("_FillValue", "missing_value"))
     return Packing(
-        float((factor or [1.0])[0]),
-        float((offset or [0.0])[0]),
-        tuple(numbers("_FillValue") + numbers("missing_value")),
-        float(max([low, *numbers("valid_min", 1)])),
-        float(min([high, *numbers("valid_max", 1)])),
+        factor,
+        offset,
+        tuple(value for values in missing for value in values),
+        max(float(low), one("valid_min", -math.inf)),
+        min(float(high), one("valid_max", math.inf)),
     )
 
 

@@ -9,16 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mbdnode.data.arrow import to_floats, to_words
+from mbdnode.data.arrow import seconds_since, to_floats, to_words
 from mbdnode.data.logs.formats.packed_values import Packing, read_packing, stated_unit
-from mbdnode.data.logs.log import (
-    BLOCK_ROWS,
-    AbstractLog,
-    Block,
-    LogFormat,
-    check_expansion,
-    seconds_since,
-)
+from mbdnode.data.logs.log import BLOCK_ROWS, AbstractLog, Block, LogFormat, check_expansion
 from mbdnode.data.logs.units import read_heading
 from mbdnode.errors import UserError
 
@@ -171,17 +164,17 @@ class ParquetLog(AbstractLog):
             if origin is None:
                 self.note("converted", f"{name!r} from time stamps to seconds since the first")
             return seconds_since(column, origin)
-        if pa.types.is_duration(kind):
-            nanoseconds = column.cast(pa.duration("ns")).cast(pa.int64())
-            return to_floats(nanoseconds.cast(pa.float64(), safe=False)) / 1e9, origin
-        if pa.types.is_dictionary(kind):
+        is_duration = pa.types.is_duration(kind)
+        if is_duration:
+            column = column.cast(pa.duration("ns")).cast(pa.int64())
+        elif pa.types.is_dictionary(kind):
             column = column.cast(kind.value_type)
         try:
             # Beyond 2^53 an integer loses its last digits as a float64, and it may.
             values = to_floats(column.cast(pa.float64(), safe=False))
-            return self._packings[number].unpack(values), origin
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise UserError(self._refusal(column, name, first)) from None
+        return values / 1e9 if is_duration else self._packings[number].unpack(values), origin
 
     def _refusal(self, column: pa.Array, name: str, first: int) -> str:
         for count, value in enumerate(column.to_pylist()):

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from mbdnode.data.arrow import to_floats, to_words
+from mbdnode.data.arrow import seconds_since, to_floats, to_words
 from mbdnode.data.logs.formats.text_dialect import (
     COMMENT,
     MISSING,
@@ -22,14 +22,7 @@ from mbdnode.data.logs.formats.text_dialect import (
     is_number,
     split_line,
 )
-from mbdnode.data.logs.log import (
-    BLOCK_ROWS,
-    AbstractLog,
-    Block,
-    LogFormat,
-    column_name,
-    seconds_since,
-)
+from mbdnode.data.logs.log import BLOCK_ROWS, AbstractLog, Block, LogFormat, column_name
 from mbdnode.errors import UserError
 from mbdnode.formatting import plural
 
@@ -53,20 +46,23 @@ class DelimitedLog(AbstractLog):
         for warning in self.form.warnings:
             self.warn(warning)
         self._comments = 0
-        self._stamped = {
-            i for i in range(len(self.headings)) if self._all(i, lambda f: bool(STAMP.match(f)))
-        }
+        # Time stamps have a zone like the first, or none.
+        self._stamped: dict[int, pa.DataType] = {}
+        for i in range(len(self.headings)):
+            found = [STAMP.match(field) for field in self._sample(i)]
+            if found and all(found):
+                zone = "UTC" if found[0] and found[0]["zone"] else None
+                self._stamped[i] = pa.timestamp("ns", zone)
 
-    def _all(self, column: int, is_so) -> bool:
-        """Whether every value of the sample is so, and there is one."""
-        fields = [row[column] for row in self.form.sample if column < len(row)]
-        filled = [f for f in fields if f not in MISSING]
-        return bool(filled) and all(is_so(f) for f in filled)
+    def _sample(self, column: int) -> list[str]:
+        """Values at the beginning of a column."""
+        fields = (row[column] for row in self.form.sample if column < len(row))
+        return [field for field in fields if field not in MISSING]
 
     def is_text(self, column: int) -> bool:
         """Whether no value of the sample is a number or a time stamp."""
-        decimal = self.form.decimal
-        return self._all(column, lambda f: not (is_number(f, decimal) or STAMP.match(f)))
+        decimal, fields = self.form.decimal, self._sample(column)
+        return bool(fields) and not any(is_number(f, decimal) or STAMP.match(f) for f in fields)
 
     def blocks(
         self, numbers: Sequence[int], labels: Sequence[int] = (), rows: int = BLOCK_ROWS
@@ -86,10 +82,13 @@ class DelimitedLog(AbstractLog):
             for i in numbers:
                 column = table.column(column_name(i)).combine_chunks()
                 if i in self._stamped:
-                    column, origins[i] = self._seconds(column, first, i, origins.get(i))
+                    if i not in origins:
+                        text = f"{self.label(i)!r} from time stamps to seconds since the first"
+                        self.note("converted", text)
+                    seconds, origins[i] = seconds_since(column, origins.get(i))
+                    columns.append(seconds)
                 else:
-                    column = to_floats(column)
-                columns.append(column)
+                    columns.append(to_floats(column))
             words = [to_words(table.column(column_name(i)).combine_chunks()) for i in labels]
             yield Block(first, tuple(columns), tuple(words), truncated)
             first += table.num_rows
@@ -159,9 +158,8 @@ class DelimitedLog(AbstractLog):
 
     def _parse(self, text: str, first: int, numbers, labels) -> pa.Table:
         names = [column_name(i) for i in range(len(self.headings))]
-        types = {column_name(i): pa.float64() for i in numbers if i not in self._stamped}
-        wanted = dict.fromkeys(column_name(i) for i in (*numbers, *labels))
-        types = {name: types.get(name, pa.string()) for name in wanted}
+        types = {column_name(i): pa.string() for i in labels}
+        types |= {column_name(i): self._stamped.get(i, pa.float64()) for i in numbers}
         try:
             table = pyarrow.csv.read_csv(
                 pa.py_buffer(text.encode("utf-8", errors="replace")),
@@ -169,14 +167,14 @@ class DelimitedLog(AbstractLog):
                 pyarrow.csv.ParseOptions(delimiter=self._delimiter),
                 pyarrow.csv.ConvertOptions(
                     column_types=types,
-                    include_columns=list(wanted),
+                    include_columns=list(types),
                     decimal_point=self.form.decimal,
                     null_values=[*MISSING, "nan", "NaN", "NAN"],
                     quoted_strings_can_be_null=True,
                 ),
             )
         except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
-            self._explain(text, first, [i for i in numbers if i not in self._stamped])
+            self._explain(text, first, numbers)
             raise UserError(
                 f"'{self.path}' cannot be read as {self.form.described}: {error}"
             ) from error
@@ -205,35 +203,23 @@ class DelimitedLog(AbstractLog):
                     f"{line.strip()[:60]!r}. Fix or remove that line."
                 )
             for i in numbers:
-                if fields[i] not in MISSING and not is_number(fields[i], self.form.decimal):
-                    name = self.headings[i].raw or column_name(i)
+                if wrong := fields[i] not in MISSING and self._fault(i, fields[i]):
                     raise UserError(
-                        f"Column {name!r} has {fields[i]!r}, which is not a number, at "
+                        f"Column {self.label(i)!r} has {fields[i]!r}, which {wrong}, at "
                         f"{self.place(first + count)} of '{self.path}'. "
                         "Fix it, or leave the field empty where there is no value."
                     )
 
-    def _seconds(self, column, first: int, number: int, origin: int | None):
-        """ISO 8601 time stamps as seconds since the first."""
-        if origin is None:
-            name = self.headings[number].raw or column_name(number)
-            self.note("converted", f"{name!r} from time stamps to seconds since the first")
-        for kind in (pa.timestamp("ns"), pa.timestamp("ns", "UTC")):
-            try:
-                return seconds_since(column.cast(kind), origin)
-            except pa.ArrowInvalid:
-                continue
-        for count, value in enumerate(column.to_pylist()):
-            if value is not None and not STAMP.match(value.strip()):
-                name = self.headings[number].raw or column_name(number)
-                raise UserError(
-                    f"Column {name!r} has {value!r}, which is not a time stamp like the others, at "
-                    f"{self.place(first + count)} of '{self.path}'. Fix it."
-                )
-        raise UserError(
-            f"Column {self.headings[number].raw!r} of '{self.path}' mixes time stamps with and "
-            "without a zone. Write all of them alike."
-        )
+    def _fault(self, column: int, field: str) -> str:
+        """Why a field cannot be read, if it cannot."""
+        if column not in self._stamped:
+            return "" if is_number(field, self.form.decimal) else "is not a number"
+        found, zone = STAMP.match(field), self._stamped[column].tz
+        if not found:
+            return "is not a time stamp like the others"
+        if bool(found["zone"]) == bool(zone):
+            return ""
+        return f"is a time stamp {'without' if zone else 'with'} a zone, unlike the first"
 
 
 TEXT = LogFormat(

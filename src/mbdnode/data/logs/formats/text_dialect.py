@@ -6,7 +6,7 @@ lines apart into the same number of fields, nearly all of them numbers, is meant
 
 import csv
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mbdnode.data.logs.log import START_BYTES
@@ -19,10 +19,8 @@ _LONGEST_HEADING = 300
 # A spreadsheet writes "#N/A" where there is no value.
 COMMENT = re.compile(r"[ \t]*[#%](?!N/A)")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|[+-]?(nan|inf|infinity)$", re.I)
-STAMP = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.]\d+)?)?)?(Z|[+-]\d\d:?\d\d)?$")
+STAMP = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.]\d+)?)?)?(?P<zone>Z|[+-]\d\d:?\d\d)?$")
 MISSING = ("", "NA", "N/A", "n/a", "na", "null", "NULL", "None", "none", "-", "--", "#N/A")
-# The score of a delimiter that no other can exceed: every line alike, headings too, all numbers.
-_PERFECT = (1.5, 2)
 _WORD = re.compile(r"[^\W\d]\S*$")
 _NAMES_OF_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", " ": "spaces", "|": "bar"}
 
@@ -48,9 +46,9 @@ class TextForm:
     decimal: str
     headings: tuple[Heading, ...]
     skipped: int
-    sample: tuple[tuple[str, ...], ...]
-    warnings: tuple[str, ...] = ()
-    preamble: int = 0
+    sample: list[list[str]]
+    warnings: list[str]
+    preamble: int
 
     @property
     def described(self) -> str:
@@ -60,32 +58,11 @@ class TextForm:
 
 
 def find_form(path: Path) -> TextForm:
-    """Look at the beginning of a file.
+    """The layout, from the beginning of a file.
 
-    **Arguments:**
-
-    - `path`: of a text file.
-
-    **Returns:**
-
-    Its layout. Raises `UserError` for a file that is not text, or has no rows of numbers.
+    Raises `UserError` for a file that is not text, or has no rows of numbers.
     """
-    with open(path, "rb") as file:
-        start = file.read(START_BYTES)
-    encoding = encoding_of(start)
-    if encoding is None:
-        raise UserError(f"'{path}' is not a text file. Save it as one, or in its own format.")
-    text = start.decode(encoding, errors="replace")
-    lines = re.split(r"\r\n|\r|\n", text.lstrip("\ufeff"))
-    if len(start) == START_BYTES and len(lines) > 1:
-        lines.pop()  # It may be cut.
-    elif len(start) == START_BYTES:
-        raise UserError(
-            f"'{path}' begins with a line of more than {START_BYTES:,} bytes, {text[:60]!r}...; a "
-            f"log has a line for each time, and a heading at most {_LONGEST_HEADING} characters. "
-            "Shorten its headings, or write a row for each time."
-        )
-    lines = lines[: _SAMPLE_LINES + 100]
+    encoding, lines = _first_lines(path)
     comments, body = _without_comments(lines)
     if not body:
         raise UserError(f"'{path}' has no rows, only blank lines or comments. Leave it out.")
@@ -96,10 +73,8 @@ def find_form(path: Path) -> TextForm:
             f"'{path}' has {max(map(len, rows)):,} values in one line; a log has at most "
             f"{_MOST_COLUMNS:,} columns, and a line for each time. Turn it round."
         )
-    above = 0
-    while above < len(rows) and not _is_data(rows[above], decimal):
-        above += 1
-    if above == len(rows):
+    above = next((i for i, row in enumerate(rows) if _is_data(row, decimal)), None)
+    if above is None:
         raise UserError(
             f"'{path}' has no row of numbers in its first {len(lines):,} lines; it begins with "
             f"{body[0][:60]!r}. A log has a row of numbers for each time."
@@ -107,48 +82,60 @@ def find_form(path: Path) -> TextForm:
     # Rows without any value just before the first number are rows, not headings.
     while above > 1 and _is_blank(rows[above - 1]):
         above -= 1
-    headings, warnings = _headings(path, rows, above, comments, delimiter)
-    longest = max(len(heading.raw) for heading in headings)
-    if longest > _LONGEST_HEADING:
-        raise UserError(
-            f"'{path}' has a heading of {longest:,} characters; a heading has at most "
-            f"{_LONGEST_HEADING}. Shorten it."
-        )
-    titles = _titles(rows, above)
-    if titles and titles[-1] < above - 1:
+    # The lines above the first row that have as many fields as it.
+    count = len(rows[above])
+    titles = [i for i in range(above) if len(rows[i]) == count and not _is_blank(rows[i])]
+    last = titles[-1] if titles else above - 1
+    units = rows[titles.pop()] if len(titles) > 1 and _are_units(rows[last]) else None
+    warnings: list[str] = []
+    if titles:
+        names = rows[titles[-1]]
+    elif above:
+        names = _from_shorter_line(path, rows, above, delimiter, warnings)
+    else:
+        names = _from_comment(comments, count, delimiter, warnings)
+    headings = _headings(path, names, units)
+    if last < above - 1:
         raise UserError(
             f"'{path}' has the line {body[above - 1][:60]!r} between its headings and its first "
             "row of numbers, and it is neither. Fix or remove it; a quote may be missing."
         )
     if encoding == "latin-1":
         warnings.append("not UTF-8, so it was read as Latin-1; look at its headings")
-    sample = tuple(tuple(row) for row in rows[above : above + _SAMPLE_LINES])
-    preamble = max(above - 1 - (len(titles) > 1 and _are_units(rows[titles[-1]])), 0)
-    return TextForm(
-        *(encoding, delimiter, decimal, headings, above, sample, tuple(warnings), preamble)
-    )
+    sample, preamble = rows[above : above + _SAMPLE_LINES], max(above - 1 - (units is not None), 0)
+    return TextForm(encoding, delimiter, decimal, headings, above, sample, warnings, preamble)
+
+
+def _first_lines(path: Path) -> tuple[str, list[str]]:
+    """The encoding of a text, and its whole lines in the part that is looked at."""
+    with open(path, "rb") as file:
+        start = file.read(START_BYTES)
+    encoding = encoding_of(start)
+    if encoding is None:
+        raise UserError(f"'{path}' is not a text file. Save it as one, or in its own format.")
+    text = start.decode(encoding, errors="replace")
+    lines = re.split(r"\r\n|\r|\n", text.lstrip("\ufeff"))
+    if len(start) == START_BYTES and len(lines) == 1:
+        raise UserError(
+            f"'{path}' begins with a line of more than {START_BYTES:,} bytes, {text[:60]!r}...; a "
+            f"log has a line for each time, and a heading at most {_LONGEST_HEADING} characters. "
+            "Shorten its headings, or write a row for each time."
+        )
+    if len(start) == START_BYTES:
+        lines.pop()  # It may be cut.
+    return encoding, lines[: _SAMPLE_LINES + 100]
 
 
 def encoding_of(start: bytes) -> str | None:
-    """The encoding of a text, as Python calls it.
-
-    **Arguments:**
-
-    - `start`: the first bytes of a file.
-
-    **Returns:**
-
-    The name; None if this is no text.
-    """
+    """The encoding of a text by its first bytes, as Python calls it; None if this is no text."""
     if start.startswith(b"\xef\xbb\xbf"):
         return "utf-8-sig"
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     even, odd = start[0::2].count(0), start[1::2].count(0)
-    if odd > len(start) // 4 and even < len(start) // 100 + 1:
-        return "utf-16-le"
-    if even > len(start) // 4 and odd < len(start) // 100 + 1:
-        return "utf-16-be"
+    for some, others, name in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
+        if some > len(start) // 4 and others < len(start) // 100 + 1:
+            return name
     odd_ones = sum(start.count(code) for code in (*range(9), *range(14, 27), *range(28, 32), 127))
     if 0 in start or odd_ones > len(start) / 100:
         return None
@@ -218,31 +205,23 @@ def _delimiter(body: list[str]) -> tuple[str, str]:
             # Of equals, the one that finds columns at all.
             if (score, min(usual, 2)) > best and (usual > 1 or good):
                 best, found = (score, min(usual, 2)), (delimiter, decimal)
-        if best == _PERFECT:
-            break
     return found
 
 
-def _headings(path, rows, above: int, comments: list[str], delimiter: str):
-    """From the lines above the first row, or from the last comment there; and what is doubtful."""
-    warnings: list[str] = []
-    count = len(rows[above])
-    titles = [rows[i] for i in _titles(rows, above)]
-    units = titles.pop() if len(titles) >= 2 and _are_units(titles[-1]) else [""] * count
-    if titles:
-        names = titles[-1]
-    elif above:
-        names = _from_shorter_line(path, rows, above, delimiter, warnings)
-    else:
-        names = _from_comment(comments, count, delimiter, warnings)
-    if names is None:
-        warnings.append("no headings were found; the columns are called column1, column2, ...")
-        names = [""] * count
-    headings = []
-    for name, written in zip(names, units, strict=True):
-        heading, unit = read_heading(name), written.strip().strip("[]()")
-        headings.append(Heading(heading.raw, heading.name, unit) if unit else heading)
-    return tuple(headings), warnings
+def _headings(path: Path, names: list[str], units: list[str] | None) -> tuple[Heading, ...]:
+    """Of every column; what a line of units says goes before what stands in the name."""
+    headings = [read_heading(name) for name in names]
+    if units is not None:
+        written = [unit.strip().strip("[]()") for unit in units]
+        both = zip(headings, written, strict=True)
+        headings = [replace(heading, unit=unit or heading.unit) for heading, unit in both]
+    longest = max(len(heading.raw) for heading in headings)
+    if longest > _LONGEST_HEADING:
+        raise UserError(
+            f"'{path}' has a heading of {longest:,} characters; a heading has at most "
+            f"{_LONGEST_HEADING}. Shorten it."
+        )
+    return tuple(headings)
 
 
 def _from_shorter_line(path, rows, above: int, delimiter: str, warnings: list[str]) -> list[str]:
@@ -263,27 +242,17 @@ def _from_shorter_line(path, rows, above: int, delimiter: str, warnings: list[st
 
 def _from_comment(
     comments: list[str], count: int, delimiter: str, warnings: list[str]
-) -> list[str] | None:
-    """The last comment above the first row, if it has the names of columns."""
-    if not comments:
-        return None
-    for between in dict.fromkeys((delimiter, ",", " ")):
+) -> list[str]:
+    """The last comment above the first row, if it has the names of columns; else none."""
+    for between in (delimiter, ",", " ") if comments else ():
         words = split_line(comments[-1], between)
         if len(words) == count:
             return words
-    words = comments[-1].split()
-    if len(comments) == 1 and len(words) < count and all(map(_WORD.match, words)):
+    words = comments[0].split() if len(comments) == 1 else []
+    if words and len(words) < count and all(map(_WORD.match, words)):
         return _aligned(words, count, warnings)
-    return None
-
-
-def _titles(rows: list[list[str]], above: int) -> list[int]:
-    """The lines above the first row that have as many fields as it."""
-    return [
-        i
-        for i, row in enumerate(rows[:above])
-        if len(row) == len(rows[above]) and not _is_blank(row)
-    ]
+    warnings.append("no headings were found; the columns are called column1, column2, ...")
+    return [""] * count
 
 
 def _aligned(words: list[str], count: int, warnings: list[str]) -> list[str]:
