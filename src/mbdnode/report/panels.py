@@ -170,7 +170,7 @@ def draw_motion(
             draw_curves(axes, curves, train_end_s, one_color=several, drawstyle=style)
     keep_in_view(axes.set_ylim, [first[name] for name in names])
     axes.set_ylabel(axis_text(system, names))
-    time_axis(axes, first["t"], train_end_s or 0.0)
+    time_axis(axes, first["t"], train_end_s)
 
 
 def draw_portrait(
@@ -218,7 +218,7 @@ def draw_error(
     for label, values in zip(predictions, shown, strict=True):
         axes.plot(np.asarray(truth.t), values, label=label, linewidth=1.0)
     axes.set_ylabel("squared error")
-    time_axis(axes, np.asarray(truth.t), train_end_s or 0.0)
+    time_axis(axes, np.asarray(truth.t), train_end_s)
 
 
 def draw_energy(
@@ -230,10 +230,10 @@ def draw_energy(
     # Where energy is kept, its round-off should not fill the panel.
     keep_in_view(axes.set_ylim, [first], share=0.05)
     axes.set_ylabel("energy [J]")
-    time_axis(axes, t, train_end_s or 0.0)
+    time_axis(axes, t, train_end_s)
 
 
-def draw_residuals(axes: Axes, runs: Runs) -> None:
+def draw_residuals(axes: Axes, runs: Runs, train_end_s: float | None = None) -> None:
     """By how much constraints are broken over time; of many rows, the largest of each part.
 
     Thousands of round-off errors side by side are only noise.
@@ -249,15 +249,15 @@ def draw_residuals(axes: Axes, runs: Runs) -> None:
             label = ", ".join(filter(None, (name, what)))
             axes.plot(t[starts], np.maximum(largest, _LEAST_RESIDUAL), label=label, linewidth=0.9)
     axes.set_ylabel("residual")
-    time_axis(axes, np.asarray(next(iter(runs.values())).t), 0.0)
+    time_axis(axes, np.asarray(next(iter(runs.values())).t), train_end_s)
 
 
-def draw_loss(axes: Axes, losses: Mapping[str, Sequence[float]]) -> None:
-    """Losses by name over the epochs."""
+def draw_loss(axes: Axes, losses: Mapping[str, Sequence[float]], label: str = "") -> None:
+    """Losses by name over the epochs; `label` is for more than one, or names one in general."""
     for name, values in losses.items():
         axes.semilogy(np.arange(1, len(values) + 1), values, label=name, linewidth=1.4)
     axes.set_xlabel("epoch")
-    axes.set_ylabel("loss" if len(losses) > 1 else next(iter(losses)))
+    axes.set_ylabel(label or ("loss" if len(losses) > 1 else next(iter(losses))))
 
 
 def rate_unit(coordinate: Coordinate) -> str:
@@ -300,10 +300,11 @@ def folded(q: np.ndarray, v: np.ndarray, fold: bool = True) -> tuple[np.ndarray,
     return np.insert(inside, breaks, np.nan), np.insert(v, breaks, np.nan)
 
 
-def time_axis(axes: Axes, t: np.ndarray, train_end_s: float) -> None:
-    """Limits of the time axis, with the training range shaded."""
+def time_axis(axes: Axes, t: np.ndarray, train_end_s: float | None = None) -> None:
+    """Name and limits of the time axis, with the training range shaded."""
+    axes.set_xlabel("t [s]")
     axes.set_xlim(float(t[0]), float(t[-1]))
-    if train_end_s > 0:
+    if train_end_s:
         axes.axvspan(float(t[0]), train_end_s, color=SHADE, zorder=0)
 
 
