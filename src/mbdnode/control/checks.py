@@ -51,20 +51,10 @@ def as_vector(
     one_for_all: bool = False,
     finite: bool = True,
 ) -> np.ndarray:
-    """Numbers, one for each name.
+    """Numbers, one for each name, from numbers in their order or by name.
 
-    **Arguments:**
-
-    - `what`: they are, for messages.
-    - `values`: in the order of the names, or by name.
-    - `names`: of the entries.
-    - `usual`: the values of what is left out by name; None where nothing may be.
-    - `one_for_all`: whether a single number stands for every entry.
-    - `finite`: whether every number must be finite.
-
-    **Returns:**
-
-    A vector. Raises `UserError` for a wrong shape, an unknown name, or what is not finite.
+    `usual` is for what is left out by name; None where nothing may be. With `one_for_all` a single
+    number stands for every entry.
     """
     values, wanted = by_name(values), f"{len(names)} number(s): {', '.join(names)}"
     if isinstance(values, Mapping):
@@ -93,10 +83,9 @@ def as_spread(what: str, values: Any, names: tuple[str, ...]) -> np.ndarray:
 def as_rows(
     what: str, given: Any, names: tuple[str, ...], usual: Any = 0.0, wanted: str = "rows"
 ) -> np.ndarray:
-    """Finite rows with a column for each name, given as rows or as columns by name.
+    """Finite rows with a column for each name, from rows or columns by name.
 
-    A single column needs no second axis. The rest is as for `as_vector`; `wanted` says in messages
-    how many rows.
+    A single column needs no second axis. `wanted` says in messages how many rows.
     """
     given, wanted = by_name(given), f"{wanted} with the columns {', '.join(names)}"
     if isinstance(given, Mapping):
@@ -117,10 +106,9 @@ def as_rows(
 def rows_over_time(
     what: str, given: Any, times: np.ndarray, names: tuple[str, ...], usual: Any = 0.0
 ) -> np.ndarray:
-    """A row for each time; the rest is as for `as_vector`.
+    """A row for each time, from a function of time, rows of which the last is held, or one row.
 
-    It is given as a function of time, rows of which the last is held, one row for all times, or
-    values or columns by name.
+    Rows may be by name.
     """
     if callable(given):
         rows = [as_vector(f"{what} at {t:g} s", given(float(t)), names, usual) for t in times]

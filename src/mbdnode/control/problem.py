@@ -58,18 +58,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class ControlProblem:
-    """Horizon, weights and bounds as checked arrays: all of a quadratic program but the model.
+    """Horizon, `QuadraticCost` and `Limits` as checked arrays: all of a program but the model.
 
-    **Arguments:**
-
-    - `horizon`: how many steps are planned.
-    - `dt_s`: the length of one.
-    - `Q`, `R`: weights on states and inputs.
-    - `target`, `u_target`: where to, and the input that holds it there.
-    - `z_low`, `z_high`: soft bounds on the states, infinite where there is none.
-    - `u_low`, `u_high`: hard bounds on the inputs.
-    - `u_change`: the most that an input may change from one step to the next.
-    - `violation_cost`: of leaving a bound on the states, by one unit in one step.
+    Bounds are infinite where there is none. `u_change` is the most that an input may change from
+    one step to the next.
     """
 
     horizon: int

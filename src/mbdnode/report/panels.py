@@ -97,20 +97,10 @@ def draw_curves(
     drawstyle: str = "default",
     fold: bool = False,
 ) -> Any:
-    """Curves over one another: the first of several is broad and pale, what others are held to.
+    """Curves over one another, the first of several broad and pale; the color of the last.
 
-    **Arguments:**
-
-    - `axes`: to draw on; colors are the next of its cycle.
-    - `curves`: each with its label.
-    - `train_end_s`: until when the others are dashed, and then dotted; None for solid lines.
-    - `one_color`: whether the others have the first one's color, which is gray if not.
-    - `drawstyle`: Matplotlib's.
-    - `fold`: whether x is an angle of more than one turn.
-
-    **Returns:**
-
-    The color of the last curve.
+    Until `train_end_s` the others are dashed, then dotted; without it they are solid. With
+    `one_color` they have the first one's color, which is gray if not.
     """
     width = 1.4 if len(curves[0][1][0]) < 5_000 else 0.9
     color: Any = None
@@ -138,13 +128,7 @@ def draw_motion(
 ) -> None:
     """Columns over time; color tells the column, or of a single column the run.
 
-    **Arguments:**
-
-    - `axes`: to draw on.
-    - `system`: whose units the columns have.
-    - `runs`: by label; the first fills the panel.
-    - `names`: of the columns. An input that is the same in all runs is drawn once.
-    - `train_end_s`: where the training range ends, which is shaded; zero or None without one.
+    The first run fills the panel. An input that is the same in all runs is drawn once.
     """
     tables = {label: columns_by_name(run) for label, run in runs.items()}
     label, first = next(iter(tables.items()))
@@ -179,13 +163,9 @@ def draw_portrait(
     runs: Runs,
     train_end_s: float | None = None,
 ) -> None:
-    """Velocity over coordinate, a dot at the start; an angle of more than one turn is folded.
+    """Velocity over coordinates of one unit, a dot at the start.
 
-    **Arguments:**
-
-    - `axes`: to draw on.
-    - `coordinates`: with the same unit; color tells which, or of a single one the run.
-    - `runs`, `train_end_s`: as for `draw_motion`.
+    Color tells the coordinate, or of a single one the run. More than one turn is folded into one.
     """
     tables = {label: columns_by_name(run) for label, run in runs.items()}
     first, several = next(iter(tables.values())), len(coordinates) > 1
@@ -313,12 +293,7 @@ def keep_in_view(
 ) -> None:
     """Limits that the truth fills, however far a bad prediction goes.
 
-    **Arguments:**
-
-    - `set_limits`: of an axis.
-    - `columns`: what is to be seen.
-    - `room`: around it, in parts of its range.
-    - `share`: likewise in parts of its largest value, where that is more.
+    Around it is `room` in parts of its range, or `share` in parts of its largest value.
     """
     values = np.concatenate([np.asarray(column) for column in columns])
     values = values[np.isfinite(values)]

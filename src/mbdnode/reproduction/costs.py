@@ -35,7 +35,7 @@ from mbdnode.reproduction.cases import NUMERICAL
 from mbdnode.reproduction.cases.printed import Reference
 from mbdnode.reproduction.chapters import Chapter
 from mbdnode.reproduction.results import UNTRAINED, Result
-from mbdnode.reproduction.titles import integrator_title, model_title
+from mbdnode.reproduction.titles import model_title, with_integrator
 from mbdnode.reproduction.verdicts import printed_time
 
 # A prediction that is further off has run away, and would squeeze all others.
@@ -210,10 +210,8 @@ def _draw_case(axes: Axes, chapter: Chapter, palette: Palette) -> None:
         method = (reference.model, PAPER)
         look: Any = {"color": palette.color(method), "label": _printed_title(reference.model)}
         time = "no time" if seconds is None else f"training {seconds_text(seconds)}"
-        who = f"{model_title(reference.model)} {integrator_title(reference.integrator)}"
-        look["gid"] = (
-            f"The paper's {who.removesuffix(' -')}, mse {as_printed(reference.value)}, {time}"
-        )
+        who = with_integrator(model_title(reference.model), reference.integrator)
+        look["gid"] = f"The paper's {who}, mse {as_printed(reference.value)}, {time}"
         if seconds is None:
             axes.axhline(reference.value, linewidth=0.9, linestyle=":", zorder=1, **look)
             continue

@@ -14,11 +14,9 @@ from markupsafe import Markup
 
 from mbdnode.data.folders import folder_name
 from mbdnode.formatting import seconds_text
-from mbdnode.models import LAW
 from mbdnode.report.html import asset, make_film, render
 from mbdnode.report.playground_html import make_try_it, playground_css, playground_scripts
 from mbdnode.report.tables import Table, cell_text, without_columns
-from mbdnode.reproduction.cases import NUMERICAL
 from mbdnode.reproduction.chapters import Chapter, Reproduction
 from mbdnode.reproduction.costs import has_trained, sum_up
 from mbdnode.reproduction.figures import predicted
@@ -32,36 +30,16 @@ from mbdnode.reproduction.tables import (
     results_table,
     study_table,
 )
-from mbdnode.reproduction.titles import model_title
+from mbdnode.reproduction.titles import MODELS
 from mbdnode.reproduction.verdicts import VERDICTS
 
-# What stands in the column of models.
-_MODEL_LINES = {
-    "mbd-node": "a network for the accelerations of the minimal coordinates, the paper's method",
-    "sonode": "the same without inputs",
-    "node": "a network for all rates, velocities included, without inputs",
-    "hnn": "a network for the Hamiltonian",
-    "lnn": "a network for the Lagrangian",
-    "lstm": "a recurrent network for the next state",
-    "fcnn": "a network for the state as a function of time",
-    LAW: "equations of motion found by regression, without a network; compared with MBD-NODE",
-    NUMERICAL: "the equations of motion themselves, by an integrator; nothing is learned",
-}
 _SCRIPTS = ("drawing_parts.js", "film.js", "plots.js")
 _NUMBERS = re.compile(r"[-+]?[\d.,]+(e-?\d+)?( of \d+)?|-")
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of the page.
-
-    **Arguments:**
-
-    - `label`, `caption`: of the figure.
-    - `svg`: a committed drawing.
-    - `plot`: what `read_figure` gives.
-    - `png`: what `small_png` gives, where that gives nothing.
-    """
+    """A figure of the page: a committed drawing, and a plot, or a picture if there is none."""
 
     label: str
     caption: str
@@ -144,7 +122,7 @@ def _short(table: Table, reproduction: Reproduction) -> Table:
 def _words(reproduction: Reproduction) -> list[tuple[str, str]]:
     """What the models and recipes of this page are, in a line each."""
     models = {result.model for result in reproduction.results}
-    said = [(model_title(model), text) for model, text in _MODEL_LINES.items() if model in models]
+    said = [about for model, about in MODELS.items() if model in models]
     return [*said, *((f"recipe {name}", text) for name, text in reproduction.recipes.items())]
 
 

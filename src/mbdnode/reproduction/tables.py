@@ -18,7 +18,7 @@ from mbdnode.reproduction.cases.printed import Reference
 from mbdnode.reproduction.chapters import Chapter, Reproduction
 from mbdnode.reproduction.config import MODELS, RunConfig, integrator_of, uses_integrator
 from mbdnode.reproduction.results import UNTRAINED, Result
-from mbdnode.reproduction.titles import integrator_title, model_title
+from mbdnode.reproduction.titles import integrator_title, model_title, with_integrator
 from mbdnode.reproduction.verdicts import ACCURATE, SAME
 
 ERRORS, MASS_SPRING, TIMES = "tab: model_errors", "tab:sms_test", "tab:time_cost"
@@ -35,8 +35,7 @@ OVER_SEEDS = ("min", "max", "seeds")
 def _printed_of(reference: Reference | None) -> Cell:
     if reference is None:
         return None
-    name = f"{model_title(reference.model)} {integrator_title(reference.integrator)}"
-    return name.removesuffix(" -")
+    return with_integrator(model_title(reference.model), reference.integrator)
 
 
 def _seconds(value: float | None) -> Cell:
@@ -312,7 +311,7 @@ def _run_here(chapter: Chapter) -> str:
     """Every model with its integrator, and with its recipes where the chapter has several."""
     recipes: dict[str, list[str]] = {}
     for result in chapter.results:
-        title = f"{result.title} {integrator_title(result.integrator)}".removesuffix(" -")
+        title = with_integrator(result.title, result.integrator)
         named = result.several and result.recipe != UNTRAINED
         recipes.setdefault(title, []).extend([result.recipe] if named else [])
     titles = (f"{t} ({', '.join(names)})" if names else t for t, names in recipes.items())
