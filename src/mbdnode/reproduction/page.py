@@ -20,12 +20,12 @@ from mbdnode.report.tables import Table, cell_text, without_columns
 from mbdnode.reproduction.chapters import Chapter, Reproduction
 from mbdnode.reproduction.costs import has_trained, sum_up
 from mbdnode.reproduction.figures import predicted
+from mbdnode.reproduction.settings_tables import hyperparameter_table
 from mbdnode.reproduction.tables import (
     ABOUT_COSTS,
     OVER_SEEDS,
     cost_table,
     error_tables,
-    hyperparameter_table,
     judged,
     results_table,
     study_table,

@@ -18,15 +18,17 @@ from mbdnode.reproduction.costs import CAPTION, draw_costs
 from mbdnode.reproduction.figures import DIAGRAM, draw_exhibit, full_caption, predicted
 from mbdnode.reproduction.page import Picture, make_page
 from mbdnode.reproduction.plots import read_figure
+from mbdnode.reproduction.settings_tables import (
+    architecture_table,
+    cases_table,
+    hyperparameter_table,
+    methods_table,
+)
 from mbdnode.reproduction.tables import (
     COSTS,
     MASS_SPRING,
-    architecture_table,
-    cases_table,
     cost_table,
     error_tables,
-    hyperparameter_table,
-    methods_table,
     results_table,
     study_table,
     time_table,
