@@ -1,4 +1,4 @@
-"""What users give to control, checked: numbers, vectors and rows, in order or by name."""
+"""What users give to control, checked: numbers, vectors, rows, weights and bounds."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -174,3 +174,75 @@ def symmetric(name: str, given: Any, size: int, *, definite: bool = False) -> np
             "negative cost has no minimum. Check the signs."
         )
     return (matrix + matrix.T) / 2
+
+
+def as_weight(name: str, given: Any, names: tuple[str, ...], *, definite: bool) -> np.ndarray:
+    """A symmetric matrix; from a vector or by name its diagonal, the identity if None."""
+    if given is None:
+        return np.eye(len(names))
+    given = by_name(given)
+    if isinstance(given, Mapping) or np.ndim(given) == 1:
+        given = np.diag(as_vector(f"The diagonal of {name}", given, names))
+    return symmetric(name, given, len(names), definite=definite)
+
+
+def as_bounds(what: str, given: Any, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Min and max of each, infinite where nothing is said."""
+    given = by_name({} if given is None else given)
+    if isinstance(given, Mapping):
+        pairs = {name: _pair(f"{what}[{name!r}]", pair) for name, pair in given.items()}
+        sides = [{name: pair[side] for name, pair in pairs.items()} for side in (0, 1)]
+    else:
+        sides = _pair(what, given)
+    low, high = (
+        as_vector(f"One side of {what}", side, names, usual, one_for_all=True, finite=False)
+        for side, usual in zip(sides, (-np.inf, np.inf), strict=True)
+    )
+    for name, lowest, highest in zip(names, low, high, strict=True):
+        if np.isnan(lowest) or np.isnan(highest) or not lowest < highest:
+            raise UserError(
+                f"{what} leaves no room for {name}: it would have to be above {lowest:g} and below "
+                f"{highest:g}. Give the min first."
+            )
+    return low, high
+
+
+def _pair(what: str, given: Any) -> tuple[Any, Any]:
+    try:
+        low, high = given
+        # None on a side is no bound there.
+        return (-np.inf if low is None else low), (np.inf if high is None else high)
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"{what} is {given!r}; give the min and the max, such as (-1.0, 1.0)."
+        ) from error
+
+
+def as_rate(given: Any, names: tuple[str, ...]) -> np.ndarray:
+    """The most that each input may change in a second."""
+    given = {} if given is None else given
+    rate = as_vector("u_rate", given, names, np.inf, one_for_all=True, finite=False)
+    if not np.all(rate > 0):
+        raise UserError(
+            f"u_rate is {given!r}; every input needs a limit above zero, in its unit per second."
+        )
+    return rate
+
+
+def check_inside(what: str, values: np.ndarray, low, high, names: tuple[str, ...]) -> None:
+    """Raise `UserError` for what is outside its own bounds."""
+    for name, value, lowest, highest in zip(names, values, low, high, strict=True):
+        if not lowest <= value <= highest:
+            raise UserError(
+                f"{what} has {name} = {value:g}, outside its own bounds {lowest:g} to {highest:g}: "
+                "no plan could both go there and keep them. Move one of the two."
+            )
+
+
+def check_kind(name: str, given: Any, kind: type) -> None:
+    """Raise `TypeError` for what is no `kind`, such as a dictionary of its fields."""
+    if not isinstance(given, kind):
+        raise TypeError(
+            f"{name} is a {type(given).__name__}; give mbdnode.{kind.__name__}(...), or leave it "
+            "out."
+        )
