@@ -160,6 +160,7 @@ def _run_plan(
 
 def _print_results(out: Path) -> int:
     """The table; 0 if every row is good, 1 otherwise."""
+    from mbdnode.report.tables import cell_text
     from mbdnode.reproduction import terminal
     from mbdnode.reproduction.reproduce import PAGE, RESULTS, read_results
     from mbdnode.reproduction.results import is_good
@@ -170,7 +171,8 @@ def _print_results(out: Path) -> int:
             console.print(f"\n[bold]{escape(one.title)}[/]\n")
         table = new_table(console, *one.headings, numbers=("paper", "time [s]"), folding="case")
         last = ""
-        for case, *texts in one.rows:
+        for row in one.rows:
+            case, *texts = map(cell_text, row)
             table.add_row(*map(escape, (case if case != last else "", *texts)))
             last = case
         console.print(table)

@@ -6,8 +6,8 @@ the rest of it.
 
 import itertools
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,7 +16,15 @@ from matplotlib.lines import Line2D
 
 from mbdnode.formatting import ROUND_OFF, error_text
 from mbdnode.multibody import AbstractNamed, Coordinate
-from mbdnode.report.style import COLORS, INK, MUTED, SHADE, draw_round_off, symbol
+from mbdnode.report.style import (
+    COLORS,
+    INK,
+    MUTED,
+    SHADE,
+    draw_round_off,
+    new_figure,
+    symbol,
+)
 from mbdnode.trajectory import Trajectory
 
 # More points than this cannot be told apart in a panel.
@@ -306,6 +314,55 @@ def keep_in_view(
     if margin < 1e-9 * max(largest, 1.0):
         margin = 1.0
     set_limits(low - margin, high + margin)
+
+
+class Panel(NamedTuple):
+    """One pair of axes of a figure: its title, what draws on them, given what, in which colors."""
+
+    title: str
+    draw: Callable[..., None]
+    given: tuple[Any, ...]
+    colors: Sequence[str] = COLORS
+
+
+def lay_out(
+    drawn: Sequence[Panel | None],
+    columns: int,
+    height_in: float,
+    width_in: float = 9.6,
+    beside_in: float = 0.9,
+    *,
+    same_x: bool = False,
+    same_y: bool = False,
+    widths: Sequence[float] | None = None,
+) -> Figure:
+    """Panels in rows, with a letter each; `beside_in` is for legend and labels.
+
+    Where they share an axis, the last of each column, or the first of each row, names it.
+    """
+    rows = -(-len(drawn) // columns)
+    figure = new_figure(width_in, beside_in + height_in * rows)
+    grid: dict[str, Any] = {"sharex": "col" if same_x else False, "sharey": same_y}
+    places = figure.subplots(rows, columns, squeeze=False, width_ratios=widths, **grid)
+    number = 0
+    for axes, panel in itertools.zip_longest(places.flat, drawn):
+        if panel is None:
+            axes.set_axis_off()
+            continue
+        axes.set_prop_cycle(color=panel.colors)
+        panel.draw(axes, *panel.given)
+        panel_title(axes, number, panel.title)
+        number += 1
+    for column in places.T if same_x else ():
+        *others, last = [axes for axes in column if axes.axison]
+        for axes in others:
+            axes.set_xlabel("")
+        last.tick_params(labelbottom=True)
+    for axes in places[:, 1:].flat if same_y else ():
+        axes.set_ylabel("")
+    if same_x and not same_y:
+        figure.align_ylabels()
+    return figure
 
 
 def panel_title(axes: Axes, number: int, text: str) -> None:

@@ -6,7 +6,6 @@ one function and one line there.
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, repeat, zip_longest
-from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -20,13 +19,14 @@ from mbdnode.multibody import AbstractMechanism
 from mbdnode.naming import unknown_name
 from mbdnode.report import panels
 from mbdnode.report.drawings import find_drawing
+from mbdnode.report.panels import Panel, lay_out
 from mbdnode.report.pictures import parameter_values
 from mbdnode.report.scene import draw_scenery
 from mbdnode.report.style import COLORS, INK, MUTED, new_figure, styled
 from mbdnode.reproduction.cases.printed import Exhibit
 from mbdnode.reproduction.chapters import Chapter
-from mbdnode.reproduction.costs import make_palette
 from mbdnode.reproduction.folder import StoredRun
+from mbdnode.reproduction.palette import make_palette
 from mbdnode.reproduction.results import Result, is_papers
 from mbdnode.reproduction.run import Probe
 from mbdnode.trajectory import Trajectory
@@ -58,50 +58,6 @@ def shown_results(chapter: Chapter) -> Shown:
         or result.model not in models
         or not is_papers(result)
     ]
-
-
-class Panel(NamedTuple):
-    """One pair of axes: its title, what draws on them, given what, in which colors."""
-
-    title: str
-    draw: Callable[..., None]
-    given: tuple[Any, ...]
-    colors: Sequence[str] = COLORS
-
-
-def _figure(
-    drawn: Sequence[Panel | None],
-    columns: int,
-    height_in: float,
-    width_in: float = 9.6,
-    beside_in: float = 0.9,
-    **grid: Any,
-) -> Figure:
-    """Panels in rows, with a letter each; `beside_in` is for legend and labels."""
-    rows = -(-len(drawn) // columns)
-    figure = new_figure(width_in, beside_in + height_in * rows)
-    places = figure.subplots(rows, columns, squeeze=False, **grid)
-    for axes, panel in zip_longest(places.flat, drawn):
-        if panel is None:
-            axes.set_axis_off()
-            continue
-        axes.set_prop_cycle(color=panel.colors)
-        panel.draw(axes, *panel.given)
-        shown = sum(one.axison for one in figure.axes[: figure.axes.index(axes)])
-        panels.panel_title(axes, shown, panel.title)
-    return figure
-
-
-def _over_time(drawn: Sequence[Panel | None], columns: int, *sizes: float) -> Figure:
-    """Panels that share their times, which the last of each column names."""
-    figure = _figure(drawn, columns, *sizes, sharex="col")
-    for place in range(columns):
-        *others, last = [axes for axes in figure.axes[place::columns] if axes.axison]
-        for axes in others:
-            axes.set_xlabel("")
-        last.tick_params(labelbottom=True)
-    figure.align_ylabels()
-    return figure
 
 
 def _runs(one: StoredRun | Probe) -> dict[str, Trajectory]:
@@ -137,7 +93,7 @@ def _draw_time_rows(chapter: Chapter, shown: Shown) -> Figure:
         for result, run in shown
         for title, columns in ((_result_text(result, run), names), ("", rates))
     ]
-    figure = _over_time(drawn, 2, 1.75)
+    figure = lay_out(drawn, 2, 1.75, same_x=True)
     panels.add_legend(figure, end_s, names if len(names) > 1 else ())
     return figure
 
@@ -151,7 +107,7 @@ def _draw_portraits(chapter: Chapter, shown: Shown) -> Figure:
         for title, coordinate in zip_longest([_result_text(result, run)], coordinates, fillvalue="")
     ]
     columns = len(coordinates) if len(coordinates) > 1 else min(len(shown), 3)
-    figure = _figure(drawn, columns, 2.7, max(3.3 * columns, 6.6), 0.8)
+    figure = lay_out(drawn, columns, 2.7, max(3.3 * columns, 6.6), 0.8)
     panels.add_legend(figure, chapter.train_end_s)
     return figure
 
@@ -165,7 +121,7 @@ def _draw_portrait_and_energy(chapter: Chapter, shown: Shown) -> Figure:
         Panel("phase space", panels.draw_portrait, (coordinates, runs), colors),
         Panel("energy", _draw_energies, (chapter, runs), colors),
     ]
-    figure = _figure(drawn, 2, 4.3, beside_in=0.0, width_ratios=(1.0, 1.25))
+    figure = lay_out(drawn, 2, 4.3, beside_in=0.0, widths=(1.0, 1.25))
     _legend(figure, figure.axes[0].get_legend_handles_labels()[0], 6)
     return figure
 
@@ -203,7 +159,7 @@ def _draw_errors(chapter: Chapter, shown: Shown) -> Figure:
         losses = {result.full_title: run.history for result, run in trained}
         colors = _colors(chapter, trained)
         drawn.append(Panel("training loss", panels.draw_loss, (losses, "loss"), colors))
-    figure = _figure(drawn, len(drawn), 3.6, beside_in=0.0)
+    figure = lay_out(drawn, len(drawn), 3.6, beside_in=0.0)
     _legend(figure, figure.axes[0].get_legend_handles_labels()[0], 4)
     return figure
 
@@ -219,7 +175,7 @@ def _draw_starts(chapter: Chapter, shown: Shown) -> Figure:
     if not drawn:
         return nothing_to_show(chapter)
     columns = 2 if len(drawn) > 1 else 1
-    figure = _figure(drawn, columns, 3.0, 4.4 * columns, 0.8)
+    figure = lay_out(drawn, columns, 3.0, 4.4 * columns, 0.8)
     handles = [Line2D([], [], **panels.REFERENCE, label="truth")]
     handles.append(panels.line(":", "prediction", COLORS[0]))
     if chapter.train_end_s > 0:
@@ -254,7 +210,7 @@ def _draw_forced(chapter: Chapter, shown: Shown) -> Figure:
                 names += mechanism.input_names
                 title = _probe_text(result, probe, shown)
                 drawn = _motions(mechanism, _runs(probe), names, title)
-                figure = _over_time(drawn, 1, 1.6, 8.4)
+                figure = lay_out(drawn, 1, 1.6, 8.4, same_x=True)
                 panels.add_legend(figure, 0.0)
                 return figure
     return nothing_to_show(chapter)
@@ -284,7 +240,7 @@ def _draw_some(
     names = [name for c in moving for name in (c.name, c.rate)] + [*inputs]
     title = _result_text(result, run)
     drawn = _motions(mechanism, _runs(run), names, title, chapter.train_end_s)
-    figure = _over_time(drawn, 2, height_in)
+    figure = lay_out(drawn, 2, height_in, same_x=True)
     panels.add_legend(figure, chapter.train_end_s)
     return figure
 
@@ -305,7 +261,7 @@ def draw_loops(
     if found:
         title_of_all = "largest difference of all columns"
         drawn.append(Panel(title_of_all, _draw_difference, (columns, exact, found)))
-    figure = _over_time(drawn, 2, 2.1)
+    figure = lay_out(drawn, 2, 2.1, same_x=True)
     _loop_legend(figure, list(found))
     if title:
         figure.suptitle(title[:1].upper() + title[1:], fontsize=12)
@@ -328,7 +284,7 @@ def _draw_control_trials(chapter: Chapter, shown: Shown) -> Figure:
         names = _loop_columns(mechanism, exact.truth)
         columns.append(_motions(mechanism, {_EXACT: exact.truth, **found}, names, exact.title))
     drawn = [panel for row in zip_longest(*columns) for panel in row]
-    figure = _over_time(drawn, len(columns), 1.7, max(5.4, 4.8 * len(columns)))
+    figure = lay_out(drawn, len(columns), 1.7, max(5.4, 4.8 * len(columns)), same_x=True)
     _loop_legend(figure, [result.full_title for result, _ in shown])
     return figure
 
@@ -374,7 +330,7 @@ def _draw_system(chapter: Chapter, shown: Shown) -> Figure:
         return nothing_to_show(chapter)
     mu = parameter_values(case.mechanism, case.parameters)
     title = f"its motion, {float(truth.kept.t[-1]):g} s"
-    figure = _figure([Panel(title, draw_scenery, (case.mechanism, truth, mu))], 1, 3.9, 6.6, 0.0)
+    figure = lay_out([Panel(title, draw_scenery, (case.mechanism, truth, mu))], 1, 3.9, 6.6, 0.0)
     # What has no unit is a switch.
     known = [f"{p.name} = {mu[p.name]:g} {p.unit}" for p in case.mechanism.parameters if p.unit]
     lines = [",  ".join(known[start : start + 6]) for start in range(0, len(known), 6)]
