@@ -94,7 +94,6 @@ def motion(
     axes = _axes(ax)
     chosen = names or [c.name for c in usual]
     panels.draw_motion(axes, system, named, chosen, train_end_s)
-    axes.set_xlabel("t [s]")
     return _finished(axes, ax)
 
 
@@ -164,7 +163,6 @@ def error(
         labeled[f"{name}: mse {shown}"] = run
     axes = _axes(ax)
     panels.draw_error(axes, truth, labeled, train_end_s)
-    axes.set_xlabel("t [s]")
     return _finished(axes, ax, at_least=1)
 
 
@@ -197,7 +195,6 @@ def energy(
     ]
     axes = _axes(ax)
     panels.draw_energy(axes, curves, train_end_s)
-    axes.set_xlabel("t [s]")
     return _finished(axes, ax)
 
 
@@ -217,7 +214,6 @@ def residual(runs: Runs, ax: Axes | None = None) -> Axes:
     named = _by_name(runs)
     axes = _axes(ax)
     panels.draw_residuals(axes, named)
-    axes.set_xlabel("t [s]")
     return _finished(axes, ax)
 
 

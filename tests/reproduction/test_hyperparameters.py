@@ -14,7 +14,7 @@ from mbdnode.models.paper_settings import configured
 from mbdnode.reproduction.cases import CASES, PAPER_CASES, get_case
 from mbdnode.reproduction.config import configure
 from mbdnode.reproduction.plan import quick
-from mbdnode.reproduction.tables import table_column
+from mbdnode.reproduction.settings_tables import table_column
 
 # Epochs, first learning rate, its decay an epoch: the column MBD-NODE of the paper's tables.
 PRINTED = {

@@ -12,7 +12,8 @@ from mbdnode.reproduction.config import integrator_of
 from mbdnode.reproduction.figures import DIAGRAM, DRAWERS
 from mbdnode.reproduction.plan import make_plan
 from mbdnode.reproduction.report import case_tables, diagram, shared_tables
-from mbdnode.reproduction.tables import cases_table, mass_spring_table
+from mbdnode.reproduction.settings_tables import cases_table
+from mbdnode.reproduction.tables import mass_spring_table
 
 FIGURES = """
 fig: MNODE_con, fig: MNODE_un, fig:single_mass_spring, fig:sms_x_V_time, fig:sms_phase_energy,

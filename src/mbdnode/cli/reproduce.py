@@ -160,27 +160,24 @@ def _run_plan(
 
 def _print_results(out: Path) -> int:
     """The table; 0 if every row is good, 1 otherwise."""
-    from mbdnode.reproduction.reproduce import (
-        PAGE,
-        RESULTS,
-        TABLE_COLUMNS,
-        TABLE_NUMBERS,
-        read_results,
-        table_notes,
-        table_sections,
-    )
+    from mbdnode.report.tables import cell_text
+    from mbdnode.reproduction import terminal
+    from mbdnode.reproduction.reproduce import PAGE, RESULTS, read_results
     from mbdnode.reproduction.results import is_good
 
     results, console = read_results(out), new_console()
-    for title, lines in table_sections(results):
-        if title:
-            console.print(f"\n[bold]{escape(title)}[/]\n")
-        table = new_table(console, *TABLE_COLUMNS, numbers=TABLE_NUMBERS, folding="case")
-        for texts in lines:
-            table.add_row(*map(escape, texts))
+    for one in terminal.tables(results):
+        if one.title:
+            console.print(f"\n[bold]{escape(one.title)}[/]\n")
+        table = new_table(console, *one.headings, numbers=("paper", "time [s]"), folding="case")
+        last = ""
+        for row in one.rows:
+            case, *texts = map(cell_text, row)
+            table.add_row(*map(escape, (case if case != last else "", *texts)))
+            last = case
         console.print(table)
     console.print()
-    for note in table_notes(results):
+    for note in terminal.notes(results):
         console.print(escape(note))
     bad = [row for result in results for row in result.rows if not is_good(row)]
     for row in bad:

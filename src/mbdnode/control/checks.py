@@ -1,4 +1,4 @@
-"""What users give to control, checked: numbers, vectors and rows, in order or by name."""
+"""What users give to control, checked: numbers, vectors, rows, weights and bounds."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -51,20 +51,10 @@ def as_vector(
     one_for_all: bool = False,
     finite: bool = True,
 ) -> np.ndarray:
-    """Numbers, one for each name.
+    """Numbers, one for each name, from numbers in their order or by name.
 
-    **Arguments:**
-
-    - `what`: they are, for messages.
-    - `values`: in the order of the names, or by name.
-    - `names`: of the entries.
-    - `usual`: the values of what is left out by name; None where nothing may be.
-    - `one_for_all`: whether a single number stands for every entry.
-    - `finite`: whether every number must be finite.
-
-    **Returns:**
-
-    A vector. Raises `UserError` for a wrong shape, an unknown name, or what is not finite.
+    `usual` is for what is left out by name; None where nothing may be. With `one_for_all` a single
+    number stands for every entry.
     """
     values, wanted = by_name(values), f"{len(names)} number(s): {', '.join(names)}"
     if isinstance(values, Mapping):
@@ -93,10 +83,9 @@ def as_spread(what: str, values: Any, names: tuple[str, ...]) -> np.ndarray:
 def as_rows(
     what: str, given: Any, names: tuple[str, ...], usual: Any = 0.0, wanted: str = "rows"
 ) -> np.ndarray:
-    """Finite rows with a column for each name, given as rows or as columns by name.
+    """Finite rows with a column for each name, from rows or columns by name.
 
-    A single column needs no second axis. The rest is as for `as_vector`; `wanted` says in messages
-    how many rows.
+    A single column needs no second axis. `wanted` says in messages how many rows.
     """
     given, wanted = by_name(given), f"{wanted} with the columns {', '.join(names)}"
     if isinstance(given, Mapping):
@@ -117,10 +106,9 @@ def as_rows(
 def rows_over_time(
     what: str, given: Any, times: np.ndarray, names: tuple[str, ...], usual: Any = 0.0
 ) -> np.ndarray:
-    """A row for each time; the rest is as for `as_vector`.
+    """A row for each time, from a function of time, rows of which the last is held, or one row.
 
-    It is given as a function of time, rows of which the last is held, one row for all times, or
-    values or columns by name.
+    Rows may be by name.
     """
     if callable(given):
         rows = [as_vector(f"{what} at {t:g} s", given(float(t)), names, usual) for t in times]
@@ -186,3 +174,75 @@ def symmetric(name: str, given: Any, size: int, *, definite: bool = False) -> np
             "negative cost has no minimum. Check the signs."
         )
     return (matrix + matrix.T) / 2
+
+
+def as_weight(name: str, given: Any, names: tuple[str, ...], *, definite: bool) -> np.ndarray:
+    """A symmetric matrix; from a vector or by name its diagonal, the identity if None."""
+    if given is None:
+        return np.eye(len(names))
+    given = by_name(given)
+    if isinstance(given, Mapping) or np.ndim(given) == 1:
+        given = np.diag(as_vector(f"The diagonal of {name}", given, names))
+    return symmetric(name, given, len(names), definite=definite)
+
+
+def as_bounds(what: str, given: Any, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Min and max of each, infinite where nothing is said."""
+    given = by_name({} if given is None else given)
+    if isinstance(given, Mapping):
+        pairs = {name: _pair(f"{what}[{name!r}]", pair) for name, pair in given.items()}
+        sides = [{name: pair[side] for name, pair in pairs.items()} for side in (0, 1)]
+    else:
+        sides = _pair(what, given)
+    low, high = (
+        as_vector(f"One side of {what}", side, names, usual, one_for_all=True, finite=False)
+        for side, usual in zip(sides, (-np.inf, np.inf), strict=True)
+    )
+    for name, lowest, highest in zip(names, low, high, strict=True):
+        if np.isnan(lowest) or np.isnan(highest) or not lowest < highest:
+            raise UserError(
+                f"{what} leaves no room for {name}: it would have to be above {lowest:g} and below "
+                f"{highest:g}. Give the min first."
+            )
+    return low, high
+
+
+def _pair(what: str, given: Any) -> tuple[Any, Any]:
+    try:
+        low, high = given
+        # None on a side is no bound there.
+        return (-np.inf if low is None else low), (np.inf if high is None else high)
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"{what} is {given!r}; give the min and the max, such as (-1.0, 1.0)."
+        ) from error
+
+
+def as_rate(given: Any, names: tuple[str, ...]) -> np.ndarray:
+    """The most that each input may change in a second."""
+    given = {} if given is None else given
+    rate = as_vector("u_rate", given, names, np.inf, one_for_all=True, finite=False)
+    if not np.all(rate > 0):
+        raise UserError(
+            f"u_rate is {given!r}; every input needs a limit above zero, in its unit per second."
+        )
+    return rate
+
+
+def check_inside(what: str, values: np.ndarray, low, high, names: tuple[str, ...]) -> None:
+    """Raise `UserError` for what is outside its own bounds."""
+    for name, value, lowest, highest in zip(names, values, low, high, strict=True):
+        if not lowest <= value <= highest:
+            raise UserError(
+                f"{what} has {name} = {value:g}, outside its own bounds {lowest:g} to {highest:g}: "
+                "no plan could both go there and keep them. Move one of the two."
+            )
+
+
+def check_kind(name: str, given: Any, kind: type) -> None:
+    """Raise `TypeError` for what is no `kind`, such as a dictionary of its fields."""
+    if not isinstance(given, kind):
+        raise TypeError(
+            f"{name} is a {type(given).__name__}; give mbdnode.{kind.__name__}(...), or leave it "
+            "out."
+        )

@@ -19,12 +19,7 @@ from mbdnode.trajectory import State
 
 
 class ModelEnvironment(gymnasium.Env):
-    """A mechanism or a learned model, one held input a step.
-
-    **Arguments:**
-
-    - `model`, `task`, `parameters`: as for `mbdnode.gym`.
-    """
+    """A mechanism or a learned model, one held input a step; made by `mbdnode.control.gym`."""
 
     metadata = {"render_modes": []}
 
@@ -62,17 +57,7 @@ class ModelEnvironment(gymnasium.Env):
         return (*self.space.system.coordinate_names, *self.space.system.rate_names)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        """Begin an episode.
-
-        **Arguments:**
-
-        - `seed`: of the random numbers; None goes on with those that there are.
-        - `options`: none are known.
-
-        **Returns:**
-
-        The observation, and no further information but the time.
-        """
+        """Begin an episode: the observation, and the time. No `options` are known."""
         super().reset(seed=seed)
         self.state = self.plant.start
         if self._spread:
@@ -90,17 +75,10 @@ class ModelEnvironment(gymnasium.Env):
         return self._observed(), {"t": self.t}
 
     def step(self, action):
-        """Take one step with the inputs held.
+        """Take one step with the inputs held; `action` is between -1 and 1 for each of them.
 
-        **Arguments:**
-
-        - `action`: between -1 and 1 for each actuated input.
-
-        **Returns:**
-
-        Observation, reward, whether the episode ended by a bound or a failure, whether it was cut
-        (never here: the registered number of steps does that), and the time, the inputs and how
-        the step went.
+        An episode ends by a bound or a failure. It is cut by the registered number of steps, not
+        here. The information is the time, the inputs and how the step went.
         """
         problem = self.problem
         part = (np.clip(np.asarray(action, float), -1.0, 1.0) + 1.0) / 2.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mbdnode.control.checks import as_count, as_number, as_rows, as_vector, real_rows
+from mbdnode.control.checks import as_count, as_number, as_rows, as_vector, check_kind, real_rows
 from mbdnode.control.decisions import Decision
 from mbdnode.control.linearization import discretize, jacobians_at
 from mbdnode.control.planning import (
@@ -92,8 +92,8 @@ class MPC:
         observer_gain: Any = 0.0,
         parameters: Any = None,
     ):
-        _check_kind("cost", cost, QuadraticCost)
-        _check_kind("limits", limits, Limits)
+        check_kind("cost", cost, QuadraticCost)
+        check_kind("limits", limits, Limits)
         _check_options(relinearize, iterations, observer_gain)
         self.space, self.problem = problem_for(
             model, cost, limits, actuated, parameters, horizon=horizon, dt=dt
@@ -297,14 +297,6 @@ def _linearized_at_target(space: StateSpace, problem: ControlProblem):
     if not (np.all(np.isfinite(A)) and np.all(np.isfinite(B))):
         raise UserError("The model's Jacobian at the target is not finite. Move the target.")
     return A, B, rate
-
-
-def _check_kind(name: str, given: Any, kind: type) -> None:
-    if not isinstance(given, kind):
-        raise TypeError(
-            f"{name} is a {type(given).__name__}; give mbdnode.{kind.__name__}(...), or leave it "
-            "out."
-        )
 
 
 def _check_options(relinearize: Any, iterations: Any, observer_gain: Any) -> None:

@@ -68,14 +68,9 @@ def waiting(
 class Situation:
     """What a plan is made for.
 
-    **Arguments:**
-
-    - `t`, `z`, `near`: the time, the state, and a configuration near it.
-    - `previous`: the input before now.
-    - `reference`, `u_reference`: where to, for every step of the horizon.
-    - `disturbance`: what acts besides the inputs, in their units.
-    - `last`: a plan to improve; None at the start.
-    - `hold`: an input to begin from where there is no plan.
+    `near` is a configuration near the state, `previous` the input before now. References are for
+    every step of the horizon. `disturbance` acts besides the inputs, in their units. `last` is a
+    plan to improve, `hold` an input to begin from where there is none.
     """
 
     t: float
@@ -90,10 +85,7 @@ class Situation:
 
 
 class Predictor:
-    """Compiled predictions with one model and one problem.
-
-    `advance` is one step, `follow` many of them; `linearize` and `measure` take a whole plan.
-    """
+    """Compiled: one step, many of them, the model along a plan, and the merit of a plan."""
 
     def __init__(self, space: StateSpace, problem: ControlProblem, terminal: np.ndarray):
         bounds = (problem.z_low, problem.z_high)

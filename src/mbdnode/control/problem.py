@@ -1,15 +1,20 @@
 """What a controller is to do: costs and limits; all checked before the first step."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mbdnode.control.checks import as_count, as_positive, as_vector, symmetric
+from mbdnode.control.checks import (
+    as_bounds,
+    as_count,
+    as_positive,
+    as_rate,
+    as_weight,
+    check_inside,
+)
 from mbdnode.control.state_space import StateSpace, state_space
 from mbdnode.errors import UserError, check_memory
-from mbdnode.naming import by_name
 
 
 @dataclass(frozen=True)
@@ -58,18 +63,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class ControlProblem:
-    """Horizon, weights and bounds as checked arrays: all of a quadratic program but the model.
+    """Horizon, `QuadraticCost` and `Limits` as checked arrays: all of a program but the model.
 
-    **Arguments:**
-
-    - `horizon`: how many steps are planned.
-    - `dt_s`: the length of one.
-    - `Q`, `R`: weights on states and inputs.
-    - `target`, `u_target`: where to, and the input that holds it there.
-    - `z_low`, `z_high`: soft bounds on the states, infinite where there is none.
-    - `u_low`, `u_high`: hard bounds on the inputs.
-    - `u_change`: the most that an input may change from one step to the next.
-    - `violation_cost`: of leaving a bound on the states, by one unit in one step.
+    Bounds are infinite where there is none. `u_change` is the most that an input may change from
+    one step to the next.
     """
 
     horizon: int
@@ -135,86 +132,24 @@ def make_problem(
     # The blocks of A, B and the weights of every step, in the program and in its solver.
     needed_bytes = 8 * 8 * horizon * (len(states) + len(inputs)) ** 2
     check_memory(needed_bytes, f"A horizon of {horizon:,} steps", "Plan fewer steps ahead.")
-    z_low, z_high = _bounds("z_bounds", limits.z_bounds, states)
-    u_low, u_high = _bounds("u_bounds", limits.u_bounds, inputs)
-    _check_inside("target", target, z_low, z_high, states)
-    _check_inside("u_target", u_target, u_low, u_high, inputs)
-    weight = _weight("Q", cost.Q, states, definite=False)
+    z_low, z_high = as_bounds("z_bounds", limits.z_bounds, states)
+    u_low, u_high = as_bounds("u_bounds", limits.u_bounds, inputs)
+    check_inside("target", target, z_low, z_high, states)
+    check_inside("u_target", u_target, u_low, u_high, inputs)
+    weight = as_weight("Q", cost.Q, states, definite=False)
     if not np.any(weight):
         raise UserError("Q is zero, so no state is controlled. Give at least one of them a weight.")
     return ControlProblem(
         horizon=horizon,
         dt_s=dt_s,
         Q=weight,
-        R=_weight("R", cost.R, inputs, definite=True),
+        R=as_weight("R", cost.R, inputs, definite=True),
         target=target,
         u_target=u_target,
         z_low=z_low,
         z_high=z_high,
         u_low=u_low,
         u_high=u_high,
-        u_change=_rate(limits.u_rate, inputs) * dt_s,
+        u_change=as_rate(limits.u_rate, inputs) * dt_s,
         violation_cost=as_positive("violation_cost", limits.violation_cost),
     )
-
-
-def _weight(name: str, given: Any, names: tuple[str, ...], *, definite: bool) -> np.ndarray:
-    """A symmetric matrix; from a vector or by name its diagonal, the identity if None."""
-    if given is None:
-        return np.eye(len(names))
-    given = by_name(given)
-    if isinstance(given, Mapping) or np.ndim(given) == 1:
-        given = np.diag(as_vector(f"The diagonal of {name}", given, names))
-    return symmetric(name, given, len(names), definite=definite)
-
-
-def _bounds(what: str, given: Any, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Min and max of each, infinite where nothing is said."""
-    given = by_name({} if given is None else given)
-    if isinstance(given, Mapping):
-        pairs = {name: _pair(f"{what}[{name!r}]", pair) for name, pair in given.items()}
-        sides = [{name: pair[side] for name, pair in pairs.items()} for side in (0, 1)]
-    else:
-        sides = _pair(what, given)
-    low, high = (
-        as_vector(f"One side of {what}", side, names, usual, one_for_all=True, finite=False)
-        for side, usual in zip(sides, (-np.inf, np.inf), strict=True)
-    )
-    for name, lowest, highest in zip(names, low, high, strict=True):
-        if np.isnan(lowest) or np.isnan(highest) or not lowest < highest:
-            raise UserError(
-                f"{what} leaves no room for {name}: it would have to be above {lowest:g} and below "
-                f"{highest:g}. Give the min first."
-            )
-    return low, high
-
-
-def _pair(what: str, given: Any) -> tuple[Any, Any]:
-    try:
-        low, high = given
-        # None on a side is no bound there.
-        return (-np.inf if low is None else low), (np.inf if high is None else high)
-    except (TypeError, ValueError) as error:
-        raise UserError(
-            f"{what} is {given!r}; give the min and the max, such as (-1.0, 1.0)."
-        ) from error
-
-
-def _rate(given: Any, names: tuple[str, ...]) -> np.ndarray:
-    """The most that each input may change in a second."""
-    given = {} if given is None else given
-    rate = as_vector("u_rate", given, names, np.inf, one_for_all=True, finite=False)
-    if not np.all(rate > 0):
-        raise UserError(
-            f"u_rate is {given!r}; every input needs a limit above zero, in its unit per second."
-        )
-    return rate
-
-
-def _check_inside(what: str, values: np.ndarray, low, high, names: tuple[str, ...]) -> None:
-    for name, value, lowest, highest in zip(names, values, low, high, strict=True):
-        if not lowest <= value <= highest:
-            raise UserError(
-                f"{what} has {name} = {value:g}, outside its own bounds {lowest:g} to {highest:g}: "
-                "no plan could both go there and keep them. Move one of the two."
-            )

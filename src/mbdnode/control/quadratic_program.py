@@ -25,15 +25,10 @@ from mbdnode.control.problem import ControlProblem
 
 @dataclass(frozen=True)
 class Solution:
-    """A plan.
+    """A plan: the states from the first after now, the inputs from now.
 
-    **Arguments:**
-
-    - `z`: the states, from the first after now to the end of the horizon.
-    - `u`: the inputs, from now.
-    - `violation`: the largest violation of a bound on the states.
-    - `multiplier`: the largest, in magnitude, of the dynamics: what moving a state by one unit
-        against the model would save, at most.
+    `violation` is the largest of a bound on the states; `multiplier` the largest of the dynamics:
+    what moving a state by one unit against the model would save, at most.
     """
 
     z: np.ndarray

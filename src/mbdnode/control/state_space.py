@@ -105,17 +105,7 @@ class StateSpace(eqx.Module):
 
     @eqx.filter_jit  # So that the stages of a step share one trace.
     def rate(self, t: Time, z: Minimal, u: Float[Array, " nu"], near: Coords):
-        """The rate of `z`, and the whole configuration there.
-
-        **Arguments:**
-
-        - `t`, `z`, `u`: where.
-        - `near`: a configuration near by, which decides how the constraints are closed.
-
-        **Returns:**
-
-        `z'` and `q`.
-        """
+        """`z'` and the whole configuration `q`, of which `near` decides how constraints close."""
         q, v, tangent, _ = complete(
             self.system,
             self.partition,

@@ -33,13 +33,17 @@ def asset(name: str) -> str:
 
 
 def render(template: str, **values: Any) -> str:
-    """A page, or a part of one, from its template; text is escaped, and `Markup` is not."""
+    """A page, or a part of one, from its template; text is escaped, and `Markup` is not.
+
+    In a template, `json` makes data for a script element.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(asset),
         autoescape=True,
         trim_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.globals["json"] = lambda data: Markup(script_data(data))
     return environment.get_template(template).render(values)
 
 

@@ -6,8 +6,8 @@ the rest of it.
 
 import itertools
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,7 +16,15 @@ from matplotlib.lines import Line2D
 
 from mbdnode.formatting import ROUND_OFF, error_text
 from mbdnode.multibody import AbstractNamed, Coordinate
-from mbdnode.report.style import COLORS, INK, MUTED, SHADE, draw_round_off, symbol
+from mbdnode.report.style import (
+    COLORS,
+    INK,
+    MUTED,
+    SHADE,
+    draw_round_off,
+    new_figure,
+    symbol,
+)
 from mbdnode.trajectory import Trajectory
 
 # More points than this cannot be told apart in a panel.
@@ -97,20 +105,10 @@ def draw_curves(
     drawstyle: str = "default",
     fold: bool = False,
 ) -> Any:
-    """Curves over one another: the first of several is broad and pale, what others are held to.
+    """Curves over one another, the first of several broad and pale; the color of the last.
 
-    **Arguments:**
-
-    - `axes`: to draw on; colors are the next of its cycle.
-    - `curves`: each with its label.
-    - `train_end_s`: until when the others are dashed, and then dotted; None for solid lines.
-    - `one_color`: whether the others have the first one's color, which is gray if not.
-    - `drawstyle`: Matplotlib's.
-    - `fold`: whether x is an angle of more than one turn.
-
-    **Returns:**
-
-    The color of the last curve.
+    Until `train_end_s` the others are dashed, then dotted; without it they are solid. With
+    `one_color` they have the first one's color, which is gray if not.
     """
     width = 1.4 if len(curves[0][1][0]) < 5_000 else 0.9
     color: Any = None
@@ -138,13 +136,7 @@ def draw_motion(
 ) -> None:
     """Columns over time; color tells the column, or of a single column the run.
 
-    **Arguments:**
-
-    - `axes`: to draw on.
-    - `system`: whose units the columns have.
-    - `runs`: by label; the first fills the panel.
-    - `names`: of the columns. An input that is the same in all runs is drawn once.
-    - `train_end_s`: where the training range ends, which is shaded; zero or None without one.
+    The first run fills the panel. An input that is the same in all runs is drawn once.
     """
     tables = {label: columns_by_name(run) for label, run in runs.items()}
     label, first = next(iter(tables.items()))
@@ -170,7 +162,7 @@ def draw_motion(
             draw_curves(axes, curves, train_end_s, one_color=several, drawstyle=style)
     keep_in_view(axes.set_ylim, [first[name] for name in names])
     axes.set_ylabel(axis_text(system, names))
-    time_axis(axes, first["t"], train_end_s or 0.0)
+    time_axis(axes, first["t"], train_end_s)
 
 
 def draw_portrait(
@@ -179,13 +171,9 @@ def draw_portrait(
     runs: Runs,
     train_end_s: float | None = None,
 ) -> None:
-    """Velocity over coordinate, a dot at the start; an angle of more than one turn is folded.
+    """Velocity over coordinates of one unit, a dot at the start.
 
-    **Arguments:**
-
-    - `axes`: to draw on.
-    - `coordinates`: with the same unit; color tells which, or of a single one the run.
-    - `runs`, `train_end_s`: as for `draw_motion`.
+    Color tells the coordinate, or of a single one the run. More than one turn is folded into one.
     """
     tables = {label: columns_by_name(run) for label, run in runs.items()}
     first, several = next(iter(tables.values())), len(coordinates) > 1
@@ -218,7 +206,7 @@ def draw_error(
     for label, values in zip(predictions, shown, strict=True):
         axes.plot(np.asarray(truth.t), values, label=label, linewidth=1.0)
     axes.set_ylabel("squared error")
-    time_axis(axes, np.asarray(truth.t), train_end_s or 0.0)
+    time_axis(axes, np.asarray(truth.t), train_end_s)
 
 
 def draw_energy(
@@ -230,10 +218,10 @@ def draw_energy(
     # Where energy is kept, its round-off should not fill the panel.
     keep_in_view(axes.set_ylim, [first], share=0.05)
     axes.set_ylabel("energy [J]")
-    time_axis(axes, t, train_end_s or 0.0)
+    time_axis(axes, t, train_end_s)
 
 
-def draw_residuals(axes: Axes, runs: Runs) -> None:
+def draw_residuals(axes: Axes, runs: Runs, train_end_s: float | None = None) -> None:
     """By how much constraints are broken over time; of many rows, the largest of each part.
 
     Thousands of round-off errors side by side are only noise.
@@ -249,15 +237,15 @@ def draw_residuals(axes: Axes, runs: Runs) -> None:
             label = ", ".join(filter(None, (name, what)))
             axes.plot(t[starts], np.maximum(largest, _LEAST_RESIDUAL), label=label, linewidth=0.9)
     axes.set_ylabel("residual")
-    time_axis(axes, np.asarray(next(iter(runs.values())).t), 0.0)
+    time_axis(axes, np.asarray(next(iter(runs.values())).t), train_end_s)
 
 
-def draw_loss(axes: Axes, losses: Mapping[str, Sequence[float]]) -> None:
-    """Losses by name over the epochs."""
+def draw_loss(axes: Axes, losses: Mapping[str, Sequence[float]], label: str = "") -> None:
+    """Losses by name over the epochs; `label` is for more than one, or names one in general."""
     for name, values in losses.items():
         axes.semilogy(np.arange(1, len(values) + 1), values, label=name, linewidth=1.4)
     axes.set_xlabel("epoch")
-    axes.set_ylabel("loss" if len(losses) > 1 else next(iter(losses)))
+    axes.set_ylabel(label or ("loss" if len(losses) > 1 else next(iter(losses))))
 
 
 def rate_unit(coordinate: Coordinate) -> str:
@@ -300,10 +288,11 @@ def folded(q: np.ndarray, v: np.ndarray, fold: bool = True) -> tuple[np.ndarray,
     return np.insert(inside, breaks, np.nan), np.insert(v, breaks, np.nan)
 
 
-def time_axis(axes: Axes, t: np.ndarray, train_end_s: float) -> None:
-    """Limits of the time axis, with the training range shaded."""
+def time_axis(axes: Axes, t: np.ndarray, train_end_s: float | None = None) -> None:
+    """Name and limits of the time axis, with the training range shaded."""
+    axes.set_xlabel("t [s]")
     axes.set_xlim(float(t[0]), float(t[-1]))
-    if train_end_s > 0:
+    if train_end_s:
         axes.axvspan(float(t[0]), train_end_s, color=SHADE, zorder=0)
 
 
@@ -312,12 +301,7 @@ def keep_in_view(
 ) -> None:
     """Limits that the truth fills, however far a bad prediction goes.
 
-    **Arguments:**
-
-    - `set_limits`: of an axis.
-    - `columns`: what is to be seen.
-    - `room`: around it, in parts of its range.
-    - `share`: likewise in parts of its largest value, where that is more.
+    Around it is `room` in parts of its range, or `share` in parts of its largest value.
     """
     values = np.concatenate([np.asarray(column) for column in columns])
     values = values[np.isfinite(values)]
@@ -330,6 +314,55 @@ def keep_in_view(
     if margin < 1e-9 * max(largest, 1.0):
         margin = 1.0
     set_limits(low - margin, high + margin)
+
+
+class Panel(NamedTuple):
+    """One pair of axes of a figure: its title, what draws on them, given what, in which colors."""
+
+    title: str
+    draw: Callable[..., None]
+    given: tuple[Any, ...]
+    colors: Sequence[str] = COLORS
+
+
+def lay_out(
+    drawn: Sequence[Panel | None],
+    columns: int,
+    height_in: float,
+    width_in: float = 9.6,
+    beside_in: float = 0.9,
+    *,
+    same_x: bool = False,
+    same_y: bool = False,
+    widths: Sequence[float] | None = None,
+) -> Figure:
+    """Panels in rows, with a letter each; `beside_in` is for legend and labels.
+
+    Where they share an axis, the last of each column, or the first of each row, names it.
+    """
+    rows = -(-len(drawn) // columns)
+    figure = new_figure(width_in, beside_in + height_in * rows)
+    grid: dict[str, Any] = {"sharex": "col" if same_x else False, "sharey": same_y}
+    places = figure.subplots(rows, columns, squeeze=False, width_ratios=widths, **grid)
+    number = 0
+    for axes, panel in itertools.zip_longest(places.flat, drawn):
+        if panel is None:
+            axes.set_axis_off()
+            continue
+        axes.set_prop_cycle(color=panel.colors)
+        panel.draw(axes, *panel.given)
+        panel_title(axes, number, panel.title)
+        number += 1
+    for column in places.T if same_x else ():
+        *others, last = [axes for axes in column if axes.axison]
+        for axes in others:
+            axes.set_xlabel("")
+        last.tick_params(labelbottom=True)
+    for axes in places[:, 1:].flat if same_y else ():
+        axes.set_ylabel("")
+    if same_x and not same_y:
+        figure.align_ylabels()
+    return figure
 
 
 def panel_title(axes: Axes, number: int, text: str) -> None:

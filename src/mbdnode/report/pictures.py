@@ -57,16 +57,8 @@ def view_of(
 ) -> np.ndarray:
     """The lower left and the upper right of all that a motion covers, with some room around it.
 
-    **Arguments:**
-
-    - `drawing`, `mu`: of the mechanism.
-    - `q`: the motion; rows that are not finite are left out.
-    - `others`: predictions of it. They may leave its view by half of its size: what diverged would
-        make all the rest small.
-
-    **Returns:**
-
-    Two points.
+    Predictions, the `others`, may leave its view by half of its size: what diverged would make all
+    the rest small.
     """
     good = q[np.all(np.isfinite(q), axis=1)]
     ground = [point for shape in drawing.ground(q, mu) for point in shape.corners()]

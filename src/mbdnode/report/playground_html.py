@@ -29,15 +29,7 @@ _SCRIPTS = (
 
 @dataclass(frozen=True)
 class TryIt:
-    """The section of one model.
-
-    **Arguments:**
-
-    - `key`: under which it stands in the page.
-    - `text`: what it says above the playground, or why there is none.
-    - `playground`: None where the model cannot be exported.
-    - `compared`: whether mechanism and model move side by side.
-    """
+    """The section of one model: what it says above the playground, or why there is none."""
 
     key: str
     text: str

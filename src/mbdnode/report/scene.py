@@ -40,9 +40,6 @@ class Scene:
     train_end_s: float = 0.0
 
 
-Panel = Callable[[Axes], None]
-
-
 @styled()
 def draw_case(scene: Scene) -> Figure:
     """Coordinates and velocities over time, phase portraits, energy, residuals and a drawing.
@@ -53,25 +50,43 @@ def draw_case(scene: Scene) -> Figure:
 
     **Returns:**
 
-    A figure, for `save`.
+    A figure, for `save_figure`.
     """
-    columns = [(1.0, _drawing(scene)), (1.5, _motion(scene)), (1.0, _character(scene))]
+    mechanism, motion = scene.mechanism, {"": scene.trajectory.kept}
+    units: dict[str, list[Coordinate]] = {}
+    for coordinate in moving(mechanism, scene.trajectory):
+        units.setdefault(coordinate.unit, []).append(coordinate)
+    groups = list(units.values())
+    names = [[c.name for c in group] for group in groups] + [[c.rate for c in g] for g in groups]
+    mu = resolve_parameters(mechanism, scene.parameters)
+    has_energy = mechanism.potential_energy(scene.trajectory.q[0], mu) is not None
+    columns: list[tuple[float, list[tuple[Callable[..., None], tuple[Any, ...]]]]] = [
+        (1.0, [(_draw_scenery, (scene,))] * (find_drawing(mechanism) is not None)),
+        (1.5, [(draw_motion, (mechanism, motion, some, scene.train_end_s)) for some in names]),
+        (
+            1.0,
+            [(draw_portrait, (group, motion)) for group in groups]
+            + [(_draw_energy, (scene,))] * has_energy
+            + [(draw_residuals, (motion, scene.train_end_s))]
+            * (sum(constraint_counts(mechanism, mu)) > 0),
+        ),
+    ]
     widths, shown = zip(*((width, panels) for width, panels in columns if panels), strict=True)
     figure = new_figure(13.0, max(5.4, 2.0 + 1.5 * max(map(len, shown))))
     figure.suptitle(scene.title, fontsize=13)
     parts = figure.subfigures(1, len(shown), squeeze=False, width_ratios=widths, wspace=0.03)
     for part, panels in zip(parts[0], shown, strict=True):
         places = part.subplots(len(panels), 1, squeeze=False)[:, 0]
-        for axes, panel in zip(places, panels, strict=True):
-            panel(axes)
+        for axes, (draw, given) in zip(places, panels, strict=True):
+            draw(axes, *given)
+            if axes.get_xlabel() == "t [s]":
+                _name_training_range(axes, scene)
+            # Above the axes, where it hides nothing; a single line is named by the axis.
+            if len(axes.get_legend_handles_labels()[1]) > 1:
+                look = {"bbox_to_anchor": (0.0, 1.0), "ncols": 8, "borderaxespad": 0.1}
+                axes.legend(loc="lower left", **look)
         part.align_ylabels(places)
     return figure
-
-
-def _drawing(scene: Scene) -> list[Panel]:
-    if find_drawing(scene.mechanism) is None:
-        return []
-    return [lambda axes: _draw_scenery(axes, scene)]
 
 
 def _draw_scenery(axes: Axes, scene: Scene) -> None:
@@ -79,50 +94,7 @@ def _draw_scenery(axes: Axes, scene: Scene) -> None:
     draw_scenery(axes, scene.mechanism, scene.trajectory, mu)
 
 
-def _motion(scene: Scene) -> list[Panel]:
-    groups = _groups(scene)
-    positions = [_over_time(scene, members, rates=False) for members in groups]
-    velocities = [_over_time(scene, members, rates=True) for members in groups]
-    return [*positions, *velocities]
-
-
-def _character(scene: Scene) -> list[Panel]:
-    panels = [_portrait(scene, members) for members in _groups(scene)]
-    mu = resolve_parameters(scene.mechanism, scene.parameters)
-    if scene.mechanism.potential_energy(scene.trajectory.q[0], mu) is not None:
-        panels.append(lambda axes: _plot_energy(axes, scene))
-    if sum(constraint_counts(scene.mechanism, mu)):
-        panels.append(lambda axes: _plot_residuals(axes, scene))
-    return panels
-
-
-def _groups(scene: Scene) -> list[list[Coordinate]]:
-    """The coordinates that move, by unit."""
-    groups: dict[str, list[Coordinate]] = {}
-    for coordinate in moving(scene.mechanism, scene.trajectory):
-        groups.setdefault(coordinate.unit, []).append(coordinate)
-    return list(groups.values())
-
-
-def _over_time(scene: Scene, members: Sequence[Coordinate], *, rates: bool) -> Panel:
-    def panel(axes: Axes) -> None:
-        names = [coordinate.rate if rates else coordinate.name for coordinate in members]
-        draw_motion(axes, scene.mechanism, {"": scene.trajectory.kept}, names)
-        _time_axis(axes, scene)
-        _legend(axes)
-
-    return panel
-
-
-def _portrait(scene: Scene, members: Sequence[Coordinate]) -> Panel:
-    def panel(axes: Axes) -> None:
-        draw_portrait(axes, members, {"": scene.trajectory.kept})
-        _legend(axes)
-
-    return panel
-
-
-def _plot_energy(axes: Axes, scene: Scene) -> None:
+def _draw_energy(axes: Axes, scene: Scene) -> None:
     kept = scene.trajectory.kept
     joules = np.asarray(energy(scene.mechanism, kept, scene.parameters))
     label, unit = "energy", "J"
@@ -131,13 +103,7 @@ def _plot_energy(axes: Axes, scene: Scene) -> None:
         joules, unit = _magnified(joules - joules[0], unit)
     axes.plot(kept.t, joules, color=INK, linewidth=0.9)
     axes.set_ylabel(f"{label} [{unit}]")
-    _time_axis(axes, scene)
-
-
-def _plot_residuals(axes: Axes, scene: Scene) -> None:
-    draw_residuals(axes, {"": scene.trajectory.kept})
-    _time_axis(axes, scene)
-    _legend(axes)
+    time_axis(axes, np.asarray(kept.t), scene.train_end_s)
 
 
 def _magnified(values: np.ndarray, unit: str) -> tuple[np.ndarray, str]:
@@ -149,16 +115,13 @@ def _magnified(values: np.ndarray, unit: str) -> tuple[np.ndarray, str]:
     return values / 10.0**exponent, rf"$10^{{{exponent}}}$ {unit}".strip()
 
 
-def _time_axis(axes: Axes, scene: Scene) -> None:
-    kept = scene.trajectory.kept
-    axes.set_xlabel("t [s]")
-    time_axis(axes, np.asarray(kept.t), scene.train_end_s)
-    if scene.train_end_s > 0:
-        start, end = float(kept.t[0]), scene.train_end_s
-        wide = end - start > 0.3 * float(kept.t[-1] - kept.t[0])
+def _name_training_range(axes: Axes, scene: Scene) -> None:
+    t, end = np.asarray(scene.trajectory.kept.t), scene.train_end_s
+    if end > 0:
+        wide = end - t[0] > 0.3 * (t[-1] - t[0])
         axes.annotate(
             "training range",
-            (end if wide else start, 1.0),
+            (end if wide else float(t[0]), 1.0),
             xycoords=("data", "axes fraction"),
             xytext=(0, 2),
             textcoords="offset points",
@@ -167,12 +130,6 @@ def _time_axis(axes: Axes, scene: Scene) -> None:
             fontsize=7.5,
             color=MUTED,
         )
-
-
-def _legend(axes: Axes) -> None:
-    """Above the axes, where it hides nothing; a single line is named by the axis."""
-    if len(axes.get_legend_handles_labels()[1]) > 1:
-        axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=8, borderaxespad=0.1)
 
 
 @styled()

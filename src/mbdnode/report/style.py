@@ -97,13 +97,6 @@ def new_figure(width_in: float, height_in: float) -> Figure:
 def draw_round_off(axes: Axes, values: np.ndarray) -> np.ndarray:
     """Mark the band of round-off on an axis of squared errors, if some lie in it.
 
-    **Arguments:**
-
-    - `axes`: with a logarithmic vertical axis, whose limits become those of the values.
-    - `values`: squared errors; what is not a number stays so.
-
-    **Returns:**
-
     The values as they are to be drawn: all round-off at one height, in the band.
     """
     values = np.asarray(values)

@@ -32,13 +32,9 @@ _PACKAGES = ("mbdnode", "jax", "jaxlib", "equinox", "diffrax", "optax", "numpy",
 
 @dataclass(frozen=True)
 class Chapter:
-    """The results of one case.
+    """A case, with the notes and figures that belong to what was run, and its results.
 
-    **Arguments:**
-
-    - `case`: with the notes and figures that belong to what was run.
-    - `results`: of every model, integrator and recipe.
-    - `play`: what its section "Try it" plays with; None for a chapter without it.
+    `play` is what its section "Try it" plays with.
     """
 
     case: Case
@@ -58,19 +54,10 @@ class Chapter:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """All chapters, and how they came about.
+    """All chapters in the paper's order, and how they came about.
 
-    **Arguments:**
-
-    - `chapters`: in the paper's order.
-    - `command`: what made it.
-    - `quick`: whether the settings were shortened, so that numbers are not the recipe's.
-    - `seeds`: how many.
-    - `seconds`: what the runs took, added up.
-    - `versions`: of the packages that matter, by name.
-    - `machine`: processor, cores, system.
-    - `date`: when the report was written.
-    - `recipes`: what each recipe is that was run, in a line, by name.
+    It is `quick` where settings were shortened, so that numbers are not the recipe's. `seconds` is
+    the sum over all runs; `recipes` has a line on each recipe that was run.
     """
 
     chapters: tuple[Chapter, ...]
@@ -93,22 +80,21 @@ def gather(
     plan: Plan, failed: Mapping[str, Mapping[str, Any]], folder: Path, *, command: str
 ) -> Reproduction:
     """Read every run of a plan; `failed` has the rows of those without a result, by name."""
-    rows = [{**_row(run, failed, folder), "quick": run.shortened} for run in plan.runs]
+    rows = [
+        {**(failed.get(run.name) or read_json(folder / run.name / METRICS)), "quick": run.shortened}
+        for run in plan.runs
+    ]
     runs: dict[Key, list[PlannedRun]] = {}
     for run, row in zip(plan.runs, rows, strict=True):
         runs.setdefault(key_of(row), []).append(run)
-    results = [
-        _with_motion(result, mine, folder)
-        for result, mine in zip(tidy(rows), runs.values(), strict=True)
-    ]
-    chapters = []
-    for name in plan.request.cases:
-        mine = tuple(result for result in results if result.case.name == name)
-        if mine:
-            chapters.append(_chapter(CASES[name], mine, runs, folder))
+    results = [_with_runs(result, runs[result.key], folder) for result in tidy(rows)]
+    names = dict.fromkeys(result.case.name for result in results)
     cut = {run.config.recipe for run in plan.runs if run.shortened}
     return Reproduction(
-        chapters=tuple(chapters),
+        chapters=tuple(
+            _chapter(CASES[name], [result for result in results if result.case.name == name])
+            for name in names
+        ),
         command=command,
         quick=bool(cut),
         seeds=plan.request.seeds,
@@ -128,36 +114,19 @@ def gather(
     )
 
 
-def _row(run: PlannedRun, failed: Mapping[str, Mapping[str, Any]], folder: Path) -> dict[str, Any]:
-    if run.name in failed:
-        return dict(failed[run.name])
-    return read_json(folder / run.name / METRICS)
-
-
-def _finished(result: Result, runs: Sequence[PlannedRun]) -> list[tuple[float, PlannedRun]]:
-    """The runs that came to an end with their errors, in the order of these."""
-    both = zip(result.rows, runs, strict=True)
-    found = [
-        (math.inf if row.get("mse") is None else float(row["mse"]), run)
-        for row, run in both
+def _with_runs(result: Result, runs: Sequence[PlannedRun], folder: Path) -> Result:
+    """The result with its runs, the one whose error is the median among them."""
+    errors = (
+        (math.inf if row.get("mse") is None else float(row["mse"]), folder / run.name)
+        for row, run in zip(result.rows, runs, strict=True)
         if row["outcome"] != "failed"
-    ]
-    return sorted(found, key=lambda one: one[0])
+    )
+    finished = tuple(sorted(errors, key=lambda one: one[0]))
+    shown = read_run(finished[(len(finished) - 1) // 2][1]) if finished else None
+    return replace(result, config=runs[0].config, finished=finished, shown=shown)
 
 
-def _with_motion(result: Result, runs: Sequence[PlannedRun], folder: Path) -> Result:
-    """The result with the run whose error is the median."""
-    result = replace(result, config=runs[0].config)
-    finished = _finished(result, runs)
-    if not finished:
-        return result
-    _, run = finished[(len(finished) - 1) // 2]
-    return replace(result, shown=read_run(folder / run.name))
-
-
-def _chapter(
-    case: Case, results: tuple[Result, ...], runs: Mapping[Key, Sequence[PlannedRun]], folder: Path
-) -> Chapter:
+def _chapter(case: Case, results: Sequence[Result]) -> Chapter:
     configs = [result.config for result in results if result.config is not None]
     tried = any(config.control_trials for config in configs)
     left_out = () if tried else case.control_trials
@@ -174,29 +143,26 @@ def _chapter(
             *(f"Left out of a quick run: {trial.title}." for trial in left_out),
         ),
     )
-    results = tuple(replace(result, case=case) for result in results)
-    return Chapter(case, results, _play(case, results, runs, folder))
+    return Chapter(
+        case, tuple(replace(result, case=case) for result in results), _play(case, results)
+    )
 
 
-def _play(
-    case: Case, results: Sequence[Result], runs: Mapping[Key, Sequence[PlannedRun]], folder: Path
-) -> Play:
+def _play(case: Case, results: Sequence[Result]) -> Play:
     """The mechanism beside what was learned of it, or alone.
 
     Of the models that give accelerations it is the paper's, MBD-NODE, if one was trained, and of
     several the run with the smallest error.
     """
     found = [
-        ((result.model != MBDNODE.kind, error), run)
+        (result.model != MBDNODE.kind, error, folder)
         for result in results
         if result.model in MODELS and issubclass(KINDS[MODELS[result.model][0]], AbstractSystem)
-        for error, run in _finished(
-            result, runs[case.name, result.model, result.integrator, result.recipe]
-        )
+        for error, folder in result.finished
     ]
     if not found:
         return play_case(case.name, {})
-    return play_run(folder / min(found, key=lambda one: one[0])[1].name, {})
+    return play_run(min(found, key=lambda one: one[:2])[-1], {})
 
 
 def _sample_notes(case: Case, results: Sequence[Result]) -> Iterator[str]:

@@ -37,14 +37,10 @@ TRUTH, KIND = "truth", "mpc"
 
 @dataclass(frozen=True)
 class ControlResult:
-    """What came of a task.
+    """The closed loop of a task on its plant, and the content of control.json.
 
-    **Arguments:**
-
-    - `task`, `plant`: what was done, with what.
-    - `loop`: the closed loop.
-    - `exact`: the one that plans with the equations of motion, beside a learned one.
-    - `summary`: the content of control.json.
+    Beside a loop that plans with a learned model, `exact` is the one that plans with the equations
+    of motion.
     """
 
     task: ControlTask
@@ -63,13 +59,8 @@ def run_control_task(
 ) -> ControlResult:
     """Run a task by name, planned with "truth" or with the model of a finished run's folder."""
     task, case = CONTROL_TASKS[name]
-    plant = case.mechanism
-    if planned_with == TRUTH:
-        controller = task.controller(plant, **changes)
-        loop = task.run(plant, controller, steps=steps, report=report)
-        summary = _summary(task, name, planned_with, controller, loop)
-        return ControlResult(task, plant, loop, None, summary)
-    model = load(Path(planned_with) / MODEL)
+    plant, exact = case.mechanism, None
+    model = plant if planned_with == TRUTH else load(Path(planned_with) / MODEL)
     if model.coordinate_names != plant.coordinate_names:
         raise UserError(
             f"The model in '{planned_with}' is of a system with the coordinates "
@@ -79,12 +70,13 @@ def run_control_task(
         )
     controller = task.controller(model, **changes)
     loop = task.run(plant, controller, steps=steps, report=report)
-    exact = task.run(plant, task.controller(plant, **changes), steps=steps, report=report)
     summary = _summary(task, name, planned_with, controller, loop)
-    summary["against_truth"] = {
-        **compare_with_truth(task, plant, model, exact, loop),
-        "cost_with_truth": controller.cost_of(exact),
-    }
+    if model is not plant:
+        exact = task.run(plant, task.controller(plant, **changes), steps=steps, report=report)
+        summary["against_truth"] = {
+            **compare_with_truth(task, plant, model, exact, loop),
+            "cost_with_truth": controller.cost_of(exact),
+        }
     return ControlResult(task, plant, loop, exact, summary)
 
 
@@ -163,29 +155,24 @@ def describe_control(result: ControlResult) -> list[tuple[str, str]]:
     )
     how = "along the plan at every step" if summary["relinearize"] == "each" else "once"
     median, most = 1e3 * summary["decision_median_s"], 1e3 * summary["decision_p99_s"]
+    cost, beside = f"{summary['cost']:.5g}", summary.get("against_truth")
+    if beside:
+        more = 100 * (summary["cost"] / beside["cost_with_truth"] - 1)
+        cost += f", {more:+.2g} % of that with the equations of motion"
     lines = [
         ("task", f"{result.task.title}, {summary['steps']:,} steps of {summary['dt_s']:g} s"),
         ("planned with", f"{summary['model']}, {summary['horizon']} steps, linearized {how}"),
         ("terminal cost", "infinite-horizon cost-to-go" if summary["terminal"] else "none"),
         ("verdict", summary["verdict"]),
-        ("cost of the loop", f"{summary['cost']:.5g}{_more(summary)}"),
+        ("cost of the loop", cost),
         ("inputs", ", ".join(ranges)),
         ("a decision took", f"{median:.2f} ms (median), {most:.2f} ms (99th percentile)"),
     ]
-    beside = summary.get("against_truth")
     if beside:
         error = f"A {beside['jacobian_error_A']:.1e}, B {beside['jacobian_error_B']:.1e}"
         lines.append(("Jacobian error", error))
         lines.append(("against the truth", _difference(beside["largest_difference"])))
     return [*lines, ("status", summary["rollout"])]
-
-
-def _more(summary: Mapping[str, Any]) -> str:
-    beside = summary.get("against_truth")
-    if not beside:
-        return ""
-    exact = beside["cost_with_truth"]
-    return f", {100 * (summary['cost'] / exact - 1):+.2g} % of that with the equations of motion"
 
 
 def _difference(columns: Mapping[str, float | None]) -> str:

@@ -3,14 +3,9 @@
 A result is on the Pareto front if no other of its case is both as quick and as accurate, and better
 in one of the two. A panel for each case shows error against seconds; all panels share their axes,
 so that the same error stands at the same height everywhere.
-
-A method, which is a model with the recipe that trained it, has one color in the whole report, and a
-recipe one mark. They are given out in the order in which methods first appear.
 """
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -19,25 +14,25 @@ from matplotlib.lines import Line2D
 
 from mbdnode.formatting import ROUND_OFF, as_printed, error_text, seconds_text
 from mbdnode.recipes import PAPER
-from mbdnode.report.panels import panel_title
+from mbdnode.report.panels import Panel, lay_out
 from mbdnode.report.style import (
     ABOVE_ROUND_OFF,
     AMID_ROUND_OFF,
-    COLORS,
     FAINT,
     MIN_SHOWN,
     MUTED,
     mark_round_off,
-    new_figure,
     styled,
 )
 from mbdnode.reproduction.cases import NUMERICAL
 from mbdnode.reproduction.cases.printed import Reference
 from mbdnode.reproduction.chapters import Chapter
+from mbdnode.reproduction.palette import MARKS, Palette, make_palette
 from mbdnode.reproduction.results import UNTRAINED, Result
-from mbdnode.reproduction.titles import integrator_title, model_title
+from mbdnode.reproduction.titles import model_title, with_integrator
 from mbdnode.reproduction.verdicts import printed_time
 
+Limits = dict[str, tuple[float, float]]
 # A prediction that is further off has run away, and would squeeze all others.
 _MAX_ERROR, _MIN_SECONDS = 1e3, 1e-3
 CAPTION = (
@@ -50,45 +45,6 @@ CAPTION = (
 )
 # What the longest name in the legend takes.
 _LEGEND_IN = 2.5
-
-Method = tuple[str, str]
-# A shape for each recipe, as Matplotlib calls it.
-MARKS = ("o", "s", "D", "^", "v", "P", "X")
-
-
-@dataclass(frozen=True)
-class Palette:
-    """The places of colors, by model and recipe, and those of marks, by recipe."""
-
-    methods: Mapping[Method, int]
-    recipes: Mapping[str, int]
-
-    def color(self, method: Method) -> str:
-        """A method's color; colors begin again when they run out."""
-        return COLORS[self.methods[method] % len(COLORS)]
-
-    def mark(self, method: Method) -> str:
-        """The shape of a method's marks."""
-        return MARKS[self.recipes[method[1]] % len(MARKS)]
-
-    def title(self, method: Method) -> str:
-        """A method's name: the model, and the recipe where something was trained."""
-        model, recipe = method
-        return model_title(model) + (f", {recipe}" if recipe != UNTRAINED else "")
-
-
-def make_palette(chapters: Iterable[Chapter]) -> Palette:
-    """Places for all that the chapters of one report show."""
-    methods: dict[Method, None] = {}
-    for chapter in chapters:
-        methods |= dict.fromkeys(result.method for result in chapter.results)
-        # What the paper prints is shown also where its recipe was not run.
-        methods |= dict.fromkeys((r.model, PAPER) for r in chapter.case.references)
-    recipes = dict.fromkeys(recipe for _, recipe in methods if recipe != UNTRAINED)
-    return Palette(
-        {method: place for place, method in enumerate(methods)},
-        {recipe: place for place, recipe in enumerate([*recipes, UNTRAINED])},
-    )
 
 
 def placed(chapter: Chapter) -> list[Result]:
@@ -138,27 +94,15 @@ def draw_costs(chapters: Sequence[Chapter]) -> Figure | None:
     palette, shown = make_palette(chapters), [chapter for chapter in chapters if placed(chapter)]
     if not shown:
         return None
-    columns = min(len(shown), 3)
-    rows = math.ceil(len(shown) / columns)
-    figure = new_figure(max(3.5 * columns, 6.6), 1.5 + 2.9 * rows)
-    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-    grid[0, 0].set(xscale="log", yscale="log", **_limits(shown))
-    for number, axes in enumerate(grid.flat):
-        if number >= len(shown):
-            axes.set_axis_off()
-            continue
-        _draw_case(axes, shown[number], palette)
-        panel_title(axes, number, shown[number].case.title)
-        if number + columns >= len(shown):  # Nothing below it.
-            axes.tick_params(labelbottom=True)
-            axes.set_xlabel("training [s]")
-    for axes in grid[:, 0]:
-        axes.set_ylabel("mse")
+    columns, limits = min(len(shown), 3), _limits(shown)
+    drawn = [Panel(c.case.title, _draw_case, (c, palette, limits)) for c in shown]
+    width_in = max(3.5 * columns, 6.6)
+    figure = lay_out(drawn, columns, 2.9, width_in, 1.5, same_x=True, same_y=True)
     _add_legend(figure)
     return figure
 
 
-def _limits(chapters: Sequence[Chapter]) -> dict[str, tuple[float, float]]:
+def _limits(chapters: Sequence[Chapter]) -> Limits:
     """Limits that hold all marks, bars and compile times."""
     printed = [reference for chapter in chapters for reference in _printed(chapter)]
     seconds = [time for reference, time in printed if time is not None]
@@ -196,7 +140,8 @@ def _printed(chapter: Chapter) -> list[tuple[Reference, float | None]]:
     ]
 
 
-def _draw_case(axes: Axes, chapter: Chapter, palette: Palette) -> None:
+def _draw_case(axes: Axes, chapter: Chapter, palette: Palette, limits: Limits) -> None:
+    axes.set(xscale="log", yscale="log", xlabel="training [s]", ylabel="mse", **limits)
     (_, right), (low, top) = axes.get_xlim(), axes.get_ylim()
     if low <= MIN_SHOWN:
         mark_round_off(axes)
@@ -210,10 +155,8 @@ def _draw_case(axes: Axes, chapter: Chapter, palette: Palette) -> None:
         method = (reference.model, PAPER)
         look: Any = {"color": palette.color(method), "label": _printed_title(reference.model)}
         time = "no time" if seconds is None else f"training {seconds_text(seconds)}"
-        who = f"{model_title(reference.model)} {integrator_title(reference.integrator)}"
-        look["gid"] = (
-            f"The paper's {who.removesuffix(' -')}, mse {as_printed(reference.value)}, {time}"
-        )
+        who = with_integrator(model_title(reference.model), reference.integrator)
+        look["gid"] = f"The paper's {who}, mse {as_printed(reference.value)}, {time}"
         if seconds is None:
             axes.axhline(reference.value, linewidth=0.9, linestyle=":", zorder=1, **look)
             continue

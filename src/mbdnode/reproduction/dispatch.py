@@ -41,17 +41,10 @@ _LOOK_S = 1.0
 
 @dataclass(frozen=True)
 class RunEvent:
-    """What happened to one run.
+    """What happened to one run, and where.
 
-    **Arguments:**
-
-    - `run`: its name.
-    - `state`: what it is doing now.
-    - `where`: the process or worker that does it.
-    - `done`, `total`: how far it is; zero as long as that is not known.
-    - `stage`: what is counted: "epoch" of a network, "candidate" of a law.
-    - `attempt`: above 1 for a run whose worker died.
-    - `note`: the reason, for one that failed.
+    `done` and `total` count the stage: "epoch" of a network, "candidate" of a law. The attempt is
+    above 1 for a run whose worker died; `note` is why it failed.
     """
 
     run: str

@@ -120,15 +120,7 @@ def _fill(path: Path, result: RunResult) -> None:
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run as its folder holds it.
-
-    **Arguments:**
-
-    - `config`, `metrics`: of the run.
-    - `truth`, `prediction`: up to the last good state.
-    - `history`: the loss of every epoch.
-    - `probes`: the motions that were not trained on.
-    """
+    """A run as its folder holds it; `history` is the loss of every epoch."""
 
     config: RunConfig
     metrics: Mapping[str, Any]
@@ -148,13 +140,18 @@ def read_run(path: Path) -> StoredRun:
             history = tuple(float(row["loss"]) for row in csv.DictReader(file))
     except OSError as error:
         raise UserError(f"'{path}' is not a finished run: {error.strerror}.") from error
-    truth, prediction = _pair(path, "", case)
-    return StoredRun(config, metrics, truth, prediction, history, _read_probes(path, case, metrics))
 
+    def pair(stem: str = "") -> tuple[Trajectory, Trajectory]:
+        truth, found = (path / f"{stem}{name}.csv" for name in ("truth", "prediction"))
+        return _trajectory(truth, case), _trajectory(found, case)
 
-def _pair(path: Path, stem: str, case: Case) -> tuple[Trajectory, Trajectory]:
-    truth = _trajectory(path / f"{stem}truth.csv", case)
-    return truth, _trajectory(path / f"{stem}prediction.csv", case)
+    errors = metrics.get("probes", {})
+    probes = tuple(
+        Probe(trial.name, trial.title, *pair(f"probe-{trial.name}-"), **errors[trial.name])
+        for trial in case.trials
+        if trial.name in errors
+    )
+    return StoredRun(config, metrics, *pair(), history, probes)
 
 
 def _trajectory(path: Path, case: Case) -> Trajectory:
@@ -166,13 +163,3 @@ def _trajectory(path: Path, case: Case) -> Trajectory:
             f"{type(system).__name__} has {', '.join(names)}."
         )
     return run
-
-
-def _read_probes(path: Path, case: Case, metrics: Mapping[str, Any]) -> tuple[Probe, ...]:
-    found = []
-    for trial in case.trials:
-        if trial.name in metrics.get("probes", {}):
-            truth, prediction = _pair(path, f"probe-{trial.name}-", case)
-            errors = metrics["probes"][trial.name]
-            found.append(Probe(trial.name, trial.title, truth, prediction, **errors))
-    return tuple(found)

@@ -24,14 +24,7 @@ GALLERY_COLUMNS = ("case", *GALLERY_NUMBERS[:2], "method", *GALLERY_NUMBERS[2:])
 
 @dataclass(frozen=True)
 class GalleryEntry:
-    """One case, simulated.
-
-    **Arguments:**
-
-    - `row`: the values below `GALLERY_COLUMNS`.
-    - `scene`: for a figure.
-    - `failure`: what went wrong, if the rollout ended early.
-    """
+    """One case, simulated: values below `GALLERY_COLUMNS`; why its rollout ended early, if so."""
 
     row: tuple[str, ...]
     scene: Scene

@@ -120,6 +120,7 @@ def make_plan(
         quick=quick,
         samples=samples,
     )
+    # What the user names must lead to runs; what was only filled in need not.
     _check_something_to_run(request, bool(cases), bool(models))
     _check_samples(request)
     runs = {run.name: run for case in request.cases for run in _runs(CASES[case], request)}
@@ -167,22 +168,22 @@ def _models_of(case: Case, recipe: str) -> tuple[str, ...]:
 
 
 def _check_something_to_run(request: Request, cases_named: bool, models_named: bool) -> None:
-    """What the user names must lead to runs; what was only filled in need not."""
-    offered = {case: _offered(CASES[case], request.recipes) for case in request.cases}
-    wanted = set(request.models)
     for recipe in request.recipes if models_named else ():
         check_some_trained_by(recipe, request.models, MODELS)
-    for case, found in offered.items():
-        there = [model for _, model in found]
-        if cases_named and not wanted & set(there):
+    offered = {
+        case: {model for _, model in _offered(CASES[case], request.recipes)}
+        for case in request.cases
+    }
+    for case, there in offered.items() if cases_named else ():
+        if not there.intersection(request.models):
             raise UserError(
                 f"Nothing to run for {case!r} with {', '.join(request.models)}: there is only "
                 f"{', '.join(model for model in MODELS if model in there)}. Leave out the case, or "
                 "name one of its models."
             )
     recipes = ", ".join(request.recipes or (_OF_TRAJECTORIES, _OF_SAMPLES, PAPER, _OF_LAWS))
-    for model in request.models:
-        if models_named and model not in {m for found in offered.values() for _, m in found}:
+    for model in request.models if models_named else ():
+        if not any(model in there for there in offered.values()):
             raise UserError(
                 f"Nothing to run with the model {model!r}: the recipes {recipes} give none on "
                 f"{', '.join(request.cases)}. `mbdnode run CASE --model {model}` runs it alone."

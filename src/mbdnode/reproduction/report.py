@@ -9,29 +9,34 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from mbdnode.data.files import replace_file
+from mbdnode.report.html import small_png
 from mbdnode.report.style import styled
 from mbdnode.report.tables import Table, to_csv, to_markdown
 from mbdnode.reproduction.cases.printed import Exhibit
 from mbdnode.reproduction.chapters import Chapter, Reproduction
 from mbdnode.reproduction.costs import CAPTION, draw_costs
 from mbdnode.reproduction.figures import DIAGRAM, draw_exhibit, full_caption, predicted
-from mbdnode.reproduction.page import DPI, Picture, make_page
+from mbdnode.reproduction.page import Picture, make_page
 from mbdnode.reproduction.plots import read_figure
+from mbdnode.reproduction.settings_tables import (
+    architecture_table,
+    cases_table,
+    hyperparameter_table,
+    methods_table,
+)
 from mbdnode.reproduction.tables import (
     COSTS,
     MASS_SPRING,
-    architecture_table,
-    cases_table,
     cost_table,
     error_tables,
-    hyperparameter_table,
-    methods_table,
     results_table,
     study_table,
     time_table,
 )
 
 PAGE, TABLES, FIGURES = "report.html", "tables", "figures"
+# Pixels for each inch of the figures.
+DPI = 120
 
 
 def write_report(reproduction: Reproduction, directory: str | Path) -> Path:
@@ -120,7 +125,9 @@ def _write_figure(figure: Figure, path: Path, label: str, caption: str, svg: str
             figure.set_layout_engine("none")
             contents[kind] = file.getvalue()
             _write(path.with_name(f"{path.name}.{kind}"), contents[kind])
-    return Picture(label, caption, svg, read_figure(figure), contents["png"])
+    plot = read_figure(figure)
+    png = None if plot is not None else small_png(contents["png"], DPI)
+    return Picture(label, caption, svg, plot, png)
 
 
 def _write_tables(tables: list[Table], directory: Path) -> None:

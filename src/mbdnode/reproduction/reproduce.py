@@ -5,14 +5,9 @@ DIR/runs/NAME/     a folder for every run, as `mbdnode run` writes it; error.txt
 DIR/results.json   a row for every run
 DIR/mbdnode.json   that this is a reproduction, and what belongs to it
 and what `write_report` adds: tables/, figures/, report.html
-
-The table that `mbdnode reproduce` prints is made here too, with one row over the seeds for each
-case, model, integrator and recipe.
 """
 
 import shlex
-import statistics
-from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,18 +17,15 @@ from mbdnode.config import from_dict, to_dict
 from mbdnode.data.files import read_json, write_json
 from mbdnode.data.folders import CONFIG, check_folder, open_folder
 from mbdnode.errors import UserError
-from mbdnode.formatting import as_printed
 from mbdnode.parallel import local_workers, remote_workers
-from mbdnode.recipes import PAPER, RECIPES
+from mbdnode.recipes import PAPER
 from mbdnode.reproduction.cases import PAPER_CASES
 from mbdnode.reproduction.chapters import Reproduction, gather
 from mbdnode.reproduction.dispatch import Row, Watch, run_here, run_on
 from mbdnode.reproduction.folder import is_finished, read_config
-from mbdnode.reproduction.plan import Plan, PlannedRun, Request, default_models, shortened
+from mbdnode.reproduction.plan import Plan, PlannedRun, Request, default_models
 from mbdnode.reproduction.report import write_report
 from mbdnode.reproduction.results import Result, tidy
-from mbdnode.reproduction.tables import ABOUT_LAWS
-from mbdnode.reproduction.titles import structure_text
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -165,99 +157,3 @@ def command_line(request: Request, place: Workplace, out: Path, *, resume: bool 
     words += [] if place.cluster is None else ["--cluster", place.cluster]
     words += ["--resume"] if resume else []
     return shlex.join([*words, "--out", str(out)])
-
-
-TABLE_COLUMNS = ("case", "model", "by", "recipe", "paper", "ours", "verdict", "time [s]")
-TABLE_NUMBERS = ("paper", "time [s]")
-
-
-def table_sections(results: Sequence[Result]) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
-    """The tables of the terminal by title: of networks, and of laws apart where there are both."""
-    networks = [result for result in results if not result.is_law]
-    laws = [result for result in results if result.is_law]
-    if not networks or not laws:
-        yield "", _table_rows(results)
-        return
-    yield "The paper's networks", _table_rows(networks)
-    yield ABOUT_LAWS, _table_rows(laws)
-
-
-def _table_rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
-    rows, last = [], ""
-    for result in results:
-        case = result.case.name
-        rows.append(
-            (
-                case if case != last else "",
-                result.model + structure_text(result.rows),
-                result.integrator,
-                result.recipe,
-                _printed(result),
-                _median_and_range(result),
-                result.verdict.kind,
-                _times(result),
-            )
-        )
-        last = case
-    return rows
-
-
-def table_notes(results: Sequence[Result]) -> Iterator[str]:
-    """What is to be known of the numbers of these results, line by line."""
-    yield "Errors are MSE over all components and steps; 'by' is the integrator."
-    yield "The paper's are of MBD-NODE for a law, and by its own integrator where one is named."
-    yield from _studies(results)
-    for result in results:
-        if "affine" in structure_text(result.rows):
-            without = statistics.median(result.values("mse_without_layers"))
-            yield (
-                f"The affine part of {result.model} says nearly all of {result.case.name}: mse "
-                f"{as_printed(without)} without its layers"
-            )
-    recipes = dict.fromkeys(row["recipe"] for result in results for row in result.rows)
-    for recipe in recipes:
-        yield f"Recipe {recipe}: {RECIPES[recipe].description}."
-    yield "The time is that of training (median) + compiling (max)."
-    cut = {row["recipe"] for result in results for row in result.rows if row.get("quick")}
-    for recipe in recipes:
-        if recipe in cut:
-            yield f"Quick: recipe {recipe} with {shortened(recipe)}; its own numbers differ."
-
-
-def _studies(results: Sequence[Result]) -> Iterator[str]:
-    """How many studies are accurate, and which are not."""
-    kinds: dict[str, list[str]] = {}
-    for result in results:
-        who = f"{result.case.name} ({result.model} {result.integrator}, {result.recipe})"
-        for study in result.studies:
-            kinds.setdefault(study.verdict.kind, []).append(f"{study.trial.name} of {who}")
-    for kind, found in kinds.items():
-        named = "" if kind == "accurate" else f": {', '.join(found)}"
-        yield f"Studies without a printed number: {len(found)} {kind}{named}"
-
-
-def _printed(result: Result) -> str:
-    """The paper's error; with its integrator where ours is another one."""
-    if result.printed is None:
-        return "-"
-    other = result.printed.integrator
-    of = "" if other == result.integrator else f" ({other})"
-    return f"{as_printed(result.printed.value)}{of}"
-
-
-def _median_and_range(result: Result) -> str:
-    """The median; with several seeds also min and max."""
-    median, found = result.median(), result.values()
-    text = "failed" if median is None else as_printed(median)
-    if len(result.rows) == 1 or not found:
-        return text
-    largest = as_printed(max(found)) if len(found) == len(result.rows) else "failed"
-    return f"{text} [{as_printed(min(found))}, {largest}]"
-
-
-def _times(result: Result) -> str:
-    """The median time to train, and the longest to compile, which later seeds need not do."""
-    training, compiling = result.median("train_seconds"), result.compile_seconds
-    if training is None or compiling is None:
-        return "-"
-    return f"{training:.1f}+{compiling:.1f}"

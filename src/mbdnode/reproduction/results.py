@@ -5,9 +5,10 @@ paper prints of it and the verdict on it.
 """
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from mbdnode.formatting import ROUND_OFF
@@ -20,7 +21,7 @@ from mbdnode.reproduction.cases.control_task import ControlTask
 from mbdnode.reproduction.cases.printed import Reference
 from mbdnode.reproduction.config import RunConfig
 from mbdnode.reproduction.folder import StoredRun
-from mbdnode.reproduction.titles import integrator_title, model_title, structure_text
+from mbdnode.reproduction.titles import model_title, structure_text, with_integrator
 from mbdnode.reproduction.verdicts import (
     judge_printed,
     judge_unprinted,
@@ -38,11 +39,7 @@ Key = tuple[str, str, str, str]
 class Study:
     """A result's answer to what its model was asked besides: another motion, or control.
 
-    **Arguments:**
-
-    - `trial`: what was asked.
-    - `mse`, `nrmse`: the medians over the seeds; None where half of them or more failed.
-    - `verdict`: on the NRMSE.
+    Errors are medians over the seeds, None where half of them or more failed.
     """
 
     trial: Trial | ControlTask
@@ -66,6 +63,7 @@ class Result:
     - `on_front`: whether no other result of the case is as quick and as accurate, and better in one
         of the two.
     - `config`: of the first run.
+    - `finished`: the error and the folder of every run that came to its end, the smallest first.
     - `shown`: the run whose error is the median; None if every run failed.
     """
 
@@ -77,7 +75,13 @@ class Result:
     several: bool = False
     on_front: bool = False
     config: RunConfig | None = None
+    finished: tuple[tuple[float, Path], ...] = ()
     shown: StoredRun | None = None
+
+    @property
+    def key(self) -> Key:
+        """What it is of, as `key_of` says it of a row."""
+        return self.case.name, self.model, self.integrator, self.recipe
 
     @property
     def title(self) -> str:
@@ -87,7 +91,7 @@ class Result:
     @property
     def full_title(self) -> str:
         """Model and integrator, and the recipe where the case has several: "law RK4, best"."""
-        title = f"{self.title} {integrator_title(self.integrator)}".removesuffix(" -")
+        title = with_integrator(self.title, self.integrator)
         return f"{title}, {self.recipe}" if self.several and self.recipe != UNTRAINED else title
 
     @property
@@ -211,16 +215,13 @@ def tidy(
         Result(cases[case], model, integrator, recipe, tuple(mine), several=len(recipes[case]) > 1)
         for (case, model, integrator, recipe), mine in groups.items()
     ]
-    return tuple(with_front(made))
-
-
-def with_front(results: Sequence[Result]) -> list[Result]:
-    """The results, each knowing whether it is on the Pareto front of its case."""
-    found = []
-    for result in results:
-        others = [other.cost for other in results if other.case.name == result.case.name]
-        found.append(replace(result, on_front=is_on_front(result.cost, others)))
-    return found
+    costs: dict[str, list[tuple[float, float] | None]] = {}
+    for result in made:
+        costs.setdefault(result.case.name, []).append(result.cost)
+    return tuple(
+        replace(result, on_front=is_on_front(result.cost, costs[result.case.name]))
+        for result in made
+    )
 
 
 def is_on_front(

@@ -29,14 +29,7 @@ _LARGEST_CHUNK = 20_000
 
 @dataclass(frozen=True)
 class Probe:
-    """A trained model on a motion that it has not seen.
-
-    **Arguments:**
-
-    - `name`, `title`: for files and for people.
-    - `truth`, `prediction`: at the same times.
-    - `mse`, `nrmse`: between them; None if the prediction ended early.
-    """
+    """A trained model on a motion that it has not seen; no errors if the prediction ended early."""
 
     name: str
     title: str

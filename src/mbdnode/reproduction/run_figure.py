@@ -33,8 +33,6 @@ def draw_run(
         panels.draw_portrait(row[2], [coordinate], runs, train_end_s)
     error, loss, nothing = places[-1]
     panels.draw_error(error, truth, {"prediction": prediction}, train_end_s)
-    for axes in (error, *places[:-1, :2].flat):
-        axes.set_xlabel("t [s]")
     if history:
         panels.draw_loss(loss, {"training loss": history})
     else:

@@ -22,8 +22,17 @@ ACCURATE = 0.1
 # A law is compared with the paper's own method.
 _COUNTERPARTS = {LAW: "mbd-node"}
 
-# The words of a verdict, in the order in which the page counts them.
-VERDICTS = ("reproduced", "better", "worse", "accurate", "inaccurate", "not comparable", "failed")
+# The words of a verdict, in the order in which the page counts them, each with a sign for whoever
+# does not see its color.
+VERDICTS = {
+    "reproduced": "\N{CHECK MARK}",
+    "better": "\N{BLACK UP-POINTING TRIANGLE}",
+    "worse": "\N{BLACK DOWN-POINTING TRIANGLE}",
+    "accurate": "\N{CHECK MARK}",
+    "inaccurate": "\N{BLACK DOWN-POINTING TRIANGLE}",
+    "not comparable": "\N{WHITE CIRCLE}",
+    "failed": "\N{MULTIPLICATION X}",
+}
 _FAILED = Verdict("failed", "Half of the runs or more failed or diverged.")
 
 

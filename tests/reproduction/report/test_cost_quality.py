@@ -10,7 +10,8 @@ from reproduction.report.samples import changed, chapter, failed_entry, reproduc
 
 from mbdnode.report.tables import to_csv, to_markdown
 from mbdnode.reproduction.cases.printed import Reference
-from mbdnode.reproduction.costs import draw_costs, has_trained, make_palette, placed, sum_up
+from mbdnode.reproduction.costs import draw_costs, has_trained, placed, sum_up
+from mbdnode.reproduction.palette import make_palette
 from mbdnode.reproduction.plots import read_figure
 from mbdnode.reproduction.results import is_on_front
 from mbdnode.reproduction.tables import cost_table

@@ -21,15 +21,17 @@ from mbdnode.formatting import short_number
 from mbdnode.report.tables import Table, Verdict, to_csv, to_markdown
 from mbdnode.reproduction.cases.printed import Reference
 from mbdnode.reproduction.config import configure
-from mbdnode.reproduction.tables import (
+from mbdnode.reproduction.settings_tables import (
     architecture_table,
     cases_table,
+    hyperparameter_table,
+    methods_table,
+)
+from mbdnode.reproduction.tables import (
     cost_table,
     error_table,
-    hyperparameter_table,
     judged,
     mass_spring_table,
-    methods_table,
     study_table,
     time_table,
 )

@@ -1,7 +1,6 @@
 "use strict";
 // Films of the mechanisms: the truth as a gray ghost, the prediction in color on top of it.
 (() => {
-  const chapters = JSON.parse(document.getElementById("chapters-data").textContent);
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
   const TAIL_S = 5, FINENESS = 3; // How long a path stays, and points of it for each frame.
 
@@ -142,6 +141,6 @@
   }
 
   document.querySelectorAll(".film").forEach((root) => {
-    new Film(root, chapters[Number(root.dataset.chapter)].film);
+    new Film(root, JSON.parse(root.querySelector("script").textContent));
   });
 })();

@@ -2,7 +2,6 @@
 // The lines of the report's figures, in which one can zoom and read values; made when they come
 // into view. A button for each name that several of a figure have takes its lines out.
 (() => {
-  const figures = JSON.parse(document.getElementById("figures-data").textContent);
   const coarse = window.matchMedia("(pointer: coarse)"), style = parts.color;
   const key = (letter, i) => letter + (i ? i + 1 : "");
   let colors = parts.palette();
@@ -32,7 +31,8 @@
 
   class Plot {
     constructor(root) {
-      Object.assign(this, { root, figure: figures[root.dataset.figure], off: new Set(), made: false });
+      const figure = JSON.parse(root.nextElementSibling.textContent);
+      Object.assign(this, { root, figure, off: new Set(), made: false });
       root.style.aspectRatio = `${this.figure.width} / ${this.figure.height}`;
       this.buildChips();
       parts.dark.addEventListener("change", () => { this.paint(); if (this.made) this.draw(); });

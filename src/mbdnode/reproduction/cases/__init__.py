@@ -101,15 +101,9 @@ def check_case(name: str) -> None:
 
 
 def check_control_task(name: str) -> str:
-    """Raise `UserError` for a control task that is not known; nothing is loaded.
+    """The case whose runs train a model for a control task; `UserError` for an unknown one.
 
-    **Arguments:**
-
-    - `name`: a key of `CONTROL_TASKS`.
-
-    **Returns:**
-
-    The name of the case whose runs train a model for it.
+    Nothing is loaded.
     """
     if name not in _TASKS:
         raise unknown_name("control task", name, _TASKS)

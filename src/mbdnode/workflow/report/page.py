@@ -24,7 +24,6 @@ from mbdnode.report.html import (
     asset,
     make_film,
     render,
-    script_data,
     small_png,
     write_page,
 )
@@ -87,7 +86,7 @@ def make_fit_page(report: ReportData) -> str:
         parts=[part for part in parts if part is not None],
         tables=() if isinstance(report.found, str) else report.found,
         law=report.found if isinstance(report.found, str) else "",
-        film=None if film is None else Markup(script_data([{"film": film}])),
+        film=film,
         script=Markup("".join(asset(name) for name in scripts)),
         tried=tried[0].html if tried else "",
         playground_scripts=playground_scripts(tried, scripts),
