@@ -316,3 +316,16 @@ def typed_command(command: Callable, given: Mapping[str, Any]) -> str:
         option = next(iter(names), f"--{name.replace('_', '-')}")
         options += [option] if value is True else [w for each in values for w in (option, each)]
     return shlex.join(["mbdnode", command.__name__, *places, *options])
+
+
+def check_step(dt: float | None, own: float | None = None) -> None:
+    """Raise `UserError` for a time step that is not above zero; `own` is that of the case."""
+    if dt is not None and not (math.isfinite(dt) and dt > 0):
+        way_out = "" if own is None else f" The case's own is {own:g} s."
+        raise UserError(f"--dt is {dt:g} s; it must be above zero and finite.{way_out}")
+
+
+def check_at_least(option: str, value: int | None, least: int) -> None:
+    """Raise `UserError` for a number of steps or a seed that is too small."""
+    if value is not None and value < least:
+        raise UserError(f"{option} is {value}; it must be at least {least}.")

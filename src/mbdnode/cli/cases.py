@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mbdnode.cli.output import new_console, new_table
+from mbdnode.cli.output import echo, new_console, new_table
 from mbdnode.reproduction.cases import LISTED
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def cases(
         from mbdnode.reproduction.cases import CASES
 
         found = [describe_case(case) for case in CASES.values()]
-        typer.echo(json.dumps(found, indent=2))
+        echo(json.dumps(found, indent=2))
     else:
         _print_table()
 

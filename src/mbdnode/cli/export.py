@@ -8,7 +8,7 @@ import typer
 from mbdnode.cli.arguments import MechanismOption, parse_assignments
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.models import CASE, PYTHON, check_model, find_model
-from mbdnode.cli.option_checks import check_step
+from mbdnode.cli.output import echo
 from mbdnode.data.files import check_apart, check_destination
 from mbdnode.data.folders import check_folder
 from mbdnode.errors import UserError
@@ -73,7 +73,6 @@ def export(
     check_identifier(word)
     if precision not in ("float64", "float32"):
         raise UserError(f"--precision is {precision!r}; it must be float64 or float32.")
-    check_step(dt)
     if target.suffix:
         check_destination(out, (target.suffix,))
     else:
@@ -97,7 +96,7 @@ def export(
             precision=precision,
             fmi=fmi,
         )
-    typer.echo(f"Wrote {out}")
+    echo(f"Wrote {out}")
     files = sorted(out.iterdir()) if out.is_dir() else [out]
     for file in files:
-        typer.echo(f"  {file.name:<18} {file.stat().st_size:,} bytes")
+        echo(f"  {file.name:<18} {file.stat().st_size:,} bytes")

@@ -9,12 +9,12 @@ import typer
 
 from mbdnode.cli.arguments import holdout_of, parse_unknown, typed_command, with_roles
 from mbdnode.cli.interrupts import INTERRUPTED, leaving_at_once, saying
-from mbdnode.cli.option_checks import check_address
-from mbdnode.cli.output import counting, training_progress
+from mbdnode.cli.output import echo
 from mbdnode.data.files import check_apart, find_files, must_be_file
 from mbdnode.data.folders import check_folder
 from mbdnode.formatting import one_of
 from mbdnode.recipes import RECIPES
+from mbdnode.waiting_notice import counting_rows, counting_steps
 
 # Runs that diverge are listed up to this line; all of them are in the report.
 _MOST_LINES = 6
@@ -132,7 +132,6 @@ def fit(
     command, part_or_files = typed_command(fit, {**locals(), "resume": False}), holdout_of(holdout)
     check_folder(out, "fit")
     find_files(logs)
-    check_address(cluster)
     bounds = parse_unknown(unknown or ())
     if columns is not None:
         must_be_file(columns)
@@ -165,7 +164,7 @@ def fit(
     )
     _print_result(fitted, out, observer.seconds)
     if fitted.fit.outcome == "interrupted":
-        typer.echo(observer.farewell, nl=False, err=True)
+        echo(observer.farewell.rstrip(), err=True)
         raise typer.Exit(INTERRUPTED)
     if fitted.fit.outcome == "diverged":
         raise typer.Exit(1)
@@ -182,17 +181,17 @@ def _make_observer(out: Path) -> Any:
 
         @contextmanager
         def reading(self):
-            with leaving_at_once(), counting("reading", "row") as counted:
+            with leaving_at_once(), counting_steps("reading", "row") as counted:
                 yield counted
 
         @contextmanager
         def training(self, prepared):
             for line in prepared.notes:
-                typer.echo(line)
+                echo(line)
             # Without epochs there is nothing to keep; with them, what was learned until Ctrl-C is.
             grace_s = None if isinstance(prepared.training, TrainingConfig) else 0.0
             leaving = leaving_at_once(grace_s, self.farewell)
-            with saying(self.farewell), leaving, training_progress() as report:
+            with saying(self.farewell), leaving, counting_rows() as report:
                 yield report
 
         @contextmanager
@@ -210,12 +209,12 @@ def _print_result(fitted: Any, out: Path, writing_seconds: float) -> None:
     from mbdnode.workflow.results import waited
 
     for line in _found(fitted):
-        typer.echo(line)
-    typer.echo(f"Wrote {out}")
+        echo(line)
+    echo(f"Wrote {out}")
     for label, value in _lines(fitted):
-        typer.echo(f"  {label:<18} {value}")
-    typer.echo(f"  {'time':<18} {waited({**fitted.seconds, 'writing': writing_seconds})}")
-    typer.echo(f"  {'report':<18} {out / PAGE}")
+        echo(f"  {label:<18} {value}")
+    echo(f"  {'time':<18} {waited({**fitted.seconds, 'writing': writing_seconds})}")
+    echo(f"  {'report':<18} {out / PAGE}")
 
 
 def _judged(fitted) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from mbdnode.cli.arguments import typed_roles
-from mbdnode.cli.output import new_console, new_table
+from mbdnode.cli.output import echo, new_console, new_table
 from mbdnode.data.files import check_new_file, find_files
 from mbdnode.errors import UserError
 
@@ -72,7 +72,7 @@ def inspect(
             needs.columns.write(write)
         _print_advice(views[0], needs, logs if not failed else map(str, good), write)
         if write is not None:
-            typer.echo(f"Wrote {write}")
+            echo(f"Wrote {write}")
     if failed:
         raise typer.Exit(2)
 

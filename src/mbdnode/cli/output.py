@@ -1,8 +1,4 @@
-"""Tables and progress on a terminal.
-
-Progress of a training or of a loop is counted for `mbdnode.waiting_notice` to say. The many runs of
-a reproduction are a table that changes in a terminal, and lines elsewhere.
-"""
+"""Tables, and the progress of many runs: a table that changes in a terminal, lines elsewhere."""
 
 import os
 import sys
@@ -10,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich import box
@@ -18,19 +14,25 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mbdnode.progress_text import TrainingRows, counted
-from mbdnode.waiting_notice import NOTICE, current_activity, drawing, say, summarized
+from mbdnode.progress_text import counted
+from mbdnode.waiting_notice import NOTICE, clear, progress, say
 
 if TYPE_CHECKING:
     from mbdnode.reproduction.dispatch import RunEvent
 
 # Where there is no terminal: seconds between two lines of one run of many.
 _RUN_QUIET_S = 15.0
-_REFRESH_S = 0.25
+
+
+def echo(text: str = "", *, err: bool = False) -> None:
+    """Print a line of a result, past the line that shows what is being done."""
+    clear()
+    typer.echo(text, err=err)
 
 
 def new_console() -> Console:
     """A console as wide as the terminal; as wide as a table needs where there is no terminal."""
+    clear()
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
     return Console(width=None if known else 100, highlight=False)
 
@@ -61,39 +63,6 @@ def new_table(console: Console, *headings: str, numbers: tuple[str, ...], foldin
             overflow="fold",
         )
     return table
-
-
-@contextmanager
-def training_progress() -> Iterator[Callable[[dict[str, Any], int], None]]:
-    """A function for `fit` to call after every epoch, candidate or chunk."""
-    rows = TrainingRows()
-    with NOTICE.counting() as count:
-
-        def report(row: dict[str, Any], total: int) -> None:
-            told, text = rows.hear(row, total, time.perf_counter())
-            if told:
-                say(told)
-            count(text)
-
-        yield report
-
-
-@contextmanager
-def counting(what: str, unit: str = "step") -> Iterator[Callable[[int, int | None], None]]:
-    """A function to call with the number of steps taken and, where it is known, of all.
-
-    **Arguments:**
-
-    - `what`: is being done.
-    - `unit`: what is counted.
-    """
-    with NOTICE.counting() as count:
-
-        def report(done: int, total: int | None) -> None:
-            of_all = "" if total is None else f" of {total:,}"
-            count(f"{what}, {unit} {done:,}{of_all}")
-
-        yield report
 
 
 @dataclass
@@ -146,84 +115,68 @@ class _RunState:
 def runs_progress(
     names: Sequence[str], *, elsewhere: bool = False
 ) -> Iterator[Callable[["RunEvent"], None]]:
-    """A function to call with every event of a run.
+    """A function to call with every event of the runs of these names.
 
-    **Arguments:**
-
-    - `names`: of the runs, in their order.
-    - `elsewhere`: whether other processes do the work.
+    `elsewhere` says that other processes do the work.
     """
-    lines = {name: _RunState() for name in names}
+    runs = {name: _RunState() for name in names}
     if not sys.stderr.isatty():
-        with summarized(lambda: _counts(lines), elsewhere=elsewhere):
-            yield _run_lines(lines)
+        with NOTICE.counting(elsewhere=elsewhere) as count:
+            yield _run_lines(runs, count)
         return
     from rich.live import Live
 
     console = Console(stderr=True, highlight=False)
 
     def draw() -> Table:
-        table = _run_table(lines, console.size.height - 4)
-        if not elsewhere:
-            table.caption = f"{_counts(lines)}; {current_activity()}"
-        return table
+        own = "" if elsewhere else f"; {NOTICE.activity(time.monotonic())}"
+        return _run_table(runs, f"{_counts(runs)}{own}", console.size.height - 4)
 
-    live = Live(
-        get_renderable=draw,
-        console=console,
-        refresh_per_second=1 / _REFRESH_S,
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    )
-    with drawing(), live:
-        yield lambda event: lines[event.run].hear(event)
-    failed = [f"{name}: {line.note}" for name, line in lines.items() if line.state == "failed"]
-    done = sum(line.state == "finished" for line in lines.values())
-    typer.echo(
-        f"{done} of {len(lines)} runs finished" + "".join(f"\n{f}" for f in failed), err=True
-    )
+    with progress(enabled=False), Live(get_renderable=draw, console=console, transient=True):
+        yield lambda event: runs[event.run].hear(event)
+    failed = [f"\n{name}: {run.note}" for name, run in runs.items() if run.state == "failed"]
+    done = sum(run.state == "finished" for run in runs.values())
+    echo(f"{done} of {len(runs)} runs finished{''.join(failed)}", err=True)
 
 
-def _run_table(lines: dict[str, _RunState], height: int) -> Table:
+def _run_table(runs: dict[str, _RunState], caption: str, height: int) -> Table:
     """What runs now, then what comes next, as far as the terminal has room."""
-    table = Table(
-        box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), caption=_counts(lines)
-    )
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), caption=caption)
     for heading in ("run", "where", "state", "progress", "seconds"):
-        number = heading == "seconds"
-        table.add_column(heading, justify="right" if number else "left", no_wrap=True)
-    rank = {"running": 0, "failed": 1, "waiting": 2, "finished": 3}
-    ordered = sorted(lines.items(), key=lambda item: rank[item[1].state])
-    for name, line in ordered[: max(height, 3)]:
-        seconds = "" if line.seconds is None else f"{line.seconds:.0f}"
-        table.add_row(escape(name), line.where, escape(line.text), line.progress, seconds)
+        table.add_column(heading, justify="right" if heading == "seconds" else "left", no_wrap=True)
+    rank = ("running", "failed", "waiting", "finished")
+    ordered = sorted(runs.items(), key=lambda item: rank.index(item[1].state))
+    for name, run in ordered[: max(height, 3)]:
+        seconds = "" if run.seconds is None else f"{run.seconds:.0f}"
+        table.add_row(escape(name), run.where, escape(run.text), run.progress, seconds)
     return table
 
 
-def _counts(lines: dict[str, _RunState]) -> str:
-    states = [line.state for line in lines.values()]
+def _counts(runs: dict[str, _RunState]) -> str:
+    states = [run.state for run in runs.values()]
     return ", ".join(
         f"{states.count(state)} {state}" for state in ("finished", "failed", "running", "waiting")
     )
 
 
-def _run_lines(lines: dict[str, _RunState]) -> Callable[["RunEvent"], None]:
-    last = dict.fromkeys(lines, 0.0)
+def _run_lines(
+    runs: dict[str, _RunState], count: Callable[[str], None]
+) -> Callable[["RunEvent"], None]:
+    last = dict.fromkeys(runs, 0.0)
 
     def watch(event: "RunEvent") -> None:
-        line, now = lines[event.run], time.monotonic()
-        before = (line.state, line.attempt)
-        line.hear(event)
-        changed = (line.state, line.attempt) != before
+        run, now = runs[event.run], time.monotonic()
+        before = (run.state, run.attempt)
+        run.hear(event)
+        count(_counts(runs))
+        changed = (run.state, run.attempt) != before
         if not changed and now - last[event.run] < _RUN_QUIET_S:
             return
         last[event.run] = now
-        done = sum(other.state in ("finished", "failed") for other in lines.values())
-        count = f"[{done} of {len(lines)}]"
-        seconds = f" after {line.seconds:.1f} s" if line.ended and line.seconds is not None else ""
-        progress = "" if changed or not line.progress else f", {line.progress}"
-        where = f" ({line.where})" if line.where else ""
-        say(f"{count} {event.run}: {line.text}{seconds}{progress}{where}")
+        done = sum(other.state in ("finished", "failed") for other in runs.values())
+        seconds = f" after {run.seconds:.1f} s" if run.ended and run.seconds is not None else ""
+        so_far = "" if changed or not run.progress else f", {run.progress}"
+        where = f" ({run.where})" if run.where else ""
+        say(f"[{done} of {len(runs)}] {event.run}: {run.text}{seconds}{so_far}{where}")
 
     return watch

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from mbdnode.cli.arguments import MechanismOption, ParametersOption, parse_assignments
+from mbdnode.cli.arguments import MechanismOption, ParametersOption, check_step, parse_assignments
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.models import CASE, FIT, MECHANISM, PYTHON, check_model
-from mbdnode.cli.option_checks import check_step
+from mbdnode.cli.output import echo
 from mbdnode.data.files import check_apart, check_destination
 from mbdnode.errors import UserError
 
@@ -61,7 +61,7 @@ def play(
             given["integrator"] = integrator
         shown = _play(kind, what, start, mechanism, given)
         write_play_page(shown, out)
-    typer.echo(f"Wrote {out}, {out.stat().st_size / 1000:,.0f} kB. Open it in a browser.")
+    echo(f"Wrote {out}, {out.stat().st_size / 1000:,.0f} kB. Open it in a browser.")
 
 
 def _play(kind: str, what: str, start: dict[str, float], mechanism: str, given: dict):

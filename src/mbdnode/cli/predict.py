@@ -7,6 +7,7 @@ import typer
 
 from mbdnode.cli.arguments import MechanismOption, ParametersOption, parse_assignments, with_roles
 from mbdnode.cli.interrupts import leaving_at_once
+from mbdnode.cli.output import echo
 from mbdnode.data.files import check_apart, check_destination, must_be_file
 from mbdnode.data.folders import find_result
 
@@ -67,16 +68,16 @@ def predict(
         check_apart(out, *stored.config.sources)
         run, scores = predict_like(stored, like, inputs=inputs, parameters=changes)
     write(run, out)
-    typer.echo(f"Wrote {len(run.kept):,} rows to {out}")
+    echo(f"Wrote {len(run.kept):,} rows to {out}")
     lines = [*outside_lines(run), *_score_lines(scores)]
     if stored.verdict:
         lines.append(("the fit", stored.verdict))
     for label, value in lines:
-        typer.echo(f"  {label:<18} {value}")
+        echo(f"  {label:<18} {value}")
     if not bool(run.status.ok):
-        typer.echo(f"error: {run.status}", err=True)
+        echo(f"error: {run.status}", err=True)
         raise typer.Exit(1)
-    typer.echo(f"  {'status':<18} {run.status}")
+    echo(f"  {'status':<18} {run.status}")
 
 
 def outside_lines(run) -> list[tuple[str, str]]:

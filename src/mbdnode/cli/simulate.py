@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mbdnode.cli.arguments import MechanismOption, ParametersOption, parse_assignments, with_roles
+from mbdnode.cli.arguments import (
+    MechanismOption,
+    ParametersOption,
+    check_at_least,
+    check_step,
+    parse_assignments,
+    with_roles,
+)
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.models import CASE, FIT, PYTHON, NamedModel, check_model, find_model
-from mbdnode.cli.option_checks import check_count, check_seed, check_step
+from mbdnode.cli.output import echo
 from mbdnode.data.files import check_apart, check_destination, must_be_file
 from mbdnode.errors import UserError, check_trajectory_size
 
@@ -100,8 +107,8 @@ def simulate(
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
     kind = check_model(model)
-    check_count("--steps", steps)
-    check_seed(seed)
+    check_at_least("--steps", steps, 1)
+    check_at_least("--seed", seed, 0)
     for path in (inputs, columns):
         if path is not None:
             must_be_file(path)
@@ -131,17 +138,17 @@ def simulate(
         seconds = time.perf_counter() - began
         lines = _lines(found, run, mu)
     write(run, out)
-    typer.echo(f"Wrote {len(run.kept):,} rows to {out}")
+    echo(f"Wrote {len(run.kept):,} rows to {out}")
     if plot is not None:
         with leaving_at_once():
             _draw(found, run, mu, plot)
-        typer.echo(f"Wrote {plot}")
+        echo(f"Wrote {plot}")
     for label, value in [*lines, ("compile and run", f"{seconds:.2f} s")]:
-        typer.echo(f"  {label:<18} {value}")
+        echo(f"  {label:<18} {value}")
     if not bool(run.status.ok):
-        typer.echo(f"error: {run.status}", err=True)
+        echo(f"error: {run.status}", err=True)
         raise typer.Exit(1)
-    typer.echo(f"  {'status':<18} {run.status}")
+    echo(f"  {'status':<18} {run.status}")
 
 
 def _motion(

@@ -72,7 +72,7 @@ class FitConfig:
         get_recipe(self.recipe)
         asked = self.model or AUTO
         if asked == AUTO and not RECIPES[self.recipe].finds_law:
-            asked = trained_by(self.recipe)[0]
+            asked = trained_by(self.recipe, MODELS)[0]
         object.__setattr__(self, "model", asked)
         if asked not in (AUTO, PARAMETERS):
             check_trained_by(self.recipe, asked, (AUTO, PARAMETERS, *MODELS))
@@ -136,17 +136,7 @@ class FitConfig:
 
 
 def columns_of(config: FitConfig, files: Sequence[Path]) -> Columns:
-    """What the columns of some files are, with those of several files of inputs that go with them.
-
-    **Arguments:**
-
-    - `config`: of the fit.
-    - `files`: of states.
-
-    **Returns:**
-
-    The `Columns`.
-    """
+    """The columns of some files of states, with those files of inputs that go with them."""
     inputs = find_files(config.columns.input_files) if config.columns.input_files else []
     if len(inputs) < 2:
         return config.columns
@@ -162,17 +152,10 @@ def columns_of(config: FitConfig, files: Sequence[Path]) -> Columns:
 
 
 def unknown_parameters(config: FitConfig, system: AbstractSystem) -> dict[str, Any]:
-    """What is unknown of the system, as `identify` takes it.
+    """The unknown parameters that configuration and mechanism file name, as `identify` takes them.
 
-    **Arguments:**
-
-    - `config`: of the fit.
-    - `system`: what moves; a mechanism file may name unknown parameters too.
-
-    **Returns:**
-
-    Bounds by name. Raises `UserError` for names that the system does not have, and for a system
-    whose parameters cannot be found.
+    Raises `UserError` for names that the system does not have, and for a system whose parameters
+    cannot be found.
     """
     own = system.description.unknown if isinstance(system, AbstractPlanar) else ()
     found = {**dict.fromkeys(own), **config.unknown}
@@ -205,18 +188,11 @@ def unknown_parameters(config: FitConfig, system: AbstractSystem) -> dict[str, A
 
 
 def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...]) -> Any:
-    """What a fit learns, and how.
-
-    **Arguments:**
-
-    - `config`: of the fit.
-    - `system`: what moves.
-    - `varied`: the parameters that differ between the runs.
-
-    **Returns:**
+    """What a fit learns, and how, as `learn` takes them.
 
     The untrained network, or those to choose from, and a `TrainingConfig`; or the system and an
-    `IdentificationConfig`; as `learn` takes them. Raises `UserError` for what cannot be learned.
+    `IdentificationConfig`. `varied` are the parameters that differ between the runs. Raises
+    `UserError` for what cannot be learned.
     """
     training = RECIPES[config.recipe].config
     if isinstance(training, TrainingConfig):
@@ -246,6 +222,3 @@ def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...
     structures = (config.structure,) if config.structure else own
     models = make_candidates(KINDS[kind], system, training, structures, config.seed, settings)
     return models if len(models) > 1 else models[0], training
-
-
-__all__ = ["AUTO", "PARAMETERS", "FitConfig", "make_model", "unknown_parameters"]

@@ -34,6 +34,7 @@ from mbdnode.models.law_equations import features_name
 from mbdnode.models.mbdnode import AbstractMBDNODE
 from mbdnode.multibody import AbstractSystem
 from mbdnode.nrmse import LIMIT
+from mbdnode.parallel import check_address
 from mbdnode.recipes import RECIPES, IdentificationConfig, TrainingConfig
 from mbdnode.simulation import Domain, training_domain
 from mbdnode.training import Fit
@@ -64,19 +65,10 @@ _UNCORRELATED, _WHITE = 0.2, 0.5
 class Prepared:
     """What is to be learned, all of it checked.
 
-    **Arguments:**
-
-    - `config`: of the fit.
-    - `system`: what moves.
-    - `data`: training and held-out runs.
-    - `notes`: what was read and done, line by line.
-    - `subject`, `training`: as `learn` takes them: an untrained network, or the system whose law is
-        to be found; and how.
-    - `rows`: how many are trained on.
-    - `stream`: where they come from, if there are too many to hold; `data.training` is then a part.
-    - `unknown`: parameters of the mechanism that are to be found, as `identify` takes them.
-    - `cluster`: the address of a Dask scheduler whose workers share the search; None for none.
-    - `prepare_seconds`: how long reading and checking took, and loading the program in a command.
+    `subject` and `training` are as `learn` takes them: an untrained network, or the system whose
+    law is to be found; and how. So many `rows` are trained on. They come from the `stream` if there
+    are too many to hold; `data.training` is then a part of them. `notes` say what was read and
+    done, line by line.
     """
 
     config: FitConfig
@@ -372,17 +364,9 @@ def read_and_check(
 ) -> Prepared:
     """Read the logs, and check everything that can be checked before training.
 
-    **Arguments:**
-
-    - `config`: of the fit.
-    - `report`: called with the rows read, and those in all files, where they are too many to hold.
-    - `cluster`: the address of a Dask scheduler whose workers share the search for a law or for
-        unknown parameters, or train networks that are compared. For a law they read the logs,
-        whatever their size, and fit what is linear in its unknowns to all of them.
-
-    **Returns:**
-
-    A `Prepared`. Raises `UserError` for what cannot be done.
+    `report` is called with the rows read and those in all files, where they are too many to hold.
+    Workers of the cluster read the logs for a law, whatever their size, and fit what is linear in
+    its unknowns to all of them. Raises `UserError` for what cannot be done.
     """
     system = find_system(config.mechanism) if config.mechanism else None
     files, held_files = separate_files(
@@ -415,6 +399,7 @@ def read_and_check(
 
 def _check_cluster(config: FitConfig, cluster: str) -> None:
     """Raise `UserError` for what a cluster does not help with."""
+    check_address(cluster)
     recipe = RECIPES[config.recipe]
     if recipe.finds_law or (len(recipe.structures) > 1 and not config.structure):
         return
@@ -471,15 +456,7 @@ def fit_and_score(
 ) -> Fitted:
     """Train, and judge by what was held out.
 
-    **Arguments:**
-
-    - `prepared`: as `read_and_check` made it.
-    - `report`: as for `fit` and `identify`.
-    - `kept`: what the same fit finished before it was killed, and what it finishes now.
-
-    **Returns:**
-
-    A `Fitted`.
+    `kept` has what the same fit finished before it was killed, and what it finishes now.
     """
     start = time.perf_counter()
     choice = _learned(prepared, report, kept)

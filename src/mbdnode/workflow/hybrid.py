@@ -45,12 +45,9 @@ _PIECE = 200
 
 @dataclass(frozen=True)
 class HybridTrial:
-    """What a network beside a law makes of the validation split.
+    """The NRMSE on the validation split without and with a network; `finish` trains it on all.
 
-    **Arguments:**
-
-    - `law_nrmse`, `hybrid_nrmse`: without and with it; infinite for a prediction that ended early.
-    - `finish`: fits it to all of the training data.
+    The NRMSE is infinite where a prediction ended early.
     """
 
     law_nrmse: float
@@ -64,17 +61,7 @@ def are_long(data: Dataset) -> bool:
 
 
 def thinned(data: Dataset, steps: int) -> Dataset:
-    """The runs, or as many pieces of them as have this many steps at most, evenly spaced.
-
-    **Arguments:**
-
-    - `data`: the runs.
-    - `steps`: at most, in all.
-
-    **Returns:**
-
-    The data as it is, if it has no more; else pieces of equal length.
-    """
+    """The data as it is, or evenly spaced pieces of equal length with at most so many steps."""
     runs = list(zip(data.trajectories, data.parameters, strict=True))
     if sum(len(run) - 1 for run, _ in runs) <= steps or any(run.t.ndim > 1 for run, _ in runs):
         return data
@@ -105,22 +92,9 @@ def try_hybrid(
 ) -> HybridTrial:
     """Train a network beside a law on what comes before the validation split.
 
-    **Arguments:**
-
-    - `found`: the law.
-    - `data`: that it was found in.
-    - `training`: of the network.
-    - `trial`: of the network that only predicts the validation split; the same if None.
-    - `most`: steps that a network is trained on; all if None.
-    - `width`: of its hidden layers.
-    - `parameters`: that differ between the runs, by name: the network reads them.
-    - `seed`: of its first weights and of the order of the updates.
-    - `report`: as for `fit`.
-    - `kept`: what the same trial finished before it was killed, and what it finishes now.
-
-    **Returns:**
-
-    A `HybridTrial`.
+    `trial` is the training of the network that only predicts the split; the same if None. Networks
+    are trained on at most so many steps. They read the `parameters` that differ between the runs.
+    `kept` has what the same trial finished before it was killed, and what it finishes now.
     """
     start = time.perf_counter()
     early = split(data, VALIDATION)[0]
@@ -179,16 +153,10 @@ def is_hybrid(model: Any) -> bool:
 def validation_error(
     model: Any, data: Dataset, recorded: Any, integrator: str, biased: Sequence[str] = ()
 ) -> tuple[float, float]:
-    """The NRMSE over the validation split, infinite where a prediction ends early; and that which
-    the noise of the recorded columns alone would make.
+    """The NRMSE over the validation split, and that which noise alone would make.
 
-    **Arguments:**
-
-    - `model`: fitted to the training data before the split.
-    - `data`: all of the training data.
-    - `recorded`: the columns that were measured; None for all.
-    - `integrator`: of the rollouts.
-    - `biased`: recorded velocities that contradict their positions, and are not scored.
+    The model was fitted to what comes before the split, of all of the training `data`. The NRMSE is
+    infinite where a prediction ends early.
     """
     early, late = split(data, VALIDATION)
     domain = training_domain(model, early.trajectories)

@@ -142,21 +142,10 @@ def choose_model(
     report: Callable | None,
     kept: SearchCheckpoint = NO_CHECKPOINT,
 ) -> Choice:
-    """Try models from simple to rich, and fit the one that the data asks for.
+    """Try models in order of complexity, and fit the one that the data asks for.
 
-    **Arguments:**
-
-    - `config`: of the fit, whose recipe finds laws.
-    - `system`: what moves.
-    - `data`: to train on; nothing else is looked at.
-    - `unknown`: of the mechanism's parameters; empty for none.
-    - `varied`: the parameters that differ between the runs.
-    - `report`: as for `fit` and `identify`.
-    - `kept`: what the same choice finished before it was killed, and what it finishes now.
-
-    **Returns:**
-
-    A `Choice`.
+    The recipe of `config` finds laws. `varied` are the parameters that differ between the runs.
+    `kept` has what the same choice finished before it was killed, and what it finishes now.
     """
     ladder = _Ladder(config, system, data, unknown, varied, report, kept)
     if not are_long(data):

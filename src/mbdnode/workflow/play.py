@@ -37,17 +37,9 @@ def play_mechanism(
     integrator: str = "rk4",
     dt_s: float | None = None,
 ) -> Play:
-    """A playground of a mechanism.
+    """A playground of a mechanism, by its file or `module:name`.
 
-    **Arguments:**
-
-    - `name`: its file, or `module:name`.
-    - `initial`: coordinates and velocities to start from; the others follow.
-    - `parameters`, `integrator`, `dt_s`: of the motion.
-
-    **Returns:**
-
-    A `Play`. Raises `UserError` for a file without masses, which has no motion.
+    Raises `UserError` for a file without masses, which has no motion.
     """
     system = find_system(name)
     if isinstance(system, PlanarKinematics):
@@ -80,16 +72,7 @@ def play_fit(
 ) -> Play:
     """A playground of a fit: the model, and beside it the mechanism if its masses are known.
 
-    **Arguments:**
-
-    - `folder`, `stored`: where the fit is, and what `read_folder` made of it.
-    - `initial`: coordinates and velocities to start from; if there are none, the start is that of
-        the first run that was held out.
-    - `parameters`, `integrator`, `dt_s`: in place of those of the fit.
-
-    **Returns:**
-
-    A `Play`.
+    Without `initial` values it starts as the first held-out run does.
     """
     config, model = stored.config, _first(stored.model)
     held_out = folder / "held-out-0-truth.csv"
@@ -129,19 +112,8 @@ def make_fit_play(
 ) -> Play:
     """A playground of a fitted model.
 
-    **Arguments:**
-
-    - `model`: what was learned.
-    - `title`, `label`: of the page, and of the model.
-    - `integrator`: of the fit; rk4 takes the place of one that chooses its own steps.
-    - `domain`: where the training data lies.
-    - `motions`: recorded ones. The first with a state inside the training data says where to start,
-        by which step and how far it goes.
-    - `parameters`: of the motion.
-
-    **Returns:**
-
-    A `Play`.
+    The first of the recorded `motions` with a state inside the training data says where to start,
+    by which step and how far it goes. An integrator that chooses its own steps becomes rk4.
     """
     first = _first(model)
     body = first.body

@@ -39,15 +39,10 @@ Report = Callable[[int, int | None], None]
 
 @dataclass(frozen=True)
 class LogData:
-    """What was read.
+    """What was read; so many `rows` are trained on.
 
-    **Arguments:**
-
-    - `parts`: what is learned from and what is held out. Of logs that are too large to hold, the
-        windows of the first chunk as runs, and stretches of what is held out.
-    - `rows`: how many are trained on.
-    - `summary`: of the logs to learn from.
-    - `stream`: all windows to learn from, of logs that are too large to hold.
+    Of logs that are too large to hold, `parts` are the windows of the first chunk as runs, and
+    stretches of what is held out; the `stream` has all windows to learn from.
     """
 
     parts: Holdout
@@ -65,21 +60,10 @@ def read_logs(
     report: Report | None = None,
     cluster: str | None = None,
 ) -> LogData:
-    """Read logs, and hold out what a fit is judged by.
+    """Read logs, and hold out what a fit is judged by: a part of `files` without other ones.
 
-    **Arguments:**
-
-    - `config`: of the fit: the columns, and the part that is held out.
-    - `files`: to learn from.
-    - `held_out`: to judge by; a part of `files` if there are none.
-    - `in_parts`: whether to read `files` in parts however small they are.
-    - `report`: called with the rows read in parts, and those in all files.
-    - `cluster`: the address of a Dask scheduler whose workers read files in parts; None to read
-        them here.
-
-    **Returns:**
-
-    A `LogData`.
+    Large files are read in parts, and small ones if asked, here or on the workers of a cluster.
+    `report` is then called with the rows read, and those in all files.
     """
     columns = columns_of(config, files)
     if in_parts or _are_large(files):

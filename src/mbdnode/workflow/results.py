@@ -55,11 +55,7 @@ class ReportData:
 
 
 def parameter_tables(found: IdentifiedParameters) -> tuple[Table, ...]:
-    """What a page says of parameters that were found.
-
-    Values with standard errors; what is determined of those that are not determined alone; how the
-    values are correlated; the bootstrap, if there is one; residuals beside the noise.
-    """
+    """Of parameters that were found: values, combinations, correlations, bootstrap, residuals."""
     values = Table("", "Parameters", ("parameter", "value", "standard error", "unit"), found.rows())
     tables = [values]
     if found.combinations:

@@ -35,31 +35,16 @@ _PACKAGES = ("mbdnode", "jax", "jaxlib", "numpy", "scipy")
 
 
 def check_resume(path: Path, config: FitConfig) -> None:
-    """Raise `UserError` unless a fit with these settings was begun in a folder and not finished.
-
-    **Arguments:**
-
-    - `path`: the folder.
-    - `config`: of the fit that is to go on.
-    """
+    """Raise `UserError` unless a fit with these settings was begun in a folder and not finished."""
     _compare(path, read_json(check_begun(path, _KIND)), {"settings": _settings(config)})
 
 
 @contextmanager
 def keeping(path: Path, prepared: Prepared, *, resume: bool) -> Iterator[SearchCheckpoint]:
-    """Keep what a fit finishes in its folder.
+    """A `SearchCheckpoint` in the folder of a fit; what is there is removed unless it is resumed.
 
-    **Arguments:**
-
-    - `path`: the folder: new, empty, or that of an earlier fit.
-    - `prepared`: what is to be learned.
-    - `resume`: go on from what is kept there; it is removed if not.
-
-    **Returns:**
-
-    A context with the `SearchCheckpoint`. What is kept stays if the process is killed, and goes if
-    the fit ends with a `UserError`. Raises `UserError` if data, settings, mechanism or versions are
-    others.
+    It stays if the process is killed, and goes if the fit ends with a `UserError`. Raises
+    `UserError` if data, settings, mechanism or versions are others.
     """
     identity = _identity(prepared)
     folder = check_folder(path, _KIND)
