@@ -62,15 +62,8 @@ class Minimum(NamedTuple):
 def damped_step(jacobian: np.ndarray, residual: np.ndarray, damping: float) -> np.ndarray:
     """The step of the damped linear problem, with columns of unit length.
 
-    **Arguments:**
-
-    - `jacobian`: a row for each residual, a column for each unknown.
-    - `residual`: at the present point.
-    - `damping`: relative to the columns' lengths; zero gives the Gauss-Newton step.
-
-    **Returns:**
-
-    The change of the unknowns; zero for a column of zeros.
+    The damping is relative to the columns' lengths; zero gives the Gauss-Newton step. A column of
+    zeros does not move.
     """
     lengths = np.linalg.norm(jacobian, axis=0)
     lengths = np.where(lengths > 0, lengths, 1.0)
@@ -99,7 +92,6 @@ def minimize(
     - `start`: the unknowns, an array or a tree of arrays.
     - `step`: the change of the unknowns from `(jacobian, residual, damping)`.
     - `damping`: of the first step.
-    - `iterations`: at most.
     - `tolerance`: the part of the cost below which a fall counts as none.
 
     **Returns:**
@@ -127,11 +119,7 @@ def descend(
 ) -> Generator[Any, tuple[np.ndarray, Any], Minimum]:
     """The same, one point after another, for whoever evaluates several fits together.
 
-    **Arguments:** those of `minimize`.
-
-    **Returns:**
-
-    A generator. It gives the unknowns at which it wants to know the residual, and is sent that and
+    The generator gives the unknowns at which it wants to know the residual, and is sent that and
     the Jacobian there, or a function of nothing that makes it; it returns the `Minimum`.
     """
     x = jax.tree.map(np.array, start)
@@ -161,15 +149,7 @@ def minimize_each(
 ) -> Minimum:
     """Many problems of one shape at once, each with a cost, a damping and an end of its own.
 
-    **Arguments:**
-
-    - `residual`, `jacobian`, `start`: as for `minimize`, all with one leading axis, over the
-        problems.
-    - `settings`: the other arguments of `minimize`.
-
-    **Returns:**
-
-    The `Minimum` of each.
+    All arguments are those of `minimize`, with one leading axis over the problems.
     """
     count = len(jax.tree.leaves(start)[0])
     searches = [descend(_own(start, i), **settings) for i in range(count)]
@@ -307,18 +287,10 @@ Solver = Callable[[Any], tuple[Any, Callable[[Any], Any]]]
 def solve_by_unknowns(
     slopes: Callable, blocks: Any, pull: Callable, ridge: tuple[Any, Any] | None = None
 ) -> tuple[Any, Solver]:
-    """The damped step from `J' J`, added up over the blocks.
+    """The damped step from `J' J`, added up over the blocks: the residuals and a `Solver`.
 
-    **Arguments:**
-
-    - `slopes`: the Jacobian of a block, and its residuals.
-    - `blocks`: all of them, along the first axis.
-    - `pull`: `J'` times residuals.
-    - `ridge`: what it adds to the diagonal of `J' J`, and to `J' r`.
-
-    **Returns:**
-
-    The residuals and a `Solver`.
+    `slopes` gives the Jacobian of a block and its residuals, `pull` is `J'` times residuals, and
+    `ridge` is what is added to the diagonal of `J' J`, and to `J' r`.
     """
 
     def add(total, rows):

@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,22 +33,20 @@ _Function = TypeVar("_Function", bound=Callable)
 
 
 class Compilations:
-    """Whether JAX traces, lowers or compiles at this moment, by what it tells of it."""
+    """Whether JAX traces, lowers or compiles, by what it tells of it."""
 
     def __init__(self) -> None:
-        self._begun: dict[int, int] = {}
-        self._is_listening = False
-        self._last = -LONGEST_S
+        self._begun: Counter[int] = Counter()  # By thread, each of which counts its own.
+        self._is_listening, self._last = False, -LONGEST_S
 
     def under_way(self, now: float) -> bool:
-        """In any thread, or a moment before."""
+        """At this moment, or a moment before."""
         monitoring = getattr(sys.modules.get("jax"), "monitoring", None)
         if not self._is_listening and monitoring is not None:
             self._is_listening = True
             monitoring.register_scalar_listener(self._begin)
             monitoring.register_event_duration_secs_listener(self._end)
-        if any(count > 0 for count in list(self._begun.values())):
-            self._last = now
+        self._last = now if any(list(self._begun.values())) else self._last
         return now - self._last < _PAUSE_S
 
     def _begin(self, event: str, value: float, **_: Any) -> None:
@@ -60,7 +59,7 @@ class Compilations:
         if event.startswith("/jax/core/compile"):
             # What is taken from a file has an end alone, and so has what began before we listened.
             thread = threading.get_ident()
-            self._begun[thread] = max(self._begun.get(thread, 0) + change, 0)
+            self._begun[thread] = max(self._begun[thread] + change, 0)
 
 
 @dataclass

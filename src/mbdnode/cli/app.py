@@ -30,16 +30,7 @@ COMMANDS = (
 
 
 def make_app(names: Sequence[str] = COMMANDS) -> typer.Typer:
-    """The application.
-
-    **Arguments:**
-
-    - `names`: of the commands that it has; only their modules are loaded.
-
-    **Returns:**
-
-    It, ready to be called with arguments.
-    """
+    """The application with the commands of these names; only their modules are loaded."""
     app = typer.Typer(
         name="mbdnode",
         help="Learn, simulate and control constrained multibody systems.",

@@ -39,14 +39,8 @@ _NAME = re.compile(r"[^\W\d]\w*(,[^\W\d]\w*)*$")
 def repeat_options(arguments: Sequence[str]) -> list[str]:
     """Write `--initial a=1 b=2` as `--initial a=1 --initial b=2`, which Typer understands.
 
-    **Arguments:**
-
-    - `arguments`: as they were typed.
-
-    **Returns:**
-
-    The arguments for Typer. Raises `UserError` for an option with another one in place of a value,
-    which Typer would take for the value.
+    Raises `UserError` for an option with another one in place of a value, which Typer would take
+    for the value.
     """
     result: list[str] = []
     option, has_value = "", False
@@ -72,17 +66,9 @@ def repeat_options(arguments: Sequence[str]) -> list[str]:
 
 
 def split_assignments(option: str, pairs: Sequence[str], form: str, example: str) -> dict[str, str]:
-    """Text by name.
+    """Text by name, from pairs such as `["theta1=1.0"]`; `form` and `example` are for messages.
 
-    **Arguments:**
-
-    - `option`: where they were given, for messages.
-    - `pairs`: such as `["theta1=1.0"]`.
-    - `form`, `example`: what a pair should look like, for messages.
-
-    **Returns:**
-
-    A dictionary. Raises `UserError` for what has no name or no value, or is given twice.
+    Raises `UserError` for what has no name or no value, or is given twice.
     """
     values: dict[str, str] = {}
     for pair in pairs:
@@ -98,16 +84,9 @@ def split_assignments(option: str, pairs: Sequence[str], form: str, example: str
 
 
 def parse_assignments(option: str, pairs: Sequence[str]) -> dict[str, float]:
-    """Numbers by name.
+    """Numbers by name, from pairs such as `["theta1=1.0"]`.
 
-    **Arguments:**
-
-    - `option`: where they were given, for messages.
-    - `pairs`: such as `["theta1=1.0"]`.
-
-    **Returns:**
-
-    A dictionary. Raises `UserError` for what is not `name=number`, or given twice.
+    Raises `UserError` for what is not `name=number`, or given twice.
     """
     values: dict[str, float] = {}
     for name, text in split_assignments(option, pairs, "name=value", "theta=0.5").items():
@@ -123,16 +102,7 @@ def parse_assignments(option: str, pairs: Sequence[str]) -> dict[str, float]:
 
 
 def parse_unknown(texts: Sequence[str]) -> dict[str, tuple[float | None, float | None] | None]:
-    """Unknown parameters, with bounds where they are given.
-
-    **Arguments:**
-
-    - `texts`: such as `["m,c", "L=0.1:2", "k=0:"]`.
-
-    **Returns:**
-
-    Bounds by name, None for none. Raises `UserError` for what is not understood.
-    """
+    """Bounds of unknown parameters by name, None for none, from `["m,c", "L=0.1:2", "k=0:"]`."""
     found: dict[str, tuple[float | None, float | None] | None] = {}
     for text in (part.strip() for given in texts for part in given.split(",")):
         name, equals, bounds = text.partition("=")
@@ -164,18 +134,10 @@ def _bounds(name: str, text: str) -> tuple[float | None, float | None]:
 def with_roles(
     columns: "Columns", roles: Sequence[str], find_system: Callable[[], Any] | None = None
 ) -> "Columns":
-    """Columns as `--role` changes them.
+    """Columns as `--role` changes them, such as `["time=t", "theta1=theta", "units=theta:deg"]`.
 
-    **Arguments:**
-
-    - `columns`: as they are without it.
-    - `roles`: such as `["time=t", "coordinates=theta,phi", "theta1=theta", "units=theta:deg"]`.
-    - `find_system`: gives the system whose coordinates, rates, inputs and parameters may stand in
-        place of a role; None if none is known. It is called only where it is needed.
-
-    **Returns:**
-
-    `Columns`. Raises `UserError` for what is not understood.
+    The names of a system may stand in place of a role; `find_system` gives it, and is called only
+    where it is needed. Raises `UserError` for what is not understood.
     """
     from mbdnode.data.logs.columns import as_columns
 
@@ -290,15 +252,6 @@ def typed_command(command: Callable, given: Mapping[str, Any]) -> str:
     """A command as one would type it, with every option that differs from its default.
 
     It goes by the command's own description of its options, so a new one cannot be forgotten.
-
-    **Arguments:**
-
-    - `command`: the function that carries it out.
-    - `given`: the values of its parameters, by name.
-
-    **Returns:**
-
-    What to type to carry it out again.
     """
     places: list[str] = []
     options: list[str] = []

@@ -56,16 +56,7 @@ def _print_table() -> None:
 
 
 def describe_case(case: "Case") -> dict[str, Any]:
-    """Everything about a case, in types that JSON knows.
-
-    **Arguments:**
-
-    - `case`: any.
-
-    **Returns:**
-
-    Its fields by name.
-    """
+    """All fields of a case by name, in types that JSON knows."""
     from mbdnode.multibody import constraint_counts, resolve_parameters
 
     system = case.mechanism

@@ -1,6 +1,5 @@
 """`mbdnode fit`: a model from logs."""
 
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,8 +9,7 @@ import typer
 from mbdnode.cli.arguments import holdout_of, parse_unknown, typed_command, with_roles
 from mbdnode.cli.interrupts import INTERRUPTED, leaving_at_once, saying
 from mbdnode.cli.output import echo
-from mbdnode.data.files import check_apart, find_files, must_be_file
-from mbdnode.data.folders import check_folder
+from mbdnode.data.files import check_apart
 from mbdnode.formatting import one_of
 from mbdnode.recipes import RECIPES
 from mbdnode.waiting_notice import counting_rows, counting_steps
@@ -130,11 +128,7 @@ def fit(
     """
     # Who types it again begins anew: there is nothing left to resume.
     command, part_or_files = typed_command(fit, {**locals(), "resume": False}), holdout_of(holdout)
-    check_folder(out, "fit")
-    find_files(logs)
     bounds = parse_unknown(unknown or ())
-    if columns is not None:
-        must_be_file(columns)
     with leaving_at_once():
         from mbdnode.data.logs import as_columns
         from mbdnode.workflow.from_logs import fit_logs
@@ -162,7 +156,7 @@ def fit(
         observer=observer,
         command=command,
     )
-    _print_result(fitted, out, observer.seconds)
+    _print_result(fitted, out)
     if fitted.fit.outcome == "interrupted":
         echo(observer.farewell.rstrip(), err=True)
         raise typer.Exit(INTERRUPTED)
@@ -177,7 +171,7 @@ def _make_observer(out: Path) -> Any:
     from mbdnode.workflow.resume_fit import how_to_resume
 
     class Shown(FitObserver):
-        farewell, seconds = how_to_resume(out), 0.0
+        farewell = how_to_resume(out)
 
         @contextmanager
         def reading(self):
@@ -196,15 +190,13 @@ def _make_observer(out: Path) -> Any:
 
         @contextmanager
         def writing(self):
-            begun = time.perf_counter()
             with saying(self.farewell):
                 yield
-            self.seconds = time.perf_counter() - begun
 
     return Shown()
 
 
-def _print_result(fitted: Any, out: Path, writing_seconds: float) -> None:
+def _print_result(fitted: Any, out: Path) -> None:
     from mbdnode.workflow.folder import PAGE
     from mbdnode.workflow.results import waited
 
@@ -213,20 +205,16 @@ def _print_result(fitted: Any, out: Path, writing_seconds: float) -> None:
     echo(f"Wrote {out}")
     for label, value in _lines(fitted):
         echo(f"  {label:<18} {value}")
-    echo(f"  {'time':<18} {waited({**fitted.seconds, 'writing': writing_seconds})}")
+    echo(f"  {'time':<18} {waited(fitted.seconds)}")
     echo(f"  {'report':<18} {out / PAGE}")
 
 
 def _judged(fitted) -> list[tuple[str, str]]:
     """How well held-out runs are predicted, and the valid prediction time."""
-    from mbdnode.formatting import percent
-
     scores, horizon = fitted.scores, fitted.horizon
     if not scores.runs:
         return [("held-out error", "nothing was held out")]
-    each = ", ".join(str(column) for column in scores.columns)
-    told = f"NRMSE {percent(scores.nrmse)} ({each})" if scores.nrmse is not None else each
-    lines = [("held-out error", told)]
+    lines = [("held-out error", str(scores))]
     if horizon is not None:
         lines.append(("valid prediction", f"{horizon}; {horizon.told_range}"))
     for run in scores.runs:
@@ -261,13 +249,13 @@ def _found(fitted) -> list[str]:
 def _lines(fitted) -> list[tuple[str, str]]:
     numbers = fitted.metrics()
     lines = [("model", fitted.model_name), ("training", numbers["status"])]
-    if fitted.told_network:
-        lines.append(("network", fitted.told_network))
-    if fitted.told_choice:
-        lines.append(("choice", fitted.told_choice))
+    if fitted.network_summary:
+        lines.append(("network", fitted.network_summary))
+    if fitted.choice_summary:
+        lines.append(("choice", fitted.choice_summary))
     lines += _judged(fitted)
-    if fitted.told_residuals:
-        lines.append(("residuals", fitted.told_residuals))
+    if fitted.residual_summary:
+        lines.append(("residuals", fitted.residual_summary))
     if numbers["outside"] is not None:
         lines.append(("outside the data", f"{100 * numbers['outside']:.1f} % of predicted rows"))
     if numbers["position_residual"]:

@@ -22,16 +22,9 @@ CASE, MECHANISM, PYTHON, FIT, RUN = "case", "mechanism", "module:name", "fit", "
 class NamedModel:
     """A model, and what goes with it.
 
-    **Arguments:**
-
-    - `model`: a mechanism or a learned model.
-    - `label`: a short name for it.
-    - `dt_s`, `integrator`: as the case has them; None if nothing is said.
-    - `parameters`: values that the case has in place of defaults.
-    - `initial`: where the case starts, by name.
-    - `steps`: of the case; None if nothing is said.
-    - `make_inputs`: those of the case, from the number of steps and a seed; None for zero.
-    - `stored`: the fit, if it is one.
+    Of a case: `dt_s`, `integrator`, `steps` and `parameters` in place of defaults, the `initial`
+    values by name, and `make_inputs`, from the number of steps and a seed. None where nothing is
+    said. `stored` is the fit, if it is one.
     """
 
     model: Any
@@ -56,16 +49,9 @@ class NamedModel:
 
 
 def check_model(name: str) -> str:
-    """What a model is given as; nothing is loaded.
+    """What a model is given as: `CASE`, `MECHANISM`, `PYTHON`, `FIT` or `RUN`; nothing is loaded.
 
-    **Arguments:**
-
-    - `name`: a case, a TOML file, `module:name`, or the folder of a fit or a run.
-
-    **Returns:**
-
-    `CASE`, `MECHANISM`, `PYTHON`, `FIT` or `RUN`. Raises `UserError` where there is no model of
-    this name.
+    Raises `UserError` where there is no model of this name.
     """
     path = Path(name)
     if name.endswith(".toml"):
@@ -100,17 +86,7 @@ def check_model(name: str) -> str:
 
 
 def find_model(name: str, mechanism: str = "") -> NamedModel:
-    """The model of that name.
-
-    **Arguments:**
-
-    - `name`: as for `check_model`, which it passed.
-    - `mechanism`: that of a fit, if it is in Python: `module:name`.
-
-    **Returns:**
-
-    A `NamedModel`.
-    """
+    """The model of a name that passed `check_model`; `mechanism` is that of a fit, in Python."""
     path = Path(name)
     kind = check_model(name)
     if kind in (MECHANISM, PYTHON):

@@ -38,18 +38,10 @@ def new_console() -> Console:
 
 
 def new_table(console: Console, *headings: str, numbers: tuple[str, ...], folding: str) -> Table:
-    """An empty table.
+    """An empty table for `add_row`; the first heading is that of the rows' names.
 
-    **Arguments:**
-
-    - `console`: where it will be printed; a narrow one gets narrow gaps.
-    - `headings`: of the columns; the first is the rows' name.
-    - `numbers`: those to align on the right.
-    - `folding`: the one that takes several lines when the table would be too wide.
-
-    **Returns:**
-
-    A table, for `add_row`.
+    `numbers` are aligned on the right, `folding` takes several lines when the table would be too
+    wide. A narrow console gets narrow gaps.
     """
     gap = 1 if console.width >= 96 else 0
     table = Table(box=box.SIMPLE_HEAD, padding=(0, gap, 0, 0), show_edge=False)
@@ -132,7 +124,8 @@ def runs_progress(
         own = "" if elsewhere else f"; {NOTICE.activity(time.monotonic())}"
         return _run_table(runs, f"{_counts(runs)}{own}", console.size.height - 4)
 
-    with progress(enabled=False), Live(get_renderable=draw, console=console, transient=True):
+    given = {"console": console, "transient": True, "redirect_stdout": False}
+    with progress(enabled=False), Live(get_renderable=draw, **given):
         yield lambda event: runs[event.run].hear(event)
     failed = [f"\n{name}: {run.note}" for name, run in runs.items() if run.state == "failed"]
     done = sum(run.state == "finished" for run in runs.values())

@@ -97,11 +97,7 @@ def outside_lines(run) -> list[tuple[str, str]]:
 
 def _score_lines(scores) -> list[tuple[str, str]]:
     """Of a prediction beside its log: the errors, and when they pass the limit."""
-    from mbdnode.formatting import percent
-
-    each = ", ".join(str(column) for column in scores.columns)
-    told = "" if scores.nrmse is None else f"NRMSE {percent(scores.nrmse)}, "
-    lines = [("against the log", told + each)]
+    lines = [("against the log", str(scores))]
     if scores.runs[0].where:
         lines.append(("beyond the limit", f"the error {scores.runs[0].divergence}"))
     return lines

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +19,7 @@ from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.models import CASE, FIT, PYTHON, NamedModel, check_model, find_model
 from mbdnode.cli.output import echo
 from mbdnode.data.files import check_apart, check_destination, must_be_file
-from mbdnode.errors import UserError, check_trajectory_size
+from mbdnode.errors import UserError
 
 if TYPE_CHECKING:
     from mbdnode.data.logs import Columns
@@ -165,10 +164,10 @@ def _motion(
 ) -> "tuple[Trajectory, dict[str, float]]":
     """The motion, and the parameters that it was computed with."""
     import jax
-    import numpy as np
 
     from mbdnode.multibody import AbstractSystem, resolve_parameters
     from mbdnode.simulation import simulate
+    from mbdnode.workflow.driven_motion import times_and_inputs
 
     system, count = found.model, found.steps if steps is None else steps
     if seed is not None and (found.make_inputs is None or inputs is not None):
@@ -194,23 +193,11 @@ def _motion(
             f"{found.label!r} holds a {type(system).__name__}, which goes on from a recorded "
             "motion, not from an initial state alone. `mbdnode run` has written what it predicts."
         )
-    mu = {**found.parameters, **changes}
-    if inputs is None:
-        assert count is not None
-        assert size is not None
-        check_trajectory_size(count, 2 * len(system.coordinates) + len(system.inputs))
-        t = size * np.arange(count + 1)
-        u = None if found.make_inputs is None else found.make_inputs(count, seed or 0)
-    else:
-        if not system.inputs:
-            raise UserError(f"{found.label!r} has no inputs. Leave --inputs out.")
-        from mbdnode.data.logs.reading import read_inputs
-
-        if not columns.inputs:
-            columns = replace(columns, inputs=system.input_names)
-        log = read_inputs(inputs, columns, dt_s=size, steps=steps)
-        t, mu = log.t, {**log.parameters, **mu}
-        u = {name: log.u.get(name, 0.0) for name in system.input_names}
+    given = {"steps": count if inputs is None else steps, "dt_s": size}
+    t, u, own = times_and_inputs(system, columns, inputs, **given)
+    if inputs is None and found.make_inputs is not None:
+        u = found.make_inputs(len(t) - 1, seed or 0)
+    mu = {**own, **found.parameters, **changes}
     resolve_parameters(system, mu)
     state = _start(found, start, mu, float(t[0]))
     how = integrator or found.integrator or "rk4"

@@ -141,7 +141,7 @@ def initial_states(
 ) -> list[State | None]:
     """Where predictions begin, estimated from the rows before; None if there are none.
 
-    `places` has a run, a row of it, how many rows before it are looked at, and the parameters.
+    Each of `places` has a run, a row of it, how many rows before it are looked at, and parameters.
     """
     from mbdnode.identification import estimate_states  # Slow to load for who only evaluates.
 
@@ -173,15 +173,8 @@ def _without_names(
 def rows_before(model: Any, run: Trajectory, recorded: Sequence[str] | None) -> int:
     """How many rows of a run its initial state is estimated from.
 
-    **Arguments:**
-
-    - `model`: one that gives rates; others begin with what was measured.
-    - `run`: as it was recorded.
-    - `recorded`: which columns were measured; None for all.
-
-    **Returns:**
-
-    Zero where the first state was measured, or a run is too short to tell more.
+    Zero where the first state was measured, where the model gives no rates and begins with what was
+    measured, or where a run is too short to tell more.
     """
     count = min(max(len(run) // 10, _FEWEST_BEFORE), _MOST_BEFORE)
     if not isinstance(model, AbstractSystem) or count > _SHARE_BEFORE * len(run):
@@ -210,14 +203,9 @@ def begin_at(run: Trajectory, state: State) -> Trajectory:
 class ColumnScore:
     """The error of one recorded column over all held-out runs.
 
-    **Arguments:**
-
-    - `name`, `unit`: of the column.
-    - `is_angle`: whether its errors are told in radians too, not in percent of its motion alone.
-    - `rmse`: the root mean square error, in that unit; None if a prediction ended early.
-    - `scale`: what it is divided by; None for a column that is not scored: one that never moves, or
-        is biased.
-    - `is_biased`: whether it contradicts its position.
+    `rmse` is in the column's unit; None if a prediction ended early. `scale` is what it is divided
+    by; None for a column that is not scored: one that never moves, or contradicts its position.
+    Errors of an angle are told in radians too.
     """
 
     name: str
@@ -249,20 +237,13 @@ class ColumnScore:
 class RunScore:
     """One held-out run in numbers.
 
-    **Arguments:**
+    The error of a row is infinite where there is no prediction; `nrmse` is None if the prediction
+    ended early, or nothing is scored. `outside` is the share of predicted rows outside the training
+    data. `ended_s` is the time of the last predicted row, if the prediction ended early.
 
-    - `name`: of the run.
-    - `seconds`, `rows`: its length.
-    - `errors`: of every row; infinity where there is no prediction.
-    - `nrmse`: over all rows; None if the prediction ended early, or nothing is scored.
-    - `outside`: the share of predicted rows that lie outside the training data.
-    - `ended_s`: the time of the last predicted row, if the prediction ended early; None if it is
-        whole.
-    - `begins_s`: the time at which the prediction begins.
-    - `left_s`: the time at which the error first exceeds the limit (`lasting_errors`); None if it
-        never does. From the beginning until then the prediction is valid.
-    - `left_column`: the column that is then farthest off, in its scale.
-    - `left_outside`: whether the prediction was then outside the training data.
+    The prediction is valid from `begins_s` until its error first exceeds the limit
+    (`lasting_errors`), at `left_s`; None if it never does. The column `left_column` is then
+    farthest off, in its scale.
     """
 
     name: str
@@ -299,16 +280,11 @@ class RunScore:
 
 @dataclass(frozen=True)
 class Scores:
-    """All held-out runs in numbers.
+    """All held-out runs in numbers, one by one and over all of them together.
 
-    **Arguments:**
-
-    - `runs`: one by one.
-    - `columns`: over all runs together.
-    - `scales`: of the recorded states, by name; those that never move are not in it.
-    - `nrmse`: over all rows of all runs, so that each counts by its length; None if a prediction
-        ended early, or nothing is scored.
-    - `noise`: the NRMSE that the noise of the recorded columns alone would make.
+    `scales` are those of the recorded states that move, by name. The NRMSE is over all rows of all
+    runs, so that each counts by its length; None if a prediction ended early, or nothing is scored.
+    `noise` is the NRMSE that the noise of the recorded columns alone would make.
     """
 
     runs: tuple[RunScore, ...]
@@ -316,6 +292,10 @@ class Scores:
     scales: Mapping[str, float]
     nrmse: float | None
     noise: float
+
+    def __str__(self) -> str:
+        columns = ", ".join(map(str, self.columns))
+        return columns if self.nrmse is None else f"NRMSE {percent(self.nrmse)} ({columns})"
 
     @property
     def ended(self) -> tuple[RunScore, ...]:
@@ -463,7 +443,7 @@ def _recorded_states(run: HeldOut) -> list[str]:
 
 
 def table_of(run: Trajectory, names: Sequence[str]) -> np.ndarray:
-    """Some columns side by side, by NumPy: a program for every length would take long."""
+    """Some columns side by side, by NumPy: JAX would compile a program for every length."""
     columns = (*run.coordinates, *run.rates)
     whole = np.concatenate([np.asarray(run.q), np.asarray(run.v)], axis=1)
     return whole[:, [columns.index(name) for name in names]]

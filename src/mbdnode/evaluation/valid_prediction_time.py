@@ -37,12 +37,7 @@ _SHORTEST, _ROUND_OFF = 4, 1e-9
 class PieceErrors:
     """The NRMSE of predictions from many initial states, all of one length.
 
-    **Arguments:**
-
-    - `seconds`: their length.
-    - `low`, `median`, `high`: the smallest, the median and the largest; infinite where predictions
-        ended early.
-    - `pieces`: how many there are. They overlap, and one model predicts them all.
+    Infinite where predictions ended early. The pieces overlap, and one model predicts them all.
     """
 
     seconds: float
@@ -69,17 +64,13 @@ class PieceErrors:
 class Horizon:
     """How the error grows with the time predicted ahead, over many initial states.
 
-    **Arguments:**
+    `low`, `middle` and `high` are quartiles over the predictions of the largest error up to each of
+    the times `ahead_s`; one is as bad as predicting the mean. `persistence` is the median error of
+    predicting no motion.
 
-    - `ahead_s`: the times ahead.
-    - `low`, `middle`, `high`: quartiles over the predictions of the largest error up to then; one
-        is as bad as predicting the mean.
-    - `persistence`: the median error of predicting no motion.
-    - `valid_s`: the median time for which a prediction is valid; None if that is none.
-    - `limit`: the largest error of a valid prediction.
-    - `predictions`: how many there were.
-    - `shortest_s`, `longest_s`: the times for which the first and the last of them are valid.
-    - `pieces`: the spread of the NRMSE over them.
+    A prediction is valid until its error exceeds `limit`. `valid_s` is the median of these times,
+    None if it is zero; `shortest_s` and `longest_s` are the range. `pieces` is the spread of the
+    NRMSE.
     """
 
     ahead_s: np.ndarray

@@ -39,7 +39,7 @@ class FitConfig:
     - `logs`: files and patterns.
     - `columns`: what the logs' columns are.
     - `mechanism`: as `find_system` takes it; empty for none.
-    - `model`: by name; "auto" tries them from simple to rich and lets the data choose, where the
+    - `model`: by name; "auto" tries them in order of complexity and lets the data choose, where the
         recipe finds laws, and is the recipe's usual one where it does not; "parameters" for those
         of the mechanism alone.
     - `recipe`, `seed`: as for a run of a case.

@@ -52,7 +52,7 @@ from mbdnode.simulation import Domain
 from mbdnode.training import Fit
 from mbdnode.waiting_notice import doing
 from mbdnode.workflow.config import FitConfig
-from mbdnode.workflow.fit import Fitted
+from mbdnode.workflow.fitted import Fitted
 from mbdnode.workflow.hybrid import is_hybrid
 from mbdnode.workflow.model_choice import ALL_FORMS, NETWORK_RECIPE
 from mbdnode.workflow.play import make_fit_play
@@ -104,12 +104,12 @@ def make_report_data(fitted: Fitted, command: str) -> ReportData:
     """What the page says of a fit."""
     prepared, fit = fitted.prepared, fitted.fit
     config, training = prepared.config, prepared.data.training
-    told = fitted.told_choice
-    white = fitted.told_residuals
+    told = fitted.choice_summary
+    white = fitted.residual_summary
     facts = (
         ("mechanism", config.mechanism or "none: known by its logs alone"),
         ("model", fitted.model_name),
-        *([("network", fitted.told_network)] if fitted.told_network else []),
+        *([("network", fitted.network_summary)] if fitted.network_summary else []),
         ("recipe", _recipe(config, fit, fitted.model_name)),
         ("trained on", f"{plural(len(training.trajectories), 'run')}, {prepared.rows:,} rows"),
         ("held out", plural(len(fitted.held_out), "run")),

@@ -14,7 +14,8 @@ from mbdnode.models.registry import register_model
 from mbdnode.naming import is_own
 from mbdnode.waiting_notice import counts_rows
 from mbdnode.workflow.config import FitConfig
-from mbdnode.workflow.fit import Fitted, Prepared, fit_and_score, read_and_check
+from mbdnode.workflow.fit import fit_and_score, read_and_check
+from mbdnode.workflow.fitted import Fitted, Prepared
 from mbdnode.workflow.folder import KIND, write_folder
 from mbdnode.workflow.resume_fit import check_resume, keeping
 
@@ -22,12 +23,7 @@ Files = str | Path | Sequence[str | Path]
 
 
 class FitObserver:
-    """What goes on around the parts of a fit: nothing, for who asks for nothing.
-
-    **Arguments:**
-
-    - `report`: called with a row of the history and the number of all rows as training goes on.
-    """
+    """What goes on around the parts of a fit: nothing, for who asks for nothing."""
 
     def __init__(self, report: Callable[[dict[str, Any], int], None] | None = None):
         self.report = report
@@ -120,9 +116,11 @@ def fit_logs(
         observer.training(prepared) as heard,
     ):
         fitted = fit_and_score(prepared, report=heard, kept=kept)
+    begun = time.perf_counter()
     with observer.writing():
         write_folder(path, fitted, command or _call(config, path))
-    return fitted
+    seconds = {**fitted.seconds, "writing": time.perf_counter() - begun}
+    return replace(fitted, seconds=seconds)
 
 
 def _names(files: Files) -> tuple[str, ...]:

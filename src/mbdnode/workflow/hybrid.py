@@ -60,7 +60,7 @@ def are_long(data: Dataset) -> bool:
     return min(len(run) - 1 for run in data.trajectories) >= _SHORTEST
 
 
-def thinned(data: Dataset, steps: int) -> Dataset:
+def thin_runs(data: Dataset, steps: int) -> Dataset:
     """The data as it is, or evenly spaced pieces of equal length with at most so many steps."""
     runs = list(zip(data.trajectories, data.parameters, strict=True))
     if sum(len(run) - 1 for run, _ in runs) <= steps or any(run.t.ndim > 1 for run, _ in runs):
@@ -104,7 +104,7 @@ def try_hybrid(
         settings = {"width": width, "use_parameters": parameters, **form}
         model = MBDNODE.for_system(law.body, seed=seed, correction_of=law, **settings)
         options = {"seed": seed, "report": report, "checkpoint": kept.checkpoint(name)}
-        return fit(model, on if most is None else thinned(on, most), how, **options)
+        return fit(model, on if most is None else thin_runs(on, most), how, **options)
 
     def attempt(form: dict[str, Any]) -> tuple[float, Fit]:
         name = form.get("structure", "free")

@@ -14,13 +14,13 @@ from mbdnode.data.logs import read
 from mbdnode.errors import UserError
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms.planar import AbstractPlanar, PlanarKinematics
-from mbdnode.models import AbstractModel, FittedMechanism
+from mbdnode.models import FittedMechanism
 from mbdnode.multibody import AbstractMechanism, consistent_state
 from mbdnode.report.playground import Play
 from mbdnode.simulation import Domain
 from mbdnode.trajectory import State, Trajectory
 from mbdnode.workflow.config import PARAMETERS
-from mbdnode.workflow.systems import find_system, used_parameters
+from mbdnode.workflow.systems import find_system, first_member, used_parameters
 
 if TYPE_CHECKING:
     from mbdnode.workflow.folder import StoredFit
@@ -74,7 +74,7 @@ def play_fit(
 
     Without `initial` values it starts as the first held-out run does.
     """
-    config, model = stored.config, _first(stored.model)
+    config, model = stored.config, first_member(stored.model)
     held_out = folder / "held-out-0-truth.csv"
     motion = read(held_out).trajectories[0].kept if held_out.is_file() else None
     if motion is not None and motion.columns[1:] != (
@@ -115,7 +115,7 @@ def make_fit_play(
     The first of the recorded `motions` with a state inside the training data says where to start,
     by which step and how far it goes. An integrator that chooses its own steps becomes rk4.
     """
-    first = _first(model)
+    first = first_member(model)
     body = first.body
     is_found = isinstance(first, FittedMechanism)
     inputs, initial, held = {}, {}, {}
@@ -161,8 +161,3 @@ def _start_inside(
                 held = dict(zip(run.inputs, np.asarray(run.u)[row].tolist(), strict=True))
                 return motion, row, held
     return motions[0], 0, {}
-
-
-def _first(model: Any) -> Any:
-    """The model, or the first of an ensemble."""
-    return model if isinstance(model, AbstractModel) else model[0]

@@ -28,7 +28,7 @@ from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.parallel import ClusterLost
 from mbdnode.training.checkpoint import digest
 from mbdnode.workflow.config import FitConfig
-from mbdnode.workflow.fit import Prepared
+from mbdnode.workflow.fitted import Prepared
 
 _KIND = "fit"
 _PACKAGES = ("mbdnode", "jax", "jaxlib", "numpy", "scipy")

@@ -12,7 +12,7 @@ from mbdnode.data.logs.cleaning import sounds_like_angle
 from mbdnode.errors import UserError
 from mbdnode.mechanisms import MECHANISMS, check_system_name, get_mechanism
 from mbdnode.mechanisms.planar import read_mechanism
-from mbdnode.models import AbstractRateModel
+from mbdnode.models import AbstractModel, AbstractRateModel
 from mbdnode.multibody import (
     AbstractMechanism,
     AbstractSystem,
@@ -77,6 +77,11 @@ def recorded_system(
         for name, value in data.parameters[0].items()
     )
     return RecordedSystem(coordinates=coordinates, inputs=inputs, parameters=parameters)
+
+
+def first_member(model: Any) -> Any:
+    """The model, or the first of an ensemble."""
+    return model if isinstance(model, AbstractModel) else model[0]
 
 
 def used_parameters(model: Any) -> tuple[str, ...]:
