@@ -268,7 +268,7 @@ def test_commands_break_their_silence():
     script = """
 import sys, time
 import mbdnode.cli.app as app
-app.make_app = lambda names: lambda *a, **k: time.sleep(3.0)
+app.make_app = lambda: lambda *a, **k: time.sleep(3.0)
 sys.argv = ["mbdnode", "cases"]
 sys.exit(app.main())
 """

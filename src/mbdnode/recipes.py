@@ -384,8 +384,7 @@ def check_trained_by(recipe: str, model: str, models: Iterable[str]) -> None:
     elif model == LAW:
         way_out = f"change the recipe (--recipe): a {LAW} is found by {law_recipes()}"
     raise UserError(
-        f"The recipe {recipe!r} {gives}, not {model!r}. Leave --model out, or "
-        f"{way_out}."
+        f"The recipe {recipe!r} {gives}, not {model!r}. Leave --model out, or {way_out}."
     )
 
 

@@ -71,7 +71,7 @@ def test_held_out_file_among_the_logs_changes_not_one_bit(logs, tmp_path, capsys
     assert without["valid_prediction_time_is_capped"] is True
     said = capsys.readouterr().out
     assert "held-out error     NRMSE" in said
-    assert "s, as far as was measured; median of 24 predictions, which stay within 10 %" in said
+    assert "s (end of test data); median of 24 predictions, which stay within 10 %" in said
     assert "held-out NRMSE: median" in said
     told = re.search(r"  time +(\S+) s: preparing (\S+) s, learning (\S+) s, scoring", said)
     assert float(told[1]) >= float(told[3])

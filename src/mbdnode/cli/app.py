@@ -29,8 +29,8 @@ COMMANDS = (
 )
 
 
-def make_app(names: Sequence[str] = COMMANDS) -> typer.Typer:
-    """The application with the commands of these names; only their modules are loaded."""
+def make_app() -> typer.Typer:
+    """The application, ready to be called with arguments."""
     app = typer.Typer(
         name="mbdnode",
         help="Learn, simulate and control constrained multibody systems.",
@@ -40,15 +40,9 @@ def make_app(names: Sequence[str] = COMMANDS) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    for name in names:
+    for name in COMMANDS:
         app.command()(getattr(importlib.import_module(f"mbdnode.cli.{name}"), name))
     return app
-
-
-def _named(given: Sequence[str]) -> Sequence[str]:
-    """The one command that is asked for; all of them where it is none, or help may list them."""
-    words = [word for word in given if word != "--no-cache"]
-    return words[:1] if words and words[0] in COMMANDS else COMMANDS
 
 
 def _print_version(wanted: bool) -> bool:
@@ -105,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     notice = contextlib.nullcontext() if arguments is not None else progress()
     try:
         with notice:
-            make_app(_named(given))(repeat_options(given), prog_name="mbdnode")
+            make_app()(repeat_options(given), prog_name="mbdnode")
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
             typer.echo("interrupted", err=True)

@@ -7,9 +7,9 @@ import typer
 
 from mbdnode.cli.arguments import MechanismOption, parse_assignments
 from mbdnode.cli.interrupts import leaving_at_once
-from mbdnode.cli.models import CASE, PYTHON, check_model, find_model
+from mbdnode.cli.models import DT_S, check_model, find_model
 from mbdnode.cli.output import echo
-from mbdnode.data.files import check_apart, check_destination
+from mbdnode.data.files import check_destination
 from mbdnode.data.folders import check_folder
 from mbdnode.errors import UserError
 from mbdnode.exports.names import KIND, check_identifier, identifier_of
@@ -77,9 +77,7 @@ def export(
         check_destination(out, (target.suffix,))
     else:
         check_folder(out, KIND)
-    given = check_model(model)
-    if given not in (CASE, PYTHON):
-        check_apart(out, model)
+    check_model(model, [out], mechanism)
 
     with leaving_at_once():
         from mbdnode.exports.writing import export as write_export
@@ -91,7 +89,7 @@ def export(
             kind,
             name=word,
             integrator=integrator or found.integrator or "rk4",
-            dt_s=dt or found.dt_s or 0.01,
+            dt_s=found.dt_s or DT_S if dt is None else dt,
             parameters={**found.parameters, **changes},
             precision=precision,
             fmi=fmi,

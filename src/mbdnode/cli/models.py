@@ -1,12 +1,12 @@
 """A model that is named on the command line: a case, a mechanism, a fit, a run."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mbdnode.data.files import check_path, must_be_file, read_marker
+from mbdnode.data.files import check_apart, check_path, must_be_file, read_marker
 from mbdnode.data.folders import CONFIG, MODEL, find_result
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cases import LISTED, check_case
@@ -14,6 +14,8 @@ from mbdnode.reproduction.cases import LISTED, check_case
 if TYPE_CHECKING:
     from mbdnode.data.logs import Columns
 
+# Where neither a case nor a log of inputs says how long a step is.
+DT_S = 0.01
 # What a model can be given as; folders are called by the command that wrote them.
 CASE, MECHANISM, PYTHON, FIT, RUN = "case", "mechanism", "module:name", "fit", "run"
 
@@ -48,11 +50,21 @@ class NamedModel:
         return Columns("t", coordinates=getattr(self.model, "coordinate_names", ()))
 
 
-def check_model(name: str) -> str:
+def check_model(name: str, written: Iterable[Path] = (), mechanism: str = "") -> str:
     """What a model is given as: `CASE`, `MECHANISM`, `PYTHON`, `FIT` or `RUN`; nothing is loaded.
 
-    Raises `UserError` where there is no model of this name.
+    Raises `UserError` where there is no model of this name, where one of the paths to be written
+    lies in it, and for a mechanism in Python beside what is no fit.
     """
+    kind = _kind_of(name)
+    for path in written:
+        check_apart(path, None if kind in (CASE, PYTHON) else name)
+    if mechanism and kind != FIT:
+        raise UserError(f"--mechanism is for the folder of a fit, and {name!r} is none.")
+    return kind
+
+
+def _kind_of(name: str) -> str:
     path = Path(name)
     if name.endswith(".toml"):
         must_be_file(path)
@@ -88,7 +100,7 @@ def check_model(name: str) -> str:
 def find_model(name: str, mechanism: str = "") -> NamedModel:
     """The model of a name that passed `check_model`; `mechanism` is that of a fit, in Python."""
     path = Path(name)
-    kind = check_model(name)
+    kind = _kind_of(name)
     if kind in (MECHANISM, PYTHON):
         from mbdnode.workflow.systems import find_system
 

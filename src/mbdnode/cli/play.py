@@ -9,8 +9,7 @@ from mbdnode.cli.arguments import MechanismOption, ParametersOption, check_step,
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.models import CASE, FIT, MECHANISM, PYTHON, check_model
 from mbdnode.cli.output import echo
-from mbdnode.data.files import check_apart, check_destination
-from mbdnode.errors import UserError
+from mbdnode.data.files import check_destination
 
 
 def play(
@@ -45,12 +44,8 @@ def play(
     check_destination(out, (".html", ".htm"))
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
-    kind = check_model(what)
-    if kind not in (CASE, PYTHON):
-        check_apart(out, what)
+    kind = check_model(what, [out], mechanism)
     check_step(dt)
-    if mechanism and kind != FIT:
-        raise UserError(f"--mechanism is for the folder of a fit, and {what!r} is none.")
 
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():

@@ -16,7 +16,7 @@ from mbdnode.cli.arguments import (
     with_roles,
 )
 from mbdnode.cli.interrupts import leaving_at_once
-from mbdnode.cli.models import CASE, FIT, PYTHON, NamedModel, check_model, find_model
+from mbdnode.cli.models import DT_S, NamedModel, check_model, find_model
 from mbdnode.cli.output import echo
 from mbdnode.data.files import check_apart, check_destination, must_be_file
 from mbdnode.errors import UserError
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from mbdnode.data.logs import Columns
     from mbdnode.trajectory import State, Trajectory
 
-# Where neither a case nor a log of inputs says how long a step is.
-DT_S = 0.01
 FIGURES, FILM = (".png", ".svg", ".pdf"), ".gif"
 
 
@@ -105,19 +103,17 @@ def simulate(
         check_destination(plot, (*FIGURES, FILM))
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
-    kind = check_model(model)
+    written = [path for path in (out, plot) if path is not None]
+    check_model(model, written, mechanism)
     check_at_least("--steps", steps, 1)
     check_at_least("--seed", seed, 0)
     for path in (inputs, columns):
         if path is not None:
             must_be_file(path)
-    if mechanism and kind != FIT:
-        raise UserError(f"--mechanism is for the folder of a fit, and {model!r} is none.")
     if (columns is not None or roles) and inputs is None:
         raise UserError("--columns and --role are those of a log: give it by --inputs FILE.")
-    written = [path for path in (out, plot) if path is not None]
     for path in written:
-        check_apart(path, None if kind in (CASE, PYTHON) else model, inputs, columns)
+        check_apart(path, inputs, columns)
 
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():

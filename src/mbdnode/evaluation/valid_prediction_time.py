@@ -19,7 +19,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.evaluation.scores import begin_at, initial_states, predict, rows_before, table_of
+from mbdnode.evaluation.predictions import begin_at, initial_states, predict, rows_before, table_of
 from mbdnode.formatting import percent
 from mbdnode.models import FittedMechanism
 from mbdnode.multibody import AbstractSystem
@@ -87,7 +87,7 @@ class Horizon:
 
     @property
     def is_capped(self) -> bool:
-        """Whether the limit was kept as far as was measured."""
+        """Whether the limit was kept to the end of the test data."""
         return self.valid_s is not None and self.valid_s >= float(self.ahead_s[-1])
 
     @property
@@ -101,7 +101,8 @@ class Horizon:
     def __str__(self) -> str:
         if self.valid_s is None:
             return "none"
-        return f"{self.valid_s:.3g} s" + (", as far as was measured" if self.is_capped else "")
+        time = f"{self.valid_s:.3g} s"
+        return f">= {time} (end of test data)" if self.is_capped else time
 
 
 def measure_horizon(

@@ -26,6 +26,8 @@ from mbdnode.recipes import (
 )
 from mbdnode.training import make_candidates, structures_to_try
 
+# Of a fit's folder, by which it is told from those of other commands.
+KIND = "fit"
 # Measured columns have units of all sizes, and angles of many turns.
 _FOR_LOGS = {"scaling": True, "angle_features": True}
 

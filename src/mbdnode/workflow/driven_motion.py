@@ -33,7 +33,7 @@ def times_and_inputs(
         log = read_inputs(str(inputs), columns, dt_s=dt_s, steps=steps)
         zero = np.zeros(len(log.t))
         u = np.stack([log.u.get(name, zero) for name in system.input_names], axis=1)
-        return log.t, u, log.parameters
+        return log.t, u, dict(log.parameters)
     if steps is None or dt_s is None:
         raise UserError(
             "Without inputs (--inputs), the times are not known: give steps (--steps) and dt_s "

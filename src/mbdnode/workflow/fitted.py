@@ -271,7 +271,7 @@ def _reach(horizon: Horizon) -> str:
         return ", and the model predicts held-out runs at no time ahead"
     if horizon.is_capped:
         limit = percent(horizon.limit)
-        return f", though most predictions stay within {limit} as far as was measured"
+        return f", though most predictions stay within {limit} to the end of the test data"
     return f", so do not predict farther than {horizon}"
 
 

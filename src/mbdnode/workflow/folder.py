@@ -51,7 +51,7 @@ from mbdnode.report.tables import Table
 from mbdnode.simulation import Domain
 from mbdnode.training import Fit
 from mbdnode.waiting_notice import doing
-from mbdnode.workflow.config import FitConfig
+from mbdnode.workflow.config import KIND, FitConfig
 from mbdnode.workflow.fitted import Fitted
 from mbdnode.workflow.hybrid import is_hybrid
 from mbdnode.workflow.model_choice import ALL_FORMS, NETWORK_RECIPE
@@ -59,7 +59,6 @@ from mbdnode.workflow.play import make_fit_play
 from mbdnode.workflow.report.page import write_fit_page
 from mbdnode.workflow.results import ReportData, parameter_tables, verdict
 
-KIND = "fit"
 DOMAIN, PAGE, READ, MECHANISM = "domain.npz", "report.html", "read.txt", "mechanism.toml"
 # Without which it is not finished.
 FILES = (CONFIG, METRICS, MODEL, DOMAIN)

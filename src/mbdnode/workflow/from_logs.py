@@ -13,10 +13,9 @@ from mbdnode.data.logs.columns import Given, as_columns
 from mbdnode.models.registry import register_model
 from mbdnode.naming import is_own
 from mbdnode.waiting_notice import counts_rows
-from mbdnode.workflow.config import FitConfig
+from mbdnode.workflow.config import KIND, FitConfig
 from mbdnode.workflow.fit import fit_and_score, read_and_check
 from mbdnode.workflow.fitted import Fitted, Prepared
-from mbdnode.workflow.folder import KIND, write_folder
 from mbdnode.workflow.resume_fit import check_resume, keeping
 
 Files = str | Path | Sequence[str | Path]
@@ -118,6 +117,9 @@ def fit_logs(
         fitted = fit_and_score(prepared, report=heard, kept=kept)
     begun = time.perf_counter()
     with observer.writing():
+        # Here, as it loads Matplotlib, which takes a quarter of the time of a refusal.
+        from mbdnode.workflow.folder import write_folder
+
         write_folder(path, fitted, command or _call(config, path))
     seconds = {**fitted.seconds, "writing": time.perf_counter() - begun}
     return replace(fitted, seconds=seconds)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mbdnode.evaluation import predict_runs, score
-from mbdnode.evaluation.scores import rows_before
+from mbdnode.evaluation.predictions import rows_before
 from mbdnode.formatting import percent
 from mbdnode.identification import Identified
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint

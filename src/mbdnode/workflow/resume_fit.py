@@ -27,16 +27,15 @@ from mbdnode.identification.search_checkpoint import SearchCheckpoint
 from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.parallel import ClusterLost
 from mbdnode.training.checkpoint import digest
-from mbdnode.workflow.config import FitConfig
+from mbdnode.workflow.config import KIND, FitConfig
 from mbdnode.workflow.fitted import Prepared
 
-_KIND = "fit"
 _PACKAGES = ("mbdnode", "jax", "jaxlib", "numpy", "scipy")
 
 
 def check_resume(path: Path, config: FitConfig) -> None:
     """Raise `UserError` unless a fit with these settings was begun in a folder and not finished."""
-    _compare(path, read_json(check_begun(path, _KIND)), {"settings": _settings(config)})
+    _compare(path, read_json(check_begun(path, KIND)), {"settings": _settings(config)})
 
 
 @contextmanager
@@ -47,7 +46,7 @@ def keeping(path: Path, prepared: Prepared, *, resume: bool) -> Iterator[SearchC
     `UserError` if data, settings, mechanism or versions are others.
     """
     identity = _identity(prepared)
-    folder = check_folder(path, _KIND)
+    folder = check_folder(path, KIND)
     place, new = folder / UNFINISHED, not folder.exists()
 
     def begin(folder: Path) -> None:
@@ -62,7 +61,7 @@ def keeping(path: Path, prepared: Prepared, *, resume: bool) -> Iterator[SearchC
         _compare(path, read_json(place / IDENTITY), identity)
     else:
         shutil.rmtree(place, ignore_errors=True)
-    open_folder(folder, _KIND, [UNFINISHED], begin)
+    open_folder(folder, KIND, [UNFINISHED], begin)
     # Two fits with one folder must not take each other's candidates for their own.
     own = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     try:

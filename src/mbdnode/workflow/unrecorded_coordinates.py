@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy
-import scipy.spatial
 
 from mbdnode.errors import UserError
 from mbdnode.multibody import (
@@ -317,7 +316,8 @@ class Completion:
         columns = [self.system.coordinate_names.index(name) for name in self.recorded]
         known = self.states[:, columns]
         scale = np.where(np.ptp(known, axis=0) > 0, np.ptp(known, axis=0), 1.0)
-        start = self.states[scipy.spatial.KDTree(known / scale).query(q[:, 0] / scale)[1]]
+        away = [np.sum(((known - first) / scale) ** 2, axis=1) for first in q[:, 0]]
+        start = self.states[np.argmin(away, axis=1)]
         found = _closed(self.system, self.recorded, self.chosen, t, q, v, start, values)
         whole = _trajectory(self.system, run, *found)
         return Dataset(whole, values, data.summary, self.kept)
