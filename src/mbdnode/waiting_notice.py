@@ -203,7 +203,7 @@ class _Block:
 
     def stop(self) -> None:
         if self._live is not None:
-            for stream in (sys.stdout, sys.stderr):
+            for stream in filter(_is_terminal, (sys.stdout, sys.stderr)):
                 stream.flush()  # Of a line that has no end yet.
             clear()
             self._live.stop()

@@ -20,7 +20,38 @@ from mbdnode.naming import unknown_name
 if TYPE_CHECKING:
     from mbdnode.data.logs.columns import Columns
 
-# Options that several commands have, in the same words.
+# Arguments and options that several commands have, in the same words.
+ModelArgument = Annotated[
+    str,
+    typer.Argument(
+        help="A name from `mbdnode cases`, a mechanism's TOML file, a mechanism in Python, or a "
+        "folder of `mbdnode fit` or `mbdnode run`.",
+        metavar="CASE|FILE|module:name|DIR",
+    ),
+]
+InitialOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Initial coordinates and velocities. What is left out is as in the case, follows from "
+        "the constraints, or is zero.",
+        metavar="NAME=VALUE ...",
+    ),
+]
+StepOption = Annotated[
+    float | None,
+    typer.Option(help="Time step in seconds: the case's, or 0.01.", metavar="S"),
+]
+IntegratorOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Integrator, such as rk4, dopri8 or analytic: the case's or the fit's, or rk4.",
+        metavar="NAME",
+    ),
+]
+RolesOption = Annotated[
+    list[str] | None,
+    typer.Option("--role", help="The same on the command line.", metavar="ROLE=COLUMN ..."),
+]
 ParametersOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="Parameters of the system.", metavar="NAME=VALUE ..."),

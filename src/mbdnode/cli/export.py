@@ -5,7 +5,14 @@ from typing import Annotated
 
 import typer
 
-from mbdnode.cli.arguments import MechanismOption, parse_assignments
+from mbdnode.cli.arguments import (
+    IntegratorOption,
+    MechanismOption,
+    ModelArgument,
+    ParametersOption,
+    StepOption,
+    parse_assignments,
+)
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.models import DT_S, check_model, find_model
 from mbdnode.cli.output import echo
@@ -17,14 +24,7 @@ from mbdnode.exports.targets import target_for
 
 
 def export(
-    model: Annotated[
-        str,
-        typer.Argument(
-            help="A name from `mbdnode cases`, a mechanism's TOML file, a mechanism in Python, or "
-            "a folder of `mbdnode fit` or `mbdnode run`.",
-            metavar="CASE|FILE|module:name|DIR",
-        ),
-    ],
+    model: ModelArgument,
     out: Annotated[
         Path,
         typer.Option("--out", help="The folder, or the file, to write.", metavar="PATH"),
@@ -44,18 +44,9 @@ def export(
         str | None,
         typer.Option(help="With which all names in the code begin.", metavar="NAME"),
     ] = None,
-    integrator: Annotated[
-        str | None,
-        typer.Option(help="Of the step: the case's, or rk4.", metavar="NAME"),
-    ] = None,
-    dt: Annotated[
-        float | None,
-        typer.Option(help="The usual step in seconds: the case's, or 0.01.", metavar="S"),
-    ] = None,
-    parameters: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Defaults of parameters.", metavar="NAME=VALUE ..."),
-    ] = None,
+    integrator: IntegratorOption = None,
+    dt: StepOption = None,
+    parameters: ParametersOption = None,
     precision: Annotated[
         str, typer.Option(help="Of all numbers.", metavar="float64|float32")
     ] = "float64",

@@ -10,6 +10,7 @@ from mbdnode.cli.arguments import holdout_of, parse_unknown, typed_command, with
 from mbdnode.cli.interrupts import INTERRUPTED, leaving_at_once, saying
 from mbdnode.cli.output import echo
 from mbdnode.data.files import check_apart
+from mbdnode.data.folders import check_folder
 from mbdnode.formatting import one_of
 from mbdnode.recipes import RECIPES
 from mbdnode.waiting_notice import counting_rows, counting_steps
@@ -128,6 +129,7 @@ def fit(
     """
     # Who types it again begins anew: there is nothing left to resume.
     command, part_or_files = typed_command(fit, {**locals(), "resume": False}), holdout_of(holdout)
+    check_folder(out, "fit")
     bounds = parse_unknown(unknown or ())
     with leaving_at_once():
         from mbdnode.data.logs import as_columns

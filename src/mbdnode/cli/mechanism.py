@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mbdnode.cli.arguments import ParametersOption, parse_assignments
+from mbdnode.cli.arguments import InitialOption, ParametersOption, parse_assignments
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.output import echo, new_console, new_table
 from mbdnode.data.files import check_apart, must_be_file
@@ -20,13 +20,7 @@ PICTURES = ("mechanism.png", "mechanism.svg")
 
 def mechanism(
     file: Annotated[Path, typer.Argument(help="A mechanism's TOML file.", metavar="FILE")],
-    initial: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Coordinates and velocities to assemble it with; the others follow.",
-            metavar="NAME=VALUE ...",
-        ),
-    ] = None,
+    initial: InitialOption = None,
     parameters: ParametersOption = None,
     out: Annotated[
         Path | None,

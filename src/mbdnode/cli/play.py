@@ -5,7 +5,16 @@ from typing import Annotated
 
 import typer
 
-from mbdnode.cli.arguments import MechanismOption, ParametersOption, check_step, parse_assignments
+from mbdnode.cli.arguments import (
+    InitialOption,
+    IntegratorOption,
+    MechanismOption,
+    ModelArgument,
+    ParametersOption,
+    StepOption,
+    check_step,
+    parse_assignments,
+)
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.models import CASE, FIT, MECHANISM, PYTHON, check_model
 from mbdnode.cli.output import echo
@@ -13,28 +22,12 @@ from mbdnode.data.files import check_destination
 
 
 def play(
-    what: Annotated[
-        str,
-        typer.Argument(
-            help="A name from `mbdnode cases`, a mechanism's TOML file, a mechanism in Python, or "
-            "a folder of `mbdnode fit` or `mbdnode run`.",
-            metavar="CASE|FILE|module:name|DIR",
-        ),
-    ],
+    what: ModelArgument,
     out: Annotated[Path, typer.Option("--out", help="The page, an HTML file.", metavar="FILE")],
-    initial: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Coordinates and velocities to start from; the others follow.",
-            metavar="NAME=VALUE ...",
-        ),
-    ] = None,
+    initial: InitialOption = None,
     parameters: ParametersOption = None,
-    dt: Annotated[float | None, typer.Option(help="Time step in seconds.", metavar="S")] = None,
-    integrator: Annotated[
-        str | None,
-        typer.Option(help="Integrator of fixed steps, such as rk4.", metavar="NAME"),
-    ] = None,
+    dt: StepOption = None,
+    integrator: IntegratorOption = None,
     mechanism: MechanismOption = "",
 ) -> None:
     """Write a page with the model's own code in JavaScript: drag it, throw it, drive it.

@@ -5,7 +5,13 @@ from typing import Annotated
 
 import typer
 
-from mbdnode.cli.arguments import MechanismOption, ParametersOption, parse_assignments, with_roles
+from mbdnode.cli.arguments import (
+    MechanismOption,
+    ParametersOption,
+    RolesOption,
+    parse_assignments,
+    with_roles,
+)
 from mbdnode.cli.interrupts import leaving_at_once
 from mbdnode.cli.output import echo
 from mbdnode.data.files import check_apart, check_destination, must_be_file
@@ -34,10 +40,7 @@ def predict(
             help="Roles of columns that differ from those of the fit.", metavar="MAP.toml"
         ),
     ] = None,
-    roles: Annotated[
-        list[str] | None,
-        typer.Option("--role", help="The same on the command line.", metavar="ROLE=COLUMN ..."),
-    ] = None,
+    roles: RolesOption = None,
     mechanism: MechanismOption = "",
 ) -> None:
     """Predict the motion of a log with a fitted model, and compare the two.

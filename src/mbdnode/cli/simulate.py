@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mbdnode.cli.arguments import (
+    InitialOption,
+    IntegratorOption,
     MechanismOption,
+    ModelArgument,
     ParametersOption,
+    RolesOption,
+    StepOption,
     check_at_least,
     check_step,
     parse_assignments,
@@ -29,25 +34,11 @@ FIGURES, FILM = (".png", ".svg", ".pdf"), ".gif"
 
 
 def simulate(
-    model: Annotated[
-        str,
-        typer.Argument(
-            help="A name from `mbdnode cases`, a mechanism's TOML file, a mechanism in Python, or "
-            "a folder of `mbdnode fit` or `mbdnode run`.",
-            metavar="CASE|FILE|module:name|DIR",
-        ),
-    ],
+    model: ModelArgument,
     out: Annotated[
         Path, typer.Option("--out", help="The trajectory's file, .csv or .parquet.", metavar="FILE")
     ],
-    initial: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Initial coordinates and velocities. What is left out is as in the case, "
-            "follows from the constraints, or is zero.",
-            metavar="NAME=VALUE ...",
-        ),
-    ] = None,
+    initial: InitialOption = None,
     inputs: Annotated[
         str | None,
         typer.Option(
@@ -59,17 +50,8 @@ def simulate(
     steps: Annotated[
         int | None, typer.Option(help="Number of steps, if not the case's.", metavar="N")
     ] = None,
-    dt: Annotated[
-        float | None,
-        typer.Option(help="Time step in seconds: the case's, or 0.01.", metavar="S"),
-    ] = None,
-    integrator: Annotated[
-        str | None,
-        typer.Option(
-            help="Integrator, such as rk4, dopri8 or analytic: the case's or the fit's, or rk4.",
-            metavar="NAME",
-        ),
-    ] = None,
+    dt: StepOption = None,
+    integrator: IntegratorOption = None,
     parameters: ParametersOption = None,
     seed: Annotated[
         int | None,
@@ -86,10 +68,7 @@ def simulate(
         Path | None,
         typer.Option(help="Roles of the columns of --inputs.", metavar="MAP.toml"),
     ] = None,
-    roles: Annotated[
-        list[str] | None,
-        typer.Option("--role", help="The same on the command line.", metavar="ROLE=COLUMN ..."),
-    ] = None,
+    roles: RolesOption = None,
     mechanism: MechanismOption = "",
 ) -> None:
     """Simulate a case, a mechanism or a learned model, and write its trajectory.

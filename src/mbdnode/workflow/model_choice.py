@@ -12,7 +12,8 @@ few iterations on evenly spaced pieces of the runs, and one that is taken is tra
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -171,18 +172,25 @@ def _named(name: str, found: FoundModel) -> str:
     return name.replace(LAW_ALONE, features_name(found.model) or LAW_ALONE)
 
 
+@dataclass
 class _Ladder:
     """The steps, which share the split and the law."""
 
-    def __init__(
-        self, config: FitConfig, system, data: Dataset, unknown, varied, report, kept=NO_CHECKPOINT
-    ):
-        self.config, self.system, self.data, self.unknown = config, system, data, unknown
-        self.varied, self.report, self.kept = varied, report, kept
-        self.tried: list[TriedModel] = []
-        self.chosen = False
-        self.biased = biased_rates(system, data)
-        self._law: Identified | None = None
+    config: FitConfig
+    system: Any
+    data: Dataset
+    unknown: dict[str, Any]
+    varied: tuple[str, ...]
+    report: Callable | None
+    kept: SearchCheckpoint = NO_CHECKPOINT
+    tried: list[TriedModel] = field(default_factory=list)
+    chosen: bool = False
+    _law: Identified | None = None
+
+    @cached_property
+    def biased(self) -> tuple[str, ...]:
+        """Recorded velocities that contradict their positions."""
+        return biased_rates(self.system, self.data)
 
     def steps(self) -> list[Callable[[], _Candidate]]:
         """In order of complexity."""
