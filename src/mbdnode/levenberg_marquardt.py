@@ -152,7 +152,7 @@ def minimize_each(
     All arguments are those of `minimize`, with one leading axis over the problems.
     """
     count = len(jax.tree.leaves(start)[0])
-    searches = [descend(_own(start, i), **settings) for i in range(count)]
+    searches = [descend(_member(start, i), **settings) for i in range(count)]
     points, found = [next(search) for search in searches], {}
     with np.errstate(over="ignore", invalid="ignore"):
         while len(found) < count:
@@ -161,13 +161,13 @@ def minimize_each(
             slopes = functools.cache(lambda x=x: jax.tree.map(np.asarray, jacobian(x)))
             for i in [i for i in range(count) if i not in found]:
                 try:
-                    points[i] = searches[i].send((now[i], lambda i=i, s=slopes: _own(s(), i)))
+                    points[i] = searches[i].send((now[i], lambda i=i, s=slopes: _member(s(), i)))
                 except StopIteration as end:
                     found[i] = end.value
     return _stacked([found[i] for i in range(count)])
 
 
-def _own(tree: Any, place: int) -> Any:
+def _member(tree: Any, place: int) -> Any:
     return jax.tree.map(lambda x: x[place], tree)
 
 
@@ -220,7 +220,7 @@ def iterate(
     The `Iterate`.
     """
     start, restored = ravel_pytree(x)
-    held = None if ridge is None else ravel_pytree(ridge)[0]
+    weight = None if ridge is None else ravel_pytree(ridge)[0]
     if blocks is None:
         blocks, whole = np.zeros((1, 1), int), residual
         residual = lambda x, _: jnp.ravel(whole(x))[None]  # noqa: E731
@@ -235,21 +235,21 @@ def iterate(
         return jacobian.reshape(-1, start.size), residuals
 
     def pull(given):
-        add = lambda total, own: (  # noqa: E731
-            total + jax.vjp(lambda w: of(w, own[0]), start)[1](own[1])[0],
+        add = lambda total, pair: (  # noqa: E731
+            total + jax.vjp(lambda w: of(w, pair[0]), start)[1](pair[1])[0],
             None,
         )
         return jax.lax.scan(add, jnp.zeros_like(start), (blocks, given))[0]
 
     # Of one row, to know which of the two systems is the smaller.
     count = blocks.size * jax.eval_shape(of, start, blocks[0, :1]).size
-    if held is not None:
-        now, solver = solve_by_unknowns(slopes, blocks, pull, (held, held * start))
+    if weight is not None:
+        now, solver = solve_by_unknowns(slopes, blocks, pull, (weight, weight * start))
     elif start.size <= count:
         now, solver = solve_by_unknowns(slopes, blocks, pull)
     else:
         now, solver = solve_by_residuals(slopes, blocks)
-    added = lambda w: 0.0 if held is None else jnp.sum(held * w**2)  # noqa: E731
+    added = lambda w: 0.0 if weight is None else jnp.sum(weight * w**2)  # noqa: E731
     cost, floor = jnp.sum(now**2), jnp.finfo(start.dtype).eps
     first = cost + added(start)
 
@@ -262,14 +262,14 @@ def iterate(
         bent = -solve((beside[0] - 2 * now + beside[1]) / (2 * _BESIDE**2))
         mild = jnp.linalg.norm(bent) <= _MOST_BENT * jnp.linalg.norm(step)
         moved = start + step + jnp.where(mild, bent, 0.0)
-        own = jnp.sum(everywhere(moved) ** 2)
-        reached = own + added(moved)
+        square = jnp.sum(everywhere(moved) ** 2)
+        reached = square + added(moved)
         lower = jnp.isfinite(reached) & (reached < least)
         # Once a step has been found, the search ends with the first that is no better.
         over = (~lower & (least < first)) | (lower & (damping <= floor))
         best, least = jnp.where(lower, moved, best), jnp.where(lower, reached, least)
         damping = jnp.maximum(damping * jnp.where(lower, _LESS, _MORE), floor)
-        return trial + 1, damping, best, least, jnp.where(lower, own, cost), over
+        return trial + 1, damping, best, least, jnp.where(lower, square, cost), over
 
     def unfinished(state):
         return (state[0] < _SEARCH) & ~state[5] & (first > 0)
@@ -323,8 +323,8 @@ def solve_by_residuals(slopes: Callable, blocks: Any) -> tuple[Any, Solver]:
 
     def solver(damping):
         solve = factored(damping)
-        own = lambda residuals: solve(jnp.ravel(residuals)) @ jacobian  # noqa: E731
-        return own(now), own
+        step = lambda residuals: solve(jnp.ravel(residuals)) @ jacobian  # noqa: E731
+        return step(now), step
 
     return now, solver
 

@@ -143,10 +143,10 @@ def _is_out_of_memory(error: Exception) -> bool:
 def _report_bug(error: Exception, arguments: Sequence[str]) -> int:
     """Show the traceback, and whose mistake it is."""
     traceback.print_exception(error)
-    own = _users_own_code(error)
-    if own is not None:
+    place = _users_own_code(error)
+    if place is not None:
         first = (str(error).strip().splitlines() or [""])[0]
-        typer.echo(f"error: {own} raised {type(error).__name__}: {first}", err=True)
+        typer.echo(f"error: {place} raised {type(error).__name__}: {first}", err=True)
         return 2
     typer.echo(
         "internal error, please report it with this traceback: "

@@ -302,10 +302,10 @@ def typed_command(command: Callable, given: Mapping[str, Any]) -> str:
     return shlex.join(["mbdnode", command.__name__, *places, *options])
 
 
-def check_step(dt: float | None, own: float | None = None) -> None:
-    """Raise `UserError` for a time step that is not above zero; `own` is that of the case."""
+def check_step(dt: float | None, usual: float | None = None) -> None:
+    """Raise `UserError` for a time step that is not above zero; the `usual` one is the case's."""
     if dt is not None and not (math.isfinite(dt) and dt > 0):
-        way_out = "" if own is None else f" The case's own is {own:g} s."
+        way_out = "" if usual is None else f" The case's own is {usual:g} s."
         raise UserError(f"--dt is {dt:g} s; it must be above zero and finite.{way_out}")
 
 

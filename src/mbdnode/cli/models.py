@@ -106,10 +106,7 @@ def find_model(name: str, mechanism: str = "") -> NamedModel:
 
         return NamedModel(find_system(name), path.stem if kind == MECHANISM else name)
     if kind == FIT:
-        from mbdnode.workflow.folder import read_folder
-        from mbdnode.workflow.systems import find_system
-
-        stored = read_folder(path, find_system(mechanism) if mechanism else None)
+        stored = read_fit(path, mechanism)
         return NamedModel(stored.model, path.resolve().name, stored=stored)
     from mbdnode.reproduction.cases import get_case
 
@@ -121,6 +118,14 @@ def find_model(name: str, mechanism: str = "") -> NamedModel:
 
     case = get_case(read_config(path / CONFIG).case)
     return _of_case(case, load(path / MODEL), path.resolve().name)
+
+
+def read_fit(folder: Path, mechanism: str = "") -> Any:
+    """The `StoredFit` of a folder; `mechanism` is its own, if that is in Python."""
+    from mbdnode.workflow.folder import read_folder
+    from mbdnode.workflow.systems import find_system
+
+    return read_folder(folder, find_system(mechanism) if mechanism else None)
 
 
 def _of_case(case: Any, model: Any, label: str) -> NamedModel:

@@ -121,8 +121,8 @@ def runs_progress(
     console = Console(stderr=True, highlight=False)
 
     def draw() -> Table:
-        own = "" if elsewhere else f"; {NOTICE.activity(time.monotonic())}"
-        return _run_table(runs, f"{_counts(runs)}{own}", console.size.height - 4)
+        activity = "" if elsewhere else f"; {NOTICE.activity(time.monotonic())}"
+        return _run_table(runs, f"{_counts(runs)}{activity}", console.size.height - 4)
 
     given = {"console": console, "transient": True, "redirect_stdout": False}
     with progress(enabled=False), Live(get_renderable=draw, **given):

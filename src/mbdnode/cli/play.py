@@ -16,7 +16,7 @@ from mbdnode.cli.arguments import (
     parse_assignments,
 )
 from mbdnode.cli.interrupts import leaving_at_once
-from mbdnode.cli.models import CASE, FIT, MECHANISM, PYTHON, check_model
+from mbdnode.cli.models import CASE, FIT, MECHANISM, PYTHON, check_model, read_fit
 from mbdnode.cli.output import echo
 from mbdnode.data.files import check_destination
 
@@ -54,12 +54,9 @@ def play(
 
 def _play(kind: str, what: str, start: dict[str, float], mechanism: str, given: dict):
     if kind == FIT:
-        from mbdnode.workflow.folder import read_folder
         from mbdnode.workflow.play import play_fit
-        from mbdnode.workflow.systems import find_system
 
-        stored = read_folder(Path(what), find_system(mechanism) if mechanism else None)
-        return play_fit(Path(what), stored, start, **given)
+        return play_fit(Path(what), read_fit(Path(what), mechanism), start, **given)
     if kind in (MECHANISM, PYTHON):
         from mbdnode.workflow.play import play_mechanism
 

@@ -13,6 +13,7 @@ from mbdnode.cli.arguments import (
     with_roles,
 )
 from mbdnode.cli.interrupts import leaving_at_once
+from mbdnode.cli.models import read_fit
 from mbdnode.cli.output import echo
 from mbdnode.data.files import check_apart, check_destination, must_be_file
 from mbdnode.data.folders import find_result
@@ -61,11 +62,9 @@ def predict(
     with leaving_at_once():
         from mbdnode.data import write
         from mbdnode.data.logs import as_columns
-        from mbdnode.workflow.folder import read_folder
         from mbdnode.workflow.predict import predict_like
-        from mbdnode.workflow.systems import find_system
 
-        stored = read_folder(folder, find_system(mechanism) if mechanism else None)
+        stored = read_fit(folder, mechanism)
         asked = as_columns(stored.config.columns, columns)
         stored = stored.with_columns(with_roles(asked, roles or (), lambda: stored.model))
         check_apart(out, *stored.config.sources)

@@ -83,9 +83,7 @@ def reproduce(
     # An interrupt can get lost while JAX is being imported.
     with leaving_at_once():
         from mbdnode.reproduction.plan import make_plan
-        from mbdnode.reproduction.reproduce import Workplace, is_reported, report, unfinished
 
-        place = Workplace(jobs, cluster)
         plan = make_plan(
             cases=chosen_cases,
             models=chosen_models,
@@ -94,6 +92,10 @@ def reproduce(
             quick=quick,
             samples=samples,
         )
+        # After the names are checked, as it loads what draws the report.
+        from mbdnode.reproduction.reproduce import Workplace, is_reported, report, unfinished
+
+        place = Workplace(jobs, cluster)
         left = unfinished(plan, out, resume=resume)
     done = len(plan.runs) - len(left)
     if not left and is_reported(out):

@@ -88,16 +88,17 @@ def run(
     with leaving_at_once():
         from mbdnode.models.registry import register_model
         from mbdnode.reproduction.config import configure, with_changes
-        from mbdnode.reproduction.folder import open_run_folder, read_config, write_result
-        from mbdnode.reproduction.run import check, run_case
 
         if model is not None and is_own(model):
             register_model(model)
+        chosen = None if case is None else configure(case, **given)
+        # After the names are checked, since it takes half as long again to load.
+        from mbdnode.reproduction.folder import open_run_folder, read_config, write_result
+        from mbdnode.reproduction.run import check, run_case
+
         if config is not None:
             chosen = read_config(config)
-        else:
-            assert case is not None
-            chosen = configure(case, **given)
+        assert chosen is not None
         chosen = with_changes(chosen, texts)
         check(chosen)
         name = folder_name(chosen.case, chosen.model, chosen.recipe, chosen.seed)

@@ -169,10 +169,10 @@ def _motion(
             "motion, not from an initial state alone. `mbdnode run` has written what it predicts."
         )
     given = {"steps": count if inputs is None else steps, "dt_s": size}
-    t, u, own = times_and_inputs(system, columns, inputs, **given)
+    t, u, of_log = times_and_inputs(system, columns, inputs, **given)
     if inputs is None and found.make_inputs is not None:
         u = found.make_inputs(len(t) - 1, seed or 0)
-    mu = {**own, **found.parameters, **changes}
+    mu = {**of_log, **found.parameters, **changes}
     resolve_parameters(system, mu)
     state = _start(found, start, mu, float(t[0]))
     how = integrator or found.integrator or "rk4"
@@ -194,10 +194,10 @@ def _start(
     system, known, guess = found.model, dict(given), {}
     constrained = sum(constraint_counts(system, resolve_parameters(system, parameters))) > 0
     for names in (system.coordinate_names, system.rate_names):
-        own = {name: value for name, value in found.initial.items() if name in names}
-        contradicts = any(name in names and name not in own for name in given)
-        known |= {} if constrained and contradicts else {**own, **known}
-        guess |= {name: value for name, value in own.items() if name in system.coordinate_names}
+        of_case = {name: value for name, value in found.initial.items() if name in names}
+        contradicts = any(name in names and name not in of_case for name in given)
+        known |= {} if constrained and contradicts else {**of_case, **known}
+        guess |= {name: value for name, value in of_case.items() if name in system.coordinate_names}
     return consistent_state(system, known, guess=guess, t=t, parameters=parameters)
 
 

@@ -140,8 +140,8 @@ def split(data: Dataset, fraction: float, seed: int = 0) -> Holdout:
     """
     runs, names = data.trajectories, run_names(data)
     segments = _segments_of_runs(data)
-    identities = [tuple(_identity(runs[i]) for i in own) for own in segments]
-    lengths = [[len(runs[i]) for i in own] for own in segments]
+    identities = [tuple(_identity(runs[i]) for i in places) for places in segments]
+    lengths = [[len(runs[i]) for i in places] for places in segments]
     spans = split_runs(lengths, fraction, seed, identities=identities)
     training, held_out = [], []
     for span in spans:

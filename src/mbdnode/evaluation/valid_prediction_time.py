@@ -197,12 +197,12 @@ def _summed_up(times: list, errors: list, still: list, noise: float) -> Horizon 
     if not longest > first:
         return None
     ahead = np.geomspace(first, longest, _POINTS)
-    quartiles, held = [], []
+    quartiles, resting = [], []
     for time in ahead:
         at = np.array([_between(time, t, one) for t, one in zip(times, worst, strict=True)])
         quartiles.append(_quartiles(at, _weights(left, ends, time)))
         able = np.flatnonzero(ends >= time * (1 - _ROUND_OFF))
-        held.append(np.median([_between(time, times[i], still[i]) for i in able]))
+        resting.append(np.median([_between(time, times[i], still[i]) for i in able]))
     low, middle, high = np.array(quartiles).T
     known = np.minimum(left, ends)
     return Horizon(
@@ -210,7 +210,7 @@ def _summed_up(times: list, errors: list, still: list, noise: float) -> Horizon 
         low=low,
         middle=middle,
         high=high,
-        persistence=np.array(held),
+        persistence=np.array(resting),
         valid_s=(median or None) if np.isfinite(median) else longest,
         limit=LIMIT,
         predictions=len(times),

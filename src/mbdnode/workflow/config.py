@@ -159,22 +159,20 @@ def unknown_parameters(config: FitConfig, system: AbstractSystem) -> dict[str, A
     Raises `UserError` for names that the system does not have, and for a system whose parameters
     cannot be found.
     """
-    own = system.description.unknown if isinstance(system, AbstractPlanar) else ()
-    found = {**dict.fromkeys(own), **config.unknown}
+    in_file = system.description.unknown if isinstance(system, AbstractPlanar) else ()
+    found = {**dict.fromkeys(in_file), **config.unknown}
     if config.model not in (AUTO, PARAMETERS):
         return {}
     if not found:
-        if config.bootstrap:
-            raise UserError(
-                f"bootstrap is {config.bootstrap}, but no parameter is named as unknown. Name some "
-                f"of: {', '.join(system.parameter_names) or 'none (this system has none)'}."
-            )
-        if config.model == PARAMETERS:
-            raise UserError(
-                f"The model is {PARAMETERS!r}, but none is named as unknown. Name some of: "
-                f"{', '.join(system.parameter_names) or 'none (this system has no parameters)'}."
-            )
-        return {}
+        if not config.bootstrap and config.model != PARAMETERS:
+            return {}
+        asked = (
+            f"bootstrap is {config.bootstrap}" if config.bootstrap else "The model is parameters"
+        )
+        raise UserError(
+            f"{asked}, but none is named as unknown. Name some of: "
+            f"{', '.join(system.parameter_names) or 'none (this system has no parameters)'}."
+        )
     if not isinstance(system, AbstractMechanism):
         raise UserError(
             f"Parameters are named as unknown ({', '.join(found)}), but {type(system).__name__} "
@@ -205,12 +203,12 @@ def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...
         if config.model != PARAMETERS:
             check_identification(system, training, driven=driven)
         return system, training
-    kind, own = MODELS[config.model]
+    kind, variant = MODELS[config.model]
     column = column_of(KINDS[kind], system) if RECIPES[config.recipe].as_printed else None
     if column is not None:
         training = replace(column.applied(training), integrator=config.integrator)
     fields = KINDS[kind].settings_type.__dataclass_fields__
-    settings = own | {name: value for name, value in _FOR_LOGS.items() if name in fields}
+    settings = variant | {name: value for name, value in _FOR_LOGS.items() if name in fields}
     settings |= RECIPES[config.recipe].settings
     if varied and "use_parameters" in fields:
         settings["use_parameters"] = varied
@@ -220,7 +218,8 @@ def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...
     if config.epochs is not None:
         training = replace(training, epochs=config.epochs)
     check_capable(config.model, KINDS[kind].capabilities, system, driven=driven)
-    own = structures_to_try(system, RECIPES[config.recipe].structures)
-    structures = (config.structure,) if config.structure else own
+    structures = (config.structure,)
+    if not config.structure:
+        structures = structures_to_try(system, RECIPES[config.recipe].structures)
     models = make_candidates(KINDS[kind], system, training, structures, config.seed, settings)
     return models if len(models) > 1 else models[0], training

@@ -116,14 +116,14 @@ def _completed(system: AbstractSystem, parts: Holdout) -> tuple[Holdout, list[st
     """All runs with every coordinate and input of the system, and what was done."""
     training, count = parts.training, len(parts.training.trajectories)
     runs = [*training.trajectories, *(run for _, run, _ in parts.held_out)]
-    values = [*training.parameters, *(own for _, _, own in parts.held_out)]
+    values = [*training.parameters, *(mu for _, _, mu in parts.held_out)]
     # Together, so that one compiled program completes them.
     whole, notes = complete_runs(system, Dataset(runs, values, None, training.recorded))
     learned = Dataset(
         whole.trajectories[:count], training.parameters, training.summary, whole.recorded
     )
     named = zip(parts.held_out, whole.trajectories[count:], strict=True)
-    held_out = tuple((name, run, own) for (name, _, own), run in named)
+    held_out = tuple((name, run, mu) for (name, _, mu), run in named)
     return replace(parts, training=learned, held_out=held_out), notes
 
 
@@ -157,8 +157,8 @@ def fit_and_score(
     biased = biased_rates(prepared.system, training)
     given = found.model, runs, recorded
     with doing("predicting held-out runs"):
-        held = predict_runs(*given, domain, config.integrator, biased=biased, check_step=True)
-        scores = score(held, prepared.system.coordinates, training.trajectories)
+        held_out = predict_runs(*given, domain, config.integrator, biased=biased, check_step=True)
+        scores = score(held_out, prepared.system.coordinates, training.trajectories)
         horizon = measure_horizon(
             *given, scores.scales, config.integrator, noise=scores.noise, biased=biased
         )
@@ -174,7 +174,7 @@ def fit_and_score(
         "learning": learned - start,
         "scoring": time.perf_counter() - learned,
     }
-    return Fitted(prepared, found, domain, held, scores, horizon, told, following, seconds)
+    return Fitted(prepared, found, domain, held_out, scores, horizon, told, following, seconds)
 
 
 def _learned(prepared: Prepared, report: Callable | None, kept: SearchCheckpoint) -> Any:

@@ -19,7 +19,7 @@ import io
 import shutil
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -211,16 +211,7 @@ def _warnings(fitted: Fitted) -> tuple[str, ...]:
 
 def _write_domain(path: Path, domain: Domain) -> None:
     content = io.BytesIO()
-    np.savez(
-        content,
-        points=domain.points,
-        center=domain.center,
-        std=domain.std,
-        threshold=domain.threshold,
-        positions=np.array(domain.positions, int),
-        velocities=np.array(domain.velocities, int),
-        angles=np.array(domain.angles, bool),
-    )
+    np.savez(content, **{one.name: getattr(domain, one.name) for one in fields(domain)})
     replace_file(path, lambda file: file.write(content.getvalue()))
 
 

@@ -173,7 +173,7 @@ def validation_error(
         runs.append((str(number), run, values))
         begins.append(before)
     given = model, runs, recorded, domain, integrator
-    held = predict_runs(*given, biased=biased, begins=begins)
-    scores = score(held, model.body.coordinates, early.trajectories)
+    predicted = predict_runs(*given, biased=biased, begins=begins)
+    scores = score(predicted, model.body.coordinates, early.trajectories)
     known = not scores.ended and scores.nrmse is not None
     return (scores.nrmse if known and scores.nrmse is not None else float("inf")), scores.noise

@@ -70,9 +70,9 @@ def read_logs(
         return _read_in_parts(config, files, held_out, columns, report, cluster)
     data = read(files, columns)
     if held_out:
-        held = read(held_out, columns_of(config, held_out))
-        parts = hold_out_runs(data, held)
-        told = "held out:", *str(held.summary).splitlines()
+        judged_by = read(held_out, columns_of(config, held_out))
+        parts = hold_out_runs(data, judged_by)
+        told = "held out:", *str(judged_by.summary).splitlines()
         parts = replace(parts, notes=(*told, *parts.notes))
     else:
         parts = split(data, config.holdout, config.seed)
@@ -106,7 +106,7 @@ def _read_in_parts(
     known = {rows_identity(run.t, run.q, run.u) for _, run, _ in runs}
     segments = list(stream.identities.values())
     spans = [span for span in spans if segments[span.run][span.segment] not in known]
-    learned, judged = (_windows_in(stream, spans, held) for held in (False, True))
+    learned, judged = (_windows_in(stream, spans, side) for side in (False, True))
     if not learned or (fraction > 0 and not judged):
         raise UserError(
             f"Logs of this size are read in windows of {stream.window} steps, and one part of them "

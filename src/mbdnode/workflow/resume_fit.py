@@ -63,9 +63,9 @@ def keeping(path: Path, prepared: Prepared, *, resume: bool) -> Iterator[SearchC
         shutil.rmtree(place, ignore_errors=True)
     open_folder(folder, KIND, [UNFINISHED], begin)
     # Two fits with one folder must not take each other's candidates for their own.
-    own = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+    name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     try:
-        yield SearchCheckpoint(place / own)
+        yield SearchCheckpoint(place / name)
     except ClusterLost:
         raise  # What is done is kept, as it is where this process is killed.
     except UserError:

@@ -196,10 +196,10 @@ def _completed_by_some(
         for x in ("t", "q", "v")
     )
     pairs = list(zip(runs, data.parameters, strict=True))
-    values = {name: [float(own[name]) for own in data.parameters] for name in data.parameters[0]}
+    values = {name: [float(mu[name]) for mu in data.parameters] for name in data.parameters[0]}
     for chosen in _sufficient(system, runs[0], _scalars(data.parameters[0])):
         try:
-            start = [_start(system, run, chosen, own) for run, own in pairs]
+            start = [_start(system, run, chosen, mu) for run, mu in pairs]
             given = runs[0].coordinates, chosen, t, q, v, np.stack(start), values
             found = [np.asarray(x) for x in _closed(system, *given)]
         except UserError as error:
@@ -242,10 +242,10 @@ def _closed(
     follow; `start` has all coordinates of a state near the first row of each run.
     """
     count = len(t)
-    own = {name: np.broadcast_to(np.asarray(x, float), count) for name, x in parameters.items()}
-    mu = resolve_parameters(system, {name: float(x[0]) for name, x in own.items()})
+    given = {name: np.broadcast_to(np.asarray(x, float), count) for name, x in parameters.items()}
+    mu = resolve_parameters(system, {name: float(x[0]) for name, x in given.items()})
     every = {
-        name: jnp.asarray(own.get(name, np.broadcast_to(np.asarray(x), (count, *np.shape(x)))))
+        name: jnp.asarray(given.get(name, np.broadcast_to(np.asarray(x), (count, *np.shape(x)))))
         for name, x in dict(mu).items()
     }
     home = jnp.asarray(start[0])
