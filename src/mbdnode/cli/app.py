@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     notice = contextlib.nullcontext() if arguments is not None else progress()
     try:
         with notice:
-            make_app()(repeat_options(given), prog_name="mbdnode")
+            make_app()(repeat_options(given), prog_name="mbdnode", obj=given)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
             typer.echo("interrupted", err=True)

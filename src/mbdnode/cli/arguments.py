@@ -3,7 +3,6 @@
 Also a command as one types it, for the report that it makes.
 """
 
-import inspect
 import math
 import re
 import shlex
@@ -12,7 +11,6 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import typer.models
 
 from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
@@ -279,27 +277,9 @@ def holdout_of(text: str) -> float | tuple[str, ...]:
         return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def typed_command(command: Callable, given: Mapping[str, Any]) -> str:
-    """A command as one would type it, with every option that differs from its default.
-
-    It goes by the command's own description of its options, so a new one cannot be forgotten.
-    """
-    places: list[str] = []
-    options: list[str] = []
-    for name, parameter in inspect.signature(command).parameters.items():
-        value = given[name]
-        if value == parameter.default or value is None:
-            continue
-        (kind,) = parameter.annotation.__metadata__
-        values = [str(each) for each in value] if isinstance(value, (list, tuple)) else [str(value)]
-        if isinstance(kind, typer.models.ArgumentInfo):
-            places += values
-            continue
-        # Typer keeps a name that stands first as a default.
-        names = [word for word in (kind.default, *(kind.param_decls or ())) if word is not ...]
-        option = next(iter(names), f"--{name.replace('_', '-')}")
-        options += [option] if value is True else [w for each in values for w in (option, each)]
-    return shlex.join(["mbdnode", command.__name__, *places, *options])
+def typed_command(given: Sequence[str]) -> str:
+    """The command of these arguments; who types it again begins anew, so it resumes nothing."""
+    return shlex.join(["mbdnode", *(word for word in given if word != "--resume")])
 
 
 def check_step(dt: float | None, usual: float | None = None) -> None:

@@ -20,6 +20,7 @@ _MOST_LINES = 6
 
 
 def fit(
+    ctx: typer.Context,
     logs: Annotated[
         list[str],
         typer.Argument(
@@ -127,8 +128,6 @@ def fit(
 
     All options are checked before training. What is done is kept in the folder until all is.
     """
-    # Who types it again begins anew: there is nothing left to resume.
-    command, part_or_files = typed_command(fit, {**locals(), "resume": False}), holdout_of(holdout)
     check_folder(out, "fit")
     bounds = parse_unknown(unknown or ())
     with leaving_at_once():
@@ -148,7 +147,7 @@ def fit(
         model=model,
         unknown=bounds,
         recipe=recipe,
-        holdout=part_or_files,
+        holdout=holdout_of(holdout),
         seed=seed,
         epochs=epochs,
         structure=structure,
@@ -156,7 +155,7 @@ def fit(
         resume=resume,
         cluster=cluster,
         observer=observer,
-        command=command,
+        command=typed_command(ctx.obj),
     )
     _print_result(fitted, out)
     if fitted.fit.outcome == "interrupted":
