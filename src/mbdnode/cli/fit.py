@@ -1,6 +1,8 @@
 """`mbdnode fit`: a model from logs."""
 
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -133,12 +135,13 @@ def fit(
     with leaving_at_once():
         from mbdnode.data.logs import as_columns
         from mbdnode.workflow.from_logs import fit_logs
+        from mbdnode.workflow.resume_fit import how_to_resume
         from mbdnode.workflow.systems import find_system
 
         find = (lambda: find_system(mechanism)) if mechanism else None
         asked = with_roles(as_columns(columns), roles or (), find)
         check_apart(out, columns)
-        observer = _make_observer(out)
+        farewell = how_to_resume(out)
     fitted = fit_logs(
         logs,
         out,
@@ -154,47 +157,33 @@ def fit(
         bootstrap=bootstrap,
         resume=resume,
         cluster=cluster,
-        observer=observer,
+        around=partial(_around, farewell),
         command=typed_command(ctx.obj),
     )
     _print_result(fitted, out)
     if fitted.fit.outcome == "interrupted":
-        echo(observer.farewell.rstrip(), err=True)
+        echo(farewell.rstrip(), err=True)
         raise typer.Exit(INTERRUPTED)
     if fitted.fit.outcome == "diverged":
         raise typer.Exit(1)
 
 
-def _make_observer(out: Path) -> Any:
-    """What is shown of a fit, and what Ctrl-C does in each of its parts."""
-    from mbdnode.recipes import TrainingConfig
-    from mbdnode.workflow.from_logs import FitObserver
-    from mbdnode.workflow.resume_fit import how_to_resume
-
-    class Shown(FitObserver):
-        farewell = how_to_resume(out)
-
-        @contextmanager
-        def reading(self):
-            with leaving_at_once(), counting_steps("reading", "row") as counted:
-                yield counted
-
-        @contextmanager
-        def training(self, prepared):
-            for line in prepared.notes:
-                echo(line)
-            # Without epochs there is nothing to keep; with them, what was learned until Ctrl-C is.
-            grace_s = None if isinstance(prepared.training, TrainingConfig) else 0.0
-            leaving = leaving_at_once(grace_s, self.farewell)
-            with saying(self.farewell), leaving, counting_rows() as report:
-                yield report
-
-        @contextmanager
-        def writing(self):
-            with saying(self.farewell):
-                yield
-
-    return Shown()
+@contextmanager
+def _around(farewell: str, part: str, prepared: Any) -> Iterator[Any]:
+    """What is shown of a part of a fit, and what Ctrl-C does in it."""
+    if part == "reading":
+        with leaving_at_once(), counting_steps("reading", "row") as counted:
+            yield counted
+    elif part == "writing":
+        with saying(farewell):
+            yield
+    else:
+        for line in prepared.notes:
+            echo(line)
+        # Without epochs there is nothing to keep; with them, what was learned until Ctrl-C is.
+        leaving = leaving_at_once(0.0 if prepared.finds_law else None, farewell)
+        with saying(farewell), leaving, counting_rows() as report:
+            yield report
 
 
 def _print_result(fitted: Any, out: Path) -> None:

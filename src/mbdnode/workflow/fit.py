@@ -21,7 +21,7 @@ from mbdnode.identification.parameters import IdentifiedParameters, identify_par
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint, searching
 from mbdnode.multibody import AbstractSystem
 from mbdnode.parallel import check_address
-from mbdnode.recipes import RECIPES, TrainingConfig
+from mbdnode.recipes import RECIPES
 from mbdnode.simulation import training_domain
 from mbdnode.training import Fit
 from mbdnode.trajectory import Dataset
@@ -197,8 +197,7 @@ def _learned(prepared: Prepared, report: Callable | None, kept: SearchCheckpoint
     source = data if prepared.stream is None else prepared.stream
     options = {"seed": config.seed, "report": report, "kept": kept}
     options["checkpoint"] = kept.checkpoint("network")
-    finds_law = not isinstance(prepared.training, TrainingConfig)
-    if not finds_law:  # A stream for a law has its own workers.
+    if not prepared.finds_law:  # A stream for a law has its own workers.
         options["cluster"] = prepared.cluster
-    with doing("searching for a law" if finds_law else "training a network"):
+    with doing("searching for a law" if prepared.finds_law else "training a network"):
         return learn(prepared.subject, source, prepared.training, **options)

@@ -58,6 +58,11 @@ class Prepared:
     cluster: str | None = None
     prepare_seconds: float = 0.0
 
+    @property
+    def finds_law(self) -> bool:
+        """Whether a law or parameters are found by regression; a network is trained if not."""
+        return isinstance(self.training, IdentificationConfig)
+
     def __enter__(self) -> "Prepared":
         return self
 
