@@ -7,7 +7,7 @@ in one. Inputs that were not recorded are zero.
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,8 @@ from mbdnode.trajectory import Dataset, State, Trajectory
 _REGULAR = 1e-8
 # Sets of coordinates that are looked at; any log has fewer.
 _MOST_SETS = 20_000
+# Runs are completed together while that takes no more than so many times their own rows.
+_MOST_PADDING = 4
 # Completed states from which windows are begun.
 _MOST_STATES = 1_000
 
@@ -188,29 +190,45 @@ def _completed_by_some(
     where its crank is at the dead points.
     """
     runs, first_error = data.trajectories, None
-    # All runs as long as the longest; their last rows are repeated.
-    rows = np.arange(max(len(run) for run in runs))
-    places = [np.minimum(rows, len(run) - 1) for run in runs]
-    t, q, v = (
-        np.stack([np.asarray(getattr(run, x))[i] for run, i in zip(runs, places, strict=True)])
-        for x in ("t", "q", "v")
-    )
-    pairs = list(zip(runs, data.parameters, strict=True))
-    values = {name: [float(mu[name]) for mu in data.parameters] for name in data.parameters[0]}
+    lengths = [len(run) for run in runs]
+    together = min(len(runs), max(1, _MOST_PADDING * sum(lengths) // max(lengths)))
     for chosen in _sufficient(system, runs[0], _scalars(data.parameters[0])):
         try:
-            start = [_start(system, run, chosen, mu) for run, mu in pairs]
-            given = runs[0].coordinates, chosen, t, q, v, np.stack(start), values
-            found = [np.asarray(x) for x in _closed(system, *given)]
+            whole: list[Trajectory] = []
+            while len(whole) < len(runs):
+                # As many in every batch, so that one program serves them all.
+                batch = np.minimum(len(whole) + np.arange(together), len(runs) - 1)
+                whole += _completed(system, data, chosen, batch.tolist(), max(lengths))
         except UserError as error:
             first_error = first_error or error
-            continue
-        return chosen, [
-            _trajectory(system, run, *(x[i, : len(run)] for x in found))
-            for i, run in enumerate(runs)
-        ]
+        else:
+            return chosen, whole[: len(runs)]
     assert first_error is not None
     raise first_error
+
+
+def _completed(
+    system: AbstractSystem,
+    data: Dataset,
+    chosen: tuple[str, ...],
+    batch: Sequence[int],
+    longest: int,
+) -> list[Trajectory]:
+    """Some runs, by number, with every coordinate."""
+    runs, values = ([x[i] for i in batch] for x in (data.trajectories, data.parameters))
+    # All as long as the longest; their last rows are repeated.
+    rows = [np.minimum(np.arange(longest), len(run) - 1) for run in runs]
+    t, q, v = (
+        np.stack([np.asarray(getattr(run, x))[i] for run, i in zip(runs, rows, strict=True)])
+        for x in ("t", "q", "v")
+    )
+    start = [_start(system, run, chosen, mu) for run, mu in zip(runs, values, strict=True)]
+    mu = {name: [float(one[name]) for one in values] for name in values[0]}
+    given = runs[0].coordinates, chosen, t, q, v, np.stack(start), mu
+    found = [np.asarray(x) for x in _closed(system, *given)]
+    return [
+        _trajectory(system, run, *(x[i, : len(run)] for x in found)) for i, run in enumerate(runs)
+    ]
 
 
 def _start(
