@@ -137,7 +137,7 @@ def test_count_that_does_not_move_says_what_goes_on(monkeypatch):
 
 
 def test_finished_search_has_as_many_candidates_as_were_tried():
-    line = output._RunState()
+    line = output._RunState(RunEvent("a run", "waiting"))
     line.hear(RunEvent("a run", "running", done=2, total=74, stage="candidate"))
     line.hear(RunEvent("a run", "finished"))
     assert line.progress == "candidate 2"

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -59,48 +59,40 @@ def new_table(console: Console, *headings: str, numbers: tuple[str, ...], foldin
 
 @dataclass
 class _RunState:
-    """The last that is known of a run."""
+    """The last event of a run, and when it began and ended."""
 
-    state: str = "waiting"
-    where: str = ""
-    note: str = ""
-    done: int = 0
-    total: int = 0
-    stage: str = "epoch"
-    attempt: int = 1
-    began: float | None = None
+    event: "RunEvent"
+    began: float = 0.0
     ended: float | None = None
 
     def hear(self, event: "RunEvent") -> None:
-        now = time.monotonic()
-        if event.state == "running" and (self.state != "running" or event.attempt != self.attempt):
-            self.began, self.done, self.total = now, 0, 0
+        """An event; the count of the one before stands where it has none."""
+        before, now = self.event, time.monotonic()
+        is_new = (event.state, event.attempt) != (before.state, before.attempt)
+        if is_new and event.state == "running":
+            self.began, self.ended, before = now, None, replace(before, done=0, total=0)
         if event.state in ("finished", "failed"):
             self.ended = now
-        if event.state == "finished" and self.stage == "candidate":
-            self.total = self.done  # One of them was good enough.
-        elif event.state == "finished":
-            self.done = self.total
-        self.state, self.note, self.attempt = event.state, event.note, event.attempt
-        self.where = event.where or self.where
-        if event.total:
-            self.done, self.total, self.stage = event.done, event.total, event.stage
+        done, total = before.done, before.total
+        if event.state == "finished":  # A search may end before its last candidate.
+            done = total = done if before.stage == "candidate" else total
+        count = {} if event.total else {"done": done, "total": total, "stage": before.stage}
+        self.event = replace(event, where=event.where or before.where, **count)
 
     @property
-    def seconds(self) -> float | None:
-        if self.began is None or self.state == "waiting":
-            return None
+    def seconds(self) -> float:
         return (self.ended or time.monotonic()) - self.began
 
     @property
     def text(self) -> str:
-        again = f", attempt {self.attempt}" if self.attempt > 1 else ""
-        note = f": {self.note}" if self.note else ""
-        return f"{self.state}{again}{note}"
+        again = f", attempt {self.event.attempt}" if self.event.attempt > 1 else ""
+        note = f": {self.event.note}" if self.event.note else ""
+        return f"{self.event.state}{again}{note}"
 
     @property
     def progress(self) -> str:
-        return counted(self.stage, self.done, self.total) if self.total else ""
+        event = self.event
+        return counted(event.stage, event.done, event.total) if event.total else ""
 
 
 @contextmanager
@@ -111,7 +103,9 @@ def runs_progress(
 
     `elsewhere` says that other processes do the work.
     """
-    runs = {name: _RunState() for name in names}
+    from mbdnode.reproduction.dispatch import RunEvent
+
+    runs = {name: _RunState(RunEvent(name, "waiting")) for name in names}
     if not sys.stderr.isatty():
         with NOTICE.counting(elsewhere=elsewhere) as count:
             yield _run_lines(runs, count)
@@ -127,8 +121,9 @@ def runs_progress(
     given = {"console": console, "transient": True, "redirect_stdout": False}
     with progress(enabled=False), Live(get_renderable=draw, **given):
         yield lambda event: runs[event.run].hear(event)
-    failed = [f"\n{name}: {run.note}" for name, run in runs.items() if run.state == "failed"]
-    done = sum(run.state == "finished" for run in runs.values())
+    events = [run.event for run in runs.values()]
+    failed = [f"\n{event.run}: {event.note}" for event in events if event.state == "failed"]
+    done = sum(event.state == "finished" for event in events)
     echo(f"{done} of {len(runs)} runs finished{''.join(failed)}", err=True)
 
 
@@ -138,15 +133,15 @@ def _run_table(runs: dict[str, _RunState], caption: str, height: int) -> Table:
     for heading in ("run", "where", "state", "progress", "seconds"):
         table.add_column(heading, justify="right" if heading == "seconds" else "left", no_wrap=True)
     rank = ("running", "failed", "waiting", "finished")
-    ordered = sorted(runs.items(), key=lambda item: rank.index(item[1].state))
+    ordered = sorted(runs.items(), key=lambda item: rank.index(item[1].event.state))
     for name, run in ordered[: max(height, 3)]:
-        seconds = "" if run.seconds is None else f"{run.seconds:.0f}"
-        table.add_row(escape(name), run.where, escape(run.text), run.progress, seconds)
+        seconds = f"{run.seconds:.0f}" if run.began else ""
+        table.add_row(escape(name), run.event.where, escape(run.text), run.progress, seconds)
     return table
 
 
 def _counts(runs: dict[str, _RunState]) -> str:
-    states = [run.state for run in runs.values()]
+    states = [run.event.state for run in runs.values()]
     return ", ".join(
         f"{states.count(state)} {state}" for state in ("finished", "failed", "running", "waiting")
     )
@@ -159,17 +154,17 @@ def _run_lines(
 
     def watch(event: "RunEvent") -> None:
         run, now = runs[event.run], time.monotonic()
-        before = (run.state, run.attempt)
+        before = (run.event.state, run.event.attempt)
         run.hear(event)
         count(_counts(runs))
-        changed = (run.state, run.attempt) != before
+        changed = (event.state, event.attempt) != before
         if not changed and now - last[event.run] < _RUN_QUIET_S:
             return
         last[event.run] = now
-        done = sum(other.state in ("finished", "failed") for other in runs.values())
-        seconds = f" after {run.seconds:.1f} s" if run.ended and run.seconds is not None else ""
+        done = sum(other.event.state in ("finished", "failed") for other in runs.values())
+        seconds = f" after {run.seconds:.1f} s" if run.ended and run.began else ""
         so_far = "" if changed or not run.progress else f", {run.progress}"
-        where = f" ({run.where})" if run.where else ""
+        where = f" ({run.event.where})" if run.event.where else ""
         say(f"[{done} of {len(runs)}] {event.run}: {run.text}{seconds}{so_far}{where}")
 
     return watch
