@@ -6,7 +6,8 @@ import threading
 import numpy as np
 import pytest
 
-from mbdnode.parallel import usable_cores, workers
+from mbdnode.errors import UserError
+from mbdnode.parallel import check_address, usable_cores, workers
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
@@ -70,3 +71,16 @@ def test_what_a_call_raises_is_raised_where_its_result_is_asked_for():
         future = crew.submit(int, "no number")
         with pytest.raises(ValueError, match="no number"):
             crew.result(future)
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://127.0.0.1:8786", "tls://host-1.example:8786", "node1:1", "tcp://[::1]:8786"]
+)
+def test_address_of_a_scheduler_is_taken(address):
+    check_address(address)
+
+
+@pytest.mark.parametrize("address", ["", "nonsense", "tcp://", "tcp://host", "a b:1", "host:port"])
+def test_what_is_no_address_is_refused(address):
+    with pytest.raises(UserError, match="no address"):
+        check_address(address)

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -22,9 +23,7 @@ from mbdnode.waiting_notice import (
     counts_rows,
     counts_steps,
     doing,
-    drawing,
     say,
-    summarized,
 )
 
 
@@ -33,8 +32,7 @@ def notice(monkeypatch):
     """One of our own, which computes and has done so for long."""
     made = WaitingNotice()
     monkeypatch.setattr(waiting_notice, "NOTICE", made)
-    monkeypatch.setattr(made.compilations, "under_way", lambda: False)
-    made.look(made.heard)
+    monkeypatch.setattr(made.compilations, "under_way", lambda now: False)
     return made
 
 
@@ -54,24 +52,16 @@ def test_the_first_word_comes_within_two_seconds_and_then_they_grow_rarer(notice
     assert len(times) < 12
 
 
-def test_output_of_others_makes_the_next_word_come_soon_again(notice):
+def test_lines_of_progress_make_words_no_more_frequent(notice, capsys):
     said_at(notice, 100.0)
-    notice.note()
-    assert said_at(notice, 5.0)[0] < 2.0
-
-
-def test_lines_of_progress_make_words_no_more_frequent(notice):
-    said_at(notice, 100.0)
-    notice.told()
+    say("epoch 3 of 400")
     assert said_at(notice, 10.0) == []
 
 
 def test_another_activity_is_named_within_two_seconds(notice, monkeypatch):
     start = notice.heard
     said_at(notice, 20.0)
-    monkeypatch.setattr(notice.compilations, "under_way", lambda: True)
-    for look in range(5):
-        notice.look(start + 20.0 + look / 5)
+    monkeypatch.setattr(notice.compilations, "under_way", lambda now: True)
     words = [notice.word(start + 20.0 + t) for t in np.arange(0.0, 2.0, 0.1)]
     named = [word for word in words if word]
     assert len(named) == 1
@@ -81,8 +71,7 @@ def test_another_activity_is_named_within_two_seconds(notice, monkeypatch):
 def test_activities_that_take_turns_do_not_fill_a_log(notice, monkeypatch):
     start, said = notice.heard, 0
     for place, t in enumerate(np.arange(0.0, 120.0, 0.2)):
-        monkeypatch.setattr(notice.compilations, "under_way", lambda p=place: p // 15 % 2 == 0)
-        notice.look(start + t)
+        monkeypatch.setattr(notice.compilations, "under_way", lambda now, p=place: p // 15 % 2 == 0)
         said += notice.word(start + t) is not None
     assert said < 20
 
@@ -170,14 +159,14 @@ def test_nothing_runs_where_nothing_is_asked_for():
         assert threading.active_count() == threads
 
 
-def test_a_silent_block_says_something_and_what_is_drawn_says_enough(monkeypatch):
+def test_a_silent_block_says_something_unless_one_in_it_is_not_to_speak(monkeypatch):
     shown = io.StringIO()
     monkeypatch.setattr(sys, "stderr", shown)
     with mbd.progress():
         time.sleep(QUIET_S + 0.5)
     assert "..." in shown.getvalue()
     shown.truncate(0)
-    with mbd.progress(), drawing():
+    with mbd.progress(), mbd.progress(enabled=False):
         time.sleep(QUIET_S + 0.5)
     assert shown.getvalue().strip("\0") == ""
 
@@ -193,7 +182,7 @@ def screen(text):
     """What a terminal shows in the end: a return goes to the line's begin."""
     lines = []
     for line in text.split("\n"):
-        lines.append(line.split("\r\x1b[K")[-1])
+        lines.append(re.sub(r"\x1b\[\?25[lh]", "", line).split("\r\x1b[2K")[-1].rstrip("\r"))
     return lines
 
 
@@ -204,7 +193,7 @@ def test_in_a_terminal_the_line_counts_seconds_and_is_gone_before_others_print(m
     with mbd.progress():
         time.sleep(QUIET_S + 2.5)
         drawn = terminal.getvalue()
-        assert drawn.count("\r\x1b[K") >= 3
+        assert drawn.count("\r\x1b[2K") >= 3
         assert "\n" not in drawn
         sys.stderr.write("a result\n")
     assert screen(terminal.getvalue()) == ["a result", ""]
@@ -258,13 +247,15 @@ def test_steps_are_counted_and_a_count_that_stands_says_what_goes_on():
     assert heard[1].startswith("step 3 of 100; ")
 
 
-def test_runs_are_summarized_and_what_others_do_is_not_guessed(notice):
+def test_runs_are_counted_and_what_others_do_is_not_guessed(notice):
     summary = "1 finished, 2 running"
     for elsewhere in (True, False):
-        with summarized(lambda: summary, elsewhere=elsewhere):
-            notice.note()
-            words = notice.word(notice.heard + 1.1 * QUIET_S)
-            assert words == summary if elsewhere else words.startswith(f"{summary}; computing ...")
+        with notice.counting(elsewhere=elsewhere) as count:
+            notice.begin()
+            count(summary)
+            words = [notice.word(notice.heard + t) for t in (1.1 * QUIET_S, 4 * QUIET_S)]
+        assert words[0] == summary
+        assert words[1] == summary if elsewhere else words[1].startswith(f"{summary}; computing")
     assert "running" not in (notice.word(notice.heard + 1.1 * QUIET_S) or "")
 
 
@@ -277,7 +268,7 @@ def test_commands_break_their_silence():
     script = """
 import sys, time
 import mbdnode.cli.app as app
-app.make_app = lambda names: lambda *a, **k: time.sleep(3.0)
+app.make_app = lambda: lambda *a, **k: time.sleep(3.0)
 sys.argv = ["mbdnode", "cases"]
 sys.exit(app.main())
 """

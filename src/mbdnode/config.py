@@ -43,16 +43,9 @@ def _plain(value: Any) -> Any:
 
 
 def from_dict(kind: type[_Config], values: Any) -> _Config:
-    """A configuration of type `kind` from plain values.
+    """A dataclass from plain values by field name; those that are left out keep their defaults.
 
-    **Arguments:**
-
-    - `kind`: a dataclass.
-    - `values`: by field name; fields that are left out keep their defaults.
-
-    **Returns:**
-
-    The configuration. Raises `UserError` for an unknown key or a value of the wrong type.
+    Raises `UserError` for an unknown key or a value of the wrong type.
     """
     if not isinstance(values, Mapping):
         raise UserError(f"A {kind.__name__} is read from names and values, not from {values!r}.")
@@ -72,11 +65,8 @@ def from_dict(kind: type[_Config], values: Any) -> _Config:
 def check_types(config: Any) -> None:
     """Raise `UserError` unless every field has the type that it is annotated with.
 
-    For `__post_init__`. Lists become tuples, whole numbers become floats where those are meant.
-
-    **Arguments:**
-
-    - `config`: a frozen dataclass under construction.
+    For `__post_init__` of a frozen dataclass. Lists become tuples, whole numbers become floats
+    where those are meant.
     """
     hints = typing.get_type_hints(type(config))
     for f in dataclasses.fields(config):
@@ -91,16 +81,9 @@ def replace(config: _Config, changes: Mapping[str, str]) -> _Config:
 
 
 def parse_values(kind: type, texts: Mapping[str, str]) -> dict[str, Any]:
-    """Values of a configuration that are given as text.
+    """Values of a configuration that are given as text, by field name.
 
-    **Arguments:**
-
-    - `kind`: the configuration's type.
-    - `texts`: by field name.
-
-    **Returns:**
-
-    Values by field name. Raises `UserError` for an unknown name or a value of another type.
+    Raises `UserError` for an unknown name or a value of another type.
     """
     hints = typing.get_type_hints(kind)
     for key in texts:
@@ -221,16 +204,9 @@ def as_path(given: Any) -> Path:
 
 
 def read_toml(path: str | os.PathLike[str], what: str) -> str:
-    """The text of a TOML file, not parsed yet.
+    """The text of a TOML file, not parsed yet; `what` it should be is for messages.
 
-    **Arguments:**
-
-    - `path`: of the file.
-    - `what`: it should be, for messages, such as "a mechanism".
-
-    **Returns:**
-
-    The text. Raises `UserError` for what is no text file of at most a megabyte.
+    Raises `UserError` for what is no text file of at most a megabyte.
     """
     file = Path(path)
     try:
@@ -258,15 +234,7 @@ def read_toml(path: str | os.PathLike[str], what: str) -> str:
 def parse_toml(text: str, label: str, way_out: str) -> dict[str, Any]:
     """The content of a TOML text, at most 50 levels deep.
 
-    **Arguments:**
-
-    - `text`: to be parsed.
-    - `label`: what to call it in messages.
-    - `way_out`: what to do if it is no TOML, as a sentence.
-
-    **Returns:**
-
-    Tables, lists, numbers and text. Raises `UserError` for what is no TOML.
+    Raises `UserError` for what is no TOML, with its label and a way out, as a sentence.
     """
     try:
         found = None if _DEEP_KEY.search(text) else tomllib.loads(text)

@@ -27,11 +27,7 @@ class UserError(ValueError):
 def check_memory(needed_bytes: int, what: str, way_out: str) -> None:
     """Raise `UserError` for what does not fit in memory, before the machine comes to a halt.
 
-    **Arguments:**
-
-    - `needed_bytes`: an estimate.
-    - `what`: needs it, as the subject of a sentence.
-    - `way_out`: what to ask for instead, as a sentence.
+    `what` is the subject of a sentence, `way_out` a sentence.
     """
     free_bytes = free_memory()
     if free_bytes is not None and needed_bytes > free_bytes:
@@ -44,10 +40,7 @@ def check_memory(needed_bytes: int, what: str, way_out: str) -> None:
 def check_trajectory_size(steps: int, columns: int) -> None:
     """Raise `UserError` for more steps than fit in memory, before any of them is made.
 
-    **Arguments:**
-
-    - `steps`: of a trajectory.
-    - `columns`: coordinates, velocities and inputs together.
+    `columns` are coordinates, velocities and inputs together.
     """
     needed_bytes = _COPIES * 8 * (columns + _OTHER_COLUMNS) * steps
     check_memory(needed_bytes, f"A trajectory of {steps:,} steps", "Take fewer steps.")

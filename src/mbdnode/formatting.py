@@ -9,17 +9,7 @@ ROUND_OFF = 1e-24
 
 
 def as_printed(value: float, digits: int = 2) -> str:
-    """A number in the paper's notation, such as 1.3e-6.
-
-    **Arguments:**
-
-    - `value`: any number.
-    - `digits`: how many of its digits to keep.
-
-    **Returns:**
-
-    The text; "-" for what is not a finite number.
-    """
+    """A number in the paper's notation, such as 1.3e-6; "-" for what is not a finite number."""
     if not math.isfinite(value):
         return "-"
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")

@@ -62,15 +62,8 @@ class Minimum(NamedTuple):
 def damped_step(jacobian: np.ndarray, residual: np.ndarray, damping: float) -> np.ndarray:
     """The step of the damped linear problem, with columns of unit length.
 
-    **Arguments:**
-
-    - `jacobian`: a row for each residual, a column for each unknown.
-    - `residual`: at the present point.
-    - `damping`: relative to the columns' lengths; zero gives the Gauss-Newton step.
-
-    **Returns:**
-
-    The change of the unknowns; zero for a column of zeros.
+    The damping is relative to the columns' lengths; zero gives the Gauss-Newton step. A column of
+    zeros does not move.
     """
     lengths = np.linalg.norm(jacobian, axis=0)
     lengths = np.where(lengths > 0, lengths, 1.0)
@@ -99,7 +92,6 @@ def minimize(
     - `start`: the unknowns, an array or a tree of arrays.
     - `step`: the change of the unknowns from `(jacobian, residual, damping)`.
     - `damping`: of the first step.
-    - `iterations`: at most.
     - `tolerance`: the part of the cost below which a fall counts as none.
 
     **Returns:**
@@ -127,11 +119,7 @@ def descend(
 ) -> Generator[Any, tuple[np.ndarray, Any], Minimum]:
     """The same, one point after another, for whoever evaluates several fits together.
 
-    **Arguments:** those of `minimize`.
-
-    **Returns:**
-
-    A generator. It gives the unknowns at which it wants to know the residual, and is sent that and
+    The generator gives the unknowns at which it wants to know the residual, and is sent that and
     the Jacobian there, or a function of nothing that makes it; it returns the `Minimum`.
     """
     x = jax.tree.map(np.array, start)
@@ -161,18 +149,10 @@ def minimize_each(
 ) -> Minimum:
     """Many problems of one shape at once, each with a cost, a damping and an end of its own.
 
-    **Arguments:**
-
-    - `residual`, `jacobian`, `start`: as for `minimize`, all with one leading axis, over the
-        problems.
-    - `settings`: the other arguments of `minimize`.
-
-    **Returns:**
-
-    The `Minimum` of each.
+    All arguments are those of `minimize`, with one leading axis over the problems.
     """
     count = len(jax.tree.leaves(start)[0])
-    searches = [descend(_own(start, i), **settings) for i in range(count)]
+    searches = [descend(_member(start, i), **settings) for i in range(count)]
     points, found = [next(search) for search in searches], {}
     with np.errstate(over="ignore", invalid="ignore"):
         while len(found) < count:
@@ -181,13 +161,13 @@ def minimize_each(
             slopes = functools.cache(lambda x=x: jax.tree.map(np.asarray, jacobian(x)))
             for i in [i for i in range(count) if i not in found]:
                 try:
-                    points[i] = searches[i].send((now[i], lambda i=i, s=slopes: _own(s(), i)))
+                    points[i] = searches[i].send((now[i], lambda i=i, s=slopes: _member(s(), i)))
                 except StopIteration as end:
                     found[i] = end.value
     return _stacked([found[i] for i in range(count)])
 
 
-def _own(tree: Any, place: int) -> Any:
+def _member(tree: Any, place: int) -> Any:
     return jax.tree.map(lambda x: x[place], tree)
 
 
@@ -240,7 +220,7 @@ def iterate(
     The `Iterate`.
     """
     start, restored = ravel_pytree(x)
-    held = None if ridge is None else ravel_pytree(ridge)[0]
+    weight = None if ridge is None else ravel_pytree(ridge)[0]
     if blocks is None:
         blocks, whole = np.zeros((1, 1), int), residual
         residual = lambda x, _: jnp.ravel(whole(x))[None]  # noqa: E731
@@ -255,21 +235,21 @@ def iterate(
         return jacobian.reshape(-1, start.size), residuals
 
     def pull(given):
-        add = lambda total, own: (  # noqa: E731
-            total + jax.vjp(lambda w: of(w, own[0]), start)[1](own[1])[0],
+        add = lambda total, pair: (  # noqa: E731
+            total + jax.vjp(lambda w: of(w, pair[0]), start)[1](pair[1])[0],
             None,
         )
         return jax.lax.scan(add, jnp.zeros_like(start), (blocks, given))[0]
 
     # Of one row, to know which of the two systems is the smaller.
     count = blocks.size * jax.eval_shape(of, start, blocks[0, :1]).size
-    if held is not None:
-        now, solver = solve_by_unknowns(slopes, blocks, pull, (held, held * start))
+    if weight is not None:
+        now, solver = solve_by_unknowns(slopes, blocks, pull, (weight, weight * start))
     elif start.size <= count:
         now, solver = solve_by_unknowns(slopes, blocks, pull)
     else:
         now, solver = solve_by_residuals(slopes, blocks)
-    added = lambda w: 0.0 if held is None else jnp.sum(held * w**2)  # noqa: E731
+    added = lambda w: 0.0 if weight is None else jnp.sum(weight * w**2)  # noqa: E731
     cost, floor = jnp.sum(now**2), jnp.finfo(start.dtype).eps
     first = cost + added(start)
 
@@ -282,14 +262,14 @@ def iterate(
         bent = -solve((beside[0] - 2 * now + beside[1]) / (2 * _BESIDE**2))
         mild = jnp.linalg.norm(bent) <= _MOST_BENT * jnp.linalg.norm(step)
         moved = start + step + jnp.where(mild, bent, 0.0)
-        own = jnp.sum(everywhere(moved) ** 2)
-        reached = own + added(moved)
+        square = jnp.sum(everywhere(moved) ** 2)
+        reached = square + added(moved)
         lower = jnp.isfinite(reached) & (reached < least)
         # Once a step has been found, the search ends with the first that is no better.
         over = (~lower & (least < first)) | (lower & (damping <= floor))
         best, least = jnp.where(lower, moved, best), jnp.where(lower, reached, least)
         damping = jnp.maximum(damping * jnp.where(lower, _LESS, _MORE), floor)
-        return trial + 1, damping, best, least, jnp.where(lower, own, cost), over
+        return trial + 1, damping, best, least, jnp.where(lower, square, cost), over
 
     def unfinished(state):
         return (state[0] < _SEARCH) & ~state[5] & (first > 0)
@@ -307,18 +287,10 @@ Solver = Callable[[Any], tuple[Any, Callable[[Any], Any]]]
 def solve_by_unknowns(
     slopes: Callable, blocks: Any, pull: Callable, ridge: tuple[Any, Any] | None = None
 ) -> tuple[Any, Solver]:
-    """The damped step from `J' J`, added up over the blocks.
+    """The damped step from `J' J`, added up over the blocks: the residuals and a `Solver`.
 
-    **Arguments:**
-
-    - `slopes`: the Jacobian of a block, and its residuals.
-    - `blocks`: all of them, along the first axis.
-    - `pull`: `J'` times residuals.
-    - `ridge`: what it adds to the diagonal of `J' J`, and to `J' r`.
-
-    **Returns:**
-
-    The residuals and a `Solver`.
+    `slopes` gives the Jacobian of a block and its residuals, `pull` is `J'` times residuals, and
+    `ridge` is what is added to the diagonal of `J' J`, and to `J' r`.
     """
 
     def add(total, rows):
@@ -351,8 +323,8 @@ def solve_by_residuals(slopes: Callable, blocks: Any) -> tuple[Any, Solver]:
 
     def solver(damping):
         solve = factored(damping)
-        own = lambda residuals: solve(jnp.ravel(residuals)) @ jacobian  # noqa: E731
-        return own(now), own
+        step = lambda residuals: solve(jnp.ravel(residuals)) @ jacobian  # noqa: E731
+        return step(now), step
 
     return now, solver
 

@@ -22,15 +22,8 @@ def by_name(values: Any) -> Any:
     """What has names for its values as a mapping, so that their order does not matter.
 
     That is a mapping, a frame with named columns (of pandas, Polars or PyArrow), a pandas `Series`
-    whose index is names, or a structured array.
-
-    **Arguments:**
-
-    - `values`: anything.
-
-    **Returns:**
-
-    A mapping; single values from a frame of one row. Anything without names as it is.
+    whose index is names, or a structured array; single values from a frame of one row. Anything
+    without names stays as it is.
     """
     if isinstance(values, Mapping):
         return values
@@ -61,17 +54,9 @@ def _names(values: Any) -> list[Any] | None:
 
 
 def unknown_name(kind: str, name: Any, known: Iterable[str]) -> UserError:
-    """Build the error.
+    """The error for a name that is not among those known, with the nearest of these.
 
-    **Arguments:**
-
-    - `kind`: what was looked up, such as "coordinate".
-    - `name`: what the user wrote.
-    - `known`: what could have been written.
-
-    **Returns:**
-
-    A `UserError` to raise.
+    `kind` is what was looked up, such as "coordinate".
     """
     known = list(known)
     near = difflib.get_close_matches(str(name).lower(), [k.lower() for k in known], 1, 0.5)
@@ -84,13 +69,7 @@ def unknown_name(kind: str, name: Any, known: Iterable[str]) -> UserError:
 def import_object(name: str) -> Any:
     """What a user names as `module:name`; the module may stand in the working folder.
 
-    **Arguments:**
-
-    - `name`: of the module, a colon, and the name in it.
-
-    **Returns:**
-
-    The object. Raises `UserError` for what cannot be imported.
+    Raises `UserError` for what cannot be imported.
     """
     if name in _OBJECTS:
         return _OBJECTS[name]
@@ -113,12 +92,6 @@ def import_object(name: str) -> Any:
 
 def object_name(value: Any) -> str:
     """A name for what was given in Python, by which this process finds it again.
-
-    **Arguments:**
-
-    - `value`: a function, a class or an instance.
-
-    **Returns:**
 
     `module:name` of what other processes can import; a name in angle brackets for anything else.
     """
@@ -143,13 +116,7 @@ def is_own(name: str) -> bool:
 def known_object(name: str) -> Any:
     """What was given or named in this process by this name; nothing is imported.
 
-    **Arguments:**
-
-    - `name`: as `object_name` gives it.
-
-    **Returns:**
-
-    The object. Raises `UserError` for a name of what was not.
+    Raises `UserError` for a name of what was not.
     """
     if name in _OBJECTS:
         return _OBJECTS[name]

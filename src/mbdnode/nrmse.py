@@ -39,17 +39,10 @@ def column_scales(
     angles: Sequence[bool] | np.ndarray,
     training: Sequence[np.ndarray] = (),
 ) -> np.ndarray:
-    """The unit in which each column's error is counted.
+    """The unit in which each column's error is counted; not a number for one that never moves.
 
-    **Arguments:**
-
-    - `judged`: what was recorded in the runs that are judged together, `(rows, columns)` each.
-    - `angles`: whether each column is an angle.
-    - `training`: the same columns of the training data, for those that stand still in `judged`.
-
-    **Returns:**
-
-    A scale for each column; not a number for one that never moves.
+    `judged` are the runs that are judged together, `(rows, columns)` each; `training` has the same
+    columns of the training data, for those that stand still in `judged`.
     """
     scales = _deviations(judged, angles)
     if len(training):
@@ -69,17 +62,9 @@ def _deviations(runs: Sequence[np.ndarray], angles: Sequence[bool] | np.ndarray)
 
 
 def row_errors(truth: np.ndarray, prediction: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """The error of every row.
+    """The error of every row of `(rows, columns)`.
 
-    **Arguments:**
-
-    - `truth`, `prediction`: `(rows, columns)`.
-    - `scales`: of the columns.
-
-    **Returns:**
-
-    One number for each row: infinity where there is no prediction, not a number where no column is
-    scored.
+    Infinity where there is no prediction, not a number where no column is scored.
     """
     scored = np.isfinite(scales)
     if not scored.any():
@@ -91,15 +76,9 @@ def row_errors(truth: np.ndarray, prediction: np.ndarray, scales: np.ndarray) ->
 
 
 def nrmse_of(errors: Sequence[np.ndarray]) -> float:
-    """The root mean square over the rows of all runs together.
+    """The root mean square over the rows of all runs together, from the errors of `row_errors`.
 
-    **Arguments:**
-
-    - `errors`: of the rows of each run, as `row_errors` gives them.
-
-    **Returns:**
-
-    The NRMSE: infinity if a row was not predicted, not a number if nothing is scored.
+    Infinity if a row was not predicted, not a number if nothing is scored.
     """
     if not sum(len(run) for run in errors):
         return float("nan")
@@ -111,14 +90,8 @@ def nrmse_of(errors: Sequence[np.ndarray]) -> float:
 def lasting_errors(errors: np.ndarray, noise: float) -> np.ndarray:
     """The errors by which a prediction's validity is told: without noise and without outliers.
 
-    **Arguments:**
-
-    - `errors`: of every row, as `row_errors` has them.
-    - `noise`: the NRMSE that the noise alone would make.
-
-    **Returns:**
-
-    One number for each row. The prediction is valid before the first that exceeds `LIMIT`.
+    `noise` is the NRMSE that the noise alone would make. The prediction is valid before the first
+    row that exceeds `LIMIT`.
     """
     if not len(errors):
         return errors
@@ -132,15 +105,6 @@ def errors_without_noise(errors: np.ndarray, noise: float) -> np.ndarray:
     The mean of `e^2` over neighboring rows, less `noise^2`; over no more rows than it takes to tell
     the rest from the limit. Noise that was overestimated hides no error: never is more taken off
     than the error where it is small, in its lowest quarter.
-
-    **Arguments:**
-
-    - `errors`: of every row, as `row_errors` has them.
-    - `noise`: the NRMSE that the noise alone would make.
-
-    **Returns:**
-
-    One number for each row; as they were, where noise is small beside the limit.
     """
     wanted = 2 * _DEVIATIONS**2 * (noise / LIMIT) ** 4
     rows = int(min(np.ceil(wanted), max(1, len(errors) // 4)))

@@ -49,10 +49,7 @@ def check_precision() -> None:
 def warn_of_few_threads(asked: str | None, cores: int) -> None:
     """Warn that large batches may hang, if JAX made its thread pool before `import mbdnode`.
 
-    **Arguments:**
-
-    - `asked`: the value of `PJRT_NPROC` when the package was imported.
-    - `cores`: that this process may use.
+    `asked` is the value of `PJRT_NPROC` when the package was imported; `cores` can be used.
     """
     threads = int(asked) if asked and asked.isdigit() else cores
     if 1 < threads < 16 and _has_computed():
@@ -80,12 +77,8 @@ def cache_folder(setting: str | None, home: str | None) -> Path | None:
     """Where compiled programs are kept; None if they are not.
 
     A folder for each kind of processor: a home is often shared by several, and a program that was
-    compiled for one may not run on another.
-
-    **Arguments:**
-
-    - `setting`: of `MBDNODE_CACHE`: a folder, "off", or None for the user's cache folder.
-    - `home`: that cache folder's parent, of `XDG_CACHE_HOME`; None for `~/.cache`.
+    compiled for one may not run on another. `setting` is `MBDNODE_CACHE`: a folder, "off", or None
+    for the user's cache folder, in `home` (`XDG_CACHE_HOME`) or `~/.cache`.
     """
     if setting is not None and setting.lower() in ("", "0", "off", "false", "no"):
         return None
@@ -118,11 +111,6 @@ def shrink_cache(programs: Path, most: int = CACHE_BYTES) -> None:
     """Remove the programs that were not used for longest until the rest fits.
 
     Other processes may read, write and shrink the same folder: a file that has gone is no error.
-
-    **Arguments:**
-
-    - `programs`: a folder with one of JAX's caches for each kind of processor.
-    - `most`: bytes of all of them together.
     """
     found = []
     for path in programs.glob("*/*-cache"):

@@ -11,6 +11,7 @@ calls. So numbers depend neither on how many workers there are nor on which one 
 import contextvars
 import logging
 import os
+import re
 import signal
 import threading
 import time
@@ -20,7 +21,6 @@ from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecu
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from threadpoolctl import threadpool_limits
 
@@ -30,6 +30,7 @@ from mbdnode.errors import UserError
 if TYPE_CHECKING:
     from distributed import Client
 
+_ADDRESS = re.compile(r"((tcp|tls|ws|wss)://)?([^\s/:]+|\[[0-9a-f:]+\]):\d+$")
 # More threads wait for Python's own lock, and hold memory.
 _MOST_THREADS = 4
 _CONNECT_S, _FIRST_WORKER_S = 10.0, 10.0
@@ -175,7 +176,7 @@ def remote_workers(address: str) -> Iterator["Client"]:
     """A client of the Dask scheduler at an address, whose workers have this package."""
     from distributed import Client
 
-    _check_address(address)
+    check_address(address)
     with _quiet():
         try:
             client = Client(address, timeout=_CONNECT_S, set_as_default=False)
@@ -229,14 +230,12 @@ def ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _check_address(address: str) -> None:
-    """A client that fails over what is no address waits for its connection when Python ends."""
-    try:
-        parts = urlsplit(address)
-        usable = parts.scheme in ("tcp", "tls", "ws", "wss") and parts.hostname and parts.port
-    except ValueError:
-        usable = False
-    if not usable:
+def check_address(address: str) -> None:
+    """Raise `UserError` for what cannot be the address of a Dask scheduler.
+
+    A client that fails over it would wait for its connection when Python ends.
+    """
+    if not _ADDRESS.match(address):
         raise UserError(
             f"The cluster is {address!r}, which is no address. Start a scheduler with `dask "
             "scheduler`, and give the address that it prints, such as tcp://127.0.0.1:8786."

@@ -4,17 +4,7 @@ from typing import Any
 
 
 def counted(stage: str, done: int, total: int) -> str:
-    """Which one it is, of how many; a search ends with the first candidate that is good enough.
-
-    **Arguments:**
-
-    - `stage`: what is counted, such as "epoch".
-    - `done`, `total`: how many are, and how many there are at most.
-
-    **Returns:**
-
-    The text, without the end of a sentence.
-    """
+    """Which one it is, of how many; a search ends with the first candidate that is good enough."""
     if not done:
         return f"{total:,} {stage}s to go"
     if stage == "candidate" and done < total:
@@ -35,15 +25,8 @@ class TrainingRows:
     def hear(self, row: dict[str, Any], total: int, now: float) -> tuple[str, str]:
         """What is tried from now on, empty if that is known; and how far it is.
 
-        **Arguments:**
-
-        - `row`: as `fit` and `identify` report it.
-        - `total`: of how many, at most.
-        - `now`: in seconds, by any clock.
-
-        **Returns:**
-
-        Two texts.
+        The row is as `fit` and `identify` report it, `total` is of how many at most, `now` is in
+        seconds by any clock.
         """
         done, model = int(row["epoch"]) + 1, row.get("model", "")
         new = f"training the chosen {model}" if row.get("chosen") else f"trying a {model}"

@@ -10,13 +10,14 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from mbdnode.config import check_types
 from mbdnode.errors import UserError
 from mbdnode.naming import import_object, is_own, object_name, unknown_name
 
 _SCHEDULES = ("exponential", "cosine")
+_Config = TypeVar("_Config")
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ class TrainingConfig:
     - `refinement`: after the epochs, at most so many iterations of Levenberg-Marquardt on all
         windows.
     - `regularization`: of the refinement: a multiple of the weights' mean square is added to the
-        mean squared error. In its first iteration that is this part of Adam's last loss, were the
-        weights as large as at first, and a quarter less in each that follows.
+        mean squared error. It begins with this part of Adam's last loss, scaled to the initial
+        weight norm. Each iteration reduces it by 25 %.
     - `validation`: the part of the training data, from its end, on which to choose the network, if
         there are several, and when its refinement stops; zero for neither.
     - `patience`: stop when the loss has not fallen for so many epochs; None never does.
@@ -93,47 +94,32 @@ class TrainingConfig:
             raise UserError(
                 f"epochs is {self.epochs}; it must be at least 1, or 0 with a refinement."
             )
-        for name in ("updates", "batch_size", "window", "patience"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"{name} is {value}; it must be at least 1.")
-        for name in ("learning_rate", "decay", "penalty"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise UserError(f"{name} is {value}; it must be above zero and finite.")
-        for name in ("weight_decay", "regularization"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise UserError(f"{name} is {value}; it must not be negative.")
+        above_zero = "must be above zero and finite", lambda x: math.isfinite(x) and x > 0
+        not_negative = "must not be negative", lambda x: math.isfinite(x) and x >= 0
+        at_least_one = "must be at least 1", lambda x: x is None or x >= 1
+        for rule, holds, names in (
+            (*at_least_one, ("updates", "batch_size", "window", "patience")),
+            (*above_zero, ("learning_rate", "decay", "penalty")),
+            (*not_negative, ("weight_decay", "regularization", "refinement")),
+            ("must be from 0 to below 1", lambda x: 0 <= x < 1, ("validation",)),
+            ("must be at most 1", lambda x: x <= 1, ("decay",)),
+        ):
+            for name in names:
+                if not holds(getattr(self, name)):
+                    raise UserError(f"{name} is {getattr(self, name)}; it {rule}.")
         if self.regularization and not self.refinement:
             raise UserError(
                 f"regularization is {self.regularization}, but there is no refinement that it is "
                 "of. Set refinement too, or leave it out; Adam has weight_decay."
             )
-        if self.refinement < 0:
-            raise UserError(f"refinement is {self.refinement}; it must not be negative.")
-        if not 0 <= self.validation < 1:
-            raise UserError(f"validation is {self.validation}; it must be from 0 to below 1.")
         if self.refinement and self.precision != "float64":
             raise UserError(
                 f"refinement is {self.refinement} and precision is {self.precision!r}; its solves "
                 "need precision='float64'."
             )
-        if self.decay > 1:
-            raise UserError(f"decay is {self.decay}; it must be at most 1.")
 
     def rate(self, update: int, in_epoch: int) -> float:
-        """Adam's learning rate.
-
-        **Arguments:**
-
-        - `update`: its number, of all epochs, from zero on.
-        - `in_epoch`: how many an epoch has.
-
-        **Returns:**
-
-        The rate of that update.
-        """
+        """Adam's learning rate in an update, counted over all epochs of so many each."""
         if is_own(self.schedule):
             return float(import_object(self.schedule)(update))
         if self.schedule == "exponential":
@@ -208,11 +194,7 @@ class Recipe:
 PAPER = "paper"
 # What a model that was found by regression is called, whatever its form; it has no network.
 LAW = "law"
-# Structures of an MBD-NODE, and every model that can be asked for; `mbdnode.models` says what they
-# are, and loads JAX.
-STRUCTURE_NAMES = ("free", "mechanical", "lagrangian", "joints")
-MODEL_NAMES = ("mbd-node", LAW, "sonode", "node", "hnn", "lnn", "lstm", "fcnn")
-# In their place: what the data decides, and numbers of a mechanism that is known but for these.
+# In place of a model's name: what the data decides, and the unknown parameters of a mechanism.
 AUTO, PARAMETERS = "auto", "parameters"
 # Recipes by a name that they no longer have; stored configurations and commands know it.
 _FORMER = {"trained": "adam-lm"}
@@ -324,16 +306,7 @@ def recipe_name(name: str) -> str:
 
 
 def get_recipe(name: str) -> Recipe:
-    """A recipe by name.
-
-    **Arguments:**
-
-    - `name`: a key of `RECIPES`.
-
-    **Returns:**
-
-    A `Recipe`. Raises `UserError` for a name that is not known.
-    """
+    """A recipe by name; raises `UserError` for one that is not known."""
     if recipe_name(name) not in RECIPES:
         raise unknown_name("recipe", name, RECIPES)
     return RECIPES[recipe_name(name)]
@@ -345,15 +318,9 @@ def law_recipes() -> str:
 
 
 def training_config(recipe: str | TrainingConfig | IdentificationConfig) -> TrainingConfig:
-    """What `fit` was asked to do.
+    """The `TrainingConfig` of a recipe, or the one that is given.
 
-    **Arguments:**
-
-    - `recipe`: a key of `RECIPES`, or a `TrainingConfig`.
-
-    **Returns:**
-
-    A `TrainingConfig`. Raises `UserError` for what finds a law.
+    Raises `UserError` for what finds a law.
     """
     if isinstance(recipe, str) and recipe in _FORMER:
         warnings.warn(
@@ -362,120 +329,67 @@ def training_config(recipe: str | TrainingConfig | IdentificationConfig) -> Trai
             DeprecationWarning,
             stacklevel=2,
         )
-    config = get_recipe(recipe).config if isinstance(recipe, str) else recipe
-    if isinstance(config, TrainingConfig):
-        return config
-    if not isinstance(config, IdentificationConfig):
-        raise UserError(f"The recipe is {recipe!r}; give a key of RECIPES or a TrainingConfig.")
-    named = f"The recipe {recipe!r}" if isinstance(recipe, str) else "An IdentificationConfig"
-    raise UserError(
-        f"{named} finds a law and trains no network. Use mbd.identify(system, data, ...), or "
-        f"recipe '{PAPER}' or another TrainingConfig."
+    return _config_of(
+        recipe,
+        TrainingConfig,
+        "finds a law and trains no network. Use mbd.identify(system, data, ...), or recipe "
+        f"'{PAPER}' or another TrainingConfig.",
     )
 
 
 def identification_config(
     recipe: str | IdentificationConfig | TrainingConfig,
 ) -> IdentificationConfig:
-    """What `identify` was asked to do.
+    """The `IdentificationConfig` of a recipe, or the one that is given.
 
-    **Arguments:**
-
-    - `recipe`: a key of `RECIPES`, or an `IdentificationConfig`.
-
-    **Returns:**
-
-    An `IdentificationConfig`. Raises `UserError` for what trains a network.
+    Raises `UserError` for what trains a network.
     """
-    config = get_recipe(recipe).config if isinstance(recipe, str) else recipe
-    if isinstance(config, IdentificationConfig):
-        return config
-    if not isinstance(config, TrainingConfig):
-        raise UserError(
-            f"The recipe is {recipe!r}; give a key of RECIPES or an IdentificationConfig."
-        )
-    named = f"The recipe {recipe!r}" if isinstance(recipe, str) else "A TrainingConfig"
-    raise UserError(
-        f"{named} trains a network and finds no law. Use mbd.fit(model, data, ...), or recipe "
-        f"{law_recipes()}."
+    return _config_of(
+        recipe,
+        IdentificationConfig,
+        "trains a network and finds no law. Use mbd.fit(model, data, ...), or recipe "
+        f"{law_recipes()}.",
     )
 
 
-def trained_by(recipe: str, models: Iterable[str] = MODEL_NAMES) -> tuple[str, ...]:
-    """The models, by name, that come of a recipe; the usual one first.
+def _config_of(recipe: Any, kind: type[_Config], else_it: str) -> _Config:
+    config = get_recipe(recipe).config if isinstance(recipe, str) else recipe
+    if isinstance(config, kind):
+        return config
+    if not isinstance(config, (TrainingConfig, IdentificationConfig)):
+        raise UserError(f"The recipe is {recipe!r}; give a key of RECIPES or a {kind.__name__}.")
+    named = f"The recipe {recipe!r}" if isinstance(recipe, str) else f"Your {type(config).__name__}"
+    raise UserError(f"{named} {else_it}")
 
-    **Arguments:**
 
-    - `recipe`: a key of `RECIPES`.
-    - `models`: those that can be asked for.
-
-    **Returns:**
-
-    Names among `models`.
-    """
+def trained_by(recipe: str, models: Iterable[str]) -> tuple[str, ...]:
+    """The models, of those that can be asked for, that come of a recipe; the usual one first."""
     found = get_recipe(recipe)
     if found.finds_law:
         return (LAW,)
     return found.networks or tuple(name for name in models if name != LAW)
 
 
-def check_trained_by(recipe: str, model: str, models: Iterable[str] = MODEL_NAMES) -> None:
-    """Raise `UserError` unless a recipe gives models of this name.
-
-    **Arguments:**
-
-    - `recipe`: a key of `RECIPES`.
-    - `model`: what was asked for.
-    - `models`: what can be.
-    """
+def check_trained_by(recipe: str, model: str, models: Iterable[str]) -> None:
+    """Raise `UserError` unless a recipe gives models of this name; `models` are all there are."""
     if model not in models:
         raise unknown_name("model", model, models)
     possible = trained_by(recipe, models)
     if model in possible:
         return
+    gives = f"trains {', '.join(possible)}"
+    way_out = f"use recipe {PAPER!r} (--recipe {PAPER})"
     if get_recipe(recipe).finds_law:
-        raise UserError(
-            f"The recipe {recipe!r} finds a {LAW} by regression; it does not train {model!r}. "
-            f"Leave --model out, or use --recipe {PAPER}."
-        )
-    if model == LAW:
-        raise UserError(
-            f"The recipe {recipe!r} trains a network; a {LAW} is found by {law_recipes()}. Use "
-            "one of these, or leave --model out."
-        )
+        gives = f"finds a {LAW} by regression"
+    elif model == LAW:
+        way_out = f"change the recipe (--recipe): a {LAW} is found by {law_recipes()}"
     raise UserError(
-        f"The recipe {recipe!r} trains {', '.join(possible)}, not {model!r}. Leave "
-        f"--model out, or use --recipe {PAPER}."
+        f"The recipe {recipe!r} {gives}, not {model!r}. Leave --model out, or {way_out}."
     )
 
 
-def check_trains(recipe: str, model: str) -> None:
-    """Raise `UserError` unless a recipe trains models of this kind.
-
-    **Arguments:**
-
-    - `recipe`: a key of `RECIPES`.
-    - `model`: a kind of model.
-    """
-    possible = get_recipe(recipe).networks
-    if possible and model not in possible:
-        raise UserError(
-            f"The recipe {recipe!r} trains {', '.join(possible)}, not {model!r}. Use recipe "
-            f"{PAPER!r}, or a TrainingConfig."
-        )
-
-
-def check_some_trained_by(
-    recipe: str, wanted: Iterable[str], models: Iterable[str] = MODEL_NAMES
-) -> None:
-    """Raise `UserError` unless a recipe gives one of several models.
-
-    **Arguments:**
-
-    - `recipe`: a key of `RECIPES`.
-    - `wanted`: what was asked for, of `models`.
-    - `models`: what can be.
-    """
+def check_some_trained_by(recipe: str, wanted: Iterable[str], models: Iterable[str]) -> None:
+    """Raise `UserError` unless a recipe gives one of several models."""
     wanted, possible = tuple(wanted), trained_by(recipe, models)
     if not set(wanted) & set(possible):
         raise UserError(

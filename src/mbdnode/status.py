@@ -46,7 +46,7 @@ _SENTENCES = {
         "take a smaller step, or check forces and start",
     ),
     Outcome.CONSTRAINTS_UNSOLVED: (
-        "could not close the constraints",
+        "stopped, as the Newton iteration for the dependent coordinates did not converge,",
         "take a smaller step, or name other independent coordinates",
     ),
     Outcome.STEP_UNSOLVED: (
@@ -54,7 +54,7 @@ _SENTENCES = {
         "take a smaller step, or looser tolerances",
     ),
     Outcome.SINGULAR: (
-        "came to a singular configuration, through which no single smooth branch leads on,",
+        "came to a bifurcation, a singular configuration with no unique smooth continuation,",
         "take a smaller step, or avoid it: a start, lengths or a load that lead past it",
     ),
     Outcome.STEP_TOO_LONG: (

@@ -1,193 +1,154 @@
 """A word after two seconds of silence: in every command, and in Python within `progress()`.
 
-What takes long is compiling, now and then reading or computing; none of them can say so itself. A
-thread looks whether anything was printed of late, and says what goes on and for how long. JAX tells
-when it begins and ends to trace, lower or compile something. What counts its epochs, candidates or
-steps is said with the count.
+What takes long is compiling, now and then reading or computing; none of them can say so itself. JAX
+tells when it begins and ends to trace, lower or compile something. What counts its epochs,
+candidates or steps is shown with the count.
 
-In a terminal the word is a line that changes, and is gone before anything else is printed.
-Elsewhere it is a line for each kind of activity, and then one after 4, 8, 16 and every 30 seconds,
-so that a log of hours stays short.
+In a terminal the word is a line that changes, which Rich draws below all that is printed. Elsewhere
+it is a line for each kind of activity, and then one after 4, 8, 16 and every 30 seconds, so that a
+log of hours stays short.
 """
 
 import functools
 import os
-import shutil
 import sys
 import threading
 import time
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from mbdnode.progress_text import TrainingRows
 
-# How long nothing may be heard, so that with a look and the start of Python it stays below two
+# How long nothing may be said, so that with a look and the start of Python it stays below two
 # seconds; and how long at most between two lines of the same.
 QUIET_S, LONGEST_S = 1.6, 30.0
-# How often the thread looks, and how many looks decide what goes on: where a hundred small programs
-# are compiled in turn, every other look would say something else.
-_LOOK_S, _LOOKS = 0.2, 5
-_ERASE = "\r\x1b[K"
+_LOOK_S = 0.2
+# Small programs that are compiled in turn, with less between them, are one compilation.
+_PAUSE_S = 1.0
 
 _Function = TypeVar("_Function", bound=Callable)
 
 
 class Compilations:
-    """Whether JAX traces, lowers or compiles at this moment, by what it tells of it."""
+    """Whether JAX traces, lowers or compiles, by what it tells of it."""
 
     def __init__(self) -> None:
-        self._begun: dict[int, int] = {}
-        self._monitoring: Any = None
+        self._begun: Counter[int] = Counter()  # By thread, each of which counts its own.
+        self._is_listening, self._last = False, -LONGEST_S
 
-    def under_way(self) -> bool:
-        """In any thread."""
-        self.listen()
-        return any(count > 0 for count in list(self._begun.values()))
-
-    def listen(self) -> None:
-        """Hear what JAX tells from now on, if it is loaded."""
+    def under_way(self, now: float) -> bool:
+        """At this moment, or a moment before."""
         monitoring = getattr(sys.modules.get("jax"), "monitoring", None)
-        if self._monitoring is None and monitoring is not None:
-            self._monitoring = monitoring
+        if not self._is_listening and monitoring is not None:
+            self._is_listening = True
             monitoring.register_scalar_listener(self._begin)
             monitoring.register_event_duration_secs_listener(self._end)
-
-    def leave(self) -> None:
-        """Hear nothing more, so that nothing is called where nobody asks."""
-        if self._monitoring is not None:
-            # A user may have removed all listeners of JAX in the meantime.
-            for remove, own in (
-                (self._monitoring.unregister_scalar_listener, self._begin),
-                (self._monitoring.unregister_event_duration_listener, self._end),
-            ):
-                with suppress(AssertionError, ValueError):
-                    remove(own)
-        self._monitoring = None
-        self._begun.clear()
+        self._last = now if any(list(self._begun.values())) else self._last
+        return now - self._last < _PAUSE_S
 
     def _begin(self, event: str, value: float, **_: Any) -> None:
-        if event.startswith("/jax/core/compile"):
-            own = threading.get_ident()
-            self._begun[own] = self._begun.get(own, 0) + 1
+        self._count(event, 1)
 
     def _end(self, event: str, duration_secs: float, **_: Any) -> None:
+        self._count(event, -1)
+
+    def _count(self, event: str, change: int) -> None:
         if event.startswith("/jax/core/compile"):
             # What is taken from a file has an end alone, and so has what began before we listened.
-            own = threading.get_ident()
-            self._begun[own] = max(self._begun.get(own, 0) - 1, 0)
+            thread = threading.get_ident()
+            self._begun[thread] = max(self._begun[thread] + change, 0)
+
+
+@dataclass
+class _Count:
+    """How far a computation is, when that was last heard of, and whether it was said since."""
+
+    text: str = ""
+    moved: float = -LONGEST_S
+    is_told: bool = True
+    elsewhere: bool = False
 
 
 class WaitingNotice:
-    """What was printed and said last, what goes on, and what to say of it when."""
+    """What was said last, what goes on, and what to say of it when.
+
+    All times are those of `time.monotonic`.
+    """
 
     def __init__(self) -> None:
-        self.heard = time.monotonic()
-        self.drawing = 0
-        self.summary: Callable[[], str] | None = None
-        self.elsewhere = False
+        self.tasks: list[str] = []
         self.compilations = Compilations()
-        self._looks: deque[str] = deque(maxlen=_LOOKS)
+        self._counts: list[_Count] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """Something was printed, so that silence begins now."""
+        self.heard = time.monotonic()
         self._doing, self._since = "", self.heard
         # By kind of activity: when it was said, and after which time it is said again.
         self._said: dict[str, tuple[float, float]] = {}
-        self._counts: list[str] = []
-        self.tasks: list[str] = []
-        self._counted, self._moved = False, -LONGEST_S
-
-    def begin(self) -> None:
-        """Nobody has listened up to now."""
-        self._looks.clear()
-        self._doing, self._since = "", time.monotonic()
-        self.compilations.listen()  # The first program may begin before the first look.
-        self.note()
-
-    def note(self) -> None:
-        """Something was printed by others."""
-        self.heard = time.monotonic()
-        self._said.clear()
-
-    def told(self) -> None:
-        """A line of progress was printed, which makes later words no more frequent."""
-        self.heard = time.monotonic()
-
-    def look(self, now: float) -> None:
-        """See what goes on at a time."""
-        if self.compilations.under_way():
-            seen = "compiling"
-        else:
-            seen = "computing" if hasattr(sys.modules.get("jax"), "jit") else "loading"
-        self._looks.append(seen)
-        most = max(self._looks, key=list(self._looks).count)
-        if most != self._doing:
-            self._doing, self._since = most, now
+        self.compilations.under_way(self.heard)  # The first program may begin before a look.
 
     def activity(self, now: float) -> str:
-        """What goes on at a time, and for how long it has.
-
-        **Arguments:**
-
-        - `now`: on the clock of `time.monotonic`.
-        """
-        if not self._looks:
-            self.look(now)
+        """What goes on at a time, and for how long it has."""
+        if self.compilations.under_way(now):
+            doing = "compiling"
+        else:
+            doing = "computing" if hasattr(sys.modules.get("jax"), "jit") else "loading"
+        if doing != self._doing:
+            self._since = now if self._doing else self._since
+            self._doing = doing
         lasted = f" {now - self._since:.0f} s" if now - self._since >= 1 else ""
         task = "".join(f"{task}: " for task in self.tasks[-1:])
-        return f"{task}{self._doing} ...{lasted}"
+        return f"{task}{doing} ...{lasted}"
 
-    def text(self, now: float) -> str:
-        """All that there is to say at a time: how far it is, and what goes on if that stands."""
-        if self.summary is not None:
-            own = "" if self.elsewhere else f"; {self.activity(now)}"
-            return f"{self.summary()}{own}"
-        count = self._counts[-1] if self._counts else ""
-        if not count:
-            return self.activity(now)
-        return count if self._counted else f"{count}; {self.activity(now)}"
+    def _text(self, is_new: bool, activity: str) -> str:
+        """How far it is, and what goes on if that stands."""
+        if not self._counts or not self._counts[-1].text:
+            return activity
+        count = self._counts[-1]
+        return count.text if is_new or count.elsewhere else f"{count.text}; {activity}"
 
     def word(self, now: float) -> str | None:
-        """A line to say at a time; None if there is no need to.
-
-        **Arguments:**
-
-        - `now`: on the clock of `time.monotonic`.
-        """
-        if self.drawing or now - self.heard < QUIET_S:
+        """A line to say at a time; None if there is no need to."""
+        activity, count = self.activity(now), self._counts[-1] if self._counts else _Count()
+        if now - self.heard < QUIET_S:
             return None
-        kind = "count" if self._counted else f"{self.tasks[-1:]} {self._doing}"
+        kind = f"{self.tasks[-1:]} {self._doing}" if count.is_told else "count"
         before, wait = self._said.get(kind, (-LONGEST_S, QUIET_S))
         if now - before < wait:
             return None
-        said = self.text(now)
-        self.heard, self._counted = now, False
+        said = self._text(not count.is_told, activity)
+        self.heard, count.is_told = now, True
         self._said[kind] = (now, min(2 * wait, LONGEST_S))
         return said
 
-    def live(self, now: float) -> str:
+    def line(self, now: float) -> str:
         """What a line that changes shows at a time; empty if there is no need of one."""
-        if self.drawing:
-            return ""
-        if self._counts and self._counts[-1]:
-            self._counted = now - self._moved < QUIET_S
-            return self.text(now)
-        return self.text(now) if now - self.heard >= QUIET_S else ""
-
-    def count(self, place: int, text: str) -> None:
-        """How far it is, by the computation that began its count at this place."""
-        self._counts[place] = text
-        self._counted, self._moved = True, time.monotonic()
+        activity = self.activity(now)
+        if self._counts and self._counts[-1].text:
+            return self._text(now - self._counts[-1].moved < QUIET_S, activity)
+        return activity if now - self.heard >= QUIET_S else ""
 
     @contextmanager
-    def counting(self) -> Iterator[Callable[[str], None]]:
-        """A function to call with how far it is; what is around it waits meanwhile."""
-        place = len(self._counts)
-        self._counts.append("")
+    def counting(self, *, elsewhere: bool = False) -> Iterator[Callable[[str], None]]:
+        """A function to call with how far it is; what is around it waits meanwhile.
+
+        `elsewhere` says that other processes do the work, of which this one knows nothing more.
+        """
+        count = _Count(elsewhere=elsewhere)
+
+        def heard(text: str) -> None:
+            count.text, count.moved, count.is_told = text, time.monotonic(), False
+
+        self._counts.append(count)
         try:
-            yield functools.partial(self.count, place)
+            yield heard
         finally:
-            del self._counts[place:]
-            self._counted = False
+            self._counts.remove(count)
 
 
 NOTICE = WaitingNotice()
@@ -195,12 +156,7 @@ NOTICE = WaitingNotice()
 
 @contextmanager
 def doing(task: str) -> Iterator[None]:
-    """Name what is being done, for the word about it while it says nothing itself.
-
-    **Arguments:**
-
-    - `task`: such as "searching for a law".
-    """
+    """Name what is being done, such as "searching for a law", while it says nothing itself."""
     NOTICE.tasks.append(task)
     try:
         yield
@@ -208,149 +164,83 @@ def doing(task: str) -> Iterator[None]:
         NOTICE.tasks.remove(task)
 
 
-def current_activity() -> str:
-    """What goes on now, for who draws it."""
-    now = time.monotonic()
-    NOTICE.look(now)
-    return NOTICE.activity(now)
+def say(line: str) -> None:
+    """A line of progress: on standard error, or where the innermost `progress` sends it."""
+    NOTICE.heard = time.monotonic()
+    to = _BLOCKS[-1].to if _BLOCKS else None
+    if to is not None:
+        to(line)
+    elif sys.stderr is not None:
+        print(line, file=sys.stderr, flush=True)
+
+
+def clear() -> None:
+    """Take the line that changes away, for who prints past it."""
+    NOTICE.begin()
+    for block in _BLOCKS[-1:]:
+        block.clear()
 
 
 class _Block:
-    """What one `with progress()` asks for."""
+    """What one `with progress()` asks for: a line that changes, or lines from a thread."""
 
     def __init__(self, to: Callable[[str], object] | None, enabled: bool):
         self.to, self.enabled = to, enabled
+        self._live: Any = None
+        self._ended, self._thread = threading.Event(), threading.Thread()
 
-
-class _Voice:
-    """The thread that speaks, for the innermost of the blocks that are open."""
-
-    def __init__(self) -> None:
-        self.blocks: list[_Block] = []
-        self._lock = threading.RLock()
-        self._ended: threading.Event | None = None
-        self._thread: threading.Thread | None = None
-        self._streams: list[tuple[Any, Any]] = []
-        self._speaking = threading.local()
-        self._drawn = ""
-        self._inside_a_line = False
-
-    def open(self, block: _Block) -> None:
-        with self._lock:
-            self.blocks.append(block)
-            if block.enabled and self._thread is None:
-                self._begin()
-            NOTICE.note()
-
-    def close(self, block: _Block) -> None:
-        with self._lock:
-            self.blocks.remove(block)
-            self._erase()
-            NOTICE.note()  # What was said to this block was not said to the one around it.
-            ended = self._thread if not self.blocks else None
-            if ended is not None and self._ended is not None:
-                self._ended.set()
-        if ended is not None:
-            ended.join()
-            with self._lock:
-                if self._thread is ended:
-                    self._finish()
-
-    def say(self, line: str) -> None:
-        """Print a line of progress on standard error."""
-        with self._lock, self._own_words():
-            self._erase()
-            NOTICE.told()
-            sys.stderr.write(f"{line}\n")
-            sys.stderr.flush()
-
-    def _begin(self) -> None:
-        self._ended, self._drawn, self._inside_a_line = threading.Event(), "", False
+    def start(self) -> None:
         NOTICE.begin()
-        for stream in {id(s): s for s in (sys.stdout, sys.stderr) if s is not None}.values():
-            before = vars(stream).get("write") if hasattr(stream, "__dict__") else None
-            try:
-                stream.write = self._noting(stream, stream.write)
-            except AttributeError:  # One that cannot be listened to: others can.
-                continue
-            self._streams.append((stream, before))
-        self._thread = threading.Thread(
-            target=self._watch, args=(self._ended,), name="mbdnode progress", daemon=True
-        )
+        if not self.enabled:
+            return
+        if self.to is None and _is_terminal(sys.stderr):
+            self._live = _new_live()
+            self._live.start()
+            return
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="mbdnode progress", daemon=True)
         self._thread.start()
 
-    def _finish(self) -> None:
-        for stream, before in self._streams:
-            if before is None:
-                vars(stream).pop("write", None)
-            else:
-                stream.write = before
-        self._streams, self._thread, self._ended = [], None, None
-        NOTICE.compilations.leave()
+    def stop(self) -> None:
+        if self._live is not None:
+            for stream in filter(_is_terminal, (sys.stdout, sys.stderr)):
+                stream.flush()  # Of a line that has no end yet.
+            clear()
+            self._live.stop()
+            self._live = None
+        elif self._thread.is_alive():
+            self._ended.set()
+            self._thread.join()
 
-    def _watch(self, ended: threading.Event) -> None:
-        while not ended.wait(_LOOK_S):
-            now = time.monotonic()
-            NOTICE.look(now)
-            with self._lock:
-                block = self.blocks[-1] if self.blocks else None
-                if block is None or not block.enabled:
-                    continue
-                stream = sys.stderr
-                if block.to is None and _is_terminal(stream):
-                    self._draw(NOTICE.live(now))
-                    continue
-                word = NOTICE.word(now)
-            if word is not None and block.to is not None:
-                with self._own_words():
-                    block.to(word)
-            elif word is not None and stream is not None:
-                self.say(word)
+    def clear(self) -> None:
+        if self._live is not None:
+            self._live.refresh()
 
-    def _draw(self, text: str) -> None:
-        """Show a line, or none, in place of the one that is shown."""
-        text = text[: max(shutil.get_terminal_size().columns - 1, 1)]
-        if text == self._drawn:
-            return
-        with self._own_words():
-            # What others have not ended is not ours to erase.
-            start = "\n" if self._inside_a_line and not self._drawn else _ERASE
-            self._inside_a_line = False
-            sys.stderr.write(f"{start}{text}")
-            sys.stderr.flush()
-        self._drawn = text
-
-    def _erase(self) -> None:
-        if self._drawn:
-            self._draw("")
-
-    def _noting(self, stream: Any, write: Callable[[str], int]) -> Callable[[str], int]:
-        shown = _is_terminal(stream)
-
-        def noted(text: str) -> int:
-            if getattr(self._speaking, "now", False):
-                return write(text)
-            with self._lock:
-                self._erase()
-                NOTICE.note()
-                if shown and text:
-                    self._inside_a_line = not text.endswith("\n")
-                return write(text)
-
-        return noted
-
-    @contextmanager
-    def _own_words(self) -> Iterator[None]:
-        """What this thread prints meanwhile ends no silence."""
-        before = getattr(self._speaking, "now", False)
-        self._speaking.now = True
-        try:
-            yield
-        finally:
-            self._speaking.now = before
+    def _watch(self) -> None:
+        while not self._ended.wait(_LOOK_S):
+            if word := NOTICE.word(time.monotonic()):
+                say(word)
 
 
-_VOICE = _Voice()
+def _new_live() -> Any:
+    """Rich's, which takes what others print to the lines above its own."""
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.text import Text
+
+    console = Console(stderr=True, force_terminal=True, force_jupyter=False, soft_wrap=True)
+
+    def shown() -> Any:
+        line = NOTICE.line(time.monotonic())
+        return Text(line[: max(console.width - 1, 1)]) if line else Group()
+
+    return Live(
+        get_renderable=shown,
+        console=console,
+        refresh_per_second=1 / _LOOK_S,
+        transient=True,
+        redirect_stdout=_is_terminal(sys.stdout),
+    )
 
 
 def _is_terminal(stream: Any) -> bool:
@@ -359,6 +249,9 @@ def _is_terminal(stream: Any) -> bool:
         return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
     except (AttributeError, ValueError):  # Closed, or not made to be asked.
         return False
+
+
+_BLOCKS: list[_Block] = []
 
 
 @contextmanager
@@ -384,94 +277,65 @@ def progress(to: Callable[[str], object] | None = None, *, enabled: bool = True)
 
     A context. Of nested ones the innermost decides; with the outermost its thread ends.
     """
-    block = _Block(to, enabled)
-    _VOICE.open(block)
+    block, outer = _Block(to, enabled), _BLOCKS[-1] if _BLOCKS else None
+    if outer is not None:
+        outer.stop()
+    _BLOCKS.append(block)
+    block.start()
     try:
         yield
     finally:
-        _VOICE.close(block)
+        block.stop()
+        _BLOCKS.remove(block)
+        if outer in _BLOCKS:
+            outer.start()
 
 
-def say(line: str) -> None:
-    """Print a line of progress on standard error: later words become no more frequent by it."""
-    _VOICE.say(line)
+@contextmanager
+def counting_rows() -> Iterator[Callable[[dict[str, Any], int], None]]:
+    """A function for `fit` and `identify` to call with every row of a training or a search."""
+    rows = TrainingRows()
+    with NOTICE.counting() as count:
+
+        def heard(row: dict[str, Any], total: int) -> None:
+            told, text = rows.hear(row, total, time.monotonic())
+            if told:
+                say(told)
+            count(text)
+
+        yield heard
+
+
+@contextmanager
+def counting_steps(
+    what: str = "", unit: str = "step"
+) -> Iterator[Callable[[int, int | None], None]]:
+    """A function to call with the number of steps that are done and, if it is known, of all."""
+    with NOTICE.counting() as count:
+
+        def heard(done: int, total: int | None) -> None:
+            of_all = "" if total is None else f" of {total:,}"
+            count(f"{what}{', ' if what else ''}{unit} {done:,}{of_all}")
+
+        yield heard
 
 
 def counts_rows(function: _Function) -> _Function:
-    """Let `progress` hear the rows of a training or a search, where `report` is not given.
-
-    **Arguments:**
-
-    - `function`: with an argument `report` by name, which is called as by `fit`.
-    """
-
-    @functools.wraps(function)
-    def call(*args, report=None, **kwargs):
-        if report is not None or not _asked():
-            return function(*args, report=report, **kwargs)
-        rows = TrainingRows()
-        with NOTICE.counting() as count:
-
-            def heard(row: dict[str, Any], total: int) -> None:
-                told, text = rows.hear(row, total, time.monotonic())
-                count(f"{told}; {text}" if told else text)
-
-            return function(*args, report=heard, **kwargs)
-
-    return cast(_Function, call)
+    """Let `progress` hear the rows of a training or a search, if no argument `report` is given."""
+    return _reporting(function, counting_rows)
 
 
 def counts_steps(function: _Function) -> _Function:
-    """Let `progress` hear the steps of a loop, where `report` is not given.
+    """Let `progress` hear the steps of a loop, if no argument `report` is given."""
+    return _reporting(function, counting_steps)
 
-    **Arguments:**
 
-    - `function`: with an argument `report` by name, which is called with the number of steps that
-        are done and of all.
-    """
-
+def _reporting(function: _Function, counting: Callable[[], Any]) -> _Function:
     @functools.wraps(function)
     def call(*args, report=None, **kwargs):
-        if report is not None or not _asked():
+        if report is not None or not (_BLOCKS and _BLOCKS[-1].enabled):
             return function(*args, report=report, **kwargs)
-        with NOTICE.counting() as count:
-            return function(
-                *args,
-                report=lambda done, total: count(f"step {done:,} of {total:,}"),
-                **kwargs,
-            )
+        with counting() as heard:
+            return function(*args, report=heard, **kwargs)
 
     return cast(_Function, call)
-
-
-def _asked() -> bool:
-    """Whether somebody wants to hear how far it is."""
-    return bool(_VOICE.blocks) and _VOICE.blocks[-1].enabled
-
-
-@contextmanager
-def drawing() -> Iterator[None]:
-    """While something moves in the terminal, which says enough."""
-    NOTICE.drawing += 1
-    try:
-        yield
-    finally:
-        NOTICE.drawing -= 1
-        NOTICE.note()
-
-
-@contextmanager
-def summarized(summary: Callable[[], str], *, elsewhere: bool) -> Iterator[None]:
-    """While lines tell of several runs: what to say when there have been none for a while.
-
-    **Arguments:**
-
-    - `summary`: gives the words.
-    - `elsewhere`: whether other processes do the work, so that what this one does says nothing.
-    """
-    NOTICE.summary, NOTICE.elsewhere = summary, elsewhere
-    try:
-        yield
-    finally:
-        NOTICE.summary = None
-        NOTICE.note()

@@ -1,5 +1,6 @@
 """Where commands read and write: not at one place, and never at a part of one."""
 
+import html
 import os
 import shutil
 import signal
@@ -227,7 +228,7 @@ def test_a_trajectory_is_written_through_a_link_of_another_ending(place):
 def test_a_prediction_repeats_what_the_report_says_of_the_fit(place, run):
     words = read_folder(Path("fit")).verdict
     assert words.startswith("On ")
-    assert words in Path("fit/report.html").read_text(encoding="utf-8")
+    assert words in html.unescape(Path("fit/report.html").read_text(encoding="utf-8"))
     result = run("predict", "fit", "--like", "run.csv", "--out", "new.csv")
     assert result.code == 0
     assert words in result.out

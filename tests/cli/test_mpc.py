@@ -81,7 +81,7 @@ def test_learned_model_is_compared_with_the_truth(run, learned, tmp_path):
         (["cart-poll"], "cart-poll"),
         (["cart-pole", "--model", "nowhere"], "no model.safetensors"),
         (["cart-pole", "--horizon", "0"], "horizon is 0"),
-        (["cart-pole", "--steps", "0"], "--steps is 0"),
+        (["cart-pole", "--steps", "0"], "steps is 0"),
         (["cart-pole", "--dt", "-1"], "dt is -1"),
         (["cart-pole", "--relinearize", "twice"], "twice"),
         (["cart-pole", "--terminal", "lqr"], "riccati or none"),

@@ -99,7 +99,7 @@ def made_terminal(monkeypatch):
 
 def test_search_in_a_terminal_promises_no_number_of_candidates(monkeypatch):
     terminal = made_terminal(monkeypatch)
-    with waiting_notice.progress(), output.training_progress() as report:
+    with waiting_notice.progress(), waiting_notice.counting_rows() as report:
         report({"stage": "candidate", "epoch": 1, "loss": 6e-8, "learning_rate": 0.0}, 30)
         time.sleep(0.5)
     shown = terminal.shown()
@@ -112,7 +112,7 @@ def test_epochs_are_told_alike_in_a_terminal_and_in_lines(monkeypatch):
     row = {"epoch": 2, "loss": 0.5, "learning_rate": 1e-3}
     terminal, lines = made_terminal(monkeypatch), []
     for to in (None, lines.append):
-        with waiting_notice.progress(to), output.training_progress() as report:
+        with waiting_notice.progress(to), waiting_notice.counting_rows() as report:
             report(row, 400)
             time.sleep(0.5 if to is None else waiting_notice.QUIET_S + 0.5)
     assert "epoch 3 of 400, loss 5.000e-01, rate 1.00e-03" in terminal.shown()
@@ -121,7 +121,7 @@ def test_epochs_are_told_alike_in_a_terminal_and_in_lines(monkeypatch):
 
 def test_what_is_tried_is_a_line_of_its_own_that_stays(monkeypatch, capsys):
     row = {"epoch": 2, "loss": 0.5, "learning_rate": 1e-3, "model": "law", "why": "few data"}
-    with output.training_progress() as report:
+    with waiting_notice.counting_rows() as report:
         report(row, 400)
     assert capsys.readouterr().err == "trying a law: few data\n"
 
@@ -130,14 +130,14 @@ def test_count_that_does_not_move_says_what_goes_on(monkeypatch):
     terminal = made_terminal(monkeypatch)
     monkeypatch.setattr(waiting_notice, "QUIET_S", 0.1)
     monkeypatch.setattr(waiting_notice.NOTICE, "activity", lambda now: "compiling ...")
-    with waiting_notice.progress(), output.counting("controlling") as report:
+    with waiting_notice.progress(), waiting_notice.counting_steps("controlling") as report:
         report(3, 100)
         time.sleep(0.8)
     assert "controlling, step 3 of 100; compiling ..." in terminal.shown()
 
 
 def test_finished_search_has_as_many_candidates_as_were_tried():
-    line = output._RunState()
+    line = output._RunState(RunEvent("a run", "waiting"))
     line.hear(RunEvent("a run", "running", done=2, total=74, stage="candidate"))
     line.hear(RunEvent("a run", "finished"))
     assert line.progress == "candidate 2"

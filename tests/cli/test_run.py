@@ -145,7 +145,7 @@ def test_interrupted_training_exits_with_130_and_can_go_on(folder, run, tmp_path
         raise AssertionError("went on after Ctrl-C")
 
     command = sys.modules["mbdnode.cli.run"]
-    monkeypatch.setattr(command, "training_progress", lambda: nullcontext(press_ctrl_c))
+    monkeypatch.setattr(command, "counting_rows", lambda: nullcontext(press_ctrl_c))
     monkeypatch.setattr(experiment, "predict", must_not_run)
     out = tmp_path / "a b"
     result = run("run", "single-mass-spring-damper", *SMALL, "--out", out)

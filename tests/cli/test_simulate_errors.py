@@ -35,7 +35,7 @@ CASES = {
     ),
     "negative steps": ("cart-pole", "--steps -3", ("-3", "at least 1")),
     "seed without use": ("cart-pole", "--seed 1", ("no random inputs", "Leave it out")),
-    "negative seed": ("slider-crank", "--seed -1", ("-1", "not be negative")),
+    "negative seed": ("slider-crank", "--seed -1", ("-1", "at least 0")),
     "not separable": (
         "double-pendulum",
         "--integrator lf2",

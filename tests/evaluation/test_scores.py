@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mbdnode.evaluation import HeldOut, score
-from mbdnode.evaluation.scores import rows_before
+from mbdnode.evaluation.predictions import rows_before
 from mbdnode.formatting import percent
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.multibody import Coordinate, angle

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import mbdnode as mbd
-from mbdnode.evaluation.scores import predict_runs
+from mbdnode.evaluation.predictions import predict_runs
 from mbdnode.identification import estimate_state
 from mbdnode.identification.biased_rates import without_biased_rates
 from mbdnode.simulation import training_domain

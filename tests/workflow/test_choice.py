@@ -10,7 +10,7 @@ from mbdnode.simulation import simulate
 from mbdnode.trajectory import Dataset
 from mbdnode.workflow import model_choice as choice
 from mbdnode.workflow.config import FitConfig
-from mbdnode.workflow.hybrid import thinned
+from mbdnode.workflow.hybrid import thin_runs
 
 NAMES = ("parameters", "law", "refined law", "law plus network", "network")
 
@@ -88,13 +88,13 @@ def test_short_runs_leave_nothing_to_choose_by(monkeypatch):
 
 def test_networks_learn_from_even_pieces_of_long_runs():
     runs = [simulate(SinglePendulum(), np.arange(n) * 0.01, {"theta": 0.1}) for n in (701, 1001)]
-    pieces = thinned(Dataset(runs), 800).trajectories
+    pieces = thin_runs(Dataset(runs), 800).trajectories
     assert [len(piece) - 1 for piece in pieces] == [200] * 4
     # Of both runs, the first from its first row on, and none twice.
     starts = [float(piece.t[0]) for piece in pieces]
     assert starts[0] == 0.0
     np.testing.assert_array_equal(pieces[-1].q, runs[1].q[800:1001])
-    assert thinned(Dataset(runs), 1700).trajectories == tuple(runs)
+    assert thin_runs(Dataset(runs), 1700).trajectories == tuple(runs)
 
 
 def test_fit_of_random_features_is_not_called_a_law():

@@ -131,7 +131,7 @@ def test_prediction_like_a_log_has_its_rows_and_marks(fitted, place, capsys):
     measured = np.deg2rad(np.genfromtxt(place / "run1.csv", delimiter=",", skip_header=1)[:, 1])
     rmse = np.sqrt(np.mean((table["theta1"] - measured) ** 2))
     (said,) = [line for line in capsys.readouterr().out.splitlines() if "against the log" in line]
-    assert said.endswith(f", theta1 {rmse:.2g} rad = {percent(rmse / np.std(measured))}")
+    assert said.endswith(f"(theta1 {rmse:.2g} rad = {percent(rmse / np.std(measured))})")
 
 
 @pytest.mark.slow

@@ -19,7 +19,8 @@ from mbdnode.formatting import percent
 from mbdnode.trajectory import Trajectory
 from mbdnode.workflow import read_logs as large
 from mbdnode.workflow.config import FitConfig
-from mbdnode.workflow.fit import Fitted, fit_and_score, read_and_check
+from mbdnode.workflow.fit import fit_and_score, read_and_check
+from mbdnode.workflow.fitted import Fitted
 from mbdnode.workflow.folder import make_report_data
 
 ROLES = Columns("t", ["x"], ["v"])
@@ -70,7 +71,7 @@ def test_held_out_file_among_the_logs_changes_not_one_bit(logs, tmp_path, capsys
     assert without["valid_prediction_time_is_capped"] is True
     said = capsys.readouterr().out
     assert "held-out error     NRMSE" in said
-    assert "s, as far as was measured; median of 24 predictions, which stay within 10 %" in said
+    assert "s (end of test data); median of 24 predictions, which stay within 10 %" in said
     assert "held-out NRMSE: median" in said
     told = re.search(r"  time +(\S+) s: preparing (\S+) s, learning (\S+) s, scoring", said)
     assert float(told[1]) >= float(told[3])
@@ -216,9 +217,9 @@ def test_network_whose_affine_part_says_all_is_told(logs):
     )
     fitted = fit_and_score(read_and_check(config))
     assert fitted.without_layers < 1e-3
-    assert "structure free" in fitted.told_network
-    assert "the affine part says nearly all" in fitted.told_network
-    assert ("network", fitted.told_network) in make_report_data(fitted, "").facts
+    assert "structure free" in fitted.network_summary
+    assert "the affine part says nearly all" in fitted.network_summary
+    assert ("network", fitted.network_summary) in make_report_data(fitted, "").facts
     assert fitted.metrics()["nrmse_without_layers"] == fitted.without_layers
 
 

@@ -142,7 +142,7 @@ def test_verdict_tells_the_error_by_column_and_the_valid_prediction_time():
             replace(HORIZON, valid_s=None),
             "there is no valid prediction time (median of 24 predictions",
         ),
-        (replace(HORIZON, valid_s=2.0), "is 2 s, as far as was measured"),
+        (replace(HORIZON, valid_s=2.0), "is >= 2 s (end of test data)"),
     ],
 )
 def test_verdict_is_honest_about_the_time_ahead(horizon, words):

@@ -174,7 +174,7 @@ def test_interrupted_training_writes_what_was_learned_and_says_how_to_go_on(
     def interrupting():
         yield lambda row, total: signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(cli_fit, "training_progress", interrupting)
+    monkeypatch.setattr(cli_fit, "counting_rows", interrupting)
     words = ["fit", logs / "run*.csv", *ROLES[:-2], "--model", "mbd-node", "--recipe", *recipe]
     assert main([str(word) for word in (*words, "--out", tmp_path / "fit")]) == 130
     said = capsys.readouterr().err

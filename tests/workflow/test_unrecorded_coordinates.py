@@ -128,6 +128,15 @@ def test_too_few_coordinates_are_refused():
         complete_runs(swing, Dataset(recorded(run, [swing.coordinate_names[0]])))
 
 
+def test_runs_of_any_length_are_completed_alike(turning):
+    # More than are completed together beside the long one, which is not the first.
+    runs = [*(turning.rows(k, k + 3) for k in range(6)), turning]
+    whole, _ = complete_runs(CRANK, Dataset([recorded(run, ["theta1"]) for run in runs]))
+    for run, truth in zip(whole.trajectories, runs, strict=True):
+        assert np.asarray(run.q) == pytest.approx(np.asarray(truth.q), abs=1e-10)
+        assert np.asarray(run.v) == pytest.approx(np.asarray(truth.v), abs=1e-10)
+
+
 def test_missing_coordinate_of_a_free_system_is_refused():
     cart = mbd.mechanisms.CartPole()
     run = as_trajectory(cart, T, np.zeros((41, 4)), np.zeros((41, 1)))

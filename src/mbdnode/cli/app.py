@@ -29,17 +29,8 @@ COMMANDS = (
 )
 
 
-def make_app(names: Sequence[str] = COMMANDS) -> typer.Typer:
-    """The application.
-
-    **Arguments:**
-
-    - `names`: of the commands that it has; only their modules are loaded.
-
-    **Returns:**
-
-    It, ready to be called with arguments.
-    """
+def make_app() -> typer.Typer:
+    """The application, ready to be called with arguments."""
     app = typer.Typer(
         name="mbdnode",
         help="Learn, simulate and control constrained multibody systems.",
@@ -49,15 +40,9 @@ def make_app(names: Sequence[str] = COMMANDS) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    for name in names:
+    for name in COMMANDS:
         app.command()(getattr(importlib.import_module(f"mbdnode.cli.{name}"), name))
     return app
-
-
-def _named(given: Sequence[str]) -> Sequence[str]:
-    """The one command that is asked for; all of them where it is none, or help may list them."""
-    words = [word for word in given if word != "--no-cache"]
-    return words[:1] if words and words[0] in COMMANDS else COMMANDS
 
 
 def _print_version(wanted: bool) -> bool:
@@ -114,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     notice = contextlib.nullcontext() if arguments is not None else progress()
     try:
         with notice:
-            make_app(_named(given))(repeat_options(given), prog_name="mbdnode")
+            make_app()(repeat_options(given), prog_name="mbdnode", obj=given)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
             typer.echo("interrupted", err=True)
@@ -158,10 +143,10 @@ def _is_out_of_memory(error: Exception) -> bool:
 def _report_bug(error: Exception, arguments: Sequence[str]) -> int:
     """Show the traceback, and whose mistake it is."""
     traceback.print_exception(error)
-    own = _users_own_code(error)
-    if own is not None:
+    place = _users_own_code(error)
+    if place is not None:
         first = (str(error).strip().splitlines() or [""])[0]
-        typer.echo(f"error: {own} raised {type(error).__name__}: {first}", err=True)
+        typer.echo(f"error: {place} raised {type(error).__name__}: {first}", err=True)
         return 2
     typer.echo(
         "internal error, please report it with this traceback: "

@@ -3,7 +3,6 @@
 Also a command as one types it, for the report that it makes.
 """
 
-import inspect
 import math
 import re
 import shlex
@@ -12,7 +11,6 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import typer.models
 
 from mbdnode.errors import UserError
 from mbdnode.naming import unknown_name
@@ -20,7 +18,38 @@ from mbdnode.naming import unknown_name
 if TYPE_CHECKING:
     from mbdnode.data.logs.columns import Columns
 
-# Options that several commands have, in the same words.
+# Arguments and options that several commands have, in the same words.
+ModelArgument = Annotated[
+    str,
+    typer.Argument(
+        help="A name from `mbdnode cases`, a mechanism's TOML file, a mechanism in Python, or a "
+        "folder of `mbdnode fit` or `mbdnode run`.",
+        metavar="CASE|FILE|module:name|DIR",
+    ),
+]
+InitialOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Initial coordinates and velocities. What is left out is as in the case, follows from "
+        "the constraints, or is zero.",
+        metavar="NAME=VALUE ...",
+    ),
+]
+StepOption = Annotated[
+    float | None,
+    typer.Option(help="Time step in seconds: the case's, or 0.01.", metavar="S"),
+]
+IntegratorOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Integrator, such as rk4, dopri8 or analytic: the case's or the fit's, or rk4.",
+        metavar="NAME",
+    ),
+]
+RolesOption = Annotated[
+    list[str] | None,
+    typer.Option("--role", help="The same on the command line.", metavar="ROLE=COLUMN ..."),
+]
 ParametersOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="Parameters of the system.", metavar="NAME=VALUE ..."),
@@ -39,14 +68,8 @@ _NAME = re.compile(r"[^\W\d]\w*(,[^\W\d]\w*)*$")
 def repeat_options(arguments: Sequence[str]) -> list[str]:
     """Write `--initial a=1 b=2` as `--initial a=1 --initial b=2`, which Typer understands.
 
-    **Arguments:**
-
-    - `arguments`: as they were typed.
-
-    **Returns:**
-
-    The arguments for Typer. Raises `UserError` for an option with another one in place of a value,
-    which Typer would take for the value.
+    Raises `UserError` for an option with another one in place of a value, which Typer would take
+    for the value.
     """
     result: list[str] = []
     option, has_value = "", False
@@ -72,17 +95,9 @@ def repeat_options(arguments: Sequence[str]) -> list[str]:
 
 
 def split_assignments(option: str, pairs: Sequence[str], form: str, example: str) -> dict[str, str]:
-    """Text by name.
+    """Text by name, from pairs such as `["theta1=1.0"]`; `form` and `example` are for messages.
 
-    **Arguments:**
-
-    - `option`: where they were given, for messages.
-    - `pairs`: such as `["theta1=1.0"]`.
-    - `form`, `example`: what a pair should look like, for messages.
-
-    **Returns:**
-
-    A dictionary. Raises `UserError` for what has no name or no value, or is given twice.
+    Raises `UserError` for what has no name or no value, or is given twice.
     """
     values: dict[str, str] = {}
     for pair in pairs:
@@ -98,16 +113,9 @@ def split_assignments(option: str, pairs: Sequence[str], form: str, example: str
 
 
 def parse_assignments(option: str, pairs: Sequence[str]) -> dict[str, float]:
-    """Numbers by name.
+    """Numbers by name, from pairs such as `["theta1=1.0"]`.
 
-    **Arguments:**
-
-    - `option`: where they were given, for messages.
-    - `pairs`: such as `["theta1=1.0"]`.
-
-    **Returns:**
-
-    A dictionary. Raises `UserError` for what is not `name=number`, or given twice.
+    Raises `UserError` for what is not `name=number`, or given twice.
     """
     values: dict[str, float] = {}
     for name, text in split_assignments(option, pairs, "name=value", "theta=0.5").items():
@@ -123,16 +131,7 @@ def parse_assignments(option: str, pairs: Sequence[str]) -> dict[str, float]:
 
 
 def parse_unknown(texts: Sequence[str]) -> dict[str, tuple[float | None, float | None] | None]:
-    """Unknown parameters, with bounds where they are given.
-
-    **Arguments:**
-
-    - `texts`: such as `["m,c", "L=0.1:2", "k=0:"]`.
-
-    **Returns:**
-
-    Bounds by name, None for none. Raises `UserError` for what is not understood.
-    """
+    """Bounds of unknown parameters by name, None for none, from `["m,c", "L=0.1:2", "k=0:"]`."""
     found: dict[str, tuple[float | None, float | None] | None] = {}
     for text in (part.strip() for given in texts for part in given.split(",")):
         name, equals, bounds = text.partition("=")
@@ -164,18 +163,10 @@ def _bounds(name: str, text: str) -> tuple[float | None, float | None]:
 def with_roles(
     columns: "Columns", roles: Sequence[str], find_system: Callable[[], Any] | None = None
 ) -> "Columns":
-    """Columns as `--role` changes them.
+    """Columns as `--role` changes them, such as `["time=t", "theta1=theta", "units=theta:deg"]`.
 
-    **Arguments:**
-
-    - `columns`: as they are without it.
-    - `roles`: such as `["time=t", "coordinates=theta,phi", "theta1=theta", "units=theta:deg"]`.
-    - `find_system`: gives the system whose coordinates, rates, inputs and parameters may stand in
-        place of a role; None if none is known. It is called only where it is needed.
-
-    **Returns:**
-
-    `Columns`. Raises `UserError` for what is not understood.
+    The names of a system may stand in place of a role; `find_system` gives it, and is called only
+    where it is needed. Raises `UserError` for what is not understood.
     """
     from mbdnode.data.logs.columns import as_columns
 
@@ -286,33 +277,19 @@ def holdout_of(text: str) -> float | tuple[str, ...]:
         return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def typed_command(command: Callable, given: Mapping[str, Any]) -> str:
-    """A command as one would type it, with every option that differs from its default.
+def typed_command(given: Sequence[str]) -> str:
+    """The command of these arguments; who types it again begins anew, so it resumes nothing."""
+    return shlex.join(["mbdnode", *(word for word in given if word != "--resume")])
 
-    It goes by the command's own description of its options, so a new one cannot be forgotten.
 
-    **Arguments:**
+def check_step(dt: float | None, usual: float | None = None) -> None:
+    """Raise `UserError` for a time step that is not above zero; the `usual` one is the case's."""
+    if dt is not None and not (math.isfinite(dt) and dt > 0):
+        way_out = "" if usual is None else f" The case's own is {usual:g} s."
+        raise UserError(f"--dt is {dt:g} s; it must be above zero and finite.{way_out}")
 
-    - `command`: the function that carries it out.
-    - `given`: the values of its parameters, by name.
 
-    **Returns:**
-
-    What to type to carry it out again.
-    """
-    places: list[str] = []
-    options: list[str] = []
-    for name, parameter in inspect.signature(command).parameters.items():
-        value = given[name]
-        if value == parameter.default or value is None:
-            continue
-        (kind,) = parameter.annotation.__metadata__
-        values = [str(each) for each in value] if isinstance(value, (list, tuple)) else [str(value)]
-        if isinstance(kind, typer.models.ArgumentInfo):
-            places += values
-            continue
-        # Typer keeps a name that stands first as a default.
-        names = [word for word in (kind.default, *(kind.param_decls or ())) if word is not ...]
-        option = next(iter(names), f"--{name.replace('_', '-')}")
-        options += [option] if value is True else [w for each in values for w in (option, each)]
-    return shlex.join(["mbdnode", command.__name__, *places, *options])
+def check_at_least(option: str, value: int | None, least: int) -> None:
+    """Raise `UserError` for a number of steps or a seed that is too small."""
+    if value is not None and value < least:
+        raise UserError(f"{option} is {value}; it must be at least {least}.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mbdnode.cli.output import new_console, new_table
+from mbdnode.cli.output import echo, new_console, new_table
 from mbdnode.reproduction.cases import LISTED
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def cases(
         from mbdnode.reproduction.cases import CASES
 
         found = [describe_case(case) for case in CASES.values()]
-        typer.echo(json.dumps(found, indent=2))
+        echo(json.dumps(found, indent=2))
     else:
         _print_table()
 
@@ -56,16 +56,7 @@ def _print_table() -> None:
 
 
 def describe_case(case: "Case") -> dict[str, Any]:
-    """Everything about a case, in types that JSON knows.
-
-    **Arguments:**
-
-    - `case`: any.
-
-    **Returns:**
-
-    Its fields by name.
-    """
+    """All fields of a case by name, in types that JSON knows."""
     from mbdnode.multibody import constraint_counts, resolve_parameters
 
     system = case.mechanism

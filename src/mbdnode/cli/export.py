@@ -5,11 +5,18 @@ from typing import Annotated
 
 import typer
 
-from mbdnode.cli.arguments import MechanismOption, parse_assignments
+from mbdnode.cli.arguments import (
+    IntegratorOption,
+    MechanismOption,
+    ModelArgument,
+    ParametersOption,
+    StepOption,
+    parse_assignments,
+)
 from mbdnode.cli.interrupts import leaving_at_once
-from mbdnode.cli.models import CASE, PYTHON, check_model, find_model
-from mbdnode.cli.option_checks import check_step
-from mbdnode.data.files import check_apart, check_destination
+from mbdnode.cli.models import DT_S, check_model, find_model
+from mbdnode.cli.output import echo
+from mbdnode.data.files import check_destination
 from mbdnode.data.folders import check_folder
 from mbdnode.errors import UserError
 from mbdnode.exports.names import KIND, check_identifier, identifier_of
@@ -17,14 +24,7 @@ from mbdnode.exports.targets import target_for
 
 
 def export(
-    model: Annotated[
-        str,
-        typer.Argument(
-            help="A name from `mbdnode cases`, a mechanism's TOML file, a mechanism in Python, or "
-            "a folder of `mbdnode fit` or `mbdnode run`.",
-            metavar="CASE|FILE|module:name|DIR",
-        ),
-    ],
+    model: ModelArgument,
     out: Annotated[
         Path,
         typer.Option("--out", help="The folder, or the file, to write.", metavar="PATH"),
@@ -44,18 +44,9 @@ def export(
         str | None,
         typer.Option(help="With which all names in the code begin.", metavar="NAME"),
     ] = None,
-    integrator: Annotated[
-        str | None,
-        typer.Option(help="Of the step: the case's, or rk4.", metavar="NAME"),
-    ] = None,
-    dt: Annotated[
-        float | None,
-        typer.Option(help="The usual step in seconds: the case's, or 0.01.", metavar="S"),
-    ] = None,
-    parameters: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Defaults of parameters.", metavar="NAME=VALUE ..."),
-    ] = None,
+    integrator: IntegratorOption = None,
+    dt: StepOption = None,
+    parameters: ParametersOption = None,
     precision: Annotated[
         str, typer.Option(help="Of all numbers.", metavar="float64|float32")
     ] = "float64",
@@ -73,14 +64,11 @@ def export(
     check_identifier(word)
     if precision not in ("float64", "float32"):
         raise UserError(f"--precision is {precision!r}; it must be float64 or float32.")
-    check_step(dt)
     if target.suffix:
         check_destination(out, (target.suffix,))
     else:
         check_folder(out, KIND)
-    given = check_model(model)
-    if given not in (CASE, PYTHON):
-        check_apart(out, model)
+    check_model(model, [out], mechanism)
 
     with leaving_at_once():
         from mbdnode.exports.writing import export as write_export
@@ -92,12 +80,12 @@ def export(
             kind,
             name=word,
             integrator=integrator or found.integrator or "rk4",
-            dt_s=dt or found.dt_s or 0.01,
+            dt_s=found.dt_s or DT_S if dt is None else dt,
             parameters={**found.parameters, **changes},
             precision=precision,
             fmi=fmi,
         )
-    typer.echo(f"Wrote {out}")
+    echo(f"Wrote {out}")
     files = sorted(out.iterdir()) if out.is_dir() else [out]
     for file in files:
-        typer.echo(f"  {file.name:<18} {file.stat().st_size:,} bytes")
+        echo(f"  {file.name:<18} {file.stat().st_size:,} bytes")

@@ -1,7 +1,8 @@
 """`mbdnode fit`: a model from logs."""
 
-import time
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,18 +10,19 @@ import typer
 
 from mbdnode.cli.arguments import holdout_of, parse_unknown, typed_command, with_roles
 from mbdnode.cli.interrupts import INTERRUPTED, leaving_at_once, saying
-from mbdnode.cli.option_checks import check_address
-from mbdnode.cli.output import counting, training_progress
-from mbdnode.data.files import check_apart, find_files, must_be_file
+from mbdnode.cli.output import echo
+from mbdnode.data.files import check_apart
 from mbdnode.data.folders import check_folder
 from mbdnode.formatting import one_of
 from mbdnode.recipes import RECIPES
+from mbdnode.waiting_notice import counting_rows, counting_steps
 
 # Runs that diverge are listed up to this line; all of them are in the report.
 _MOST_LINES = 6
 
 
 def fit(
+    ctx: typer.Context,
     logs: Annotated[
         list[str],
         typer.Argument(
@@ -128,23 +130,18 @@ def fit(
 
     All options are checked before training. What is done is kept in the folder until all is.
     """
-    # Who types it again begins anew: there is nothing left to resume.
-    command, part_or_files = typed_command(fit, {**locals(), "resume": False}), holdout_of(holdout)
     check_folder(out, "fit")
-    find_files(logs)
-    check_address(cluster)
     bounds = parse_unknown(unknown or ())
-    if columns is not None:
-        must_be_file(columns)
     with leaving_at_once():
         from mbdnode.data.logs import as_columns
         from mbdnode.workflow.from_logs import fit_logs
+        from mbdnode.workflow.resume_fit import how_to_resume
         from mbdnode.workflow.systems import find_system
 
         find = (lambda: find_system(mechanism)) if mechanism else None
         asked = with_roles(as_columns(columns), roles or (), find)
         check_apart(out, columns)
-        observer = _make_observer(out)
+        farewell = how_to_resume(out)
     fitted = fit_logs(
         logs,
         out,
@@ -153,81 +150,61 @@ def fit(
         model=model,
         unknown=bounds,
         recipe=recipe,
-        holdout=part_or_files,
+        holdout=holdout_of(holdout),
         seed=seed,
         epochs=epochs,
         structure=structure,
         bootstrap=bootstrap,
         resume=resume,
         cluster=cluster,
-        observer=observer,
-        command=command,
+        around=partial(_around, farewell),
+        command=typed_command(ctx.obj),
     )
-    _print_result(fitted, out, observer.seconds)
+    _print_result(fitted, out)
     if fitted.fit.outcome == "interrupted":
-        typer.echo(observer.farewell, nl=False, err=True)
+        echo(farewell.rstrip(), err=True)
         raise typer.Exit(INTERRUPTED)
     if fitted.fit.outcome == "diverged":
         raise typer.Exit(1)
 
 
-def _make_observer(out: Path) -> Any:
-    """What is shown of a fit, and what Ctrl-C does in each of its parts."""
-    from mbdnode.recipes import TrainingConfig
-    from mbdnode.workflow.from_logs import FitObserver
-    from mbdnode.workflow.resume_fit import how_to_resume
-
-    class Shown(FitObserver):
-        farewell, seconds = how_to_resume(out), 0.0
-
-        @contextmanager
-        def reading(self):
-            with leaving_at_once(), counting("reading", "row") as counted:
-                yield counted
-
-        @contextmanager
-        def training(self, prepared):
-            for line in prepared.notes:
-                typer.echo(line)
-            # Without epochs there is nothing to keep; with them, what was learned until Ctrl-C is.
-            grace_s = None if isinstance(prepared.training, TrainingConfig) else 0.0
-            leaving = leaving_at_once(grace_s, self.farewell)
-            with saying(self.farewell), leaving, training_progress() as report:
-                yield report
-
-        @contextmanager
-        def writing(self):
-            begun = time.perf_counter()
-            with saying(self.farewell):
-                yield
-            self.seconds = time.perf_counter() - begun
-
-    return Shown()
+@contextmanager
+def _around(farewell: str, part: str, prepared: Any) -> Iterator[Any]:
+    """What is shown of a part of a fit, and what Ctrl-C does in it."""
+    if part == "reading":
+        with leaving_at_once(), counting_steps("reading", "row") as counted:
+            yield counted
+    elif part == "writing":
+        with saying(farewell):
+            yield
+    else:
+        for line in prepared.notes:
+            echo(line)
+        # Without epochs there is nothing to keep; with them, what was learned until Ctrl-C is.
+        leaving = leaving_at_once(0.0 if prepared.finds_law else None, farewell)
+        with saying(farewell), leaving, counting_rows() as report:
+            yield report
 
 
-def _print_result(fitted: Any, out: Path, writing_seconds: float) -> None:
+def _print_result(fitted: Any, out: Path) -> None:
     from mbdnode.workflow.folder import PAGE
     from mbdnode.workflow.results import waited
 
     for line in _found(fitted):
-        typer.echo(line)
-    typer.echo(f"Wrote {out}")
+        echo(line)
+    echo(f"Wrote {out}")
     for label, value in _lines(fitted):
-        typer.echo(f"  {label:<18} {value}")
-    typer.echo(f"  {'time':<18} {waited({**fitted.seconds, 'writing': writing_seconds})}")
-    typer.echo(f"  {'report':<18} {out / PAGE}")
+        echo(f"  {label:<18} {value}")
+    echo(f"  {'time':<18} {waited(fitted.seconds)}")
+    echo(f"  {'report':<18} {out / PAGE}")
 
 
 def _judged(fitted) -> list[tuple[str, str]]:
     """How well held-out runs are predicted, and the valid prediction time."""
-    from mbdnode.formatting import percent
-
     scores, horizon = fitted.scores, fitted.horizon
     if not scores.runs:
         return [("held-out error", "nothing was held out")]
-    each = ", ".join(str(column) for column in scores.columns)
-    told = f"NRMSE {percent(scores.nrmse)} ({each})" if scores.nrmse is not None else each
-    lines = [("held-out error", told)]
+    lines = [("held-out error", str(scores))]
     if horizon is not None:
         lines.append(("valid prediction", f"{horizon}; {horizon.told_range}"))
     for run in scores.runs:
@@ -262,13 +239,13 @@ def _found(fitted) -> list[str]:
 def _lines(fitted) -> list[tuple[str, str]]:
     numbers = fitted.metrics()
     lines = [("model", fitted.model_name), ("training", numbers["status"])]
-    if fitted.told_network:
-        lines.append(("network", fitted.told_network))
-    if fitted.told_choice:
-        lines.append(("choice", fitted.told_choice))
+    if fitted.network_summary:
+        lines.append(("network", fitted.network_summary))
+    if fitted.choice_summary:
+        lines.append(("choice", fitted.choice_summary))
     lines += _judged(fitted)
-    if fitted.told_residuals:
-        lines.append(("residuals", fitted.told_residuals))
+    if fitted.residual_summary:
+        lines.append(("residuals", fitted.residual_summary))
     if numbers["outside"] is not None:
         lines.append(("outside the data", f"{100 * numbers['outside']:.1f} % of predicted rows"))
     if numbers["position_residual"]:

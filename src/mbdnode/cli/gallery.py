@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from mbdnode.cli.interrupts import leaving_at_once
-from mbdnode.cli.output import new_console, new_table
+from mbdnode.cli.output import echo, new_console, new_table
 from mbdnode.data.folders import check_folder, folder_name, open_folder
+from mbdnode.waiting_notice import counting_steps
 
 
 def gallery(
@@ -24,33 +25,33 @@ def gallery(
         from mbdnode.reproduction.cases import CASES
         from mbdnode.reproduction.gallery import GALLERY_COLUMNS, GALLERY_NUMBERS, simulate_entry
 
-    console = new_console()
-    table = new_table(console, *GALLERY_COLUMNS, numbers=GALLERY_NUMBERS, folding="case")
     # A case of control has a mechanism that another one shows already.
     shown_cases = [case for case in CASES.values() if case.control is None]
     files = {case.name: f"{folder_name(case.name)}.png" for case in shown_cases}
     open_folder(out, "gallery", ["overview.png", *files.values()])
-    scenes, failures = [], []
-    with console.status("Starting") as progress:
-        for case in shown_cases:
-            progress.update(f"Simulating and drawing {case.name}")
+    entries, scenes = [], []
+    with counting_steps("simulating and drawing", "case") as count:
+        for number, case in enumerate(shown_cases):
+            count(number + 1, len(shown_cases))
             with leaving_at_once():
-                entry = simulate_entry(case)
-                figure = draw_case(entry.scene) if entry.failure is None else None
-            table.add_row(*entry.row)
-            if figure is None:
-                failures.append(entry.failure)
-                continue
-            save_figure(figure, out / files[case.name])
-            scenes.append(entry.scene)
-        progress.update("Drawing the overview")
+                entries.append(simulate_entry(case))
+                failed = entries[-1].failure is not None
+                figure = None if failed else draw_case(entries[-1].scene)
+            if figure is not None:
+                save_figure(figure, out / files[case.name])
+                scenes.append(entries[-1].scene)
         save_figure(draw_overview(scenes), out / "overview.png")
+    console = new_console()
+    table = new_table(console, *GALLERY_COLUMNS, numbers=GALLERY_NUMBERS, folding="case")
+    for entry in entries:
+        table.add_row(*entry.row)
     console.print(table)
-    typer.echo()
-    typer.echo("Residuals and energy drift are maxima over the trajectory; '-' where there are no")
-    typer.echo("constraints, or where the energy is not conserved (dampers, inputs).")
-    typer.echo(f"Figures: {out / 'overview.png'}, and one for each case beside it.")
+    echo()
+    echo("Residuals and energy drift are maxima over the trajectory; '-' where there are no")
+    echo("constraints, or where the energy is not conserved (dampers, inputs).")
+    echo(f"Figures: {out / 'overview.png'}, and one for each case beside it.")
+    failures = [entry.failure for entry in entries if entry.failure is not None]
     for failure in failures:
-        typer.echo(f"error: {failure}", err=True)
+        echo(f"error: {failure}", err=True)
     if failures:
         raise typer.Exit(1)

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from mbdnode.cli.arguments import typed_roles
-from mbdnode.cli.output import new_console, new_table
+from mbdnode.cli.output import echo, new_console, new_table
 from mbdnode.data.files import check_new_file, find_files
 from mbdnode.errors import UserError
 
@@ -72,7 +72,7 @@ def inspect(
             needs.columns.write(write)
         _print_advice(views[0], needs, logs if not failed else map(str, good), write)
         if write is not None:
-            typer.echo(f"Wrote {write}")
+            echo(f"Wrote {write}")
     if failed:
         raise typer.Exit(2)
 
@@ -153,12 +153,8 @@ def _print_total(views: "Sequence[LogSummary]", failed: int) -> None:
 class _Needs:
     """What a fit of the logs needs.
 
-    **Arguments:**
-
-    - `columns`: those that were guessed.
-    - `problem`: what stands in the way; empty if nothing does.
-    - `is_cut`: whether `gaps="split"`, which is in the columns then, solves it.
-    - `outliers`: what would be said of outliers.
+    A `problem` stands in the way, unless it is empty; `gaps="split"`, which is in the columns then,
+    solves it where `is_cut`. `outliers` is what would be said of them.
     """
 
     columns: "Columns"
@@ -172,12 +168,8 @@ def _print_advice(
 ) -> None:
     """Print the guess in full, and what to type to use it, if that can be done.
 
-    **Arguments:**
-
-    - `view`: of the log whose roles were guessed.
-    - `needs`: what a fit needs.
-    - `typed`: the files that can be read, as the user named them.
-    - `written`: the file that the roles were written to; None if they were not.
+    The files that can be read are `typed` as the user named them; `written` is the file with the
+    roles.
     """
     console, guess = new_console(), view.guess
     if guess.is_complete:

@@ -4,7 +4,7 @@ Python answers an interrupt with an exception at whatever line it has reached. I
 that JAX called from its own compiled parts, the exception is lost or the process crashes; and while
 XLA compiles or runs a program, no line is reached at all, for seconds or minutes. What is being
 written then can be removed, so the process can simply end. A thread of its own sees to that: Python
-tells it of the interrupt, whatever is running, by a byte in a socket.
+tells it of the interrupt, whatever is running, by a byte in a socket (`signal.set_wakeup_fd`).
 
 SIGTERM, which `kill` and batch systems send, does what Ctrl-C does, with an exit code of its own.
 """
@@ -27,8 +27,8 @@ INTERRUPTED = 130
 GRACE_S = 3.0
 # For Python's own handler, which is called as soon as any line of Python is reached.
 _HANDLER_S = 0.2
-_SHOW_CURSOR = "\x1b[?25h"
-
+# A line that changes hides the cursor, and is still there.
+_END_OF_LINE = "\r\x1b[2K\x1b[?25h"
 
 # By which signal this process is ended.
 _ended_by: int = signal.SIGINT
@@ -41,8 +41,8 @@ def exit_code() -> int:
 
 def hear_termination() -> None:
     """Take SIGTERM for Ctrl-C, in a process that is all ours."""
-    own = threading.current_thread() is threading.main_thread()
-    if own and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminate)
 
 
@@ -56,41 +56,32 @@ def _terminate(number: int, frame: Any) -> None:
         raise KeyboardInterrupt
 
 
-def _is_heard() -> bool:
-    """Whether what ends this process is for us to decide."""
-    answer = signal.getsignal(signal.SIGINT)
-    in_background = answer == signal.SIG_IGN and signal.getsignal(signal.SIGTERM) is _terminate
-    return answer is signal.default_int_handler or in_background
-
-
 @contextmanager
 def leaving_at_once(grace_s: float | None = 0.0, farewell: str = "") -> Iterator[None]:
-    """End the process with exit code 130 on Ctrl-C, or 143 on SIGTERM.
+    """End the process with exit code 130 on Ctrl-C, or 143 on SIGTERM, and with a farewell.
 
-    What is being written is removed. Code that changes several files in turn is not for this.
-
-    **Arguments:**
-
-    - `grace_s`: how long to wait for code that has its own answer to Ctrl-C, as training has; a
-        second Ctrl-C, for which None waits, ends the process at once.
-    - `farewell`: what to say at the end.
+    What is being written is removed. Code that changes several files in turn is not for this. Code
+    that has its own answer to Ctrl-C, as training has, is waited for so long; a second Ctrl-C, for
+    which None waits, ends the process at once.
     """
-    if threading.current_thread() is not threading.main_thread() or not _is_heard():
+    before = signal.getsignal(signal.SIGINT)
+    in_background = before == signal.SIG_IGN and signal.getsignal(signal.SIGTERM) is _terminate
+    is_ours = before is signal.default_int_handler or in_background
+    if threading.current_thread() is not threading.main_thread() or not is_ours:
         yield  # Somebody else decides what an interrupt means.
         return
     hear, tell = socket.socketpair()
     tell.setblocking(False)
-    before = signal.set_wakeup_fd(tell.fileno(), warn_on_full_buffer=False)
+    wakeup = signal.set_wakeup_fd(tell.fileno(), warn_on_full_buffer=False)
     watcher = threading.Thread(target=_watch, args=(hear, grace_s, farewell), daemon=True)
     watcher.start()
-    answer = signal.getsignal(signal.SIGINT)
-    if answer != signal.SIG_IGN:
+    if not in_background:
         signal.signal(signal.SIGINT, lambda *_: _leave(farewell))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, answer)
-        signal.set_wakeup_fd(before, warn_on_full_buffer=False)
+        signal.signal(signal.SIGINT, before)
+        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
         tell.close()  # The watcher reads an end, and ends.
         watcher.join()
         hear.close()
@@ -98,12 +89,7 @@ def leaving_at_once(grace_s: float | None = 0.0, farewell: str = "") -> Iterator
 
 @contextmanager
 def saying(farewell: str) -> Iterator[None]:
-    """Say how to go on where an interrupt, or a disk that is full, ends what is inside.
-
-    **Arguments:**
-
-    - `farewell`: whole sentences, and the end of a line.
-    """
+    """Say how to go on where an interrupt, or a disk that is full, ends what is inside."""
     try:
         yield
     except KeyboardInterrupt:
@@ -128,7 +114,8 @@ def _watch(hear: socket.socket, grace_s: float | None, farewell: str) -> None:
 
 def _leave(farewell: str) -> None:
     remove_parts()
-    shown = _SHOW_CURSOR if sys.stderr.isatty() else ""  # A progress bar hides it.
-    sys.stderr.write(f"{shown}\n{farewell}interrupted\n")
-    sys.stderr.flush()
+    # Past whoever stands in for the stream, as the line that changes does.
+    stream = sys.__stderr__ or sys.stderr
+    stream.write(f"{_END_OF_LINE if stream.isatty() else ''}\n{farewell}interrupted\n")
+    stream.flush()
     os._exit(exit_code())

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mbdnode.cli.arguments import ParametersOption, parse_assignments
+from mbdnode.cli.arguments import InitialOption, ParametersOption, parse_assignments
 from mbdnode.cli.interrupts import leaving_at_once
-from mbdnode.cli.output import new_console, new_table
+from mbdnode.cli.output import echo, new_console, new_table
 from mbdnode.data.files import check_apart, must_be_file
 from mbdnode.data.folders import check_folder, open_folder
 
@@ -20,13 +20,7 @@ PICTURES = ("mechanism.png", "mechanism.svg")
 
 def mechanism(
     file: Annotated[Path, typer.Argument(help="A mechanism's TOML file.", metavar="FILE")],
-    initial: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Coordinates and velocities to assemble it with; the others follow.",
-            metavar="NAME=VALUE ...",
-        ),
-    ] = None,
+    initial: InitialOption = None,
     parameters: ParametersOption = None,
     out: Annotated[
         Path | None,
@@ -67,7 +61,7 @@ def _print_parts(system: "PlanarMechanism | PlanarKinematics") -> None:
     for body in description.bodies:
         known = ["-" if value is None else f"{value:g}" for value in (body.mass, body.inertia)]
         table.add_row(body.name, *known, ", ".join(body.coordinates))
-    typer.echo(f"{description.name}\n")
+    echo(f"{description.name}\n")
     console.print(table)
     if description.joints:
         joints = new_table(console, "joint", "type", "between", numbers=(), folding="between")
@@ -75,30 +69,28 @@ def _print_parts(system: "PlanarMechanism | PlanarKinematics") -> None:
             joints.add_row(joint.name, joint.type, " and ".join(joint.bodies))
         for drive in description.drives:
             joints.add_row(drive.name, f"drive ({drive.motion})", f"of {drive.joint}")
-        typer.echo()
+        echo()
         console.print(joints)
     for label, names in (("inputs", system.input_names), ("parameters", system.parameter_names)):
         if names:
-            typer.echo(f"\n{label}: {', '.join(names)}")
+            echo(f"\n{label}: {', '.join(names)}")
 
 
 def _print_analysis(system: "PlanarMechanism | PlanarKinematics", found: "Analysis") -> None:
     count, number = len(system.coordinates), len(found.constraints)
-    typer.echo(f"\ncoordinates             {count}")
-    typer.echo(f"constraints             {number}")
-    typer.echo(f"degrees of freedom      {found.degrees_of_freedom}")
-    typer.echo(f"independent             {', '.join(found.independent) or 'none'}")
-    typer.echo(f"redundant constraints   {len(found.redundant)}")
+    echo(f"\ncoordinates             {count}")
+    echo(f"constraints             {number}")
+    echo(f"degrees of freedom      {found.degrees_of_freedom}")
+    echo(f"independent             {', '.join(found.independent) or 'none'}")
+    echo(f"redundant constraints   {len(found.redundant)}")
     for redundancy in found.redundant:
-        typer.echo(f"  {redundancy.constraint}, which follows from {', '.join(redundancy.repeats)}")
+        echo(f"  {redundancy.constraint}, which follows from {', '.join(redundancy.repeats)}")
     if found.redundant and not system.allow_redundant:
-        typer.echo(
-            "  Remove them, or set allow_redundant = true in the file to solve without them."
-        )
-    typer.echo(f"assembled, with a largest residual of {found.residual:.1e}:")
+        echo("  Remove them, or set allow_redundant = true in the file to solve without them.")
+    echo(f"assembled, with a largest residual of {found.residual:.1e}:")
     q, v = found.state.q, found.state.v
     for place, name in enumerate(system.coordinate_names):
-        typer.echo(f"  {name:<24} {float(q[place]):>12.6g} {float(v[place]):>12.6g} per s")
+        echo(f"  {name:<24} {float(q[place]):>12.6g} {float(v[place]):>12.6g} per s")
 
 
 def _draw(system, found: "Analysis", changes: dict[str, float], out: Path) -> None:
@@ -111,4 +103,4 @@ def _draw(system, found: "Analysis", changes: dict[str, float], out: Path) -> No
     figure = draw_mechanism(system, np.asarray(found.state.q), changes)
     for name in PICTURES:
         save_figure(figure, out / name, dpi=150)
-        typer.echo(f"Wrote {out / name}")
+        echo(f"Wrote {out / name}")

@@ -1,12 +1,12 @@
 """A model that is named on the command line: a case, a mechanism, a fit, a run."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mbdnode.data.files import check_path, must_be_file, read_marker
+from mbdnode.data.files import check_apart, check_path, must_be_file, read_marker
 from mbdnode.data.folders import CONFIG, MODEL, find_result
 from mbdnode.errors import UserError
 from mbdnode.reproduction.cases import LISTED, check_case
@@ -14,6 +14,8 @@ from mbdnode.reproduction.cases import LISTED, check_case
 if TYPE_CHECKING:
     from mbdnode.data.logs import Columns
 
+# Where neither a case nor a log of inputs says how long a step is.
+DT_S = 0.01
 # What a model can be given as; folders are called by the command that wrote them.
 CASE, MECHANISM, PYTHON, FIT, RUN = "case", "mechanism", "module:name", "fit", "run"
 
@@ -22,16 +24,9 @@ CASE, MECHANISM, PYTHON, FIT, RUN = "case", "mechanism", "module:name", "fit", "
 class NamedModel:
     """A model, and what goes with it.
 
-    **Arguments:**
-
-    - `model`: a mechanism or a learned model.
-    - `label`: a short name for it.
-    - `dt_s`, `integrator`: as the case has them; None if nothing is said.
-    - `parameters`: values that the case has in place of defaults.
-    - `initial`: where the case starts, by name.
-    - `steps`: of the case; None if nothing is said.
-    - `make_inputs`: those of the case, from the number of steps and a seed; None for zero.
-    - `stored`: the fit, if it is one.
+    Of a case: `dt_s`, `integrator`, `steps` and `parameters` in place of defaults, the `initial`
+    values by name, and `make_inputs`, from the number of steps and a seed. None where nothing is
+    said. `stored` is the fit, if it is one.
     """
 
     model: Any
@@ -55,18 +50,21 @@ class NamedModel:
         return Columns("t", coordinates=getattr(self.model, "coordinate_names", ()))
 
 
-def check_model(name: str) -> str:
-    """What a model is given as; nothing is loaded.
+def check_model(name: str, written: Iterable[Path] = (), mechanism: str = "") -> str:
+    """What a model is given as: `CASE`, `MECHANISM`, `PYTHON`, `FIT` or `RUN`; nothing is loaded.
 
-    **Arguments:**
-
-    - `name`: a case, a TOML file, `module:name`, or the folder of a fit or a run.
-
-    **Returns:**
-
-    `CASE`, `MECHANISM`, `PYTHON`, `FIT` or `RUN`. Raises `UserError` where there is no model of
-    this name.
+    Raises `UserError` where there is no model of this name, where one of the paths to be written
+    lies in it, and for a mechanism in Python beside what is no fit.
     """
+    kind = _kind_of(name)
+    for path in written:
+        check_apart(path, None if kind in (CASE, PYTHON) else name)
+    if mechanism and kind != FIT:
+        raise UserError(f"--mechanism is for the folder of a fit, and {name!r} is none.")
+    return kind
+
+
+def _kind_of(name: str) -> str:
     path = Path(name)
     if name.endswith(".toml"):
         must_be_file(path)
@@ -100,28 +98,15 @@ def check_model(name: str) -> str:
 
 
 def find_model(name: str, mechanism: str = "") -> NamedModel:
-    """The model of that name.
-
-    **Arguments:**
-
-    - `name`: as for `check_model`, which it passed.
-    - `mechanism`: that of a fit, if it is in Python: `module:name`.
-
-    **Returns:**
-
-    A `NamedModel`.
-    """
+    """The model of a name that passed `check_model`; `mechanism` is that of a fit, in Python."""
     path = Path(name)
-    kind = check_model(name)
+    kind = _kind_of(name)
     if kind in (MECHANISM, PYTHON):
         from mbdnode.workflow.systems import find_system
 
         return NamedModel(find_system(name), path.stem if kind == MECHANISM else name)
     if kind == FIT:
-        from mbdnode.workflow.folder import read_folder
-        from mbdnode.workflow.systems import find_system
-
-        stored = read_folder(path, find_system(mechanism) if mechanism else None)
+        stored = read_fit(path, mechanism)
         return NamedModel(stored.model, path.resolve().name, stored=stored)
     from mbdnode.reproduction.cases import get_case
 
@@ -133,6 +118,14 @@ def find_model(name: str, mechanism: str = "") -> NamedModel:
 
     case = get_case(read_config(path / CONFIG).case)
     return _of_case(case, load(path / MODEL), path.resolve().name)
+
+
+def read_fit(folder: Path, mechanism: str = "") -> Any:
+    """The `StoredFit` of a folder; `mechanism` is its own, if that is in Python."""
+    from mbdnode.workflow.folder import read_folder
+    from mbdnode.workflow.systems import find_system
+
+    return read_folder(folder, find_system(mechanism) if mechanism else None)
 
 
 def _of_case(case: Any, model: Any, label: str) -> NamedModel:

@@ -5,37 +5,29 @@ from typing import Annotated
 
 import typer
 
-from mbdnode.cli.arguments import MechanismOption, ParametersOption, parse_assignments
+from mbdnode.cli.arguments import (
+    InitialOption,
+    IntegratorOption,
+    MechanismOption,
+    ModelArgument,
+    ParametersOption,
+    StepOption,
+    check_step,
+    parse_assignments,
+)
 from mbdnode.cli.interrupts import leaving_at_once
-from mbdnode.cli.models import CASE, FIT, MECHANISM, PYTHON, check_model
-from mbdnode.cli.option_checks import check_step
-from mbdnode.data.files import check_apart, check_destination
-from mbdnode.errors import UserError
+from mbdnode.cli.models import CASE, FIT, MECHANISM, PYTHON, check_model, read_fit
+from mbdnode.cli.output import echo
+from mbdnode.data.files import check_destination
 
 
 def play(
-    what: Annotated[
-        str,
-        typer.Argument(
-            help="A name from `mbdnode cases`, a mechanism's TOML file, a mechanism in Python, or "
-            "a folder of `mbdnode fit` or `mbdnode run`.",
-            metavar="CASE|FILE|module:name|DIR",
-        ),
-    ],
+    what: ModelArgument,
     out: Annotated[Path, typer.Option("--out", help="The page, an HTML file.", metavar="FILE")],
-    initial: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Coordinates and velocities to start from; the others follow.",
-            metavar="NAME=VALUE ...",
-        ),
-    ] = None,
+    initial: InitialOption = None,
     parameters: ParametersOption = None,
-    dt: Annotated[float | None, typer.Option(help="Time step in seconds.", metavar="S")] = None,
-    integrator: Annotated[
-        str | None,
-        typer.Option(help="Integrator of fixed steps, such as rk4.", metavar="NAME"),
-    ] = None,
+    dt: StepOption = None,
+    integrator: IntegratorOption = None,
     mechanism: MechanismOption = "",
 ) -> None:
     """Write a page with the model's own code in JavaScript: drag it, throw it, drive it.
@@ -45,12 +37,8 @@ def play(
     check_destination(out, (".html", ".htm"))
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
-    kind = check_model(what)
-    if kind not in (CASE, PYTHON):
-        check_apart(out, what)
+    kind = check_model(what, [out], mechanism)
     check_step(dt)
-    if mechanism and kind != FIT:
-        raise UserError(f"--mechanism is for the folder of a fit, and {what!r} is none.")
 
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():
@@ -61,17 +49,14 @@ def play(
             given["integrator"] = integrator
         shown = _play(kind, what, start, mechanism, given)
         write_play_page(shown, out)
-    typer.echo(f"Wrote {out}, {out.stat().st_size / 1000:,.0f} kB. Open it in a browser.")
+    echo(f"Wrote {out}, {out.stat().st_size / 1000:,.0f} kB. Open it in a browser.")
 
 
 def _play(kind: str, what: str, start: dict[str, float], mechanism: str, given: dict):
     if kind == FIT:
-        from mbdnode.workflow.folder import read_folder
         from mbdnode.workflow.play import play_fit
-        from mbdnode.workflow.systems import find_system
 
-        stored = read_folder(Path(what), find_system(mechanism) if mechanism else None)
-        return play_fit(Path(what), stored, start, **given)
+        return play_fit(Path(what), read_fit(Path(what), mechanism), start, **given)
     if kind in (MECHANISM, PYTHON):
         from mbdnode.workflow.play import play_mechanism
 

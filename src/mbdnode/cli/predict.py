@@ -5,8 +5,16 @@ from typing import Annotated
 
 import typer
 
-from mbdnode.cli.arguments import MechanismOption, ParametersOption, parse_assignments, with_roles
+from mbdnode.cli.arguments import (
+    MechanismOption,
+    ParametersOption,
+    RolesOption,
+    parse_assignments,
+    with_roles,
+)
 from mbdnode.cli.interrupts import leaving_at_once
+from mbdnode.cli.models import read_fit
+from mbdnode.cli.output import echo
 from mbdnode.data.files import check_apart, check_destination, must_be_file
 from mbdnode.data.folders import find_result
 
@@ -33,10 +41,7 @@ def predict(
             help="Roles of columns that differ from those of the fit.", metavar="MAP.toml"
         ),
     ] = None,
-    roles: Annotated[
-        list[str] | None,
-        typer.Option("--role", help="The same on the command line.", metavar="ROLE=COLUMN ..."),
-    ] = None,
+    roles: RolesOption = None,
     mechanism: MechanismOption = "",
 ) -> None:
     """Predict the motion of a log with a fitted model, and compare the two.
@@ -57,26 +62,24 @@ def predict(
     with leaving_at_once():
         from mbdnode.data import write
         from mbdnode.data.logs import as_columns
-        from mbdnode.workflow.folder import read_folder
         from mbdnode.workflow.predict import predict_like
-        from mbdnode.workflow.systems import find_system
 
-        stored = read_folder(folder, find_system(mechanism) if mechanism else None)
+        stored = read_fit(folder, mechanism)
         asked = as_columns(stored.config.columns, columns)
         stored = stored.with_columns(with_roles(asked, roles or (), lambda: stored.model))
         check_apart(out, *stored.config.sources)
         run, scores = predict_like(stored, like, inputs=inputs, parameters=changes)
     write(run, out)
-    typer.echo(f"Wrote {len(run.kept):,} rows to {out}")
+    echo(f"Wrote {len(run.kept):,} rows to {out}")
     lines = [*outside_lines(run), *_score_lines(scores)]
     if stored.verdict:
         lines.append(("the fit", stored.verdict))
     for label, value in lines:
-        typer.echo(f"  {label:<18} {value}")
+        echo(f"  {label:<18} {value}")
     if not bool(run.status.ok):
-        typer.echo(f"error: {run.status}", err=True)
+        echo(f"error: {run.status}", err=True)
         raise typer.Exit(1)
-    typer.echo(f"  {'status':<18} {run.status}")
+    echo(f"  {'status':<18} {run.status}")
 
 
 def outside_lines(run) -> list[tuple[str, str]]:
@@ -96,11 +99,7 @@ def outside_lines(run) -> list[tuple[str, str]]:
 
 def _score_lines(scores) -> list[tuple[str, str]]:
     """Of a prediction beside its log: the errors, and when they pass the limit."""
-    from mbdnode.formatting import percent
-
-    each = ", ".join(str(column) for column in scores.columns)
-    told = "" if scores.nrmse is None else f"NRMSE {percent(scores.nrmse)}, "
-    lines = [("against the log", told + each)]
+    lines = [("against the log", str(scores))]
     if scores.runs[0].where:
         lines.append(("beyond the limit", f"the error {scores.runs[0].divergence}"))
     return lines

@@ -8,14 +8,11 @@ import typer
 from rich.markup import escape
 
 from mbdnode.cli.interrupts import GRACE_S, leaving_at_once, saying
-from mbdnode.cli.option_checks import check_address, check_count
-from mbdnode.cli.output import new_console, new_table, runs_progress
+from mbdnode.cli.output import echo, new_console, new_table, runs_progress
 from mbdnode.data.folders import check_folder
 from mbdnode.errors import UserError
 from mbdnode.formatting import one_of
-from mbdnode.naming import unknown_name
-from mbdnode.recipes import MODEL_NAMES, PAPER, RECIPES, check_some_trained_by, get_recipe
-from mbdnode.reproduction.cases import NUMERICAL, check_case
+from mbdnode.recipes import PAPER, RECIPES
 
 if TYPE_CHECKING:
     from mbdnode.reproduction.dispatch import Row
@@ -82,34 +79,11 @@ def reproduce(
         None if text is None else _split(text) for text in (cases, models, recipe)
     )
     check_folder(out, "reproduce")
-    for name in chosen_cases or ():
-        check_case(name)
-    for name in chosen_models or ():
-        if name not in (*MODEL_NAMES, NUMERICAL):
-            raise unknown_name("model", name, (*MODEL_NAMES, NUMERICAL))
-    for name in recipes or ():
-        get_recipe(name)
-        if chosen_models:
-            check_some_trained_by(name, chosen_models, (*MODEL_NAMES, NUMERICAL))
-    for option, value in (("--seeds", seeds), ("--samples", samples), ("--jobs", jobs)):
-        check_count(option, value)
-    check_address(cluster)
-    if jobs is not None and cluster is not None:
-        raise UserError(
-            "--jobs is for this machine's cores and --cluster for a Dask scheduler; give one of "
-            "the two."
-        )
-    if resume and not (out / "plan.json").is_file():
-        raise UserError(
-            f"There is no reproduction in '{out}', so there is nothing to resume there."
-        )
 
     # An interrupt can get lost while JAX is being imported.
     with leaving_at_once():
         from mbdnode.reproduction.plan import make_plan
-        from mbdnode.reproduction.reproduce import Workplace, is_reported, report, unfinished
 
-        place = Workplace(jobs, cluster)
         plan = make_plan(
             cases=chosen_cases,
             models=chosen_models,
@@ -118,15 +92,19 @@ def reproduce(
             quick=quick,
             samples=samples,
         )
+        # After the names are checked, as it loads what draws the report.
+        from mbdnode.reproduction.reproduce import Workplace, is_reported, report, unfinished
+
+        place = Workplace(jobs, cluster)
         left = unfinished(plan, out, resume=resume)
     done = len(plan.runs) - len(left)
     if not left and is_reported(out):
-        typer.echo(f"Nothing to do: all {done} runs in {out} are finished, and so is the report.")
+        echo(f"Nothing to do: all {done} runs in {out} are finished, and so is the report.")
         raise typer.Exit(_print_results(out))
     if done:
-        typer.echo(f"{done} of {len(plan.runs)} runs are finished already.", err=True)
+        echo(f"{done} of {len(plan.runs)} runs are finished already.", err=True)
     rows = _run_plan(plan, left, out, place) if left else {}
-    typer.echo("Writing the report", err=True)
+    echo("Writing the report", err=True)
     report(plan, rows, out, place)
     raise typer.Exit(_print_results(out))
 
@@ -154,7 +132,7 @@ def _run_plan(
         with saying(farewell), leaving, runs_progress(names, elsewhere=not alone) as watch:
             return run_plan(plan, left, out, place, watch)
     except ClusterLost as error:
-        typer.echo(f"error: {error}\nWhat is finished is kept; go on with:\n  {again}", err=True)
+        echo(f"error: {error}\nWhat is finished is kept; go on with:\n  {again}", err=True)
         raise typer.Exit(1) from None
 
 
@@ -182,6 +160,6 @@ def _print_results(out: Path) -> int:
     bad = [row for result in results for row in result.rows if not is_good(row)]
     for row in bad:
         run = f"{row['case']}, {row['model']}, seed {row['seed']}"
-        typer.echo(f"{run}: {row['status']}", err=True)
-    typer.echo(f"Results: {out / RESULTS}\nReport:  {out / PAGE}")
+        echo(f"{run}: {row['status']}", err=True)
+    echo(f"Results: {out / RESULTS}\nReport:  {out / PAGE}")
     return 1 if bad else 0

@@ -8,15 +8,14 @@ import typer
 
 from mbdnode.cli.arguments import split_assignments
 from mbdnode.cli.interrupts import GRACE_S, leaving_at_once, saying
-from mbdnode.cli.option_checks import check_seed
-from mbdnode.cli.output import training_progress
+from mbdnode.cli.output import echo
 from mbdnode.data.files import check_apart, must_be_file
 from mbdnode.data.folders import CONFIG, check_folder, folder_name
 from mbdnode.errors import UserError
 from mbdnode.formatting import one_of
 from mbdnode.naming import is_own
-from mbdnode.recipes import MODEL_NAMES, PAPER, RECIPES, check_trained_by, get_recipe
-from mbdnode.reproduction.cases import NUMERICAL, check_case
+from mbdnode.recipes import PAPER, RECIPES
+from mbdnode.waiting_notice import counting_rows
 
 
 def run(
@@ -77,13 +76,6 @@ def run(
         )
 
     texts = split_assignments("--set", changes or (), "key=value", "epochs=100")
-    if case is not None:
-        check_case(case)
-    get_recipe(recipe or PAPER)
-    if model is not None:
-        named = (model,) if is_own(model) else ()
-        check_trained_by(recipe or PAPER, model, (*MODEL_NAMES, NUMERICAL, *named))
-    check_seed(seed)
     if config is not None:
         must_be_file(config)
     if out is not None:
@@ -96,16 +88,17 @@ def run(
     with leaving_at_once():
         from mbdnode.models.registry import register_model
         from mbdnode.reproduction.config import configure, with_changes
-        from mbdnode.reproduction.folder import open_run_folder, read_config, write_result
-        from mbdnode.reproduction.run import check, run_case
 
         if model is not None and is_own(model):
             register_model(model)
+        chosen = None if case is None else configure(case, **given)
+        # After the names are checked, since it takes half as long again to load.
+        from mbdnode.reproduction.folder import open_run_folder, read_config, write_result
+        from mbdnode.reproduction.run import check, run_case
+
         if config is not None:
             chosen = read_config(config)
-        else:
-            assert case is not None
-            chosen = configure(case, **given)
+        assert chosen is not None
         chosen = with_changes(chosen, texts)
         check(chosen)
         name = folder_name(chosen.case, chosen.model, chosen.recipe, chosen.seed)
@@ -115,7 +108,7 @@ def run(
     again = ["mbdnode", "run", "--config", f"{folder / 'config.json'}", "--out", f"{folder}"]
     farewell = f"Go on with: {shlex.join([*again, '--resume'])}\n"
     with saying(farewell):
-        with leaving_at_once(GRACE_S, farewell), training_progress() as report:
+        with leaving_at_once(GRACE_S, farewell), counting_rows() as report:
             result = run_case(chosen, report=report, checkpoint=checkpoint, resume=resume)
         write_result(folder, result)
     _print(result, folder, texts)
@@ -130,20 +123,20 @@ def _is_of(config: Path, folder: Path) -> bool:
 
 def _print(result, folder: Path, changes: dict[str, str]) -> None:
     summary = result.summary()
-    typer.echo(f"Wrote {folder}")
+    echo(f"Wrote {folder}")
     changed = "".join(f", {name}={value}" for name, value in changes.items())
-    typer.echo(f"  {'model':<18} {summary['model']}, recipe {summary['recipe']}{changed}")
+    echo(f"  {'model':<18} {summary['model']}, recipe {summary['recipe']}{changed}")
     if "structure" in summary:
-        typer.echo(f"  {'structure':<18} {summary['structure']}")
+        echo(f"  {'structure':<18} {summary['structure']}")
     keys = ["mse", "mse_id", "mse_ood", "mse_sum", "position_residual", "velocity_residual"]
     if "mse_without_layers" in summary:
         keys.insert(1, "mse_without_layers")
     for key in keys:
         value = summary[key]
-        typer.echo(f"  {key:<18} {'-' if value is None else f'{value:.3e}'}")
-    typer.echo(
+        echo(f"  {key:<18} {'-' if value is None else f'{value:.3e}'}")
+    echo(
         f"  {'training':<18} {summary['updates']:,} updates in {summary['train_seconds']:.1f} s, "
         f"compiled in {summary['compile_seconds']:.1f} s"
     )
-    typer.echo(f"  {'status':<18} {summary['status']}")
-    typer.echo(f"  {'rollout':<18} {summary['rollout']}")
+    echo(f"  {'status':<18} {summary['status']}")
+    echo(f"  {'rollout':<18} {summary['rollout']}")

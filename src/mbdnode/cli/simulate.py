@@ -2,48 +2,43 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mbdnode.cli.arguments import MechanismOption, ParametersOption, parse_assignments, with_roles
+from mbdnode.cli.arguments import (
+    InitialOption,
+    IntegratorOption,
+    MechanismOption,
+    ModelArgument,
+    ParametersOption,
+    RolesOption,
+    StepOption,
+    check_at_least,
+    check_step,
+    parse_assignments,
+    with_roles,
+)
 from mbdnode.cli.interrupts import leaving_at_once
-from mbdnode.cli.models import CASE, FIT, PYTHON, NamedModel, check_model, find_model
-from mbdnode.cli.option_checks import check_count, check_seed, check_step
+from mbdnode.cli.models import DT_S, NamedModel, check_model, find_model
+from mbdnode.cli.output import echo
 from mbdnode.data.files import check_apart, check_destination, must_be_file
-from mbdnode.errors import UserError, check_trajectory_size
+from mbdnode.errors import UserError
 
 if TYPE_CHECKING:
     from mbdnode.data.logs import Columns
     from mbdnode.trajectory import State, Trajectory
 
-# Where neither a case nor a log of inputs says how long a step is.
-DT_S = 0.01
 FIGURES, FILM = (".png", ".svg", ".pdf"), ".gif"
 
 
 def simulate(
-    model: Annotated[
-        str,
-        typer.Argument(
-            help="A name from `mbdnode cases`, a mechanism's TOML file, a mechanism in Python, or "
-            "a folder of `mbdnode fit` or `mbdnode run`.",
-            metavar="CASE|FILE|module:name|DIR",
-        ),
-    ],
+    model: ModelArgument,
     out: Annotated[
         Path, typer.Option("--out", help="The trajectory's file, .csv or .parquet.", metavar="FILE")
     ],
-    initial: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Initial coordinates and velocities. What is left out is as in the case, "
-            "follows from the constraints, or is zero.",
-            metavar="NAME=VALUE ...",
-        ),
-    ] = None,
+    initial: InitialOption = None,
     inputs: Annotated[
         str | None,
         typer.Option(
@@ -55,17 +50,8 @@ def simulate(
     steps: Annotated[
         int | None, typer.Option(help="Number of steps, if not the case's.", metavar="N")
     ] = None,
-    dt: Annotated[
-        float | None,
-        typer.Option(help="Time step in seconds: the case's, or 0.01.", metavar="S"),
-    ] = None,
-    integrator: Annotated[
-        str | None,
-        typer.Option(
-            help="Integrator, such as rk4, dopri8 or analytic: the case's or the fit's, or rk4.",
-            metavar="NAME",
-        ),
-    ] = None,
+    dt: StepOption = None,
+    integrator: IntegratorOption = None,
     parameters: ParametersOption = None,
     seed: Annotated[
         int | None,
@@ -82,10 +68,7 @@ def simulate(
         Path | None,
         typer.Option(help="Roles of the columns of --inputs.", metavar="MAP.toml"),
     ] = None,
-    roles: Annotated[
-        list[str] | None,
-        typer.Option("--role", help="The same on the command line.", metavar="ROLE=COLUMN ..."),
-    ] = None,
+    roles: RolesOption = None,
     mechanism: MechanismOption = "",
 ) -> None:
     """Simulate a case, a mechanism or a learned model, and write its trajectory.
@@ -99,19 +82,17 @@ def simulate(
         check_destination(plot, (*FIGURES, FILM))
     start = parse_assignments("--initial", initial or ())
     changes = parse_assignments("--set", parameters or ())
-    kind = check_model(model)
-    check_count("--steps", steps)
-    check_seed(seed)
+    written = [path for path in (out, plot) if path is not None]
+    check_model(model, written, mechanism)
+    check_at_least("--steps", steps, 1)
+    check_at_least("--seed", seed, 0)
     for path in (inputs, columns):
         if path is not None:
             must_be_file(path)
-    if mechanism and kind != FIT:
-        raise UserError(f"--mechanism is for the folder of a fit, and {model!r} is none.")
     if (columns is not None or roles) and inputs is None:
         raise UserError("--columns and --role are those of a log: give it by --inputs FILE.")
-    written = [path for path in (out, plot) if path is not None]
     for path in written:
-        check_apart(path, None if kind in (CASE, PYTHON) else model, inputs, columns)
+        check_apart(path, inputs, columns)
 
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():
@@ -131,17 +112,17 @@ def simulate(
         seconds = time.perf_counter() - began
         lines = _lines(found, run, mu)
     write(run, out)
-    typer.echo(f"Wrote {len(run.kept):,} rows to {out}")
+    echo(f"Wrote {len(run.kept):,} rows to {out}")
     if plot is not None:
         with leaving_at_once():
             _draw(found, run, mu, plot)
-        typer.echo(f"Wrote {plot}")
+        echo(f"Wrote {plot}")
     for label, value in [*lines, ("compile and run", f"{seconds:.2f} s")]:
-        typer.echo(f"  {label:<18} {value}")
+        echo(f"  {label:<18} {value}")
     if not bool(run.status.ok):
-        typer.echo(f"error: {run.status}", err=True)
+        echo(f"error: {run.status}", err=True)
         raise typer.Exit(1)
-    typer.echo(f"  {'status':<18} {run.status}")
+    echo(f"  {'status':<18} {run.status}")
 
 
 def _motion(
@@ -158,10 +139,10 @@ def _motion(
 ) -> "tuple[Trajectory, dict[str, float]]":
     """The motion, and the parameters that it was computed with."""
     import jax
-    import numpy as np
 
     from mbdnode.multibody import AbstractSystem, resolve_parameters
     from mbdnode.simulation import simulate
+    from mbdnode.workflow.driven_motion import times_and_inputs
 
     system, count = found.model, found.steps if steps is None else steps
     if seed is not None and (found.make_inputs is None or inputs is not None):
@@ -187,23 +168,11 @@ def _motion(
             f"{found.label!r} holds a {type(system).__name__}, which goes on from a recorded "
             "motion, not from an initial state alone. `mbdnode run` has written what it predicts."
         )
-    mu = {**found.parameters, **changes}
-    if inputs is None:
-        assert count is not None
-        assert size is not None
-        check_trajectory_size(count, 2 * len(system.coordinates) + len(system.inputs))
-        t = size * np.arange(count + 1)
-        u = None if found.make_inputs is None else found.make_inputs(count, seed or 0)
-    else:
-        if not system.inputs:
-            raise UserError(f"{found.label!r} has no inputs. Leave --inputs out.")
-        from mbdnode.data.logs.reading import read_inputs
-
-        if not columns.inputs:
-            columns = replace(columns, inputs=system.input_names)
-        log = read_inputs(inputs, columns, dt_s=size, steps=steps)
-        t, mu = log.t, {**log.parameters, **mu}
-        u = {name: log.u.get(name, 0.0) for name in system.input_names}
+    given = {"steps": count if inputs is None else steps, "dt_s": size}
+    t, u, of_log = times_and_inputs(system, columns, inputs, **given)
+    if inputs is None and found.make_inputs is not None:
+        u = found.make_inputs(len(t) - 1, seed or 0)
+    mu = {**of_log, **found.parameters, **changes}
     resolve_parameters(system, mu)
     state = _start(found, start, mu, float(t[0]))
     how = integrator or found.integrator or "rk4"
@@ -225,10 +194,10 @@ def _start(
     system, known, guess = found.model, dict(given), {}
     constrained = sum(constraint_counts(system, resolve_parameters(system, parameters))) > 0
     for names in (system.coordinate_names, system.rate_names):
-        own = {name: value for name, value in found.initial.items() if name in names}
-        contradicts = any(name in names and name not in own for name in given)
-        known |= {} if constrained and contradicts else {**own, **known}
-        guess |= {name: value for name, value in own.items() if name in system.coordinate_names}
+        of_case = {name: value for name, value in found.initial.items() if name in names}
+        contradicts = any(name in names and name not in of_case for name in given)
+        known |= {} if constrained and contradicts else {**of_case, **known}
+        guess |= {name: value for name, value in of_case.items() if name in system.coordinate_names}
     return consistent_state(system, known, guess=guess, t=t, parameters=parameters)
 
 

@@ -8,14 +8,14 @@ from .held_out_runs import split_runs as split_runs
 from .metrics import Metrics as Metrics
 from .metrics import evaluate as evaluate
 from .metrics import nrmse as nrmse
+from .predictions import HeldOut as HeldOut
+from .predictions import predict as predict
+from .predictions import predict_runs as predict_runs
 from .reactions import Reactions as Reactions
 from .reactions import reactions as reactions
 from .scores import ColumnScore as ColumnScore
-from .scores import HeldOut as HeldOut
 from .scores import RunScore as RunScore
 from .scores import Scores as Scores
-from .scores import predict as predict
-from .scores import predict_runs as predict_runs
 from .scores import score as score
 from .valid_prediction_time import Horizon as Horizon
 from .valid_prediction_time import measure_horizon as measure_horizon

@@ -29,14 +29,7 @@ NamedRun = tuple[str, Trajectory, dict[str, float]]
 
 @dataclass(frozen=True)
 class Holdout:
-    """What is learned from, and what is judged by.
-
-    **Arguments:**
-
-    - `training`: a dataset.
-    - `held_out`: runs by name, with their parameters.
-    - `notes`: what a user should know of the split, in sentences.
-    """
+    """What is learned from; runs to judge by: name, run, parameters; `notes` in sentences."""
 
     training: Dataset
     held_out: tuple[NamedRun, ...]
@@ -45,14 +38,7 @@ class Holdout:
 
 @dataclass(frozen=True)
 class Span:
-    """Rows of one segment of a run that are on one side of the split.
-
-    **Arguments:**
-
-    - `run`, `segment`: numbers, from 0.
-    - `first`, `last`: rows of the segment, both included.
-    - `held_out`: on which side.
-    """
+    """Rows of one segment of a run, both ends included, that are on one side of the split."""
 
     run: int
     segment: int
@@ -154,8 +140,8 @@ def split(data: Dataset, fraction: float, seed: int = 0) -> Holdout:
     """
     runs, names = data.trajectories, run_names(data)
     segments = _segments_of_runs(data)
-    identities = [tuple(_identity(runs[i]) for i in own) for own in segments]
-    lengths = [[len(runs[i]) for i in own] for own in segments]
+    identities = [tuple(_identity(runs[i]) for i in places) for places in segments]
+    lengths = [[len(runs[i]) for i in places] for places in segments]
     spans = split_runs(lengths, fraction, seed, identities=identities)
     training, held_out = [], []
     for span in spans:

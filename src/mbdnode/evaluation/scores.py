@@ -1,4 +1,4 @@
-"""Held-out runs, what a model says of them, and how far that is from what was recorded.
+"""How far predictions of held-out runs are from what was recorded.
 
 Every number that is printed of it (in metrics.json, on the page, in the terminal) is computed here,
 by `score`, with the measure of `mbdnode.nrmse`. Only columns that were recorded are looked at:
@@ -10,214 +10,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
-import jax
 import numpy as np
 
 from mbdnode.data.signal import noise_level
+from mbdnode.evaluation.predictions import HeldOut, predicted_rows, table_of
 from mbdnode.formatting import percent
-from mbdnode.models import AbstractModel
-from mbdnode.multibody import AbstractSystem, Coordinate
+from mbdnode.multibody import Coordinate
 from mbdnode.nrmse import LIMIT, column_scales, lasting_errors, nrmse_of, row_errors
-from mbdnode.simulation import Domain, simulate
-from mbdnode.trajectory import State, Trajectory
-
-# Above this part of its standard deviation a column's noise is more than round-off.
-_NOISY = 1e-6
-# Rows that an initial state is estimated from: a tenth of a run, within these bounds; and the part
-# of a short run that they may be.
-_FEWEST_BEFORE, _MOST_BEFORE, _SHARE_BEFORE = 10, 200, 0.25
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """A run that was not trained on, and what the model says of it.
-
-    **Arguments:**
-
-    - `name`: of the run, as its log calls it.
-    - `truth`, `prediction`: at the same times, the prediction from the first state alone.
-    - `outside`: for each row of the prediction, whether it lies outside the training data.
-    - `recorded`: the columns of `truth` that were measured; the others were estimated, or follow
-        from the constraints.
-    - `biased`: recorded velocities that contradict their positions: shown, and not scored.
-    """
-
-    name: str
-    truth: Trajectory
-    prediction: Trajectory
-    outside: np.ndarray
-    recorded: tuple[str, ...]
-    biased: tuple[str, ...] = ()
-
-
-def predict(
-    model: Any,
-    truth: Trajectory,
-    integrator: str,
-    parameters: Mapping,
-    *,
-    check_step: bool = False,
-) -> Trajectory:
-    """What a model says of a motion, from the part of it that the model may see.
-
-    **Arguments:**
-
-    - `model`: a trained model, or a mechanism.
-    - `truth`: the motion: its times, its inputs, its first state, or its first few.
-    - `integrator`: for a model that has one.
-    - `parameters`: of the system, if not the defaults.
-    - `check_step`: as for `simulate`, where someone reads the status.
-
-    **Returns:**
-
-    A `Trajectory` at the same times.
-    """
-    past = model.history if isinstance(model, AbstractModel) else 1
-    first = State(*jax.device_put((np.asarray(truth.q)[0], np.asarray(truth.v)[0])))
-    initial = truth.rows(0, past - 1) if past > 1 else first
-    driven = bool(np.any(np.asarray(truth.u)))
-    options: dict[str, Any] = {"inputs": truth.u if driven else None}
-    if isinstance(model, AbstractSystem):
-        options |= {"parameters": parameters, "integrator": integrator, "check_step": check_step}
-    return simulate(model, truth.t, initial, **options)
-
-
-def predict_runs(
-    model: Any,
-    runs: Sequence[tuple[str, Trajectory, Mapping[str, float]]],
-    recorded: Sequence[str] | None,
-    domain: Domain,
-    integrator: str,
-    *,
-    biased: Sequence[str] = (),
-    begins: Sequence[int] | None = None,
-    check_step: bool = False,
-) -> tuple[HeldOut, ...]:
-    """Predict held-out runs from their initial states and inputs.
-
-    **Arguments:**
-
-    - `model`: trained.
-    - `runs`: with their names and parameters.
-    - `recorded`: which columns were measured; None for all.
-    - `domain`: where the training data lies.
-    - `integrator`: of the rollouts.
-    - `biased`: recorded velocities that contradict their positions, as the training data has shown:
-        they tell no state, and are not scored.
-    - `begins`: the row of each run at which its prediction begins, from a state that is estimated
-        from the rows before; as `rows_before` says if None.
-    - `check_step`: as for `predict`.
-
-    **Returns:**
-
-    A `HeldOut` for each run. Where the first state is noisy or its rates were estimated, the state
-    after the first tenth of the run is estimated from it, and the prediction begins there.
-    """
-    if begins is None:
-        begins = [rows_before(model, run, recorded) for _, run, _ in runs]
-    places = [
-        (run, first, first, parameters)
-        for (_, run, parameters), first in zip(runs, begins, strict=True)
-    ]
-    states = initial_states(model, places, recorded, integrator, biased)
-    result = []
-    for (name, run, parameters), first, state in zip(runs, begins, states, strict=True):
-        truth = run.rows(first, len(run) - 1) if first else run
-        begun = truth if state is None else begin_at(truth, state)
-        prediction = predict(model, begun, integrator, parameters, check_step=check_step)
-        told = run.columns[1:] if recorded is None else (*recorded, *run.inputs)
-        outside = domain.outside(prediction)
-        result.append(HeldOut(name, truth, prediction, outside, told, tuple(biased)))
-    return tuple(result)
-
-
-def initial_states(
-    model: Any,
-    places: Sequence[tuple[Trajectory, int, int, Mapping[str, float]]],
-    recorded: Sequence[str] | None,
-    integrator: str,
-    biased: Sequence[str],
-) -> list[State | None]:
-    """Where predictions begin, estimated from the rows before; None if there are none.
-
-    `places` has a run, a row of it, how many rows before it are looked at, and the parameters.
-    """
-    from mbdnode.identification import estimate_states  # Slow to load for who only evaluates.
-
-    found: list[State | None] = [None] * len(places)
-    late = [i for i, (_, _, before, _) in enumerate(places) if before]
-    if late:
-        states = estimate_states(
-            model,
-            [run.rows(row - before, row) for run, row, before, _ in places if before],
-            integrator=integrator,
-            parameters=[places[i][3] for i in late],
-            recorded=_without_names(places[0][0], recorded, biased),
-        )
-        for i, state in zip(late, states, strict=True):
-            found[i] = state
-    return found
-
-
-def _without_names(
-    run: Trajectory, recorded: Sequence[str] | None, names: Sequence[str]
-) -> tuple[str, ...] | None:
-    """The recorded columns but for some; None for all of them."""
-    if not names:
-        return None if recorded is None else tuple(recorded)
-    told = run.columns if recorded is None else recorded
-    return tuple(name for name in told if name not in names)
-
-
-def rows_before(model: Any, run: Trajectory, recorded: Sequence[str] | None) -> int:
-    """How many rows of a run its initial state is estimated from.
-
-    **Arguments:**
-
-    - `model`: one that gives rates; others begin with what was measured.
-    - `run`: as it was recorded.
-    - `recorded`: which columns were measured; None for all.
-
-    **Returns:**
-
-    Zero where the first state was measured, or a run is too short to tell more.
-    """
-    count = min(max(len(run) // 10, _FEWEST_BEFORE), _MOST_BEFORE)
-    if not isinstance(model, AbstractSystem) or count > _SHARE_BEFORE * len(run):
-        return 0
-    told = run.columns if recorded is None else tuple(recorded)
-    pairs = zip(run.coordinates, run.rates, strict=True)
-    if any(name in told and rate not in told for name, rate in pairs):
-        return count
-    t = np.asarray(run.t)
-    for name in run.coordinates:
-        column = np.asarray(run[name])
-        if name in told and noise_level(t, column) > _NOISY * float(np.std(column)):
-            return count
-    return 0
-
-
-def begin_at(run: Trajectory, state: State) -> Trajectory:
-    """The run with another first state."""
-    q, v = np.array(run.q), np.array(run.v)
-    q[0], v[0] = state.q, state.v
-    # By NumPy: JAX would compile this for every length of a run.
-    return eqx.tree_at(lambda r: (r.q, r.v), run, (jax.device_put(q), jax.device_put(v)))
+from mbdnode.trajectory import Trajectory
 
 
 @dataclass(frozen=True)
 class ColumnScore:
     """The error of one recorded column over all held-out runs.
 
-    **Arguments:**
-
-    - `name`, `unit`: of the column.
-    - `is_angle`: whether its errors are told in radians too, not in percent of its motion alone.
-    - `rmse`: the root mean square error, in that unit; None if a prediction ended early.
-    - `scale`: what it is divided by; None for a column that is not scored: one that never moves, or
-        is biased.
-    - `is_biased`: whether it contradicts its position.
+    `rmse` is in the column's unit; None if a prediction ended early. `scale` is what it is divided
+    by; None for a column that is not scored: one that never moves, or contradicts its position.
+    Errors of an angle are told in radians too.
     """
 
     name: str
@@ -249,20 +58,13 @@ class ColumnScore:
 class RunScore:
     """One held-out run in numbers.
 
-    **Arguments:**
+    The error of a row is infinite where there is no prediction; `nrmse` is None if the prediction
+    ended early, or nothing is scored. `outside` is the share of predicted rows outside the training
+    data. `ended_s` is the time of the last predicted row, if the prediction ended early.
 
-    - `name`: of the run.
-    - `seconds`, `rows`: its length.
-    - `errors`: of every row; infinity where there is no prediction.
-    - `nrmse`: over all rows; None if the prediction ended early, or nothing is scored.
-    - `outside`: the share of predicted rows that lie outside the training data.
-    - `ended_s`: the time of the last predicted row, if the prediction ended early; None if it is
-        whole.
-    - `begins_s`: the time at which the prediction begins.
-    - `left_s`: the time at which the error first exceeds the limit (`lasting_errors`); None if it
-        never does. From the beginning until then the prediction is valid.
-    - `left_column`: the column that is then farthest off, in its scale.
-    - `left_outside`: whether the prediction was then outside the training data.
+    The prediction is valid from `begins_s` until its error first exceeds the limit
+    (`lasting_errors`), at `left_s`; None if it never does. The column `left_column` is then
+    farthest off, in its scale.
     """
 
     name: str
@@ -299,16 +101,11 @@ class RunScore:
 
 @dataclass(frozen=True)
 class Scores:
-    """All held-out runs in numbers.
+    """All held-out runs in numbers, one by one and over all of them together.
 
-    **Arguments:**
-
-    - `runs`: one by one.
-    - `columns`: over all runs together.
-    - `scales`: of the recorded states, by name; those that never move are not in it.
-    - `nrmse`: over all rows of all runs, so that each counts by its length; None if a prediction
-        ended early, or nothing is scored.
-    - `noise`: the NRMSE that the noise of the recorded columns alone would make.
+    `scales` are those of the recorded states that move, by name. The NRMSE is over all rows of all
+    runs, so that each counts by its length; None if a prediction ended early, or nothing is scored.
+    `noise` is the NRMSE that the noise of the recorded columns alone would make.
     """
 
     runs: tuple[RunScore, ...]
@@ -316,6 +113,10 @@ class Scores:
     scales: Mapping[str, float]
     nrmse: float | None
     noise: float
+
+    def __str__(self) -> str:
+        columns = ", ".join(map(str, self.columns))
+        return columns if self.nrmse is None else f"NRMSE {percent(self.nrmse)} ({columns})"
 
     @property
     def ended(self) -> tuple[RunScore, ...]:
@@ -460,17 +261,3 @@ def _number(value: float) -> float | None:
 def _recorded_states(run: HeldOut) -> list[str]:
     states = (*run.truth.coordinates, *run.truth.rates)
     return [name for name in states if name in run.recorded]
-
-
-def table_of(run: Trajectory, names: Sequence[str]) -> np.ndarray:
-    """Some columns side by side, by NumPy: a program for every length would take long."""
-    columns = (*run.coordinates, *run.rates)
-    whole = np.concatenate([np.asarray(run.q), np.asarray(run.v)], axis=1)
-    return whole[:, [columns.index(name) for name in names]]
-
-
-def predicted_rows(prediction: Trajectory) -> int:
-    """How many rows there are before the first that is not a number."""
-    states = np.concatenate([np.asarray(prediction.q), np.asarray(prediction.v)], axis=1)
-    bad = np.flatnonzero(~np.all(np.isfinite(states), axis=1))
-    return int(bad[0]) if bad.size else len(states)

@@ -19,7 +19,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.evaluation.scores import begin_at, initial_states, predict, rows_before, table_of
+from mbdnode.evaluation.predictions import begin_at, initial_states, predict, rows_before, table_of
 from mbdnode.formatting import percent
 from mbdnode.models import FittedMechanism
 from mbdnode.multibody import AbstractSystem
@@ -37,12 +37,7 @@ _SHORTEST, _ROUND_OFF = 4, 1e-9
 class PieceErrors:
     """The NRMSE of predictions from many initial states, all of one length.
 
-    **Arguments:**
-
-    - `seconds`: their length.
-    - `low`, `median`, `high`: the smallest, the median and the largest; infinite where predictions
-        ended early.
-    - `pieces`: how many there are. They overlap, and one model predicts them all.
+    Infinite where predictions ended early. The pieces overlap, and one model predicts them all.
     """
 
     seconds: float
@@ -69,17 +64,13 @@ class PieceErrors:
 class Horizon:
     """How the error grows with the time predicted ahead, over many initial states.
 
-    **Arguments:**
+    `low`, `middle` and `high` are quartiles over the predictions of the largest error up to each of
+    the times `ahead_s`; one is as bad as predicting the mean. `persistence` is the median error of
+    predicting no motion.
 
-    - `ahead_s`: the times ahead.
-    - `low`, `middle`, `high`: quartiles over the predictions of the largest error up to then; one
-        is as bad as predicting the mean.
-    - `persistence`: the median error of predicting no motion.
-    - `valid_s`: the median time for which a prediction is valid; None if that is none.
-    - `limit`: the largest error of a valid prediction.
-    - `predictions`: how many there were.
-    - `shortest_s`, `longest_s`: the times for which the first and the last of them are valid.
-    - `pieces`: the spread of the NRMSE over them.
+    A prediction is valid until its error exceeds `limit`. `valid_s` is the median of these times,
+    None if it is zero; `shortest_s` and `longest_s` are the range. `pieces` is the spread of the
+    NRMSE.
     """
 
     ahead_s: np.ndarray
@@ -96,7 +87,7 @@ class Horizon:
 
     @property
     def is_capped(self) -> bool:
-        """Whether the limit was kept as far as was measured."""
+        """Whether the limit was kept to the end of the test data."""
         return self.valid_s is not None and self.valid_s >= float(self.ahead_s[-1])
 
     @property
@@ -110,7 +101,8 @@ class Horizon:
     def __str__(self) -> str:
         if self.valid_s is None:
             return "none"
-        return f"{self.valid_s:.3g} s" + (", as far as was measured" if self.is_capped else "")
+        time = f"{self.valid_s:.3g} s"
+        return f">= {time} (end of test data)" if self.is_capped else time
 
 
 def measure_horizon(
@@ -205,12 +197,12 @@ def _summed_up(times: list, errors: list, still: list, noise: float) -> Horizon 
     if not longest > first:
         return None
     ahead = np.geomspace(first, longest, _POINTS)
-    quartiles, held = [], []
+    quartiles, resting = [], []
     for time in ahead:
         at = np.array([_between(time, t, one) for t, one in zip(times, worst, strict=True)])
         quartiles.append(_quartiles(at, _weights(left, ends, time)))
         able = np.flatnonzero(ends >= time * (1 - _ROUND_OFF))
-        held.append(np.median([_between(time, times[i], still[i]) for i in able]))
+        resting.append(np.median([_between(time, times[i], still[i]) for i in able]))
     low, middle, high = np.array(quartiles).T
     known = np.minimum(left, ends)
     return Horizon(
@@ -218,7 +210,7 @@ def _summed_up(times: list, errors: list, still: list, noise: float) -> Horizon 
         low=low,
         middle=middle,
         high=high,
-        persistence=np.array(held),
+        persistence=np.array(resting),
         valid_s=(median or None) if np.isfinite(median) else longest,
         limit=LIMIT,
         predictions=len(times),

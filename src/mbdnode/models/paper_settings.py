@@ -12,7 +12,7 @@ from typing import Any
 
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms import MECHANISMS
-from mbdnode.recipes import RECIPES, TrainingConfig, check_trains, get_recipe, training_config
+from mbdnode.recipes import RECIPES, TrainingConfig, check_trained_by, get_recipe, training_config
 
 NONE = "-"
 # Of every network in the paper's tables.
@@ -204,7 +204,7 @@ def configured(recipe: str | TrainingConfig, model: Any) -> tuple[TrainingConfig
     config = training_config(recipe)
     if isinstance(recipe, TrainingConfig):
         return config, ""
-    check_trains(recipe, model.kind)
+    check_trained_by(recipe, model.kind, (model.kind,))
     config = for_system(recipe, model.body)
     settings, told = RECIPES[recipe].settings, ""
     if RECIPES[recipe].as_printed:

@@ -25,11 +25,8 @@ from mbdnode.data.folders import MODEL, replace_folder
 from mbdnode.errors import UserError
 from mbdnode.models import load
 from mbdnode.multibody import AbstractMechanism
-from mbdnode.report.pictures import save_animation
-from mbdnode.report.style import save_figure
 from mbdnode.reproduction.cases import CONTROL_TASKS
 from mbdnode.reproduction.cases.control_task import ControlTask, compare_with_truth
-from mbdnode.reproduction.figures import draw_loops
 from mbdnode.trajectory import Trajectory
 
 TRUTH, KIND = "truth", "mpc"
@@ -117,6 +114,11 @@ def write_control(out: Path, result: ControlResult) -> None:
 
 
 def _fill(out: Path, result: ControlResult) -> None:
+    # Here, since what draws takes a third of the time of a refusal to load.
+    from mbdnode.report.pictures import save_animation
+    from mbdnode.report.style import save_figure
+    from mbdnode.reproduction.figures import draw_loops
+
     write(result.loop, out / "trajectory.csv")
     if result.exact is not None:
         write(result.exact, out / "truth.csv")

@@ -17,7 +17,7 @@ from mbdnode.config import from_dict, to_dict
 from mbdnode.data.files import read_json, write_json
 from mbdnode.data.folders import CONFIG, check_folder, open_folder
 from mbdnode.errors import UserError
-from mbdnode.parallel import local_workers, remote_workers
+from mbdnode.parallel import check_address, local_workers, remote_workers
 from mbdnode.recipes import PAPER
 from mbdnode.reproduction.cases import PAPER_CASES
 from mbdnode.reproduction.chapters import Reproduction, gather
@@ -56,6 +56,8 @@ class Workplace:
             )
         if self.jobs is not None and self.jobs < 1:
             raise UserError(f"--jobs is {self.jobs}; it must be at least 1.")
+        if self.cluster is not None:
+            check_address(self.cluster)
 
 
 def unfinished(plan: Plan, out: Path, *, resume: bool) -> list[PlannedRun]:

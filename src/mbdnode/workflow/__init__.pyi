@@ -1,5 +1,5 @@
 from .config import FitConfig as FitConfig
-from .fit import Fitted as Fitted
+from .fitted import Fitted as Fitted
 from .folder import StoredFit as StoredFit
 from .folder import read_folder as read_folder
 from .from_logs import fit_logs as fit_logs

@@ -26,6 +26,8 @@ from mbdnode.recipes import (
 )
 from mbdnode.training import make_candidates, structures_to_try
 
+# Of a fit's folder, by which it is told from those of other commands.
+KIND = "fit"
 # Measured columns have units of all sizes, and angles of many turns.
 _FOR_LOGS = {"scaling": True, "angle_features": True}
 
@@ -39,7 +41,7 @@ class FitConfig:
     - `logs`: files and patterns.
     - `columns`: what the logs' columns are.
     - `mechanism`: as `find_system` takes it; empty for none.
-    - `model`: by name; "auto" tries them from simple to rich and lets the data choose, where the
+    - `model`: by name; "auto" tries them in order of complexity and lets the data choose, where the
         recipe finds laws, and is the recipe's usual one where it does not; "parameters" for those
         of the mechanism alone.
     - `recipe`, `seed`: as for a run of a case.
@@ -72,7 +74,7 @@ class FitConfig:
         get_recipe(self.recipe)
         asked = self.model or AUTO
         if asked == AUTO and not RECIPES[self.recipe].finds_law:
-            asked = trained_by(self.recipe)[0]
+            asked = trained_by(self.recipe, MODELS)[0]
         object.__setattr__(self, "model", asked)
         if asked not in (AUTO, PARAMETERS):
             check_trained_by(self.recipe, asked, (AUTO, PARAMETERS, *MODELS))
@@ -136,17 +138,7 @@ class FitConfig:
 
 
 def columns_of(config: FitConfig, files: Sequence[Path]) -> Columns:
-    """What the columns of some files are, with those of several files of inputs that go with them.
-
-    **Arguments:**
-
-    - `config`: of the fit.
-    - `files`: of states.
-
-    **Returns:**
-
-    The `Columns`.
-    """
+    """The columns of some files of states, with those files of inputs that go with them."""
     inputs = find_files(config.columns.input_files) if config.columns.input_files else []
     if len(inputs) < 2:
         return config.columns
@@ -162,34 +154,25 @@ def columns_of(config: FitConfig, files: Sequence[Path]) -> Columns:
 
 
 def unknown_parameters(config: FitConfig, system: AbstractSystem) -> dict[str, Any]:
-    """What is unknown of the system, as `identify` takes it.
+    """The unknown parameters that configuration and mechanism file name, as `identify` takes them.
 
-    **Arguments:**
-
-    - `config`: of the fit.
-    - `system`: what moves; a mechanism file may name unknown parameters too.
-
-    **Returns:**
-
-    Bounds by name. Raises `UserError` for names that the system does not have, and for a system
-    whose parameters cannot be found.
+    Raises `UserError` for names that the system does not have, and for a system whose parameters
+    cannot be found.
     """
-    own = system.description.unknown if isinstance(system, AbstractPlanar) else ()
-    found = {**dict.fromkeys(own), **config.unknown}
+    in_file = system.description.unknown if isinstance(system, AbstractPlanar) else ()
+    found = {**dict.fromkeys(in_file), **config.unknown}
     if config.model not in (AUTO, PARAMETERS):
         return {}
     if not found:
-        if config.bootstrap:
-            raise UserError(
-                f"bootstrap is {config.bootstrap}, but no parameter is named as unknown. Name some "
-                f"of: {', '.join(system.parameter_names) or 'none (this system has none)'}."
-            )
-        if config.model == PARAMETERS:
-            raise UserError(
-                f"The model is {PARAMETERS!r}, but none is named as unknown. Name some of: "
-                f"{', '.join(system.parameter_names) or 'none (this system has no parameters)'}."
-            )
-        return {}
+        if not config.bootstrap and config.model != PARAMETERS:
+            return {}
+        asked = (
+            f"bootstrap is {config.bootstrap}" if config.bootstrap else "The model is parameters"
+        )
+        raise UserError(
+            f"{asked}, but none is named as unknown. Name some of: "
+            f"{', '.join(system.parameter_names) or 'none (this system has no parameters)'}."
+        )
     if not isinstance(system, AbstractMechanism):
         raise UserError(
             f"Parameters are named as unknown ({', '.join(found)}), but {type(system).__name__} "
@@ -205,18 +188,11 @@ def unknown_parameters(config: FitConfig, system: AbstractSystem) -> dict[str, A
 
 
 def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...]) -> Any:
-    """What a fit learns, and how.
-
-    **Arguments:**
-
-    - `config`: of the fit.
-    - `system`: what moves.
-    - `varied`: the parameters that differ between the runs.
-
-    **Returns:**
+    """What a fit learns, and how, as `learn` takes them.
 
     The untrained network, or those to choose from, and a `TrainingConfig`; or the system and an
-    `IdentificationConfig`; as `learn` takes them. Raises `UserError` for what cannot be learned.
+    `IdentificationConfig`. `varied` are the parameters that differ between the runs. Raises
+    `UserError` for what cannot be learned.
     """
     training = RECIPES[config.recipe].config
     if isinstance(training, TrainingConfig):
@@ -227,12 +203,12 @@ def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...
         if config.model != PARAMETERS:
             check_identification(system, training, driven=driven)
         return system, training
-    kind, own = MODELS[config.model]
+    kind, variant = MODELS[config.model]
     column = column_of(KINDS[kind], system) if RECIPES[config.recipe].as_printed else None
     if column is not None:
         training = replace(column.applied(training), integrator=config.integrator)
     fields = KINDS[kind].settings_type.__dataclass_fields__
-    settings = own | {name: value for name, value in _FOR_LOGS.items() if name in fields}
+    settings = variant | {name: value for name, value in _FOR_LOGS.items() if name in fields}
     settings |= RECIPES[config.recipe].settings
     if varied and "use_parameters" in fields:
         settings["use_parameters"] = varied
@@ -242,10 +218,8 @@ def make_model(config: FitConfig, system: AbstractSystem, varied: tuple[str, ...
     if config.epochs is not None:
         training = replace(training, epochs=config.epochs)
     check_capable(config.model, KINDS[kind].capabilities, system, driven=driven)
-    own = structures_to_try(system, RECIPES[config.recipe].structures)
-    structures = (config.structure,) if config.structure else own
+    structures = (config.structure,)
+    if not config.structure:
+        structures = structures_to_try(system, RECIPES[config.recipe].structures)
     models = make_candidates(KINDS[kind], system, training, structures, config.seed, settings)
     return models if len(models) > 1 else models[0], training
-
-
-__all__ = ["AUTO", "PARAMETERS", "FitConfig", "make_model", "unknown_parameters"]

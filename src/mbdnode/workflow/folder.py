@@ -19,7 +19,7 @@ import io
 import shutil
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,15 +51,14 @@ from mbdnode.report.tables import Table
 from mbdnode.simulation import Domain
 from mbdnode.training import Fit
 from mbdnode.waiting_notice import doing
-from mbdnode.workflow.config import FitConfig
-from mbdnode.workflow.fit import Fitted
+from mbdnode.workflow.config import KIND, FitConfig
+from mbdnode.workflow.fitted import Fitted
 from mbdnode.workflow.hybrid import is_hybrid
 from mbdnode.workflow.model_choice import ALL_FORMS, NETWORK_RECIPE
 from mbdnode.workflow.play import make_fit_play
 from mbdnode.workflow.report.page import write_fit_page
 from mbdnode.workflow.results import ReportData, parameter_tables, verdict
 
-KIND = "fit"
 DOMAIN, PAGE, READ, MECHANISM = "domain.npz", "report.html", "read.txt", "mechanism.toml"
 # Without which it is not finished.
 FILES = (CONFIG, METRICS, MODEL, DOMAIN)
@@ -104,12 +103,12 @@ def make_report_data(fitted: Fitted, command: str) -> ReportData:
     """What the page says of a fit."""
     prepared, fit = fitted.prepared, fitted.fit
     config, training = prepared.config, prepared.data.training
-    told = fitted.told_choice
-    white = fitted.told_residuals
+    told = fitted.choice_summary
+    white = fitted.residual_summary
     facts = (
         ("mechanism", config.mechanism or "none: known by its logs alone"),
         ("model", fitted.model_name),
-        *([("network", fitted.told_network)] if fitted.told_network else []),
+        *([("network", fitted.network_summary)] if fitted.network_summary else []),
         ("recipe", _recipe(config, fit, fitted.model_name)),
         ("trained on", f"{plural(len(training.trajectories), 'run')}, {prepared.rows:,} rows"),
         ("held out", plural(len(fitted.held_out), "run")),
@@ -212,16 +211,7 @@ def _warnings(fitted: Fitted) -> tuple[str, ...]:
 
 def _write_domain(path: Path, domain: Domain) -> None:
     content = io.BytesIO()
-    np.savez(
-        content,
-        points=domain.points,
-        center=domain.center,
-        std=domain.std,
-        threshold=domain.threshold,
-        positions=np.array(domain.positions, int),
-        velocities=np.array(domain.velocities, int),
-        angles=np.array(domain.angles, bool),
-    )
+    np.savez(content, **{one.name: getattr(domain, one.name) for one in fields(domain)})
     replace_file(path, lambda file: file.write(content.getvalue()))
 
 

@@ -1,8 +1,8 @@
 """From logs to a folder, in one call: the work of `mbdnode fit`."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,41 +13,15 @@ from mbdnode.data.logs.columns import Given, as_columns
 from mbdnode.models.registry import register_model
 from mbdnode.naming import is_own
 from mbdnode.waiting_notice import counts_rows
-from mbdnode.workflow.config import FitConfig
-from mbdnode.workflow.fit import Fitted, Prepared, fit_and_score, read_and_check
-from mbdnode.workflow.folder import KIND, write_folder
+from mbdnode.workflow.config import KIND, FitConfig
+from mbdnode.workflow.fit import fit_and_score, read_and_check
+from mbdnode.workflow.fitted import Fitted, Prepared
 from mbdnode.workflow.resume_fit import check_resume, keeping
 
 Files = str | Path | Sequence[str | Path]
-
-
-class FitObserver:
-    """What goes on around the parts of a fit: nothing, for who asks for nothing.
-
-    **Arguments:**
-
-    - `report`: called with a row of the history and the number of all rows as training goes on.
-    """
-
-    def __init__(self, report: Callable[[dict[str, Any], int], None] | None = None):
-        self.report = report
-
-    @contextmanager
-    def reading(self) -> Iterator[Callable[[int, int | None], None] | None]:
-        """Around reading; gives what is called with the rows read, and those in all files."""
-        yield None
-
-    @contextmanager
-    def training(
-        self, prepared: Prepared
-    ) -> Iterator[Callable[[dict[str, Any], int], None] | None]:
-        """Around training and scoring; gives what is called with each row of the history."""
-        yield self.report
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Around writing the folder."""
-        yield
+# A context around a part of a fit: "reading", "training" (with scoring) or "writing". It gives what
+# is called as that part goes on, or None.
+Around = Callable[[str, Prepared | None], AbstractContextManager[Any]]
 
 
 @counts_rows
@@ -61,7 +35,7 @@ def fit_logs(
     resume: bool = False,
     report: Callable[[dict[str, Any], int], None] | None = None,
     cluster: str | None = None,
-    observer: FitObserver | None = None,
+    around: Around | None = None,
     command: str = "",
     **settings: Any,
 ) -> Fitted:
@@ -86,7 +60,7 @@ def fit_logs(
     - `cluster`: the address of a Dask scheduler whose workers share the search for a law or for
         unknown parameters, with the same bits as in this process. For a law they read the logs and
         fit it to them.
-    - `observer`: what goes on around the parts, in place of `report`.
+    - `around`: gives a context around each part, in place of `report`.
     - `command`: what made the fit, for its report; this call if not given.
     - `settings`: the other fields of `FitConfig`: `mechanism`, `model`, `recipe`, `seed`, `epochs`,
         `structure`, `bootstrap`.
@@ -110,19 +84,21 @@ def fit_logs(
     check_apart(path, *config.sources, columns if isinstance(columns, (str, Path)) else None)
     if resume:
         check_resume(path, config)
-    observer = observer or FitObserver(report)
-    with observer.reading() as counted:
+    around = around or (lambda part, _: nullcontext(report if part == "training" else None))
+    with around("reading", None) as counted:
         prepared = read_and_check(config, report=counted, cluster=cluster)
     prepared = replace(prepared, prepare_seconds=time.perf_counter() - start)
-    with (
-        prepared,
-        keeping(path, prepared, resume=resume) as kept,
-        observer.training(prepared) as heard,
-    ):
+    kept_in = keeping(path, prepared, resume=resume)
+    with prepared, kept_in as kept, around("training", prepared) as heard:
         fitted = fit_and_score(prepared, report=heard, kept=kept)
-    with observer.writing():
+    begun = time.perf_counter()
+    with around("writing", prepared):
+        # Here, as it loads Matplotlib, which takes a quarter of the time of a refusal.
+        from mbdnode.workflow.folder import write_folder
+
         write_folder(path, fitted, command or _call(config, path))
-    return fitted
+    seconds = {**fitted.seconds, "writing": time.perf_counter() - begun}
+    return replace(fitted, seconds=seconds)
 
 
 def _names(files: Files) -> tuple[str, ...]:

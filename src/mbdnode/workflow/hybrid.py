@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mbdnode.evaluation import predict_runs, score
-from mbdnode.evaluation.scores import rows_before
+from mbdnode.evaluation.predictions import rows_before
 from mbdnode.formatting import percent
 from mbdnode.identification import Identified
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
@@ -45,12 +45,9 @@ _PIECE = 200
 
 @dataclass(frozen=True)
 class HybridTrial:
-    """What a network beside a law makes of the validation split.
+    """The NRMSE on the validation split without and with a network; `finish` trains it on all.
 
-    **Arguments:**
-
-    - `law_nrmse`, `hybrid_nrmse`: without and with it; infinite for a prediction that ended early.
-    - `finish`: fits it to all of the training data.
+    The NRMSE is infinite where a prediction ended early.
     """
 
     law_nrmse: float
@@ -63,18 +60,8 @@ def are_long(data: Dataset) -> bool:
     return min(len(run) - 1 for run in data.trajectories) >= _SHORTEST
 
 
-def thinned(data: Dataset, steps: int) -> Dataset:
-    """The runs, or as many pieces of them as have this many steps at most, evenly spaced.
-
-    **Arguments:**
-
-    - `data`: the runs.
-    - `steps`: at most, in all.
-
-    **Returns:**
-
-    The data as it is, if it has no more; else pieces of equal length.
-    """
+def thin_runs(data: Dataset, steps: int) -> Dataset:
+    """The data as it is, or evenly spaced pieces of equal length with at most so many steps."""
     runs = list(zip(data.trajectories, data.parameters, strict=True))
     if sum(len(run) - 1 for run, _ in runs) <= steps or any(run.t.ndim > 1 for run, _ in runs):
         return data
@@ -105,22 +92,9 @@ def try_hybrid(
 ) -> HybridTrial:
     """Train a network beside a law on what comes before the validation split.
 
-    **Arguments:**
-
-    - `found`: the law.
-    - `data`: that it was found in.
-    - `training`: of the network.
-    - `trial`: of the network that only predicts the validation split; the same if None.
-    - `most`: steps that a network is trained on; all if None.
-    - `width`: of its hidden layers.
-    - `parameters`: that differ between the runs, by name: the network reads them.
-    - `seed`: of its first weights and of the order of the updates.
-    - `report`: as for `fit`.
-    - `kept`: what the same trial finished before it was killed, and what it finishes now.
-
-    **Returns:**
-
-    A `HybridTrial`.
+    `trial` is the training of the network that only predicts the split; the same if None. Networks
+    are trained on at most so many steps. They read the `parameters` that differ between the runs.
+    `kept` has what the same trial finished before it was killed, and what it finishes now.
     """
     start = time.perf_counter()
     early = split(data, VALIDATION)[0]
@@ -130,7 +104,7 @@ def try_hybrid(
         settings = {"width": width, "use_parameters": parameters, **form}
         model = MBDNODE.for_system(law.body, seed=seed, correction_of=law, **settings)
         options = {"seed": seed, "report": report, "checkpoint": kept.checkpoint(name)}
-        return fit(model, on if most is None else thinned(on, most), how, **options)
+        return fit(model, on if most is None else thin_runs(on, most), how, **options)
 
     def attempt(form: dict[str, Any]) -> tuple[float, Fit]:
         name = form.get("structure", "free")
@@ -179,16 +153,10 @@ def is_hybrid(model: Any) -> bool:
 def validation_error(
     model: Any, data: Dataset, recorded: Any, integrator: str, biased: Sequence[str] = ()
 ) -> tuple[float, float]:
-    """The NRMSE over the validation split, infinite where a prediction ends early; and that which
-    the noise of the recorded columns alone would make.
+    """The NRMSE over the validation split, and that which noise alone would make.
 
-    **Arguments:**
-
-    - `model`: fitted to the training data before the split.
-    - `data`: all of the training data.
-    - `recorded`: the columns that were measured; None for all.
-    - `integrator`: of the rollouts.
-    - `biased`: recorded velocities that contradict their positions, and are not scored.
+    The model was fitted to what comes before the split, of all of the training `data`. The NRMSE is
+    infinite where a prediction ends early.
     """
     early, late = split(data, VALIDATION)
     domain = training_domain(model, early.trajectories)
@@ -205,7 +173,7 @@ def validation_error(
         runs.append((str(number), run, values))
         begins.append(before)
     given = model, runs, recorded, domain, integrator
-    held = predict_runs(*given, biased=biased, begins=begins)
-    scores = score(held, model.body.coordinates, early.trajectories)
+    predicted = predict_runs(*given, biased=biased, begins=begins)
+    scores = score(predicted, model.body.coordinates, early.trajectories)
     known = not scores.ended and scores.nrmse is not None
     return (scores.nrmse if known and scores.nrmse is not None else float("inf")), scores.noise

@@ -1,18 +1,19 @@
 """Which kind of model the data asks for: `auto`.
 
-From simple to rich: the unknown parameters of the mechanism, a law, a law from the search through
-all forms where the recipe has tried few, a law with a network beside it, a network. Each is fitted
-to the training data before the validation split (its last fifth) and predicts the split. The first
-that is within the noise there is taken, and none after it is tried; where none is, the simplest is
-taken that is nearly as good as the best. Then it is fitted to all of the training data. What was
-held out is not looked at.
+Models are tried in order of complexity: the unknown parameters of the mechanism; a law; a law from
+the search through all forms, where the recipe has tried few; a law with a network beside it; a
+network. Each is fitted to the training data before the validation split (its last fifth) and
+predicts the split. The first that is within the noise there is taken, and none after it is tried;
+where none is, the simplest is taken that is nearly as good as the best. Then it is fitted to all of
+the training data. What was held out is not looked at.
 
 Networks cost the most and are seldom needed, so what they may cost is bounded: they are tried with
 few iterations on evenly spaced pieces of the runs, and one that is taken is trained on such pieces.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from mbdnode.workflow.hybrid import (
     BETTER,
     VALIDATION,
     are_long,
-    thinned,
+    thin_runs,
     try_hybrid,
     validation_error,
 )
@@ -52,27 +53,22 @@ _MOST_STEPS, _STRUCTURE = 3_000, "free"
 ALL_FORMS = "best"
 LAW_ALONE, REFINED, HYBRID, NETWORK = "law", "refined law", "law plus network", "network"
 
-Found = Fit | Identified | IdentifiedParameters
+FoundModel = Fit | Identified | IdentifiedParameters
 
 
 @dataclass(frozen=True)
 class TriedModel:
     """A kind of model that was tried.
 
-    **Arguments:**
-
-    - `name`: parameters, law, refined law, law plus network, or network; a law of random features
-        is called a fit of them.
-    - `validation_nrmse`: infinite where its prediction ended early; None where it was not measured,
-        since there was nothing to choose.
-    - `explained`: whether that is within the noise, or below one percent.
-    - `grown`: whether noise in the initial states and coefficients grows to that.
+    `validation_nrmse` is infinite where its prediction ended early; None where it was not measured,
+    since there was nothing to choose. It is `explained` if that is within the noise, or below one
+    percent. A law of random features is called a fit of them.
     """
 
     name: str
     validation_nrmse: float | None
     explained: bool
-    grown: bool = False
+    is_noise_amplified: bool = False
 
     def __str__(self) -> str:
         error = self.validation_nrmse
@@ -82,18 +78,14 @@ class TriedModel:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What was tried, and what was taken.
+class ModelChoice:
+    """What was tried, in order, and what was taken.
 
-    **Arguments:**
-
-    - `found`: the model, fitted to all of the training data.
-    - `tried`: in order.
-    - `taken`: the name of the one.
-    - `seconds`: how long the pieces are that they predicted, in the median.
+    The model that was `found` is fitted to all of the training data. The pieces that were predicted
+    are so many `seconds` long, in the median.
     """
 
-    found: Found
+    found: FoundModel
     tried: tuple[TriedModel, ...]
     taken: str
     seconds: float = 0.0
@@ -103,10 +95,10 @@ class Choice:
             return f"Only {self.taken} was fitted: the data leaves no part to choose by."
         each = ", ".join(map(str, self.tried))
         one = next(tried for tried in self.tried if tried.name == self.taken)
-        if one.grown:
+        if one.is_noise_amplified:
             why = (
-                "the simplest whose errors are those that noise in the initial states and "
-                "coefficients grows to"
+                "the simplest whose errors are within the propagated uncertainty of initial states "
+                "and coefficients"
             )
         elif one.explained and _known(one.validation_nrmse) > _AT_REST:
             why = (
@@ -120,17 +112,17 @@ class Choice:
         else:
             why = "the simplest of those within a tenth of the best; none is within the noise"
         return (
-            f"Tried from simple to rich, with the NRMSE over the last fifth of each training run, "
-            f"pieces of {self.seconds:.3g} s which they had not seen: {each}. Taken: {self.taken}, "
-            f"{why}. That says nothing of longer predictions, or of motions outside the training "
-            "data."
+            "Tried in order of complexity, with the NRMSE over the last fifth of each training "
+            f"run, pieces of {self.seconds:.3g} s which they had not seen: {each}. Taken: "
+            f"{self.taken}, {why}. That says nothing of longer predictions, or of motions outside "
+            "the training data."
         )
 
 
 @dataclass(frozen=True)
 class _Candidate:
     tried: TriedModel
-    finish: Callable[[], Found]
+    finish: Callable[[], FoundModel]
 
 
 def choose_model(
@@ -141,28 +133,17 @@ def choose_model(
     varied: tuple[str, ...],
     report: Callable | None,
     kept: SearchCheckpoint = NO_CHECKPOINT,
-) -> Choice:
-    """Try models from simple to rich, and fit the one that the data asks for.
+) -> ModelChoice:
+    """Try models in order of complexity, and fit the one that the data asks for.
 
-    **Arguments:**
-
-    - `config`: of the fit, whose recipe finds laws.
-    - `system`: what moves.
-    - `data`: to train on; nothing else is looked at.
-    - `unknown`: of the mechanism's parameters; empty for none.
-    - `varied`: the parameters that differ between the runs.
-    - `report`: as for `fit` and `identify`.
-    - `kept`: what the same choice finished before it was killed, and what it finishes now.
-
-    **Returns:**
-
-    A `Choice`.
+    The recipe of `config` finds laws. `varied` are the parameters that differ between the runs.
+    `kept` has what the same choice finished before it was killed, and what it finishes now.
     """
     ladder = _Ladder(config, system, data, unknown, varied, report, kept)
     if not are_long(data):
         found = ladder.all_parameters() if unknown else ladder.law()
         name = PARAMETERS if unknown else _named(LAW_ALONE, found)
-        return Choice(found, (TriedModel(name, None, False),), name)
+        return ModelChoice(found, (TriedModel(name, None, False),), name)
     candidates: list[_Candidate] = []
     for step in ladder.steps():
         candidates.append(step())
@@ -179,33 +160,40 @@ def choose_model(
     ]
     tried = tuple(c.tried for c in candidates)
     ladder.chosen = True
-    return Choice(chosen.finish(), tried, chosen.tried.name, float(np.median(ends)))
+    return ModelChoice(chosen.finish(), tried, chosen.tried.name, float(np.median(ends)))
 
 
 def _known(error: float | None) -> float:
     return float("inf") if error is None else error
 
 
-def _named(name: str, found: Found) -> str:
+def _named(name: str, found: FoundModel) -> str:
     """A fit of random features is not called a law."""
     return name.replace(LAW_ALONE, features_name(found.model) or LAW_ALONE)
 
 
+@dataclass
 class _Ladder:
     """The steps, which share the split and the law."""
 
-    def __init__(
-        self, config: FitConfig, system, data: Dataset, unknown, varied, report, kept=NO_CHECKPOINT
-    ):
-        self.config, self.system, self.data, self.unknown = config, system, data, unknown
-        self.varied, self.report, self.kept = varied, report, kept
-        self.tried: list[TriedModel] = []
-        self.chosen = False
-        self.biased = biased_rates(system, data)
-        self._law: Identified | None = None
+    config: FitConfig
+    system: Any
+    data: Dataset
+    unknown: dict[str, Any]
+    varied: tuple[str, ...]
+    report: Callable | None
+    kept: SearchCheckpoint = NO_CHECKPOINT
+    tried: list[TriedModel] = field(default_factory=list)
+    chosen: bool = False
+    _law: Identified | None = None
+
+    @cached_property
+    def biased(self) -> tuple[str, ...]:
+        """Recorded velocities that contradict their positions."""
+        return biased_rates(self.system, self.data)
 
     def steps(self) -> list[Callable[[], _Candidate]]:
-        """From simple to rich."""
+        """In order of complexity."""
         few = not getattr(RECIPES[self.config.recipe].config, "refined", True)
         return [
             *([self.try_parameters] if self.unknown else []),
@@ -321,7 +309,7 @@ class _Ladder:
             options = {"seed": self.config.seed, "report": report}
             options["checkpoint"] = self.kept.checkpoint(name)
             with doing("training a network"):
-                return fit(subject, thinned(on, _MOST_STEPS), how, **options)
+                return fit(subject, thin_runs(on, _MOST_STEPS), how, **options)
 
         early = trained(self.parts[0], "early-network", replace(training, **_TRIAL))
         error = self._error(NETWORK, early.model, self.config.integrator)[0]

@@ -14,13 +14,13 @@ from mbdnode.data.logs import read
 from mbdnode.errors import UserError
 from mbdnode.integrators import get_integrator
 from mbdnode.mechanisms.planar import AbstractPlanar, PlanarKinematics
-from mbdnode.models import AbstractModel, FittedMechanism
+from mbdnode.models import FittedMechanism
 from mbdnode.multibody import AbstractMechanism, consistent_state
 from mbdnode.report.playground import Play
 from mbdnode.simulation import Domain
 from mbdnode.trajectory import State, Trajectory
 from mbdnode.workflow.config import PARAMETERS
-from mbdnode.workflow.systems import find_system, used_parameters
+from mbdnode.workflow.systems import find_system, first_member, used_parameters
 
 if TYPE_CHECKING:
     from mbdnode.workflow.folder import StoredFit
@@ -37,17 +37,9 @@ def play_mechanism(
     integrator: str = "rk4",
     dt_s: float | None = None,
 ) -> Play:
-    """A playground of a mechanism.
+    """A playground of a mechanism, by its file or `module:name`.
 
-    **Arguments:**
-
-    - `name`: its file, or `module:name`.
-    - `initial`: coordinates and velocities to start from; the others follow.
-    - `parameters`, `integrator`, `dt_s`: of the motion.
-
-    **Returns:**
-
-    A `Play`. Raises `UserError` for a file without masses, which has no motion.
+    Raises `UserError` for a file without masses, which has no motion.
     """
     system = find_system(name)
     if isinstance(system, PlanarKinematics):
@@ -80,18 +72,9 @@ def play_fit(
 ) -> Play:
     """A playground of a fit: the model, and beside it the mechanism if its masses are known.
 
-    **Arguments:**
-
-    - `folder`, `stored`: where the fit is, and what `read_folder` made of it.
-    - `initial`: coordinates and velocities to start from; if there are none, the start is that of
-        the first run that was held out.
-    - `parameters`, `integrator`, `dt_s`: in place of those of the fit.
-
-    **Returns:**
-
-    A `Play`.
+    Without `initial` values it starts as the first held-out run does.
     """
-    config, model = stored.config, _first(stored.model)
+    config, model = stored.config, first_member(stored.model)
     held_out = folder / "held-out-0-truth.csv"
     motion = read(held_out).trajectories[0].kept if held_out.is_file() else None
     if motion is not None and motion.columns[1:] != (
@@ -129,21 +112,10 @@ def make_fit_play(
 ) -> Play:
     """A playground of a fitted model.
 
-    **Arguments:**
-
-    - `model`: what was learned.
-    - `title`, `label`: of the page, and of the model.
-    - `integrator`: of the fit; rk4 takes the place of one that chooses its own steps.
-    - `domain`: where the training data lies.
-    - `motions`: recorded ones. The first with a state inside the training data says where to start,
-        by which step and how far it goes.
-    - `parameters`: of the motion.
-
-    **Returns:**
-
-    A `Play`.
+    The first of the recorded `motions` with a state inside the training data says where to start,
+    by which step and how far it goes. An integrator that chooses its own steps becomes rk4.
     """
-    first = _first(model)
+    first = first_member(model)
     body = first.body
     is_found = isinstance(first, FittedMechanism)
     inputs, initial, held = {}, {}, {}
@@ -189,8 +161,3 @@ def _start_inside(
                 held = dict(zip(run.inputs, np.asarray(run.u)[row].tolist(), strict=True))
                 return motion, row, held
     return motions[0], 0, {}
-
-
-def _first(model: Any) -> Any:
-    """The model, or the first of an ensemble."""
-    return model if isinstance(model, AbstractModel) else model[0]

@@ -13,10 +13,8 @@ import numpy as np
 
 from mbdnode.config import as_path
 from mbdnode.data.logs import Columns, as_columns, find_files, read
-from mbdnode.data.logs.reading import read_inputs
 from mbdnode.errors import UserError
 from mbdnode.evaluation import HeldOut, Scores, predict, score
-from mbdnode.models import AbstractModel
 from mbdnode.multibody import (
     AbstractForecaster,
     AbstractSystem,
@@ -24,9 +22,10 @@ from mbdnode.multibody import (
     resolve_parameters,
 )
 from mbdnode.simulation import simulate
-from mbdnode.trajectory import Trajectory, check_trajectory_size
+from mbdnode.trajectory import Trajectory
+from mbdnode.workflow.driven_motion import times_and_inputs
 from mbdnode.workflow.folder import StoredFit, read_folder
-from mbdnode.workflow.systems import used_parameters
+from mbdnode.workflow.systems import first_member, used_parameters
 from mbdnode.workflow.unrecorded_coordinates import complete_runs
 
 
@@ -53,7 +52,7 @@ def predict_like(
     predicts other runs is the `verdict` of the `StoredFit`.
     """
     stored, log = _opened(fit), str(log)
-    model = _first(stored)
+    model = first_member(stored.model)
     _check_parameters(model, parameters or {})
     columns = as_columns(stored.config.columns, _input_files(stored.config.columns, log, inputs))
     data, _ = complete_runs(model.body, read(log, columns))
@@ -116,35 +115,17 @@ def predict_from(
     The prediction, with `outside`. How well the model predicts is the `verdict` of the `StoredFit`.
     """
     stored = _opened(fit)
-    model = _first(stored)
+    model = first_member(stored.model)
     if not isinstance(model, AbstractSystem):
         raise UserError(
             f"{type(model).__name__} goes on from a recorded motion, not from an initial state "
             "alone. Use predict_like (mbdnode predict --like LOG)."
         )
     _check_parameters(model, parameters or {})
-    columns = stored.config.columns
+    given = stored.config.columns, inputs
+    t, u, values = times_and_inputs(model, *given, steps=steps, dt_s=dt_s)
     if inputs is None:
-        if steps is None or dt_s is None:
-            raise UserError(
-                "Without inputs (--inputs), the times are not known: give steps (--steps) and dt_s "
-                "(--dt)."
-            )
-        if steps < 1 or not (np.isfinite(dt_s) and dt_s > 0):
-            raise UserError(
-                f"steps (--steps) is {steps} and dt_s (--dt) is {dt_s}; both must be above zero."
-            )
-        check_trajectory_size(steps, 2 * len(model.coordinates) + len(model.inputs))
-        t, u, values = dt_s * np.arange(steps + 1), None, stored.config.given_parameters
-    else:
-        if not columns.inputs:
-            raise UserError(
-                "The model has no inputs, so inputs (--inputs) would change nothing. Leave it out."
-            )
-        found = read_inputs(str(inputs), columns, dt_s=dt_s, steps=steps)
-        zero = np.zeros(len(found.t))
-        t, values = found.t, found.parameters
-        u = np.stack([found.u.get(name, zero) for name in model.input_names], axis=1)
+        values = stored.config.given_parameters
     values = {**values, **(parameters or {})}
     state = consistent_state(model, initial, t=float(t[0]), parameters=values)
     # Of one learned motion no parameter can be chosen, and simulate refuses it.
@@ -156,12 +137,6 @@ def predict_from(
 
 def _opened(fit: StoredFit | str | Path) -> StoredFit:
     return fit if isinstance(fit, StoredFit) else read_folder(as_path(fit))
-
-
-def _first(stored: StoredFit) -> Any:
-    """The model, or the first of an ensemble."""
-    model = stored.model
-    return model if isinstance(model, AbstractModel) else model[0]
 
 
 def _check_parameters(model: Any, given: Mapping[str, float]) -> None:

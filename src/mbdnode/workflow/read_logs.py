@@ -39,15 +39,10 @@ Report = Callable[[int, int | None], None]
 
 @dataclass(frozen=True)
 class LogData:
-    """What was read.
+    """What was read; so many `rows` are trained on.
 
-    **Arguments:**
-
-    - `parts`: what is learned from and what is held out. Of logs that are too large to hold, the
-        windows of the first chunk as runs, and stretches of what is held out.
-    - `rows`: how many are trained on.
-    - `summary`: of the logs to learn from.
-    - `stream`: all windows to learn from, of logs that are too large to hold.
+    Of logs that are too large to hold, `parts` are the windows of the first chunk as runs, and
+    stretches of what is held out; the `stream` has all windows to learn from.
     """
 
     parts: Holdout
@@ -65,30 +60,19 @@ def read_logs(
     report: Report | None = None,
     cluster: str | None = None,
 ) -> LogData:
-    """Read logs, and hold out what a fit is judged by.
+    """Read logs, and hold out what a fit is judged by: a part of `files` without other ones.
 
-    **Arguments:**
-
-    - `config`: of the fit: the columns, and the part that is held out.
-    - `files`: to learn from.
-    - `held_out`: to judge by; a part of `files` if there are none.
-    - `in_parts`: whether to read `files` in parts however small they are.
-    - `report`: called with the rows read in parts, and those in all files.
-    - `cluster`: the address of a Dask scheduler whose workers read files in parts; None to read
-        them here.
-
-    **Returns:**
-
-    A `LogData`.
+    Large files are read in parts, and small ones if asked, here or on the workers of a cluster.
+    `report` is then called with the rows read, and those in all files.
     """
     columns = columns_of(config, files)
     if in_parts or _are_large(files):
         return _read_in_parts(config, files, held_out, columns, report, cluster)
     data = read(files, columns)
     if held_out:
-        held = read(held_out, columns_of(config, held_out))
-        parts = hold_out_runs(data, held)
-        told = "held out:", *str(held.summary).splitlines()
+        judged_by = read(held_out, columns_of(config, held_out))
+        parts = hold_out_runs(data, judged_by)
+        told = "held out:", *str(judged_by.summary).splitlines()
         parts = replace(parts, notes=(*told, *parts.notes))
     else:
         parts = split(data, config.holdout, config.seed)
@@ -122,7 +106,7 @@ def _read_in_parts(
     known = {rows_identity(run.t, run.q, run.u) for _, run, _ in runs}
     segments = list(stream.identities.values())
     spans = [span for span in spans if segments[span.run][span.segment] not in known]
-    learned, judged = (_windows_in(stream, spans, held) for held in (False, True))
+    learned, judged = (_windows_in(stream, spans, side) for side in (False, True))
     if not learned or (fraction > 0 and not judged):
         raise UserError(
             f"Logs of this size are read in windows of {stream.window} steps, and one part of them "

@@ -17,24 +17,13 @@ from mbdnode.report.tables import Table
 
 @dataclass(frozen=True)
 class ReportData:
-    """Everything that the page says.
+    """Everything that the page says, as plain data.
 
-    **Arguments:**
-
-    - `title`, `command`: of the fit.
-    - `system`: what moves; it may have no masses, and so no energy.
-    - `parameters`: of the system.
-    - `facts`: label and value, in order: model, recipe, how the training ended, times, seeds.
-    - `read`: what was read, cut, unwrapped and estimated, line by line.
-    - `held_out`: runs that were not trained on.
-    - `scores`: of them.
-    - `horizon`: None where there was nothing to measure it on.
-    - `known`: the states and inputs of the training data by column name, thinned.
-    - `warnings`: sentences that a reader must not miss.
-    - `versions`: of the packages, by name.
-    - `found`: what was found, as tables of parameters or as the text of a law; empty for neither.
-    - `play`: what the section "Try it" plays with; None for a page without it.
-    - `seconds`: how long one waited for the fit, part by part; the page adds its own.
+    `facts` are labels and values in order; `read` says line by line what was read, cut, unwrapped
+    and estimated. `known` are the states and inputs of the training data by column name, thinned.
+    `found` is what was found, as tables of parameters or as the text of a law. `play` is what the
+    section "Try it" plays with. `seconds` says how long one waited for the fit, part by part; the
+    page adds its own. The system may have no masses, and so no energy.
     """
 
     title: str
@@ -55,11 +44,7 @@ class ReportData:
 
 
 def parameter_tables(found: IdentifiedParameters) -> tuple[Table, ...]:
-    """What a page says of parameters that were found.
-
-    Values with standard errors; what is determined of those that are not determined alone; how the
-    values are correlated; the bootstrap, if there is one; residuals beside the noise.
-    """
+    """Of parameters that were found: values, combinations, correlations, bootstrap, residuals."""
     values = Table("", "Parameters", ("parameter", "value", "standard error", "unit"), found.rows())
     tables = [values]
     if found.combinations:
@@ -111,14 +96,11 @@ def _accuracy(scores: Scores) -> str:
     if scores.nrmse is None:
         return f"On {where} nothing that was recorded moves, so there is no error to tell"
     known = [run.nrmse for run in scores.runs if run.nrmse is not None]
-    text = f"On {where} the NRMSE is {percent(scores.nrmse)} ({_columns(scores)}"
+    columns = ", ".join(map(str, scores.columns))
+    text = f"On {where} the NRMSE is {percent(scores.nrmse)} ({columns}"
     if count > 1:
         text += f"; run by run from {percent(min(known))} to {percent(max(known))}"
     return text + ")"
-
-
-def _columns(scores: Scores) -> str:
-    return ", ".join(str(column) for column in scores.columns)
 
 
 def _reach(horizon: Horizon | None) -> str:

@@ -27,42 +27,26 @@ from mbdnode.identification.search_checkpoint import SearchCheckpoint
 from mbdnode.mechanisms.planar import AbstractPlanar
 from mbdnode.parallel import ClusterLost
 from mbdnode.training.checkpoint import digest
-from mbdnode.workflow.config import FitConfig
-from mbdnode.workflow.fit import Prepared
+from mbdnode.workflow.config import KIND, FitConfig
+from mbdnode.workflow.fitted import Prepared
 
-_KIND = "fit"
 _PACKAGES = ("mbdnode", "jax", "jaxlib", "numpy", "scipy")
 
 
 def check_resume(path: Path, config: FitConfig) -> None:
-    """Raise `UserError` unless a fit with these settings was begun in a folder and not finished.
-
-    **Arguments:**
-
-    - `path`: the folder.
-    - `config`: of the fit that is to go on.
-    """
-    _compare(path, read_json(check_begun(path, _KIND)), {"settings": _settings(config)})
+    """Raise `UserError` unless a fit with these settings was begun in a folder and not finished."""
+    _compare(path, read_json(check_begun(path, KIND)), {"settings": _settings(config)})
 
 
 @contextmanager
 def keeping(path: Path, prepared: Prepared, *, resume: bool) -> Iterator[SearchCheckpoint]:
-    """Keep what a fit finishes in its folder.
+    """A `SearchCheckpoint` in the folder of a fit; what is there is removed unless it is resumed.
 
-    **Arguments:**
-
-    - `path`: the folder: new, empty, or that of an earlier fit.
-    - `prepared`: what is to be learned.
-    - `resume`: go on from what is kept there; it is removed if not.
-
-    **Returns:**
-
-    A context with the `SearchCheckpoint`. What is kept stays if the process is killed, and goes if
-    the fit ends with a `UserError`. Raises `UserError` if data, settings, mechanism or versions are
-    others.
+    It stays if the process is killed, and goes if the fit ends with a `UserError`. Raises
+    `UserError` if data, settings, mechanism or versions are others.
     """
     identity = _identity(prepared)
-    folder = check_folder(path, _KIND)
+    folder = check_folder(path, KIND)
     place, new = folder / UNFINISHED, not folder.exists()
 
     def begin(folder: Path) -> None:
@@ -77,11 +61,11 @@ def keeping(path: Path, prepared: Prepared, *, resume: bool) -> Iterator[SearchC
         _compare(path, read_json(place / IDENTITY), identity)
     else:
         shutil.rmtree(place, ignore_errors=True)
-    open_folder(folder, _KIND, [UNFINISHED], begin)
+    open_folder(folder, KIND, [UNFINISHED], begin)
     # Two fits with one folder must not take each other's candidates for their own.
-    own = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+    name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     try:
-        yield SearchCheckpoint(place / own)
+        yield SearchCheckpoint(place / name)
     except ClusterLost:
         raise  # What is done is kept, as it is where this process is killed.
     except UserError:

@@ -12,7 +12,7 @@ from mbdnode.data.logs.cleaning import sounds_like_angle
 from mbdnode.errors import UserError
 from mbdnode.mechanisms import MECHANISMS, check_system_name, get_mechanism
 from mbdnode.mechanisms.planar import read_mechanism
-from mbdnode.models import AbstractRateModel
+from mbdnode.models import AbstractModel, AbstractRateModel
 from mbdnode.multibody import (
     AbstractMechanism,
     AbstractSystem,
@@ -29,16 +29,9 @@ from mbdnode.trajectory import Dataset
 
 
 def find_system(name: str) -> AbstractSystem:
-    """The system that a user names.
+    """The system of a TOML file, of `module:name` in Python, or of a name from the catalog.
 
-    **Arguments:**
-
-    - `name`: a TOML file, `module:name` for a class or an instance in Python, or a name from our
-        catalog such as "slider-crank".
-
-    **Returns:**
-
-    The system. Raises `UserError` for what cannot be found or is no system.
+    Raises `UserError` for what cannot be found or is no system.
     """
     if name.endswith(".toml") or os.path.sep in name:
         return read_mechanism(Path(name))
@@ -65,18 +58,10 @@ def recorded_system(
     angles: tuple[str, ...] | None = None,
     units: Sequence[tuple[str, str]] | None = None,
 ) -> RecordedSystem:
-    """A system that is known by its log alone.
+    """A system that is known by its log alone: without constraints, with what the log has.
 
-    **Arguments:**
-
-    - `data`: what was read.
-    - `angles`: the coordinates that are angles; those whose names sound like one if not given.
-    - `units`: of coordinates, inputs and parameters, by name; those of the logs if not given.
-
-    **Returns:**
-
-    A system without constraints, with the log's coordinates and inputs, and as parameters what
-    differs between its runs.
+    `angles` are the coordinates that are angles; those whose names sound like one if not given.
+    `units` are those of the logs if not given.
     """
     first = data.trajectories[0]
     known = dict(getattr(data.summary, "units", ()) if units is None else units)
@@ -94,18 +79,13 @@ def recorded_system(
     return RecordedSystem(coordinates=coordinates, inputs=inputs, parameters=parameters)
 
 
+def first_member(model: Any) -> Any:
+    """The model, or the first of an ensemble."""
+    return model if isinstance(model, AbstractModel) else model[0]
+
+
 def used_parameters(model: Any) -> tuple[str, ...]:
-    """The parameters that a model's motion depends on.
-
-    **Arguments:**
-
-    - `model`: a mechanism or a learned model.
-
-    **Returns:**
-
-    The names of those that its constraints, masses, forces or rates depend on; none for what gives
-    no accelerations.
-    """
+    """The parameters that a model's constraints, masses, forces or rates depend on."""
     if not isinstance(model, AbstractSystem):
         return ()
     q = jnp.zeros(len(model.coordinates))

@@ -7,7 +7,7 @@ in one. Inputs that were not recorded are zero.
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy
-import scipy.spatial
 
 from mbdnode.errors import UserError
 from mbdnode.multibody import (
@@ -39,22 +38,17 @@ from mbdnode.trajectory import Dataset, State, Trajectory
 _REGULAR = 1e-8
 # Sets of coordinates that are looked at; any log has fewer.
 _MOST_SETS = 20_000
+# Runs are completed together while that takes no more than so many times their own rows.
+_MOST_PADDING = 4
 # Completed states from which windows are begun.
 _MOST_STATES = 1_000
 
 
 def complete_runs(system: AbstractSystem, data: Dataset) -> tuple[Dataset, list[str]]:
-    """The runs with every coordinate and input of a system.
+    """The recorded runs with every coordinate and input of a system, and what was done.
 
-    **Arguments:**
-
-    - `system`: what moved.
-    - `data`: what was recorded of it.
-
-    **Returns:**
-
-    A dataset, and what was done, in sentences. Raises `UserError` for columns that the system does
-    not have, and for coordinates that do not determine the others.
+    Raises `UserError` for columns that the system does not have, and for coordinates that do not
+    determine the others.
     """
     first = data.trajectories[0]
     _check_columns(system, first, data.parameters[0])
@@ -195,40 +189,59 @@ def _completed_by_some(
     A set that determines the others at the start may not do so later: a slider does not tell
     where its crank is at the dead points.
     """
-    longest = max(len(run) for run in data.trajectories)
-    first_error = None
-    for chosen in _sufficient(system, data.trajectories[0], _scalars(data.parameters[0])):
+    runs, first_error = data.trajectories, None
+    lengths = [len(run) for run in runs]
+    together = min(len(runs), max(1, _MOST_PADDING * sum(lengths) // max(lengths)))
+    for chosen in _sufficient(system, runs[0], _scalars(data.parameters[0])):
         try:
-            return chosen, [
-                _completed(system, run, chosen, _scalars(values), longest)
-                for run, values in zip(data.trajectories, data.parameters, strict=True)
-            ]
+            whole: list[Trajectory] = []
+            while len(whole) < len(runs):
+                # As many in every batch, so that one program serves them all.
+                batch = np.minimum(len(whole) + np.arange(together), len(runs) - 1)
+                whole += _completed(system, data, chosen, batch.tolist(), max(lengths))
         except UserError as error:
             first_error = first_error or error
+        else:
+            return chosen, whole[: len(runs)]
     assert first_error is not None
     raise first_error
 
 
 def _completed(
     system: AbstractSystem,
-    run: Trajectory,
+    data: Dataset,
     chosen: tuple[str, ...],
-    parameters: Mapping[str, float],
+    batch: Sequence[int],
     longest: int,
-) -> Trajectory:
-    # What was recorded beside the chosen says in which of several ways it is assembled.
+) -> list[Trajectory]:
+    """Some runs, by number, with every coordinate."""
+    runs, values = ([x[i] for i in batch] for x in (data.trajectories, data.parameters))
+    # All as long as the longest; their last rows are repeated.
+    rows = [np.minimum(np.arange(longest), len(run) - 1) for run in runs]
+    t, q, v = (
+        np.stack([np.asarray(getattr(run, x))[i] for run, i in zip(runs, rows, strict=True)])
+        for x in ("t", "q", "v")
+    )
+    start = [_start(system, run, chosen, mu) for run, mu in zip(runs, values, strict=True)]
+    mu = {name: [float(one[name]) for one in values] for name in values[0]}
+    given = runs[0].coordinates, chosen, t, q, v, np.stack(start), mu
+    found = [np.asarray(x) for x in _closed(system, *given)]
+    return [
+        _trajectory(system, run, *(x[i, : len(run)] for x in found)) for i, run in enumerate(runs)
+    ]
+
+
+def _start(
+    system: AbstractSystem, run: Trajectory, chosen: tuple[str, ...], parameters: Mapping[str, Any]
+) -> np.ndarray:
+    """All coordinates of a run's first row.
+
+    What was recorded beside the chosen ones says in which of several ways it is assembled.
+    """
     recorded = {name: float(run[name][0]) for name in run.coordinates}
     known = {name: recorded[name] for name in chosen}
-    start = consistent_state(
-        system, known, guess=recorded, t=float(run.t[0]), parameters=parameters
-    )
-    # One length for all runs, so that one program serves them; the last row is repeated.
-    rows = np.minimum(np.arange(longest), len(run) - 1)
-    t, q, v = (np.asarray(x)[rows][None] for x in (run.t, run.q, run.v))
-    first = np.asarray(start.q)[None]
-    found = _closed(system, run.coordinates, chosen, t, q, v, first, parameters)
-    q, v, position, velocity = (np.asarray(x)[0, : len(run)] for x in found)
-    return _trajectory(system, run, q, v, position, velocity)
+    given = {"t": float(run.t[0]), "parameters": _scalars(parameters)}
+    return np.asarray(consistent_state(system, known, guess=recorded, **given).q)
 
 
 def _closed(
@@ -241,19 +254,18 @@ def _closed(
     start: np.ndarray,
     parameters: Mapping[str, Any],
 ) -> tuple[Any, Any, Any, Any]:
-    """All coordinates and rates of runs of one length, and what the constraints are missed by.
+    """All coordinates and rates of runs of one length, and the residuals of the constraints.
 
-    **Arguments:**
-
-    - `recorded`: the coordinates of `q` and `v`.
-    - `chosen`: those of them from which the others follow.
-    - `start`: all coordinates of a state near the first row of each run.
+    `recorded` are the coordinates of `q` and `v`, `chosen` those of them from which the others
+    follow; `start` has all coordinates of a state near the first row of each run.
     """
     count = len(t)
-    own = {name: np.broadcast_to(np.asarray(x, float), count) for name, x in parameters.items()}
-    mu = resolve_parameters(system, {name: float(x[0]) for name, x in own.items()})
-    every = jax.tree.map(lambda x: np.broadcast_to(np.asarray(x), (count, *np.shape(x))), mu)
-    every = {name: jnp.asarray(own.get(name, x)) for name, x in dict(every).items()}
+    given = {name: np.broadcast_to(np.asarray(x, float), count) for name, x in parameters.items()}
+    mu = resolve_parameters(system, {name: float(x[0]) for name, x in given.items()})
+    every = {
+        name: jnp.asarray(given.get(name, np.broadcast_to(np.asarray(x), (count, *np.shape(x)))))
+        for name, x in dict(mu).items()
+    }
     home = jnp.asarray(start[0])
     partition = choose_partition(system, jnp.asarray(t[0, 0]), home, mu, chosen)
     independent = [system.coordinate_names[int(i)] for i in partition.position.independent]
@@ -302,13 +314,9 @@ class Completion:
     Each window begins at the state of the sample whose recorded coordinates are the nearest, so it
     is assembled as that one is; nothing else of the sample is needed, wherever the windows are.
 
-    **Arguments:**
-
-    - `system`: what moved.
-    - `recorded`: the coordinates that the logs have, and those of them that determine the others.
-    - `chosen`: the latter.
-    - `kept`: the columns that are as they were measured.
-    - `states`: all coordinates of some rows of the sample; None for a system without constraints.
+    `recorded` are the coordinates that the logs have, and `chosen` those of them that determine the
+    others. The columns `kept` are as they were measured. `states` are all coordinates of some rows
+    of the sample; None for a system without constraints.
     """
 
     system: AbstractSystem
@@ -318,10 +326,7 @@ class Completion:
     states: np.ndarray | None
 
     def __call__(self, data: Dataset) -> Dataset:
-        """The windows of a batch with every coordinate and input of the system.
-
-        Raises `UserError` where the constraints cannot be closed.
-        """
+        """The windows of a batch with every coordinate and input of the system."""
         run, values = data.trajectories[0], data.parameters[0]
         if self.states is None:
             return Dataset(_reordered(self.system, run), values, data.summary, self.kept)
@@ -329,24 +334,17 @@ class Completion:
         columns = [self.system.coordinate_names.index(name) for name in self.recorded]
         known = self.states[:, columns]
         scale = np.where(np.ptp(known, axis=0) > 0, np.ptp(known, axis=0), 1.0)
-        start = self.states[scipy.spatial.KDTree(known / scale).query(q[:, 0] / scale)[1]]
+        away = [np.sum(((known - first) / scale) ** 2, axis=1) for first in q[:, 0]]
+        start = self.states[np.argmin(away, axis=1)]
         found = _closed(self.system, self.recorded, self.chosen, t, q, v, start, values)
         whole = _trajectory(self.system, run, *found)
         return Dataset(whole, values, data.summary, self.kept)
 
 
 def completion_of(system: AbstractSystem, sample: Dataset, whole: Dataset) -> Completion | None:
-    """How further windows are completed.
+    """How further windows are completed, from some as recorded and as `complete_runs` made them.
 
-    **Arguments:**
-
-    - `system`: what moved.
-    - `sample`: windows as they were recorded.
-    - `whole`: what `complete_runs` made of them.
-
-    **Returns:**
-
-    A `Completion`; None where windows are whole as they are.
+    None where windows are whole as they are.
     """
     first, made = sample.trajectories[0], whole.trajectories[0]
     if (first.coordinates, first.inputs) == (made.coordinates, made.inputs):

@@ -18,7 +18,7 @@ from matplotlib.ticker import FuncFormatter
 
 from mbdnode import plot
 from mbdnode.evaluation import HeldOut, Horizon
-from mbdnode.evaluation.scores import predicted_rows
+from mbdnode.evaluation.predictions import predicted_rows
 from mbdnode.formatting import percent
 from mbdnode.multibody import AbstractMechanism, AbstractSystem, resolve_parameters
 from mbdnode.report import panels

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from mbdnode.evaluation import HeldOut, RunScore
-from mbdnode.evaluation.scores import predicted_rows
+from mbdnode.evaluation.predictions import predicted_rows
 from mbdnode.formatting import as_printed, percent, seconds_text
 from mbdnode.multibody import AbstractMechanism, constraint_counts, resolve_parameters
 from mbdnode.report.drawings import find_drawing

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from mbdnode.evaluation import HeldOut
-from mbdnode.evaluation.scores import predicted_rows
+from mbdnode.evaluation.predictions import predicted_rows
 from mbdnode.multibody import Coordinate, choose_partition, constraint_counts, resolve_parameters
 from mbdnode.report import panels
 from mbdnode.report.style import new_figure, styled
