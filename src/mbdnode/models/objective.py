@@ -16,7 +16,8 @@ from jaxtyping import Array, Float
 
 from mbdnode.data.rows import single_trajectories
 from mbdnode.errors import UserError
-from mbdnode.models.base import AbstractModel, Capability, check_capable
+from mbdnode.models.base import AbstractModel
+from mbdnode.models.capabilities import Capability, check_capable
 from mbdnode.recipes import TrainingConfig
 from mbdnode.trajectory import Dataset
 

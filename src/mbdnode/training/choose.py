@@ -30,14 +30,15 @@ from mbdnode.recipes import TrainingConfig
 from mbdnode.training.checkpoint import (
     Checkpoint,
     digest,
-    noted_interrupts,
     read_errors,
     write_errors,
 )
+from mbdnode.training.compile_time import counted_compilation
+from mbdnode.training.interrupts import noted_interrupts
 from mbdnode.training.loss import check_training, objective_of
 from mbdnode.training.prepare import Units, Windows, cast, cut
 from mbdnode.training.refine import refine
-from mbdnode.training.train import Report, Roster, Task, begin, counted_compilation, train
+from mbdnode.training.train import Report, Roster, Task, begin, train
 from mbdnode.trajectory import Dataset, Trajectory
 
 # Runs with fewer steps are held back whole.

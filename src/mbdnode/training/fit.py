@@ -29,6 +29,7 @@ from mbdnode.training.checkpoint import (
     write_checkpoint,
 )
 from mbdnode.training.choose import Choice, choose
+from mbdnode.training.compile_time import counted_compilation
 from mbdnode.training.loss import objective_of
 from mbdnode.training.prepare import as_dataset, cast, check_names, check_stream
 from mbdnode.training.refine import refine_each
@@ -38,7 +39,6 @@ from mbdnode.training.train import (
     Roster,
     Task,
     begin,
-    counted_compilation,
     train,
 )
 from mbdnode.trajectory import Dataset, Trajectory

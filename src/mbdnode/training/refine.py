@@ -26,8 +26,10 @@ from jaxtyping import Array, Float, Int
 from mbdnode.errors import UserError
 from mbdnode.levenberg_marquardt import Iterate, iterate
 from mbdnode.models import Network
-from mbdnode.training.checkpoint import is_refinement, noted_interrupts
-from mbdnode.training.train import Progress, Report, Task, counted_compilation
+from mbdnode.training.checkpoint import is_refinement
+from mbdnode.training.compile_time import counted_compilation
+from mbdnode.training.interrupts import noted_interrupts
+from mbdnode.training.train import Progress, Report, Task
 
 # Numbers in the whole Jacobian, or in the matrix of a system (half a gigabyte).
 _MOST_NUMBERS = 64_000_000

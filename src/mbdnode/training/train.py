@@ -6,8 +6,7 @@ Networks from several seeds are one more axis of the same program.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +20,9 @@ from jaxtyping import Array, Bool, Float, Int
 from mbdnode.models import AbstractModel, AbstractObjective, Network
 from mbdnode.models.network import precision_of
 from mbdnode.recipes import TrainingConfig
-from mbdnode.training.checkpoint import is_refinement, noted_interrupts
+from mbdnode.training.checkpoint import is_refinement
+from mbdnode.training.compile_time import counted_compilation
+from mbdnode.training.interrupts import noted_interrupts
 
 Report = Callable[[dict[str, Any], int], None]
 _ADVICE = "Lower the learning rate, shorten the window, or use precision=float64."
@@ -379,26 +380,3 @@ def train(
             if keep(progress, not roster.going or epoch + 1 == config.epochs):
                 roster.end()
     return progress, compile_s
-
-
-class Compilation:
-    """Seconds so far."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-
-@contextmanager
-def counted_compilation() -> Iterator[Compilation]:
-    """Add up what JAX reports of its own compilations inside the `with`."""
-    total = Compilation()
-
-    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
-        if event.startswith("/jax/core/compile"):
-            total.seconds += duration_secs
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        yield total
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
