@@ -129,6 +129,12 @@ def test_code_on_the_page_runs(page, tmp_path, monkeypatch):
             exec(compile(block, f"{page}, block {number}", "exec"), names)
 
 
+def test_each_example_of_ones_own_training_has_ten_lines_at_most():
+    first, *examples = blocks("docs/how-to/own-training.md")
+    assert "import mbdnode" in first
+    assert max(len(re.findall(r"^.*\S", block, re.MULTILINE)) for block in examples) <= 10
+
+
 def test_page_on_extending_shows_the_class_of_the_example():
     script = (EXAMPLES / "own_mechanism.py").read_text()
     shown = next(block for block in blocks("docs/how-to/extend.md") if "class Ladder" in block)

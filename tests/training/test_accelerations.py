@@ -19,9 +19,8 @@ from mbdnode.reproduction.cases import get_case
 from mbdnode.reproduction.config import configure
 from mbdnode.reproduction.run import check, simulate_truth, training_data
 from mbdnode.training import TrainingConfig
-from mbdnode.training.fnode import AccelerationObjective
+from mbdnode.training.fnode import AccelerationObjective, targets_of
 from mbdnode.training.loss import objective_of
-from mbdnode.training.prepare import targets_of
 from mbdnode.trajectory import Dataset
 
 T = np.arange(301) * 0.01

@@ -226,3 +226,13 @@ def test_networks_that_workers_train_give_the_bits_of_one_process(
 def test_one_network_is_not_sent_to_a_cluster(run, candidates):
     with pytest.raises(UserError, match="there is one model"):
         fit(candidates[1], Dataset(run), CONFIG, cluster="tcp://127.0.0.1:1")
+
+
+def test_candidate_whose_loss_does_not_fall_stops_as_in_a_training_of_its_own(run, candidates):
+    still = dataclasses.replace(
+        CONFIG, epochs=6, refinement=0, patience=1, schedule=lambda update: 0.0
+    )
+    rows = []
+    choose.choose(candidates[:1], Dataset(run), still, 0, lambda row, total: rows.append(row))
+    alone = fit(candidates[0], run, dataclasses.replace(still, validation=0.0))
+    assert [row["epoch"] for row in rows] == [row["epoch"] for row in alone.history] == [0, 1]

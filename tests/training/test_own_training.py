@@ -25,6 +25,8 @@ def bent(x):
     return jax.numpy.tanh(x) + 0.1 * x
 def falling(update):
     return 1e-2 / (1 + update)
+def lowest(errors):
+    return jax.numpy.mean(errors**4)
 """
 
 
@@ -97,6 +99,24 @@ def test_weights_multiply_squared_errors(swing, pendulum_model):
         fit(pendulum_model, swing, FEW, weights={"phi": 1.0})
     with pytest.raises(mbd.UserError, match="weight of 'theta' is -1"):
         fit(pendulum_model, swing, FEW, weights={"theta": -1.0})
+
+
+def test_training_does_not_go_on_with_another_loss_or_other_weights(
+    swing, pendulum_model, tmp_path, my_nets
+):
+    own = {"weights": {"theta": 2.0}, "loss": mbd.naming.import_object("my_nets:lowest")}
+    kept = Checkpoint(tmp_path / "kept.safetensors", interval_s=0.0)
+    stop = lambda model, history: len(history) == 1  # noqa: E731
+    fit(pendulum_model, swing, FEW, checkpoint=kept, callback=stop, **own)
+    again = dataclasses.replace(kept, resume=True)
+    for name, other in {"weights": {"theta": 3.0}, "loss": jnp.mean}.items():
+        with pytest.raises(mbd.UserError, match=f"another run: {name} differ"):
+            fit(pendulum_model, swing, FEW, checkpoint=again, **{**own, name: other})
+    with pytest.raises(mbd.UserError, match="another run: loss, weights differ"):
+        fit(pendulum_model, swing, FEW, checkpoint=again)
+    rest = fit(pendulum_model, swing, FEW, checkpoint=again, **own)
+    whole = fit(pendulum_model, swing, FEW, **own)
+    np.testing.assert_array_equal(weights(rest.model), weights(whole.model))
 
 
 class Slopes(AbstractObjective):

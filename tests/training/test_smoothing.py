@@ -7,10 +7,10 @@ import pytest
 from motions import missed_unseen, pendulum, recorded, stepped, with_noise
 
 import mbdnode as mbd
+from mbdnode.data.smoothing import choose_smoother
 from mbdnode.mechanisms import SinglePendulum
 from mbdnode.models import MBDNODE
 from mbdnode.training import TrainingConfig, fit
-from mbdnode.training.prepare import choose_smoother
 
 DT_S, STEPS = 0.01, 240
 LEVELS = (0.001, 0.01, 0.05)

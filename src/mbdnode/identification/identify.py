@@ -30,9 +30,9 @@ from mbdnode.parallel import usable_cores, workers
 from mbdnode.recipes import IdentificationConfig, TrainingConfig, identification_config
 from mbdnode.simulation import INTERPOLATIONS, Interpolation
 from mbdnode.training.checkpoint import Checkpoint
+from mbdnode.training.compile_time import counted_compilation
 from mbdnode.training.fit import Fit, Report, fit
 from mbdnode.training.prepare import as_dataset, check_names
-from mbdnode.training.train import counted_compilation
 from mbdnode.trajectory import Dataset, Trajectory
 from mbdnode.waiting_notice import counts_rows
 

@@ -1,7 +1,5 @@
 from .base import AbstractModel as AbstractModel
 from .base import AbstractRateModel as AbstractRateModel
-from .base import Capability as Capability
-from .base import check_capable as check_capable
 from .baselines import FCNN as FCNN
 from .baselines import HNN as HNN
 from .baselines import LNN as LNN
@@ -10,6 +8,8 @@ from .baselines import FCNNConfig as FCNNConfig
 from .baselines import HNNConfig as HNNConfig
 from .baselines import LNNConfig as LNNConfig
 from .baselines import LSTMConfig as LSTMConfig
+from .capabilities import Capability as Capability
+from .capabilities import check_capable as check_capable
 from .ensemble import Ensemble as Ensemble
 from .files import load as load
 from .files import save as save

@@ -13,7 +13,8 @@ import numpy as np
 
 from mbdnode.config import check_types, from_dict
 from mbdnode.errors import UserError
-from mbdnode.models.base import AbstractModel, Capability, check_parameters, minimal_coordinates
+from mbdnode.models.base import AbstractModel, check_parameters, minimal_coordinates
+from mbdnode.models.capabilities import Capability
 from mbdnode.multibody import AbstractMechanism, Coordinate, Input, Parameter, Profile
 
 # Directions of a covariance that are smaller, against the others, are rounding.

@@ -14,8 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbdnode.data.rows import single_trajectories
 from mbdnode.errors import UserError
-from mbdnode.models.base import AbstractModel, Capability, check_capable
+from mbdnode.models.base import AbstractModel
+from mbdnode.models.capabilities import Capability, check_capable
 from mbdnode.recipes import TrainingConfig
 from mbdnode.trajectory import Dataset
 
@@ -123,16 +125,10 @@ def refuse_drive(model: AbstractModel, data: Dataset) -> None:
 
 def single_runs(data: Dataset) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, dict]]:
     """Times, positions, velocities and parameters of every run, batches taken apart."""
-    runs = []
-    for run, values in zip(data.trajectories, data.parameters, strict=True):
-        t, q, v = (np.asarray(x) for x in (run.t, run.q, run.v))
-        if t.ndim == 1:
-            runs.append((t, q, v, dict(values)))
-            continue
-        for i in range(t.shape[0]):
-            own = {k: np.broadcast_to(np.asarray(x), t.shape[:1])[i] for k, x in values.items()}
-            runs.append((t[i], q[i], v[i], own))
-    return runs
+    return [
+        (np.asarray(run.t), np.asarray(run.q), np.asarray(run.v), values)
+        for run, values in single_trajectories(data)
+    ]
 
 
 def mean_and_spread(values: Any) -> tuple[Any, Any]:

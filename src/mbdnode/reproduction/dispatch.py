@@ -30,7 +30,7 @@ from mbdnode.parallel import ClusterLost, look_after
 from mbdnode.reproduction.config import RunConfig, integrator_of
 from mbdnode.reproduction.folder import CHECKPOINT, ERROR, FIRST_FILES, KIND, run_in_folder
 from mbdnode.reproduction.plan import PlannedRun
-from mbdnode.training.checkpoint import Interrupt, noted_interrupts
+from mbdnode.training.interrupts import Interrupt, noted_interrupts
 
 if TYPE_CHECKING:
     from distributed import Client

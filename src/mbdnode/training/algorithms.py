@@ -47,13 +47,13 @@ from mbdnode.training.prepare import (
     Windows,
     check_unrefined,
     cut,
-    fit_affine,
     sizes,
     step_units,
     suitable_integrator,
     with_affine_start,
     with_scaling,
 )
+from mbdnode.training.refine import fit_affine
 from mbdnode.trajectory import Dataset
 
 # Windows, evenly over all of them, to which the affine part is fitted first: few enough to be fast,

@@ -9,7 +9,7 @@ chaotic motion it was at times better by luck, and then nothing was refined.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,16 +29,16 @@ from mbdnode.parallel import Workers
 from mbdnode.recipes import TrainingConfig
 from mbdnode.training.checkpoint import (
     Checkpoint,
-    Interrupt,
     digest,
-    noted_interrupts,
     read_errors,
     write_errors,
 )
+from mbdnode.training.compile_time import counted_compilation
+from mbdnode.training.interrupts import noted_interrupts
 from mbdnode.training.loss import check_training, objective_of
 from mbdnode.training.prepare import Units, Windows, cast, cut
 from mbdnode.training.refine import refine
-from mbdnode.training.train import Task, batches, begin, counted_compilation, rates, run_epoch
+from mbdnode.training.train import Report, Roster, Task, begin, train
 from mbdnode.trajectory import Dataset, Trajectory
 
 # Runs with fewer steps are held back whole.
@@ -129,7 +129,7 @@ def choose(
     data: Dataset,
     config: TrainingConfig,
     seed: int,
-    report: Callable[[dict[str, Any], int], None],
+    report: Report,
     checkpoint: Checkpoint | None = None,
     workers: Workers | None = None,
 ) -> Choice | None:
@@ -158,8 +158,7 @@ def choose(
                     errors = workers.result(ahead[number])
                     errors = None if interrupt.requested else errors
                 else:
-                    part = training, held, count
-                    errors = _errors_of(model, part, config, seed, report, interrupt)
+                    errors = _errors_of(model, training, held, count, config, seed, report)
                 if errors is None:
                     return None
                 if checkpoint is not None:
@@ -201,39 +200,33 @@ def train_and_predict(
     model: Any, training: Dataset, held: Dataset, count: int, config: TrainingConfig, seed: int
 ) -> np.ndarray | None:
     """On a worker: the errors of one candidate on the validation split."""
-    silent = lambda row, total: None  # noqa: E731
-    return _errors_of(model, (training, held, count), config, seed, silent, Interrupt())
+    return _errors_of(model, training, held, count, config, seed, None)
 
 
-def _errors_of(model, part, config: TrainingConfig, seed, report, interrupt) -> np.ndarray | None:
+def _errors_of(
+    model, training, held, count, config: TrainingConfig, seed, report
+) -> np.ndarray | None:
     """The validation NRMSE after every iteration of the refinement; after Adam without one."""
-    training, held, count = part
     model, objective = objective_of(model, None, config).prepare(model, training, config)
     # Some windows twice, to be as many as in all of the data: the same compiled programs serve.
     again = np.resize(np.arange(len(objective)), count)
     examples = jax.tree.map(lambda x: jax.device_put(np.asarray(x)[again]), objective.examples)
     objective = eqx.tree_at(lambda o: o.examples, objective, examples)
     model, objective = cast((model, objective), config.precision)
-    task, progress = Task(model, objective, config), begin(model, objective)
+    task, roster = Task(model, objective, config), Roster((seed,), config, [])
     history: list[dict[str, Any]] = []
-    hybrid = getattr(model, "corrected", None) is not None
-    iterations = config.refinement if hybrid else min(config.refinement, _ITERATIONS)
-    total = config.epochs + iterations
-    for epoch in range(config.epochs):
-        table = batches(len(objective), config, seed, epoch)
-        rate = rates(config, epoch, len(table))
-        progress, losses, _ = run_epoch(task, table, rate, progress)
-        row = {"epoch": epoch, "loss": float(jnp.mean(losses)), "learning_rate": float(rate[0])}
-        history.append(row | {"seconds": 0.0})
-        report(history[-1], total)
-        if interrupt.requested:
-            return None
+    begun, keep = begin(model, objective), lambda progress, at_an_end: False
+    progress, _ = train(lambda epoch: task, begun, roster, history, report, keep, 0.0)
+    if roster.interrupted:
+        return None
     windows, units = cast(_rollouts(model, training, held), config.precision)
     errors = [_nrmse(task, windows, units, progress.network)]
 
     def watch(progress, at_an_end):
         errors.append(_nrmse(task, windows, units, progress.network))
 
+    hybrid = getattr(model, "corrected", None) is not None
+    iterations = config.refinement if hybrid else min(config.refinement, _ITERATIONS)
     if iterations and bool(progress.alive):
         outcome = refine(task, progress, history, report, watch, iterations)[1]
         if outcome == "interrupted":

@@ -14,9 +14,11 @@ import numpy as np
 
 from mbdnode.config import from_dict, to_dict
 from mbdnode.data import AbstractStream
+from mbdnode.data.smoothing import choose_smoother
 from mbdnode.errors import UserError
 from mbdnode.models import AbstractModel, Ensemble
 from mbdnode.models.paper_settings import configured
+from mbdnode.naming import object_name
 from mbdnode.parallel import workers
 from mbdnode.recipes import TrainingConfig
 from mbdnode.training.checkpoint import (
@@ -27,16 +29,16 @@ from mbdnode.training.checkpoint import (
     write_checkpoint,
 )
 from mbdnode.training.choose import Choice, choose
+from mbdnode.training.compile_time import counted_compilation
 from mbdnode.training.loss import objective_of
-from mbdnode.training.prepare import as_dataset, cast, check_names, check_stream, choose_smoother
-from mbdnode.training.refine import refine
+from mbdnode.training.prepare import as_dataset, cast, check_names, check_stream
+from mbdnode.training.refine import refine_each
 from mbdnode.training.train import (
     Progress,
     Report,
     Roster,
     Task,
     begin,
-    counted_compilation,
     train,
 )
 from mbdnode.trajectory import Dataset, Trajectory
@@ -173,78 +175,83 @@ def fit(
             return Fit(candidates[0], [], _NOT_CHOSEN, "interrupted", 0, 0.0, 0.0, config=config)
         shifted = chosen.rest
     model = candidates[0 if choice is None else choice.candidate]
-    seeds = (seed,) if members is None else tuple(range(seed, seed + members))
-    prepare = _Prepare(objective_of(model, loss, config), loss, weights)
-    starts = [model] if members is None else _drawn(model, seeds)
-    models, objectives = zip(*(prepare(one, smooth(first), config) for one in starts), strict=True)
+    several = members is not None
+    seeds = tuple(range(seed, seed + (members or 1)))
+    kind = objective_of(model, loss, config)
+
+    def prepare(model: Any, data: Dataset) -> tuple[Any, Any]:
+        """The model and its objective, with what a user brings along."""
+        model, objective = kind.prepare(model, smooth(data), config)
+        if weights is not None:
+            objective = objective.weighted(model, weights)
+        if loss is not None and not isinstance(loss, type):
+            objective = objective.measured_by(model, loss)
+        return model, objective
+
+    starts = _drawn(model, seeds) if several else [model]
+    models, objectives = zip(*(prepare(one, first) for one in starts), strict=True)
+    networks = _Networks(models, several)
     in_precision, objective = cast((models, objectives[0]), config.precision)
     task = Task(in_precision[0], objective, config, *([] if optimizer is None else [optimizer]))
     validate = None
     if validation is not None:
-        other = prepare.validation(models[0], objectives[0], smooth(as_dataset(validation)))
-        validate = _Validation(task, cast(other, config.precision))
+        other = as_dataset(validation)
+        check_names(models[0], other)
+        held = cast(objectives[0].on(models[0], smooth(other)), config.precision)
+        validate = lambda each: float(_mean_loss(task, held, each, several))  # noqa: E731
 
     def task_of(epoch: int) -> Task:
         """The same task with this epoch's data."""
         if stream is None or epoch == 0:
             return task
-        fresh = prepare(models[0], smooth(stream.chunk(epoch)), config)[1].examples
+        fresh = prepare(models[0], stream.chunk(epoch))[1].examples
         return eqx.tree_at(lambda t: t.objective.examples, task, cast(fresh, config.precision))
 
     begun = time.perf_counter()
     with counted_compilation() as compilation:
-        progress = [begin(one, objective, task.optimizer) for one in in_precision]
-        several = members is not None
-        progress = jax.tree.map(lambda *x: jnp.stack(x), *progress) if several else progress[0]
+        progress = networks.joined([begin(one, objective, task.optimizer) for one in in_precision])
     spent = time.perf_counter() - begun - compilation.seconds
-    identity = _identity(in_precision, objective, config, seed)
+    identity = _identity(in_precision, objective, config, seed) | _own_identity(loss, weights)
     identity |= {} if choice is None else {"choice": to_dict(choice)}
     history: list[dict[str, Any]] = []
     if checkpoint is not None and checkpoint.resume and checkpoint.path.is_file():
         progress, history = read_checkpoint(checkpoint.path, progress, identity)
-
-    # All but the network is as it was given: training must not round a mechanism's own numbers.
-    def finished(networks: Sequence[Any], which: Sequence[int]) -> Any:
-        pairs = zip(which, networks, strict=True)
-        found = [eqx.tree_at(lambda m: m.network, models[i], network) for i, network in pairs]
-        return Ensemble(found) if several else found[0]
-
-    def look(progress: Progress) -> bool:
-        if callback is None:
-            return False
-        networks = _each(progress.network, len(seeds), several)
-        return bool(callback(finished(networks, range(len(seeds))), history))
-
     roster = Roster(seeds, config, history)
-    keeper = _Keeper(checkpoint, history, identity, look)
-    given = (task_of, progress, roster, history, shifted, keeper, spent, validate)
-    progress, compile_s = train(*given)
-    counted = roster.counted
-    ending = _Ending([_each(progress, len(seeds), several)[i] for i in counted], roster)
-    if config.refinement and roster.outcome in ("completed", "stopped"):
+    keep = _Keeper(checkpoint, history, identity, networks, callback)
+    progress, compile_s = train(task_of, progress, roster, history, shifted, keep, spent, validate)
+    counted, status, outcome = roster.counted, roster.status, roster.outcome
+    ended = [networks.apart(progress)[i] for i in counted]
+    losses, updates = [roster.last_loss(i) for i in counted], int(np.sum(progress.updates))
+    if config.refinement and outcome in ("completed", "stopped"):
         last = task_of(max(config.epochs - 1, 0))
         tasks = [
             eqx.tree_at(lambda t: t.model.network, last, in_precision[i].network) for i in counted
         ]
         iterations = None if choice is None else choice.refinement
-        ending.refine(tasks, history, shifted, keeper, iterations)
-    trained = finished([one.network for one in ending.progress], counted)
+        before = sum(int(one.updates) for one in ended)
+        # A checkpoint has the state of all members.
+        given = tasks, ended, losses, history, shifted, None if several else keep, iterations
+        ended, outcome, refined, seconds = refine_each(*given)
+        updates += sum(int(one.updates) for one in ended) - before
+        status = f"{status}; {refined}" if roster.epochs else refined
+        compile_s += seconds
+    trained = networks.trained([one.network for one in ended], counted)
     each = [objective.diagnose(one) for one in (trained if several else [trained])]
+    diagnostics = each[0]
+    if several:
+        lists = {name: [one[name] for one in each] for name in diagnostics}
+        diagnostics = {"seeds": [seeds[i] for i in counted], "losses": losses, **lists}
     found = Fit(
         model=trained,
         history=history,
-        status=keeper.describe(ending.status, ending.outcome) + smooth.status + told,
-        outcome=ending.outcome,
-        updates=int(np.sum(progress.updates)) + ending.iterations,
+        status=keep.describe(status, outcome) + smooth.status + told,
+        outcome=outcome,
+        updates=updates,
         train_seconds=float(sum(row["seconds"] for row in history)),
-        compile_seconds=compilation.seconds + compile_s + ending.compile_seconds,
-        diagnostics=each[0],
+        compile_seconds=compilation.seconds + compile_s,
+        diagnostics=diagnostics,
         config=config,
     )
-    if several:
-        lists = {name: [one[name] for one in each] for name in each[0]}
-        told = {"seeds": [seeds[i] for i in counted], "losses": ending.losses, **lists}
-        return replace(found, diagnostics=told)
     return found if choice is None else _with_choice(found, choice, candidates)
 
 
@@ -335,42 +342,10 @@ def _check_own(config: TrainingConfig, **own: Any) -> None:
         )
 
 
-class _Prepare:
-    """Prepares a model and its data, with what a user brings along."""
-
-    def __init__(self, objective: Any, loss: Any, weights: Mapping[str, float] | None):
-        self.objective, self.weights = objective, weights
-        self.measure = None if isinstance(loss, type) else loss
-
-    def __call__(self, model: Any, data: Dataset, config: TrainingConfig) -> tuple[Any, Any]:
-        model, objective = self.objective.prepare(model, data, config)
-        if self.weights is not None:
-            objective = objective.weighted(model, self.weights)
-        if self.measure is not None:
-            objective = objective.measured_by(model, self.measure)
-        return model, objective
-
-    def validation(self, model: Any, objective: Any, data: Dataset) -> Any:
-        """The same objective on other data."""
-        check_names(model, data)
-        return objective.on(model, data)
-
-
-class _Validation:
-    """The mean loss of networks on other data."""
-
-    def __init__(self, task: Task, objective: Any):
-        self.task, self.objective = task, objective
-
-    def __call__(self, networks: Any) -> float:
-        several = (
-            jax.tree.leaves(networks)[0].ndim > jax.tree.leaves(self.task.model.network)[0].ndim
-        )
-        return float(_validation_loss(self.task, self.objective, networks, several))
-
-
 @eqx.filter_jit
-def _validation_loss(task: Task, objective: Any, networks: Any, several: bool) -> Any:
+def _mean_loss(task: Task, objective: Any, networks: Any, several: bool) -> Any:
+    """Of networks on other data."""
+
     def one(network):
         loss = lambda example: objective.prediction_loss(task.with_network(network), example)  # noqa: E731
         return jnp.mean(jax.vmap(loss)(objective.examples))
@@ -407,9 +382,30 @@ def _drawn(model: AbstractModel, seeds: Sequence[int]) -> list[Any]:
     return [eqx.tree_at(lambda m: m.network, model, network) for network in fresh]
 
 
-def _each(tree: Any, count: int, several: bool) -> list[Any]:
-    """The parts of a tree with an axis of members."""
-    return [jax.tree.map(lambda x, i=i: x[i], tree) for i in range(count)] if several else [tree]
+class _Networks:
+    """The networks that are trained: one, or those of several members."""
+
+    def __init__(self, models: Sequence[Any], several: bool):
+        self.models, self.several = models, several
+
+    def joined(self, trees: list[Any]) -> Any:
+        """One tree, with an axis of members where there are several."""
+        return jax.tree.map(lambda *x: jnp.stack(x), *trees) if self.several else trees[0]
+
+    def apart(self, tree: Any) -> list[Any]:
+        """The parts of such a tree."""
+        if not self.several:
+            return [tree]
+        return [jax.tree.map(lambda x, i=i: x[i], tree) for i in range(len(self.models))]
+
+    def trained(self, networks: Sequence[Any], which: Sequence[int]) -> Any:
+        """The models with these networks.
+
+        All else is as it was given: training must not round a mechanism's own numbers.
+        """
+        pairs = zip(which, networks, strict=True)
+        found = [eqx.tree_at(lambda m: m.network, self.models[i], network) for i, network in pairs]
+        return Ensemble(found) if self.several else found[0]
 
 
 class _Comparison:
@@ -462,17 +458,22 @@ def _with_choice(fit: Fit, choice: Choice, candidates: list[Any]) -> Fit:
 
 
 class _Keeper:
-    """Writes checkpoints: now and then, and always at an end."""
+    """Calls the callback, and writes checkpoints: now and then, and always at an end."""
 
     def __init__(
-        self, checkpoint: Checkpoint | None, history: list[dict], identity: Any, look: Callable
+        self,
+        checkpoint: Checkpoint | None,
+        history: list[dict],
+        identity: Any,
+        networks: _Networks,
+        callback: Callback | None,
     ):
         self.checkpoint, self.history, self.identity = checkpoint, history, identity
-        self.look = look
+        self.networks, self.callback = networks, callback
         self.last_written = time.perf_counter()
 
     def __call__(self, progress: Progress, at_an_end: bool) -> bool:
-        ends = self.look(progress)
+        ends = self.callback is not None and bool(self._called(self.callback, progress))
         now = time.perf_counter()
         if self.checkpoint is None:
             return ends
@@ -481,76 +482,15 @@ class _Keeper:
             self.last_written = time.perf_counter()
         return ends
 
+    def _called(self, callback: Callback, progress: Progress) -> Any:
+        each = self.networks.apart(progress.network)
+        return callback(self.networks.trained(each, range(len(each))), self.history)
+
     def describe(self, status: str, outcome: str) -> str:
         """The status, with where to go on from."""
         if outcome != "interrupted" or self.checkpoint is None:
             return status
         return f"{status}; the state is in {self.checkpoint.path}"
-
-
-class _Ending:
-    """Where the networks stand after the epochs, and after their refinement."""
-
-    def __init__(self, progress: list[Progress], roster: Roster):
-        self.progress, self.several = progress, len(roster.seeds) > 1
-        self.losses = [roster.last_loss(i) for i in roster.counted]
-        self.status, self.outcome, self.epochs = roster.status, roster.outcome, roster.epochs
-        self.iterations, self.compile_seconds = 0, 0.0
-
-    def refine(self, tasks: Sequence[Task], history, report, keeper, iterations) -> None:
-        """Each as it would be alone, one after the other, since each has a large Jacobian.
-
-        In the history of several, a row is added for each iteration, with their mean loss. Ctrl-C
-        ends it after the running iteration; those after that one are then as they were.
-        """
-        given = list(self.progress)
-        if not self.several:
-            ended = refine(tasks[0], given[0], history, report, keeper, iterations)
-            self.progress[0], self.outcome, status, self.compile_seconds = ended
-        else:
-            status = self._refine_several(tasks, history, report)
-        self.iterations = sum(
-            int(b.updates - a.updates) for a, b in zip(given, self.progress, strict=True)
-        )
-        self.status = f"{self.status}; {status}" if self.epochs else status
-
-    def _refine_several(self, tasks, history, report) -> str:
-        added: list[list[dict[str, Any]]] = []
-        for number, task in enumerate(tasks):
-            # The regularization goes by the member's own loss, not by the mean of all.
-            own = [*history[:-1], *({**row, "loss": self.losses[number]} for row in history[-1:])]
-            ended = refine(task, self.progress[number], own, None, lambda progress, at_an_end: None)
-            self.progress[number], self.outcome, _, seconds = ended
-            self.compile_seconds += seconds
-            added.append(own[len(history) :])
-            self.losses[number] = own[-1]["loss"]
-            if self.outcome == "interrupted":
-                break
-        for row in _merged(added, len(history)):
-            history.append(row)
-            if report is not None:
-                report(row, tasks[0].config.epochs + tasks[0].config.refinement)
-        if self.outcome == "interrupted":
-            return f"interrupted in the refinement of member {len(added)} of {len(tasks)}"
-        counts = [len(rows) for rows in added]
-        return f"refined {min(counts)} to {max(counts)} times"
-
-
-def _merged(added: list[list[dict[str, Any]]], first: int) -> list[dict[str, Any]]:
-    """One row an iteration; a member that has settled counts with its last loss."""
-    rows = []
-    for k in range(max(len(own) for own in added)):
-        reached = [own[min(k, len(own) - 1)]["loss"] for own in added if own]
-        spent = [own[k]["seconds"] for own in added if k < len(own)]
-        rows.append(
-            {
-                "epoch": first + k,
-                "loss": float(np.mean(reached)),
-                "learning_rate": 0.0,
-                "seconds": float(sum(spent)),
-            }
-        )
-    return rows
 
 
 def _identity(models: Any, objective: Any, config: TrainingConfig, seed: int) -> dict[str, Any]:
@@ -562,3 +502,12 @@ def _identity(models: Any, objective: Any, config: TrainingConfig, seed: int) ->
         "first weights": digest(models),
         "data": digest(objective.examples),
     }
+
+
+def _own_identity(loss: Any, weights: Mapping[str, float] | None) -> dict[str, Any]:
+    """The same of what a user brings along; a function without a name is like any other."""
+    found: dict[str, Any] = {} if weights is None else {"weights": dict(weights)}
+    if loss is not None:
+        name = object_name(loss)
+        found["loss"] = "" if name.startswith("<") else name
+    return found

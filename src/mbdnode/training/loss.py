@@ -9,6 +9,13 @@ from mbdnode.recipes import TrainingConfig
 from mbdnode.training.algorithms import StepObjective
 from mbdnode.training.fnode import AccelerationObjective
 
+# By the name of a loss in a configuration, for models that name no objective of their own.
+OBJECTIVES: dict[str, type[AbstractObjective]] = {
+    "minimal": StepObjective,
+    "full": StepObjective,
+    "acceleration": AccelerationObjective,
+}
+
 
 def objective_of(
     model: Any, loss: Any = None, config: TrainingConfig | None = None
@@ -42,9 +49,7 @@ def objective_of(
             f"{model.kind} names no objective and gives no rates, so there is nothing to train it "
             "by. Name one: `objective = ...` on its class, or loss=... in fit."
         )
-    if config is not None and config.loss == "acceleration":
-        return AccelerationObjective
-    return StepObjective
+    return OBJECTIVES["minimal" if config is None else config.loss]
 
 
 def check_training(model: Any, config: TrainingConfig) -> None:

@@ -1,9 +1,4 @@
-"""What training is given: data checked, smoothed and cut into windows; where the model starts.
-
-A loss over single steps compares differences of neighboring states, in which noise is many times
-larger than in the states: at a hundred samples a second, noise of one part in a hundred of the
-velocity is as large as the acceleration itself. So every column that is noisy is replaced by local
-polynomials (`mbdnode.data.signal`). What is only rounded is left as it is, to the last bit.
+"""What training is given: data checked and cut into windows; where the model starts.
 
 A window of w steps holds w + 1 states. A trajectory of n steps gives the windows that start at 0,
 w, 2w, ...; if w does not divide n, the last window is moved back to end at the last state, so
@@ -14,7 +9,6 @@ of small programs, each compiled for a sum or a quotient, would take longer than
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
@@ -24,36 +18,20 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.data import AbstractStream
-from mbdnode.data.rows import CLEAN, estimate_noise, rows_of, single_trajectories
-from mbdnode.data.signal import Window, choose_window, is_spectral, local_values, spectral_rate
 from mbdnode.errors import UserError
 from mbdnode.integrators import AbstractIntegrator, get_integrator
-from mbdnode.levenberg_marquardt import Iterate, iterate
 from mbdnode.models import AbstractModel, Scales
 from mbdnode.models.mbdnode import AbstractMBDNODE
 from mbdnode.models.objective import mean_and_spread
-from mbdnode.multibody import (
-    AbstractMechanism,
-    AbstractSystem,
-    accelerations,
-    choose_partition,
-    require_system,
-    resolve_parameters,
-)
+from mbdnode.multibody import AbstractSystem, require_system, resolve_parameters
 from mbdnode.naming import unknown_name
 from mbdnode.numerics import check_precision
 from mbdnode.recipes import TrainingConfig
 from mbdnode.trajectory import Dataset, Trajectory
 
-# Positions and velocities of a run; each has as many columns as there are coordinates.
-StateWindows = tuple[tuple[Window | None, ...], tuple[Window | None, ...]]
 # Features that together vary by less than this part of the most are taken as tied to each other:
 # a coefficient for what little is left would be large, and made of the integrator's errors.
 _STILL = 1e-3
-_AFFINE_ITERATIONS, _FIRST_DAMPING = 60, 1e-2
-# A mean squared error that falls by less than this part in so many iterations has settled, and so
-# has one that is round-off.
-_SETTLED, _OVER, _EXACT = 0.05, 5, 1e-24
 Units = tuple[Float[Array, " nq"], Float[Array, " nq"]]
 
 
@@ -102,75 +80,6 @@ def check_names(system: Any, data: Dataset) -> None:
         for name in values:
             if name not in system.parameter_names:
                 raise unknown_name("parameter", name, system.parameter_names)
-
-
-@dataclass(frozen=True)
-class Smoother:
-    """Smooths every dataset alike.
-
-    **Arguments:**
-
-    - `windows`: of each position and each velocity; None for those that are left as they are.
-    - `noise`: that was found, as a part of the motion's spread.
-    """
-
-    windows: StateWindows
-    noise: float
-
-    @property
-    def status(self) -> str:
-        """What a user should know of it; nothing if nothing is smoothed."""
-        if not any(window for group in self.windows for window in group):
-            return ""
-        return f"; the data was smoothed first, its noise is {self.noise:.1%} of the motion"
-
-    def __call__(self, data: Dataset) -> Dataset:
-        """The data with its noisy columns smoothed; as it is if there are none."""
-        if not self.status:
-            return data
-        runs = [_smoothed(run, self.windows) for run in data.trajectories]
-        return Dataset(runs, data.parameters, data.summary, data.recorded)
-
-
-def choose_smoother(system: Any, data: Dataset) -> Smoother:
-    """The smoother that the data asks for.
-
-    A `Smoother`, which does nothing for data without noise.
-    """
-    count = data.trajectories[0].q.shape[-1]
-    rows = rows_of(system, tuple(range(count)), data, accelerations=False)
-    noise = estimate_noise(rows)
-    if not noise.matters:
-        return Smoother(((None,) * count, (None,) * count), 0.0)
-    run, _ = max(single_trajectories(data), key=lambda pair: len(pair[0]))
-    t = np.asarray(run.t)
-    groups = []
-    for values, levels, all_values in ((run.q, noise.z, rows.z), (run.v, noise.s, rows.s)):
-        spreads = np.std(np.asarray(all_values), axis=0)
-        columns = zip(np.asarray(values).T, levels, spreads, strict=True)
-        groups.append(tuple(_window(t, x, float(a), float(b)) for x, a, b in columns))
-    return Smoother((groups[0], groups[1]), noise.relative)
-
-
-def _window(t: np.ndarray, values: np.ndarray, level: float, spread: float) -> Window | None:
-    """For a column whose noise is worth it, and where a polynomial does better than the data."""
-    if not level > CLEAN * spread:
-        return None
-    return choose_window(t, values, level)
-
-
-def _smoothed(run: Trajectory, windows: StateWindows) -> Trajectory:
-    t = np.asarray(run.t)
-    rows = t.shape[-1]
-    found = []
-    for values, own in zip((run.q, run.v), windows, strict=True):
-        table = np.array(values)
-        flat = table.reshape(-1, rows, table.shape[-1])
-        for place, times in enumerate(t.reshape(-1, rows)):
-            for column, window in enumerate(own):
-                flat[place, :, column] = local_values(times, flat[place, :, column], window)
-        found.append(jnp.asarray(table))
-    return eqx.tree_at(lambda r: (r.q, r.v), run, tuple(found))
 
 
 def suitable_integrator(model: Any, config: TrainingConfig) -> AbstractIntegrator:
@@ -285,85 +194,6 @@ def _pieces(system, run, values, steps: int) -> dict[str, Any]:
     return {"t": t, "dt": np.diff(t, axis=1), "q": q, "v": v, "u": u, "mu": mu}
 
 
-class Targets(eqx.Module):
-    """States and the accelerations of their minimal coordinates."""
-
-    t: Float[Array, "*n"]
-    q: Float[Array, "*n nq"]
-    v: Float[Array, "*n nq"]
-    u: Float[Array, "*n nu"]
-    mu: dict[str, Float[Array, "*n"]]
-    a: Float[Array, "*n nz"]
-
-
-def targets_of(model: Any, data: Dataset, method: str) -> tuple[Targets, float]:
-    """What FNODE learns from. Each run is differentiated alone, so nothing outside of it is seen.
-
-    Over a step the inputs are held, and a change of them is a kink of the velocities, which a
-    Fourier transform would spread over the run. So the spectral rates are those of runs without
-    changing inputs, with even times and 20 rows or more. Of others the mean acceleration of each
-    step is that of the state halfway, to second order.
-    """
-    spectral = [method == "spectral" and _is_spectral(run) for run in data.trajectories]
-    other = "differences" if method == "spectral" else method
-    parts = [
-        _targets(model, Dataset([run], [values]), method if suits else other)
-        for run, values, suits in zip(data.trajectories, data.parameters, spectral, strict=True)
-    ]
-    sizes = np.array([len(part["t"]) for part in parts])
-    joined = jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *parts)
-    return Targets(**joined), float(np.sum(sizes[spectral]) / np.sum(sizes))
-
-
-def _is_spectral(run: Trajectory) -> bool:
-    steady = not np.any(np.ptp(np.asarray(run.u)[..., :-1, :], axis=-2) > 0)
-    t = np.asarray(run.t)
-    return steady and all(is_spectral(times) for times in t.reshape(-1, t.shape[-1]))
-
-
-def _targets(model: Any, one: Dataset, method: str) -> dict[str, Any]:
-    """The fields of `Targets` for one run, or one batch of runs."""
-    index = np.array(model.minimal)
-    if method == "spectral":
-        whole = cut(model, one, None)
-        t, v = np.asarray(whole.t), np.asarray(whole.v)[..., index]
-        a = np.stack([spectral_rate(*pair) for pair in zip(t, v, strict=True)])
-        return _flat(whole, a)
-    steps = cut(model, one, 1)
-    if method == "analytic":
-        return _flat(steps, _true_accelerations(model, steps), rows=1)
-    slopes = np.diff(np.asarray(steps.v)[..., index], axis=1) / np.asarray(steps.dt)[..., None]
-    return _flat(_halfway(steps), slopes)
-
-
-def _flat(windows: Windows, a: np.ndarray, rows: int | None = None) -> dict[str, Any]:
-    """The first rows of every window, one after the other."""
-    columns = {"q": windows.q, "v": windows.v, "u": windows.u, "a": a}
-    t = np.asarray(windows.t)[:, :rows]
-    flat = {name: np.asarray(x)[:, :rows].reshape(t.size, -1) for name, x in columns.items()}
-    mu = {name: np.repeat(np.asarray(x), t.shape[1]) for name, x in windows.mu.items()}
-    return {"t": t.reshape(-1), "mu": mu, **flat}
-
-
-def _true_accelerations(model: Any, windows: Windows) -> np.ndarray:
-    """By the equations of motion of the model's mechanism, at the first row of every window."""
-    body = model.body
-    if not isinstance(body, AbstractMechanism):
-        raise UserError(
-            f"targets is 'analytic', but {type(body).__name__} has no equations of motion. Use "
-            "'spectral'."
-        )
-    first = jax.tree.map(lambda x: x[0], windows)
-    split = choose_partition(body, first.t[0], first.q[0], resolve_parameters(body)).velocity
-
-    @jax.jit
-    def at(t, q, v, u, mu):
-        return jax.vmap(lambda *state: accelerations(body, split, *state)[0])(t, q, v, u, mu)
-
-    states = (x[:, 0] for x in (windows.t, windows.q, windows.v, windows.u))
-    return np.asarray(at(*states, windows.mu))[:, None, np.array(model.minimal)]
-
-
 def with_scaling(model: AbstractMBDNODE, windows: Windows, missed: Any = None) -> AbstractMBDNODE:
     """The model with the mean and spread of its features, and the size of what it gives.
 
@@ -421,7 +251,7 @@ def _first_slopes(model: AbstractMBDNODE) -> Any:
 
 def _affine_fit(model: AbstractMBDNODE, windows: Windows) -> tuple[Any, Any]:
     """The offset and the slopes of the least-squares fit of the mean rates."""
-    features, slopes = _features(model, _halfway(windows)), _slopes(model, windows)
+    features, slopes = _features(model, halfway(windows)), _slopes(model, windows)
     rows, targets = (x.reshape(-1, x.shape[-1]) for x in (features, slopes))
     rows = (rows - np.asarray(model.center)) / np.asarray(model.spread)
     targets = (targets - np.asarray(model.out_center)) / np.asarray(model.out_spread)
@@ -474,7 +304,7 @@ def _root_mean_square(values: np.ndarray) -> Any:
     return jnp.asarray(np.where(size > 0, size, 1.0).astype(values.dtype))
 
 
-def _halfway(windows: Windows) -> Windows:
+def halfway(windows: Windows) -> Windows:
     """The middle of every step; inputs are held over it."""
 
     def between(values):
@@ -502,48 +332,3 @@ def _slopes(model: AbstractMBDNODE, windows: Windows) -> np.ndarray:
     if model.settings.divisor:
         return slopes * np.asarray(model.settings.divisor, slopes.dtype)
     return slopes
-
-
-def fit_affine(objective: Any, model: Any) -> tuple[Any, float]:
-    """Fit the affine part alone, by Levenberg-Marquardt on its few coefficients.
-
-    The layers start as opposites that cancel, so the network starts at its affine part. What that
-    can explain by itself is found to round-off, and it goes on outside of the training data as it
-    does inside.
-    """
-    network = model.network
-    count = (
-        len(objective) * jax.eval_shape(lambda: _affine_errors(objective, model, np.arange(1))).size
-    )
-    part, damping = (network.biases[-1], network.beside), jnp.asarray(_FIRST_DAMPING)
-    losses: list[float] = []
-    while len(losses) < _AFFINE_ITERATIONS and not _affine_settled(losses):
-        found = _affine_iterate(objective, model, part, damping)
-        part, damping = found.x, found.damping
-        losses.append(float(found.cost) / count)
-    return _with_part(network, part), losses[-1]
-
-
-def _affine_settled(losses: list[float]) -> bool:
-    if not losses:
-        return False
-    slow = len(losses) > _OVER and losses[-1] >= (1 - _SETTLED) * losses[-1 - _OVER]
-    return slow or losses[-1] <= _EXACT
-
-
-def _with_part(network: Any, part: Any) -> Any:
-    return eqx.tree_at(lambda n: (n.biases[-1], n.beside), network, part)
-
-
-def _affine_errors(objective: Any, model: Any, rows: Any) -> Any:
-    picked = jax.tree.map(lambda x: x[rows], objective.examples)
-    return jax.vmap(lambda example: objective.errors(model, example))(picked)
-
-
-@eqx.filter_jit
-def _affine_iterate(objective: Any, model: Any, part: Any, damping: Any) -> Iterate:
-    def errors(part, rows):
-        own = eqx.tree_at(lambda m: m.network, model, _with_part(model.network, part))
-        return _affine_errors(objective, own, rows)
-
-    return iterate(errors, part, damping, blocks=np.arange(len(objective))[None])

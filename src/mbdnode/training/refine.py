@@ -1,4 +1,5 @@
-"""Refinement: after Adam, Levenberg-Marquardt on the errors of all windows.
+"""Levenberg-Marquardt on the errors of all windows: of all weights after Adam, or before it of the
+affine part alone.
 
 Adam stalls where the loss is a long narrow valley. What follows takes the errors of all windows and
 their exact Jacobian, in iterations of `mbdnode.levenberg_marquardt.iterate`: with many windows
@@ -13,7 +14,7 @@ go to zero, where nothing has a slope, and stay there.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -25,8 +26,10 @@ from jaxtyping import Array, Float, Int
 from mbdnode.errors import UserError
 from mbdnode.levenberg_marquardt import Iterate, iterate
 from mbdnode.models import Network
-from mbdnode.training.checkpoint import is_refinement, noted_interrupts
-from mbdnode.training.train import Progress, Task, counted_compilation
+from mbdnode.training.checkpoint import is_refinement
+from mbdnode.training.compile_time import counted_compilation
+from mbdnode.training.interrupts import noted_interrupts
+from mbdnode.training.train import Progress, Report, Task
 
 # Numbers in the whole Jacobian, or in the matrix of a system (half a gigabyte).
 _MOST_NUMBERS = 64_000_000
@@ -37,31 +40,27 @@ _BLOCK_NUMBERS = 4_000_000
 _SETTLED, _OVER, _EXACT = 0.05, 5, 1e-24
 # What is left of the regularization after each iteration.
 _KEPT = 0.75
+# Of the affine part alone.
+_AFFINE_ITERATIONS, _AFFINE_DAMPING = 60, 1e-2
+
+# Called with the progress, and whether it is the last.
+Keep = Callable[[Progress, bool], Any]
 
 
 def refine(
     task: Task,
     progress: Progress,
     history: list[dict[str, Any]],
-    report: Callable | None,
-    keep: Callable[[Progress, bool], None],
+    report: Report | None,
+    keep: Keep | None = None,
     iterations: int | None = None,
 ) -> tuple[Progress, str, str, float]:
     """Iterate until the number that was asked for is reached or the loss has settled.
 
-    **Arguments:**
-
-    - `task`: with the data to fit.
-    - `progress`: where training stands.
-    - `history`: rows so far; those of the iterations are added, with a learning rate of zero.
-    - `report`: called after every iteration, as by `fit`.
-    - `keep`: called with the progress after every iteration, and whether it was the last.
-    - `iterations`: at most; the configuration's number if None. That would be another program.
-
-    **Returns:**
-
-    The progress, the outcome as a word and as a sentence, and the seconds of compilation. Ctrl-C
-    ends it after the running iteration; the weights are always the best so far.
+    A row is added to `history` for each iteration. `keep` is called with the progress, and whether
+    it was the last one. Ctrl-C ends it after the running iteration; the weights are always the best
+    so far. Returned are the progress, the outcome as a word and as a sentence, and the seconds of
+    compilation.
     """
     most = task.config.refinement if iterations is None else iterations
     done = sum(map(is_refinement, history))
@@ -82,24 +81,75 @@ def refine(
                 progress,
                 (found.x, found.damping, progress.updates + 1),
             )
-            row = {
-                "epoch": len(history),
-                "loss": loss,
-                "learning_rate": 0.0,
-                "seconds": time.perf_counter() - start - compilation.seconds,
-            }
-            history.append(row)
+            spent = time.perf_counter() - start - compilation.seconds
+            history.append(_row(len(history), loss, spent))
             done += 1
             if report is not None:
-                report(row, total)
+                report(history[-1], total)
             requested = interrupt.requested
             settled = _settled(task, progress, history)
-            keep(progress, settled or requested or done == most)
+            if keep is not None:
+                keep(progress, settled or requested or done == most)
     if requested and not settled and done < most:
         status = f"interrupted after {done} of {most} refinements"
         return progress, "interrupted", status, compile_s
     ending = ", where the loss settled" if settled else ""
     return progress, "completed", f"refined {done} times{ending}", compile_s
+
+
+def refine_each(
+    tasks: Sequence[Task],
+    given: Sequence[Progress],
+    losses: list[float],
+    history: list[dict[str, Any]],
+    report: Report | None,
+    keep: Keep | None = None,
+    iterations: int | None = None,
+) -> tuple[list[Progress], str, str, float]:
+    """Each network as it would be alone, one after the other, since each has a large Jacobian.
+
+    Of several, a row is added to the history for each iteration, with their mean loss, and `losses`
+    has the last one of each. Ctrl-C ends it after the running iteration; the networks after that
+    one are then as they were.
+    """
+    if len(tasks) == 1:
+        found = refine(tasks[0], given[0], history, report, keep, iterations)
+        losses[0] = history[-1]["loss"]
+        return [found[0]], *found[1:]
+    ended, outcome, compile_s = list(given), "completed", 0.0
+    added: list[list[dict[str, Any]]] = []
+    for number, task in enumerate(tasks):
+        # The regularization goes by the member's own loss, not by the mean of all.
+        own = [*history[:-1], *({**row, "loss": losses[number]} for row in history[-1:])]
+        ended[number], outcome, _, seconds = refine(task, given[number], own, None)
+        compile_s += seconds
+        added.append(own[len(history) :])
+        losses[number] = own[-1]["loss"]
+        if outcome == "interrupted":
+            break
+    for row in _merged(added, len(history)):
+        history.append(row)
+        if report is not None:
+            report(row, tasks[0].config.epochs + tasks[0].config.refinement)
+    counts = [len(rows) for rows in added]
+    status = f"refined {min(counts)} to {max(counts)} times"
+    if outcome == "interrupted":
+        status = f"interrupted in the refinement of member {len(added)} of {len(tasks)}"
+    return ended, outcome, status, compile_s
+
+
+def _merged(added: list[list[dict[str, Any]]], first: int) -> list[dict[str, Any]]:
+    """One row an iteration; a member that has settled counts with its last loss."""
+    rows = []
+    for k in range(max(len(own) for own in added)):
+        reached = [own[min(k, len(own) - 1)]["loss"] for own in added if own]
+        spent = [own[k]["seconds"] for own in added if k < len(own)]
+        rows.append(_row(first + k, float(np.mean(reached)), float(sum(spent))))
+    return rows
+
+
+def _row(epoch: int, loss: float, seconds: float) -> dict[str, Any]:
+    return {"epoch": epoch, "loss": loss, "learning_rate": 0.0, "seconds": seconds}
 
 
 def _settled(task: Task, progress: Progress, history: list[dict[str, Any]]) -> bool:
@@ -114,9 +164,13 @@ def _settled(task: Task, progress: Progress, history: list[dict[str, Any]]) -> b
     added = 0.0 if part is None else float(part) * _mean_square(progress.network)
     if added > _SETTLED * losses[-1] > _SETTLED * _EXACT:
         return False
-    slow = len(losses) > _OVER and losses[-1] >= (1 - _SETTLED) * losses[-1 - _OVER]
     stuck = len(losses) > 1 and losses[-1] >= losses[-2]
-    return slow or stuck or losses[-1] <= _EXACT
+    return stuck or _hardly_falls(losses)
+
+
+def _hardly_falls(losses: list[float]) -> bool:
+    slow = len(losses) > _OVER and losses[-1] >= (1 - _SETTLED) * losses[-1 - _OVER]
+    return slow or losses[-1] <= _EXACT
 
 
 def check_refinement(task: Task, progress: Progress) -> None:
@@ -136,12 +190,16 @@ def check_refinement(task: Task, progress: Progress) -> None:
 def _sizes(task: Task, network: Any) -> tuple[int, int]:
     """How many weights there are, and how many errors a window has."""
     weights = sum(x.size for x in jax.tree.leaves(eqx.filter(network, eqx.is_array)))
-    return weights, jax.eval_shape(lambda: _errors(task, network, jnp.zeros(1, int))).size
+    return weights, _count(task.objective, task.with_network(network))
 
 
-def _errors(task: Task, network: Any, rows: Int[Array, " k"]) -> Float[Array, "k m"]:
+def _count(objective: Any, model: Any) -> int:
+    """How many errors a window has."""
+    return jax.eval_shape(lambda: _errors(objective, model, jnp.zeros(1, int))).size
+
+
+def _errors(objective: Any, model: Any, rows: Int[Array, " k"]) -> Float[Array, "k m"]:
     """Of these windows; zero for a row of -1."""
-    model, objective = task.with_network(network), task.objective
     picked = jax.tree.map(lambda x: x[jnp.maximum(rows, 0)], objective.examples)
     found = jax.vmap(lambda example: objective.errors(model, example))(picked)
     return jnp.where(rows[:, None] >= 0, found, 0.0)
@@ -178,8 +236,12 @@ def _penalized(network: Any, arrays: Any = jnp) -> Any:
     ones = jax.tree.map(arrays.ones_like, eqx.filter(network, eqx.is_inexact_array))
     if not isinstance(ones, Network):
         return ones
-    affine = lambda n: (n.biases[-1], *([] if n.beside is None else [n.beside]))  # noqa: E731
-    return eqx.tree_at(affine, ones, replace_fn=arrays.zeros_like)
+    return eqx.tree_at(_affine_part, ones, replace_fn=arrays.zeros_like)
+
+
+def _affine_part(network: Network) -> tuple[Any, ...]:
+    """What is affine of it, in one tuple."""
+    return network.biases[-1], *([] if network.beside is None else [network.beside])
 
 
 def _mean_square(network: Any) -> float:
@@ -192,10 +254,37 @@ def _mean_square(network: Any) -> float:
 
 @eqx.filter_jit
 def _iterate(task: Task, progress: Progress, part: Float[Array, ""] | None) -> Iterate:
-    errors = lambda network, rows: _errors(task, network, rows)  # noqa: E731
+    def errors(network, rows):
+        return _errors(task.objective, task.with_network(network), rows)
+
     blocks, ridge = _blocks(task, progress.network), None
     if part is not None:
         weights, each = _sizes(task, progress.network)
         size = part * len(task.objective) * each / weights
         ridge = jax.tree.map(lambda x: size * x, _penalized(progress.network))
     return iterate(errors, progress.network, progress.damping, blocks=blocks, ridge=ridge)
+
+
+def fit_affine(objective: Any, model: Any) -> tuple[Any, float]:
+    """Fit the affine part alone, on its few coefficients: the network with it, and the loss.
+
+    The layers start as opposites that cancel, so the network starts at its affine part. What that
+    can explain by itself is found to round-off, and it goes on outside of the training data as it
+    does inside.
+    """
+    part, damping = _affine_part(model.network), jnp.asarray(_AFFINE_DAMPING)
+    count, losses = len(objective) * _count(objective, model), []
+    while len(losses) < _AFFINE_ITERATIONS and not (losses and _hardly_falls(losses)):
+        found = _iterate_affine(objective, model, part, damping)
+        part, damping = found.x, found.damping
+        losses.append(float(found.cost) / count)
+    return eqx.tree_at(_affine_part, model.network, part), losses[-1]
+
+
+@eqx.filter_jit
+def _iterate_affine(objective: Any, model: Any, part: Any, damping: Any) -> Iterate:
+    def errors(part, rows):
+        own = eqx.tree_at(lambda m: _affine_part(m.network), model, part)
+        return _errors(objective, own, rows)
+
+    return iterate(errors, part, damping, blocks=np.arange(len(objective))[None])

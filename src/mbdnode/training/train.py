@@ -1,15 +1,13 @@
-"""One epoch as one compiled scan, one optimizer update a batch, for one network or for several.
+"""The epochs: one compiled scan each, one optimizer update a batch, for one network or for several.
 
 The paper's algorithm (one Adam update for each pair of neighboring states, in time order), mini
 batches and full batches on many trajectories are the same scan over rows of a table of examples.
 Networks from several seeds are one more axis of the same program.
-
-How long JAX spent on tracing and compiling, apart from the work itself.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -22,7 +20,9 @@ from jaxtyping import Array, Bool, Float, Int
 from mbdnode.models import AbstractModel, AbstractObjective, Network
 from mbdnode.models.network import precision_of
 from mbdnode.recipes import TrainingConfig
-from mbdnode.training.checkpoint import is_refinement, noted_interrupts
+from mbdnode.training.checkpoint import is_refinement
+from mbdnode.training.compile_time import counted_compilation
+from mbdnode.training.interrupts import noted_interrupts
 
 Report = Callable[[dict[str, Any], int], None]
 _ADVICE = "Lower the learning rate, shorten the window, or use precision=float64."
@@ -97,19 +97,11 @@ class Task(eqx.Module):
 def run_epoch(
     task: Task, tables: Int[np.ndarray, "*m k b"], rates: Any, progress: Progress
 ) -> tuple[Progress, Float[Array, "*m k"], Bool[Array, "*m k"]]:
-    """One pass over the examples.
+    """One pass over the examples: the new progress, the loss at every update, and if it was made.
 
-    **Arguments:**
-
-    - `task`: what stays the same.
-    - `tables`: for each update its examples; of several networks, with an axis of them before.
-    - `rates`: for each update its learning rate.
-    - `progress`: where training stands, with the same axis; its memory is reused.
-
-    **Returns:**
-
-    The new progress, the loss at every update, and whether the update was made. One whose loss or
-    gradient is not finite changes no weight, and neither do those after it.
+    An update has a row of `tables`, its examples, and one of `rates`, its learning rate. Several
+    networks have an axis more, in the tables and in the progress, whose memory is reused. An update
+    whose loss or gradient is not finite changes no weight, and neither do those after it.
     """
     kept = (task, jnp.asarray(tables), jnp.asarray(rates, task.config.precision))
     return _run_epoch(kept, progress, _side_by_side(progress))
@@ -121,7 +113,7 @@ def _side_by_side(progress: Progress) -> bool:
     Together the small operations of an update are shared. Large networks were slower so, probably
     because those of all members no longer fit in a core's cache.
     """
-    size = sum(leaf.nbytes for leaf in jax.tree.leaves(eqx.filter(progress.network, eqx.is_array)))
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(progress.network))
     return jax.default_backend() != "cpu" or size <= _SMALL_BYTES
 
 
@@ -138,48 +130,45 @@ def _run_epoch(kept: tuple[Task, Any, Any], progress: Progress, side_by_side: bo
 
 def _epoch(task: Task, table: Int[Array, "k b"], rates: Float[Array, " k"], progress: Progress):
     """The scan over updates."""
-    objective = task.objective
 
-    def batch_loss(network, row, multipliers):
-        model = task.with_network(network)
-        one = lambda i, lam: objective.loss(  # noqa: E731
-            model, jax.tree.map(lambda x: x[i], objective.examples), lam
+    def update(now: Progress, given):
+        row, rate = given
+        loss, slope = eqx.filter_value_and_grad(_batch_loss)(
+            now.network, task, row, now.multipliers
         )
-        picked = jnp.maximum(row, 0)
-        none = jnp.zeros((row.shape[0], 0), multipliers.dtype)
-        lam = multipliers[picked] if multipliers.shape[0] else none
-        if row.shape[0] == 1:
-            return one(picked[0], lam[0])
-        present = row >= 0
-        losses = jnp.where(present, jax.vmap(one)(picked, lam), 0.0)
-        return jnp.sum(losses) / jnp.sum(present).astype(losses.dtype)
-
-    def update(carry: Progress, row, rate):
-        loss, slope = eqx.filter_value_and_grad(batch_loss)(carry.network, row, carry.multipliers)
-        alive = carry.alive & jnp.isfinite(loss) & _is_finite(slope)
-        slope = jax.tree.map(
-            lambda g, w: jnp.where(alive, g + task.config.weight_decay * w, 0.0),
-            slope,
-            carry.network,
-        )
+        alive = now.alive & jnp.isfinite(loss) & _is_finite(slope)
+        decayed = lambda g, w: jnp.where(alive, g + task.config.weight_decay * w, 0.0)  # noqa: E731
+        slope = jax.tree.map(decayed, slope, now.network)
         # Optax raises a float to an integer power, which strict promotion would refuse.
         with jax.numpy_dtype_promotion("standard"):
-            step, moments = task.optimizer.update(slope, carry.moments, carry.network)
-        sign = -carry.pace if task.optimizer is _ADAM else jnp.ones_like(carry.pace)
+            step, moments = task.optimizer.update(slope, now.moments, now.network)
+        sign = -now.pace if task.optimizer is _ADAM else jnp.ones_like(now.pace)
         size = jnp.where(alive, sign * rate, 0.0)
-        network = eqx.apply_updates(carry.network, jax.tree.map(lambda x: size * x, step))
-        made = carry.updates + alive.astype(carry.updates.dtype)
-        parts = (network, moments, carry.multipliers, alive, made, carry.damping, carry.pace)
-        return Progress(*parts), (loss, alive)
+        network = eqx.apply_updates(now.network, jax.tree.map(lambda x: size * x, step))
+        made = now.updates + alive.astype(now.updates.dtype)
+        after = replace(now, network=network, moments=moments, alive=alive, updates=made)
+        return after, (loss, alive)
 
-    arrays, static = eqx.partition(progress, eqx.is_array)
+    progress, (losses, alive) = jax.lax.scan(update, progress, (table, rates))
+    return progress, losses, alive
 
-    def body(arrays, given):
-        progress, told = update(eqx.combine(arrays, static), *given)
-        return eqx.filter(progress, eqx.is_array), told
 
-    arrays, (losses, alive) = jax.lax.scan(body, arrays, (table, rates))
-    return eqx.combine(arrays, static), losses, alive
+def _batch_loss(network: Any, task: Task, row: Int[Array, " b"], multipliers: Any) -> Any:
+    """The mean over the examples of a row; -1 stands for none."""
+    model, objective = task.with_network(network), task.objective
+
+    def one(place, multipliers):
+        example = jax.tree.map(lambda x: x[place], objective.examples)
+        return objective.loss(model, example, multipliers)
+
+    picked = jnp.maximum(row, 0)
+    none = jnp.zeros((row.shape[0], 0), multipliers.dtype)
+    own = multipliers[picked] if multipliers.shape[0] else none
+    if row.shape[0] == 1:
+        return one(picked[0], own[0])
+    present = row >= 0
+    losses = jnp.where(present, jax.vmap(one)(picked, own), 0.0)
+    return jnp.sum(losses) / jnp.sum(present).astype(losses.dtype)
 
 
 def _is_finite(slope: Any) -> Bool[Array, ""]:
@@ -209,12 +198,6 @@ class Roster:
 
     A member ends by itself: it diverges, or its loss has not fallen for `patience` epochs, as it
     would in a training of its own.
-
-    **Arguments:**
-
-    - `seeds`: one for each member.
-    - `config`: of their training.
-    - `history`: of a training that goes on.
     """
 
     def __init__(self, seeds: Sequence[int], config: TrainingConfig, history: Sequence[dict]):
@@ -348,21 +331,11 @@ def train(
     spent: float,
     validate: Callable[[Any], float] | None = None,
 ) -> tuple[Progress, float]:
-    """The epochs, until no network is left that goes on.
+    """The epochs, until no network is left that goes on: the progress, and seconds of compilation.
 
-    **Arguments:**
-
-    - `task_of`: the task of an epoch.
-    - `progress`, `roster`, `history`: where training stands; a row is added for each epoch.
-    - `report`: called with each row and the number of epochs.
-    - `keep`: called with the progress after every epoch, and whether it was the last; what is true
-        ends training.
-    - `spent`: seconds on the start, which count as the first epoch's.
-    - `validate`: the loss of networks on other data, for the history.
-
-    **Returns:**
-
-    The progress, and the seconds of compilation.
+    `keep` is called after every epoch with the progress, and whether it was the last one; what is
+    true ends training. The seconds that the start has `spent` count as the first epoch's.
+    `validate` is the loss of networks on other data, for the history.
     """
     config, compile_s, several = roster.config, 0.0, roster.several
     with noted_interrupts() as interrupt:
@@ -407,26 +380,3 @@ def train(
             if keep(progress, not roster.going or epoch + 1 == config.epochs):
                 roster.end()
     return progress, compile_s
-
-
-class Compilation:
-    """Seconds so far."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-
-@contextmanager
-def counted_compilation() -> Iterator[Compilation]:
-    """Add up what JAX reports of its own compilations inside the `with`."""
-    total = Compilation()
-
-    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
-        if event.startswith("/jax/core/compile"):
-            total.seconds += duration_secs
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        yield total
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)

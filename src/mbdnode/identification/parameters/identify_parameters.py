@@ -34,8 +34,8 @@ from mbdnode.models import FittedMechanism
 from mbdnode.multibody import AbstractSystem
 from mbdnode.naming import unknown_name
 from mbdnode.simulation.interpolation import INTERPOLATIONS
+from mbdnode.training.compile_time import counted_compilation
 from mbdnode.training.prepare import check_names
-from mbdnode.training.train import counted_compilation
 from mbdnode.trajectory import Dataset, State
 from mbdnode.waiting_notice import doing
 

@@ -25,8 +25,9 @@ from jaxtyping import Array, Float
 
 from mbdnode.config import from_dict
 from mbdnode.errors import UserError
-from mbdnode.models.base import AbstractRateModel, Capability, check_capable, names_of
+from mbdnode.models.base import AbstractRateModel, names_of
 from mbdnode.models.baselines.rates import AbstractRateObjective, Rates
+from mbdnode.models.capabilities import Capability, check_capable
 from mbdnode.models.network import Activation, Network, NetworkConfig
 from mbdnode.models.paper_settings import HyperParameters, in_tables
 from mbdnode.multibody import (

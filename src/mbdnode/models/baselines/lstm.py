@@ -17,7 +17,8 @@ from jaxtyping import Array, Float
 
 from mbdnode.config import check_types, from_dict
 from mbdnode.errors import UserError
-from mbdnode.models.base import AbstractModel, Capability, check_capable, names_of
+from mbdnode.models.base import AbstractModel, names_of
+from mbdnode.models.capabilities import Capability, check_capable
 from mbdnode.models.network import check_weights
 from mbdnode.models.objective import (
     STEPS_ONLY,
