@@ -16,7 +16,7 @@ def counted(stage: str, done: int, total: int) -> str:
     The text, without the end of a sentence.
     """
     if not done:
-        return f"{total:,} {stage}s to go"
+        return f"{total:,} {stage if total == 1 else stage + 's'} to go"
     if stage == "candidate" and done < total:
         return f"{stage} {done:,}, at most {total - done:,} more"
     return f"{stage} {done:,}" if stage == "candidate" else f"{stage} {done:,} of {total:,}"
