@@ -6,7 +6,7 @@ from typing import Any
 def counted(stage: str, done: int, total: int) -> str:
     """Which one it is, of how many; a search ends with the first candidate that is good enough."""
     if not done:
-        return f"{total:,} {stage}s to go"
+        return f"{total:,} {stage if total == 1 else stage + 's'} to go"
     if stage == "candidate" and done < total:
         return f"{stage} {done:,}, at most {total - done:,} more"
     return f"{stage} {done:,}" if stage == "candidate" else f"{stage} {done:,} of {total:,}"

@@ -30,6 +30,15 @@ class State(eqx.Module):
     q: Float[Array, "*batch nq"]
     v: Float[Array, "*batch nq"]
 
+    def __check_init__(self) -> None:
+        for name, values in (("q", self.q), ("v", self.v)):
+            if isinstance(named := by_name(values), Mapping):
+                raise UserError(
+                    f"{name} of the state has names for its values: {', '.join(map(str, named))}. "
+                    "A State has no names, only the order of the coordinates. Give all values by "
+                    "name to consistent_state, or arrays to State."
+                )
+
 
 class Samples(eqx.Module):
     """States, inputs and the accelerations there, in no order in time."""

@@ -74,6 +74,11 @@ def test_a_refinement_has_no_learning_rate_and_no_epochs(told):
     assert told(8, 10, rate=0.0)[0] == "refinement, step 9 of 10, loss 5.000e-01"
 
 
+def test_one_that_is_left_is_no_plural(told):
+    assert told(-1, 1, rate=0.0, stage="refinement")[0].startswith("1 refinement to go")
+    assert told(-1, 3, rate=0.0, stage="refinement")[0].startswith("3 refinements to go")
+
+
 def test_what_counts_several_trainings_as_one_counts_no_epochs(told):
     said = told(14, 140, part="comparing structures")[0]
     assert said.startswith("comparing structures, step 15 of 140, loss")

@@ -319,6 +319,16 @@ def test_initial_values_and_parameters_of_a_series_go_by_name():
         simulate(Bead(), TIMES, {"x": 0.0}, parameters=[1.0])
 
 
+def test_a_state_of_values_with_names_is_refused():
+    # By place, x and y would change places.
+    start, rest = pandas.Series({"y": 2.0, "x": 1.0, "a": 0.0}), jnp.zeros(3)
+    for values in (start, dict(start), start.to_frame().T):
+        # Types are checked in the tests alone, so what a State checks itself is called.
+        given = jax.tree.map(lambda _, values=values: values, State(rest, rest))
+        with pytest.raises(ValueError, match=r"names .*: y, x, a\. .*order of the coordinates\. G"):
+            given.__check_init__()
+
+
 @pytest.mark.parametrize(
     ("mass", "message"),
     [
@@ -389,6 +399,20 @@ def test_an_index_beyond_the_coordinates_is_refused_in_every_method():
         simulate(lambda t, q, v, u, mu: -q + q[1], TIMES, {"x": 1.0})
 
 
+def test_an_index_beyond_an_array_is_refused_in_functions_of_time_too():
+    table = jnp.array([1.0, 2.0])
+    for inputs in (lambda t: [table[5], t], {"F": lambda t: table[5], "T": 0.0}):
+        with pytest.raises(ValueError, match=r"The input function takes entry 5,"):
+            pushed(inputs)
+
+
+def test_an_index_into_an_empty_array_is_refused_by_its_line():
+    force = lambda self, t, q, v, u, mu: [u[0], 0.0, 0.0]  # noqa: E731
+    alone = bead(force=force, inputs=())
+    with pytest.raises(ValueError, match=r"Bead\.force fails in 'force = lambda.*size 0"):
+        simulate(alone, TIMES, {"x": 1.0})
+
+
 def test_indices_that_are_there_or_are_not_known_before_are_accepted():
     def force(self, t, q, v, u, mu):
         total = jax.lax.fori_loop(0, 3, lambda i, s: s + q[i], 0.0)
@@ -417,8 +441,9 @@ def test_complex_forces_are_refused(value):
         lambda x: 1.0 if x > 0 else 0.0,
         lambda x: float(x),
         lambda x: sum(range(x.astype(int))),
+        lambda x: np.interp(x, [0.0, 1.0], [0.0, 1.0]),
     ],
-    ids=["math", "numpy", "if", "float", "range"],
+    ids=["math", "numpy", "if", "float", "range", "interp"],
 )
 def test_functions_of_plain_numbers_are_refused_by_their_line(value):
     line = r"asks for plain numbers in 'lambda x: .*test_refusals\.py.*jnp\.sin for math\.sin"
@@ -434,6 +459,15 @@ def test_functions_of_plain_numbers_are_refused_by_their_line(value):
         simulate(bead(force=force), TIMES, {"x": 1.0})
     with pytest.raises(ValueError, match=rf"Bead\.constraint {line}"):
         simulate(bead(constraint=lambda self, t, q, mu: [value(q[0])]), TIMES, {"x": 1.0})
+
+
+def test_functions_that_python_refuses_are_named_with_their_line():
+    # The index is no whole number.
+    pick = lambda x: [1.0, 2.0][x]  # noqa: E731
+    with pytest.raises(ValueError, match=r"The function of input 'F' fails in 'pick = lambda.*ind"):
+        pushed({"F": pick, "T": 0.0})
+    with pytest.raises(ValueError, match=r"Bead\.force fails in 'pick = lambda.*test_refusals"):
+        simulate(bead(force=lambda s, t, q, v, u, mu: [pick(q[0]), 0, 0]), TIMES, {"x": 1.0})
 
 
 def test_a_parameter_that_is_not_declared_is_named():

@@ -258,10 +258,11 @@ def check_apart(out: str | os.PathLike[str], *sources: str | os.PathLike[str] | 
     Places are compared by what they are on the disk, so that another path or a link is no other
     place.
     """
-    out = Path(out)
+    # What is written is resolved first, and `missing/../run.csv` is then `run.csv`.
+    place = Path(out).resolve()
     # A link inside of a folder would be followed when the file of that name is written.
-    written = {*_identities([out, *(out.iterdir() if out.is_dir() else ())])}
-    around = {*_identities(out.resolve().parents)}
+    written = {*_identities([place, *(place.iterdir() if place.is_dir() else ())])}
+    around = {*_identities(place.parents)}
     for source in filter(None, sources):
         text = os.fspath(source)
         for path in [text] if os.path.exists(text) else glob.glob(text, recursive=True):

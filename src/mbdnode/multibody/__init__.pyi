@@ -2,6 +2,7 @@ from .assembly import check_state as check_state
 from .assembly import consistent_state as consistent_state
 from .assembly import real_state as real_state
 from .definition_checks import check_definition as check_definition
+from .definition_checks import check_indices as check_indices
 from .definition_checks import check_mass as check_mass
 from .definition_checks import plain_sentences as plain_sentences
 from .dependent_coordinates import complete as complete

@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 # Of a constant index JAX makes one from the end, and of several an array.
@@ -27,7 +28,8 @@ _OPERATIONS = {
 def indices_beyond(traced: Any) -> Iterator[tuple[int, int]]:
     """Every constant index that is beyond its axis, with the size of that axis."""
     inner = traced.jaxpr
-    yield from _beyond(inner, dict(zip(inner.constvars, traced.consts, strict=True)))
+    known = dict(zip(inner.constvars, traced.consts, strict=True))
+    yield from _beyond(inner, {x: c for x, c in known.items() if not isinstance(c, Tracer)})
 
 
 def _beyond(jaxpr: Any, known: dict[Any, Any]) -> Iterator[tuple[int, int]]:

@@ -10,6 +10,7 @@ import inspect
 import traceback
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -41,6 +42,8 @@ _NEEDS_NUMBERS = (
     jax.errors.TracerIntegerConversionError,
     jax.errors.NonConcreteBooleanIndexError,
 )
+# Files of others, and of this package.
+_NOT_OWN = ("site-packages", str(Path(__file__).parents[1]))
 # Round-off of a mass matrix, relative to the masses on its diagonal.
 _ROUND_OFF = 1e-9
 # How alike two names are (of at most 1) that are taken for one: a letter more, or two exchanged.
@@ -211,10 +214,10 @@ def _check_dynamics(mechanism: AbstractMechanism, t, q, u, mu) -> None:
 
     with plain_sentences(f"{name}.dry_friction", mu):
         contacts = jax.make_jaxpr(mechanism.contacts)(t, q, q, u, mu)
-    _check_indices(f"{name}.dry_friction", contacts)
+    check_indices(f"{name}.dry_friction", contacts)
     with plain_sentences(f"{name}.potential_energy", mu):
         potential = jax.make_jaxpr(mechanism.potential_energy)(q, mu)
-    _check_indices(f"{name}.potential_energy", potential)
+    check_indices(f"{name}.potential_energy", potential)
 
 
 def _shape(what: str, method: Callable, *arguments: Any) -> tuple[int, ...]:
@@ -231,12 +234,9 @@ def _shape(what: str, method: Callable, *arguments: Any) -> tuple[int, ...]:
             return jnp.stack([vector(row) for row in value])
         return vector(value) if isinstance(value, (tuple, list)) else jnp.asarray(value)
 
-    try:
-        with plain_sentences(what, arguments[-1]):
-            traced = jax.make_jaxpr(as_array)(*arguments)
-    except TypeError as error:
-        raise UserError(f"{what} cannot be read as an array of numbers: {error}") from error
-    _check_indices(what, traced)
+    with plain_sentences(what, arguments[-1]):
+        traced = jax.make_jaxpr(as_array)(*arguments)
+    check_indices(what, traced)
     return traced.out_avals[0].shape
 
 
@@ -252,7 +252,14 @@ def _check_real(what: str, value: Any, place: str = "") -> None:
         raise UserError(f"{what} {which}; it must return real ones. Take jnp.real or jnp.abs.")
 
 
-def _check_indices(what: str, traced: Any) -> None:
+def check_indices(what: str, traced: Any) -> None:
+    """Raise `UserError` for a constant index that lies beyond its array.
+
+    **Arguments:**
+
+    - `what`: the function, as the subject of a sentence.
+    - `traced`: what `jax.make_jaxpr` makes of it.
+    """
     for index, size in indices_beyond(traced):
         raise UserError(
             f"{what} takes entry {index}, counted from 0, of an array that has {size}; JAX would "
@@ -272,12 +279,12 @@ def plain_sentences(what: str, mu: Any = None) -> Iterator[None]:
     try:
         yield
     except _NEEDS_NUMBERS as error:
-        own = [f for f in traceback.extract_tb(error.__traceback__) if "/jax/" not in f.filename]
-        where = f"'{own[-1].line}' (line {own[-1].lineno} of {own[-1].filename})"
         raise UserError(
-            f"{what} asks for plain numbers in {where}, but JAX traces its values, to compile it. "
-            "Use jax.numpy: jnp.sin for math.sin or np.sin, jnp.where for `if`."
+            f"{what} asks for plain numbers{_own_line(error)}, but JAX traces its values, to "
+            "compile it. Use jax.numpy: jnp.sin for math.sin or np.sin, jnp.where for `if`."
         ) from error
+    except (IndexError, TypeError) as error:
+        raise UserError(f"{what} fails{_own_line(error)}: {error}") from error
     except KeyError as error:
         name = error.args[0] if error.args else None
         if mu is None or not isinstance(name, str) or name in mu:
@@ -286,3 +293,10 @@ def plain_sentences(what: str, mu: Any = None) -> Iterator[None]:
             f"{what} asks for {name!r}, which is no parameter; there are "
             f"{', '.join(mu) or 'none'}. Put it in `parameters` of the class."
         ) from error
+
+
+def _own_line(error: BaseException) -> str:
+    """The last line that is a user's own, or nothing if there is none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if not any(place in f.filename for place in _NOT_OWN)]
+    return f" in '{own[-1].line}' (line {own[-1].lineno} of {own[-1].filename})" if own else ""

@@ -19,7 +19,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
-from mbdnode.multibody import AbstractNamed, is_traced, plain_sentences, real_array
+from mbdnode.multibody import (
+    AbstractNamed,
+    check_indices,
+    is_traced,
+    plain_sentences,
+    real_array,
+)
 from mbdnode.naming import by_name, unknown_name
 from mbdnode.simulation.interpolation import INTERPOLATIONS, POLYNOMIALS
 
@@ -81,7 +87,7 @@ def make_signal(
         )
     if callable(inputs):
         function = _Function(names, inputs)
-        return Signal(jax.vmap(function)(t), None, function)
+        return Signal(_values(function, t), None, function)
     try:
         values = real_array(inputs)
     except (TypeError, ValueError) as error:
@@ -141,7 +147,7 @@ def _signal_by_name(
     if not driven:
         return Signal(samples, coefficients)
     function = _FunctionsByName(names, functions)
-    return Signal(samples + jax.vmap(function)(t), coefficients, function)
+    return Signal(samples + _values(function, t), coefficients, function)
 
 
 def _as_column(name: str, value: Any, count: int, interpolation: str) -> Array:
@@ -211,6 +217,12 @@ class _Function:
                 f"{len(self.names)} value(s): {', '.join(self.names)}."
             )
         return value
+
+
+def _values(function: Callable, t: Float[Array, " n"]) -> Float[Array, "n nu"]:
+    """Of a function of time at all times; an index beyond an array is refused."""
+    check_indices("The input function", jax.make_jaxpr(function)(t[0]))
+    return jax.vmap(function)(t)
 
 
 def _called(what: str, function: Callable, t: Float[Array, ""], names: tuple[str, ...] = ()):
