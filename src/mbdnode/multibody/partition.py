@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
@@ -37,7 +38,14 @@ from mbdnode.multibody.kinematics import (
 )
 from mbdnode.multibody.sparsity.elimination import Elimination, pivoted_columns, plan_elimination
 from mbdnode.multibody.sparsity.sparse_constraints import SparseConstraints, plan_sparse
-from mbdnode.multibody.system import AbstractSystem, Coords, Params, Time, is_traced
+from mbdnode.multibody.system import (
+    AbstractSystem,
+    Coords,
+    Params,
+    Time,
+    is_traced,
+    resolve_parameters,
+)
 from mbdnode.multibody.tangent import Split
 from mbdnode.naming import unknown_name
 
@@ -119,7 +127,8 @@ def choose_partition(
     - `independent`: names to integrate; `system.independent` by default, and if that is None, the
         choice of a pivoted QR factorization.
     - `used`: of a partition of the same system at plain numbers: which constraints are not
-        redundant cannot be known from traced values.
+        redundant cannot be known from traced values. By default those that are not where the
+        system is assembled by itself, with its default parameters.
 
     **Returns:**
 
@@ -140,11 +149,7 @@ def choose_partition(
     # Of plain numbers by NumPy: JAX would compile each of these.
     scaled = scaled_rows(jacobian, scale, elimination, jnp if traced else np)
     if traced and system.allow_redundant and used is None:
-        raise UserError(
-            f"{type(system).__name__} allows redundant constraints, whose number cannot be known "
-            "from traced values. Call choose_partition outside of jit, vmap or grad and pass its "
-            "result to simulate as `independent`."
-        )
+        used = _usual_rows(system)
 
     def choose(rows, names, side):
         if not traced:
@@ -159,6 +164,21 @@ def choose_partition(
     # Nonholonomic rows take no positions, so those are split by the holonomic rows alone.
     position, _ = choose(scaled[:holonomic], None, "position")
     return Partition(position, velocity, scale, redundant)
+
+
+def _usual_rows(system: AbstractSystem) -> UsedRows:
+    """The constraints that are not redundant where a system is assembled by itself."""
+    from mbdnode.multibody.assembly import consistent_state  # Which uses this module.
+
+    if is_traced(system):
+        raise UserError(
+            f"{type(system).__name__} allows redundant constraints, whose number cannot be known "
+            "from a traced system. Call choose_partition outside of jit, vmap or grad and pass its "
+            "result to simulate as `independent`."
+        )
+    with jax.ensure_compile_time_eval():
+        state, mu = consistent_state(system, {}), resolve_parameters(system)
+        return choose_partition(system, jnp.zeros(()), state.q, mu).used
 
 
 def choose_matrices(
