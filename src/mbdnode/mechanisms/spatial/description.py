@@ -38,8 +38,8 @@ class Shape:
 
     - `type`: "capsule", "cylinder", "box", "sphere" or "mesh".
     - `frame`: of the box, cylinder, capsule (along its z axis), sphere or mesh in the body.
-    - `size`: the edges of a box; the radius of a sphere; radius and length of a cylinder or capsule;
-        the factors by which a mesh is scaled.
+    - `size`: the edges of a box; the radius of a sphere; radius and length of a cylinder or
+        capsule; the factors by which a mesh is scaled.
     - `file`: of a mesh.
     """
 
@@ -186,8 +186,9 @@ class Output:
     **Arguments:**
 
     - `type`: "point", "velocity", "acceleration" (of a point, in the world), "orientation" (Euler
-        parameters), "angular_velocity" (in the world), "gyroscope" and "accelerometer" (in the axes
-        of `frame`; the latter measures acceleration less gravity), or "distance".
+        parameters), "angular_velocity", "angular_acceleration" (in the world), "gyroscope" and
+        "accelerometer" (in the axes of `frame`; the latter measures acceleration less gravity), or
+        "distance".
     - `body`, `frame`: of the point or the sensor.
     - `other`, `other_at`: the second point of a distance.
     """
@@ -207,8 +208,8 @@ class SpatialDescription:
     **Arguments:**
 
     - `name`: of the mechanism.
-    - `bodies`, `joints`, `couplings`, `springs`, `loads`, `motors`, `drives`, `friction`, `outputs`:
-        its parts. The `joint` of a drive or a friction is the name of a coordinate.
+    - `bodies`, `joints`, `couplings`, `springs`, `loads`, `motors`, `drives`, `friction`,
+        `outputs`: its parts. The `joint` of a drive or a friction is the name of a coordinate.
     - `gravity`: the acceleration.
     - `independent`: names of the coordinates to integrate; None lets the mechanism choose.
     - `unknown`: names of the parameters to be identified.
