@@ -39,9 +39,9 @@ from mbdnode.mechanisms.spatial.rotations import (
     is_physical,
     make_frame,
     quaternion_matrix,
-    rotation_about,
     six_numbers,
 )
+from mbdnode.multibody.lie import rotation_about
 
 # The groups of geoms that MuJoCo's viewer shows unless it is told otherwise.
 _SHOWN_GROUPS = 3
@@ -214,16 +214,15 @@ class _Reader:
     def _joint(self, k: int, bodies: tuple[str, str], at: Any, turned: Any) -> Joint:
         model, kinds = self.model, self.mujoco.mjtJoint
         kind, name, start = self.kinds[k], self.joints[k], model.jnt_qposadr[k]
-        armature = float(model.dof_armature[model.jnt_dofadr[k]])
         if kind == kinds.mjJNT_FREE:  # Its coordinates are the body's pose in the world.
             place = tuple(float(x) for x in self.qpos[start : start + 7])
-            return Joint(name, "free", bodies, start=place, armature=armature)
+            return Joint(name, "free", bodies, start=place)
         anchor, axis = model.jnt_pos[k], model.jnt_axis[k]
         second = make_frame(anchor)
         if kind == kinds.mjJNT_BALL:
             turn = tuple(float(x) for x in self.qpos[start : start + 4])
             first = make_frame(at + turned @ anchor, turned)
-            return Joint(name, "spherical", bodies, (first, second), start=turn, armature=armature)
+            return Joint(name, "spherical", bodies, (first, second), start=turn)
         reference = float(model.qpos0[start])
         slides = kind == kinds.mjJNT_SLIDE
         if slides:
@@ -237,7 +236,7 @@ class _Reader:
             (first, second),
             as_vector(axis),
             start=(float(self.qpos[start]),),
-            armature=armature,
+            armature=float(model.dof_armature[model.jnt_dofadr[k]]),
         )
 
     def _springs(self) -> tuple[Spring, ...]:
@@ -435,6 +434,7 @@ class _Reader:
                 "springs": model.jnt_stiffness[k] or model.jnt_stiffnesspoly[k].any(),
                 "dampers": model.dof_damping[dof] or model.dof_dampingpoly[dof].any(),
                 "frictions": model.dof_frictionloss[dof],
+                "armatures": model.dof_armature[dof],
             }
             bent = {
                 "springs": model.jnt_stiffnesspoly[k].any() or model.jnt_springyield[k],

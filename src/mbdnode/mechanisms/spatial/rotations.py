@@ -1,4 +1,4 @@
-"""Rotations of files, as NumPy's: roll, pitch and yaw; quaternions; inertias in other axes."""
+"""Frames and inertias as the files of other programs have them, and as descriptions do."""
 
 import math
 from collections.abc import Sequence
@@ -7,20 +7,9 @@ from typing import Any
 import numpy as np
 
 from mbdnode.mechanisms.spatial.description import Frame, Vector
+from mbdnode.multibody.lie import rotation_from_rpy
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
-
-
-def rpy_matrix(rpy: Sequence[float]) -> Array:
-    """The matrix that turns by roll, pitch and yaw about the fixed x, y and z axes."""
-    (a, b, c), (d, e, f) = np.cos(rpy), np.sin(rpy)
-    return np.array(
-        [
-            [b * c, d * e * c - a * f, a * e * c + d * f],
-            [b * f, d * e * f + a * c, a * e * f - d * c],
-            [-e, d * b, a * b],
-        ]
-    )
 
 
 def matrix_rpy(matrix: Array) -> Vector:
@@ -30,9 +19,9 @@ def matrix_rpy(matrix: Array) -> Vector:
     rounding decides is made up for by the next.
     """
     yaw = math.atan2(matrix[1, 0], matrix[0, 0])
-    rest = rpy_matrix((0.0, 0.0, -yaw)) @ matrix
+    rest = rotation_from_rpy(0.0, 0.0, -yaw) @ matrix
     pitch = math.atan2(-rest[2, 0], rest[0, 0])
-    rest = rpy_matrix((0.0, -pitch, 0.0)) @ rest
+    rest = rotation_from_rpy(0.0, -pitch, 0.0) @ rest
     return math.atan2(rest[2, 1], rest[1, 1]), pitch, yaw
 
 
@@ -74,9 +63,3 @@ def is_physical(inertia: Array) -> bool:
     slack = 1e-6 * abs(moments[2])
     return bool(moments[0] >= -slack and moments[0] + moments[1] >= moments[2] - slack)
 
-
-def rotation_about(axis: Sequence[float], angle: float) -> Array:
-    """The matrix that turns about a unit axis."""
-    x, y, z = axis
-    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    return np.eye(3) + math.sin(angle) * cross + (1 - math.cos(angle)) * (cross @ cross)

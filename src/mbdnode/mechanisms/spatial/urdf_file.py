@@ -34,9 +34,9 @@ from mbdnode.mechanisms.spatial.rotations import (
     as_vector,
     is_physical,
     make_frame,
-    rpy_matrix,
     six_numbers,
 )
+from mbdnode.multibody.lie import rotation_from_rpy
 from mbdnode.naming import unknown_name
 
 GRAVITY: Vector = (0.0, 0.0, -9.81)
@@ -348,7 +348,7 @@ class _Reader:
         if origin is None:
             return (0.0, 0.0, 0.0), np.eye(3)
         at = self._numbers(origin, "xyz", 3, "0 0 0")
-        return at, rpy_matrix(self._numbers(origin, "rpy", 3, "0 0 0"))
+        return at, rotation_from_rpy(*self._numbers(origin, "rpy", 3, "0 0 0"))
 
     def _child(self, element: Element, tag: str) -> Element:
         child = element.find(tag)
