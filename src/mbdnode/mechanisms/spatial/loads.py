@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.mechanisms.spatial.description import GROUND, Load, SpatialDescription, Spring
-from mbdnode.mechanisms.spatial.graph import Layout
+from mbdnode.mechanisms.spatial.graph import Layout, coordinate_names
 from mbdnode.multibody import Inputs, Params
 from mbdnode.multibody.lie import cross
 from mbdnode.multibody.tree import Poses, Twist
@@ -64,8 +64,8 @@ def rotor_inertias(
     parts = []
     for joint in description.joints:
         if joint.armature:
-            names = [n for n in layout.names if n == joint.name or n.startswith(f"{joint.name}_")]
-            parts.append((layout.places(names), mu[f"{joint.name}_armature"]))
+            places = layout.places(coordinate_names(joint))
+            parts.append((places, mu[f"{joint.name}_armature"]))
     for motor in description.motors:
         if motor.rotor_inertia:
             own = mu[f"{motor.name}_rotor_inertia"] * mu[f"{motor.name}_gear"] ** 2
