@@ -9,7 +9,7 @@ from mbdnode.mechanisms.planar.description import (
     make_profiles,
 )
 from mbdnode.mechanisms.planar.joint_friction import Friction
-from mbdnode.mechanisms.planar.located_errors import Source
+from mbdnode.mechanisms.toml_files.values import Source
 from mbdnode.naming import unknown_name
 
 
