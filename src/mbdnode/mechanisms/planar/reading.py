@@ -1,6 +1,7 @@
 """From a TOML file to a planar mechanism, or to an error that says what to change on which line."""
 
 import os
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +109,7 @@ def described(data: dict[str, Any], source: Source, name: str) -> Description:
     """
     values, tables = read_tables(source, data, TOP, TABLES, _EXAMPLE)
     values.pop("plane", None)  # There is one.
-    source = Source(source.label, source.text, tuple(tables["bodies"]), tuple(tables["joints"]))
+    source = replace(source, bodies=tuple(tables["bodies"]), joints=tuple(tables["joints"]))
     parts: dict[str, Any] = {
         kind: tuple(_part(source, kind, part, table) for part, table in tables[kind].items())
         for kind in TABLES

@@ -38,8 +38,8 @@ class Shape:
 
     - `type`: "capsule", "cylinder", "box", "sphere" or "mesh".
     - `frame`: of the box, cylinder, capsule (along its z axis), sphere or mesh in the body.
-    - `size`: the edges of a box; the radius of a sphere; radius and length of a cylinder or capsule;
-        the factors by which a mesh is scaled.
+    - `size`: the edges of a box; the radius of a sphere; radius and length of a cylinder or a
+        capsule; the factors by which a mesh is scaled.
     - `file`: of a mesh.
     """
 
@@ -100,6 +100,29 @@ class Joint:
     cut: bool | None = None
     start: tuple[float, ...] = ()
     armature: float = 0.0
+
+
+# The coordinates of each type of joint: what is added to its name, and the unit. Euler parameters
+# are numbers without a unit; the types that are not here have no coordinates.
+COORDINATES: dict[str, tuple[tuple[str, str], ...]] = {
+    "revolute": (("", "rad"),),
+    "prismatic": (("", "m"),),
+    "screw": (("", "rad"),),
+    "cylindrical": (("_angle", "rad"), ("_slide", "m")),
+    "universal": (("_1", "rad"), ("_2", "rad")),
+    "planar": (("_x", "m"), ("_y", "m"), ("_angle", "rad")),
+    "spherical": (("_e0", ""), ("_e1", ""), ("_e2", ""), ("_e3", "")),
+    "free": (
+        *(("_x", "m"), ("_y", "m"), ("_z", "m")),
+        *(("_e0", ""), ("_e1", ""), ("_e2", ""), ("_e3", "")),
+    ),
+    "fixed": (),
+}
+
+
+def coordinate_names(joint: Joint) -> list[str]:
+    """Of a joint, if it is one of the tree."""
+    return [f"{joint.name}{suffix}" for suffix, _ in COORDINATES.get(joint.type, ())]
 
 
 @dataclass(frozen=True)
@@ -200,6 +223,20 @@ class Output:
     other_at: Vector = ORIGIN
 
 
+# The columns of each type of output: what is added to its name.
+_XYZ = ("_x", "_y", "_z")
+OUTPUT_SUFFIXES: dict[str, tuple[str, ...]] = {
+    "point": _XYZ,
+    "velocity": _XYZ,
+    "acceleration": _XYZ,
+    "orientation": ("_e0", "_e1", "_e2", "_e3"),
+    "angular_velocity": _XYZ,
+    "gyroscope": _XYZ,
+    "accelerometer": _XYZ,
+    "distance": ("",),
+}
+
+
 @dataclass(frozen=True)
 class SpatialDescription:
     """A whole mechanism; the parts are in the order of the file.
@@ -207,8 +244,8 @@ class SpatialDescription:
     **Arguments:**
 
     - `name`: of the mechanism.
-    - `bodies`, `joints`, `couplings`, `springs`, `loads`, `motors`, `drives`, `friction`, `outputs`:
-        its parts. The `joint` of a drive or a friction is the name of a coordinate.
+    - `bodies`, `joints`, `couplings`, `springs`, `loads`, `motors`, `drives`, `friction`,
+        `outputs`: its parts. The `joint` of a drive or a friction is the name of a coordinate.
     - `gravity`: the acceleration.
     - `independent`: names of the coordinates to integrate; None lets the mechanism choose.
     - `unknown`: names of the parameters to be identified.

@@ -31,6 +31,7 @@ class Source:
     - `label`: the file's name, or a word for what is no file.
     - `text`: in which to look for the line of a key; empty for what is no text.
     - `bodies`, `joints`, `coordinates`: the names that other parts may refer to.
+    - `folder`: in which to look for files that it names; None for what is no file.
     """
 
     label: str
@@ -38,6 +39,7 @@ class Source:
     bodies: tuple[str, ...] = ()
     joints: tuple[str, ...] = ()
     coordinates: tuple[str, ...] = ()
+    folder: str | None = None
 
     def error(self, path: Path, sentence: str) -> UserError:
         """The error to raise for a key."""
