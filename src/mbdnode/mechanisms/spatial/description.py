@@ -13,6 +13,7 @@ from mbdnode.mechanisms.planar.description import Pair as Pair
 from mbdnode.mechanisms.planar.joint_friction import Friction as Friction
 
 Vector = tuple[float, float, float]
+Inertia = tuple[float, float, float, float, float, float]
 ORIGIN: Vector = (0.0, 0.0, 0.0)
 
 
@@ -63,7 +64,7 @@ class Body:
     name: str
     mass: float = 0.0
     center: Vector = ORIGIN
-    inertia: tuple[float, float, float, float, float, float] = (0.0,) * 6
+    inertia: Inertia = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     shapes: tuple[Shape, ...] = ()
 
 

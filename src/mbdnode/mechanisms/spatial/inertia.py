@@ -7,6 +7,7 @@ none of the moments of inertia is, and none exceeds the sum of the two others.
 
 import numpy as np
 
+from mbdnode.mechanisms.spatial.description import Inertia
 from mbdnode.mechanisms.toml_files.key_lines import Path
 from mbdnode.mechanisms.toml_files.values import Source
 
@@ -15,13 +16,19 @@ from mbdnode.mechanisms.toml_files.values import Source
 _ROUNDED, _ZERO = 1e-3, 1e-9
 
 
-def inertia_matrix(inertia: tuple[float, ...]) -> np.ndarray:
+def inertia_matrix(inertia: Inertia) -> np.ndarray:
     """The matrix of xx, yy, zz, xy, xz, yz."""
     xx, yy, zz, xy, xz, yz = inertia
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
-def check_inertia(source: Source, path: Path, inertia: tuple[float, ...]) -> None:
+def inertia_entries(matrix: np.ndarray) -> Inertia:
+    """The six numbers of a symmetric matrix."""
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = matrix.tolist()
+    return xx, yy, zz, xy, xz, yz
+
+
+def check_inertia(source: Source, path: Path, inertia: Inertia) -> None:
     """Raise `UserError` for an inertia about the mass center that no body has."""
     moments = np.linalg.eigvalsh(inertia_matrix(inertia))
     smallest, middle, largest = (float(m) for m in moments)

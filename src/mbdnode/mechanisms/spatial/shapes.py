@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mbdnode.mechanisms.spatial.description import Frame, Shape, Vector
+from mbdnode.mechanisms.spatial.description import Frame, Inertia, Shape, Vector
+from mbdnode.mechanisms.spatial.inertia import inertia_entries
 from mbdnode.mechanisms.spatial.values import FRAME, vector, vectors
 from mbdnode.mechanisms.toml_files.key_lines import Path
 from mbdnode.mechanisms.toml_files.values import (
@@ -114,26 +115,26 @@ def _mesh(source: Source, path: Path, name: str) -> str:
     return file
 
 
-def inertial(shapes: list[tuple[Shape, float]]) -> tuple[float, Vector, tuple[float, ...]]:
+def inertial(shapes: list[tuple[Shape, float]]) -> tuple[float, Vector, Inertia]:
     """Mass, center and inertia of solid shapes, each with its density."""
-    solids = [(_solid(shape, density), shape.frame) for shape, density in shapes if density]
-    mass = sum(m for (m, _), _ in solids)
-    center = sum(m * np.array(frame.at) for (m, _), frame in solids) / mass
+    solids = [(*_solid(shape, density), shape.frame) for shape, density in shapes if density]
+    masses = np.array([mass for mass, _, _ in solids])
+    places = np.array([frame.at for _, _, frame in solids])
+    center = masses @ places / masses.sum()
     total = np.zeros((3, 3))
-    for (m, moments), frame in solids:
-        arm = np.array(frame.at) - center
-        turn = _rotation(frame.rpy)
-        total += turn @ np.diag(moments) @ turn.T + m * (arm @ arm * np.eye(3) - np.outer(arm, arm))
-    x, y, z = (float(v) for v in center)
-    rows, columns = [0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]
-    return mass, (x, y, z), tuple(float(v) for v in total[rows, columns])
+    for mass, moments, frame in solids:
+        arm, turn = np.array(frame.at) - center, _rotation(frame.rpy)
+        total += turn @ np.diag(moments) @ turn.T
+        total += mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+    x, y, z = center.tolist()
+    return float(masses.sum()), (x, y, z), inertia_entries((total + total.T) / 2)
 
 
 def _rotation(rpy: Vector) -> np.ndarray:
     """`Rz(yaw) Ry(pitch) Rx(roll)`."""
     turn = np.eye(3)
-    for number_, angle in enumerate(rpy):
-        j, k = (number_ + 1) % 3, (number_ + 2) % 3
+    for i, angle in enumerate(rpy):
+        j, k = (i + 1) % 3, (i + 2) % 3
         one = np.eye(3)
         one[j, j] = one[k, k] = math.cos(angle)
         one[k, j], one[j, k] = math.sin(angle), -math.sin(angle)
@@ -154,7 +155,8 @@ def _solid(shape: Shape, density: float) -> tuple[float, tuple[float, float, flo
     r = shape.size[0]
     ball = density * 4 / 3 * math.pi * r**3
     if shape.type == "sphere":
-        return ball, (0.4 * ball * r * r,) * 3
+        moment = 0.4 * ball * r * r
+        return ball, (moment, moment, moment)
     length = shape.size[1]
     tube = density * math.pi * r * r * length
     across, along = tube * (3 * r * r + length * length) / 12, tube * r * r / 2

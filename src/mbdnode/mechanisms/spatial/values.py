@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from mbdnode.mechanisms.spatial.description import Frame, Vector
+from mbdnode.mechanisms.spatial.description import Frame, Inertia, Vector
 from mbdnode.mechanisms.toml_files.key_lines import Path
 from mbdnode.mechanisms.toml_files.values import (
     Key,
@@ -45,10 +45,11 @@ def vectors(source: Source, path: Path, key: Key, value: Any) -> tuple[Vector, V
     return first, second
 
 
-def six_numbers(source: Source, path: Path, key: Key, value: Any) -> tuple[float, ...]:
+def six_numbers(source: Source, path: Path, key: Key, value: Any) -> Inertia:
     """The entries of a symmetric matrix."""
     six = check_list(source, path, value, 6, "[0.1, 0.2, 0.2, 0, 0, 0], of xx, yy, zz, xy, xz, yz")
-    return tuple(number(source, path, key, v) for v in six)
+    xx, yy, zz, xy, xz, yz = (number(source, path, key, v) for v in six)
+    return xx, yy, zz, xy, xz, yz
 
 
 def rpy(source: Source, path: Path, key: Key, value: Any) -> Vector:
