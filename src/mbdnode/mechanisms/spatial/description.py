@@ -39,7 +39,7 @@ class Shape:
 
     - `type`: "capsule", "cylinder", "box", "sphere" or "mesh".
     - `frame`: of the box, cylinder, capsule (along its z axis), sphere or mesh in the body.
-    - `size`: the edges of a box; the radius of a sphere; radius and length of a cylinder or a
+    - `size`: the edges of a box; the radius of a sphere; radius and length of a cylinder or
         capsule; the factors by which a mesh is scaled.
     - `file`: of a mesh.
     """
@@ -210,8 +210,9 @@ class Output:
     **Arguments:**
 
     - `type`: "point", "velocity", "acceleration" (of a point, in the world), "orientation" (Euler
-        parameters), "angular_velocity" (in the world), "gyroscope" and "accelerometer" (in the axes
-        of `frame`; the latter measures acceleration less gravity), or "distance".
+        parameters), "angular_velocity", "angular_acceleration" (in the world), "gyroscope" and
+        "accelerometer" (in the axes of `frame`; the latter measures acceleration less gravity), or
+        "distance".
     - `body`, `frame`: of the point or the sensor.
     - `other`, `other_at`: the second point of a distance.
     """
@@ -224,17 +225,18 @@ class Output:
     other_at: Vector = ORIGIN
 
 
-# The columns of each type of output: what is added to its name.
+# The columns of each type of output: what is added to its name, and the unit.
 _XYZ = ("_x", "_y", "_z")
-OUTPUT_SUFFIXES: dict[str, tuple[str, ...]] = {
-    "point": _XYZ,
-    "velocity": _XYZ,
-    "acceleration": _XYZ,
-    "orientation": ("_e0", "_e1", "_e2", "_e3"),
-    "angular_velocity": _XYZ,
-    "gyroscope": _XYZ,
-    "accelerometer": _XYZ,
-    "distance": ("",),
+OUTPUT_COLUMNS: dict[str, tuple[tuple[str, ...], str]] = {
+    "point": (_XYZ, "m"),
+    "velocity": (_XYZ, "m/s"),
+    "acceleration": (_XYZ, "m/s^2"),
+    "orientation": (("_e0", "_e1", "_e2", "_e3"), ""),
+    "angular_velocity": (_XYZ, "rad/s"),
+    "angular_acceleration": (_XYZ, "rad/s^2"),
+    "gyroscope": (_XYZ, "rad/s"),
+    "accelerometer": (_XYZ, "m/s^2"),
+    "distance": (("",), "m"),
 }
 
 

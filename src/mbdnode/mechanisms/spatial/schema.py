@@ -155,6 +155,7 @@ OUTPUTS = {
     "acceleration": ((_BODY, _AT), "of a point, m/s^2"),
     "orientation": ((_BODY, _RPY), "Euler parameters, the scalar first"),
     "angular_velocity": ((_BODY,), "in the axes of the ground, rad/s"),
+    "angular_acceleration": ((_BODY,), "in the axes of the ground, rad/s^2"),
     "gyroscope": ((_BODY, _RPY), "angular velocity in its own axes, rad/s"),
     "accelerometer": ((_BODY, _AT, _RPY), "acceleration less gravity in its own axes, m/s^2"),
     "distance": (

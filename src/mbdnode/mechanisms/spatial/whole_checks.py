@@ -6,12 +6,13 @@ from typing import Any
 from mbdnode.mechanisms.spatial.description import (
     COORDINATES,
     GROUND,
-    OUTPUT_SUFFIXES,
+    OUTPUT_COLUMNS,
     Body,
     Joint,
     SpatialDescription,
     coordinate_names,
 )
+from mbdnode.mechanisms.spatial.parameters import all_parameters, is_turning
 from mbdnode.mechanisms.toml_files.key_lines import Path
 from mbdnode.mechanisms.toml_files.parts import Tables
 from mbdnode.mechanisms.toml_files.values import Source
@@ -102,7 +103,14 @@ def check_whole(source: Source, description: SpatialDescription, tables: Tables)
         check_friction_keys(source, part)
     _check_followers(source, description)
     check_unique(source, _COLUMNS, _columns(description, units))
+    parameters = [(parameter.name, path) for parameter, path in all_parameters(description)]
+    check_unique(source, "parameters", parameters)
     check_listed(source, "independent", "coordinate", description.independent or (), units)
+    names = [name for name, _ in parameters]
+    for part in description.friction:
+        turning = is_turning(description, part)
+        names += [profile.name for profile in part.profiles(turning=turning)]
+    check_listed(source, "unknown", "parameter", description.unknown, names)
 
 
 def _check_start_units(source: Source, joint: Joint, given: Any) -> None:
@@ -142,5 +150,5 @@ def _columns(description: SpatialDescription, units: dict[str, str]) -> Iterator
     for motor in description.motors:
         yield motor.name, ("motors", motor.name)
     for output in description.outputs:
-        for suffix in OUTPUT_SUFFIXES[output.type]:
+        for suffix in OUTPUT_COLUMNS[output.type][0]:
             yield f"{output.name}{suffix}", ("outputs", output.name)

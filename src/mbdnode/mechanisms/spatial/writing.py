@@ -1,10 +1,13 @@
-"""From the description of a mechanism in space to what a file would hold."""
+"""From the description of a mechanism in space to what a file would hold, and to its text."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from mbdnode.mechanisms.spatial.description import Output, Shape, SpatialDescription
+from mbdnode.mechanisms.spatial.parameters import all_parameters
 from mbdnode.mechanisms.spatial.schema import TABLES
-from mbdnode.mechanisms.toml_files.writing import changed_fields
+from mbdnode.mechanisms.toml_files.writing import changed_fields, put, toml_text
+from mbdnode.naming import unknown_name
 
 _PLAIN = ("couplings", "motors", "drives", "friction")
 
@@ -47,6 +50,33 @@ def to_dict(description: SpatialDescription) -> dict[str, Any]:
                 for name, keys in parts[kind].items()
             }
     return plain
+
+
+def to_toml(description: SpatialDescription, parameters: Mapping[str, float] | None = None) -> str:
+    """The text of a mechanism file, with other values of parameters.
+
+    In SI units and radians, without comments.
+    """
+    data = to_dict(description)
+    places = {parameter.name: (parameter, path) for parameter, path in all_parameters(description)}
+    for name, value in (parameters or {}).items():
+        if name not in places:
+            raise unknown_name("parameter", name, places)
+        path = places[name][1]
+        if path[-1].isdigit():
+            _fill(data, path[:-1], description)
+        put(data, path, float(value))
+    return toml_text(data, TABLES)
+
+
+def _fill(data: dict[str, Any], path: tuple[str, ...], description: SpatialDescription) -> None:
+    """Write out a list of which one number is to change."""
+    kind, *part = path
+    if not part:
+        data.setdefault(kind, list(description.gravity))
+    elif kind == "bodies":
+        body = next(body for body in description.bodies if body.name == part[0])
+        data[kind][body.name].setdefault(part[1], list(getattr(body, part[1])))
 
 
 def _shape(shape: Shape) -> dict[str, Any]:
