@@ -12,6 +12,7 @@ from mbdnode.mechanisms.spatial.values import (
     axis,
     coordinate,
     coordinates,
+    direction,
     frames,
     list_of,
     one_or_more,
@@ -115,7 +116,7 @@ SPRING = (
     *_WHERE,
     needed("stiffness", number, "N/m, or N m/rad", minimum=0.0),
     Key(*_DAMPING, minimum=0.0),
-    Key("free", angle, "the length or coordinate at which it does not pull, m or rad; default 0"),
+    Key("free", angle, "length or coordinate at which it does not pull, m or rad; default 0"),
     Key("preload", number, "added to its pull, N or N m; default 0"),
 )
 
@@ -123,7 +124,7 @@ DAMPER = (*_WHERE, needed(*_DAMPING, minimum=0.0))
 
 _LOAD = (
     needed("body", body, "on which it acts"),
-    needed("direction", axis, "`[x, y, z]`, of any length"),
+    needed("direction", direction, "`[x, y, z]`; its length does not matter"),
     Key("frame", choice, "of the direction; `body` turns with it", choices=(GROUND, "body")),
     Key("against", body, "on which the opposite acts; default the ground"),
 )

@@ -1,5 +1,6 @@
 """Kinds of values that only files of mechanisms in space have: vectors, frames, coordinates."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +35,14 @@ def axis(source: Source, path: Path, key: Key, value: Any) -> Vector:
             path, "it is zero, so it has no direction. Write, for instance, [0, 0, 1]."
         )
     return found
+
+
+def direction(source: Source, path: Path, key: Key, value: Any) -> Vector:
+    """A vector of length one along the one that is given."""
+    x, y, z = axis(source, path, key, value)
+    length = math.hypot(x, y, z)
+    # What has length one but for rounding stays as it is, so that it is read back as it was.
+    return (x, y, z) if abs(length - 1) < 1e-12 else (x / length, y / length, z / length)
 
 
 def vectors(source: Source, path: Path, key: Key, value: Any) -> tuple[Vector, Vector]:
