@@ -35,6 +35,7 @@ from mbdnode.mechanisms.spatial.loads import (
 )
 from mbdnode.mechanisms.spatial.outputs import measure, output_quantities
 from mbdnode.mechanisms.spatial.parameters import AXES, INERTIA, is_turning, make_parameters
+from mbdnode.mechanisms.spatial.writing import to_dict, to_toml
 from mbdnode.multibody import AbstractMechanism, Coordinate, Input, Parameter, Params, Profile
 from mbdnode.multibody.lie import composed, turned
 from mbdnode.multibody.tree import Inertias, Poses
@@ -107,6 +108,14 @@ class SpatialMechanism(AbstractMechanism):
             for row in VELOCITY_ROWS[kind]
         ]
         return (*balls, *closure_names(layout.closing), *(p.name for p in several), *bound)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The description as plain data, as a file would hold it."""
+        return to_dict(self.description)
+
+    def to_toml(self, parameters: Mapping[str, float] | None = None) -> str:
+        """The text of a mechanism file, with other values of parameters if they are given."""
+        return to_toml(self.description, parameters)
 
     def mass_matrix(self, q, mu):
         """Of the tree, with rotors."""
