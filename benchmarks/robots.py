@@ -6,8 +6,8 @@ third model has them coupled. Damping and dry friction of the files are left out
 since Pinocchio's algorithms have none.
 
 Pinocchio's velocity of a free base is that of the body in its own axes. With the matrix `N` in
-`q' = N(q) v`, its mass matrix is `N^T M N`, its torques are `N^T (M q'' - F)`, and its accelerations
-follow from `q'' = N v' + N' v`.
+`q' = N(q) v`, its mass matrix is `N^T M N`, its torques are `N^T (M q'' - F)`, and its
+accelerations follow from `q'' = N v' + N' v`.
 
 `python -m benchmarks.robots [NAME ...]` takes the files whose path contains one of the words.
 """
@@ -28,7 +28,7 @@ import pinocchio as pin
 from rich.console import Console
 from rich.table import Table
 
-from mbdnode.mechanisms.spatial import SpatialDescription, SpatialMechanism
+from mbdnode.mechanisms.spatial import SpatialMechanism
 from mbdnode.mechanisms.spatial.description import Motor
 from mbdnode.mechanisms.spatial.urdf_file import read_urdf
 from mbdnode.multibody import accelerations, choose_partition, resolve_parameters

@@ -33,7 +33,7 @@ from .identification import IdentifiedParameters as IdentifiedParameters
 from .identification import Unknown as Unknown
 from .identification import estimate_state as estimate_state
 from .identification import identify as identify
-from .mechanisms.planar import read_mechanism as read_mechanism
+from .mechanisms import read_mechanism as read_mechanism
 from .mechanisms.spatial import SpatialDescription as SpatialDescription
 from .mechanisms.spatial import SpatialMechanism as SpatialMechanism
 from .models import FCNN as FCNN

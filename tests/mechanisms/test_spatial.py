@@ -80,7 +80,7 @@ def test_a_planar_loop_in_space_moves_as_in_the_plane():
     for name, (first, second, x, x2) in hinges.items():
         text += f'[joints.{name}]\ntype = "revolute"\nbodies = ["{first}", "{second}"]\n'
         text += f"points = [[{x}, 0], [{x2}, 0]]\n"
-    from mbdnode.mechanisms.planar import from_text
+    from mbdnode.mechanisms import from_text
 
     space, plane = four_bar(), from_text(text)
     t = np.linspace(0.0, 1.5, 301)

@@ -25,8 +25,10 @@ from mbdnode.report.style import COLORS, FAINT
 # The direction from which one looks, against the first horizontal axis and the horizon.
 _AZIMUTH, _ELEVATION = np.deg2rad(-58.0), np.deg2rad(20.0)
 # Parts of the mechanism's size.
-_PIN, _BOB, _COIL, _REACH = 0.012, 0.03, 0.04, 0.25
+_PIN, _BOB, _COIL, _REACH = 0.012, 0.02, 0.04, 0.25
 _LINES, _MOMENTS = 9, 60
+# With more names a picture cannot be read.
+_MOST_NAMES = 16
 _FACES = ((0, 1, 3, 2), (4, 5, 7, 6), (0, 1, 5, 4), (2, 3, 7, 6), (0, 2, 6, 4), (1, 3, 7, 5))
 
 
@@ -42,11 +44,16 @@ class _SpatialDrawing:
     mechanism: SpatialMechanism
 
     @cached_property
-    def camera(self) -> np.ndarray:
-        """Its right, its up and its depth, as rows."""
+    def _up(self) -> np.ndarray:
+        """Against gravity; z without any."""
         gravity = np.array(self.mechanism.description.gravity)
         size = np.linalg.norm(gravity)
-        up = -gravity / size if size else np.array([0.0, 0.0, 1.0])
+        return -gravity / size if size else np.array([0.0, 0.0, 1.0])
+
+    @cached_property
+    def camera(self) -> np.ndarray:
+        """Its right, its up and its depth, as rows."""
+        up = self._up
         first, second = perpendicular(up)
         level = np.cos(_AZIMUTH) * first + np.sin(_AZIMUTH) * second
         toward = np.cos(_ELEVATION) * level + np.sin(_ELEVATION) * up
@@ -110,12 +117,7 @@ class _SpatialDrawing:
     @cached_property
     def size(self) -> float:
         """How large the mechanism is where it is assembled."""
-        poses = self._bodies(self._start)
-        points = [
-            np.asarray(poses[b.name][0] + poses[b.name][1] @ point)
-            for b in self.mechanism.description.bodies
-            for point in [*self.marks[b.name], np.array(b.center)]
-        ]
+        points = self._reached(self._start)
         return max(float(np.max(np.ptp([*points, np.zeros(3)], axis=0))), 1e-3)
 
     @cached_property
@@ -160,7 +162,7 @@ class _SpatialDrawing:
             for other in marks[1:]
             if not np.allclose(first, other)
         ]
-        if not shapes:
+        if not shapes and body.mass:
             if not np.allclose(first, body.center):
                 ends = self._at(pose, first), self._at(pose, body.center)
                 shapes.append(Link(*ends, color=color, thickness=4.0))
@@ -190,22 +192,30 @@ class _SpatialDrawing:
 
     def ground(self, q: Any, mu: Parameters) -> list[Shape]:
         """A grid under all that a motion reaches."""
-        rows = np.asarray(q)[:: max(1, len(q) // _MOMENTS)]
-        places = np.stack([np.asarray(self._project(row)[0]) for row in rows]).reshape(-1, 3)
-        world = np.concatenate([places @ self.camera, np.zeros((1, 3))])
-        gravity = np.array(self.mechanism.description.gravity)
-        size = np.linalg.norm(gravity)
-        up = -gravity / size if size else np.array([0.0, 0.0, 1.0])
-        first, second = perpendicular(up)
-        low = np.array([np.min(world @ a) for a in (first, second)]) - _REACH * self.size
-        high = np.array([np.max(world @ a) for a in (first, second)]) + _REACH * self.size
-        flat = self.camera[:2]
+        points = np.concatenate(
+            [np.stack(self._reached(row)) for row in q[:: max(1, len(q) // _MOMENTS)]]
+        )
+        points = np.concatenate([points @ self.camera, np.zeros((1, 3))])
+        first, second = perpendicular(self._up)
+        across = [(axis, points @ axis) for axis in (first, second)]
+        room = _REACH * self.size
+        spans = [(axis, np.min(x) - room, np.max(x) + room) for axis, x in across]
+        base, flat = np.min(points @ self._up) * self._up, self.camera[:2]
         lines: list[Shape] = []
-        for along, across, k in ((first, second, 0), (second, first, 1)):
-            for x in np.linspace(low[1 - k], high[1 - k], _LINES):
-                ends = [low[k] * along + x * across, high[k] * along + x * across]
-                lines.append(Line([flat @ end for end in ends], color=FAINT, thickness=0.8))
+        for (along, low, high), (axis, left, right) in (spans, spans[::-1]):
+            for x in np.linspace(left, right, _LINES):
+                ends = [flat @ (base + end * along + x * axis) for end in (low, high)]
+                lines.append(Line(ends, color=FAINT, thickness=0.8))
         return lines
+
+    def _reached(self, q: np.ndarray) -> list[np.ndarray]:
+        """The joints and mass centers of all bodies, in the camera's axes."""
+        poses = self._bodies(q)
+        return [
+            np.asarray(poses[body.name][0] + poses[body.name][1] @ point)
+            for body in self.mechanism.description.bodies
+            for point in [*self.marks[body.name], np.array(body.center)]
+        ]
 
     def traces(self, t: Any, q: Any, mu: Parameters) -> list[Any]:
         """Where the marked points have been."""
@@ -220,5 +230,5 @@ class _SpatialDrawing:
     def labels(self, q: np.ndarray) -> list[tuple[str, Any, str]]:
         """The names of the bodies, where they are, and their colors."""
         poses = self._bodies(q)
-        bodies = self.mechanism.description.bodies
+        bodies = [b for b in self.mechanism.description.bodies if b.mass][:_MOST_NAMES]
         return [(b.name, self._at(poses[b.name], b.center), self.color(b.name)) for b in bodies]

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
+from mbdnode.mechanisms.described import AbstractDescribed
 from mbdnode.mechanisms.planar.joint_friction_forces import friction_limits, viscous_forces
 from mbdnode.mechanisms.spatial.closures import (
     ROWS,
@@ -44,7 +45,7 @@ from mbdnode.multibody.tree import Inertias, Poses
 _FULL = np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])
 
 
-class SpatialMechanism(AbstractMechanism):
+class SpatialMechanism(AbstractDescribed, AbstractMechanism):
     """Bodies in space with masses, joints and loads.
 
     **Arguments:**
@@ -110,7 +111,7 @@ class SpatialMechanism(AbstractMechanism):
         return (*balls, *closure_names(layout.closing), *(p.name for p in several), *bound)
 
     def to_dict(self) -> dict[str, Any]:
-        """The description as plain data, as a file would hold it."""
+        """The description as plain data, which `from_dict` reads back."""
         return to_dict(self.description)
 
     def to_toml(self, parameters: Mapping[str, float] | None = None) -> str:

@@ -62,4 +62,3 @@ def is_physical(inertia: Array) -> bool:
     # Files have six digits as a rule.
     slack = 1e-6 * abs(moments[2])
     return bool(moments[0] >= -slack and moments[0] + moments[1] >= moments[2] - slack)
-
