@@ -117,6 +117,12 @@ def test_a_spatial_loop_keeps_its_energy_and_its_constraints():
     assert float(jnp.max(run.velocity_residual)) < 1e-11
     energy = np.asarray(mbd.energy(machine, run))
     np.testing.assert_allclose(energy, energy[0], atol=1e-7)
+    place, turn = mbd.poses(machine, run)["rod"]
+    np.testing.assert_allclose(
+        turn @ np.swapaxes(turn, 1, 2), np.tile(np.eye(3), (501, 1, 1)), atol=1e-12
+    )
+    tip = np.asarray(place) + 0.3 * np.asarray(turn)[:, :, 0]
+    np.testing.assert_allclose(tip[:, 0], run["slide"], atol=1e-12)
     # The rod's length, from the crank pin to the slider, by the joints alone.
     pin = np.stack(
         [0 * t, 0.1 - 0.08 * np.sin(run["crank"]), 0.12 + 0.08 * np.cos(run["crank"])], axis=1

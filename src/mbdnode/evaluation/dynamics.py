@@ -167,10 +167,10 @@ def poses(
             "coordinates of a planar mechanism are the poses of its bodies."
         )
     rows = _Rows(mechanism, state, None, None, 0.0)
-    found = jax.vmap(mechanism.body_poses)(rows.q)
+    place, turn = jax.vmap(mechanism.body_poses)(rows.q)
     return {
-        body.name: (rows.shaped(place), rows.shaped(turn))
-        for body, place, turn in zip(mechanism.description.bodies, *found, strict=True)
+        body.name: (rows.shaped(place[:, k]), rows.shaped(turn[:, k]))
+        for k, body in enumerate(mechanism.description.bodies)
     }
 
 
