@@ -20,7 +20,7 @@ if _THREADS is None and _CORES < 16:
     os.environ["PJRT_NPROC"] = "16"
 # Options of XLA (mbdnode.numerics says why), unless the user has them, or names a file of options:
 # XLA takes what does not begin with a dash for one. It ends the process for what it does not know.
-_OPTIONS = {"xla_backend_extra_options": "xla_cpu_small_while_loop_byte_threshold=262144"}
+_OPTIONS = {"xla_backend_extra_options": "xla_cpu_small_while_loop_byte_threshold=786432"}
 if version("jaxlib").startswith("0.10."):
     _OPTIONS["xla_cpu_experimental_ynn_fusion_type"] = ""
 _FLAGS = os.environ.get("XLA_FLAGS", "").strip()

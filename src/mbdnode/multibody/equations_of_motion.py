@@ -30,7 +30,7 @@ from mbdnode.multibody.kinematics import (
     vector,
     velocity_constraints,
 )
-from mbdnode.multibody.small_systems import small_solve
+from mbdnode.multibody.small_systems import mass_solve
 from mbdnode.multibody.sparsity.sparse_constraints import SparseSlope
 from mbdnode.multibody.system import (
     AbstractSystem,
@@ -167,7 +167,7 @@ class AbstractMechanism(AbstractSystem):
         """Of the independent coordinates, under these forces."""
         if tangent.split.dependent.shape[0] == 0:
             given = self.given_mass(q, mu)
-            return force / given if given.ndim == 1 else small_solve(given, force)
+            return force / given if given.ndim == 1 else mass_solve(given, force)
         mass = self.given_mass(q, mu)
         if self._is_sparse(tangent, mass):
             right = gamma(self, t, q, v, mu)
@@ -178,7 +178,7 @@ class AbstractMechanism(AbstractSystem):
             load = tangent.full_slope.T @ (mass[own] * offset)
         else:
             load = tangent.reduce(mass[:, own] @ offset)
-        return small_solve(reduced_mass(mass, tangent), tangent.reduce(force) - load)
+        return mass_solve(reduced_mass(mass, tangent), tangent.reduce(force) - load)
 
     @staticmethod
     def _is_sparse(tangent: Tangent, mass: Float[Array, "nq *nq"]) -> bool:
@@ -204,7 +204,7 @@ class AbstractMechanism(AbstractSystem):
         """`W_i`, and how the independent coordinates respond to each contact: `M_i^-1 W_i^T`."""
         reduced, mass = tangent.reduce(contacts.directions.T).T, self.given_mass(q, mu)
         if not self._is_sparse(tangent, mass):
-            return reduced, small_solve(reduced_mass(mass, tangent), reduced.T)
+            return reduced, mass_solve(reduced_mass(mass, tangent), reduced.T)
         respond = lambda force: self._sparse_accelerations(  # noqa: E731
             t, q, mu, mass, tangent, force, jnp.zeros(tangent.split.rows.shape[0], q.dtype)
         )

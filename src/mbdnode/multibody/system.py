@@ -95,6 +95,8 @@ class AbstractSystem(AbstractNamed):
     closed_on_minimal: ClassVar[bool] = False
     # Whether constraints that repeat others are dropped; refused otherwise.
     allow_redundant: ClassVar[bool] = False
+    # What sensors see: columns that are functions of the state, which `measure` gives.
+    outputs: ClassVar[tuple[Coordinate, ...]] = ()
     # How sampled inputs go between samples, unless a simulation says otherwise.
     interpolation: ClassVar[str] = "constant"
     # Directions in which the values of parameters are uncertain, each one standard deviation long:
@@ -130,6 +132,12 @@ class AbstractSystem(AbstractNamed):
     def has_plain_masses(self, q: Coords, mu: Params) -> bool:
         """Whether its mass matrix, if it has one, is a diagonal of positive numbers."""
         return False
+
+    def measure(
+        self, t: Time, q: Coords, v: Coords, a: Coords, mu: Params
+    ) -> Float[Array, " outputs"]:
+        """The `outputs` at a state with known accelerations. None by default."""
+        return jnp.zeros(0, q.dtype)
 
     def constraint(self, t: Time, q: Coords, mu: Params) -> Rows:
         """Holonomic residual `Phi(t, q)`, zero on the manifold. None by default."""

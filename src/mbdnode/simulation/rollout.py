@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from mbdnode.integrators import AbstractIntegrator
+from mbdnode.integrators.base import stage_slopes
 from mbdnode.multibody import (
     AbstractSystem,
     Params,
@@ -317,7 +318,7 @@ def rollout_step(
 
     def integrate(complete_end):
         y = step.parted(partition, step.independent(partition))
-        (z, s), solved = integrator.step(rate, start, dt, y)
+        (z, s), solved = _advanced(integrator, rate, start, dt, y)
         return eqx.tree_at(lambda a: a.solved, complete_end(z, s), solved)
 
     def regular():
@@ -342,6 +343,20 @@ def rollout_step(
     # Of a step of no length there is no trend to tell.
     close = close | ((dt == 0) & arrival.is_poor)
     return after, step.suspect | close | (after.code == Outcome.SINGULAR.value)
+
+
+def _advanced(integrator: AbstractIntegrator, rate, start, dt, y):
+    """The independent coordinates after a step; stages are a loop, so that one is compiled."""
+    if integrator.tableau is None:
+        return integrator.step(rate, start, dt, y)
+
+    def slope(time, weights, found):
+        moved = jax.tree.map(lambda x, k: x + weights.astype(k.dtype) @ k, y, found)
+        return rate(time, moved)
+
+    weights, slopes = stage_slopes(integrator.tableau, start, dt, slope, y)
+    moved = jax.tree.map(lambda x, k: x + weights.astype(k.dtype) @ k, y, slopes)
+    return moved, jnp.array(True)
 
 
 def _end(system, partition: Partition, step: Step, z, s, mu, regular_only) -> Arrival:

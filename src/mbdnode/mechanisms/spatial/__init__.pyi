@@ -1,0 +1,2 @@
+from .description import SpatialDescription as SpatialDescription
+from .mechanism import SpatialMechanism as SpatialMechanism
