@@ -16,7 +16,7 @@ import numpy as np
 
 import mbdnode as mbd
 from mbdnode.integrators import Adaptive
-from mbdnode.mechanisms.planar import analyze
+from mbdnode.mechanisms import analyze
 from mbdnode.reproduction.cases import CASES, get_case
 
 FILES = Path(__file__).parents[1] / "examples" / "mechanisms"

@@ -1,7 +1,7 @@
 """`mbdnode mechanism`: what a mechanism file says, how it can move, and how it looks."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,14 +12,18 @@ from mbdnode.data.files import check_apart, must_be_file
 from mbdnode.data.folders import check_folder, open_folder
 
 if TYPE_CHECKING:
-    from mbdnode.mechanisms.planar import Analysis, PlanarKinematics, PlanarMechanism
+    from mbdnode.mechanisms import Analysis
 
+# Of inputs and of parameters, of which a robot has hundreds.
+_MOST_NAMES = 40
 # What --out holds.
 PICTURES = ("mechanism.png", "mechanism.svg")
 
 
 def mechanism(
-    file: Annotated[Path, typer.Argument(help="A mechanism's TOML file.", metavar="FILE")],
+    file: Annotated[
+        Path, typer.Argument(help="A mechanism's file: TOML, URDF or MJCF.", metavar="FILE")
+    ],
     initial: InitialOption = None,
     parameters: ParametersOption = None,
     out: Annotated[
@@ -40,8 +44,7 @@ def mechanism(
 
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():
-        from mbdnode.mechanisms import read_mechanism
-        from mbdnode.mechanisms.planar import analyze
+        from mbdnode.mechanisms import analyze, read_mechanism
 
         system = read_mechanism(file)
         found = analyze(system, known, parameters=changes)
@@ -52,7 +55,7 @@ def mechanism(
             _draw(system, found, changes, out)
 
 
-def _print_parts(system: "PlanarMechanism | PlanarKinematics") -> None:
+def _print_parts(system: "AbstractDescribed") -> None:
     description, console = system.description, new_console()
     table = new_table(
         *(console, "body", "mass [kg]", "inertia [kg m^2]", "coordinates"),
@@ -60,8 +63,8 @@ def _print_parts(system: "PlanarMechanism | PlanarKinematics") -> None:
         folding="coordinates",
     )
     for body in description.bodies:
-        known = ["-" if value is None else f"{value:g}" for value in (body.mass, body.inertia)]
-        table.add_row(body.name, *known, ", ".join(body.coordinates))
+        known = [_number(value) for value in (body.mass, body.inertia)]
+        table.add_row(body.name, *known, ", ".join(getattr(body, "coordinates", ())))
     echo(f"{description.name}\n")
     console.print(table)
     if description.joints:
@@ -74,10 +77,18 @@ def _print_parts(system: "PlanarMechanism | PlanarKinematics") -> None:
         console.print(joints)
     for label, names in (("inputs", system.input_names), ("parameters", system.parameter_names)):
         if names:
-            echo(f"\n{label}: {', '.join(names)}")
+            more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+            echo(f"\n{label}: {', '.join(names[:_MOST_NAMES])}{more}")
 
 
-def _print_analysis(system: "PlanarMechanism | PlanarKinematics", found: "Analysis") -> None:
+def _number(value: Any) -> str:
+    """A number; of an inertia in space the principal moments, nothing of what is not known."""
+    if value is None:
+        return "-"
+    return f"{value:g}" if isinstance(value, float) else " ".join(f"{one:g}" for one in value[:3])
+
+
+def _print_analysis(system: "AbstractDescribed", found: "Analysis") -> None:
     count, number = len(system.coordinates), len(found.constraints)
     echo(f"\ncoordinates             {count}")
     echo(f"constraints             {number}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mbdnode.data.files import check_apart, check_path, must_be_file, read_marker
 from mbdnode.data.folders import CONFIG, MODEL, find_result
 from mbdnode.errors import UserError
+from mbdnode.mechanisms import is_mechanism_file
 from mbdnode.reproduction.cases import LISTED, check_case
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def check_model(name: str, written: Iterable[Path] = (), mechanism: str = "") ->
 
 def _kind_of(name: str) -> str:
     path = Path(name)
-    if name.endswith(".toml"):
+    if is_mechanism_file(name):
         must_be_file(path)
         return MECHANISM
     check_path(path)

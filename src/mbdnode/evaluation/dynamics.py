@@ -275,7 +275,8 @@ def _acceleration(system: Any, used: UsedRows, t, q, v, u, mu):
 
 @eqx.filter_jit
 def _accelerations(system, used, t, q, v, u, mu):
-    return jax.vmap(lambda *row: _acceleration(system, used, *row, mu))(t, q, v, u)
+    one = lambda time, x, w, load: _acceleration(system, used, time, x, w, load, mu)  # noqa: E731
+    return jax.vmap(one)(t, q, v, u)
 
 
 @eqx.filter_jit

@@ -1,3 +1,6 @@
+from .analysis import Analysis as Analysis
+from .analysis import Redundancy as Redundancy
+from .analysis import analyze as analyze
 from .cart_pole import CartPole as CartPole
 from .cart_pole import CartPoleCartesian as CartPoleCartesian
 from .catalog import MECHANISMS as MECHANISMS

@@ -2,11 +2,13 @@
 
 import abc
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import equinox as eqx
 
 from mbdnode.multibody import AbstractSystem
+
+_Kind = TypeVar("_Kind", bound="AbstractDescribed")
 
 
 class AbstractDescribed(AbstractSystem):
@@ -30,3 +32,7 @@ class AbstractDescribed(AbstractSystem):
     @abc.abstractmethod
     def to_toml(self, parameters: Mapping[str, float] | None = None) -> str:
         """The text of a mechanism file, with other values of parameters if they are given."""
+
+    def lenient(self: _Kind) -> _Kind:
+        """The same mechanism, with redundant constraints allowed."""
+        return self

@@ -24,7 +24,7 @@ from mbdnode.data.files import check_path, replace_file
 from mbdnode.errors import UserError
 from mbdnode.mechanisms import MECHANISMS, get_mechanism
 from mbdnode.mechanisms import from_dict as mechanism_from
-from mbdnode.mechanisms.planar import AbstractPlanar
+from mbdnode.mechanisms.described import AbstractDescribed
 from mbdnode.models.base import AbstractModel
 from mbdnode.models.ensemble import Ensemble
 from mbdnode.models.registry import KINDS
@@ -243,7 +243,7 @@ def describe(model: AbstractModel) -> dict[str, Any]:
 
 
 def _definition(body: Any) -> dict[str, Any] | None:
-    return body.to_dict() if isinstance(body, (AbstractPlanar, RecordedSystem)) else None
+    return body.to_dict() if isinstance(body, (AbstractDescribed, RecordedSystem)) else None
 
 
 def _names(model: AbstractModel) -> dict[str, list[str]]:

@@ -14,8 +14,7 @@ from PIL import Image
 
 from mbdnode.data.files import replace_file
 from mbdnode.errors import UserError
-from mbdnode.mechanisms.planar import AbstractPlanar
-from mbdnode.mechanisms.spatial import SpatialMechanism
+from mbdnode.mechanisms.described import AbstractDescribed
 from mbdnode.multibody import AbstractSystem, resolve_parameters
 from mbdnode.report.drawings import Drawing, find_drawing
 from mbdnode.report.shapes import Disc
@@ -140,7 +139,7 @@ def _draw_fading(axes: Axes, path: np.ndarray, color: str, most: int = 2_000) ->
 
 @styled()
 def draw_mechanism(
-    mechanism: AbstractPlanar | SpatialMechanism,
+    mechanism: AbstractDescribed,
     q: np.ndarray,
     parameters: Mapping[str, Any] | None = None,
 ) -> Figure:

@@ -138,9 +138,9 @@ class _SpatialDrawing:
         for part in self.mechanism.description.springs:
             if not part.coordinate:
                 pairs = zip(part.bodies, part.points, strict=True)
-                ends = [self._at(poses[body], point) for body, point in pairs]
+                start, end = (self._at(poses[body], point) for body, point in pairs)
                 make = spring if part.stiffness else dashpot
-                shapes.append(make(*ends, _COIL * self.size))
+                shapes.append(make(start, end, _COIL * self.size))
         for body in self.order:
             color, pose = self.color(body.name), poses[body.name]
             for shape in body.shapes:

@@ -10,7 +10,7 @@ from mbdnode.data.logs import Columns, find_files
 from mbdnode.errors import UserError
 from mbdnode.identification import check_identification
 from mbdnode.identification.parameters import Unknown, check_repetitions, make_unknowns
-from mbdnode.mechanisms.planar import AbstractPlanar
+from mbdnode.mechanisms.described import AbstractDescribed
 from mbdnode.models import KINDS, MBDNODE, MODELS, check_capable, get_structure
 from mbdnode.models.paper_settings import column_of, for_system
 from mbdnode.multibody import AbstractMechanism, AbstractSystem
@@ -159,7 +159,7 @@ def unknown_parameters(config: FitConfig, system: AbstractSystem) -> dict[str, A
     Raises `UserError` for names that the system does not have, and for a system whose parameters
     cannot be found.
     """
-    in_file = system.description.unknown if isinstance(system, AbstractPlanar) else ()
+    in_file = system.description.unknown if isinstance(system, AbstractDescribed) else ()
     found = {**dict.fromkeys(in_file), **config.unknown}
     if config.model not in (AUTO, PARAMETERS):
         return {}

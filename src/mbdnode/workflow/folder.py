@@ -42,7 +42,7 @@ from mbdnode.errors import UserError
 from mbdnode.formatting import plural
 from mbdnode.identification import Identified
 from mbdnode.identification.parameters import IdentifiedParameters
-from mbdnode.mechanisms.planar import AbstractPlanar
+from mbdnode.mechanisms.described import AbstractDescribed
 from mbdnode.models import AbstractModel, Ensemble, load, save
 from mbdnode.models.law_equations import features_name
 from mbdnode.recipes import RECIPES
@@ -91,7 +91,7 @@ def _fill(path: Path, fitted: Fitted, command: str) -> None:
         write(one.truth, path / f"held-out-{number}-truth.csv")
         write(one.prediction, path / f"held-out-{number}-prediction.csv")
     if isinstance(fitted.fit, IdentifiedParameters) and isinstance(
-        fitted.fit.system, AbstractPlanar
+        fitted.fit.system, AbstractDescribed
     ):
         fitted.fit.write(path / MECHANISM)
     report = make_report_data(fitted, command)

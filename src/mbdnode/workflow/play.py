@@ -13,7 +13,8 @@ from mbdnode.data.folders import MODEL
 from mbdnode.data.logs import read
 from mbdnode.errors import UserError
 from mbdnode.integrators import get_integrator
-from mbdnode.mechanisms.planar import AbstractPlanar, PlanarKinematics
+from mbdnode.mechanisms.described import AbstractDescribed
+from mbdnode.mechanisms.planar import PlanarKinematics
 from mbdnode.models import FittedMechanism
 from mbdnode.multibody import AbstractMechanism, consistent_state
 from mbdnode.report.playground import Play
@@ -45,7 +46,7 @@ def play_mechanism(
     if isinstance(system, PlanarKinematics):
         system.force(None, None, None, None, {})  # Refuses, and says which masses are missing.
     consistent_state(system, initial, parameters=parameters)
-    if isinstance(system, AbstractPlanar):
+    if isinstance(system, AbstractDescribed):
         title, short = system.description.name, Path(name).stem
     else:
         title, short = name, name.rpartition(":")[2]

@@ -24,7 +24,7 @@ from mbdnode.data.files import MARKER, read_json, write_json
 from mbdnode.data.folders import IDENTITY, UNFINISHED, check_begun, check_folder, open_folder
 from mbdnode.errors import UserError
 from mbdnode.identification.search_checkpoint import SearchCheckpoint
-from mbdnode.mechanisms.planar import AbstractPlanar
+from mbdnode.mechanisms.described import AbstractDescribed
 from mbdnode.parallel import ClusterLost
 from mbdnode.training.checkpoint import digest
 from mbdnode.workflow.config import KIND, FitConfig
@@ -104,7 +104,7 @@ def _identity(prepared: Prepared) -> dict[str, Any]:
 
 def _mechanism_identity(system: Any) -> str:
     """Of its file, or of the class that somebody wrote and may have changed."""
-    if isinstance(system, AbstractPlanar):
+    if isinstance(system, AbstractDescribed):
         text = json.dumps(system.to_dict(), default=str)
     else:
         try:

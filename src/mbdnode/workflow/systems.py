@@ -10,7 +10,13 @@ import jax.numpy as jnp
 
 from mbdnode.data.logs.cleaning import sounds_like_angle
 from mbdnode.errors import UserError
-from mbdnode.mechanisms import MECHANISMS, check_system_name, get_mechanism, read_mechanism
+from mbdnode.mechanisms import (
+    MECHANISMS,
+    check_system_name,
+    get_mechanism,
+    is_mechanism_file,
+    read_mechanism,
+)
 from mbdnode.models import AbstractModel, AbstractRateModel
 from mbdnode.multibody import (
     AbstractMechanism,
@@ -32,7 +38,7 @@ def find_system(name: str) -> AbstractSystem:
 
     Raises `UserError` for what cannot be found or is no system.
     """
-    if name.endswith(".toml") or os.path.sep in name:
+    if is_mechanism_file(name) or os.path.sep in name:
         return read_mechanism(Path(name))
     check_system_name(name)
     if name in MECHANISMS:

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from mbdnode.errors import UserError
-from mbdnode.mechanisms import from_text
-from mbdnode.mechanisms.planar import analyze
+from mbdnode.mechanisms import analyze, from_text
 from mbdnode.multibody import choose_partition, position_residual, resolve_parameters
 
 BODIES = """

@@ -29,7 +29,7 @@ from mbdnode.identification.parameters.fitting import Fitted
 from mbdnode.identification.parameters.search import ParameterSearch
 from mbdnode.identification.parameters.unknowns import Unknowns, make_unknowns
 from mbdnode.identification.search_checkpoint import NO_CHECKPOINT, SearchCheckpoint
-from mbdnode.mechanisms.planar import AbstractPlanar
+from mbdnode.mechanisms.described import AbstractDescribed
 from mbdnode.models import FittedMechanism
 from mbdnode.multibody import AbstractSystem
 from mbdnode.naming import unknown_name
@@ -169,7 +169,7 @@ class IdentifiedParameters:
         - `path`: of the file; one that exists is replaced. Comments of the file that was read are
             not in it.
         """
-        if not isinstance(self.system, AbstractPlanar):
+        if not isinstance(self.system, AbstractDescribed):
             raise UserError(
                 f"{type(self.system).__name__} is a Python class and has no mechanism file. Give "
                 "its values to simulate as parameters=found.parameters."

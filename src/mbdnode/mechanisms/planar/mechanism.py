@@ -6,6 +6,7 @@ static and compared by value: the same file read twice uses the same compiled pr
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import equinox as eqx
@@ -70,6 +71,11 @@ class AbstractPlanar(AbstractDescribed):
     def to_toml(self, parameters: Mapping[str, float] | None = None) -> str:
         """The text of a mechanism file, with other values of parameters if they are given."""
         return to_toml(self.description, parameters)
+
+    def lenient(self):
+        """The same mechanism, with redundant constraints allowed."""
+        kind: Any = type(self)
+        return kind(replace(self.description, allow_redundant=True))
 
     def constraint(self, t, q, mu):
         """Joints and drives."""

@@ -243,7 +243,8 @@ def _prescribed(drive: Any, t, mu: Params) -> Float[Array, ""]:
     """Where a drive holds its coordinate."""
     value = lambda key: mu[f"{drive.name}_{key}"]  # noqa: E731
     if drive.coefficients is not None:
-        return sum(value(f"c{n}") * t**n for n in range(len(drive.coefficients)))
+        powers = range(len(drive.coefficients))
+        return jnp.sum(jnp.stack([value(f"c{n}") * t**n for n in powers]))
     if drive.rate is not None:
         return value("start") + value("rate") * t
     return value("offset") + value("amplitude") * jnp.sin(

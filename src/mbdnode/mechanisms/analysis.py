@@ -7,14 +7,14 @@ Also here is what can be wrong with a mechanism file although each of its values
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from mbdnode.errors import UserError
-from mbdnode.mechanisms.planar.mechanism import AbstractPlanar, PlanarKinematics, PlanarMechanism
+from mbdnode.mechanisms.described import AbstractDescribed
 from mbdnode.multibody import (
     choose_partition,
     consistent_state,
@@ -62,7 +62,7 @@ class Analysis:
 
 
 def analyze(
-    mechanism: AbstractPlanar,
+    mechanism: AbstractDescribed,
     known: Mapping[str, float] | None = None,
     *,
     parameters: Mapping[str, Any] | None = None,
@@ -87,7 +87,7 @@ def analyze(
     try:
         partition = choose_partition(mechanism, time, state.q, mu)
     except UserError:
-        partition = choose_partition(_lenient(mechanism), time, state.q, mu)
+        partition = choose_partition(mechanism.lenient(), time, state.q, mu)
     names = mechanism.constraint_names
     jacobian = np.asarray(velocity_constraints(mechanism, time, state.q, mu)[0])
     scaled = jacobian * np.asarray(partition.scale)[None, :]
@@ -101,12 +101,6 @@ def analyze(
         redundant=_redundancies(scaled, partition.redundant, names),
         residual=float(np.max(np.abs(residual), initial=0.0)),
     )
-
-
-def _lenient(mechanism: AbstractPlanar) -> AbstractPlanar:
-    """The same mechanism, with redundant constraints allowed."""
-    kind = PlanarKinematics if mechanism.description.weightless else PlanarMechanism
-    return kind(replace(mechanism.description, allow_redundant=True))
 
 
 def _redundancies(
