@@ -2,8 +2,8 @@
 
 Bricard's overconstrained mechanism, a flyball governor, a spatial slider-crank and a heavy top.
 Each is described once; EXUDYN's bodies and joints are made from our description, placed by our
-poses at the start. EXUDYN's step (generalized alpha, second order) is halved until its answer settles: the
-last change, extrapolated, is how many digits it has. Ours is `dopri8`.
+poses at the start. EXUDYN's step (generalized alpha, second order) is halved until its answer
+settles: the last change, extrapolated, is how many digits it has. Ours is `dopri8`.
 
     make bench ONLY=exudyn_motion
 """
