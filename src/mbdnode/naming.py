@@ -62,6 +62,8 @@ def unknown_name(kind: str, name: Any, known: Iterable[str]) -> UserError:
     near = difflib.get_close_matches(str(name).lower(), [k.lower() for k in known], 1, 0.5)
     hint = next((k for k in known if near and k.lower() == near[0]), None)
     suggestion = f" Did you mean {hint!r}?" if hint else ""
+    if kind == "model" and is_own(str(name)):
+        suggestion = f" Code of your own is named first: `mbdnode --import {name} ...`."
     listing = ", ".join(known) if known else "there are none"
     return UserError(f"Unknown {kind} {name!r}.{suggestion} Known: {listing}.")
 
@@ -127,5 +129,6 @@ def known_object(name: str) -> Any:
         )
     raise UserError(
         f"{name!r} is code of a user's own, and nothing is imported because a file names it. Name "
-        f"it yourself first: mbdnode.naming.import_object({name!r})."
+        f"it yourself first: mbdnode.naming.import_object({name!r}), or on the command line "
+        f"`mbdnode --import {name} ...`."
     )

@@ -194,6 +194,9 @@ class Mine(FCNN):
     paper = ()
 def falling(update):
     return 1e-2 / (1 + update)
+def make(count_in, count_out, seed):
+    import equinox as eqx, jax
+    return eqx.nn.MLP(count_in, count_out, 4, 1, key=jax.random.key(seed))
 """
 
 
@@ -236,3 +239,26 @@ def test_former_name_of_a_recipe_runs_and_is_stored_by_its_new_one(run, tmp_path
     assert found.code == 0, found.err
     first, again = (load(path / "model.safetensors") for path in (place, tmp_path / "again"))
     assert (first.network.weights[0] == again.network.weights[0]).all()
+
+
+def test_folder_with_code_of_ones_own_is_read_by_commands_that_import_it(my_models, run):
+    case, own, out = "single-mass-spring-damper", my_models / "own", my_models / "run.csv"
+    asked = ("--set", "network=my_models:make", "epochs=1", "--out", own)
+    assert run("run", case, *asked).code == 0
+    naming._OBJECTS.clear()  # As in another process.
+    command = ("simulate", own, "--steps", "5", "--out", out)
+    refused = run(*command)
+    assert refused.code == 2
+    assert "mbdnode --import my_models:make" in refused.err
+    found = run("--import", "my_models:make", *command)
+    assert found.code == 0, found.err
+    assert len(out.read_text().splitlines()) == 7
+    forecaster = my_models / "forecaster"
+    asked = ("--model", "my_models:Mine", "--set", "epochs=1", "width=4", "--out", forecaster)
+    assert run("run", case, *asked).code == 0
+    KINDS.pop("mine"), MODELS.pop("my_models:Mine"), naming._OBJECTS.clear()
+    command = ("simulate", forecaster, "--steps", "5", "--out", out)
+    assert "mbdnode --import my_models:Mine" in run(*command).err
+    assert (
+        "a Mine, which goes on from a recorded" in run("--import", "my_models:Mine", *command).err
+    )

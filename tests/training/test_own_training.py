@@ -13,7 +13,15 @@ import pytest
 import mbdnode as mbd
 from mbdnode.integrators import AbstractIntegrator
 from mbdnode.mechanisms import SinglePendulum
-from mbdnode.models import FCNN, HNN, MBDNODE
+from mbdnode.models import (
+    FCNN,
+    HNN,
+    MBDNODE,
+    AbstractRateModel,
+    Capability,
+    Network,
+    make_network,
+)
 from mbdnode.training import AbstractObjective, Checkpoint, TrainingConfig, fit
 
 FEW = TrainingConfig(integrator="fe1", epochs=3, precision="float64")
@@ -151,6 +159,55 @@ def test_objective_of_ones_own_is_what_euler_steps_make_small(swing, pendulum_mo
     np.testing.assert_allclose(weights(found.model), weights(euler.model), rtol=1e-8)
     with pytest.raises(mbd.UserError, match="must be an AbstractObjective"):
         fit(pendulum_model, swing, config, loss=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class PlainConfig:
+    """`mbdnode fit` turns on what is called `scaling`; what it means is the model's own affair."""
+
+    order: str = "second"
+    constraints: str = "none"
+    scaling: bool = True
+
+
+class Plain(AbstractRateModel):
+    """Accelerations of positions and velocities, without inputs, scales and structures."""
+
+    kind = "plain"
+    settings_type = PlainConfig
+    capabilities = frozenset(Capability)
+
+    network: Network
+    body: mbd.AbstractMechanism
+    settings: PlainConfig = eqx.field(static=True)
+    minimal: tuple = eqx.field(static=True)
+    coordinates: tuple = eqx.field(static=True, kw_only=True)
+    inputs: tuple = eqx.field(static=True, kw_only=True)
+    parameters: tuple = eqx.field(static=True, kw_only=True)
+
+    @classmethod
+    def for_system(cls, system, *, seed=0, **settings):
+        """One hidden layer."""
+        network = make_network((2, 4, 1), "tanh", "xavier", seed)
+        names = {part: getattr(system, part) for part in ("coordinates", "inputs", "parameters")}
+        return cls(network, system, PlainConfig(**settings), (0,), **names)
+
+    def minimal_rates(self, t, z, s, u, mu):
+        """Of a pendulum."""
+        return s, self.network(jnp.concatenate([z, s]))
+
+    def independent_acceleration(self, t, q, v, u, mu, tangent):
+        """The same."""
+        return self.minimal_rates(t, q, v, u, mu)[1]
+
+
+def test_model_of_ones_own_is_trained_as_an_mbd_node_with_its_network(swing):
+    own = Plain.for_system(SinglePendulum())
+    model = MBDNODE.for_system(SinglePendulum(), width=4, hidden_layers=1, forces="none")
+    model = eqx.tree_at(lambda m: m.network, model, own.network)
+    for config in (FEW, dataclasses.replace(FEW, refinement=2)):
+        found = weights(fit(own, swing, config).model)
+        np.testing.assert_allclose(found, weights(fit(model, swing, config).model), rtol=1e-9)
 
 
 def test_validation_loss_is_that_of_training_on_the_same_data(swing, pendulum_model):

@@ -20,6 +20,7 @@ from mbdnode import __version__
 from mbdnode.cli.arguments import repeat_options
 from mbdnode.cli.interrupts import INTERRUPTED, exit_code, hear_termination
 from mbdnode.errors import UserError
+from mbdnode.naming import import_object
 from mbdnode.waiting_notice import progress
 
 # Every command is a function in a module of the same name; help lists them in this order.
@@ -67,9 +68,30 @@ def _root(
             "default the user's cache folder.",
         ),
     ] = False,
+    code: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            metavar="module:name",
+            help="Code of your own that a model's files name: a network, an activation, a class of "
+            "models. Nothing is imported because a file names it. Once for each.",
+        ),
+    ] = None,
 ) -> None:
     if no_cache:
         os.environ["MBDNODE_CACHE"] = "off"
+    for name in code or ():
+        _import(name)
+
+
+def _import(name: str) -> None:
+    if not isinstance(found := import_object(name), type):
+        return
+    from mbdnode.models.base import AbstractModel
+    from mbdnode.models.registry import register_model
+
+    if issubclass(found, AbstractModel):
+        register_model(name)
 
 
 # As in sysexits.h: an internal error of the software.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mbdnode.evaluation import energy_drift
+from mbdnode.models import AbstractRateModel
 from mbdnode.multibody import AbstractMechanism, constraint_counts, resolve_parameters
 from mbdnode.trajectory import Trajectory
 
@@ -47,7 +48,7 @@ class RolloutSummary:
 
 
 def summarize(
-    mechanism: AbstractMechanism,
+    mechanism: AbstractMechanism | AbstractRateModel,
     trajectory: Trajectory,
     parameters: Mapping[str, Any] | None = None,
 ) -> RolloutSummary:
@@ -55,7 +56,7 @@ def summarize(
 
     **Arguments:**
 
-    - `mechanism`: what moved.
+    - `mechanism`: what moved, or the model of it.
     - `trajectory`: how.
     - `parameters`: those of the rollout, if not the defaults.
 

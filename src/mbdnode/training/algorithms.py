@@ -32,6 +32,7 @@ from jaxtyping import Array, Float
 from mbdnode.errors import UserError
 from mbdnode.integrators import AbstractIntegrator, get_integrator
 from mbdnode.models import AbstractObjective, AbstractRateModel
+from mbdnode.models.mbdnode import AbstractMBDNODE
 from mbdnode.models.objective import refuse_unused
 from mbdnode.multibody import (
     Partition,
@@ -258,7 +259,7 @@ class StepObjective(AbstractObjective):
         Adam moves every weight by about its rate, however small the slopes are: where the affine
         part says nearly all, a usual rate would undo it.
         """
-        if not (self.config.refinement and model.settings.affine) or model.corrected is not None:
+        if not (self.config.refinement and _has_affine_start(model)):
             return super().start(model)
         rows = np.linspace(0, len(self) - 1, _START_WINDOWS).round().astype(int)
         picked = jax.tree.map(lambda x: jax.device_put(np.asarray(x)[rows]), self.examples)
@@ -341,13 +342,17 @@ class StepObjective(AbstractObjective):
 
 
 def started(model: Any, windows: Windows, steps: StepObjective) -> Any:
-    """The model with the scales of its data and the start of its affine part."""
-    if model.settings.scaling:
+    """An MBD-NODE with the scales of its data and the start of its affine part."""
+    if isinstance(model, AbstractMBDNODE) and model.settings.scaling:
         missed = None if model.corrected is None else _missed(steps, model)
         model = with_scaling(model, windows, missed)
-    if model.settings.affine and model.corrected is None:
-        model = with_affine_start(model, windows)
-    return model
+    return with_affine_start(model, windows) if _has_affine_start(model) else model
+
+
+def _has_affine_start(model: Any) -> bool:
+    """Whether the affine part is fitted first: it begins at zero where a hybrid has one."""
+    known = isinstance(model, AbstractMBDNODE) and model.corrected is None
+    return known and model.settings.affine
 
 
 def correction_errors(
