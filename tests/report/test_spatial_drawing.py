@@ -25,7 +25,8 @@ def hinged(*shapes):
     """A body with these shapes on a hinge about z."""
     body = Body("arm", 1.0, (0.2, 0.0, 0.0), (0.1, 0.1, 0.1, 0.0, 0.0, 0.0), shapes)
     joint = Joint("hinge", "revolute", (GROUND, "arm"))
-    return SpatialMechanism(SpatialDescription("door", (body,), (joint,), gravity=(0.0, 0.0, -9.81)))
+    made = SpatialDescription("door", (body,), (joint,), gravity=(0.0, 0.0, -9.81))
+    return SpatialMechanism(made)
 
 
 @pytest.mark.parametrize("make", [four_bar, heavy_top, spatial_slider_crank])

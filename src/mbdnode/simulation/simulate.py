@@ -221,7 +221,7 @@ def _with_step_error(
     run: Trajectory, system: AbstractSystem, asked: tuple, regular: bool, choose: Callable
 ) -> Trajectory:
     """The run with the estimate of its integrator's error in its status."""
-    core, integrator, _, _, signal, mu, partition, repartition = asked
+    core, integrator, t, initial, signal, mu, partition, repartition = asked
 
     def chosen(time, q):
         try:
@@ -241,7 +241,14 @@ def _with_step_error(
     # Without constraints, rounding is as small as the motion.
     constrained = partition.velocity.dependent.shape[0] > 0
     scale = np.asarray(partition.scale) * constrained
-    return with_step_error(run, again, integrator.order, signal, scale, is_angle, core.learned)
+    rubs = isinstance(core, AbstractMechanism) and bool(
+        jax.tree.leaves(
+            jax.eval_shape(core.contacts, t[0], initial.q, initial.v, signal.samples[0], mu)
+        )
+    )
+    return with_step_error(
+        run, again, integrator.order, signal, scale, is_angle, core.learned, rubs
+    )
 
 
 @eqx.filter_jit

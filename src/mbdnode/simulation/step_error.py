@@ -6,8 +6,12 @@ whole one,
     q_dt - q = (q_dt - q_half) 2^p / (2^p - 1).
 
 Where the step is too long this need not hold. Then steps are halved until two motions agree, and
-the last one is the reference. Shorter steps are taken by the program that is already compiled, one
-part of the time after the other: a motion with half the step costs two rollouts and no compilation.
+the last one is the reference. Where dry friction acts, the step in which a contact comes to rest
+leaves an error that depends on where in the step that is, and half the step may leave the same. So
+the first motion to compare with has a quarter of the step.
+
+Shorter steps are taken by the program that is already compiled, one part of the time after the
+other: a motion with half the step costs two rollouts and no compilation.
 """
 
 from collections.abc import Callable
@@ -44,6 +48,7 @@ def with_step_error(
     scale: np.ndarray,
     is_angle: np.ndarray,
     learned: bool,
+    rubs: bool = False,
 ) -> Trajectory:
     """The rollout with the estimate of its integrator's error in its status.
 
@@ -52,6 +57,7 @@ def with_step_error(
     - `again`: rolls out from another state, at other times, with other inputs.
     - `learned`: whether it is a model whose training may have made up for the integrator's error,
         so that a shorter step need not be better.
+    - `rubs`: whether dry friction acts.
 
     **Returns:**
 
@@ -66,9 +72,10 @@ def with_step_error(
     until = min(last + 1, steps)
     own = before = np.asarray(run.q)[: last + 1]
     error = gap = np.inf
-    short, code, agreed = np.max(np.diff(t)), outcome, False
-    for halvings in range(1, _MOST_HALVINGS + 1):
-        if halvings > 1 and steps * 2**halvings * own.shape[1] > _MOST_NUMBERS:
+    longest = short = np.max(np.diff(t))
+    code, agreed, first = outcome, False, 2 if rubs else 1
+    for halvings in range(first, _MOST_HALVINGS + 1):
+        if halvings > first and steps * 2**halvings * own.shape[1] > _MOST_NUMBERS:
             break
         motion = _motion(again, run, signal, 2**halvings, until)
         if motion is None:
@@ -76,13 +83,13 @@ def with_step_error(
         ended, (fine, code) = code, motion
         travel = _travel(fine, scale, is_angle)
         gap = _difference(before, fine, travel) * 2**order / (2**order - 1)
-        error = gap if halvings == 1 else _difference(own, fine, travel)
+        error = gap if halvings == first else _difference(own, fine, travel)
         # Where both end early, for one reason, it is not the step.
         known = len(fine) > until or code == ended != Outcome.STEP_TOO_LONG.value
         agreed = gap < TOO_LONG and len(fine) == len(before) and known
         if agreed:
             break  # The step before the last is short enough.
-        before, short = fine, short / 2
+        before, short = fine, longest / 2**halvings
     reached = len(before) > until
     if reached and not agreed:
         # None was found, so the order has to tell.
