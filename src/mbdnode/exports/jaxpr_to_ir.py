@@ -66,7 +66,6 @@ class Tables:
     """The constants of a program, each array once."""
 
     def __init__(self):
-        self.buffers: list[Buffer] = []
         self._known: dict[Any, Buffer] = {}
 
     def add(self, array: np.ndarray, dtype: str) -> Buffer:
@@ -74,8 +73,7 @@ class Tables:
         flat = np.ascontiguousarray(array).ravel()
         key = (dtype, flat.tobytes())
         if key not in self._known:
-            buffer = Buffer(f"table{len(self.buffers)}", dtype, flat.size, "table", None, flat)
-            self.buffers.append(buffer)
+            buffer = Buffer(f"table{len(self._known)}", dtype, flat.size, "table", None, flat)
             self._known[key] = buffer
         return self._known[key]
 
@@ -158,12 +156,6 @@ class Lowering:
         array = np.empty(len(found), dtype=object)
         array[:] = found
         return Elements(array.reshape(tuple(shape)), dtype)
-
-    def scalar(self, expr: Expr) -> Elements:
-        """An expression as an array without axes."""
-        array = np.empty((), dtype=object)
-        array[()] = expr
-        return Elements(array, expr.dtype)
 
     def element(self, value: Value, index: tuple[Index, ...]) -> Expr:
         """One element."""

@@ -45,20 +45,11 @@ class Argument:
 
 @dataclass(frozen=True)
 class Entry:
-    """A function of the exported model.
-
-    **Arguments:**
-
-    - `name`: one of `ENTRIES`.
-    - `arguments`: fields of the state that it reads, then the others, in order.
-    - `results`: fields of the state that it writes, then arrays.
-    - `function`: in JAX, of the arguments in order.
-    - `jaxpr`: the same, traced.
-    """
+    """A function of the exported model, one of `ENTRIES`: in JAX, and traced."""
 
     name: str
-    arguments: tuple[Argument, ...]
-    results: tuple[Argument, ...]
+    arguments: tuple[Argument, ...]  # fields of the state, then the others
+    results: tuple[Argument, ...]  # fields of the state, or arrays
     function: Callable[..., Any]
     jaxpr: ClosedJaxpr
 

@@ -24,14 +24,7 @@ RULES: dict[str, Rule] = {}
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """An array of the graph.
-
-    **Arguments:**
-
-    - `name`: in the graph.
-    - `shape`, `dtype`: as NumPy has them.
-    - `value`: where it is known.
-    """
+    """An array of the graph, by its name there; with its value where that is known."""
 
     name: str
     shape: tuple[int, ...]

@@ -8,16 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, Var
+from jax.extend.core import Jaxpr, Var
 
 from mbdnode.exports.builder import Index
 from mbdnode.exports.ir import Branch, BreakIf, Loop, Ref, Region, dtype_of
 from mbdnode.exports.jaxpr_to_ir import Lowering, rule
-from mbdnode.exports.primitive_rules.shapes import cut, joined, reshape
+from mbdnode.exports.primitive_rules.shapes import cut, reshape
 from mbdnode.exports.values import Elements, Value, View
-
-# A scan of a few turns over so many equations in all is written out.
-_MOST_EQUATIONS = 24
 
 
 class _Carried:
@@ -81,8 +78,6 @@ def _scan(low: Lowering, eqn: Any, *values: Value) -> list[Value]:
     count, carry = p["num_consts"], p["num_carry"]
     consts, start, rows = values[:count], values[count : count + carry], values[count + carry :]
     rows = [low.settled(v, 2) for v in rows]
-    if length * _equations(closed.jaxpr) <= _MOST_EQUATIONS or length == 1:
-        return _unrolled(low, p, consts, start, rows)
     changed = _changed(closed.jaxpr, count, closed.jaxpr.outvars[:carry])
     carried = _Carried(low, [low.settled(v) for v in start], changed)
     stacked = []
@@ -110,32 +105,6 @@ def _row(low: Lowering, value: Value, at: Index) -> Value:
     shape = value.shape[1:]
     block = cut(low, value, [at, *([0] * len(shape))], (1, *shape))
     return reshape(low, block, shape)
-
-
-def _unrolled(low: Lowering, p: Any, consts, start, rows) -> list[Value]:
-    carry, ys = list(start), []
-    for at in range(p["length"]):
-        made = low.lower_closed(p["jaxpr"], [*consts, *carry, *(_row(low, v, at) for v in rows)])
-        carry = made[: len(carry)]
-        ys.append(made[len(carry) :])
-    stacked = []
-    for column in zip(*ys, strict=True):
-        stacked.append(joined(low, [reshape(low, v, (1, *v.shape)) for v in column], 0))
-    return [*carry, *stacked]
-
-
-def _equations(jaxpr: Jaxpr) -> int:
-    """The number of equations, with those of inner jaxprs."""
-    total = 0
-    for eqn in jaxpr.eqns:
-        total += 1
-        for value in eqn.params.values():
-            for each in value if isinstance(value, (tuple, list)) else (value,):
-                if isinstance(each, ClosedJaxpr):
-                    total += _equations(each.jaxpr)
-                elif isinstance(each, Jaxpr):
-                    total += _equations(each)
-    return total
 
 
 @rule("cond")
