@@ -79,12 +79,17 @@ def _dot(graph: Graph, eqn: Any, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _places(graph: Graph, indices: Tensor, mapped, batching, shape, sizes, kept):
-    """Where slices start in a flat array, and the steps within one."""
+    """Where slices start in a flat array, and the steps within one.
+
+    Slices outside, of which JAX was promised that there are none, are moved inside as XLA does.
+    """
     strides, batch = row_major(shape), indices.shape[:-1]
     start = graph.const(np.zeros(batch), np.int64)
     if mapped:
+        limits = graph.const([shape[dim] - sizes[dim] for dim in mapped], np.int64)
         steps = graph.const([strides[dim] for dim in mapped], np.int64)
-        terms = graph.like("Mul", graph.cast(indices, np.int64), steps)
+        safe = graph.like("Max", graph.cast(indices, np.int64), graph.const(0, np.int64))
+        terms = graph.like("Mul", graph.like("Min", safe, limits), steps)
         last = graph.const([len(batch)], np.int64)
         start = graph.node("ReduceSum", [terms, last], batch, np.int64, keepdims=0)
     for axis, dim in batching:
