@@ -149,7 +149,7 @@ def trace_program(
     if precision not in PRECISIONS:
         raise unknown_name("precision", precision, PRECISIONS)
     if not 0 < dt_s < float("inf"):
-        raise UserError(f"The step is {dt_s:g} s; it must be positive and finite.")
+        raise UserError(f"The step is {dt_s:g} s; it must be above zero and finite.")
     plant, reference = make_plant(model, integrator, parameters)
     is_ensemble = isinstance(plant, EnsemblePlant)
     if is_ensemble:
