@@ -259,8 +259,8 @@ def _like(x: Any, value: Any) -> Any:
 
 @_rewrite("squeeze", "expand_dims", "reshape")
 def _reshape(eqn: Any, x: Any, *_: Any) -> Any:
-    if eqn.params.get("dimensions") is not None and eqn.primitive.name == "reshape":
-        return _unchanged(eqn, x)
+    if eqn.primitive.name == "reshape" and eqn.params["dimensions"] is not None:
+        x = lax.transpose(x, eqn.params["dimensions"])
     return _shaped(x, eqn.outvars[0].aval.shape)
 
 

@@ -11,7 +11,6 @@ from mbdnode.exports.jaxpr_to_ir import (
     ALWAYS_UNROLLED,
     MOST_ELEMENTS,
     Lowering,
-    refused,
     rule,
 )
 from mbdnode.exports.values import Elements, Lazy, Value, View, row_major
@@ -79,8 +78,6 @@ def _without_ones(low: Lowering, x: Value, shape: tuple[int, ...]) -> Value:
 
 @rule("reshape")
 def _reshape(low: Lowering, eqn: Any, x: Value, *_: Value) -> Value:
-    if eqn.params["dimensions"] is not None:
-        raise refused(eqn, "with the parameter 'dimensions'")
     return reshape(low, x, eqn.outvars[0].aval.shape)
 
 
