@@ -64,9 +64,9 @@ def _while(low: Lowering, eqn: Any, *values: Value) -> list[Value]:
     carried = _Carried(low, [low.settled(v) for v in start], changed)
     with low.inside("loop") as region:
         now = carried.seen(region)
-        (going,) = low.lower_closed(p["cond_jaxpr"], [*of_cond, *now])
+        (going,) = low.lower(p["cond_jaxpr"], [*of_cond, *now])
         low.emit(BreakIf(low.make.op("not", low.only(going))))
-        carried.hand_on(low.lower_closed(body, [*of_body, *now]))
+        carried.hand_on(low.lower(body, [*of_body, *now]))
     low.emit(Loop(None, None, region))
     return carried.seen(low.region)
 
@@ -90,7 +90,7 @@ def _scan(low: Lowering, eqn: Any, *values: Value) -> list[Value]:
     rows = [low.view(v) if isinstance(v, Elements) and v.size else v for v in rows]
     with low.inside("loop") as region:
         counter = make.counter(region)
-        made = low.lower_closed(
+        made = low.lower(
             closed, [*consts, *carried.seen(region), *(_row(low, v, counter) for v in rows)]
         )
         for (ref, _, size), value in zip(stacked, made[carry:], strict=True):
@@ -117,7 +117,7 @@ def _cond(low: Lowering, eqn: Any, which: Value, *values: Value) -> list[Value]:
     index = make.cast(index, "index")
     if index.is_const:
         number = min(max(int(index.value), 0), len(branches) - 1)
-        return low.lower_closed(branches[number], values)
+        return low.lower(branches[number], values)
     # What a branch asks for again and again is made once, before.
     values = tuple(low.settled(v, 2) for v in values)
     outs = [v.aval for v in branches[0].jaxpr.outvars]
@@ -129,7 +129,7 @@ def _cond(low: Lowering, eqn: Any, which: Value, *values: Value) -> list[Value]:
     regions = []
     for branch in branches:
         with low.inside("branch") as region:
-            for ref, value in zip(refs, low.lower_closed(branch, values), strict=True):
+            for ref, value in zip(refs, low.lower(branch, values), strict=True):
                 low.write(ref, 0, value)
         regions.append(region)
     low.emit(Branch(index, regions))
