@@ -119,6 +119,7 @@ def shapes() -> list[Call]:
         Call("broadcast scalar", lambda a: jnp.broadcast_to(a, (5, 3)), (scalar,)),
         Call("reshape", lambda a: (a * 2).reshape(3, 8), (x,)),
         Call("reshape transposed", lambda a: a.T.reshape(8, 3), (x,)),
+        Call("reshape in another order", lambda a: lax.reshape(a, (8, 3), (1, 0)), (x,)),
         Call("squeeze", lambda a: lax.squeeze(a[1:2], (0,)) * 1, (x,)),
         Call("expand", lambda a: lax.expand_dims(a, (1,)), (x,)),
         Call("transpose", lambda a: lax.transpose(a, (1, 0)), (x,)),

@@ -139,7 +139,7 @@ def test_a_rule_computes_what_jax_does(case):
     closed = traced(function, *given)
     graph = Graph()
     inputs = [Tensor(f"in{i}", x.shape, x.dtype) for i, x in enumerate(given)]
-    found = graph.run_closed(closed, inputs)
+    found = graph.run(closed, inputs)
     outputs = [graph.node("Identity", [x], x.shape, x.dtype) for x in found]
     made = helper.make_graph(
         graph.nodes,
@@ -164,4 +164,4 @@ def test_what_onnx_cannot_express_is_refused_by_name():
 
     closed = traced(jnp.linalg.eigvalsh, np.eye(3))
     with pytest.raises(mbd.UserError, match="'eigh'"):
-        Graph().run_closed(closed, [Tensor("a", (3, 3), np.dtype(float))])
+        Graph().run(closed, [Tensor("a", (3, 3), np.dtype(float))])

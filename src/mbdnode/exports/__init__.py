@@ -10,6 +10,7 @@ hybrids are exported alike. In the order in which a model goes through the files
         consistent_start    a consistent start, by operations that can be traced
         ensembles           the same for the mean of several models
     core_primitives     what JAX traced, in the few primitives that C, JavaScript and ONNX share
+        array_algorithms    factorizations, sorting and the like, as loops of these
     functions               each jaxpr as a function of named arrays
         jaxpr_to_ir         from core primitives to loops
         primitive_rules     a rule for each of them

@@ -42,53 +42,21 @@ def _remainder(a, b):
     return a if b == 0 else np.fmod(a, b)
 
 
-# Every operation, with its value for constants. The languages print the same names.
+# Functions that NumPy, C and JavaScript have by the same names.
+_NAMES = """
+sqrt cbrt exp expm1 log log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh
+floor ceil pow
+"""
+FUNCTIONS = tuple(_NAMES.split())
+# Every operation by the name of its primitive, with its value for constants.
 OPERATIONS: dict[str, Callable] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": _truncated,
-    "rem": _remainder,
-    "neg": np.negative,
-    "abs": np.abs,
-    "sign": np.sign,
-    "max": np.maximum,
-    "min": np.minimum,
-    "pow": np.power,
-    "sqrt": np.sqrt,
-    "cbrt": np.cbrt,
-    "exp": np.exp,
-    "expm1": np.expm1,
-    "log": np.log,
-    "log1p": np.log1p,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "atan2": np.arctan2,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
-    "tanh": np.tanh,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
-    "erf": _erf,
-    "erfc": _erfc,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "rint": np.rint,
-    "is_finite": np.isfinite,
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "not": np.invert,
+    **{name: getattr(np, name) for name in FUNCTIONS},
+    **{"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _truncated},
+    **{"rem": _remainder, "neg": np.negative, "abs": np.abs, "sign": np.sign},
+    **{"max": np.maximum, "min": np.minimum, "round": np.round, "is_finite": np.isfinite},
+    **{"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal},
+    **{"gt": np.greater, "ge": np.greater_equal, "erf": _erf, "erfc": _erfc},
+    **{"and": np.logical_and, "or": np.logical_or, "not": np.logical_not},
 }
 _TO_BOOL = {"eq", "ne", "lt", "le", "gt", "ge", "is_finite"}
 # Of a number and itself, which is no NaN.

@@ -259,8 +259,8 @@ def _like(x: Any, value: Any) -> Any:
 
 @_rewrite("squeeze", "expand_dims", "reshape")
 def _reshape(eqn: Any, x: Any, *_: Any) -> Any:
-    if eqn.params.get("dimensions") is not None and eqn.primitive.name == "reshape":
-        return _unchanged(eqn, x)
+    if eqn.primitive.name == "reshape" and eqn.params["dimensions"] is not None:
+        x = lax.transpose(x, eqn.params["dimensions"])
     return _shaped(x, eqn.outvars[0].aval.shape)
 
 
@@ -398,16 +398,29 @@ def _filling(dtype: Any, given: Any) -> Any:
 
 @_rewrite("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max")
 def _scatter(eqn: Any, x: Any, indices: Any, updates: Any) -> Any:
-    """Places are within the array, or what is outside is dropped."""
-    numbers = eqn.params["dimension_numbers"]
-    if eqn.params["mode"] != GatherScatterMode.CLIP:
-        return _unchanged(eqn, x, indices, updates)
+    """At places within the array: others are moved there, or go to rows that are cut off again."""
+    numbers, mode = eqn.params["dimension_numbers"], eqn.params["mode"]
+    promised, axes = GatherScatterMode.PROMISE_IN_BOUNDS, numbers.scatter_dims_to_operand_dims
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     window = [d for d in range(x.ndim) if d not in dropped]
     sizes = dict(zip(window, (updates.shape[k] for k in numbers.update_window_dims), strict=True))
-    most = [x.shape[d] - sizes.get(d, 1) for d in numbers.scatter_dims_to_operand_dims]
-    given = [x, _clipped(indices, most) if most else indices, updates]
-    return _unchanged_but(eqn, given, mode=GatherScatterMode.PROMISE_IN_BOUNDS)
+    drops = mode == GatherScatterMode.FILL_OR_DROP and axes
+    count = x.shape[axes[0]] if drops else 0
+    if axes and mode != promised:
+        safe = _clipped(indices, [x.shape[d] - sizes.get(d, 1) for d in axes])
+        if drops:
+            inside = lax.reduce_and(lax.eq(safe, indices), [indices.ndim - 1])
+            inside = lax.broadcast_in_dim(inside, indices.shape, range(indices.ndim - 1))
+            first = np.broadcast_to(np.arange(len(axes)) == 0, indices.shape)
+            safe = lax.select(inside | ~first, safe, _like(safe, count))
+            rows = [sizes.get(d, 1) if d == axes[0] else n for d, n in enumerate(x.shape)]
+            x = lax.concatenate([x, lax.full(rows, 0, x.dtype)], axes[0])
+        indices = safe
+    if eqn.primitive.name == "scatter-sub":
+        made = lax.scatter_add(x, indices, lax.neg(updates), numbers, mode=promised)
+    else:
+        made = _unchanged_but(eqn, [x, indices, updates], mode=promised)
+    return lax.slice_in_dim(made, 0, count, axis=axes[0]) if drops else made
 
 
 # Along an axis

@@ -34,13 +34,10 @@ class EnsemblePlant(Plant):
         """No: a mean is of the same coordinates of all members."""
         return False
 
-    def _with_members(self, fields: Fields, q: Any, v: Any) -> Fields:
-        return {**fields, "member_q": q, "member_v": v}
-
     def _gathered(self, fields: Fields) -> Fields:
         """All members at the mean, as at the start of a motion."""
-        rows = [jnp.tile(fields[k][None], (len(self.ensemble), 1)) for k in ("q", "v")]
-        return self._with_members(fields, *rows)
+        rows = {k: jnp.tile(fields[k][None], (len(self.ensemble), 1)) for k in ("q", "v")}
+        return {**fields, "member_q": rows["q"], "member_v": rows["v"]}
 
     def init(self, t, q, v, known, p) -> Fields:
         """A consistent state from what is known, of all members."""
@@ -73,7 +70,7 @@ class EnsemblePlant(Plant):
         code = jnp.where(jnp.any(failed), codes[jnp.argmax(failed)], after.code)
         good = code == Outcome.COMPLETED.value
         mean = self.fields(after, jnp.where(good & jnp.any(doubtful), NEEDS_PASSAGE, code))
-        moved = self._with_members(mean, q, v)
+        moved = {**mean, "member_q": q, "member_v": v}
         keeps = {k: jnp.where(good, moved[k], fields[k]) for k in moved if k != "code"}
         return {**keeps, "code": mean["code"]}
 

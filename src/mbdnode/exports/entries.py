@@ -32,15 +32,11 @@ from mbdnode.trajectory import State
 
 
 class Signature(NamedTuple):
-    """What an exported function is.
-
-    `reads_state` says whether it takes a state, `takes` what else, `gives` which arrays it gives;
-    None for one that gives a state. `text` is for people.
-    """
+    """What an exported function is."""
 
     reads_state: bool
     takes: tuple[str, ...]
-    gives: tuple[str, ...] | None
+    gives: tuple[str, ...] | None  # None for one that gives a state
     text: str
 
 
@@ -99,20 +95,12 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True)
 class Plant:
-    """A model as it is exported.
-
-    **Arguments:**
-
-    - `system`: what moves.
-    - `integrator`: of the step.
-    - `partition`: where the model is assembled; its sizes hold everywhere.
-    - `potential`: the model that knows the energy; None if there is none.
-    """
+    """A model as it is exported."""
 
     system: AbstractSystem
     integrator: AbstractIntegrator
-    partition: Partition
-    potential: Any = None
+    partition: Partition  # where the model is assembled; its sizes hold everywhere
+    potential: Any = None  # the model that knows the energy; None if there is none
 
     @property
     def repartition(self) -> bool:

@@ -94,7 +94,7 @@ def lower_function(
         return found
 
     values = [View(Ref(buffer_of(a, False), low.body), a.shape) for a in arguments]
-    made = low.lower_closed(closed, values)
+    made = low.lower(closed, values)
     targets = [Ref(buffer_of(r, True), low.body) for r in results]
     changed = [
         (target, value)

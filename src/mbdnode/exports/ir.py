@@ -48,13 +48,7 @@ def numpy_type(dtype: str) -> np.dtype:
 
 
 class Region:
-    """A list of statements, run once, repeatedly or not at all.
-
-    **Arguments:**
-
-    - `kind`: "function", "loop" or "branch".
-    - `parent`: the region that it is in; None for a function.
-    """
+    """A list of statements: of a "function", of a "loop" or of a "branch" in another region."""
 
     def __init__(self, kind: str, parent: "Region | None" = None):
         self.kind, self.parent = kind, parent
@@ -89,25 +83,15 @@ def common(a: Region, b: Region) -> Region:
 
 @dataclass(eq=False)
 class Buffer:
-    """An array, or a variable that is assigned more than once.
+    """An array, or a variable that is assigned more than once."""
 
-    **Arguments:**
-
-    - `name`: in the printed code; made unique there.
-    - `dtype`, `size`: of its elements, and how many.
-    - `kind`: "local" array, "scalar" variable, "argument", "table" of constants.
-    - `region`: where it is declared; None for arguments and tables.
-    - `data`: the values of a table.
-    - `written`: whether it is an argument that the function writes.
-    """
-
-    name: str
+    name: str  # made unique where it is printed
     dtype: str
     size: int
-    kind: str = "local"
-    region: Region | None = None
-    data: np.ndarray | None = None
-    written: bool = False
+    kind: str = "local"  # a local array, a "scalar" variable, an "argument" or a "table"
+    region: Region | None = None  # where it is declared; None for arguments and tables
+    data: np.ndarray | None = None  # the values of a table
+    written: bool = False  # whether it is an argument that the function writes
 
 
 @dataclass(eq=False)
@@ -123,18 +107,10 @@ class Ref:
 
 
 class Expr:
-    """A scalar. Make one with `Builder`.
+    """A scalar: a "const" whose value is `data`, an "index", a "load" from the `Ref` that is
+    `data`, or an operation. Make one with `Builder`.
 
-    **Arguments:**
-
-    - `op`: "const", "index", "load", or the name of an operation.
-    - `args`: its operands.
-    - `dtype`: its type.
-    - `data`: the value of a constant, the `Ref` of a load, what else an operation needs.
-    - `region`: the outermost region in which it can be computed.
-    - `number`: in the order of making; operands have smaller ones.
-
-    `is_const` says whether its value is known.
+    It can be computed from `region` on; operands have smaller numbers.
     """
 
     __slots__ = ("args", "data", "dtype", "is_const", "number", "op", "region")
@@ -192,22 +168,13 @@ class Hold:
 
 @dataclass(eq=False)
 class Function:
-    """A function of the program.
+    """A function of the program."""
 
-    **Arguments:**
-
-    - `name`: without the program's prefix.
-    - `arguments`: buffers, in order; of size 1 and kind "scalar" for what is given by value.
-    - `region`: its body.
-    - `comment`: what it is, in a line or two.
-    - `result`: the scalar that it returns; None for nothing.
-    """
-
-    name: str
-    arguments: list[Buffer]
+    name: str  # without the program's prefix
+    arguments: list[Buffer]  # of kind "scalar" for what is given by value
     region: Region
     comment: str = ""
-    result: Expr | None = None
+    result: Expr | None = None  # the scalar that it returns
 
 
 def roots_of(statement: Any) -> list[Expr]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax.extend.core import ClosedJaxpr, Literal
 
 from mbdnode.errors import UserError
 from mbdnode.exports.builder import Builder, Index
@@ -66,7 +66,6 @@ class Tables:
     """The constants of a program, each array once."""
 
     def __init__(self):
-        self.buffers: list[Buffer] = []
         self._known: dict[Any, Buffer] = {}
 
     def add(self, array: np.ndarray, dtype: str) -> Buffer:
@@ -74,8 +73,7 @@ class Tables:
         flat = np.ascontiguousarray(array).ravel()
         key = (dtype, flat.tobytes())
         if key not in self._known:
-            buffer = Buffer(f"table{len(self.buffers)}", dtype, flat.size, "table", None, flat)
-            self.buffers.append(buffer)
+            buffer = Buffer(f"table{len(self._known)}", dtype, flat.size, "table", None, flat)
             self._known[key] = buffer
         return self._known[key]
 
@@ -158,12 +156,6 @@ class Lowering:
         array = np.empty(len(found), dtype=object)
         array[:] = found
         return Elements(array.reshape(tuple(shape)), dtype)
-
-    def scalar(self, expr: Expr) -> Elements:
-        """An expression as an array without axes."""
-        array = np.empty((), dtype=object)
-        array[()] = expr
-        return Elements(array, expr.dtype)
 
     def element(self, value: Value, index: tuple[Index, ...]) -> Expr:
         """One element."""
@@ -295,11 +287,12 @@ class Lowering:
 
     # Jaxprs
 
-    def lower(self, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Value]) -> list[Value]:
+    def lower(self, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
         """The values of a jaxpr's results."""
+        jaxpr = closed.jaxpr
         known: dict[Any, Value] = dict(zip(jaxpr.invars, args, strict=True))
-        for variable, const in zip(jaxpr.constvars, consts, strict=True):
-            known[variable] = const if isinstance(const, Value) else self._given(const, variable)
+        for variable, const in zip(jaxpr.constvars, closed.consts, strict=True):
+            known[variable] = self._given(const, variable)
         uses = Counter(v for eqn in jaxpr.eqns for v in eqn.invars if not isinstance(v, Literal))
         uses.update(v for v in jaxpr.outvars if not isinstance(v, Literal))
 
@@ -320,10 +313,6 @@ class Lowering:
     def _given(self, value: Any, atom: Any) -> Value:
         """A constant of a jaxpr, which may be wider than what JAX computes with."""
         return self.constant(np.asarray(value, atom.aval.dtype))
-
-    def lower_closed(self, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
-        """The values of a closed jaxpr's results."""
-        return self.lower(closed.jaxpr, closed.consts, args)
 
     def apply(self, eqn: Any, values: list[Value]) -> list[Value]:
         """The results of one equation."""

@@ -45,20 +45,11 @@ class Argument:
 
 @dataclass(frozen=True)
 class Entry:
-    """A function of the exported model.
-
-    **Arguments:**
-
-    - `name`: one of `ENTRIES`.
-    - `arguments`: fields of the state that it reads, then the others, in order.
-    - `results`: fields of the state that it writes, then arrays.
-    - `function`: in JAX, of the arguments in order.
-    - `jaxpr`: the same, traced.
-    """
+    """A function of the exported model, one of `ENTRIES`: in JAX, and traced."""
 
     name: str
-    arguments: tuple[Argument, ...]
-    results: tuple[Argument, ...]
+    arguments: tuple[Argument, ...]  # fields of the state, then the others
+    results: tuple[Argument, ...]  # fields of the state, or arrays
     function: Callable[..., Any]
     jaxpr: ClosedJaxpr
 
@@ -158,7 +149,7 @@ def trace_program(
     if precision not in PRECISIONS:
         raise unknown_name("precision", precision, PRECISIONS)
     if not 0 < dt_s < float("inf"):
-        raise UserError(f"The step is {dt_s:g} s; it must be positive and finite.")
+        raise UserError(f"The step is {dt_s:g} s; it must be above zero and finite.")
     plant, reference = make_plant(model, integrator, parameters)
     is_ensemble = isinstance(plant, EnsemblePlant)
     if is_ensemble:

@@ -78,14 +78,7 @@ class View(Value):
 
 
 class Lazy(Value):
-    """Elements that are made where they are used.
-
-    **Arguments:**
-
-    - `shape`, `dtype`: of the array.
-    - `element`: the expression at given indices.
-    - `cost`: how many operations an element takes; zero for what only moves elements.
-    """
+    """Elements that are made where they are used, each of so many operations."""
 
     def __init__(
         self, shape: Sequence[Any], dtype: str, element: Callable[[tuple], Expr], cost: int

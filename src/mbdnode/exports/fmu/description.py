@@ -57,14 +57,11 @@ def model_description(
         Xml.SubElement(categories, "Category", {"name": category, "description": meaning})
     experiment = {"startTime": "0.0", "stopTime": _STOP_S, "tolerance": _TOLERANCE}
     Xml.SubElement(root, "DefaultExperiment", {**experiment, "stepSize": repr(dt_s)})
-    listed = Xml.SubElement(root, "ModelVariables")
-    place = {one.reference: i + 1 for i, one in enumerate(variables)}
-    for one in variables:
-        (_variable2 if version == 2 else _variable3)(listed, one, place)
-    (_structure2 if version == 2 else _structure3)(root, variables, place)
-    Xml.indent(root, "  ")
-    text = Xml.tostring(root, encoding="unicode")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+    # How variables refer to each other: by their place in the list, or by their reference.
+    place = {x.reference: i + 1 if version == 2 else x.reference for i, x in enumerate(variables)}
+    _list_variables(root, version, variables, place)
+    _list_structure(root, version, variables, place)
+    return _text(root)
 
 
 def build_description(name: str, sources: Sequence[str]) -> str:
@@ -75,6 +72,10 @@ def build_description(name: str, sources: Sequence[str]) -> str:
     for source in sources:
         Xml.SubElement(files, "SourceFile", {"name": source})
     Xml.SubElement(configuration, "Library", {"name": "m", "external": "true"})
+    return _text(root)
+
+
+def _text(root: Xml.Element) -> str:
     Xml.indent(root, "  ")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(root, encoding="unicode")}\n'
 
@@ -98,37 +99,22 @@ def _interfaces(root, version: int, name: str, sources: Sequence[str], has_rates
                 Xml.SubElement(files, "File", {"name": source})
 
 
-def _values(one: Variable) -> dict[str, str]:
-    """What both versions say of a real number."""
-    numbers = {"min": one.low, "max": one.high, "nominal": one.nominal, "start": one.start}
-    found = {"unit": one.unit} if one.unit else {}
-    return found | {key: repr(float(x)) for key, x in numbers.items() if x is not None}
-
-
-def _kind(one: Variable) -> dict[str, str]:
-    kind = {"causality": one.causality, "variability": one.variability, "initial": one.initial}
-    return {key: value for key, value in kind.items() if value}
-
-
-def _described(one: Variable) -> dict[str, str]:
-    return {"description": one.description} if one.description else {}
-
-
-def _variable2(listed, one: Variable, place: dict[int, int]) -> None:
-    named = {"name": one.name, "valueReference": str(one.reference)}
-    scalar = Xml.SubElement(listed, "ScalarVariable", {**named, **_described(one), **_kind(one)})
-    values = _values(one)
-    if one.derivative_of is not None:
-        values["derivative"] = str(place[one.derivative_of])
-    Xml.SubElement(scalar, "Real", values)
-
-
-def _variable3(listed, one: Variable, place: dict[int, int]) -> None:
-    named = {"name": one.name, "valueReference": str(one.reference)}
-    values = _values(one)
-    if one.derivative_of is not None:
-        values["derivative"] = str(one.derivative_of)
-    Xml.SubElement(listed, "Float64", {**named, **_described(one), **_kind(one), **values})
+def _list_variables(root, version: int, variables: Sequence[Variable], place: dict) -> None:
+    listed = Xml.SubElement(root, "ModelVariables")
+    for one in variables:
+        facts = {"name": one.name, "valueReference": str(one.reference)}
+        words = {"description": one.description, "causality": one.causality}
+        words |= {"variability": one.variability, "initial": one.initial}
+        facts |= {key: word for key, word in words.items() if word}
+        values = {"unit": one.unit} if one.unit else {}
+        numbers = {"min": one.low, "max": one.high, "nominal": one.nominal, "start": one.start}
+        values |= {key: repr(float(x)) for key, x in numbers.items() if x is not None}
+        if one.derivative_of is not None:
+            values["derivative"] = str(place[one.derivative_of])
+        if version == 2:
+            Xml.SubElement(Xml.SubElement(listed, "ScalarVariable", facts), "Real", values)
+        else:
+            Xml.SubElement(listed, "Float64", {**facts, **values})
 
 
 def _unknowns(
@@ -157,24 +143,12 @@ def _unknowns(
     ]
 
 
-def _structure2(root, variables: Sequence[Variable], place: dict[int, int]) -> None:
+def _list_structure(root, version: int, variables: Sequence[Variable], place: dict) -> None:
     structure = Xml.SubElement(root, "ModelStructure")
-    for kind, _, unknowns in _unknowns(variables):
-        if not unknowns:
-            continue
-        element = Xml.SubElement(structure, kind)
+    for group, kind, unknowns in _unknowns(variables):
+        parent = Xml.SubElement(structure, group) if version == 2 and unknowns else structure
         for one, known in unknowns:
-            index = {"index": str(place[one.reference])}
+            facts = {"index" if version == 2 else "valueReference": str(place[one.reference])}
             if known is not None:
-                index["dependencies"] = " ".join(str(place[r]) for r in sorted(known))
-            Xml.SubElement(element, "Unknown", index)
-
-
-def _structure3(root, variables: Sequence[Variable], place: dict[int, int]) -> None:
-    structure = Xml.SubElement(root, "ModelStructure")
-    for _, kind, unknowns in _unknowns(variables):
-        for one, known in unknowns:
-            reference = {"valueReference": str(one.reference)}
-            if known is not None:
-                reference["dependencies"] = " ".join(map(str, sorted(known)))
-            Xml.SubElement(structure, kind, reference)
+                facts["dependencies"] = " ".join(str(place[r]) for r in sorted(known))
+            Xml.SubElement(parent, "Unknown" if version == 2 else kind, facts)

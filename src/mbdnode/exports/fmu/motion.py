@@ -30,19 +30,11 @@ from mbdnode.simulation.rollout import exchanged_partition
 
 @dataclass(frozen=True)
 class Motion:
-    """A model as an importer's integrator sees it.
+    """A model as an importer's integrator sees it."""
 
-    **Arguments:**
-
-    - `partition`: where the model is assembled.
-    - `exchanges`: whether the independent coordinates are chosen again along the motion.
-    - `has_rates`: whether the rates are a function of the state; not so under dry friction, where
-        what sticks is decided by steps.
-    - `functions`: for `c_functions`.
-    """
-
-    partition: Partition
-    exchanges: bool
+    partition: Partition  # where the model is assembled
+    exchanges: bool  # whether independent coordinates are chosen again along the motion
+    # Not so under dry friction, where what sticks is decided by steps.
     has_rates: bool
     functions: dict[str, PlainFunction]
 

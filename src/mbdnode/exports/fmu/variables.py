@@ -25,18 +25,7 @@ _BASE = {"m": 0, "kg": 1, "s": 2, "A": 3, "rad": 4}
 
 @dataclass(frozen=True)
 class Variable:
-    """One variable of the model description.
-
-    **Arguments:**
-
-    - `name`, `reference`: unique; `reference` is what functions of the FMU take.
-    - `causality`, `variability`, `initial`: in FMI's words; empty where FMI wants none.
-    - `start`: the start value, None where FMI wants none.
-    - `unit`, `nominal`, `low`, `high`: None where nothing is known.
-    - `derivative_of`: the reference of the state whose rate it is.
-    - `depends_on`: the references of what it is a function of, at a time; None for all.
-    - `description`: for people.
-    """
+    """One variable of the model description, in FMI's words; None where FMI wants nothing."""
 
     name: str
     reference: int
@@ -48,8 +37,8 @@ class Variable:
     nominal: float | None = None
     low: float | None = None
     high: float | None = None
-    derivative_of: int | None = None
-    depends_on: tuple[int, ...] | None = None
+    derivative_of: int | None = None  # the reference of the state whose rate it is
+    depends_on: tuple[int, ...] | None = None  # references, None for all
     description: str = ""
 
 

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from mbdnode.exports.builder import FUNCTIONS
 from mbdnode.exports.ir import FLOATS, Buffer, Expr
 from mbdnode.exports.languages.printing import EQUAL, PRIMARY, UNARY, AbstractPrinter
 from mbdnode.exports.names import C_KEYWORDS
@@ -12,24 +13,15 @@ C_TYPES = {
     **{"i64": "int64_t", "i32": "int32_t", "index": "int"},
 }
 # Functions of the C library; those of float end in f.
-_MATH = {
-    "abs": "fabs",
-    "rem": "fmod",
-    **{name: name for name in ("sqrt", "cbrt", "exp", "expm1", "log", "log1p", "sin")},
-    **{name: name for name in ("cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh")},
-    **{name: name for name in ("tanh", "asinh", "acosh", "atanh", "erf", "erfc", "floor")},
-    **{name: name for name in ("ceil", "rint", "pow")},
-}
+_MATH = {name: name for name in (*FUNCTIONS, "erf", "erfc")}
+_MATH |= {"abs": "fabs", "rem": "fmod", "round": "rint"}
 
 
 class CPrinter(AbstractPrinter):
     """C99, with the functions of `c_library.py` and `math.h`."""
 
-    equal, unequal = "==", "!="
-
-    def names_in_use(self) -> set[str]:
-        """Keywords, and what `math.h` declares."""
-        return set(C_KEYWORDS) | set(_MATH.values())
+    equal, unequal, counter = "==", "!=", "int"
+    reserved = C_KEYWORDS | frozenset(_MATH.values())
 
     def constant(self, value: Any, dtype: str) -> str:
         """A literal of its type."""
@@ -54,14 +46,6 @@ class CPrinter(AbstractPrinter):
         """An array, or a variable that changes."""
         kind = C_TYPES[buffer.dtype]
         return f"{kind} {name};" if buffer.kind == "scalar" else f"{kind} {name}[{buffer.size}];"
-
-    def loop(self, index: str, count: int) -> str:
-        """Counting up from zero."""
-        return f"for (int {index} = 0; {index} < {count}; ++{index}) {{"
-
-    def stored(self, value: Expr, buffer: Buffer) -> str:
-        """The value as it is: the types agree."""
-        return self.text(value)
 
     def result(self, expr: Expr) -> str:
         """A status code."""

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -126,15 +126,7 @@ def _facts(program: Program) -> list[str]:
 
 
 def _quantity(each: Quantity) -> str:
-    facts: dict[str, Any] = {
-        "name": each.name,
-        "identifier": each.identifier,
-        "unit": each.unit,
-        "start": each.start,
-        "low": each.low,
-        "high": each.high,
-        "is_angle": each.is_angle,
-    }
+    facts = {key: value for key, value in asdict(each).items() if key != "renamed"}
     # JSON has no infinities, JavaScript has; a page must not find the end of a script in a name.
     return json.dumps(facts).replace("</", "<\\/")
 

@@ -26,9 +26,9 @@ function erfc(a) {
 _SOURCES = {
     "erf": _ERF,
     "erfc": _ERF,
-    "rint": """
+    "round": """
 // To the nearest, of two equally near ones to the even.
-function rint(a) {
+function round(a) {
     const below = Math.floor(a), rest = a - below;
     if (rest < 0.5) return below === 0 && a < 0 ? -0 : below;
     if (rest > 0.5) return below + 1 === 0 ? -0 : below + 1;

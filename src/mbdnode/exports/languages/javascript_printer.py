@@ -7,6 +7,7 @@ any index. Arrays are typed arrays that are made once, outside of the functions.
 import math
 from typing import Any
 
+from mbdnode.exports.builder import FUNCTIONS
 from mbdnode.exports.ir import FLOATS, Branch, Buffer, Expr, Function, Loop
 from mbdnode.exports.languages.printing import (
     EQUAL,
@@ -23,11 +24,7 @@ ARRAYS = {
     **{"f64": "Float64Array", "f32": "Float32Array", "bool": "Uint8Array"},
     **{"i64": "Float64Array", "i32": "Int32Array", "index": "Int32Array"},
 }
-_WORDS = """
-sqrt cbrt exp expm1 log log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh
-floor ceil abs sign max min pow
-"""
-_MATH = {name: f"Math.{name}" for name in _WORDS.split()}
+_MATH = {name: f"Math.{name}" for name in (*FUNCTIONS, "abs", "sign", "max", "min")}
 # V8 does not optimize functions of more than 60 kB of bytecode: they are interpreted, a hundred
 # times slower. A function of more characters than this is divided, into parts of about so many.
 _LONG_FUNCTION, _LONG_PART = 40_000, 5_000
@@ -36,7 +33,8 @@ _LONG_FUNCTION, _LONG_PART = 40_000, 5_000
 class JavaScriptPrinter(AbstractPrinter):
     """JavaScript, with the functions of `javascript_library.py` and `Math`."""
 
-    equal, unequal = "===", "!=="
+    equal, unequal, counter = "===", "!==", "let"
+    reserved = frozenset({"state", "let", "var", "in", "do", "if"})
 
     def __init__(self):
         super().__init__()
@@ -80,10 +78,6 @@ class JavaScriptPrinter(AbstractPrinter):
             )
         self.lines = lines + ["})();"] * after.get(len(self.lines), 0)
 
-    def names_in_use(self) -> set[str]:
-        """Names that have a meaning here already."""
-        return {"state", "let", "var", "in", "do", "if"}
-
     def constant(self, value: Any, dtype: str) -> str:
         """A literal."""
         if dtype == "bool":
@@ -116,10 +110,6 @@ class JavaScriptPrinter(AbstractPrinter):
         if buffer.dtype == "bool" and buffer.kind != "scalar":
             return f"{text} !== 0", EQUAL
         return text, PRIMARY
-
-    def loop(self, index: str, count: int) -> str:
-        """Counting up from zero."""
-        return f"for (let {index} = 0; {index} < {count}; ++{index}) {{"
 
     def stored(self, value: Expr, buffer: Buffer) -> str:
         """The value; a truth value as a number."""

@@ -39,6 +39,8 @@ class AbstractPrinter(abc.ABC):
 
     equal: ClassVar[str]
     unequal: ClassVar[str]
+    counter: ClassVar[str]  # how a loop declares its index
+    reserved: ClassVar[frozenset[str]]  # names that a variable must not have
 
     def __init__(self):
         self.lines: list[str] = []
@@ -68,17 +70,9 @@ class AbstractPrinter(abc.ABC):
     def declare(self, buffer: Buffer, name: str) -> str | None:
         """The declaration of an array or of a variable that changes."""
 
-    @abc.abstractmethod
-    def loop(self, index: str, count: int) -> str:
-        """The head of a loop that counts."""
-
-    @abc.abstractmethod
     def stored(self, value: Expr, buffer: Buffer) -> str:
         """A value as it is written to memory."""
-
-    @abc.abstractmethod
-    def names_in_use(self) -> set[str]:
-        """Names that a variable must not have."""
+        return self.text(value)
 
     # Functions
 
@@ -97,7 +91,7 @@ class AbstractPrinter(abc.ABC):
         self._buffers = dict(names)
         self._variables: dict[Expr, str] = {}
         self._counters: dict[Expr, str] = {}
-        self._taken = self.names_in_use() | set(names.values())
+        self._taken = self.reserved | set(names.values())
         self._numbers: dict[str, int] = {}
         self._done: set[Expr] = set()
         self._indent += 1
@@ -174,7 +168,7 @@ class AbstractPrinter(abc.ABC):
             assert loop.index is not None
             name = "ijklabcdefgh"[self._depth] if self._depth < 12 else self._unique("i")
             self._counters[loop.index] = name
-            self.say(self.loop(name, loop.count))
+            self.say(f"for ({self.counter} {name} = 0; {name} < {loop.count}; ++{name}) {{")
         self._depth += 1
         self._inner(loop.region)
         self._depth -= 1

@@ -5,7 +5,6 @@ import string
 from typing import Any
 
 import numpy as np
-from jax.lax import GatherScatterMode
 
 from mbdnode.exports.onnx.graph import Graph, Tensor, rule
 from mbdnode.exports.values import row_major
@@ -82,28 +81,24 @@ def _dot(graph: Graph, eqn: Any, a: Tensor, b: Tensor) -> Tensor:
 def _places(graph: Graph, indices: Tensor, mapped, batching, shape, sizes, kept):
     """Where slices start in a flat array, and the steps within one.
 
-    Slices outside are moved inside; the last result says which were inside, None if all must be.
+    Slices outside, of which JAX was promised that there are none, are moved inside as XLA does.
     """
-    strides, batch, inside = row_major(shape), indices.shape[:-1], None
+    strides, batch = row_major(shape), indices.shape[:-1]
     start = graph.const(np.zeros(batch), np.int64)
     if mapped:
-        index = graph.cast(indices, np.int64)
         limits = graph.const([shape[dim] - sizes[dim] for dim in mapped], np.int64)
         steps = graph.const([strides[dim] for dim in mapped], np.int64)
+        safe = graph.like("Max", graph.cast(indices, np.int64), graph.const(0, np.int64))
+        terms = graph.like("Mul", graph.like("Min", safe, limits), steps)
         last = graph.const([len(batch)], np.int64)
-        safe = graph.like("Min", graph.like("Max", index, graph.const(0, np.int64)), limits)
-        terms = graph.like("Mul", safe, steps)
         start = graph.node("ReduceSum", [terms, last], batch, np.int64, keepdims=0)
-        same = graph.cast(graph.truth("Equal", safe, index), np.int32)
-        good = graph.node("ReduceMin", [same, last], batch, np.int32, keepdims=0)
-        inside = graph.cast(good, bool)
     for axis, dim in batching:
         along = _along(np.arange(batch[axis]) * strides[dim], axis, len(batch))
         start = graph.like("Add", start, graph.const(np.broadcast_to(along, batch), np.int64))
     grid = np.zeros([sizes[d] for d in kept], int)
     for axis, dim in enumerate(kept):
         grid = grid + _along(np.arange(sizes[dim]) * strides[dim], axis, len(kept))
-    return start, grid, inside
+    return start, grid
 
 
 def _along(values: np.ndarray, axis: int, count: int) -> np.ndarray:
@@ -125,7 +120,7 @@ def _gather(graph: Graph, eqn: Any, x: Tensor, indices: Tensor) -> Tensor:
     kept = [i for i in range(len(x.shape)) if i not in dropped]
     along = [*zip(d.start_indices_batching_dims, d.operand_batching_dims, strict=True)]
     where = indices, d.start_index_map, along, x.shape, eqn.params["slice_sizes"], kept
-    start, grid, _ = _places(graph, *where)
+    start, grid = _places(graph, *where)
     flat = graph.reshaped(x, (math.prod(x.shape),))
     return graph.taken(flat, _joint(graph, start, grid, shape, d.offset_dims))
 
@@ -146,23 +141,19 @@ def _scatter(graph: Graph, eqn: Any, x: Tensor, indices: Tensor, updates: Tensor
         sizes[dim] = shape[axis]
     along = [*zip(d.scatter_indices_batching_dims, d.operand_batching_dims, strict=True)]
     where = indices, d.scatter_dims_to_operand_dims, along, x.shape, sizes, kept
-    start, grid, inside = _places(graph, *where)
-    size, count = math.prod(x.shape), math.prod(shape)
-    drops = eqn.params["mode"] == GatherScatterMode.FILL_OR_DROP
-    flat = graph.reshaped(x, (size,))
-    if drops and inside is not None:  # What is outside goes to one more place, which is cut off.
-        start = graph.where(inside, start, graph.const(-size, np.int64))
-        flat = graph.joined([flat, graph.const(np.zeros(1), x.dtype)], 0)
+    start, grid = _places(graph, *where)
+    flat = graph.reshaped(x, (math.prod(x.shape),))
     place = _joint(graph, start, grid, shape, d.update_window_dims)
-    if drops:
-        outside = graph.truth("Less", place, graph.const(0, np.int64))
-        place = graph.where(outside, graph.const(size, np.int64), place)
     made = graph.node(
         "ScatterElements",
-        [flat, graph.reshaped(place, (count,)), graph.reshaped(updates, (count,))],
+        [
+            flat,
+            graph.reshaped(place, (math.prod(shape),)),
+            graph.reshaped(updates, (math.prod(shape),)),
+        ],
         flat.shape,
         x.dtype,
         axis=0,
         reduction=_COMBINE[eqn.primitive.name],
     )
-    return graph.reshaped(graph.cut(made, [0], [size]) if drops else made, x.shape)
+    return graph.reshaped(made, x.shape)

@@ -24,14 +24,7 @@ RULES: dict[str, Rule] = {}
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """An array of the graph.
-
-    **Arguments:**
-
-    - `name`: in the graph.
-    - `shape`, `dtype`: as NumPy has them.
-    - `value`: where it is known.
-    """
+    """An array of the graph, by its name there; with its value where that is known."""
 
     name: str
     shape: tuple[int, ...]
@@ -147,17 +140,18 @@ class Graph:
             return self.like("Or", self.like("And", condition, yes), other)
         return self.node("Where", [condition, yes, no], shape, yes.dtype)
 
-    def run(self, jaxpr: Any, consts: Sequence[Any], values: Sequence[Tensor]) -> list[Tensor]:
+    def run(self, closed: Any, values: Sequence[Tensor]) -> list[Tensor]:
         """The results of a jaxpr; `UserError` for a primitive that has no rule."""
+        jaxpr = closed.jaxpr
         known: dict[Any, Tensor] = dict(zip(jaxpr.invars, values, strict=True))
         known |= {
             var: self.const(np.asarray(value))
-            for var, value in zip(jaxpr.constvars, consts, strict=True)
+            for var, value in zip(jaxpr.constvars, closed.consts, strict=True)
         }
 
         def read(atom: Any) -> Tensor:
             if isinstance(atom, Literal):
-                return self.const(np.asarray(atom.val, _dtype(atom.aval)))
+                return self.const(np.asarray(atom.val, atom.aval.dtype))
             return known[atom]
 
         for eqn in jaxpr.eqns:
@@ -166,10 +160,6 @@ class Graph:
             ):
                 known[var] = made
         return [read(atom) for atom in jaxpr.outvars]
-
-    def run_closed(self, closed: Any, values: Sequence[Tensor]) -> list[Tensor]:
-        """All equations of a closed jaxpr."""
-        return self.run(closed.jaxpr, closed.consts, values)
 
     def apply(self, eqn: Any, values: list[Tensor]) -> list[Tensor]:
         """One equation."""
@@ -201,10 +191,6 @@ class Graph:
 
 
 _NOT_NOW = {"cond", "while", "scan"}
-
-
-def _dtype(aval: Any) -> np.dtype:
-    return np.dtype(aval.dtype)
 
 
 def described(x: Tensor) -> onnx.ValueInfoProto:

@@ -14,11 +14,11 @@ def _while(graph: Graph, eqn: Any, *values: Tensor) -> list[Tensor]:
     count_c, count_b = p["cond_nconsts"], p["body_nconsts"]
     of_cond, of_body = values[:count_c], values[count_c : count_c + count_b]
     start = values[count_c + count_b :]
-    (going,) = graph.run_closed(p["cond_jaxpr"], [*of_cond, *start])
+    (going,) = graph.run(p["cond_jaxpr"], [*of_cond, *start])
 
     def turn(body: Graph, _: Tensor, now: list[Tensor]) -> list[Tensor]:
-        then = body.run_closed(p["body_jaxpr"], [*of_body, *now])
-        return [*body.run_closed(p["cond_jaxpr"], [*of_cond, *then]), *then]
+        then = body.run(p["body_jaxpr"], [*of_body, *now])
+        return [*body.run(p["cond_jaxpr"], [*of_cond, *then]), *then]
 
     return _loop(graph, None, going, start, eqn, turn)
 
@@ -31,7 +31,7 @@ def _scan(graph: Graph, eqn: Any, *values: Tensor) -> list[Tensor]:
 
     def turn(body: Graph, number: Tensor, now: list[Tensor]) -> list[Tensor]:
         row = [body.taken(x, number) for x in rows]
-        return [body.const(True), *body.run_closed(p["jaxpr"], [*consts, *now, *row])]
+        return [body.const(True), *body.run(p["jaxpr"], [*consts, *now, *row])]
 
     length = graph.const(p["length"], np.int64)
     return _loop(graph, length, graph.const(True), start, eqn, turn)
@@ -61,10 +61,10 @@ def _cond(graph: Graph, eqn: Any, which: Tensor, *values: Tensor) -> list[Tensor
 def _branch(graph: Graph, branches, first: int, which: Tensor, values) -> list[Tensor]:
     """The branches from the first on: one, or one of the others."""
     if len(branches) == 1:
-        return graph.run_closed(branches[0], values)
+        return graph.run(branches[0], values)
     here = graph.truth("LessOrEqual", which, graph.const(first, np.int32))
     yes, no = Graph(graph), Graph(graph)
-    own = yes.run_closed(branches[0], values)
+    own = yes.run(branches[0], values)
     others = _branch(no, branches[1:], first + 1, which, values)
     made = [_fresh(graph, x) for x in own]
     graphs: Any = {"then_branch": yes.inner(own), "else_branch": no.inner(others)}

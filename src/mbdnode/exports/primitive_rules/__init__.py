@@ -1,6 +1,6 @@
 """One rule for each primitive: importing this package registers all of them."""
 
-from mbdnode.exports.primitive_rules import (
+from mbdnode.exports.primitive_rules import (  # noqa: F401
     control_flow,
     elementwise,
     indexing,
@@ -8,12 +8,3 @@ from mbdnode.exports.primitive_rules import (
     reductions,
     shapes,
 )
-
-__all__ = [
-    "control_flow",
-    "elementwise",
-    "indexing",
-    "products",
-    "reductions",
-    "shapes",
-]

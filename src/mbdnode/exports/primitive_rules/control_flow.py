@@ -8,16 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, Var
+from jax.extend.core import Jaxpr, Var
 
 from mbdnode.exports.builder import Index
 from mbdnode.exports.ir import Branch, BreakIf, Loop, Ref, Region, dtype_of
 from mbdnode.exports.jaxpr_to_ir import Lowering, rule
-from mbdnode.exports.primitive_rules.shapes import cut, joined, reshape
+from mbdnode.exports.primitive_rules.shapes import cut, reshape
 from mbdnode.exports.values import Elements, Value, View
-
-# A scan of a few turns over so many equations in all is written out.
-_MOST_EQUATIONS = 24
 
 
 class _Carried:
@@ -67,9 +64,9 @@ def _while(low: Lowering, eqn: Any, *values: Value) -> list[Value]:
     carried = _Carried(low, [low.settled(v) for v in start], changed)
     with low.inside("loop") as region:
         now = carried.seen(region)
-        (going,) = low.lower_closed(p["cond_jaxpr"], [*of_cond, *now])
+        (going,) = low.lower(p["cond_jaxpr"], [*of_cond, *now])
         low.emit(BreakIf(low.make.op("not", low.only(going))))
-        carried.hand_on(low.lower_closed(body, [*of_body, *now]))
+        carried.hand_on(low.lower(body, [*of_body, *now]))
     low.emit(Loop(None, None, region))
     return carried.seen(low.region)
 
@@ -81,8 +78,6 @@ def _scan(low: Lowering, eqn: Any, *values: Value) -> list[Value]:
     count, carry = p["num_consts"], p["num_carry"]
     consts, start, rows = values[:count], values[count : count + carry], values[count + carry :]
     rows = [low.settled(v, 2) for v in rows]
-    if length * _equations(closed.jaxpr) <= _MOST_EQUATIONS or length == 1:
-        return _unrolled(low, p, consts, start, rows)
     changed = _changed(closed.jaxpr, count, closed.jaxpr.outvars[:carry])
     carried = _Carried(low, [low.settled(v) for v in start], changed)
     stacked = []
@@ -95,7 +90,7 @@ def _scan(low: Lowering, eqn: Any, *values: Value) -> list[Value]:
     rows = [low.view(v) if isinstance(v, Elements) and v.size else v for v in rows]
     with low.inside("loop") as region:
         counter = make.counter(region)
-        made = low.lower_closed(
+        made = low.lower(
             closed, [*consts, *carried.seen(region), *(_row(low, v, counter) for v in rows)]
         )
         for (ref, _, size), value in zip(stacked, made[carry:], strict=True):
@@ -112,32 +107,6 @@ def _row(low: Lowering, value: Value, at: Index) -> Value:
     return reshape(low, block, shape)
 
 
-def _unrolled(low: Lowering, p: Any, consts, start, rows) -> list[Value]:
-    carry, ys = list(start), []
-    for at in range(p["length"]):
-        made = low.lower_closed(p["jaxpr"], [*consts, *carry, *(_row(low, v, at) for v in rows)])
-        carry = made[: len(carry)]
-        ys.append(made[len(carry) :])
-    stacked = []
-    for column in zip(*ys, strict=True):
-        stacked.append(joined(low, [reshape(low, v, (1, *v.shape)) for v in column], 0))
-    return [*carry, *stacked]
-
-
-def _equations(jaxpr: Jaxpr) -> int:
-    """The number of equations, with those of inner jaxprs."""
-    total = 0
-    for eqn in jaxpr.eqns:
-        total += 1
-        for value in eqn.params.values():
-            for each in value if isinstance(value, (tuple, list)) else (value,):
-                if isinstance(each, ClosedJaxpr):
-                    total += _equations(each.jaxpr)
-                elif isinstance(each, Jaxpr):
-                    total += _equations(each)
-    return total
-
-
 @rule("cond")
 def _cond(low: Lowering, eqn: Any, which: Value, *values: Value) -> list[Value]:
     branches, make = eqn.params["branches"], low.make
@@ -148,7 +117,7 @@ def _cond(low: Lowering, eqn: Any, which: Value, *values: Value) -> list[Value]:
     index = make.cast(index, "index")
     if index.is_const:
         number = min(max(int(index.value), 0), len(branches) - 1)
-        return low.lower_closed(branches[number], values)
+        return low.lower(branches[number], values)
     # What a branch asks for again and again is made once, before.
     values = tuple(low.settled(v, 2) for v in values)
     outs = [v.aval for v in branches[0].jaxpr.outvars]
@@ -160,7 +129,7 @@ def _cond(low: Lowering, eqn: Any, which: Value, *values: Value) -> list[Value]:
     regions = []
     for branch in branches:
         with low.inside("branch") as region:
-            for ref, value in zip(refs, low.lower_closed(branch, values), strict=True):
+            for ref, value in zip(refs, low.lower(branch, values), strict=True):
                 low.write(ref, 0, value)
         regions.append(region)
     low.emit(Branch(index, regions))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mbdnode.exports.builder import OPERATIONS
 from mbdnode.exports.ir import Expr, dtype_of
 from mbdnode.exports.jaxpr_to_ir import Lowering, refused, rule
 from mbdnode.exports.values import Lazy, Value
@@ -41,22 +42,12 @@ def _kind(eqn: Any) -> str:
     return dtype_of(eqn.outvars[0].aval.dtype)
 
 
-# Primitives that are one operation; the others follow.
-_SAME = {
-    **{name: name for name in ("add", "sub", "mul", "div", "rem", "neg", "abs", "sign", "max")},
-    **{name: name for name in ("min", "sqrt", "cbrt", "exp", "pow", "expm1", "log", "log1p")},
-    **{name: name for name in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh")},
-    **{name: name for name in ("cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc")},
-    **{name: name for name in ("floor", "ceil", "is_finite")},
-    **{name: name for name in ("eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not")},
-    "round": "rint",
-}
 _COSTLY = {"exp", "log", "sin", "cos", "tan", "tanh", "pow", "erf", "sqrt", "div"}
 
 
-@rule(*_SAME)
+@rule(*OPERATIONS)
 def _operation(low: Lowering, eqn: Any, *values: Value) -> Value:
-    name = _SAME[eqn.primitive.name]
+    name = eqn.primitive.name
     if name in ("and", "or", "not") and values[0].dtype != "bool":
         raise refused(eqn, "of integers")
     cost = 4 if name in _COSTLY else 1

@@ -4,29 +4,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jax.lax import GatherScatterMode
 
 from mbdnode.exports.builder import Index
-from mbdnode.exports.ir import Branch, Expr, Ref, Region
+from mbdnode.exports.ir import Expr, Ref
 from mbdnode.exports.jaxpr_to_ir import ALWAYS_UNROLLED, MOST_ELEMENTS, Lowering, rule
 from mbdnode.exports.values import Elements, Lazy, Value, View, row_major
 
 
-def _place(low: Lowering, indices: Value, batch: tuple, mapped: Sequence[Any]) -> dict[int, Expr]:
+def _place(low: Lowering, indices: Value, batch: tuple, mapped: Sequence[Any]) -> dict[int, Index]:
     """Where a window starts, by the operand's axis."""
     return {
         int(axis): low.make.cast(low.element(indices, (*batch, k)), "index")
         for k, axis in enumerate(mapped)
     }
-
-
-def _inside(low: Lowering, at: Expr, most: int) -> Expr:
-    make = low.make
-    return make.op(
-        "and",
-        make.op("ge", at, make.const(0, "index")),
-        make.op("le", at, make.const(most, "index")),
-    )
 
 
 @rule("gather")
@@ -48,13 +38,10 @@ def _gather(low: Lowering, eqn: Any, x: Value, indices: Value) -> Value:
         batch = tuple(i for d, i in enumerate(out) if d not in numbers.offset_dims)
         inner = dict(zip(window, (out[d] for d in numbers.offset_dims), strict=True))
         starts = _place(low, indices, batch, numbers.start_index_map)
-        index = []
-        for axis in range(x.ndim):
-            if axis in batching:
-                index.append(batch[batching[axis]])
-            else:
-                index.append(make.iadd(starts.get(axis, 0), inner.get(axis, 0)))
-        return low.element(x, tuple(index))
+        starts |= {axis: batch[along] for axis, along in batching.items()}
+        return low.element(
+            x, tuple(make.iadd(starts.get(d, 0), inner.get(d, 0)) for d in range(x.ndim))
+        )
 
     size = int(np.prod(shape, dtype=int))
     known = isinstance(indices, Elements) and indices.is_known
@@ -69,15 +56,14 @@ def _gather(low: Lowering, eqn: Any, x: Value, indices: Value) -> Value:
 
 _COMBINE = {
     "scatter": None,
-    **{"scatter-add": "add", "scatter-sub": "sub", "scatter-mul": "mul"},
-    **{"scatter-min": "min", "scatter-max": "max"},
+    **{"scatter-add": "add", "scatter-mul": "mul", "scatter-min": "min", "scatter-max": "max"},
 }
 
 
 @rule(*_COMBINE)
 def _scatter(low: Lowering, eqn: Any, x: Value, indices: Value, updates: Value) -> Value:
+    """To places that are within the array."""
     numbers = eqn.params["dimension_numbers"]
-    drops = eqn.params["mode"] == GatherScatterMode.FILL_OR_DROP
     name, make = _COMBINE[eqn.primitive.name], low.make
     updates, indices = low.settled(updates, 2), low.settled(indices, 4)
     batching = dict(
@@ -87,28 +73,14 @@ def _scatter(low: Lowering, eqn: Any, x: Value, indices: Value, updates: Value) 
         d for d in range(x.ndim)
         if d not in numbers.inserted_window_dims and d not in numbers.operand_batching_dims
     ]  # fmt: skip
-    extent = [1] * x.ndim
-    for d, k in zip(window, numbers.update_window_dims, strict=True):
-        extent[d] = updates.shape[k]
 
-    def target(at: tuple) -> tuple[list[Index], Expr]:
-        """The element that an update goes to, and whether it exists."""
+    def target(at: tuple) -> list[Index]:
+        """The element that an update goes to."""
         batch = tuple(i for d, i in enumerate(at) if d not in numbers.update_window_dims)
         inner = dict(zip(window, (at[d] for d in numbers.update_window_dims), strict=True))
         starts = _place(low, indices, batch, numbers.scatter_dims_to_operand_dims)
-        valid, index = make.const(True, "bool"), []
-        for axis, n in enumerate(x.shape):
-            if axis in batching:
-                index.append(batch[batching[axis]])
-                continue
-            start: Index = 0
-            if axis in starts:
-                most = n - extent[axis]
-                start = starts[axis]
-                if drops:
-                    valid = make.op("and", valid, _inside(low, starts[axis], most))
-            index.append(make.iadd(start, inner.get(axis, 0)))
-        return index, valid
+        starts |= {axis: batch[along] for axis, along in batching.items()}
+        return [make.iadd(starts.get(d, 0), inner.get(d, 0)) for d in range(x.ndim)]
 
     def combined(old: Expr, new: Expr) -> Expr:
         return new if name is None else make.op(name, old, new)
@@ -117,30 +89,16 @@ def _scatter(low: Lowering, eqn: Any, x: Value, indices: Value, updates: Value) 
     if known and isinstance(x, Elements) and updates.size <= MOST_ELEMENTS:
         array = x.array.copy()
         for at in np.ndindex(*updates.shape):
-            index, valid = target(at)
-            if valid.value:
-                place = tuple(int(make.index(i).value) for i in index)
-                array[place] = combined(array[place], low.element(updates, at))
+            place = tuple(int(make.index(i).value) for i in target(at))
+            array[place] = combined(array[place], low.element(updates, at))
         return Elements(array, x.dtype)
     ref, strides = low.new(x.dtype, x.size), row_major(x.shape)
     low.write(ref, 0, x)
 
     def update(at: tuple) -> None:
-        index, valid = target(at)
-        flat = make.place(index, strides)
-
-        def put() -> None:
-            old = make.load(Ref(ref.buffer, low.region), flat)
-            low.store(ref, flat, combined(old, low.element(updates, at)))
-
-        if valid.is_const:
-            if valid.value:
-                put()
-            return
-        with low.inside("branch") as yes:
-            put()
-        condition = make.select(valid, make.const(0, "index"), make.const(1, "index"))
-        low.emit(Branch(condition, [yes, Region("branch", low.region)]))
+        flat = make.place(target(at), strides)
+        old = make.load(Ref(ref.buffer, low.region), flat)
+        low.store(ref, flat, combined(old, low.element(updates, at)))
 
     if updates.size <= ALWAYS_UNROLLED:
         for at in np.ndindex(*updates.shape):

@@ -1,6 +1,5 @@
 """The rule of products of matrices."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -31,9 +30,8 @@ def _dot_general(low: Lowering, eqn: Any, x: Value, y: Value) -> Value:
     inner = x.shape[batch + len(free_x) :]
     products = int(np.prod(shape, dtype=int) * np.prod(inner, dtype=int))
 
-    if _written_out(x, y, products):
-        return _sums_of_products(low, x, y, math.prod(inner), shape, batch, dtype)
-    x, y = low.settled(x), low.settled(y)
+    written_out = _written_out(x, y, products)
+    x, y = (v if written_out else low.settled(v) for v in (x, y))
 
     def parts(out: tuple, k: tuple) -> tuple[Expr, Expr]:
         b, rest = out[:batch], out[batch:]
@@ -45,15 +43,16 @@ def _dot_general(low: Lowering, eqn: Any, x: Value, y: Value) -> Value:
         matrix, vector = (x, y) if x.ndim == 2 else (y, x)
         if isinstance(matrix, View) and matrix.is_known:
             return _table_times(low, matrix, vector, dtype)
-    both = Lazy((*shape, *inner), dtype, lambda at: low.make.op(
+    both: Value = Lazy((*shape, *inner), dtype, lambda at: low.make.op(
         "mul", *parts(at[: len(shape)], at[len(shape) :])
     ), 2)  # fmt: skip
+    both = low.elements(both) if written_out else both
     axes = tuple(range(len(shape), len(shape) + len(inner)))
     return reduced(low, both, axes, lambda a, b: low.make.op("add", a, b), 0)
 
 
 def _written_out(x: Value, y: Value, products: int) -> bool:
-    """Whether a product becomes scalars: few terms, or many that are known to vanish."""
+    """Whether a product becomes scalars: of few terms, or of many that are known to vanish."""
     if products > 16 * MOST_ELEMENTS:
         return False
     small = lambda v: isinstance(v, Elements) or v.size <= 16  # noqa: E731
@@ -64,35 +63,6 @@ def _written_out(x: Value, y: Value, products: int) -> bool:
         if isinstance(v, Elements) and v.size:
             share *= sum(not (e.is_const and e.value == 0) for e in v.array.flat) / v.size
     return products * share <= _MOST_PRODUCTS
-
-
-def _sums_of_products(
-    low: Lowering, x: Value, y: Value, length: int, shape: tuple[int, ...], batch: int, dtype: str
-) -> Elements:
-    """A product as one expression an element, each a sum of so many terms."""
-    make, zero = low.make, low.make.const(0, dtype)
-    count = math.prod(shape[:batch])
-
-    def rows(value: Value) -> np.ndarray:
-        """What is summed over, batch by batch."""
-        flat = [make.cast(e, dtype) for e in low.elements(value).array.flat]
-        array = np.empty(len(flat), dtype=object)
-        array[:] = flat
-        return array.reshape(count, len(flat) // max(count * length, 1), length)
-
-    def total(left: np.ndarray, right: np.ndarray) -> Expr:
-        found = zero
-        for a, b in zip(left, right, strict=True):
-            if a is not zero and b is not zero:
-                found = make.op("add", found, make.op("mul", a, b))
-        return found
-
-    if length == 0:
-        return low.listed(shape, dtype, [zero] * math.prod(shape))
-    pairs = zip(rows(x), rows(y), strict=True)
-    return low.listed(
-        shape, dtype, [total(a, b) for left, right in pairs for a in left for b in right]
-    )
 
 
 def _table_times(low: Lowering, matrix: View, vector: Value, dtype: str) -> Value:

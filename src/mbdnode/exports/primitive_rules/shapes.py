@@ -11,7 +11,6 @@ from mbdnode.exports.jaxpr_to_ir import (
     ALWAYS_UNROLLED,
     MOST_ELEMENTS,
     Lowering,
-    refused,
     rule,
 )
 from mbdnode.exports.values import Elements, Lazy, Value, View, row_major
@@ -19,11 +18,8 @@ from mbdnode.exports.values import Elements, Lazy, Value, View, row_major
 
 @rule("broadcast_in_dim")
 def _broadcast(low: Lowering, eqn: Any, x: Value, *_: Value) -> Value:
-    return broadcast(low, x, eqn.params["shape"], eqn.params["broadcast_dimensions"])
-
-
-def broadcast(low: Lowering, x: Value, shape: Sequence[Any], axes: Sequence[Any]) -> Value:
     """`x` with its axes at `axes` of a larger shape, repeated along the others."""
+    shape, axes = eqn.params["shape"], eqn.params["broadcast_dimensions"]
     size = int(np.prod(shape, dtype=int))
     if size == 0:
         return low.filled(shape, x.dtype, lambda _: low.make.const(0, x.dtype))
@@ -82,8 +78,6 @@ def _without_ones(low: Lowering, x: Value, shape: tuple[int, ...]) -> Value:
 
 @rule("reshape")
 def _reshape(low: Lowering, eqn: Any, x: Value, *_: Value) -> Value:
-    if eqn.params["dimensions"] is not None:
-        raise refused(eqn, "with the parameter 'dimensions'")
     return reshape(low, x, eqn.outvars[0].aval.shape)
 
 
@@ -142,8 +136,9 @@ def _slice(low: Lowering, eqn: Any, x: Value) -> Value:
     return cut(low, x, list(eqn.params["start_indices"]), shape, eqn.params["strides"])
 
 
-def joined(low: Lowering, values: Sequence[Value], axis: int) -> Value:
-    """Arrays one after the other along an axis."""
+@rule("concatenate")
+def _concatenate(low: Lowering, eqn: Any, *values: Value) -> Value:
+    axis = eqn.params["dimension"]
     shape = list(values[0].shape)
     shape[axis] = sum(v.shape[axis] for v in values)
     size = int(np.prod(shape, dtype=int))
@@ -168,11 +163,6 @@ def joined(low: Lowering, values: Sequence[Value], axis: int) -> Value:
                 low.store(ref, at, low.element(value, index))
         start += value.shape[axis]
     return View(ref, shape)
-
-
-@rule("concatenate")
-def _concatenate(low: Lowering, eqn: Any, *values: Value) -> Value:
-    return joined(low, values, eqn.params["dimension"])
 
 
 @rule("iota")
