@@ -138,7 +138,7 @@ def _kernels() -> list[list[np.ndarray]]:
     ]
 
 
-def _tiny(values: np.ndarray) -> np.ndarray:
+def _tiny(values: np.ndarray) -> Any:
     """A hundred times the rounding of the numbers themselves."""
     return 100 * np.finfo(float).eps * np.max(np.abs(values), axis=-1)
 
@@ -151,7 +151,7 @@ def _step(values: np.ndarray) -> float:
     return max(quantum([values]), usual)
 
 
-def _beyond(values: np.ndarray, row: int) -> np.ndarray:
+def _beyond(values: np.ndarray, row: int) -> Any:
     """How far the first or the last sample is outside of all others."""
     rest, own = values[..., 1:-1], values[..., row]
     return np.maximum(np.min(rest, axis=-1) - own, own - np.max(rest, axis=-1))
