@@ -4,6 +4,8 @@ By DLPack and buffers: `to_numpy` and `pa.array` load pandas where it is install
 long as reading a small log a hundred times.
 """
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -25,8 +27,8 @@ def to_words(column: pa.Array) -> np.ndarray:
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     words = coded.dictionary.cast(pa.string()).to_pylist()
     # What is missing is the last of them.
-    known = np.array([*words, None], dtype=object)
-    return known[np.from_dlpack(coded.indices.fill_null(-1))]
+    numbers: Any = np.from_dlpack(coded.indices.fill_null(-1))
+    return np.array([*words, None], dtype=object)[numbers]
 
 
 def seconds_since(stamps: pa.Array, origin: int | None) -> tuple[np.ndarray, int | None]:

@@ -125,9 +125,15 @@ def read_marker(path: Path) -> dict[str, Any] | None:
 
 
 def find_files(paths: Any) -> list[Path]:
-    """The files of a path or a pattern such as `runs/*.csv`, or of several, by name.
+    """The files that are meant, patterns written out, in the order of their names.
 
-    Raises `UserError` for a pattern that nothing matches.
+    **Arguments:**
+
+    - `paths`: a path or a pattern such as `runs/*.csv`, or several.
+
+    **Returns:**
+
+    At least one path. Raises `UserError` for a pattern that nothing matches.
     """
     if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable):
         paths = [paths]
@@ -288,6 +294,11 @@ def separate_files(
     files: Sequence[Path], held_out: Sequence[Path]
 ) -> tuple[list[Path], list[Path]]:
     """Files to train on and files to judge by, each file once and none of them in both.
+
+    **Arguments:**
+
+    - `files`: what was named to be learned from; held-out files among them are left out.
+    - `held_out`: what was named to be held out.
 
     Files are compared by what they are on the disk, so that another path, a pattern or a link makes
     no other file. Raises `UserError` if nothing is left to learn from.

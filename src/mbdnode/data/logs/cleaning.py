@@ -210,6 +210,7 @@ def unwrap(
 def correct(
     t: np.ndarray,
     values: np.ndarray,
+    found: Outliers,
     rate: np.ndarray | None = None,
     *,
     wraps: bool = False,
@@ -217,8 +218,9 @@ def correct(
 ) -> tuple[np.ndarray, int, Outliers]:
     """A column of one segment that can be learned from.
 
-    It is unwrapped if it `wraps`, with the help of its rate, and outliers that are rare take the
-    expected values, unless they are to be kept.
+    It is unwrapped if it `wraps`, with the help of its rate. Outliers, those `found` in the column
+    as it is or those of the unwrapped one, take the expected values, if they are rare and not to be
+    kept.
 
     **Returns:**
 
@@ -226,11 +228,9 @@ def correct(
     expected on the turn where they were read.
     """
     result, moved, turns = values.copy(), np.zeros(len(t)), 0
-    if not wraps or not np.any(np.abs(np.diff(values)) > _JUMP * TURN):
-        found = find_outliers(t, values)
-    else:
+    if wraps and np.any(np.abs(np.diff(values)) > _JUMP * TURN):
         # Outliers would hide that an angle is wrapped, or look as if it were.
-        early = _outliers_of_wrapped(t, values)
+        early = _outliers_of_wrapped(values, found)
         rest = np.delete(np.arange(len(t)), early.rows)
         if is_wrapped(values[rest]):
             lifted, turns = unwrap(t[rest], values[rest], None if rate is None else rate[rest])
@@ -248,9 +248,8 @@ def correct(
     return result, turns, replace(found, expected=found.expected - moved[found.rows])
 
 
-def _outliers_of_wrapped(t: np.ndarray, values: np.ndarray) -> Outliers:
+def _outliers_of_wrapped(values: np.ndarray, found: Outliers) -> Outliers:
     """Outliers of an angle that may be wrapped, but for those that may be its own jumps."""
-    found = find_outliers(t, values)
     turns = np.abs(values[found.rows] - found.expected) / TURN
     out = found.rows[np.abs(turns - 1) > _WHOLE]
     if np.ptp(np.delete(values, out)) > TURN * (1 + 1e-6):

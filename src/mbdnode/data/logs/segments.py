@@ -16,7 +16,7 @@ from mbdnode.data.logs.log import AbstractLog
 from mbdnode.data.logs.reading_summary import Account, RunSummary
 from mbdnode.data.logs.resolved_columns import ResolvedColumn, ResolvedColumns, resolve_columns
 from mbdnode.data.logs.runs import Run, runs_in_log
-from mbdnode.data.signal import FEWEST_ROWS, Outliers, estimate_rate
+from mbdnode.data.signal import FEWEST_ROWS, Outliers, estimate_rate, outliers_of_columns
 from mbdnode.errors import UserError
 from mbdnode.formatting import plural
 
@@ -101,13 +101,14 @@ def finish(
     _drop_short(run, max(fewest_rows, FEWEST_ROWS if None in layout.rates else 2))
     count = len(layout.coordinates)
     last = count + len(layout.measured_rates)
+    found = [outliers_of_columns(run.t[s], run.table[s, :last].T) for s in run.spans]
     # Turns are told with the help of the rate, so that must be right.
     for i in range(count, last):
-        _correct(run, i)
+        _correct(run, i, [own[i] for own in found])
     rates, measured = [], iter(range(count, last))
-    for i, found in enumerate(layout.rates):
-        place = None if found is None else next(measured)
-        _correct(run, i, place)
+    for i, rate in enumerate(layout.rates):
+        place = None if rate is None else next(measured)
+        _correct(run, i, [own[i] for own in found], place)
         rates.append(_estimated(run, i) if place is None else run.table[:, place])
     if run.spans:
         _check_columns(run, rates, check_rates)
@@ -143,16 +144,16 @@ def _drop_short(run: Run, fewest: int) -> None:
         run.note("cut", f"{plural(rows - left, 'row')} in segments of fewer than {fewest} rows")
 
 
-def _correct(run: Run, place: int, rate: int | None = None) -> None:
+def _correct(run: Run, place: int, found: Sequence[Outliers], rate: int | None = None) -> None:
     """Unwrap a coordinate, and replace the outliers of a column; both are said."""
     of, turns = run.layout.table[place], 0
     wraps = place < len(run.layout.coordinates) and is_angle(place, run.layout)
     keep = run.layout.columns.outliers == "keep"
     listed: dict[bool, list[str]] = {True: [], False: []}
-    for span in run.spans:
+    for span, own in zip(run.spans, found, strict=True):
         given = None if rate is None else run.table[span, rate]
-        values = run.table[span, place]
-        corrected, more, outliers = correct(run.t[span], values, given, wraps=wraps, keep=keep)
+        t, values = run.t[span], run.table[span, place]
+        corrected, more, outliers = correct(t, values, own, given, wraps=wraps, keep=keep)
         listed[outliers.are_rare] += _named_outliers(run, of, values, span.start, outliers)
         run.table[span, place] = corrected
         turns += more

@@ -8,7 +8,7 @@ from mbdnode.data.signal.differentiation import (
     rate_errors,
 )
 from mbdnode.data.signal.noise_estimation import noise_level, noise_levels, quantum
-from mbdnode.data.signal.outliers import Outliers, find_outliers
+from mbdnode.data.signal.outliers import Outliers, find_outliers, outliers_of_columns
 from mbdnode.data.signal.polynomials import Window, differentiate, is_even, local_values
 from mbdnode.data.signal.spectral import is_spectral, spectral_rate
 from mbdnode.data.signal.state_smoothing import smooth_states
@@ -27,6 +27,7 @@ __all__ = [
     "local_values",
     "noise_level",
     "noise_levels",
+    "outliers_of_columns",
     "quantum",
     "rate_errors",
     "smooth_states",

@@ -26,9 +26,16 @@ _COINCIDE = 1e-6
 
 
 def noise_level(t: np.ndarray, values: np.ndarray) -> float:
-    """The standard deviation of the noise in one column of one run, at even times or not.
+    """The standard deviation of the noise in one column of one run.
 
-    It is not a number for fewer than a dozen rows. What is sampled fewer than five times in a
+    **Arguments:**
+
+    - `t`: times, increasing, even or not.
+    - `values`: at those times.
+
+    **Returns:**
+
+    The level; not a number for fewer than a dozen rows. What is sampled fewer than five times in a
     period cannot be told from noise, and the level is then an upper bound.
     """
     return float(noise_levels([(t, values[:, None])])[0])

@@ -64,17 +64,28 @@ def find_outliers(t: np.ndarray, values: np.ndarray) -> Outliers:
 
     None for fewer than 24 rows, nor for a column whose noise cannot be told.
     """
-    if len(t) < _FEWEST_ROWS or np.ptp(values) == 0:
-        return Outliers()
-    away = np.abs(_from_neighbors(t, values))
+    return outliers_of_columns(t, values[None])[0]
+
+
+def outliers_of_columns(t: np.ndarray, table: np.ndarray) -> list[Outliers]:
+    """The outliers of several columns, `(columns, rows)`, of one run."""
+    if len(t) < _FEWEST_ROWS or not len(table):
+        return [Outliers()] * len(table)
+    away = np.abs(_from_neighbors(t, table))
     usual = _usual(away)
-    least = np.maximum(_AROUND * usual, _OF_MOTION * _motion(values))
-    if is_even(t) and _has_none(values, least):
-        return Outliers()
+    least = np.maximum(_AROUND * usual, _OF_MOTION * _motion(table)[:, None])
+    clear = _have_none(table, least) if is_even(t) else np.ptp(table, axis=1) == 0
+    columns = zip(clear, table, away, usual, least, strict=True)
+    return [Outliers() if is_clear else _found(t, *own) for is_clear, *own in columns]
+
+
+def _found(
+    t: np.ndarray, values: np.ndarray, away: np.ndarray, usual: np.ndarray, least: np.ndarray
+) -> Outliers:
     noise, step = noise_level(t, values), _step(values)
     if not np.isfinite(noise):
         return Outliers()
-    floor = max(noise, step / _NOISE * _STEPS, _tiny(values))
+    floor = max(noise, step / _NOISE * _STEPS, float(_tiny(values)))
     suspects = np.flatnonzero(away > np.maximum(_SUSPECT * floor, usual))
     taken = _at_ends(t, values, floor)
     for rows, expected in _groups(t, values, suspects, floor, least):
@@ -85,12 +96,12 @@ def find_outliers(t: np.ndarray, values: np.ndarray) -> Outliers:
     return Outliers(rows, np.array([taken[row] for row in rows.tolist()]), are_rare)
 
 
-def _has_none(values: np.ndarray, least: np.ndarray) -> bool:
-    """Whether no sample, at even times, is beyond the limits that need no noise."""
-    if any(_beyond(values, row) > np.ptp(values[1:-1]) for row in (0, -1)):
-        return False
-    least = _MARGIN * np.maximum(least, _NOISE * _tiny(values))
-    return bool(np.all(_farthest(values - values[0]) <= least))
+def _have_none(table: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Which columns have no sample, at even times, beyond the limits that need no noise."""
+    inside = np.ptp(table[:, 1:-1], axis=1)
+    least = _MARGIN * np.maximum(least, _NOISE * _tiny(table)[:, None])
+    clear = np.all([_farthest(x - x[0]) for x in table] <= least, axis=1)
+    return clear & (_beyond(table, 0) <= inside) & (_beyond(table, -1) <= inside)
 
 
 def _farthest(x: np.ndarray) -> np.ndarray:
@@ -127,9 +138,9 @@ def _kernels() -> list[list[np.ndarray]]:
     ]
 
 
-def _tiny(values: np.ndarray) -> float:
+def _tiny(values: np.ndarray) -> Any:
     """A hundred times the rounding of the numbers themselves."""
-    return 100 * np.finfo(float).eps * float(np.max(np.abs(values)))
+    return 100 * np.finfo(float).eps * np.max(np.abs(values), axis=-1)
 
 
 def _step(values: np.ndarray) -> float:
@@ -140,10 +151,10 @@ def _step(values: np.ndarray) -> float:
     return max(quantum([values]), usual)
 
 
-def _beyond(values: np.ndarray, row: int) -> float:
+def _beyond(values: np.ndarray, row: int) -> Any:
     """How far the first or the last sample is outside of all others."""
-    rest = values[1:-1]
-    return float(max(np.min(rest) - values[row], values[row] - np.max(rest)))
+    rest, own = values[..., 1:-1], values[..., row]
+    return np.maximum(np.min(rest, axis=-1) - own, own - np.max(rest, axis=-1))
 
 
 def _at_ends(t: np.ndarray, values: np.ndarray, floor: float) -> dict[int, float]:
@@ -159,7 +170,7 @@ def _at_ends(t: np.ndarray, values: np.ndarray, floor: float) -> dict[int, float
     return found
 
 
-def _from_neighbors(t: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _from_neighbors(t: np.ndarray, table: np.ndarray) -> np.ndarray:
     """How far each sample is from the cubic through two before and two behind it.
 
     Those at the ends are as far as the next that has such neighbors.
@@ -171,27 +182,28 @@ def _from_neighbors(t: np.ndarray, values: np.ndarray) -> np.ndarray:
         for i, own in enumerate(near):
             others = near[:i] + near[i + 1 :]
             weights[i] = np.prod([other / (other - own) for other in others], axis=0)
-    said = sum(weight * values[one] for weight, one in zip(weights, around, strict=True))
-    inner = values[2:-2] - said
-    return np.concatenate([inner[:1], inner[:1], inner, inner[-1:], inner[-1:]])
+    away = table[:, 2:-2] - sum(w * table[:, one] for w, one in zip(weights, around, strict=True))
+    return np.concatenate([away[:, [0, 0]], away, away[:, [-1, -1]]], axis=1)
 
 
 def _usual(away: np.ndarray) -> np.ndarray:
     """The median size around a row: the largest of its block's and of the two beside it."""
-    rest = -len(away) % _BLOCK
-    padded = np.concatenate([away, away[-1 - rest : -1][::-1]])
-    size = np.median(padded.reshape(-1, _BLOCK), axis=1)
-    size = np.maximum(size, np.maximum(np.append(size[1:], 0.0), np.append(0.0, size[:-1])))
-    return np.repeat(size, _BLOCK)[: len(away)]
+    count = away.shape[1]
+    rest = -count % _BLOCK
+    padded = np.concatenate([away, away[:, -1 - rest : -1][:, ::-1]], axis=1)
+    size = np.median(padded.reshape(len(away), -1, _BLOCK), axis=2)
+    beside = size.copy()
+    np.maximum(beside[:, 1:], size[:, :-1], out=beside[:, 1:])
+    np.maximum(beside[:, :-1], size[:, 1:], out=beside[:, :-1])
+    return np.repeat(beside, _BLOCK, axis=1)[:, :count]
 
 
-def _motion(values: np.ndarray) -> float:
+def _motion(table: np.ndarray) -> np.ndarray:
     """The median change over a number of rows, for the number for which it is largest."""
-    return max(float(np.median(np.abs(values[lag:] - values[:-lag]))) for lag in _lags(len(values)))
-
-
-def _lags(rows: int) -> list[int]:
-    return [lag for lag in _LAGS if 2 * lag < rows] or [rows // 2]
+    count = table.shape[1]
+    lags = [lag for lag in _LAGS if 2 * lag < count] or [count // 2]
+    changes = [np.median(np.abs(table[:, lag:] - table[:, :-lag]), axis=1) for lag in lags]
+    return np.max(changes, axis=0)
 
 
 def _groups(
