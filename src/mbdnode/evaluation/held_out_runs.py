@@ -29,7 +29,14 @@ NamedRun = tuple[str, Trajectory, dict[str, float]]
 
 @dataclass(frozen=True)
 class Holdout:
-    """What is learned from; runs to judge by: name, run, parameters; `notes` in sentences."""
+    """What is learned from, and what is judged by.
+
+    **Arguments:**
+
+    - `training`: a dataset.
+    - `held_out`: runs by name, with their parameters.
+    - `notes`: what a user should know of the split, in sentences.
+    """
 
     training: Dataset
     held_out: tuple[NamedRun, ...]
