@@ -15,7 +15,6 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.data.files import separate_files as separate_files
 from mbdnode.data.signal import FEWEST_ROWS, estimate_rate
 from mbdnode.errors import UserError
 from mbdnode.trajectory import Dataset, Trajectory, rows_identity
