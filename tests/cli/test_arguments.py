@@ -2,6 +2,7 @@ import shlex
 
 import pytest
 
+from mbdnode.cli import arguments
 from mbdnode.cli.arguments import parse_assignments, repeat_options, typed_command
 
 
@@ -58,7 +59,8 @@ def test_what_is_not_an_assignment_is_refused(pairs, parts):
     assert all(part in str(caught.value) for part in parts)
 
 
-def test_command_of_a_report_is_what_was_typed_but_for_resuming():
+def test_command_of_a_report_is_what_was_typed_but_for_resuming(monkeypatch):
     given = ["fit", "a b.csv", "--role", "time=t", "theta1=theta [deg]", "--resume", "--seed", "4"]
-    words = shlex.split(typed_command(given))
+    monkeypatch.setattr(arguments, "TYPED", given)
+    words = shlex.split(typed_command())
     assert words == ["mbdnode", *(word for word in given if word != "--resume")]

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import mbdnode as mbd
+from mbdnode.data.files import separate_files
 from mbdnode.data.logs import find_files, read
-from mbdnode.evaluation import hold_out_runs, separate_files, split, split_runs
+from mbdnode.evaluation import hold_out_runs, split, split_runs
 from mbdnode.trajectory import Dataset
 
 

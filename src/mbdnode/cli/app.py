@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 from mbdnode import __version__
-from mbdnode.cli.arguments import repeat_options
+from mbdnode.cli.arguments import TYPED, repeat_options
 from mbdnode.cli.interrupts import INTERRUPTED, exit_code, hear_termination
 from mbdnode.errors import UserError
 from mbdnode.naming import import_object
@@ -118,10 +118,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # What it cannot show, it spells: θ as \u03b8.
                 stream.reconfigure(errors="backslashreplace")
+    TYPED[:] = given
     notice = contextlib.nullcontext() if arguments is not None else progress()
     try:
         with notice:
-            make_app()(repeat_options(given), prog_name="mbdnode", obj=given)
+            make_app()(repeat_options(given), prog_name="mbdnode")
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
             typer.echo("interrupted", err=True)

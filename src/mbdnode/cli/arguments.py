@@ -18,6 +18,8 @@ from mbdnode.naming import unknown_name
 if TYPE_CHECKING:
     from mbdnode.data.logs.columns import Columns
 
+# The arguments of the command that runs, as they were typed.
+TYPED: list[str] = []
 # Arguments and options that several commands have, in the same words.
 ModelArgument = Annotated[
     str,
@@ -277,9 +279,9 @@ def holdout_of(text: str) -> float | tuple[str, ...]:
         return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def typed_command(given: Sequence[str]) -> str:
-    """The command of these arguments; who types it again begins anew, so it resumes nothing."""
-    return shlex.join(["mbdnode", *(word for word in given if word != "--resume")])
+def typed_command() -> str:
+    """The command that runs; who types it again begins anew, so it resumes nothing."""
+    return shlex.join(["mbdnode", *(word for word in TYPED if word != "--resume")])
 
 
 def check_step(dt: float | None, usual: float | None = None) -> None:

@@ -22,7 +22,6 @@ _MOST_LINES = 6
 
 
 def fit(
-    ctx: typer.Context,
     logs: Annotated[
         list[str],
         typer.Argument(
@@ -158,7 +157,7 @@ def fit(
         resume=resume,
         cluster=cluster,
         around=partial(_around, farewell),
-        command=typed_command(ctx.obj),
+        command=typed_command(),
     )
     _print_result(fitted, out)
     if fitted.fit.outcome == "interrupted":

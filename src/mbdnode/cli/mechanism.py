@@ -13,6 +13,7 @@ from mbdnode.data.folders import check_folder, open_folder
 
 if TYPE_CHECKING:
     from mbdnode.mechanisms import Analysis
+    from mbdnode.mechanisms.described import AbstractDescribed
 
 # Of inputs and of parameters, of which a robot has hundreds.
 _MOST_NAMES = 40

@@ -7,7 +7,6 @@ from .energy import energy as energy
 from .energy import energy_drift as energy_drift
 from .held_out_runs import Holdout as Holdout
 from .held_out_runs import hold_out_runs as hold_out_runs
-from .held_out_runs import separate_files as separate_files
 from .held_out_runs import split as split
 from .held_out_runs import split_runs as split_runs
 from .metrics import Metrics as Metrics

@@ -15,7 +15,6 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from mbdnode.data.files import separate_files as separate_files
 from mbdnode.data.signal import FEWEST_ROWS, estimate_rate
 from mbdnode.errors import UserError
 from mbdnode.trajectory import Dataset, Trajectory, rows_identity
@@ -29,7 +28,14 @@ NamedRun = tuple[str, Trajectory, dict[str, float]]
 
 @dataclass(frozen=True)
 class Holdout:
-    """What is learned from; runs to judge by: name, run, parameters; `notes` in sentences."""
+    """What is learned from, and what is judged by.
+
+    **Arguments:**
+
+    - `training`: a dataset.
+    - `held_out`: runs by name, with their parameters.
+    - `notes`: what a user should know of the split, in sentences.
+    """
 
     training: Dataset
     held_out: tuple[NamedRun, ...]

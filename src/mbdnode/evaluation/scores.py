@@ -24,9 +24,14 @@ from mbdnode.trajectory import Trajectory
 class ColumnScore:
     """The error of one recorded column over all held-out runs.
 
-    `rmse` is in the column's unit; None if a prediction ended early. `scale` is what it is divided
-    by; None for a column that is not scored: one that never moves, or contradicts its position.
-    Errors of an angle are told in radians too.
+    **Arguments:**
+
+    - `name`, `unit`: of the column.
+    - `is_angle`: whether its errors are told in radians too, not in percent of its motion alone.
+    - `rmse`: the root mean square error, in that unit; None if a prediction ended early.
+    - `scale`: what it is divided by; None for a column that is not scored: one that never moves, or
+        is biased.
+    - `is_biased`: whether it contradicts its position.
     """
 
     name: str
@@ -58,13 +63,20 @@ class ColumnScore:
 class RunScore:
     """One held-out run in numbers.
 
-    The error of a row is infinite where there is no prediction; `nrmse` is None if the prediction
-    ended early, or nothing is scored. `outside` is the share of predicted rows outside the training
-    data. `ended_s` is the time of the last predicted row, if the prediction ended early.
+    **Arguments:**
 
-    The prediction is valid from `begins_s` until its error first exceeds the limit
-    (`lasting_errors`), at `left_s`; None if it never does. The column `left_column` is then
-    farthest off, in its scale.
+    - `name`: of the run.
+    - `seconds`, `rows`: its length.
+    - `errors`: of every row; infinity where there is no prediction.
+    - `nrmse`: over all rows; None if the prediction ended early, or nothing is scored.
+    - `outside`: the share of predicted rows that lie outside the training data.
+    - `ended_s`: the time of the last predicted row, if the prediction ended early; None if it is
+        whole.
+    - `begins_s`: the time at which the prediction begins.
+    - `left_s`: the time at which the error first exceeds the limit (`lasting_errors`); None if it
+        never does. From the beginning until then the prediction is valid.
+    - `left_column`: the column that is then farthest off, in its scale.
+    - `left_outside`: whether the prediction was then outside the training data.
     """
 
     name: str
@@ -101,11 +113,16 @@ class RunScore:
 
 @dataclass(frozen=True)
 class Scores:
-    """All held-out runs in numbers, one by one and over all of them together.
+    """All held-out runs in numbers.
 
-    `scales` are those of the recorded states that move, by name. The NRMSE is over all rows of all
-    runs, so that each counts by its length; None if a prediction ended early, or nothing is scored.
-    `noise` is the NRMSE that the noise of the recorded columns alone would make.
+    **Arguments:**
+
+    - `runs`: one by one.
+    - `columns`: over all runs together.
+    - `scales`: of the recorded states, by name; those that never move are not in it.
+    - `nrmse`: over all rows of all runs, so that each counts by its length; None if a prediction
+        ended early, or nothing is scored.
+    - `noise`: the NRMSE that the noise of the recorded columns alone would make.
     """
 
     runs: tuple[RunScore, ...]

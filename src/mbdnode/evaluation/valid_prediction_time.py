@@ -64,13 +64,17 @@ class PieceErrors:
 class Horizon:
     """How the error grows with the time predicted ahead, over many initial states.
 
-    `low`, `middle` and `high` are quartiles over the predictions of the largest error up to each of
-    the times `ahead_s`; one is as bad as predicting the mean. `persistence` is the median error of
-    predicting no motion.
+    **Arguments:**
 
-    A prediction is valid until its error exceeds `limit`. `valid_s` is the median of these times,
-    None if it is zero; `shortest_s` and `longest_s` are the range. `pieces` is the spread of the
-    NRMSE.
+    - `ahead_s`: the times ahead.
+    - `low`, `middle`, `high`: quartiles over the predictions of the largest error up to then; one
+        is as bad as predicting the mean.
+    - `persistence`: the median error of predicting no motion.
+    - `valid_s`: the median time for which a prediction is valid; None if that is none.
+    - `limit`: the largest error of a valid prediction.
+    - `predictions`: how many there were.
+    - `shortest_s`, `longest_s`: the times for which the first and the last of them are valid.
+    - `pieces`: the spread of the NRMSE over them.
     """
 
     ahead_s: np.ndarray

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from mbdnode.data.files import separate_files
 from mbdnode.data.logs import find_files
 from mbdnode.errors import UserError
 from mbdnode.evaluation import (
@@ -12,7 +13,6 @@ from mbdnode.evaluation import (
     measure_horizon,
     predict_runs,
     score,
-    separate_files,
 )
 from mbdnode.identification import learn
 from mbdnode.identification.biased_rates import biased_rates

@@ -215,7 +215,8 @@ def _completed(
     longest: int,
 ) -> list[Trajectory]:
     """Some runs, by number, with every coordinate."""
-    runs, values = ([x[i] for i in batch] for x in (data.trajectories, data.parameters))
+    runs = [data.trajectories[i] for i in batch]
+    values = [data.parameters[i] for i in batch]
     # All as long as the longest; their last rows are repeated.
     rows = [np.minimum(np.arange(longest), len(run) - 1) for run in runs]
     t, q, v = (
