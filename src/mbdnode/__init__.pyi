@@ -28,7 +28,7 @@ from .identification import IdentifiedParameters as IdentifiedParameters
 from .identification import Unknown as Unknown
 from .identification import estimate_state as estimate_state
 from .identification import identify as identify
-from .mechanisms.planar import read_mechanism as read_mechanism
+from .mechanisms.files import read_mechanism as read_mechanism
 from .models import FCNN as FCNN
 from .models import HNN as HNN
 from .models import LNN as LNN

@@ -60,7 +60,7 @@ def check_model(name: str) -> str:
 
     **Arguments:**
 
-    - `name`: a case, a TOML file, `module:name`, or the folder of a fit or a run.
+    - `name`: a case, a TOML, URDF or MJCF file, `module:name`, or the folder of a fit or a run.
 
     **Returns:**
 
@@ -68,7 +68,7 @@ def check_model(name: str) -> str:
     this name.
     """
     path = Path(name)
-    if name.endswith(".toml"):
+    if is_mechanism_file(name):
         must_be_file(path)
         return MECHANISM
     check_path(path)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from mbdnode.data.logs.cleaning import sounds_like_angle
 from mbdnode.errors import UserError
 from mbdnode.mechanisms import MECHANISMS, check_system_name, get_mechanism
-from mbdnode.mechanisms.planar import read_mechanism
+from mbdnode.mechanisms.files import is_mechanism_file, read_mechanism
 from mbdnode.models import AbstractRateModel
 from mbdnode.multibody import (
     AbstractMechanism,
@@ -33,14 +33,14 @@ def find_system(name: str) -> AbstractSystem:
 
     **Arguments:**
 
-    - `name`: a TOML file, `module:name` for a class or an instance in Python, or a name from our
+    - `name`: a TOML, URDF or MJCF file, `module:name` for a class or an instance in Python, or a name from our
         catalog such as "slider-crank".
 
     **Returns:**
 
     The system. Raises `UserError` for what cannot be found or is no system.
     """
-    if name.endswith(".toml") or os.path.sep in name:
+    if is_mechanism_file(name) or os.path.sep in name:
         return read_mechanism(Path(name))
     check_system_name(name)
     if name in MECHANISMS:
