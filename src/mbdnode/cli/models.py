@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mbdnode.data.files import check_path, must_be_file, read_marker
 from mbdnode.data.folders import CONFIG, MODEL, find_result
 from mbdnode.errors import UserError
+from mbdnode.mechanisms import is_mechanism_file
 from mbdnode.reproduction.cases import LISTED, check_case
 
 if TYPE_CHECKING:

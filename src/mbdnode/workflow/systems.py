@@ -10,8 +10,13 @@ import jax.numpy as jnp
 
 from mbdnode.data.logs.cleaning import sounds_like_angle
 from mbdnode.errors import UserError
-from mbdnode.mechanisms import MECHANISMS, check_system_name, get_mechanism
-from mbdnode.mechanisms.files import is_mechanism_file, read_mechanism
+from mbdnode.mechanisms import (
+    MECHANISMS,
+    check_system_name,
+    get_mechanism,
+    is_mechanism_file,
+    read_mechanism,
+)
 from mbdnode.models import AbstractRateModel
 from mbdnode.multibody import (
     AbstractMechanism,
@@ -33,8 +38,8 @@ def find_system(name: str) -> AbstractSystem:
 
     **Arguments:**
 
-    - `name`: a TOML, URDF or MJCF file, `module:name` for a class or an instance in Python, or a name from our
-        catalog such as "slider-crank".
+    - `name`: a TOML, URDF or MJCF file, `module:name` for a class or an instance in Python, or a
+        name from our catalog such as "slider-crank".
 
     **Returns:**
 

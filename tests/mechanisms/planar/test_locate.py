@@ -1,6 +1,6 @@
 """The line of a key, in every way that TOML has to write one."""
 
-from mbdnode.mechanisms.planar.located_errors import find_line, key_lines
+from mbdnode.mechanisms.toml_files.key_lines import find_line, key_lines
 
 TEXT = '''\
 name = "a [b] = c"  # bodies.x = 1

@@ -6,10 +6,11 @@ center; those of the ground are in the plane itself. Numbers are in SI units, an
 Coordinates, inputs and parameters of a description, and where in the file each comes from.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mbdnode.mechanisms.planar.joint_friction import Friction
+from mbdnode.mechanisms.toml_files.writing import changed_fields
 from mbdnode.multibody import (
     Coordinate,
     Input,
@@ -209,9 +210,9 @@ def to_dict(description: Description) -> dict[str, Any]:
 
     What `from_dict` reads back as an equal description; it can be written as JSON.
     """
-    plain = _plain(description)
+    plain = changed_fields(description)
     for kind in PARTS:
-        parts = {part.name: _plain(part) for part in getattr(description, kind)}
+        parts = {part.name: changed_fields(part) for part in getattr(description, kind)}
         plain.pop(kind, None)
         if parts:
             plain[kind] = {
@@ -219,16 +220,6 @@ def to_dict(description: Description) -> dict[str, Any]:
                 for name, part in parts.items()
             }
     return plain
-
-
-def _plain(part: Any) -> dict[str, Any]:
-    """The fields that differ from their defaults."""
-    values = {field.name: (getattr(part, field.name), field.default) for field in fields(part)}
-    return {name: _lists(value) for name, (value, usual) in values.items() if value != usual}
-
-
-def _lists(value: Any) -> Any:
-    return [_lists(item) for item in value] if isinstance(value, tuple) else value
 
 
 Path = tuple[str, ...]

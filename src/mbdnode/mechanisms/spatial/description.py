@@ -13,6 +13,7 @@ from mbdnode.mechanisms.planar.description import Pair as Pair
 from mbdnode.mechanisms.planar.joint_friction import Friction as Friction
 
 Vector = tuple[float, float, float]
+Inertia = tuple[float, float, float, float, float, float]
 ORIGIN: Vector = (0.0, 0.0, 0.0)
 
 
@@ -63,7 +64,7 @@ class Body:
     name: str
     mass: float = 0.0
     center: Vector = ORIGIN
-    inertia: tuple[float, float, float, float, float, float] = (0.0,) * 6
+    inertia: Inertia = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     shapes: tuple[Shape, ...] = ()
 
 
@@ -100,6 +101,29 @@ class Joint:
     cut: bool | None = None
     start: tuple[float, ...] = ()
     armature: float = 0.0
+
+
+# The coordinates of each type of joint: what is added to its name, and the unit. Euler parameters
+# are numbers without a unit; the types that are not here have no coordinates.
+COORDINATES: dict[str, tuple[tuple[str, str], ...]] = {
+    "revolute": (("", "rad"),),
+    "prismatic": (("", "m"),),
+    "screw": (("", "rad"),),
+    "cylindrical": (("_angle", "rad"), ("_slide", "m")),
+    "universal": (("_1", "rad"), ("_2", "rad")),
+    "planar": (("_x", "m"), ("_y", "m"), ("_angle", "rad")),
+    "spherical": (("_e0", ""), ("_e1", ""), ("_e2", ""), ("_e3", "")),
+    "free": (
+        *(("_x", "m"), ("_y", "m"), ("_z", "m")),
+        *(("_e0", ""), ("_e1", ""), ("_e2", ""), ("_e3", "")),
+    ),
+    "fixed": (),
+}
+
+
+def coordinate_names(joint: Joint) -> list[str]:
+    """Of a joint, if it is one of the tree."""
+    return [f"{joint.name}{suffix}" for suffix, _ in COORDINATES.get(joint.type, ())]
 
 
 @dataclass(frozen=True)
@@ -199,6 +223,21 @@ class Output:
     frame: Frame = Frame()
     other: str = GROUND
     other_at: Vector = ORIGIN
+
+
+# The columns of each type of output: what is added to its name, and the unit.
+_XYZ = ("_x", "_y", "_z")
+OUTPUT_COLUMNS: dict[str, tuple[tuple[str, ...], str]] = {
+    "point": (_XYZ, "m"),
+    "velocity": (_XYZ, "m/s"),
+    "acceleration": (_XYZ, "m/s^2"),
+    "orientation": (("_e0", "_e1", "_e2", "_e3"), ""),
+    "angular_velocity": (_XYZ, "rad/s"),
+    "angular_acceleration": (_XYZ, "rad/s^2"),
+    "gyroscope": (_XYZ, "rad/s"),
+    "accelerometer": (_XYZ, "m/s^2"),
+    "distance": (("",), "m"),
+}
 
 
 @dataclass(frozen=True)

@@ -12,27 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from mbdnode.errors import UserError
-from mbdnode.mechanisms.spatial.description import GROUND, Frame, Joint, SpatialDescription
+from mbdnode.mechanisms.spatial.description import (
+    COORDINATES,
+    GROUND,
+    Frame,
+    Joint,
+    SpatialDescription,
+    coordinate_names,
+)
 from mbdnode.multibody import Coordinate, angle, length
 from mbdnode.multibody.lie import rotation_from_rpy
 from mbdnode.multibody.tree import Node, Tree
 
-# The coordinates of each type of joint: what is added to its name, and whether it is an angle.
-# "e" are Euler parameters, which are numbers without a unit.
-COORDINATES: dict[str, tuple[tuple[str, str], ...]] = {
-    "revolute": (("", "rad"),),
-    "prismatic": (("", "m"),),
-    "screw": (("", "rad"),),
-    "cylindrical": (("_angle", "rad"), ("_slide", "m")),
-    "universal": (("_1", "rad"), ("_2", "rad")),
-    "planar": (("_x", "m"), ("_y", "m"), ("_angle", "rad")),
-    "spherical": (("_e0", ""), ("_e1", ""), ("_e2", ""), ("_e3", "")),
-    "free": (
-        *(("_x", "m"), ("_y", "m"), ("_z", "m")),
-        *(("_e0", ""), ("_e1", ""), ("_e2", ""), ("_e3", "")),
-    ),
-    "fixed": (),
-}
 _BALLS = ("spherical", "free")
 
 
@@ -84,11 +75,6 @@ class Layout:
     def places(self, names: list[str]) -> np.ndarray:
         """Of coordinates by name."""
         return np.array([self.names.index(name) for name in names], int)
-
-
-def coordinate_names(joint: Joint) -> list[str]:
-    """Of a joint, if it is one of the tree."""
-    return [f"{joint.name}{suffix}" for suffix, _ in COORDINATES.get(joint.type, ())]
 
 
 def matrix_of(frame: Frame) -> tuple[np.ndarray, np.ndarray]:

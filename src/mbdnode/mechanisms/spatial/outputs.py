@@ -4,33 +4,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbdnode.mechanisms.spatial.description import Output, SpatialDescription
+from mbdnode.mechanisms.spatial.description import (
+    OUTPUT_COLUMNS,
+    Output,
+    SpatialDescription,
+)
 from mbdnode.mechanisms.spatial.graph import Layout
 from mbdnode.multibody import Coordinate
 from mbdnode.multibody.lie import cross, turned
 from mbdnode.multibody.tree import Poses, Twist
 
-_XYZ = ("_x", "_y", "_z")
-# What is added to an output's name, and the unit, of each type.
-COLUMNS: dict[str, tuple[tuple[str, ...], str]] = {
-    "point": (_XYZ, "m"),
-    "velocity": (_XYZ, "m/s"),
-    "acceleration": (_XYZ, "m/s^2"),
-    "orientation": (("_e0", "_e1", "_e2", "_e3"), ""),
-    "angular_velocity": (_XYZ, "rad/s"),
-    "angular_acceleration": (_XYZ, "rad/s^2"),
-    "gyroscope": (_XYZ, "rad/s"),
-    "accelerometer": (_XYZ, "m/s^2"),
-    "distance": (("",), "m"),
-}
-
 
 def output_quantities(description: SpatialDescription) -> tuple[Coordinate, ...]:
     """A name and a unit for every column."""
     return tuple(
-        Coordinate(f"{output.name}{suffix}", unit=COLUMNS[output.type][1])
+        Coordinate(f"{output.name}{suffix}", unit=OUTPUT_COLUMNS[output.type][1])
         for output in description.outputs
-        for suffix in COLUMNS[output.type][0]
+        for suffix in OUTPUT_COLUMNS[output.type][0]
     )
 
 
@@ -60,7 +50,7 @@ def _one(output: Output, layout, poses, origin, twists, accelerations, gravity):
         other = layout.bodies[output.other]
         end = poses.point(other.node, other.rotation @ np.array(output.other_at) + other.offset)
         return jnp.linalg.norm(end - at)
-    rotation = poses.rotation[node] @ jnp.asarray(place.rotation)
+    rotation = poses.rotation[node] @ jnp.asarray(place.rotation, at.dtype)
     if output.type == "orientation":
         return _euler_parameters(rotation)
     spin = twists.angular[node]
