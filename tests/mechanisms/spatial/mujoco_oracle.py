@@ -41,7 +41,7 @@ class Oracle:
 
     def _joints(self):
         for k, name in enumerate(self.names):
-            kind = mujoco.mjtJoint(self.model.jnt_type[k])
+            kind = int(self.model.jnt_type[k])  # Free 0, ball 1, slide 2, hinge 3.
             ball = self._places(*(f"{name}_e{i}" for i in range(4))) if kind < 2 else []
             slides = self._places(*(f"{name}_{axis}" for axis in "xyz")) if kind == 0 else []
             one = self._places(name) if kind > 1 else []
