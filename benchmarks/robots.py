@@ -12,6 +12,7 @@ accelerations follow from `q'' = N v' + N' v`.
 `python -m benchmarks.robots [NAME ...]` takes the files whose path contains one of the words.
 """
 
+import contextlib
 import sys
 import time
 import warnings
@@ -21,18 +22,15 @@ from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pinocchio as pin
 from rich.console import Console
 from rich.table import Table
 
-from mbdnode.mechanisms.spatial import SpatialMechanism
+import mbdnode as mbd
+from mbdnode.data.logs.runs import Names, make_trajectory
 from mbdnode.mechanisms.spatial.description import Motor
 from mbdnode.mechanisms.spatial.urdf_file import read_urdf
-from mbdnode.multibody import accelerations, choose_partition, resolve_parameters
-from mbdnode.multibody.lie import quaternion_rates, quaternion_rotation
 
 STATES = 20
 GOAL = 1e-10
@@ -49,7 +47,7 @@ class Robot:
     - `joints`: the name of our coordinate of each of Pinocchio's joints with one.
     """
 
-    ours: SpatialMechanism
+    ours: mbd.SpatialMechanism
     theirs: Any
     joints: dict[int, str]
 
@@ -91,53 +89,56 @@ def read(path: Path, *, floating: bool = False, mimic: bool = False) -> Robot:
         if k > 0 and joint.nv == 1 and not joint.shortname().startswith("JointModelMimic")
     }
     motors = tuple(Motor(f"{name}_motor", name) for name in joints.values())
-    return Robot(SpatialMechanism(replace(given, motors=motors)), theirs, joints)
+    return Robot(mbd.SpatialMechanism(replace(given, motors=motors)), theirs, joints)
 
 
-def velocity_matrix(robot: Robot, q: Any) -> Any:
-    """`N`: the derivatives of our coordinates from Pinocchio's velocities."""
-    system, place = robot.ours, robot.ours.coordinate_names.index
-    matrix = np.zeros((len(system.coordinates), robot.theirs.nv))
-    for k, name in robot.joints.items():
-        matrix[place(name), robot.theirs.joints[k].idx_v] = 1.0
-    waiting = list(system.description.couplings)
-    while waiting:  # One that follows another comes after it.
-        coupling = waiting.pop(0)
-        follower, leader = map(place, coupling.coordinates)
-        matrix[follower] = coupling.coefficients[1] * matrix[leader]
-        if not matrix[follower].any():
-            waiting.append(coupling)
-    found = jnp.asarray(matrix)
-    if not robot.floats:
+def half_rates(e: np.ndarray) -> np.ndarray:
+    """The matrix `E` of `e' = E omega`, with `omega` in the body's own axes."""
+    w, x, y, z = e
+    return np.array([[-x, -y, -z], [w, -z, y], [z, w, -x], [-y, x, w]]) / 2
+
+
+def turn(e: np.ndarray) -> np.ndarray:
+    """The rotation matrix of Euler parameters."""
+    return np.array(pin.Quaternion(*e).toRotationMatrix())
+
+
+class Conversion:
+    """From Pinocchio's velocities to the derivatives of our coordinates: `q' = N(q) v`."""
+
+    def __init__(self, robot: Robot):
+        system, model = robot.ours, robot.theirs
+        place = system.coordinate_names.index
+        self.constant = np.zeros((len(system.coordinates), model.nv))
+        for k, name in robot.joints.items():
+            self.constant[place(name), model.joints[k].idx_v] = 1.0
+        couplings = system.description.couplings
+        for _ in couplings:  # As often as one may follow another.
+            for coupling in couplings:
+                follower, leader = map(place, coupling.coordinates)
+                self.constant[follower] = coupling.coefficients[1] * self.constant[leader]
+        root = system.description.joints[0].name
+        self.slides, self.balls = (
+            [place(f"{root}_{key}") for key in keys] if robot.floats else []
+            for keys in ("xyz", ("e0", "e1", "e2", "e3"))
+        )
+
+    def matrix(self, q: np.ndarray) -> np.ndarray:
+        """`N`."""
+        found = self.constant.copy()
+        if self.balls:
+            found[self.slides, :3] = turn(q[self.balls])
+            found[self.balls, 3:6] = half_rates(q[self.balls])
         return found
-    root = system.description.joints[0].name
-    slides = np.array([place(f"{root}_{axis}") for axis in "xyz"])
-    turns = np.array([place(f"{root}_e{k}") for k in range(4)])
-    e = q[turns]
-    found = found.at[slides, :3].set(quaternion_rotation(e))
-    # Of a unit quaternion: `e' = (1/4) rates(e) omega`, since `rates^T rates` is four times one.
-    return found.at[turns, 3:6].set(quaternion_rates(e) / 4)
 
-
-def compute(robot: Robot) -> Any:
-    """A compiled function of many states: mass matrices, torques, accelerations."""
-    system, mu = robot.ours, resolve_parameters(robot.ours)
-    order = np.array([robot.theirs.joints[k].idx_v for k in robot.joints], int)
-
-    def one(q, v, a, torque):
-        matrix = velocity_matrix(robot, q)
-        rates = matrix @ v
-        _, changing = jax.jvp(lambda x: velocity_matrix(robot, x) @ v, (q,), (rates,))
-        mass = system.mass(q, mu)
-        none = jnp.zeros(len(system.inputs))
-        needed = mass @ (matrix @ a + changing) - system.force(0.0, q, rates, none, mu)
-        partition = choose_partition(system, 0.0, q, mu, assume_full_rank=True)
-        split = partition.velocity
-        moved, _ = accelerations(system, split, 0.0, q, rates, torque[order], mu)
-        own = jnp.linalg.lstsq(matrix, moved - changing)[0]
-        return matrix.T @ mass @ matrix, matrix.T @ needed, own
-
-    return jax.jit(jax.vmap(one))
+    def changing(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """`N' v`."""
+        found = np.zeros(len(q))
+        if self.balls:
+            e, spin = q[self.balls], v[3:6]
+            found[self.slides] = turn(e) @ np.cross(spin, v[:3])
+            found[self.balls] = half_rates(half_rates(e) @ spin) @ spin
+        return found
 
 
 def states(robot: Robot, seed: int) -> tuple[np.ndarray, ...]:
@@ -151,8 +152,9 @@ def states(robot: Robot, seed: int) -> tuple[np.ndarray, ...]:
         ours[:, place(name)] = value
         both = [np.cos(value), np.sin(value)] if joint.nq == 2 else [value]
         theirs[:, joint.idx_q : joint.idx_q + joint.nq] = np.stack(both, axis=1)
-    for _ in system.description.couplings:  # As often as one may follow another.
-        for coupling in system.description.couplings:
+    couplings = system.description.couplings
+    for _ in couplings:
+        for coupling in couplings:
             follower, leader = map(place, coupling.coordinates)
             ours[:, follower] = np.polyval(coupling.coefficients[::-1], ours[:, leader])
     if robot.floats:
@@ -168,34 +170,54 @@ def states(robot: Robot, seed: int) -> tuple[np.ndarray, ...]:
     return ours, theirs, v, a, torque
 
 
-def beside(robot: Robot, seed: int = 0) -> list[float]:
+def motion(robot: Robot, q: np.ndarray, rates: np.ndarray, inputs: np.ndarray) -> Any:
+    """Our states as the rows of a trajectory."""
+    system = robot.ours
+    names = Names(system.coordinate_names, system.rate_names, system.input_names)
+    return make_trajectory(np.arange(float(STATES)), q, rates, inputs, names)
+
+
+def beside(robot: Robot, seed: int = 0) -> np.ndarray:
     """The largest relative difference of each quantity, over all states."""
-    ours, theirs, v, a, torque = states(robot, seed)
-    found = [np.asarray(x) for x in compute(robot)(ours, v, a, torque)]
-    data, worst = robot.theirs.createData(), np.zeros(3)
-    for k in range(STATES):
-        mass = np.array(pin.crba(robot.theirs, data, theirs[k]))
+    q, theirs, v, a, torque = states(robot, seed)
+    convert, model, system = Conversion(robot), robot.theirs, robot.ours
+    matrices = [convert.matrix(row) for row in q]
+    changing = [convert.changing(*row) for row in zip(q, v, strict=True)]
+    rates = np.stack([matrix @ row for matrix, row in zip(matrices, v, strict=True)])
+    order = [model.joints[k].idx_v for k in robot.joints]
+    run = motion(robot, q, rates, torque[:, order])
+    wanted = np.stack([n @ x + y for n, x, y in zip(matrices, a, changing, strict=True)])
+    masses = np.asarray(mbd.mass_matrix(system, run))
+    needed = np.asarray(mbd.inverse_dynamics(system, run, wanted))
+    moved = np.asarray(mbd.accelerations(system, run))
+    data, worst = model.createData(), np.zeros(len(COLUMNS))
+    for k, matrix in enumerate(matrices):
+        mass = np.array(pin.crba(model, data, theirs[k]))
         mass = np.triu(mass) + np.triu(mass, 1).T
-        bias = np.array(pin.nonLinearEffects(robot.theirs, data, theirs[k], v[k]))
+        bias = np.array(pin.nonLinearEffects(model, data, theirs[k], v[k]))
         # Of what mimics, Pinocchio has no articulated-body algorithm.
-        moved = (
+        expected = (
             np.linalg.solve(mass, torque[k] - bias)
-            if robot.ours.description.couplings
-            else pin.aba(robot.theirs, data, theirs[k], v[k], torque[k])
+            if system.description.couplings
+            else pin.aba(model, data, theirs[k], v[k], torque[k])
         )
-        right = (mass, mass @ a[k] + bias, moved)
-        own = [
-            np.max(np.abs(x[k] - y)) / np.max(np.abs(y)) for x, y in zip(found, right, strict=True)
-        ]
-        worst = np.maximum(worst, own)  # What is not a number stays.
-    return list(worst)
+        own = np.linalg.lstsq(matrix, moved[k] - changing[k])[0]
+        pairs = (
+            (matrix.T @ masses[k] @ matrix, mass),
+            (matrix.T @ needed[k], mass @ a[k] + bias),
+            (own, expected),
+        )
+        worst = np.maximum(worst, [np.abs(x - y).max() / np.abs(y).max() for x, y in pairs])
+    return worst
 
 
 def bases(path: Path) -> list[str]:
     """The models of a file: what can move with its base fixed, floating, and with mimics."""
-    fixed = pin.buildModelFromUrdf(str(path))
-    mimics = pin.buildModelFromUrdf(str(path), True)
-    kinds = {"fixed": fixed.nv > 0, "floating": True, "fixed, mimics": mimics.nv < fixed.nv}
+    fixed = pin.buildModelFromUrdf(str(path)).nv
+    coupled = fixed
+    with contextlib.suppress(ValueError):  # Some mimic what is not there.
+        coupled = pin.buildModelFromUrdf(str(path), True).nv
+    kinds = {"fixed": fixed > 0, "floating": True, "fixed, mimics": coupled < fixed}
     return [kind for kind, is_there in kinds.items() if is_there]
 
 

@@ -390,7 +390,7 @@ class _Reader:
                 name = "capsule" if kind == kinds.mjGEOM_CAPSULE else "cylinder"
                 found.append(Shape(name, frame, (a, 2 * b)))
             elif kind == kinds.mjGEOM_MESH:
-                found += self._mesh(model.geom_dataid[g], at, turned)
+                found += self._mesh(int(model.geom_dataid[g]), at, turned)
             else:
                 word = kind.name.removeprefix("mjGEOM_").lower()
                 self.imported.omit(f"shapes of type {word}")

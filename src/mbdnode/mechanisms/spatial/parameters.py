@@ -64,7 +64,8 @@ def _of_body(body: Body) -> list[tuple[Parameter, Path]]:
     for n, (axis, value) in enumerate(zip(AXES, body.center, strict=True)):
         found.append((Parameter(f"{name}_center_{axis}", value, "m"), (*path, "center", str(n))))
     for n, (key, value) in enumerate(zip(INERTIA, body.inertia, strict=True)):
-        make = nonnegative if key in INERTIA[:3] else Parameter
+        # Robots' files have moments below zero; who reads one is warned of it.
+        make = nonnegative if key in INERTIA[:3] and value >= 0 else Parameter
         entry = make(f"{name}_inertia_{key}", value, "kg m^2")
         found.append((entry, (*path, "inertia", str(n))))
     return found

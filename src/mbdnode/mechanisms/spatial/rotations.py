@@ -1,7 +1,6 @@
 """Frames and inertias as the files of other programs have them, and as descriptions do."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ def matrix_rpy(matrix: Array) -> Vector:
     return math.atan2(rest[2, 1], rest[1, 1]), pitch, yaw
 
 
-def quaternion_matrix(quaternion: Sequence[float]) -> Array:
+def quaternion_matrix(quaternion: Any) -> Array:
     """The matrix of a quaternion, scalar first, of any length."""
     w, x, y, z = np.asarray(quaternion, float) / np.linalg.norm(quaternion)
     return np.array(
@@ -37,12 +36,12 @@ def quaternion_matrix(quaternion: Sequence[float]) -> Array:
     )
 
 
-def make_frame(at: Sequence[float], matrix: Array | None = None) -> Frame:
+def make_frame(at: Any, matrix: Array | None = None) -> Frame:
     """A frame from its origin and its axes."""
     return Frame(as_vector(at), (0.0, 0.0, 0.0) if matrix is None else matrix_rpy(matrix))
 
 
-def as_vector(values: Sequence[float]) -> Vector:
+def as_vector(values: Any) -> Vector:
     """Three plain numbers."""
     x, y, z = (float(value) for value in values)
     return x, y, z
