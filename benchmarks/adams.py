@@ -173,7 +173,7 @@ def _on_a_rod(folder: Path) -> Case:
     frames = markers[102], markers[202]
     rod = Joint("rod", "distance", ("ground", "body"), frames, length=model["length"])
     body = _body(model["mass"], model["moments"], markers[201])
-    return Case(body, markers[201], closed={"joints": (rod, _free(markers[201]))}, at=frames[1].at)
+    return Case(body, markers[201], closed={"joints": (rod, _free(markers[201]))})
 
 
 def _on_a_link() -> Case:
