@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 import mbdnode as mbd
-from mbdnode.mechanisms.planar import from_dict
+from mbdnode.mechanisms import from_dict
 
 COUNTS = (2, 5, 10, 20, 40)
 DT_S = 1e-3

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 import mbdnode as mbd
-from mbdnode.mechanisms.planar import read_mechanism
+from mbdnode.mechanisms import read_mechanism
 
 STEPS, REPEATS, DT_S = 5_000, 5, 1e-3
 FILES = Path(__file__).parents[1] / "examples" / "mechanisms"

@@ -19,8 +19,13 @@ from .data import write as write
 from .data.logs import LogStream as LogStream
 from .data.logs import read as read
 from .errors import UserError as UserError
+from .evaluation import accelerations as accelerations
 from .evaluation import energy as energy
 from .evaluation import evaluate as evaluate
+from .evaluation import inverse_dynamics as inverse_dynamics
+from .evaluation import mass_matrix as mass_matrix
+from .evaluation import outputs as outputs
+from .evaluation import poses as poses
 from .evaluation import reactions as reactions
 from .exports import export as export
 from .identification import Identified as Identified
@@ -28,7 +33,9 @@ from .identification import IdentifiedParameters as IdentifiedParameters
 from .identification import Unknown as Unknown
 from .identification import estimate_state as estimate_state
 from .identification import identify as identify
-from .mechanisms.planar import read_mechanism as read_mechanism
+from .mechanisms import read_mechanism as read_mechanism
+from .mechanisms.spatial import SpatialDescription as SpatialDescription
+from .mechanisms.spatial import SpatialMechanism as SpatialMechanism
 from .models import FCNN as FCNN
 from .models import HNN as HNN
 from .models import LNN as LNN

@@ -17,7 +17,7 @@ import pytest
 
 import mbdnode as mbd
 from mbdnode.exports import c_source, javascript_source, trace_program
-from mbdnode.mechanisms.planar import from_dict
+from mbdnode.mechanisms import from_dict
 from tests.exports.harness import CC, NODE, WARNINGS, needs_cc, needs_node
 from tests.toys import bars
 

@@ -10,7 +10,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import mbdnode as mbd
-from mbdnode.mechanisms.spatial.reading import described, is_spatial, read_spatial
+from mbdnode.mechanisms import read_description
+from mbdnode.mechanisms.spatial.reading import described, is_spatial
 from mbdnode.mechanisms.spatial.writing import to_dict, to_toml
 from mbdnode.mechanisms.toml_files.values import Source
 
@@ -125,7 +126,7 @@ def line_of(text):
 def test_a_file_says_what_its_keys_mean(tmp_path):
     path = tmp_path / "machine.toml"
     path.write_text(GOOD)
-    found = read_spatial(path)
+    found = read_description(path)
     assert found.name == "machine"
     rod, slider, wheel = found.bodies
     assert (rod.mass, rod.center) == (1.2, (0.15, 0.0, 0.0))
@@ -349,7 +350,7 @@ def test_what_is_wrong_is_named_with_its_line_and_key(case, tmp_path):
     path = tmp_path / "machine.toml"
     path.write_text(GOOD.replace(old, new, 1))
     with pytest.raises(mbd.UserError) as caught:
-        read_spatial(path)
+        read_description(path)
     message = str(caught.value)
     assert f"{path}, line {line_of(ELSEWHERE.get(case, old))}, key '{key}'" in message
     assert words in message
@@ -366,9 +367,9 @@ def test_meshes_must_be_there_and_are_found_beside_the_file(tmp_path):
     path.write_text(GOOD.replace('{ type = "sphere", radius = 0.02 }', mesh))
     line = line_of('{ type = "sphere"')
     with pytest.raises(mbd.UserError, match=rf"line {line}, .*shapes.1.file.*no file .*hand\.stl"):
-        read_spatial(path)
+        read_description(path)
     (tmp_path / "hand.stl").write_text("solid")
-    assert read_spatial(path).bodies[1].shapes[1].file == str(tmp_path / "hand.stl")
+    assert read_description(path).bodies[1].shapes[1].file == str(tmp_path / "hand.stl")
 
 
 def test_every_table_of_a_list_has_its_own_line(tmp_path):
@@ -397,7 +398,7 @@ def test_a_file_with_twenty_thousand_bodies_ends_in_a_sentence_soon(tmp_path):
     path.write_text("\n".join(f"[bodies.b{n}]\nmass = 1" for n in range(20_000)))
     began = time.perf_counter()
     with pytest.raises(mbd.UserError, match="20,000 parts; a mechanism has at most 1,000"):
-        read_spatial(path)
+        read_description(path)
     assert time.perf_counter() - began < 10.0
 
 

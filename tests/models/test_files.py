@@ -20,8 +20,9 @@ from mbdnode.mechanisms import (
     SingleMassSpringDamper,
     SinglePendulum,
     SliderCrank,
+    from_text,
+    read_mechanism,
 )
-from mbdnode.mechanisms.planar import from_text, read_mechanism
 from mbdnode.models import MBDNODE, Ensemble, load, save
 
 EXAMPLES = sorted(Path(__file__).parents[2].glob("examples/mechanisms/*.toml"))

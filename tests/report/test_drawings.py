@@ -12,8 +12,8 @@ from mbdnode.mechanisms import (
     SingleMassSpring,
     SinglePendulum,
     SliderCrank,
+    read_mechanism,
 )
-from mbdnode.mechanisms.planar import read_mechanism
 from mbdnode.report.drawings import DRAWINGS, find_drawing
 from mbdnode.report.shapes import Area, Disc, Link
 from mbdnode.report.style import INK

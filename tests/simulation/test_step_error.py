@@ -11,8 +11,13 @@ import pytest
 from toys import BlowUp, Oscillator, Pendulum
 
 from mbdnode.evaluation import energy
-from mbdnode.mechanisms import FourBar, SingleMassSpring, SingleMassSpringDamper, SliderCrank
-from mbdnode.mechanisms.planar import read_mechanism
+from mbdnode.mechanisms import (
+    FourBar,
+    SingleMassSpring,
+    SingleMassSpringDamper,
+    SliderCrank,
+    read_mechanism,
+)
 from mbdnode.models import FCNN, LSTM, MBDNODE, Ensemble
 from mbdnode.multibody import consistent_state
 from mbdnode.simulation import simulate

@@ -14,8 +14,7 @@ from mbdnode.cli.arguments import parse_unknown, repeat_options
 from mbdnode.data.logs import Columns
 from mbdnode.identification.parameters import identify_parameters, search
 from mbdnode.identification.search_checkpoint import SearchCheckpoint
-from mbdnode.mechanisms import SingleMassSpringDamper, SinglePendulum
-from mbdnode.mechanisms.planar import read_mechanism
+from mbdnode.mechanisms import SingleMassSpringDamper, SinglePendulum, read_mechanism
 from mbdnode.models import FittedMechanism, load, save
 from mbdnode.simulation import simulate
 from mbdnode.workflow.config import FitConfig, unknown_parameters

@@ -14,8 +14,8 @@ from predictions import diverging, drifting, truth_of
 
 from mbdnode.evaluation import HeldOut, Horizon, score
 from mbdnode.evaluation.valid_prediction_time import PieceErrors
-from mbdnode.mechanisms import SinglePendulum, SliderCrank
-from mbdnode.mechanisms.planar import PlanarKinematics, from_text
+from mbdnode.mechanisms import SinglePendulum, SliderCrank, from_text
+from mbdnode.mechanisms.planar import PlanarKinematics
 from mbdnode.multibody import AccelerationFunction, Coordinate, Input
 from mbdnode.simulation import simulate
 from mbdnode.status import completed

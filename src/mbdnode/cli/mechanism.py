@@ -46,7 +46,8 @@ def mechanism(
 
     # From here on, since an interrupt can get lost while JAX is being imported, too.
     with leaving_at_once():
-        from mbdnode.mechanisms.planar import analyze, read_mechanism
+        from mbdnode.mechanisms import read_mechanism
+        from mbdnode.mechanisms.planar import analyze
 
         system = read_mechanism(file)
         found = analyze(system, known, parameters=changes)

@@ -1,3 +1,8 @@
+from .dynamics import accelerations as accelerations
+from .dynamics import inverse_dynamics as inverse_dynamics
+from .dynamics import mass_matrix as mass_matrix
+from .dynamics import outputs as outputs
+from .dynamics import poses as poses
 from .energy import energy as energy
 from .energy import energy_drift as energy_drift
 from .held_out_runs import Holdout as Holdout

@@ -4,9 +4,9 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbdnode.errors import UserError
 from mbdnode.multibody import (
     AbstractMechanism,
     accelerations,
@@ -23,7 +23,8 @@ class Reactions(eqx.Module):
     **Arguments:**
 
     - `accelerations`: of every coordinate.
-    - `multipliers`: one for each constraint, holonomic ones first; zero for redundant ones.
+    - `multipliers`: one for each constraint, holonomic ones first; of
+        redundant ones those of the least norm.
     - `forces`: the constraints' generalized force on each coordinate, `-C^T lambda`.
     """
 
@@ -54,21 +55,20 @@ def reactions(
     trajectory.require_columns_of(mechanism, "reactions", inputs=True)
     # The multipliers do not depend on which columns are called dependent, so any good choice
     # serves; the traced one is made anew at every state and cannot become singular.
-    redundant = choose_partition(mechanism, trajectory.t[0], trajectory.q[0], mu).redundant
-    if redundant:
-        raise UserError(
-            f"Constraints {', '.join(map(str, redundant))} are redundant, so the reactions are not "
-            "unique. Remove them to ask for reactions."
-        )
-    return _reactions(mechanism, trajectory.t, trajectory.q, trajectory.v, trajectory.u, mu)
+    used = choose_partition(mechanism, trajectory.t[0], trajectory.q[0], mu).used
+    rows = (trajectory.t, trajectory.q, trajectory.v, trajectory.u)
+    return _reactions(mechanism, used, *rows, mu)
 
 
 @eqx.filter_jit
-def _reactions(mechanism, t, q, v, u, mu):
+def _reactions(mechanism, used, t, q, v, u, mu):
     def one(time, x, w, load):
-        split = choose_partition(mechanism, time, x, mu, assume_full_rank=True).velocity
+        split = choose_partition(mechanism, time, x, mu, used=used).velocity
         a, multipliers = accelerations(mechanism, split, time, x, w, load, mu)
         jacobian, _ = velocity_constraints(mechanism, time, x, mu)
+        if len(used.velocity) < len(multipliers):
+            # Statically indeterminate: of all that give these accelerations, the least.
+            multipliers = jnp.linalg.lstsq(jacobian.T, jacobian.T @ multipliers, rcond=1e-10)[0]
         return Reactions(a, multipliers, -jacobian.T @ multipliers)
 
     return jax.vmap(one)(t, q, v, u)

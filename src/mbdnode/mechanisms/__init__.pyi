@@ -3,8 +3,14 @@ from .cart_pole import CartPoleCartesian as CartPoleCartesian
 from .catalog import MECHANISMS as MECHANISMS
 from .catalog import check_system_name as check_system_name
 from .catalog import get_mechanism as get_mechanism
+from .described import AbstractDescribed as AbstractDescribed
 from .double_pendulum import DoublePendulum as DoublePendulum
 from .double_pendulum import DoublePendulumCartesian as DoublePendulumCartesian
+from .files import from_dict as from_dict
+from .files import from_text as from_text
+from .files import is_mechanism_file as is_mechanism_file
+from .files import read_description as read_description
+from .files import read_mechanism as read_mechanism
 from .four_bar import FourBar as FourBar
 from .knife_edge_sleigh import KnifeEdgeSleigh as KnifeEdgeSleigh
 from .rolling_disk import RollingDisk as RollingDisk

@@ -23,8 +23,8 @@ from mbdnode.config import as_path, from_dict, to_dict
 from mbdnode.data.files import check_path, replace_file
 from mbdnode.errors import UserError
 from mbdnode.mechanisms import MECHANISMS, get_mechanism
+from mbdnode.mechanisms import from_dict as mechanism_from
 from mbdnode.mechanisms.planar import AbstractPlanar
-from mbdnode.mechanisms.planar import from_dict as mechanism_from
 from mbdnode.models.base import AbstractModel
 from mbdnode.models.ensemble import Ensemble
 from mbdnode.models.registry import KINDS

@@ -23,6 +23,7 @@ from .kinematics import residuals_along as residuals_along
 from .kinematics import velocity_constraints as velocity_constraints
 from .kinematics import velocity_residual as velocity_residual
 from .partition import Partition as Partition
+from .partition import UsedRows as UsedRows
 from .partition import choose_matrices as choose_matrices
 from .partition import choose_partition as choose_partition
 from .partition import exchange as exchange

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
@@ -37,7 +38,14 @@ from mbdnode.multibody.kinematics import (
 )
 from mbdnode.multibody.sparsity.elimination import Elimination, pivoted_columns, plan_elimination
 from mbdnode.multibody.sparsity.sparse_constraints import SparseConstraints, plan_sparse
-from mbdnode.multibody.system import AbstractSystem, Coords, Params, Time, is_traced
+from mbdnode.multibody.system import (
+    AbstractSystem,
+    Coords,
+    Params,
+    Time,
+    is_traced,
+    resolve_parameters,
+)
 from mbdnode.multibody.tangent import Split
 from mbdnode.naming import unknown_name
 
@@ -55,6 +63,13 @@ TIE = 1e-9
 _FEW_DOF = 6
 # The length of columns that are pivots before all others, which have entries below one.
 _FIRST = 1e3
+
+
+class UsedRows(NamedTuple):
+    """Which constraints are used for positions, and which for velocities, by index."""
+
+    position: tuple[int, ...]
+    velocity: tuple[int, ...]
 
 
 class Partition(eqx.Module):
@@ -84,6 +99,12 @@ class Partition(eqx.Module):
         return self.position.unknowns > 0
 
     @property
+    def used(self) -> UsedRows:
+        """The constraints that are used, of a partition that was chosen at plain numbers."""
+        sides = (self.position, self.velocity)
+        return UsedRows(*(tuple(map(int, np.asarray(split.rows))) for split in sides))
+
+    @property
     def degrees_of_freedom(self) -> int:
         """How many velocities are independent."""
         return self.velocity.independent.shape[0]
@@ -96,7 +117,7 @@ def choose_partition(
     mu: Params,
     independent: Any = None,
     *,
-    assume_full_rank: bool = False,
+    used: UsedRows | None = None,
 ) -> Partition:
     """Split the coordinates at a configuration.
 
@@ -105,7 +126,9 @@ def choose_partition(
     - `system`, `t`, `q`, `mu`: the system and where it is; `q` may be traced.
     - `independent`: names to integrate; `system.independent` by default, and if that is None, the
         choice of a pivoted QR factorization.
-    - `assume_full_rank`: do not ask whether constraints are redundant when `q` is traced.
+    - `used`: of a partition of the same system at plain numbers: which constraints are not
+        redundant cannot be known from traced values. By default those that are not where the
+        system is assembled by itself, with its default parameters.
 
     **Returns:**
 
@@ -125,20 +148,37 @@ def choose_partition(
     elimination = choose_elimination(system, mu, named)
     # Of plain numbers by NumPy: JAX would compile each of these.
     scaled = scaled_rows(jacobian, scale, elimination, jnp if traced else np)
-    if traced and system.allow_redundant and not assume_full_rank:
-        raise UserError(
-            f"{type(system).__name__} allows redundant constraints, whose number cannot be known "
-            "from traced values. Call choose_partition outside of jit, vmap or grad and pass its "
-            "result to simulate as `independent`."
-        )
-    choose = _choose_traced if traced else _choose_concrete
-    velocity, redundant = choose(system, scaled, named, elimination)
+    if traced and system.allow_redundant and used is None:
+        used = _usual_rows(system)
+
+    def choose(rows, names, side):
+        if not traced:
+            return _choose_concrete(system, rows, names, elimination)
+        known = None if used is None else np.array(getattr(used, side), int)
+        return _choose_traced(system, rows, names, elimination, known), ()
+
+    velocity, redundant = choose(scaled, named, "velocity")
     if nonholonomic == 0:
         partition = Partition(velocity, velocity, scale, redundant)
         return choose_matrices(system, partition, q, mu)
     # Nonholonomic rows take no positions, so those are split by the holonomic rows alone.
-    position, _ = choose(system, scaled[:holonomic], None, elimination)
+    position, _ = choose(scaled[:holonomic], None, "position")
     return Partition(position, velocity, scale, redundant)
+
+
+def _usual_rows(system: AbstractSystem) -> UsedRows:
+    """The constraints that are not redundant where a system is assembled by itself."""
+    from mbdnode.multibody.assembly import consistent_state  # Which uses this module.
+
+    if is_traced(system):
+        raise UserError(
+            f"{type(system).__name__} allows redundant constraints, whose number cannot be known "
+            "from a traced system. Call choose_partition outside of jit, vmap or grad and pass its "
+            "result to simulate as `independent`."
+        )
+    with jax.ensure_compile_time_eval():
+        state, mu = consistent_state(system, {}), resolve_parameters(system)
+        return choose_partition(system, jnp.zeros(()), state.q, mu).used
 
 
 def choose_matrices(
@@ -372,12 +412,15 @@ def _biased(matrix):
     return matrix * (1 - TIE * np.arange(matrix.shape[1], dtype=matrix.dtype))[None, :]
 
 
-def _choose_traced(system, jacobian, named, elimination) -> tuple[Split, tuple[int, ...]]:
-    """The same choice on traced values: the rank cannot be looked at, so it is taken as full."""
-    rank, size = jacobian.shape
-    rows, columns = np.arange(rank), np.zeros(0, int)
+def _choose_traced(system, jacobian, named, elimination, used: np.ndarray | None) -> Split:
+    """The same choice on traced values: the rank is that of the `used` rows, or taken as full."""
+    size = jacobian.shape[1]
+    rows, columns = np.arange(jacobian.shape[0]), np.zeros(0, int)
     if elimination is not None:
         rows, columns = _first(elimination.rows, rows), np.array(elimination.columns, int)
+    if used is not None:
+        rows = used
+    rank = len(rows)
     if named is not None:
         names = system.coordinate_names
         if len(named) != size - rank:
@@ -385,12 +428,12 @@ def _choose_traced(system, jacobian, named, elimination) -> tuple[Split, tuple[i
         free = jnp.array(sorted(names.index(n) for n in named), int)
         bound = np.array([c for c in range(size) if names[c] not in named])
         bound = _first(tuple(map(int, columns)), bound)
-        return Split(jnp.asarray(rows), jnp.asarray(bound, int), free, elimination), ()
+        return Split(jnp.asarray(rows), jnp.asarray(bound, int), free, elimination)
     if rank == 0:
-        return Split(jnp.arange(0), jnp.arange(0), jnp.arange(size)), ()
-    pivots = jsl.qr(_biased(jacobian), mode="r", pivoting=True)[-1].astype(int)
+        return Split(jnp.arange(0), jnp.arange(0), jnp.arange(size))
+    pivots = jsl.qr(_biased(jacobian[np.sort(rows)]), mode="r", pivoting=True)[-1].astype(int)
     dependent = jnp.concatenate([jnp.asarray(columns), pivots[len(columns) : rank]])
-    return Split(jnp.asarray(rows), dependent, jnp.sort(pivots[rank:]), elimination), ()
+    return Split(jnp.asarray(rows), dependent, jnp.sort(pivots[rank:]), elimination)
 
 
 def _wrong_count(named, dof: int) -> UserError:

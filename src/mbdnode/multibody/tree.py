@@ -82,11 +82,11 @@ class Poses(NamedTuple):
 
     def point(self, node: int | np.ndarray, at: Any) -> Float[Array, "*n 3"]:
         """Where points of nodes are; -1 is the ground."""
-        return self.place[node] + turned(self.rotation[node], jnp.asarray(at))
+        return self.place[node] + turned(self.rotation[node], jnp.asarray(at, self.place.dtype))
 
     def direction(self, node: int | np.ndarray, vector: Any) -> Float[Array, "*n 3"]:
         """Where vectors of nodes point."""
-        return turned(self.rotation[node], jnp.asarray(vector))
+        return turned(self.rotation[node], jnp.asarray(vector, self.place.dtype))
 
 
 class Twist(NamedTuple):
@@ -109,7 +109,8 @@ class Twist(NamedTuple):
 
     def summed(self, matrix: np.ndarray) -> "Twist":
         """Sums of several, as the rows of a matrix say."""
-        both = jnp.asarray(matrix) @ jnp.concatenate(self, axis=-1)
+        both = jnp.concatenate(self, axis=-1)
+        both = jnp.asarray(matrix, both.dtype) @ both
         return Twist(both[..., :3], both[..., 3:])
 
     def rates_under(self, moving: "Twist") -> "Twist":
@@ -192,6 +193,12 @@ class Tree:
         return np.flatnonzero(self.sign != 0)
 
     @cached_property
+    def _signs(self) -> np.ndarray:
+        """By which the Euler parameters of each ball are multiplied in the tree."""
+        sign = self.sign[self._balls].astype(float)
+        return np.stack([np.ones_like(sign), sign, sign, sign], axis=1)
+
+    @cached_property
     def _rounds(self) -> list[np.ndarray]:
         """The ancestors of all nodes, after each round of doubling; -1 for the ground."""
         above, rounds = np.array([node.parent for node in self.nodes], int), []
@@ -213,14 +220,15 @@ class Tree:
         """Of each node against its parent."""
         hinges, balls = self._hinges, self._balls
         own = self._hinge_values(q)
-        angle = own * self.turn[hinges]
+        angle = own * jnp.asarray(self.turn[hinges], q.dtype)
         axes = cross_matrix(self.axis[hinges])
+        turn, twice = (jnp.asarray(x, q.dtype) for x in (axes, axes @ axes))
         turning = (
-            jnp.eye(3, dtype=q.dtype)
-            + jnp.sin(angle)[:, None, None] * axes
-            + (1 - jnp.cos(angle))[:, None, None] * (axes @ axes)
+            jnp.eye(3, dtype=q.dtype)[None]
+            + jnp.sin(angle)[:, None, None] * turn
+            + (1 - jnp.cos(angle))[:, None, None] * twice
         )
-        slid = (self.axis * self.slide[:, None])[hinges] * own[:, None]
+        slid = jnp.asarray((self.axis * self.slide[:, None])[hinges], q.dtype) * own[:, None]
         if balls.size:
             parameters = self._ball_values(q)
             turning = jnp.concatenate([turning, quaternion_rotation(parameters)])
@@ -228,7 +236,8 @@ class Tree:
             order = np.argsort(np.concatenate([hinges, balls]))
             turning, slid = turning[order], slid[order]
         if np.any(self.point):
-            slid = slid + self.point - turned(turning, jnp.asarray(self.point, q.dtype))
+            point = jnp.asarray(self.point, q.dtype)
+            slid = slid + point - turned(turning, point)
         fixed = jnp.asarray(self.rotation, q.dtype)
         return composed(fixed, turning), jnp.asarray(self.offset, q.dtype) + turned(fixed, slid)
 
@@ -239,14 +248,13 @@ class Tree:
 
     def _ball_values(self, q):
         """The Euler parameters of each ball, as it turns in the tree."""
-        sign = self.sign[self._balls]
-        factors = np.stack([np.ones_like(sign), sign, sign, sign], axis=1)
-        return q[np.array([self.columns[n] for n in self._balls])] * factors
+        places = np.array([self.columns[n] for n in self._balls])
+        return q[places] * jnp.asarray(self._signs, q.dtype)
 
     def _taken(self, rotation, place, above: np.ndarray):
         """The motions of ancestors; of the ground none."""
         known = above >= 0
-        still = np.where(known[:, None, None], 0.0, np.eye(3))
+        still = jnp.asarray(np.where(known[:, None, None], 0.0, np.eye(3)), rotation.dtype)
         if self.count > _FEW_NODES:
             taken = np.where(known, above, 0)
             factor = jnp.asarray(known, rotation.dtype)
@@ -262,13 +270,13 @@ class Tree:
         rotation, arm = poses.rotation[: self.count], self._arms(poses, origin)
         hinges, balls = self._hinges, self._balls
         axis = turned(rotation, jnp.asarray(self.axis, q.dtype))[hinges]
-        angular = axis * self.turn[hinges][:, None]
-        linear = cross(arm[hinges], angular) + axis * self.slide[hinges][:, None]
+        turn, slide = (jnp.asarray(x[hinges, None], q.dtype) for x in (self.turn, self.slide))
+        angular = axis * turn
+        linear = cross(arm[hinges], angular) + axis * slide
         if not balls.size:
             return Twist(angular, linear)
-        sign = self.sign[balls]
-        factors = np.stack([np.ones_like(sign), sign, sign, sign], axis=1)
-        own = quaternion_rates(self._ball_values(q)) * factors[:, :, None]
+        signs = jnp.asarray(self._signs, q.dtype)
+        own = quaternion_rates(self._ball_values(q)) * signs[:, :, None]
         # Of the body in its own axes: [balls, 4, 3] to the world's.
         spin = jnp.sum(rotation[balls][:, None, :, :] * own[:, :, None, :], axis=-1)
         sweep = cross(jnp.broadcast_to(arm[balls][:, None], spin.shape), spin)
@@ -282,7 +290,7 @@ class Tree:
         place, rotation = poses.place[: self.count], poses.rotation[: self.count]
         if np.any(self.point):
             place = place + turned(rotation, jnp.asarray(self.point, place.dtype))
-        return place - origin
+        return place - origin[None]
 
     @staticmethod
     def origin(poses: Poses) -> Float[Array, "3"]:
@@ -316,24 +324,28 @@ class Tree:
     def world_inertias(self, poses: Poses, origin, bodies: Inertias) -> WorldInertias:
         """Of the bodies, about the origin."""
         rotation, mass = poses.rotation[self.body_nodes], bodies.mass[:, None]
-        center = poses.place[self.body_nodes] - origin + turned(rotation, bodies.center)
+        center = poses.place[self.body_nodes] - origin[None] + turned(rotation, bodies.center)
         own = composed(composed(rotation, bodies.inertia), jnp.swapaxes(rotation, -1, -2))
         squared = jnp.sum(center * center, axis=-1)[:, None, None]
-        away = squared * jnp.eye(3, dtype=center.dtype) - center[:, :, None] * center[:, None, :]
+        away = (
+            squared * jnp.eye(3, dtype=center.dtype)[None] - center[:, :, None] * center[:, None, :]
+        )
         return WorldInertias(mass, mass * center, own + mass[:, :, None] * away)
 
     def mass_matrix(self, screws: Twist, bodies: WorldInertias) -> Float[Array, "nq nq"]:
         """`M`, from what hangs on each node."""
         flat = [bodies.mass, bodies.moment, bodies.inertia.reshape(-1, 9)]
         below = self.moves_bodies.T[self.column_nodes]
-        hanging = jnp.asarray(below) @ jnp.concatenate(flat, axis=1)
+        table = jnp.concatenate(flat, axis=1)
+        hanging = jnp.asarray(below, table.dtype) @ table
         inertia = hanging[:, 4:].reshape(-1, 3, 3)
         carried = WorldInertias(hanging[:, :1], hanging[:, 1:4], inertia).momentum(screws)
         products = jnp.concatenate(carried, axis=1) @ jnp.concatenate(screws, axis=1).T
         # Row: what is carried; column: a coordinate between it and the ground.
         path = self.moves_nodes[np.ix_(self.column_nodes, self.column_nodes)]
         same = self.column_nodes[:, None] == self.column_nodes[None, :]
-        return products * path + (products * (path * ~same)).T
+        own, others = (jnp.asarray(x, products.dtype) for x in (path, path * ~same))
+        return products * own + (products * others).T
 
     def inverse_dynamics(
         self,
@@ -345,7 +357,7 @@ class Tree:
     ) -> Float[Array, " nq"]:
         """The generalized forces under which bodies with these accelerations move."""
         moving, found = (Twist(*(x[self.body_nodes] for x in y)) for y in (twists, accelerations))
-        found = Twist(found.angular, found.linear - gravity)
+        found = Twist(found.angular, found.linear - gravity[None])
         momentum, change = bodies.momentum(moving), bodies.momentum(found)
         angular = cross(moving.angular, momentum.angular) + cross(moving.linear, momentum.linear)
         linear = cross(moving.angular, momentum.linear)

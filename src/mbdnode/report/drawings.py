@@ -23,6 +23,7 @@ from mbdnode.mechanisms import (
     TripleMassSpringDamper,
 )
 from mbdnode.mechanisms.planar import AbstractPlanar
+from mbdnode.mechanisms.spatial import SpatialMechanism
 from mbdnode.mechanisms.vehicle import Vehicle
 from mbdnode.multibody import AbstractSystem
 from mbdnode.report.shapes import (
@@ -61,6 +62,7 @@ class Drawing:
     - `poses`: how many earlier poses to show as ghosts.
     - `paper`: the top and the length of the paper on which the paths are a record over time, which
         runs downwards; None where they are places.
+    - `labels`: the names of parts, where they stand and in which color, from the coordinates.
     """
 
     parts: Callable[[Any, Parameters], Sequence[Shape]]
@@ -69,6 +71,7 @@ class Drawing:
     colors: tuple[str, ...]
     poses: int = 0
     paper: tuple[float, float] | None = None
+    labels: Callable[[Any], Sequence[tuple[str, Any, str]]] = lambda q: ()
 
 
 def find_drawing(mechanism: AbstractSystem) -> Drawing | None:
@@ -77,6 +80,10 @@ def find_drawing(mechanism: AbstractSystem) -> Drawing | None:
         from mbdnode.report.planar_drawing import planar_drawing  # which uses this module
 
         return planar_drawing(mechanism)
+    if isinstance(mechanism, SpatialMechanism):
+        from mbdnode.report.spatial_drawing import spatial_drawing
+
+        return spatial_drawing(mechanism)
     return DRAWINGS.get(type(mechanism))
 
 

@@ -15,9 +15,9 @@ from PIL import Image
 from mbdnode.data.files import replace_file
 from mbdnode.errors import UserError
 from mbdnode.mechanisms.planar import AbstractPlanar
+from mbdnode.mechanisms.spatial import SpatialMechanism
 from mbdnode.multibody import AbstractSystem, resolve_parameters
 from mbdnode.report.drawings import Drawing, find_drawing
-from mbdnode.report.planar_layout import Layout
 from mbdnode.report.shapes import Disc
 from mbdnode.report.style import INK, new_figure, styled
 from mbdnode.trajectory import Trajectory
@@ -148,18 +148,19 @@ def _draw_fading(axes: Axes, path: np.ndarray, color: str, most: int = 2_000) ->
 
 @styled()
 def draw_mechanism(
-    mechanism: AbstractPlanar, q: np.ndarray, parameters: Mapping[str, Any] | None = None
+    mechanism: AbstractPlanar | SpatialMechanism,
+    q: np.ndarray,
+    parameters: Mapping[str, Any] | None = None,
 ) -> Figure:
     """A mechanism in one configuration, with the names of its bodies."""
     drawing, mu = _needed(mechanism), parameter_values(mechanism, parameters)
-    layout, q = Layout(mechanism.description), np.asarray(q, float)
+    q = np.asarray(q, float)
     figure, axes = make_stage(view_of(drawing, q[None], mu), mechanism.description.name)
     draw_ground(axes, drawing, q[None], mu)
     draw_pose(axes, drawing, q, mu)
     paper: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.8}
-    for name, outline in layout.outlines.items():
-        x, y = np.mean(layout.place(q, name, outline), axis=0)
-        look = {"fontsize": 8, "color": layout.color(name), "zorder": _NAMES}
+    for name, (x, y), color in drawing.labels(q):
+        look = {"fontsize": 8, "color": color, "zorder": _NAMES}
         axes.annotate(name, (x, y), xytext=(7, 7), textcoords="offset points", bbox=paper, **look)
     return figure
 

@@ -37,7 +37,7 @@ def planar_drawing(mechanism: AbstractPlanar) -> Drawing:
     """The drawing of a mechanism from a file, as `find_drawing` returns it."""
     made = _PlanarDrawing(Layout(mechanism.description))
     colors = tuple(made.layout.color(name) for name in made.layout.traced)
-    return Drawing(made.parts, made.ground, made.traces, colors, poses=3)
+    return Drawing(made.parts, made.ground, made.traces, colors, poses=3, labels=made.labels)
 
 
 def _unit(vector: Any) -> Any:
@@ -79,6 +79,12 @@ class _PlanarDrawing:
             if GROUND in part.bodies and part.points is not None:
                 shapes.append(self._wall(part, q))
         return shapes
+
+    def labels(self, q: Any) -> list[tuple[str, Any, str]]:
+        """The names of the bodies, where their outlines are, and their colors."""
+        outlines = self.layout.outlines.items()
+        middle = lambda name, outline: np.mean(self.layout.place(q, name, outline), axis=0)  # noqa: E731
+        return [(name, middle(name, points), self.layout.color(name)) for name, points in outlines]
 
     def traces(self, t: Any, q: Any, mu: Parameters) -> list[Any]:
         """Where the bodies farthest from the ground have been."""

@@ -10,8 +10,7 @@ import jax.numpy as jnp
 
 from mbdnode.data.logs.cleaning import sounds_like_angle
 from mbdnode.errors import UserError
-from mbdnode.mechanisms import MECHANISMS, check_system_name, get_mechanism
-from mbdnode.mechanisms.planar import read_mechanism
+from mbdnode.mechanisms import MECHANISMS, check_system_name, get_mechanism, read_mechanism
 from mbdnode.models import AbstractRateModel
 from mbdnode.multibody import (
     AbstractMechanism,

@@ -8,7 +8,7 @@ from PIL import Image
 
 import mbdnode as mbd
 from mbdnode.cli import main
-from mbdnode.mechanisms.planar import read_mechanism
+from mbdnode.mechanisms import read_mechanism
 from mbdnode.multibody import position_residual, resolve_parameters
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "mechanisms"

@@ -7,7 +7,7 @@ import pytest
 from mechanism_texts import EVERYTHING
 
 import mbdnode as mbd
-from mbdnode.mechanisms.planar import from_dict, from_text
+from mbdnode.mechanisms import from_dict, from_text
 from mbdnode.testing import check_mechanism
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mechanism_texts import EVERYTHING
 
-from mbdnode.mechanisms.planar import from_text, read_mechanism
+from mbdnode.mechanisms import from_text, read_mechanism
 from mbdnode.multibody import resolve_parameters
 from mbdnode.report import save_figure
 from mbdnode.report.drawings import find_drawing

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mbdnode as mbd
-from mbdnode.mechanisms.planar import from_text
+from mbdnode.mechanisms import from_text
 
 T = np.linspace(0.0, 1.0, 101)
 

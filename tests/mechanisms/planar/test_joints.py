@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from mbdnode.errors import UserError
-from mbdnode.mechanisms.planar import analyze, from_text
+from mbdnode.mechanisms import from_text
+from mbdnode.mechanisms.planar import analyze
 from mbdnode.multibody import choose_partition, position_residual, resolve_parameters
 
 BODIES = """

@@ -7,13 +7,8 @@ import numpy as np
 import pytest
 
 import mbdnode as mbd
-from mbdnode.mechanisms.planar import (
-    PlanarKinematics,
-    PlanarMechanism,
-    analyze,
-    from_dict,
-    from_text,
-)
+from mbdnode.mechanisms import from_dict, from_text
+from mbdnode.mechanisms.planar import PlanarKinematics, PlanarMechanism, analyze
 from mbdnode.multibody import AbstractMechanism, resolve_parameters
 
 SLIDER_CRANK = Path(__file__).parents[3] / "examples" / "mechanisms" / "slider_crank.toml"

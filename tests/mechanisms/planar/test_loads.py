@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbdnode.mechanisms.planar import from_text
+from mbdnode.mechanisms import from_text
 from mbdnode.multibody import resolve_parameters
 
 BODIES = """

@@ -11,8 +11,7 @@ import scipy.integrate
 from problems import solve
 
 import mbdnode as mbd
-from mbdnode.mechanisms import SliderCrank
-from mbdnode.mechanisms.planar import from_text, read_mechanism
+from mbdnode.mechanisms import SliderCrank, from_text, read_mechanism
 from mbdnode.multibody import accelerations, choose_partition, position_residual, resolve_parameters
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "mechanisms"

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mbdnode.mechanisms.planar import PlanarMechanism, from_dict, from_text, read_mechanism
+from mbdnode.mechanisms import from_dict, from_text, read_mechanism
+from mbdnode.mechanisms.planar import PlanarMechanism
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "mechanisms"
 NAMES = ["slider_crank", "four_bar", "quick_return", "double_wishbone", "five_link_chain"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import mbdnode as mbd
-from mbdnode.mechanisms.planar import from_text
+from mbdnode.mechanisms import from_text
 
 FILES = sorted((Path(__file__).parents[3] / "examples" / "mechanisms").glob("*.toml"))
 

@@ -15,7 +15,7 @@ import scipy.linalg
 from toys import Elbow
 
 import mbdnode as mbd
-from mbdnode.mechanisms.planar import from_dict, read_mechanism
+from mbdnode.mechanisms import from_dict, read_mechanism
 from mbdnode.mechanisms.slider_crank import SliderCrank
 from mbdnode.multibody import (
     Split,

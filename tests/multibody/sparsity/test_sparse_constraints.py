@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mbdnode as mbd
-from mbdnode.mechanisms.planar import from_dict
+from mbdnode.mechanisms import from_dict
 from mbdnode.multibody import (
     Split,
     accelerations,

@@ -5,7 +5,3 @@ from .description import Description as Description
 from .mechanism import AbstractPlanar as AbstractPlanar
 from .mechanism import PlanarKinematics as PlanarKinematics
 from .mechanism import PlanarMechanism as PlanarMechanism
-from .reading import from_dict as from_dict
-from .reading import from_text as from_text
-from .reading import read_description as read_description
-from .reading import read_mechanism as read_mechanism

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from mbdnode.errors import UserError
+from mbdnode.mechanisms.described import AbstractDescribed
 from mbdnode.mechanisms.planar import description as parts
 from mbdnode.mechanisms.planar.description import (
     Description,
@@ -32,7 +33,6 @@ from mbdnode.mechanisms.planar.loads import generalized_force, keeps_energy, pot
 from mbdnode.mechanisms.planar.writing import to_toml
 from mbdnode.multibody import (
     AbstractMechanism,
-    AbstractSystem,
     Coordinate,
     Input,
     Parameter,
@@ -40,7 +40,7 @@ from mbdnode.multibody import (
 )
 
 
-class AbstractPlanar(AbstractSystem):
+class AbstractPlanar(AbstractDescribed):
     """What bodies in the plane have in common, whether or not their masses are known."""
 
     # A field of every final class; the type checker would read an AbstractVar as an argument here.

@@ -1,97 +1,17 @@
-"""From a TOML file to a planar mechanism, or to an error that says what to change on which line."""
+"""From what a TOML file holds to the description of a planar mechanism, or to an error that says
+what to change on which line.
+"""
 
-import os
 from dataclasses import replace
-from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mbdnode.config import as_path, parse_toml, read_toml
-from mbdnode.errors import UserError
 from mbdnode.mechanisms.planar.description import PARTS, Description
 from mbdnode.mechanisms.planar.schema import TABLES, TOP
 from mbdnode.mechanisms.planar.whole_checks import check_whole
-from mbdnode.mechanisms.toml_files.parts import WAY_OUT, read_part, read_tables
+from mbdnode.mechanisms.toml_files.parts import read_part, read_tables
 from mbdnode.mechanisms.toml_files.values import Source
 
-if TYPE_CHECKING:
-    from mbdnode.mechanisms.planar.mechanism import PlanarKinematics, PlanarMechanism
-
 _EXAMPLE = 'Write, for instance, a line "[bodies.crank]" and below it "center = [0.5, 0.0]".'
-
-
-def read_mechanism(path: str | os.PathLike[str]) -> "PlanarMechanism | PlanarKinematics":
-    """Read a mechanism from a TOML file.
-
-    **Arguments:**
-
-    - `path`: of the file.
-
-    **Returns:**
-
-    A `PlanarMechanism`; or, if a body has no mass, a `PlanarKinematics`, which has constraints but
-    no accelerations. Raises `UserError` naming the line and the key of what is wrong.
-    """
-    return _made(read_description(path))
-
-
-def read_description(path: str | os.PathLike[str]) -> Description:
-    """What a mechanism's TOML file says; JAX is not loaded for it.
-
-    **Arguments:**
-
-    - `path`: of the file.
-
-    **Returns:**
-
-    A `Description`. Raises `UserError` as `read_mechanism`.
-    """
-    label, text = os.fspath(as_path(path)), read_toml(path, "a mechanism")
-    return described(parse_toml(text, label, WAY_OUT), Source(label, text), FilePath(path).stem)
-
-
-def from_text(
-    text: str, *, label: str = "the text", name: str = "mechanism"
-) -> "PlanarMechanism | PlanarKinematics":
-    """A mechanism from the text of a TOML file.
-
-    **Arguments:**
-
-    - `text`: the file's content.
-    - `label`: what to call it in messages.
-    - `name`: of the mechanism, if the text gives none.
-
-    **Returns:**
-
-    As `read_mechanism`.
-    """
-    data = parse_toml(text, label, WAY_OUT)
-    return _made(described(data, Source(label, text), name))
-
-
-def from_dict(
-    data: dict[str, Any], *, label: str = "the mechanism", name: str = "mechanism"
-) -> "PlanarMechanism | PlanarKinematics":
-    """A mechanism from what a TOML file would hold, as `to_dict` gives it.
-
-    **Arguments:**
-
-    - `data`: tables, lists, numbers and text.
-    - `label`: what to call it in messages.
-    - `name`: of the mechanism, if the data give none.
-
-    **Returns:**
-
-    As `read_mechanism`.
-    """
-    if not isinstance(data, dict):
-        raise UserError(f"{label} is a {type(data).__name__}; it must be a dictionary.")
-    return _made(described(data, Source(label), name))
-
-
-def _made(description: Description) -> "PlanarMechanism | PlanarKinematics":
-    from mbdnode.mechanisms.planar.mechanism import PlanarKinematics, PlanarMechanism
-
-    return PlanarKinematics(description) if description.weightless else PlanarMechanism(description)
 
 
 def described(data: dict[str, Any], source: Source, name: str) -> Description:

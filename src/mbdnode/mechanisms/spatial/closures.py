@@ -31,7 +31,7 @@ from jaxtyping import Array, Float
 from mbdnode.mechanisms.spatial.description import Joint
 from mbdnode.mechanisms.spatial.graph import Layout, Placement, perpendicular, unit
 from mbdnode.multibody import Params
-from mbdnode.multibody.lie import cross, turned
+from mbdnode.multibody.lie import composed, cross, turned
 from mbdnode.multibody.tree import Poses, Twist
 
 # What each type holds, in the order of its rows.
@@ -105,7 +105,9 @@ def velocity_closures(
             moving = [_velocity(twists, p.node, touching - origin) for p in (second, first)]
             along = _rotation(poses, first)
             slip = moving[0] - moving[1]
-            found.append(jnp.stack([(along @ jnp.asarray(axis)) @ slip for axis in held]))
+            found.append(
+                jnp.stack([(along @ jnp.asarray(axis, slip.dtype)) @ slip for axis in held])
+            )
     return found
 
 
@@ -126,9 +128,7 @@ def _pairs(layout: Layout, joints: list[Joint], poses: Poses) -> _Pair:
             [p.rotation @ _directions(j, side) for p, j in zip(places, joints, strict=True)]
         )
         nodes = np.array([p.node for p in places], int)
-        rotation = jnp.sum(
-            poses.rotation[nodes][:, :, :, None] * jnp.asarray(own)[:, None, :, :], axis=2
-        )
+        rotation = composed(poses.rotation[nodes], jnp.asarray(own, poses.place.dtype))
         sides.append((poses.point(nodes, np.stack([p.offset for p in places])), rotation))
     (start, first), (end, second) = sides
     return _Pair(end - start, first, second)
@@ -173,7 +173,7 @@ def _lift(joints, first, second):
     disk = np.array([any(j.axis) for j in joints])
     own = np.stack([unit(j.axis) if any(j.axis) else np.zeros(3) for j in joints])
     # The second frame's columns are its z, x and y axes.
-    axis = turned(second[:, :, [1, 2, 0]], jnp.asarray(own))
+    axis = turned(second[:, :, [1, 2, 0]], jnp.asarray(own, second.dtype))
     leaning = jnp.sum(axis * first[:, :, _AXIS], axis=-1)
     # A disk that lies flat touches with its face, where the height has no slope.
     squared = jnp.where(disk, 1.0 - leaning**2, 1.0)
@@ -199,11 +199,13 @@ _ROWS_OF = {
 
 
 def _point(poses: Poses, place: Placement) -> Float[Array, "3"]:
-    return poses.place[place.node] + poses.rotation[place.node] @ jnp.asarray(place.offset)
+    return poses.place[place.node] + poses.rotation[place.node] @ jnp.asarray(
+        place.offset, poses.place.dtype
+    )
 
 
 def _rotation(poses: Poses, place: Placement) -> Float[Array, "3 3"]:
-    return poses.rotation[place.node] @ jnp.asarray(place.rotation)
+    return poses.rotation[place.node] @ jnp.asarray(place.rotation, poses.place.dtype)
 
 
 def _contact(joint: Joint, first: Placement, second: Placement, poses: Poses, mu: Params):
@@ -211,7 +213,7 @@ def _contact(joint: Joint, first: Placement, second: Placement, poses: Poses, mu
     center, up = _point(poses, second), _rotation(poses, first)[:, 2]
     down = -up
     if any(joint.axis):
-        axis = _rotation(poses, second) @ jnp.asarray(unit(joint.axis))
+        axis = _rotation(poses, second) @ jnp.asarray(unit(joint.axis), center.dtype)
         down = down - (down @ axis) * axis
         down = down / jnp.sqrt(jnp.maximum(down @ down, 1e-30))
     return center + mu[f"{joint.name}_radius"] * down

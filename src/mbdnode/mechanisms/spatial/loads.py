@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.mechanisms.spatial.description import GROUND, Load, SpatialDescription, Spring
-from mbdnode.mechanisms.spatial.graph import Layout
+from mbdnode.mechanisms.spatial.graph import Layout, coordinate_names
 from mbdnode.multibody import Inputs, Params
 from mbdnode.multibody.lie import cross
 from mbdnode.multibody.tree import Poses, Twist
@@ -48,12 +48,12 @@ def at_coordinates(
         stretch = q[places] - values(mu, springs, "free")
         pull = values(mu, springs, "stiffness") * stretch + values(mu, springs, "preload")
         pull = pull + values(mu, springs, "damping") * v[places]
-        total = total - pull @ _chosen(places, q.shape[0])
+        total = total - pull @ _chosen(places, q)
     motors = description.motors
     if motors:
         places = layout.places([m.coordinate for m in motors])
         given = u[len(u) - len(motors) :] * values(mu, motors, "gear")
-        total = total + given @ _chosen(places, q.shape[0])
+        total = total + given @ _chosen(places, q)
     return total
 
 
@@ -64,8 +64,8 @@ def rotor_inertias(
     parts = []
     for joint in description.joints:
         if joint.armature:
-            names = [n for n in layout.names if n == joint.name or n.startswith(f"{joint.name}_")]
-            parts.append((layout.places(names), mu[f"{joint.name}_armature"]))
+            places = layout.places(coordinate_names(joint))
+            parts.append((places, mu[f"{joint.name}_armature"]))
     for motor in description.motors:
         if motor.rotor_inertia:
             own = mu[f"{motor.name}_rotor_inertia"] * mu[f"{motor.name}_gear"] ** 2
@@ -75,11 +75,13 @@ def rotor_inertias(
     chosen = np.zeros((len(parts), len(layout.names)))
     for row, (places, _) in enumerate(parts):
         chosen[row, places] = 1.0
-    return jnp.stack([value for _, value in parts]) @ jnp.asarray(chosen)
+    inertias = jnp.stack([value for _, value in parts])
+    return inertias @ jnp.asarray(chosen, inertias.dtype)
 
 
-def _chosen(places: np.ndarray, count: int) -> np.ndarray:
-    return (places[:, None] == np.arange(count)[None, :]).astype(float)
+def _chosen(places: np.ndarray, q: Float[Array, " nq"]) -> Float[Array, "n nq"]:
+    """A row for each place, with a one there."""
+    return jnp.asarray(places[:, None] == np.arange(q.shape[0])[None, :], q.dtype)
 
 
 def stretches(layout: Layout, springs: Sequence[Spring], poses: Poses):
@@ -117,7 +119,7 @@ def at_nodes(
     springs = [s for s in description.springs if not s.coordinate]
     if springs:
         first, second, start, end, length, direction = stretches(layout, springs, poses)
-        arms = start - origin, end - origin
+        arms = start - origin[None], end - origin[None]
         speeds = [
             twists.linear[n] + cross(twists.angular[n], a)
             for n, a in zip((first, second), arms, strict=True)
@@ -169,5 +171,5 @@ def potential(
         if has_potential(load):
             body = layout.bodies[load.body]
             at = poses.point(body.node, body.rotation @ np.array(load.at) + body.offset)
-            total = total - mu[f"{load.name}_value"] * (at @ jnp.asarray(load.direction))
+            total = total - mu[f"{load.name}_value"] * (at @ jnp.asarray(load.direction, at.dtype))
     return total

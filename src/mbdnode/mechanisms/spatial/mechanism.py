@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbdnode.errors import UserError
+from mbdnode.mechanisms.described import AbstractDescribed
 from mbdnode.mechanisms.planar.joint_friction_forces import friction_limits, viscous_forces
 from mbdnode.mechanisms.spatial.closures import (
     ROWS,
@@ -37,13 +38,14 @@ from mbdnode.mechanisms.spatial.outputs import measure, output_quantities
 from mbdnode.mechanisms.spatial.parameters import AXES, INERTIA, is_turning, make_parameters
 from mbdnode.mechanisms.spatial.writing import to_dict, to_toml
 from mbdnode.multibody import AbstractMechanism, Coordinate, Input, Parameter, Params, Profile
+from mbdnode.multibody.lie import composed, turned
 from mbdnode.multibody.tree import Inertias, Poses
 
 # Where each entry of an inertia matrix is among the six that are given.
 _FULL = np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])
 
 
-class SpatialMechanism(AbstractMechanism):
+class SpatialMechanism(AbstractDescribed, AbstractMechanism):
     """Bodies in space with masses, joints and loads.
 
     **Arguments:**
@@ -109,7 +111,7 @@ class SpatialMechanism(AbstractMechanism):
         return (*balls, *closure_names(layout.closing), *(p.name for p in several), *bound)
 
     def to_dict(self) -> dict[str, Any]:
-        """The description as plain data, as a file would hold it."""
+        """The description as plain data, which `from_dict` reads back."""
         return to_dict(self.description)
 
     def to_toml(self, parameters: Mapping[str, float] | None = None) -> str:
@@ -141,7 +143,7 @@ class SpatialMechanism(AbstractMechanism):
             total = total + tree.generalized_force(screws, *acting)
         if any(part.viscous is not None for part in given.friction):
             places = layout.places([part.joint for part in given.friction])
-            along = np.eye(len(layout.names))[places]
+            along = jnp.eye(len(layout.names), dtype=q.dtype)[places]
             total = total + viscous_forces(given.friction, q[places], v[places], mu) @ along
         return total
 
@@ -153,7 +155,7 @@ class SpatialMechanism(AbstractMechanism):
         places = self.layout.places([part.joint for part in parts])
         rows = zip(parts, q[places], v[places], strict=True)
         limits = jnp.stack([friction_limits(part, s, rate, mu) for part, s, rate in rows])
-        return jnp.eye(q.shape[0])[places], limits
+        return jnp.eye(q.shape[0], dtype=q.dtype)[places], limits
 
     def constraint(self, t, q, mu):
         """Euler parameters, joints that close loops, couplings and drives."""
@@ -206,6 +208,16 @@ class SpatialMechanism(AbstractMechanism):
         """Of the nodes of the tree, and of the ground."""
         return self.layout.tree.poses(q)
 
+    def body_poses(
+        self, q: Float[Array, " nq"]
+    ) -> tuple[Float[Array, "bodies 3"], Float[Array, "bodies 3 3"]]:
+        """The places of the bodies' origins, and their rotation matrices."""
+        places = [self.layout.bodies[body.name] for body in self.description.bodies]
+        nodes, found = np.array([place.node for place in places], int), self.poses(q)
+        turn = jnp.asarray(np.stack([place.rotation for place in places]), q.dtype)
+        at = found.point(nodes, np.stack([place.offset for place in places]))
+        return at, composed(found.rotation[nodes], turn)
+
     def _inertias(self, mu: Params) -> Inertias:
         """In the axes of the nodes that carry the bodies."""
         layout, bodies = self.layout, self.description.bodies
@@ -216,10 +228,11 @@ class SpatialMechanism(AbstractMechanism):
         places = [layout.bodies[b.name] for b in moving]
         if all(place.is_own for place in places):
             return Inertias(mass, center, inertia)
-        turn = np.stack([place.rotation for place in places])
-        offset = np.stack([place.offset for place in places])
-        center = jnp.einsum("bij,bj->bi", turn, center) + offset
-        return Inertias(mass, center, jnp.einsum("bij,bjk,blk->bil", turn, inertia, turn))
+        turn = jnp.asarray(np.stack([place.rotation for place in places]), table.dtype)
+        offset = jnp.asarray(np.stack([place.offset for place in places]), table.dtype)
+        center = turned(turn, center) + offset
+        own = composed(composed(turn, inertia), jnp.swapaxes(turn, -1, -2))
+        return Inertias(mass, center, own)
 
 
 def _gravity(mu: Params) -> Float[Array, "3"]:

@@ -50,7 +50,7 @@ def _one(output: Output, layout, poses, origin, twists, accelerations, gravity):
         other = layout.bodies[output.other]
         end = poses.point(other.node, other.rotation @ np.array(output.other_at) + other.offset)
         return jnp.linalg.norm(end - at)
-    rotation = poses.rotation[node] @ jnp.asarray(place.rotation)
+    rotation = poses.rotation[node] @ jnp.asarray(place.rotation, at.dtype)
     if output.type == "orientation":
         return _euler_parameters(rotation)
     spin = twists.angular[node]

@@ -3,12 +3,9 @@
 A file whose vectors have three numbers is one in space, one whose points have two is planar.
 """
 
-import os
 from dataclasses import replace
-from pathlib import Path as FilePath
 from typing import Any
 
-from mbdnode.config import as_path, parse_toml, read_toml
 from mbdnode.mechanisms.planar.schema import JOINTS as PLANAR_JOINTS
 from mbdnode.mechanisms.spatial.description import (
     Body,
@@ -33,7 +30,7 @@ from mbdnode.mechanisms.spatial.whole_checks import (
     coordinate_units,
 )
 from mbdnode.mechanisms.toml_files.key_lines import Path
-from mbdnode.mechanisms.toml_files.parts import WAY_OUT, read_part, read_tables
+from mbdnode.mechanisms.toml_files.parts import read_part, read_tables
 from mbdnode.mechanisms.toml_files.values import Source
 
 _EXAMPLE = 'Write, for instance, a line "[bodies.arm]" and below it "mass = 1.2".'
@@ -43,22 +40,6 @@ _ONLY_BODY_KEYS = ("shapes",)
 _ONLY_JOINT_KEYS = ("frames", "axis", "second_axis", "pitch", "cut", "start", "armature")
 # Parts whose lists of numbers are points or vectors.
 _PLACES = ("gravity", "bodies", "joints", "springs", "dampers", "forces", "torques")
-
-
-def read_spatial(path: str | os.PathLike[str]) -> SpatialDescription:
-    """What the TOML file of a mechanism in space says; JAX is not loaded for it.
-
-    **Arguments:**
-
-    - `path`: of the file.
-
-    **Returns:**
-
-    A `SpatialDescription`. Raises `UserError` naming the line and the key of what is wrong.
-    """
-    label, text = os.fspath(as_path(path)), read_toml(path, "a mechanism")
-    source = Source(label, text, folder=os.fspath(FilePath(path).parent))
-    return described(parse_toml(text, label, WAY_OUT), source, FilePath(path).stem)
 
 
 def is_spatial(data: dict[str, Any]) -> bool:
@@ -115,7 +96,7 @@ def described(data: dict[str, Any], source: Source, name: str) -> SpatialDescrip
 
     **Returns:**
 
-    A `SpatialDescription`. Raises `UserError` as `read_spatial`.
+    A `SpatialDescription`. Raises `UserError` naming the line and what is wrong.
     """
     values, tables = read_tables(source, data, TOP, TABLES, _EXAMPLE)
     source = replace(source, bodies=tuple(tables["bodies"]), joints=tuple(tables["joints"]))
