@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
@@ -39,7 +38,6 @@ from mbdnode.evaluation import reactions
 from mbdnode.mechanisms.spatial import SpatialDescription, SpatialMechanism
 from mbdnode.mechanisms.spatial.description import Body, Drive, Frame, Joint, Output, Spring
 from mbdnode.mechanisms.spatial.inertia import inertia_entries, inertia_matrix
-from mbdnode.multibody import resolve_parameters
 from mbdnode.trajectory import Trajectory
 
 FOLDER = Path(__file__).parents[2] / "shared" / "data" / "adams"
@@ -273,14 +271,12 @@ def simulated(mechanism: SpatialMechanism, t: np.ndarray) -> Trajectory:
 
 def motion(case: Case, mechanism: SpatialMechanism, run: Trajectory, *, closed: bool) -> Motion:
     """Outputs and reactions along a trajectory."""
-    mu = resolve_parameters(mechanism, None)
-    found = reactions(mechanism, run)
-    see = eqx.filter_jit(jax.vmap(lambda t, q, v, a: mechanism.measure(t, q, v, a, mu)))
-    rows = np.asarray(see(run.t, run.q, run.v, found.accelerations))
+    seen = mbd.outputs(mechanism, run)
+    rows = np.stack([np.asarray(column) for column in seen.values()], axis=1)
     widths = np.cumsum([4 if name == "Quat" else 3 for name in MOTION])
     curves = dict(zip(MOTION, np.split(rows, widths[:-1], axis=1), strict=True))
     if closed:
-        force, torque = _from_multipliers(mechanism, run, np.asarray(found.forces))
+        force, torque = _from_multipliers(mechanism, run)
     else:
         force, torque = _from_motion(case, curves)
     # Taken at another point than the mass center.
@@ -300,9 +296,10 @@ def _from_motion(case: Case, curves: dict[str, np.ndarray]) -> tuple[np.ndarray,
 
 
 def _from_multipliers(
-    mechanism: SpatialMechanism, run: Trajectory, forces: np.ndarray
+    mechanism: SpatialMechanism, run: Trajectory
 ) -> tuple[np.ndarray, np.ndarray]:
     """Force and torque at the mass center, from the forces of constraints on a free body."""
+    forces = np.asarray(reactions(mechanism, run).forces)
     first = mechanism.coordinate_names.index("free_x")
     names = mechanism.coordinate_names
     place = [names.index(f"free_e{n}") for n in range(4)]
