@@ -34,7 +34,7 @@ from mbdnode.trajectory import Dataset
 
 
 def find_system(name: str) -> AbstractSystem:
-    """The system of a file (TOML, URDF, MJCF), of `module:name` in Python, or of a name from the catalog.
+    """The system of a file, of `module:name` in Python, or of a name from the catalog.
 
     Raises `UserError` for what cannot be found or is no system.
     """
