@@ -24,6 +24,7 @@ BENCHMARKS = (
     "control_region",
     "large_logs",
     "signals",
+    "robots",
     "export_speed",
 )
 
