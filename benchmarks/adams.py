@@ -261,14 +261,6 @@ def built(case: Case, parts: dict[str, Any]) -> SpatialMechanism:
     )
 
 
-def simulated(mechanism: SpatialMechanism, t: np.ndarray) -> Trajectory:
-    """The motion from rest."""
-    run = mbd.simulate(mechanism, t, {}, integrator="dopri8")
-    if not run.status.ok:
-        raise SystemExit(str(run.status))
-    return run
-
-
 def motion(case: Case, mechanism: SpatialMechanism, run: Trajectory, *, closed: bool) -> Motion:
     """Outputs and reactions along a trajectory."""
     seen = mbd.outputs(mechanism, run)
@@ -363,10 +355,16 @@ def read_curves(folder: Path, name: str, case: Case) -> tuple[np.ndarray, Motion
 
 def difference(name: str, ours: np.ndarray, theirs: np.ndarray) -> float:
     """The largest; Euler parameters of either sign are the same rotation."""
+    theirs = theirs[: len(ours)]  # Up to where a rollout ended.
     apart = np.abs(ours - theirs)
     if name == "Quat":
         apart = np.minimum(apart.max(axis=1), np.abs(ours + theirs).max(axis=1))
     return float(np.max(apart))
+
+
+def _say(console: Console, kind: str, run: Trajectory) -> None:
+    if not run.status.ok:
+        console.print(f"{kind}: {run.status}")
 
 
 def scatter(curve: np.ndarray) -> str:
@@ -407,15 +405,18 @@ def compare(console: Console, folder: Path, name: str, case: Case) -> None:
     columns: dict[str, Motion] = {}
     if case.tree is not None:
         tree = built(case, case.tree)
-        columns["tree"] = motion(case, tree, simulated(tree, t), closed=False)
+        run = mbd.simulate(tree, t, {}, integrator="dopri8")
+        columns["tree"] = motion(case, tree, run.kept, closed=False)
+        _say(console, "tree", run)
     if case.closed is not None:
         closed = built(case, case.closed)
-        run = simulated(closed, t)
+        run = mbd.simulate(closed, t, {}, integrator="dopri8")
         # A spring's force is not a constraint's.
         from_multipliers = "springs" not in case.closed
-        columns["closed"] = motion(case, closed, run, closed=from_multipliers)
+        columns["closed"] = motion(case, closed, run.kept, closed=from_multipliers)
         if from_multipliers:
             columns["at ADAMS's states"] = at_states(case, closed, run, given)
+        _say(console, "closed", run)
     table = Table("quantity", "size", "digit", "scatter", *columns, title=name)
     for column in table.columns[1:]:
         column.justify = "right"
