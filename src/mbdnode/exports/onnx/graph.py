@@ -151,7 +151,8 @@ class Graph:
 
         def read(atom: Any) -> Tensor:
             if isinstance(atom, Literal):
-                return self.const(np.asarray(atom.val, atom.aval.dtype))
+                aval: Any = atom.aval
+                return self.const(np.asarray(atom.val, aval.dtype))
             return known[atom]
 
         for eqn in jaxpr.eqns:
