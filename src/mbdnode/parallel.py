@@ -237,6 +237,7 @@ def check_address(address: str) -> None:
     try:
         parts = urlsplit(address if "://" in address else f"tcp://{address}")
         usable = parts.scheme in ("tcp", "tls", "ws", "wss") and parts.hostname and parts.port
+        usable = usable and address.split() == [address]  # A blank within it is none of a name.
     except ValueError:  # Of a port that there cannot be.
         usable = False
     if not usable:
