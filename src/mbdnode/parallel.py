@@ -11,7 +11,6 @@ calls. So numbers depend neither on how many workers there are nor on which one 
 import contextvars
 import logging
 import os
-import re
 import signal
 import threading
 import time
@@ -21,6 +20,7 @@ from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecu
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from threadpoolctl import threadpool_limits
 
@@ -30,7 +30,6 @@ from mbdnode.errors import UserError
 if TYPE_CHECKING:
     from distributed import Client
 
-_ADDRESS = re.compile(r"((tcp|tls|ws|wss)://)?([^\s/:]+|\[[0-9a-f:]+\]):\d+$")
 # More threads wait for Python's own lock, and hold memory.
 _MOST_THREADS = 4
 _CONNECT_S, _FIRST_WORKER_S = 10.0, 10.0
@@ -235,7 +234,13 @@ def check_address(address: str) -> None:
 
     A client that fails over it would wait for its connection when Python ends.
     """
-    if not _ADDRESS.match(address):
+    try:
+        parts = urlsplit(address if "://" in address else f"tcp://{address}")
+        usable = parts.scheme in ("tcp", "tls", "ws", "wss") and parts.hostname and parts.port
+        usable = usable and address.split() == [address]  # A blank within it is none of a name.
+    except ValueError:  # Of a port that there cannot be.
+        usable = False
+    if not usable:
         raise UserError(
             f"The cluster is {address!r}, which is no address. Start a scheduler with `dask "
             "scheduler`, and give the address that it prints, such as tcp://127.0.0.1:8786."
