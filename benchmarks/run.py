@@ -26,6 +26,10 @@ BENCHMARKS = (
     "signals",
     "robots",
     "export_speed",
+    "robots",
+    "robot_speed",
+    "exudyn_motion",
+    "spatial_learning",
 )
 
 if __name__ == "__main__":
