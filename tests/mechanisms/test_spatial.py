@@ -324,3 +324,16 @@ def test_a_rolling_ball_and_disk_do_not_slip_over_thousands_of_steps():
     assert float(jnp.max(run.velocity_residual)) < 1e-12
     energy = np.asarray(mbd.energy(machine, run))
     np.testing.assert_allclose(energy, energy[0], rtol=1e-7)
+
+
+def test_inputs_are_forces_then_torques_then_motors_however_they_are_given():
+    body = Body("body", 1.0, inertia=(1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
+    x = (1.0, 0.0, 0.0)
+    loads = (Load("twist", "torque", "body", x), Load("push", "force", "body", x))
+    hinge = Joint("hinge", "revolute", (GROUND, "body"))
+    given = SpatialDescription("one", (body,), (hinge,), loads=loads, motors=(Motor("m", "hinge"),))
+    machine = SpatialMechanism(given)
+    assert machine.input_names == ("push", "twist", "m")
+    assert (
+        mbd.mechanisms.from_dict(machine.to_dict(), name="one").input_names == machine.input_names
+    )

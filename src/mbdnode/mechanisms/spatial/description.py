@@ -267,3 +267,7 @@ class SpatialDescription:
     gravity: Vector = ORIGIN
     independent: tuple[str, ...] | None = None
     unknown: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        # Forces before torques, as a file has them, so that inputs are in one order.
+        object.__setattr__(self, "loads", tuple(sorted(self.loads, key=lambda load: load.kind)))
