@@ -329,7 +329,10 @@ class _Reader:
             elif kind == kinds.mjEQ_JOINT:
                 name = self._equality_name(given, f"coupling{k + 1}", "coupling")
                 part = self._coupling(k, name)
-                (couplings if isinstance(part, Coupling) else drives).append(part)
+                if isinstance(part, Coupling):
+                    couplings.append(part)
+                else:
+                    drives.append(part)
             else:
                 self.imported.omit(f"{word} equalities")
         return tuple(closures), tuple(couplings), tuple(drives)
