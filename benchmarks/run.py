@@ -25,6 +25,7 @@ BENCHMARKS = (
     "large_logs",
     "signals",
     "robots",
+    "loops",
     "export_speed",
     "robots",
     "robot_speed",

@@ -165,7 +165,12 @@ def test_an_inertia_that_no_body_has_is_told_and_kept(tmp_path):
             '<joint name="grip"',
             "joint 'grip' leads to link 'wrist'",
         ),
-        ('<joint name="tilt"', '<joint name="shoulder"', "", "there is a joint 'shoulder' on line"),
+        (
+            '<joint name="tilt"',
+            '<joint name="shoulder"',
+            '<joint name="shoulder" type="fixed"',
+            "there is a joint 'shoulder' on line",
+        ),
         ('mass value="2"', 'mass value="two"', "", "value of <mass> is 'two'; it must be a finite"),
         ('mass value="2"', 'mass value="-2"', "", "the mass of 'upper' is -2; it is at least 0"),
         ('axis xyz="0 3 4"', 'axis xyz="0 0 0"', "", "the axis of joint 'shoulder' is zero"),
