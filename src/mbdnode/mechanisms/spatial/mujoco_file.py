@@ -34,12 +34,12 @@ from mbdnode.mechanisms.spatial.description import (
     Spring,
 )
 from mbdnode.mechanisms.spatial.imported import Imported, read_bytes
+from mbdnode.mechanisms.spatial.inertia import inertia_entries
 from mbdnode.mechanisms.spatial.rotations import (
     as_vector,
     is_physical,
     make_frame,
     quaternion_matrix,
-    six_numbers,
 )
 from mbdnode.multibody.lie import rotation_about
 
@@ -187,7 +187,7 @@ class _Reader:
             self.bodies[k],
             float(model.body_mass[k]),
             as_vector(model.body_ipos[k]),
-            six_numbers(inertia),
+            inertia_entries(inertia),
             self._shapes(k),
         )
 

@@ -47,14 +47,6 @@ def as_vector(values: Any) -> Vector:
     return x, y, z
 
 
-def six_numbers(inertia: Array) -> tuple[float, float, float, float, float, float]:
-    """The numbers of a symmetric inertia: xx, yy, zz, xy, xz, yz."""
-    xx, yy, zz, xy, xz, yz = (
-        float(inertia[i, k]) for i, k in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
-    )
-    return xx, yy, zz, xy, xz, yz
-
-
 def is_physical(inertia: Array) -> bool:
     """Whether a body can have it: no negative moment, none larger than the two others together."""
     moments = np.linalg.eigvalsh(inertia)

@@ -117,29 +117,19 @@ def _mesh(source: Source, path: Path, name: str) -> str:
 
 def inertial(shapes: list[tuple[Shape, float]]) -> tuple[float, Vector, Inertia]:
     """Mass, center and inertia of solid shapes, each with its density."""
+    from mbdnode.multibody.lie import rotation_from_rpy  # Loads JAX, which few files need.
+
     solids = [(*_solid(shape, density), shape.frame) for shape, density in shapes if density]
     masses = np.array([mass for mass, _, _ in solids])
     places = np.array([frame.at for _, _, frame in solids])
     center = masses @ places / masses.sum()
     total = np.zeros((3, 3))
     for mass, moments, frame in solids:
-        arm, turn = np.array(frame.at) - center, _rotation(frame.rpy)
+        arm, turn = np.array(frame.at) - center, rotation_from_rpy(*frame.rpy)
         total += turn @ np.diag(moments) @ turn.T
         total += mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
     x, y, z = center.tolist()
     return float(masses.sum()), (x, y, z), inertia_entries((total + total.T) / 2)
-
-
-def _rotation(rpy: Vector) -> np.ndarray:
-    """`Rz(yaw) Ry(pitch) Rx(roll)`."""
-    turn = np.eye(3)
-    for i, angle in enumerate(rpy):
-        j, k = (i + 1) % 3, (i + 2) % 3
-        one = np.eye(3)
-        one[j, j] = one[k, k] = math.cos(angle)
-        one[k, j], one[j, k] = math.sin(angle), -math.sin(angle)
-        turn = one @ turn
-    return turn
 
 
 def _solid(shape: Shape, density: float) -> tuple[float, tuple[float, float, float]]:

@@ -30,11 +30,11 @@ from mbdnode.mechanisms.spatial.description import (
     Vector,
 )
 from mbdnode.mechanisms.spatial.imported import Imported, read_bytes
+from mbdnode.mechanisms.spatial.inertia import inertia_entries
 from mbdnode.mechanisms.spatial.rotations import (
     as_vector,
     is_physical,
     make_frame,
-    six_numbers,
 )
 from mbdnode.multibody.lie import rotation_from_rpy
 from mbdnode.naming import unknown_name
@@ -229,7 +229,7 @@ class _Reader:
         inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         if not is_physical(inertia):
             self.imported.note("inertias that no body has", body)
-        return Body(body, mass, as_vector(at), six_numbers(turned @ inertia @ turned.T), shapes)
+        return Body(body, mass, as_vector(at), inertia_entries(turned @ inertia @ turned.T), shapes)
 
     def _joint(self, name: str, joint: Element) -> Joint:
         at, turned = self._origin(joint)
