@@ -24,11 +24,10 @@ BENCHMARKS = (
     "control_region",
     "large_logs",
     "signals",
-    "robots",
-    "loops",
     "export_speed",
     "robots",
     "robot_speed",
+    "loops",
     "exudyn_motion",
     "spatial_learning",
 )

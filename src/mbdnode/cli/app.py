@@ -10,7 +10,7 @@ import sys
 import sysconfig
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     TYPED[:] = given
     notice = contextlib.nullcontext() if arguments is not None else progress()
     try:
-        with notice:
+        with notice, _warnings_in_a_line():
             make_app()(repeat_options(given), prog_name="mbdnode")
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
@@ -140,6 +140,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _refuse(f"Not enough memory: {error or 'no more was given'}. Ask for less.")
         return _report_bug(error, given)
     return 0
+
+
+@contextlib.contextmanager
+def _warnings_in_a_line() -> Iterator[None]:
+    """Warnings of ours are for the user: a sentence, without the line of code that says it."""
+    shown = warnings.showwarning
+
+    def show(message, category, *place, **more):
+        if category is UserWarning:
+            typer.echo(f"warning: {message}", err=True)
+        else:
+            shown(message, category, *place, **more)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def _refuse(message: str) -> int:
