@@ -7,7 +7,7 @@ static and compared by value: the same file read twice uses the same compiled pr
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 import equinox as eqx
 import jax
@@ -43,12 +43,6 @@ from mbdnode.multibody import (
 
 class AbstractPlanar(AbstractDescribed):
     """What bodies in the plane have in common, whether or not their masses are known."""
-
-    # A field of every final class; the type checker would read an AbstractVar as an argument here.
-    if TYPE_CHECKING:
-        description: ClassVar[Description]
-    else:
-        description: eqx.AbstractVar[Description]
 
     @property
     def reference(self) -> Mapping[str, float]:

@@ -226,9 +226,10 @@ def _horizon(report: ReportData) -> dict[str, Any]:
         f"{horizon.predictions} initial states in the held-out runs, each to the end of its run: "
         "the median and the interquartile range, in percent of the standard deviation. A "
         f"prediction is valid until its error first exceeds {percent(horizon.limit)}; the valid "
-        f"prediction time is the median, {horizon}, of times from {horizon.shortest_s:.3g} to "
-        f"{horizon.longest_s:.3g} s."
     )
+    times = f"of times from {horizon.shortest_s:.3g} to {horizon.longest_s:.3g} s."
+    median = "zero, so there is none," if horizon.valid_s is None else f"{horizon},"
+    caption += f"prediction time is the median, {median} {times}"
     alt = "Error against the time predicted ahead, with the error of predicting that nothing moves."
     return _part("horizon", title, (), (_picture(draw_horizon(horizon), caption, alt),))
 
