@@ -173,7 +173,7 @@ def motion(robot: Robot, q: np.ndarray, rates: np.ndarray, inputs: np.ndarray) -
     """Our states as the rows of a trajectory."""
     system = robot.ours
     names = Names(system.coordinate_names, system.rate_names, system.input_names)
-    return make_trajectory(np.arange(float(STATES)), q, rates, inputs, names)
+    return make_trajectory(np.column_stack([np.arange(float(STATES)), q, rates, inputs]), names)
 
 
 def beside(robot: Robot, seed: int = 0) -> np.ndarray:
