@@ -316,7 +316,7 @@ def test_linkage_at_rest_in_line_says_that_nothing_leads_on():
             np.testing.assert_allclose(run["rocker"], run["crank"], atol=1e-9)
         else:
             assert int(run.status.step) == 0
-            assert "came to a singular configuration" in str(run.status)
+            assert "came to a bifurcation" in str(run.status)
             assert "what came before is kept" in str(run.status)
 
 

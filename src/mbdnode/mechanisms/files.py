@@ -21,7 +21,12 @@ ENDINGS = (".toml", *_XML)
 
 
 def is_mechanism_file(name: str) -> bool:
-    """Whether a name is that of a mechanism's file, by its ending."""
+    """Whether a name is that of a mechanism's file.
+
+    **Arguments:**
+
+    - `name`: of the file, which ends with .toml, .urdf, .xml or .mjcf.
+    """
     return name.lower().endswith(ENDINGS)
 
 

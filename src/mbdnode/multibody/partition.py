@@ -66,7 +66,12 @@ _FIRST = 1e3
 
 
 class UsedRows(NamedTuple):
-    """Which constraints are used for positions, and which for velocities, by index."""
+    """Which constraints are used, by index; the others are redundant.
+
+    **Arguments:**
+
+    - `position`, `velocity`: those that determine positions, and those that determine velocities.
+    """
 
     position: tuple[int, ...]
     velocity: tuple[int, ...]
