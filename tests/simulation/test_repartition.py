@@ -156,15 +156,24 @@ def test_allowed_redundant_constraint_leaves_the_motion_as_it_is(swing):
 
 
 @pytest.mark.slow
-def test_redundant_constraints_in_a_batch_are_refused_with_a_way_out(swing):
+def test_redundant_constraints_in_a_batch_use_the_rows_of_the_assembled_system(swing):
     system = TwiceHeldPendulumAllowed()
     start = State(swing.q[:1], swing.v[:1])
-    with pytest.raises(ValueError, match=r"redundant.*traced.*choose_partition.*independent"):
-        jax.vmap(lambda s: simulate(system, TIMES, s))(start)
+    run = jax.vmap(lambda s: simulate(system, TIMES, s))(start)
+    np.testing.assert_allclose(run.q[0], swing.q, atol=1e-13)
     mu = resolve_parameters(system)
     partition = choose_partition(system, jnp.zeros(()), start.q[0], mu)
     run = jax.vmap(lambda s: simulate(system, TIMES, s, independent=partition))(start)
     np.testing.assert_allclose(run.q[0], swing.q, atol=1e-13)
+
+
+def test_a_traced_system_with_redundant_constraints_is_refused_with_a_way_out(swing):
+    class Sized(TwiceHeldPendulumAllowed):
+        size: jax.Array
+
+    start = State(swing.q[0], swing.v[0])
+    with pytest.raises(ValueError, match=r"redundant.*traced.*choose_partition.*independent"):
+        jax.jit(lambda size: simulate(Sized(size), TIMES, start).q)(jnp.ones(()))
 
 
 @pytest.mark.slow

@@ -175,14 +175,23 @@ def _usual_rows(system: AbstractSystem) -> UsedRows:
     """The constraints that are not redundant where a system is assembled by itself."""
     from mbdnode.multibody.assembly import consistent_state  # Which uses this module.
 
+    way_out = (
+        "Call choose_partition outside of jit, vmap or grad and pass its result to simulate as "
+        "`independent`."
+    )
     if is_traced(system):
         raise UserError(
             f"{type(system).__name__} allows redundant constraints, whose number cannot be known "
-            "from a traced system. Call choose_partition outside of jit, vmap or grad and pass its "
-            "result to simulate as `independent`."
+            f"from a traced system. {way_out}"
         )
     with jax.ensure_compile_time_eval():
-        state, mu = consistent_state(system, {}), resolve_parameters(system)
+        try:
+            state, mu = consistent_state(system, {}), resolve_parameters(system)
+        except UserError as error:
+            raise UserError(
+                f"{type(system).__name__} allows redundant constraints, whose number cannot be "
+                f"known from traced values, and it cannot be assembled by itself: {error} {way_out}"
+            ) from error
         return choose_partition(system, jnp.zeros(()), state.q, mu).used
 
 
