@@ -34,6 +34,7 @@ def rates_of(e, omega):
     return matrix @ np.asarray(omega) / 2
 
 
+@pytest.mark.slow
 def test_heavy_top_moves_as_eulers_equations_say():
     top = heavy_top()
     e = np.array([np.cos(0.25), np.sin(0.25), 0.0, 0.0])
@@ -64,6 +65,7 @@ def test_heavy_top_moves_as_eulers_equations_say():
     assert float(jnp.max(run.velocity_residual)) < 1e-12
 
 
+@pytest.mark.slow
 def test_a_planar_loop_in_space_moves_as_in_the_plane():
     """Against the four hinges as a planar file; in x and z of space, y is the axis."""
     bars = {"crank": (1.0, -0.5), "rod": (2.0, -0.2), "rocker": (1.5, -1.6)}

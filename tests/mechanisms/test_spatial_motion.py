@@ -139,6 +139,7 @@ def slider_crank_speed(theta, energy):
     return np.sqrt(2 * (energy - potential) / inertia)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", ["pin", "guide"])
 def test_spatial_slider_crank_keeps_its_energy_and_its_loop(cut):
     speed0 = 12.0
